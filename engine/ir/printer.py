@@ -1,0 +1,180 @@
+"""The canonical text of graphs, character for character PyTorch's.
+
+In: a graph or node.  Out: text that `engine.ir.parser.parse_ir` reads back.
+
+    graph(%a.1 : Tensor,
+          %b.1 : Tensor):
+      %2 : int = prim::Constant[value=1]()
+      %3 : Tensor = aten::add(%a.1, %b.1, %2)
+      return (%3)
+
+A node with a `Subgraph` prints as its kind and a number, and the graph follows: `with prim::fork_0 = graph(..)`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from engine.lang.types import Type
+
+if TYPE_CHECKING:
+    from engine.ir.graph import Attr, Block, Graph, Node, Value
+
+MAX_SHOWN_ELEMENTS = 10
+"""A tensor attribute with more elements than this prints as `<Tensor>`."""
+
+_ESCAPES = {
+    "\\": "\\\\", '"': '\\"', "'": "\\'", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t",
+    "\v": "\\v",
+}  # fmt: skip
+
+
+def graph_text(graph: Graph, *, source_comments: bool = False) -> str:
+    """The whole graph; with `source_comments` each node ends in ` # file:line:column`."""
+    groups: list[Node] = []
+    lines = [f"graph({_typed(graph.inputs, separator=',' + chr(10) + ' ' * 6)}):"]
+    lines += _block_lines(graph.block, 1, groups, source_comments)
+    lines.append(f"  return ({_names(graph.outputs)})\n")
+    text = "\n".join(lines)
+    for number, node in enumerate(groups):
+        text += f"with {node.kind}_{number} = {graph_text(node.attr('Subgraph'), source_comments=source_comments)}"
+    return text
+
+
+def node_text(node: Node) -> str:
+    """The node and its blocks, as they stand in a graph but without indent; subgraphs are not shown."""
+    return "\n".join(_node_lines(node, 0, [], False))
+
+
+def attribute_text(attribute: Attr) -> str:
+    """The value of an attribute as it stands after `name=`."""
+    kind, value = attribute
+    if kind in ("is", "fs", "cs", "ss", "ts", "tys", "gs"):
+        return f"[{', '.join(map(constant_text, value))}]"
+    return str(int(value)) if kind == "i" else constant_text(value)
+
+
+def constant_text(value: Any) -> str:
+    """Any value the way attributes show it: `1.`, `"a"`, `(1, True)`, `{3}` for a tensor."""
+    if value is None or isinstance(value, (bool, int)):
+        return str(value)
+    if isinstance(value, float):
+        return float_text(value)
+    if isinstance(value, complex):
+        return f"{float_text(value.real)}{'' if _negative(value.imag) else '+'}{float_text(value.imag)}j"
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, (list, tuple, dict)):
+        return _container_text(value)
+    if hasattr(value, "numel"):
+        return _tensor_text(value)
+    return str(value) if isinstance(value, Type) else _other_text(value)
+
+
+def float_text(value: float) -> str:
+    """`1.`, `0.10000000000000001`, `1e-10`, `nan`: whole numbers below 1e10 end in a point, others have 17 digits."""
+    if not math.isfinite(value):
+        return str(value)
+    if abs(value) < 1e10 and value == int(value) and (value == 0 or abs(value) >= 2.2250738585072014e-308):
+        return f"{'-' if _negative(value) else ''}{abs(int(value))}."
+    return format(value, ".17g")
+
+
+def quoted(text: str) -> str:
+    """A string literal; what is no printable ASCII is escaped byte by byte, see Note [Octal escapes]."""
+    return '"' + "".join(_escaped(text)) + '"'
+
+
+def _escaped(text: str) -> Iterator[str]:
+    for char in text:
+        if char in _ESCAPES:
+            yield _ESCAPES[char]
+        elif char.isascii() and char.isprintable():
+            yield char
+        else:
+            yield from map(_octal, char.encode("utf-8", "surrogateescape"))
+
+
+def _octal(byte: int) -> str:
+    # Note [Octal escapes]
+    # PyTorch computes the three octal digits of a *signed* char with C's truncating division, so the bytes from
+    # 128 on get digits below zero, which print as the characters before "0": 0xC3 is `\0)+`.  The text stays
+    # readable without doubt (each digit is in -7..7), and the parser reads it.
+    rest = byte - 256 if byte > 127 else byte
+    sign = -1 if rest < 0 else 1
+    digits = (sign * (abs(rest) // 64), sign * (abs(rest) // 8 % 8), sign * (abs(rest) % 8))
+    return "\\" + "".join(chr(ord("0") + digit) for digit in digits)
+
+
+def _block_lines(block: Block, level: int, groups: list[Node], comments: bool) -> Iterator[str]:
+    for node in block.nodes():
+        yield from _node_lines(node, level, groups, comments)
+
+
+def _node_lines(node: Node, level: int, groups: list[Node], comments: bool) -> Iterator[str]:
+    head = f"{'  ' * level}{_typed(node.outputs)} = {_operation(node, groups)}({_names(node.inputs)})"
+    yield head + (_comment(node) if comments else "")
+    for index, block in enumerate(node.blocks):
+        yield f"{'  ' * (level + 1)}block{index}({_typed(block.inputs)}):"
+        yield from _block_lines(block, level + 2, groups, comments)
+        yield f"{'  ' * (level + 2)}-> ({_names(block.outputs)})"
+
+
+def _operation(node: Node, groups: list[Node]) -> str:
+    """The kind and the attributes in brackets."""
+    shown = list(node.attributes)
+    kind = node.kind
+    if "Subgraph" in node.attributes:
+        kind = f"{kind}_{len(groups)}"
+        groups.append(node)
+        shown = [] if node.kind == "prim::DifferentiableGraph" else [name for name in shown if name != "Subgraph"]
+    if not shown:
+        return kind
+    return f"{kind}[{', '.join(f'{name}={attribute_text(node.attributes[name])}' for name in shown)}]"
+
+
+def _comment(node: Node) -> str:
+    if node.range is None:
+        return ""
+    range = node.range.original()
+    return f" # {range.filename}:{range.line}:{range.column}"
+
+
+def _typed(values: Iterable[Value], separator: str = ", ") -> str:
+    return separator.join(f"%{value.debug_name} : {value.type}" for value in values)
+
+
+def _names(values: Iterable[Value]) -> str:
+    return ", ".join(f"%{value.debug_name}" for value in values)
+
+
+def _container_text(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{constant_text(k)}: {constant_text(v)}" for k, v in value.items()) + "}"
+    inside = ", ".join(map(constant_text, value))
+    if isinstance(value, list):
+        return "[<Tensors>]" if value and hasattr(value[0], "numel") else f"[{inside}]"
+    return f"({inside},)" if len(value) == 1 else f"({inside})"
+
+
+def _tensor_text(tensor: Any) -> str:
+    if tensor.numel() == 1:
+        return "{" + _scalar_text(tensor.item()) + "}"
+    return "<Tensor>" if tensor.numel() > MAX_SHOWN_ELEMENTS else str(tensor).replace("\n", " ")
+
+
+def _scalar_text(value: Any) -> str:
+    return format(value, "g") if isinstance(value, float) else str(int(value))
+
+
+def _other_text(value: Any) -> str:
+    """Devices print as strings, enum members and functions by their names."""
+    if hasattr(value, "index") and hasattr(value, "type"):
+        return quoted(str(value))
+    return f"{value.type.qualname}.{value.name}" if hasattr(value, "name") and hasattr(value, "type") else str(value)
+
+
+def _negative(value: float) -> bool:
+    return math.copysign(1.0, value) < 0

@@ -1,0 +1,127 @@
+"""Who owns code: `CompilationUnit`, and the `Function`s in it.
+
+In: definitions under qualified names.  Out: functions whose graphs are compiled when first asked for,
+and classes, each under a name that is unique in its unit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.ir.graph import Graph
+from engine.lang.errors import CompileError
+from engine.lang.schema import FunctionSchema
+from engine.lang.types import EnumType, InterfaceType, Type
+from engine.lang.types import ClassType as ClassType
+
+_MANGLED = re.compile(r"(.*)\.___torch_mangle_\d+\.([^.]*)")
+
+
+@dataclass(eq=False, slots=True)
+class Function:
+    """A function or method: a schema and a graph.
+
+    `creator` makes both when they are first needed, so that functions may call each other in any
+    order; a function that needs its own schema meanwhile is a recursive one and refused.
+    `executor` is whatever `engine.executor` keeps to run it.
+    """
+
+    qualname: str
+    creator: Callable[[Function], None] | None = None
+    executor: Any = None
+    doc: str = ""
+    _schema: FunctionSchema | None = None
+    _graph: Graph | None = None
+    _compiling: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.qualname.rsplit(".", 1)[-1]
+
+    @property
+    def schema(self) -> FunctionSchema:
+        """Compiles the function if its schema is not known yet.  Raises CompileError."""
+        if self._schema is None:
+            self.ensure_defined()
+        assert self._schema is not None
+        return self._schema
+
+    @property
+    def graph(self) -> Graph:
+        """Compiles the function if need be.  Raises CompileError."""
+        if self._graph is None:
+            self.ensure_defined()
+        assert self._graph is not None
+        return self._graph
+
+    @property
+    def is_defined(self) -> bool:
+        return self._graph is not None
+
+    def define(self, schema: FunctionSchema, graph: Graph) -> None:
+        self._schema, self._graph, self.creator = schema, graph, None
+
+    def declare(self, schema: FunctionSchema) -> None:
+        """Give the schema before the body: calls of the function may then be compiled, its own among them."""
+        self._schema = schema
+
+    def ensure_defined(self) -> None:
+        """Run the creator once.  Raises CompileError when the function needs itself to be compiled."""
+        if self._graph is not None:
+            return
+        assert self.creator is not None, f"{self.qualname} has neither graph nor creator"
+        if self._compiling:
+            raise CompileError(f"function '{self.name}' is called recursively. Recursive calls are not supported")
+        self._compiling = True
+        try:
+            self.creator(self)
+        finally:
+            self._compiling = False
+        assert self._graph is not None, f"the creator of {self.qualname} defined nothing"
+
+
+NamedType = ClassType | InterfaceType | EnumType | Type
+
+
+@dataclass(eq=False, slots=True)
+class CompilationUnit:
+    """A namespace of functions and classes with unique qualified names."""
+
+    functions: dict[str, Function] = field(default_factory=dict)
+    types: dict[str, Type] = field(default_factory=dict)
+    _mangle_count: int = 0
+
+    def find_function(self, qualname: str) -> Function | None:
+        return self.functions.get(qualname)
+
+    def find_type(self, qualname: str) -> Type | None:
+        return self.types.get(qualname)
+
+    def add_function(self, function: Function) -> Function:
+        """Own the function.  Raises CompileError when its name is taken."""
+        if function.qualname in self.functions:
+            raise CompileError(f"method '{function.qualname}' already defined.")
+        self.functions[function.qualname] = function
+        return function
+
+    def add_type(self, qualname: str, type: Type) -> None:
+        """Own the class, interface, enum or named tuple.  Raises CompileError when its name is taken."""
+        if qualname in self.types:
+            raise CompileError(f"class '{qualname}' already defined.")
+        self.types[qualname] = type
+
+    def remove_function(self, qualname: str) -> None:
+        """Forget a function, as when its definition failed."""
+        self.functions.pop(qualname, None)
+
+    def mangle(self, qualname: str) -> str:
+        """The name itself while it is free, else `ns.___torch_mangle_N.Name` with the next N."""
+        match = _MANGLED.fullmatch(qualname)
+        scope, name = (match[1], match[2]) if match else qualname.rpartition(".")[::2]
+        while qualname in self.types or qualname in self.functions:
+            qualname = f"{scope}.___torch_mangle_{self._mangle_count}.{name}".lstrip(".")
+            self._mangle_count += 1
+        return qualname

@@ -1,0 +1,170 @@
+"""Every error that a user can cause, as one tree.
+
+In: what went wrong and where.  Out: one message that names the place, shows the line with a caret,
+tells the calls that led there and what would mend it.  Each class is also the builtin kind that
+PyTorch raises for the same mistake, so `except RuntimeError` keeps working.  Our own mistakes are
+assertions and never come from here.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from engine.lang.source import SourceRange
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One call on the way to the error: the function, and where in it the call stands."""
+
+    function: str
+    range: SourceRange
+
+
+class EngineError(Exception):
+    """Root of the tree.
+
+    `message` says what happened, `range` where, `hints` what to do about it, `frames` the calls that
+    led there, outermost first.
+    """
+
+    title = ""
+
+    def __init__(
+        self,
+        message: str,
+        range: SourceRange | None = None,
+        *,
+        hints: Iterable[str] = (),
+        frames: Iterable[Frame] = (),
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.range = range
+        self.hints = tuple(hints)
+        self.frames = tuple(frames)
+
+    @property
+    def line(self) -> int | None:
+        """1-based line that the error points at, if it points at one."""
+        return self.range.line if self.range else None
+
+    def __str__(self) -> str:
+        parts = [self.message]
+        if self.range is not None:
+            parts = [f"{self.message}:", "  " + self.range.location(), self.range.excerpt()]
+        for frame in reversed(self.frames):
+            parts += [
+                f"'{frame.function}' is being compiled since it was called from here:",
+                "  " + frame.range.location(),
+                frame.range.excerpt(),
+            ]
+        return "\n".join([*parts, *(f"Hint: {hint}" for hint in self.hints)])
+
+
+class CompileError(EngineError, RuntimeError):
+    """The program is not valid TorchScript."""
+
+
+class ParseError(CompileError):
+    """The text cannot be read as TorchScript."""
+
+
+class NotSupportedError(CompileError):
+    """Valid Python that TorchScript does not have."""
+
+
+class SchemaError(EngineError, RuntimeError):
+    """A schema's text cannot be read, or two schemas clash."""
+
+
+class IRError(EngineError, RuntimeError):
+    """A graph's text cannot be read."""
+
+
+class OperatorError(EngineError, RuntimeError):
+    """An operator refuses its arguments (shapes, dtypes, values)."""
+
+
+class OperatorIndexError(OperatorError, IndexError):
+    """An index is outside what it indexes."""
+
+
+class OperatorTypeError(OperatorError, TypeError):
+    """An argument has a type that the operator does not take."""
+
+
+class OperatorValueError(OperatorError, ValueError):
+    """An argument has the right type and a wrong value."""
+
+
+class ArgumentError(EngineError, RuntimeError):
+    """A call from Python does not fit the schema of what it calls."""
+
+
+class MissingExtraError(EngineError, ImportError):
+    """An optional package is needed; the message names the extra that brings it."""
+
+
+class ArchiveError(EngineError, RuntimeError):
+    """A file is not an archive that can be read safely.
+
+    `record` names the record inside the archive, `offset` the byte in it, where they are known.
+    """
+
+    def __init__(
+        self, message: str, *, record: str | None = None, offset: int | None = None, hints: Iterable[str] = ()
+    ) -> None:
+        where = f" (record '{record}'" + (f", byte {offset})" if offset is not None else ")") if record else ""
+        super().__init__(message + where, hints=hints)
+        self.record = record
+        self.offset = offset
+
+
+class ExecutionError(EngineError, RuntimeError):
+    """An operator failed while a program ran; `frames` is the TorchScript stack, outermost first."""
+
+    def __str__(self) -> str:
+        if not self.frames:
+            return self.message
+        parts = ["Traceback of TorchScript (most recent call last):"]
+        for frame in self.frames:
+            parts += ["  " + frame.range.location(frame.function), _indent(frame.range.excerpt())]
+        return "\n".join([*parts, f"{self.kind()}: {self.message}", *(f"Hint: {h}" for h in self.hints)])
+
+    def kind(self) -> str:
+        """The exception class named in the last line of the traceback."""
+        return "RuntimeError"
+
+
+class Error(ExecutionError):
+    """A `raise` or `assert` of the program itself; `python_class` is the class that it named."""
+
+    def __init__(
+        self,
+        message: str,
+        range: SourceRange | None = None,
+        *,
+        python_class: str = "Exception",
+        frames: Iterable[Frame] = (),
+    ) -> None:
+        super().__init__(message, range, frames=frames)
+        self.python_class = python_class
+
+    def kind(self) -> str:
+        return self.python_class.rsplit(".", 1)[-1]
+
+    def __str__(self) -> str:
+        return super().__str__() if self.frames else f"{self.kind()}: {self.message}"
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> tuple[str, ...]:
+    """A hint that names the nearest known name, or nothing."""
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return (f"did you mean '{near[0]}'?",) if near else ()
+
+
+def _indent(text: str) -> str:
+    return "\n".join("    " + line for line in text.split("\n"))

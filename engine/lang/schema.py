@@ -1,0 +1,154 @@
+"""What a function or an operator takes and gives, as data.
+
+In: names, types, defaults, alias marks.  Out: a `FunctionSchema` that prints as the text it was read
+from.  `schema_parser` reads the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from engine.lang.types import BOOL, STR, ListType, Type
+
+
+class _NoDefault:
+    def __repr__(self) -> str:
+        return "NO_DEFAULT"
+
+
+NO_DEFAULT: Final = _NoDefault()
+"""Stands for "this argument has no default"; None is a default like any other."""
+
+
+@dataclass(frozen=True, slots=True)
+class AliasInfo:
+    """The alias mark of one argument or result: `(a! -> b|c)`.
+
+    `before` and `after` are the sets it belongs to before and after the call ("*" is the wildcard),
+    `is_write` whether the call writes to it, `elements` the mark of what a container holds.
+    """
+
+    before: frozenset[str] = frozenset()
+    after: frozenset[str] = frozenset()
+    is_write: bool = False
+    elements: tuple[AliasInfo, ...] = ()
+
+    @property
+    def is_wildcard(self) -> bool:
+        return "*" in self.before or "*" in self.after
+
+    def __str__(self) -> str:
+        before = "|".join(sorted(self.before)) + ("!" if self.is_write else "")
+        return f"({before})" if self.after == self.before else f"({before} -> {'|'.join(sorted(self.after))})"
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument or result.
+
+    `broadcast` is the N of `int[N]`: there a single number stands for a list of N.
+    """
+
+    name: str
+    type: Type
+    default: Any = NO_DEFAULT
+    kwarg_only: bool = False
+    alias: AliasInfo | None = None
+    broadcast: int | None = None
+    declared: str = ""
+    """The type as its schema's text spells it (`ScalarType` is an `int` to programs); empty when it is `str(type)`."""
+
+    @property
+    def has_default(self) -> bool:
+        return self.default is not NO_DEFAULT
+
+    @property
+    def is_write(self) -> bool:
+        return self.alias is not None and self.alias.is_write
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionSchema:
+    """A signature.  `name` is qualified (`aten::add`, or a TorchScript function's own name)."""
+
+    name: str
+    overload: str = ""
+    arguments: tuple[Argument, ...] = ()
+    returns: tuple[Argument, ...] = ()
+    is_vararg: bool = False
+    is_varret: bool = False
+    _index: dict[str, int] = field(default_factory=dict, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._index.update((argument.name, i) for i, argument in enumerate(self.arguments))
+
+    @property
+    def is_mutable(self) -> bool:
+        """Does a call write to any of its arguments?"""
+        return any(argument.is_write for argument in self.arguments)
+
+    @property
+    def qualified_name(self) -> str:
+        """`aten::add.Tensor`."""
+        return f"{self.name}.{self.overload}" if self.overload else self.name
+
+    def index_of(self, name: str) -> int | None:
+        return self._index.get(name)
+
+    def is_subtype_of_method(self, wanted: FunctionSchema) -> bool:
+        """Can a method with this schema serve where `wanted` is declared (`self` aside)?"""
+        mine, theirs = self.arguments[1:], wanted.arguments[1:]
+        if len(mine) != len(theirs) or len(self.returns) != len(wanted.returns):
+            return False
+        takes = all(m.name == t.name and t.type.is_subtype_of(m.type) for m, t in zip(mine, theirs, strict=True))
+        gives = all(m.type.is_subtype_of(t.type) for m, t in zip(self.returns, wanted.returns, strict=True))
+        return takes and gives
+
+    def __str__(self) -> str:
+        parts: list[str] = []
+        for argument in self.arguments:
+            if argument.kwarg_only and "*" not in parts:
+                parts.append("*")
+            parts.append(_argument_text(argument))
+        if self.is_vararg:
+            parts.append("...")
+        return f"{self.qualified_name}({', '.join(parts)}) -> {_returns_text(self.returns, self.is_varret)}"
+
+
+def _type_text(argument: Argument) -> str:
+    text = argument.declared or str(argument.type)
+    if argument.alias is None:
+        return text
+    if isinstance(argument.type, ListType) and argument.alias.elements:
+        inner = argument.alias.elements[0]
+        outer = "" if not argument.alias.before and not argument.alias.after else str(argument.alias)
+        return text.replace("[", f"{inner}[", 1) + outer
+    stem, bracket, rest = text.partition("[")
+    optional = stem.endswith("?") and not bracket
+    stem = stem[:-1] if optional else stem
+    return f"{stem}{argument.alias}{bracket}{rest}" + ("?" if optional else "")
+
+
+def _argument_text(argument: Argument) -> str:
+    text = f"{_type_text(argument)} {argument.name}"
+    return text + (f"={_default_text(argument)}" if argument.has_default else "")
+
+
+def _default_text(argument: Argument) -> str:
+    value = argument.default
+    if argument.type == STR or isinstance(value, str):
+        return f'"{value}"' if isinstance(value, str) else str(value)
+    if argument.type == BOOL or value is None:
+        return str(value)
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(str, value)) + "]"
+    return str(value)
+
+
+def _returns_text(returns: Sequence[Argument], is_varret: bool) -> str:
+    parts = [_type_text(r) + (f" {r.name}" if r.name else "") for r in returns]
+    if is_varret:
+        return ", ".join([*parts, "..."])
+    return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"

@@ -1,0 +1,453 @@
+"""TorchScript's types.
+
+In: names and element types.  Out: values that print in both spellings (`str(t)` is what graphs print,
+`t.annotation_str` what Python source prints), compare by structure (classes by identity), and answer
+`is_subtype_of`.  `unify` finds the least type that two branches share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from engine.lang import scalars
+
+
+class Type:
+    """Any type.  Immutable; the concrete kinds below are final."""
+
+    __slots__ = ()
+
+    @property
+    def annotation_str(self) -> str:
+        """The type as a Python annotation writes it."""
+        return str(self)
+
+    def contained(self) -> tuple[Type, ...]:
+        """The types that this one is built from."""
+        return ()
+
+    def is_subtype_of(self, other: Type) -> bool:
+        """Can a value of this type stand wherever one of `other` is expected?"""
+        return is_subtype(self, other)
+
+
+@dataclass(frozen=True, slots=True)
+class SimpleType(Type):
+    """A type without parts, told by its name."""
+
+    name: str
+    annotation: str = ""
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def annotation_str(self) -> str:
+        return self.annotation or self.name
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType(Type):
+    """A tensor, with whatever is known of it; `sizes` and `strides` hold None where a number is unknown."""
+
+    dtype: scalars.dtype | None = None
+    sizes: tuple[int | None, ...] | None = None
+    strides: tuple[int | None, ...] | None = None
+    requires_grad: bool | None = None
+    device: scalars.device | None = None
+
+    def __str__(self) -> str:
+        if self == TENSOR:
+            return "Tensor"
+        inside = [] if self.sizes is None else [_dim(size) for size in self.sizes]
+        if self.strides is not None:
+            inside.append(f"strides=[{', '.join(map(_dim, self.strides))}]")
+        if self.requires_grad is not None:
+            inside.append(f"requires_grad={int(self.requires_grad)}")
+        if self.device is not None:
+            inside.append(f"device={self.device}")
+        name = self.dtype.ir_name if self.dtype else "Tensor"
+        return f"{name}({', '.join(inside)})" if inside or self.sizes is not None else name
+
+    @property
+    def annotation_str(self) -> str:
+        return "Tensor"
+
+
+@dataclass(frozen=True, slots=True)
+class ListType(Type):
+    element: Type
+
+    def __str__(self) -> str:
+        return f"{self.element}[]"
+
+    @property
+    def annotation_str(self) -> str:
+        return f"List[{self.element.annotation_str}]"
+
+    def contained(self) -> tuple[Type, ...]:
+        return (self.element,)
+
+
+@dataclass(frozen=True, slots=True)
+class DictType(Type):
+    key: Type
+    value: Type
+
+    def __str__(self) -> str:
+        return f"Dict({self.key}, {self.value})"
+
+    @property
+    def annotation_str(self) -> str:
+        return f"Dict[{self.key.annotation_str}, {self.value.annotation_str}]"
+
+    def contained(self) -> tuple[Type, ...]:
+        return (self.key, self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class TupleType(Type):
+    """A tuple; with `name` and `fields` a NamedTuple, whose `defaults` are those of its last fields."""
+
+    elements: tuple[Type, ...]
+    name: str | None = None
+    fields: tuple[str, ...] = ()
+    defaults: tuple[Any, ...] = field(default=(), compare=False)
+
+    def __str__(self) -> str:
+        if self.name is None:
+            return f"({', '.join(map(str, self.elements))})"
+        parts = [f"{name} : {type}" for name, type in zip(self.fields, self.elements, strict=True)]
+        return f"NamedTuple({', '.join(parts)})"
+
+    @property
+    def annotation_str(self) -> str:
+        if self.name is not None:
+            return self.name
+        return f"Tuple[{', '.join(e.annotation_str for e in self.elements) or '()'}]"
+
+    def contained(self) -> tuple[Type, ...]:
+        return self.elements
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalType(Type):
+    element: Type
+
+    def __str__(self) -> str:
+        return f"{self.element}?"
+
+    @property
+    def annotation_str(self) -> str:
+        return f"Optional[{self.element.annotation_str}]"
+
+    def contained(self) -> tuple[Type, ...]:
+        return (self.element,)
+
+
+@dataclass(frozen=True, slots=True)
+class UnionType(Type):
+    """One of several types, none a subtype of another; made by `union_of`."""
+
+    members: tuple[Type, ...]
+
+    def __str__(self) -> str:
+        return f"Union({', '.join(map(str, self.members))})"
+
+    @property
+    def annotation_str(self) -> str:
+        return f"Union[{', '.join(m.annotation_str for m in self.members)}]"
+
+    def contained(self) -> tuple[Type, ...]:
+        return self.members
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, UnionType) and set(self.members) == set(other.members)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.members))
+
+
+@dataclass(frozen=True, slots=True)
+class FutureType(Type):
+    element: Type
+
+    def __str__(self) -> str:
+        return f"Future({self.element})"
+
+    @property
+    def annotation_str(self) -> str:
+        return f"Future[{self.element.annotation_str}]"
+
+    def contained(self) -> tuple[Type, ...]:
+        return (self.element,)
+
+
+@dataclass(frozen=True, slots=True)
+class VarType(Type):
+    """A type variable of a schema, like the `t` of `t[]`."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class EnumType(Type):
+    """A Python Enum; `members` are (name, value) in order."""
+
+    qualname: str
+    value_type: Type
+    members: tuple[tuple[str, Any], ...] = field(compare=False)
+
+    def __str__(self) -> str:
+        return f"Enum<{self.qualname}>"
+
+    @property
+    def annotation_str(self) -> str:
+        return self.qualname
+
+
+class Callee(Protocol):
+    """What a class knows of its methods: their name and schema (the body is a graph, further up the house)."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def schema(self) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ClassAttribute:
+    """A slot of a class; `kind` is "attribute", "parameter" or "buffer"."""
+
+    name: str
+    type: Type
+    kind: str = "attribute"
+
+
+@dataclass(eq=False, slots=True)
+class ClassType(Type):
+    """A script class or a module's type: slots, constants and methods.  Compared by identity.
+
+    `methods` maps names to functions of the compilation unit that owns the class.
+    """
+
+    qualname: str
+    is_module: bool = False
+    attributes: list[ClassAttribute] = field(default_factory=list)
+    constants: dict[str, Any] = field(default_factory=dict)
+    methods: dict[str, Callee] = field(default_factory=dict)
+    static_methods: dict[str, Callee] = field(default_factory=dict)
+    properties: dict[str, tuple[Callee, Callee | None]] = field(default_factory=dict)
+    forward_hooks: list[Callee] = field(default_factory=list)
+    forward_pre_hooks: list[Callee] = field(default_factory=list)
+    unresolved: dict[str, str] = field(default_factory=dict)
+    """Attributes that exist in Python and cannot be compiled -> why."""
+
+    def __str__(self) -> str:
+        return self.qualname
+
+    @property
+    def name(self) -> str:
+        return self.qualname.rsplit(".", 1)[-1]
+
+    def contained(self) -> tuple[Type, ...]:
+        return tuple(a.type for a in self.attributes)
+
+    def slot(self, name: str) -> int | None:
+        """Index of the attribute, or None."""
+        return next((i for i, a in enumerate(self.attributes) if a.name == name), None)
+
+    def attribute(self, name: str) -> ClassAttribute | None:
+        return next((a for a in self.attributes if a.name == name), None)
+
+    def add_attribute(self, name: str, type: Type, kind: str = "attribute") -> int:
+        """Append a slot; its index.  The name must be new."""
+        assert self.slot(name) is None, f"{self.qualname} has {name} already"
+        self.attributes.append(ClassAttribute(name, type, kind))
+        return len(self.attributes) - 1
+
+
+@dataclass(eq=False, slots=True)
+class InterfaceType(Type):
+    """An interface: method names and schemas that a class must offer."""
+
+    qualname: str
+    methods: dict[str, Any] = field(default_factory=dict)
+    is_module: bool = False
+
+    def __str__(self) -> str:
+        return f"InterfaceType<{self.qualname}>"
+
+    @property
+    def annotation_str(self) -> str:
+        return self.qualname
+
+
+@dataclass(eq=False, slots=True)
+class FunctionType(Type):
+    """The type of one function; graphs print it as `Function`."""
+
+    function: Callee
+
+    def __str__(self) -> str:
+        return "Function"
+
+
+TENSOR: Final = TensorType()
+INT: Final = SimpleType("int")
+FLOAT: Final = SimpleType("float")
+COMPLEX: Final = SimpleType("complex")
+BOOL: Final = SimpleType("bool")
+STR: Final = SimpleType("str")
+NONE: Final = SimpleType("NoneType")
+NUMBER: Final = SimpleType("Scalar", "number")
+DEVICE: Final = SimpleType("Device")
+GENERATOR: Final = SimpleType("Generator")
+STREAM: Final = SimpleType("Stream")
+STORAGE: Final = SimpleType("Storage")
+CAPSULE: Final = SimpleType("Capsule")
+ANY: Final = SimpleType("Any")
+ANY_LIST: Final = SimpleType("AnyListType", "list")
+ANY_TUPLE: Final = SimpleType("AnyTupleType", "tuple")
+ANY_ENUM: Final = SimpleType("AnyEnumType")
+ANY_CLASS: Final = SimpleType("AnyClassType")
+NUMBERS: Final = (INT, FLOAT, COMPLEX)
+
+
+def union_of(members: Iterable[Type]) -> Type:
+    """The union of the types, flattened: of one it is that one, with None and one other it is an Optional."""
+    flat: list[Type] = []
+    for member in _flatten(members):
+        if not any(member.is_subtype_of(known) for known in flat):
+            flat = [known for known in flat if not known.is_subtype_of(member)] + [member]
+    if len(flat) == 1:
+        return flat[0]
+    if NONE not in flat:
+        return UnionType(tuple(flat))
+    rest = [m for m in flat if m != NONE]
+    return OptionalType(rest[0] if len(rest) == 1 else UnionType(tuple(rest)))
+
+
+def members_of(type: Type) -> tuple[Type, ...]:
+    """The alternatives of a Union or Optional, None last; of any other type that type alone."""
+    if isinstance(type, OptionalType):
+        return (*members_of(type.element), NONE)
+    return type.members if isinstance(type, UnionType) else (type,)
+
+
+def is_subtype(sub: Type, sup: Type) -> bool:
+    """Structural subtyping: lists and dicts are invariant, tuples covariant, classes nominal."""
+    if sub is sup or sup is ANY or sub == sup:
+        return True
+    if isinstance(sub, (UnionType, OptionalType)):
+        return all(is_subtype(m, sup) for m in members_of(sub))
+    if isinstance(sup, (UnionType, OptionalType)):
+        return any(is_subtype(sub, m) for m in members_of(sup))
+    if isinstance(sub, TensorType) and isinstance(sup, TensorType):
+        return _tensor_subtype(sub, sup)
+    if isinstance(sub, TupleType):
+        return sup is ANY_TUPLE or (isinstance(sup, TupleType) and _tuple_subtype(sub, sup))
+    if isinstance(sub, ListType):
+        return sup is ANY_LIST or (isinstance(sup, ListType) and _same_elements(sub.element, sup.element))
+    if isinstance(sub, FutureType) and isinstance(sup, FutureType):
+        return is_subtype(sub.element, sup.element)
+    if isinstance(sub, EnumType):
+        return sup is ANY_ENUM
+    if isinstance(sub, (ClassType, InterfaceType)):
+        return sup is ANY_CLASS or (isinstance(sup, InterfaceType) and implements(sub, sup))
+    return sup is NUMBER and sub in NUMBERS
+
+
+def implements(sub: ClassType | InterfaceType, interface: InterfaceType) -> bool:
+    """Does the class offer every method of the interface, with the same schema but for `self`?"""
+    if interface.is_module and not sub.is_module:
+        return False
+    for name, wanted in interface.methods.items():
+        offered = sub.methods.get(name)
+        schema = offered.schema if isinstance(sub, ClassType) and offered is not None else offered
+        if schema is None or not schema.is_subtype_of_method(wanted):
+            return False
+    return True
+
+
+def unify(a: Type, b: Type, *, default_to_union: bool = False) -> Type | None:
+    """The least type that holds both, or None when they share none (a Union instead, if so asked)."""
+    if a == b:
+        return a
+    if a.is_subtype_of(b):
+        return b
+    if b.is_subtype_of(a):
+        return a
+    if isinstance(a, TensorType) and isinstance(b, TensorType):
+        return TENSOR
+    if a is NONE and not isinstance(b, UnionType):
+        return OptionalType(b)
+    if b is NONE and not isinstance(a, UnionType):
+        return OptionalType(a)
+    unified = _unify_parts(a, b)
+    if unified is None and default_to_union:
+        return union_of([a, b])
+    return unified
+
+
+def walk(type: Type) -> Iterator[Type]:
+    """The type and every type inside it (not into the attributes of classes)."""
+    yield type
+    if not isinstance(type, ClassType):
+        for part in type.contained():
+            yield from walk(part)
+
+
+def _unify_parts(a: Type, b: Type) -> Type | None:
+    if isinstance(a, OptionalType) or isinstance(b, OptionalType):
+        inner_a = a.element if isinstance(a, OptionalType) else a
+        inner_b = b.element if isinstance(b, OptionalType) else b
+        inner = unify(inner_a, inner_b)
+        return None if inner is None else OptionalType(inner)
+    if isinstance(a, TupleType) and isinstance(b, TupleType) and len(a.elements) == len(b.elements):
+        parts = [unify(x, y) for x, y in zip(a.elements, b.elements, strict=True)]
+        known = tuple(p for p in parts if p is not None)
+        return TupleType(known) if len(known) == len(parts) else None
+    if isinstance(a, FutureType) and isinstance(b, FutureType):
+        element = unify(a.element, b.element)
+        return None if element is None else FutureType(element)
+    if isinstance(a, ListType) and isinstance(b, ListType) and _both_tensors(a.element, b.element):
+        return ListType(TENSOR)
+    if isinstance(a, DictType) and isinstance(b, DictType) and a.key == b.key and _both_tensors(a.value, b.value):
+        return DictType(a.key, TENSOR)
+    return None
+
+
+def _flatten(members: Iterable[Type]) -> Iterator[Type]:
+    for member in members:
+        yield from members_of(member)
+
+
+def _both_tensors(a: Type, b: Type) -> bool:
+    return isinstance(a, TensorType) and isinstance(b, TensorType)
+
+
+def _same_elements(a: Type, b: Type) -> bool:
+    return a == b or (_both_tensors(a, b) and is_subtype(a, b))
+
+
+def _tensor_subtype(sub: TensorType, sup: TensorType) -> bool:
+    facts = ("dtype", "sizes", "strides", "requires_grad", "device")
+    return all(getattr(sup, f) is None or getattr(sup, f) == getattr(sub, f) for f in facts)
+
+
+def _tuple_subtype(sub: TupleType, sup: TupleType) -> bool:
+    if len(sub.elements) != len(sup.elements):
+        return False
+    if sup.name is not None and (sub.name != sup.name or sub.fields != sup.fields):
+        return False
+    return all(is_subtype(a, b) for a, b in zip(sub.elements, sup.elements, strict=True))
+
+
+def _dim(size: int | None) -> str:
+    return "*" if size is None else str(size)

@@ -1,0 +1,252 @@
+"""What a session answers, as data.
+
+In: nothing.  Out: the `Reply` records that every door (shell, notebook, command line) shows in its own way.
+Texts in them are plain: no colours, no markup, no width.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class ValueReply:
+    """The value of an entry's last expression and its static type; the session keeps it as `name`."""
+
+    value: Any
+    type: str
+    name: str = "_"
+
+
+@dataclass(frozen=True, slots=True)
+class DefinitionReply:
+    """A function or class is known now.
+
+    `replaced` tells that the name was taken before, `relinked` names the functions that were compiled again to
+    call the new one, `broken` those that no longer fit it, with the reason.
+    """
+
+    name: str
+    kind: str
+    signature: str
+    replaced: bool = False
+    relinked: tuple[str, ...] = ()
+    broken: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GraphReply:
+    """A graph's canonical text."""
+
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PassStep:
+    """One pass over a graph: its text before and after, and how long it took."""
+
+    name: str
+    changed: bool
+    seconds: float
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class PassesReply:
+    """A graph on its way through a pipeline."""
+
+    title: str
+    start: str
+    steps: tuple[PassStep, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CodeReply:
+    """Python text that the printer made of a graph, and the constants that it names `CONSTANTS.cN`."""
+
+    title: str
+    text: str
+    constants: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TreeReply:
+    """A syntax tree as an s-expression."""
+
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionsReply:
+    """The instructions that the interpreter runs, one a line."""
+
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TraceRow:
+    """One executed instruction: `reads` and `writes` are (register, value) in order."""
+
+    depth: int
+    function: str
+    pc: int
+    instruction: str
+    reads: tuple[tuple[str, str], ...]
+    writes: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TraceReply:
+    """What the interpreter did, instruction by instruction; `left_out` rows were not kept."""
+
+    title: str
+    rows: tuple[TraceRow, ...]
+    result: str
+    left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaReply:
+    """One or more schemas; `total` counts those there are when not all are shown."""
+
+    title: str
+    schemas: tuple[str, ...]
+    total: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A name of the session; `kind` is "variable", "function", "class" or "module"."""
+
+    name: str
+    kind: str
+    type: str
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class WhoReply:
+    """Everything that the session knows by name."""
+
+    bindings: tuple[Binding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeReply:
+    """How long an expression takes: seconds for one run, best and mean of `repeats` rounds of `loops` runs."""
+
+    expression: str
+    first: float
+    best: float
+    mean: float
+    loops: int
+    repeats: int
+
+
+@dataclass(frozen=True, slots=True)
+class TextReply:
+    """A plain message; `level` is "info", "done" or "warning"."""
+
+    text: str
+    level: str = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One level of an error's call stack."""
+
+    location: str
+    excerpt: str
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorReply:
+    """What went wrong.
+
+    `kind` is a short title, `location` and `excerpt` tell the place (the excerpt marks it with `~~~ <--- HERE`),
+    `places` the calls that led there, outermost first, `hints` what would mend it.
+    """
+
+    kind: str
+    message: str
+    location: str = ""
+    excerpt: str = ""
+    places: tuple[Place, ...] = ()
+    hints: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One attribute of a module; `shape`, `dtype` and `bytes` are of tensors only."""
+
+    name: str
+    kind: str
+    type: str
+    shape: tuple[int, ...] | None = None
+    dtype: str = ""
+    bytes: int = 0
+    count: int = 0
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleNode:
+    """A module and those inside it; `parameters` and `bytes` are totals with everything inside."""
+
+    name: str
+    type: str
+    slots: tuple[Slot, ...]
+    methods: tuple[str, ...]
+    children: tuple[ModuleNode, ...]
+    parameters: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleReply:
+    """A module, as a tree."""
+
+    title: str
+    root: ModuleNode
+
+
+@dataclass(frozen=True, slots=True)
+class HelpTopic:
+    """One row of an overview: what to type and what it does."""
+
+    usage: str
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class HelpReply:
+    """Help: paragraphs, then rows, then examples to type."""
+
+    title: str
+    paragraphs: tuple[str, ...] = ()
+    topics: tuple[HelpTopic, ...] = ()
+    examples: tuple[str, ...] = ()
+
+
+Reply = (
+    ValueReply
+    | DefinitionReply
+    | GraphReply
+    | PassesReply
+    | CodeReply
+    | TreeReply
+    | InstructionsReply
+    | TraceReply
+    | SchemaReply
+    | WhoReply
+    | TimeReply
+    | TextReply
+    | ErrorReply
+    | ModuleReply
+    | HelpReply
+)
