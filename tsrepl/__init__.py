@@ -1,0 +1,19 @@
+"""tsrepl: TorchScript at the prompt, in the notebook and on the command line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tsrepl.version import __version__
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+__all__ = ["__version__", "load_ipython_extension"]
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """`%load_ext tsrepl`: the notebook magics (see `tsrepl.magics`)."""
+    from tsrepl import magics  # IPython looks for this function here, and only a notebook pays for loading it
+
+    magics.load_ipython_extension(shell)

@@ -1,0 +1,3 @@
+"""Values and the operators on them."""
+
+from engine.aten import methods as _methods  # noqa: F401  (gives tensors their methods)

@@ -26,7 +26,37 @@ from engine.lang.errors import SchemaError
 from engine.lang.schema import FunctionSchema
 from engine.lang.schema_parser import parse_schema
 
-FAMILIES: Final[tuple[str, ...]] = ()
+FAMILIES: Final[tuple[str, ...]] = (
+    "pointwise",
+    "matmul",
+    "shape",
+    "layout",
+    "parts",
+    "joining",
+    "reductions",
+    "comparison",
+    "activations",
+    "indexing",
+    "scatter",
+    "lookup",
+    "sorting",
+    "creation",
+    "types",
+    "random",
+    "normalization",
+    "lists",
+    "strings",
+    "dicts",
+    "scalars",
+    "conversion",
+    "attributes",
+    "control",
+    "convolution",
+    "pooling",
+    "resampling",
+    "losses",
+    "recurrent",
+)
 """Modules of `engine.aten.ops`, in the order they are imported."""
 
 
@@ -35,7 +65,8 @@ class Op:
     """One overload of one operator.
 
     `variants` says how else it can be called: "method" (on its first argument), "function" (as
-    `torch.name`; default), "inplace" and "out" (further entries made from this one).
+    `torch.name`; default), "inplace" and "out" (further entries made from this one; "out:NAME" names the
+    overload of that entry, which is otherwise the same or `NAME_out`).
     `side_effects` keeps passes from removing or duplicating it, `nondeterministic` from merging two.
     """
 
@@ -52,7 +83,7 @@ class Op:
     nondeterministic: bool = False
     samples: Callable[[], Sequence[tuple[Any, ...]]] | None = None
     functional: Op | None = None
-    """For an in-place or out entry made from another: that other."""
+    """For an in-place or out entry: the one that computes its results."""
     _schema: FunctionSchema | None = None
     _run: Callable[..., Any] | None = None
 
@@ -98,7 +129,7 @@ def op(text: str, *, variants: str = "", **facts: Any) -> Op:
     Raises SchemaError when the name and overload are taken or there is not exactly one body.
     """
     entry = Op(text, variants=frozenset(variants.split()), **facts)
-    bodies = [b for b in (entry.scalar, entry.kernel, entry.python, entry.composite) if b is not None]
+    bodies = [b for b in (entry.scalar, entry.kernel, entry.python, entry.composite, entry.functional) if b is not None]
     if len(bodies) != 1:
         raise SchemaError(f"{entry.qualified_name} has {len(bodies)} bodies, and needs one")
     _add(entry)
@@ -111,16 +142,27 @@ def op(text: str, *, variants: str = "", **facts: Any) -> Op:
 def derived_texts(entry: Op) -> Iterator[tuple[str, str]]:
     """Schema texts of the in-place and out forms that an entry asks for."""
     head, _, rest = entry.text.partition("(")
-    arguments, _, returns = rest.rpartition(") -> ")
+    arguments, _, _ = rest.rpartition(") -> ")
     name, _, overload = head.partition(".")
-    if "inplace" in entry.variants:
+    inplace, out = _variant(entry, "inplace"), _variant(entry, "out")
+    if inplace is not None:
         written = arguments.replace("Tensor self", "Tensor(a!) self", 1)
-        yield "inplace", f"{name}_{'.' + overload if overload else ''}({written}) -> Tensor(a!)"
-    if "out" in entry.variants:
-        out_overload = f"{overload}_out" if overload not in ("", "Tensor") else "out"
+        target = inplace or overload
+        yield "inplace", f"{name}_{'.' + target if target else ''}({written}) -> Tensor(a!)"
+    if out is not None:
         star = "" if "*, " in arguments else "*, "
         comma = ", " if arguments else ""
-        yield "out", f"{name}.{out_overload}({arguments}{comma}{star}Tensor(a!) out) -> Tensor(a!)"
+        target = out or (f"{overload}_out" if overload else "out")
+        yield "out", f"{name}.{target}({arguments}{comma}{star}Tensor(a!) out) -> Tensor(a!)"
+
+
+def _variant(entry: Op, wanted: str) -> str | None:
+    """None if the entry has no such variant, else the overload that it names for it (`out:dtype_out`), or ""."""
+    for variant in entry.variants:
+        kind, _, overload = variant.partition(":")
+        if kind == wanted:
+            return overload
+    return None
 
 
 def overloads(name: str) -> Sequence[Op]:

@@ -6,13 +6,14 @@ Python numbers only raise the category.  In: arrays and numbers.  Out: a numpy d
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from engine.aten import xp
-from engine.aten.xp import Array, NumpyDtype
+from engine.aten.xp import NumpyDtype
 from engine.lang import scalars
 from engine.lang.errors import OperatorError
 from engine.lang.scalars import dtype
@@ -117,6 +118,25 @@ def fit(value: Any, d: NumpyDtype) -> Any:
     if d.kind == "b":
         return bool(value)
     return complex(value) if d.kind == "c" else value
+
+
+def converted(value: Any, d: NumpyDtype) -> Any:
+    """A number to be stored as `d`; raises OperatorError when it has no place there."""
+    if isinstance(value, complex) and d.kind != "c":
+        if value.imag:
+            raise _overflow(d)
+        value = value.real
+    if d.kind in "iu" and isinstance(value, float) and not math.isfinite(value):
+        raise _overflow(d)
+    return fit(value, d)
+
+
+_C_TYPES = {"float32": "float", "float64": "double", "float16": "at::Half", "bfloat16": "at::BFloat16"}
+
+
+def _overflow(d: NumpyDtype) -> OperatorError:
+    name = _C_TYPES.get(d.name, f"{d.name}_t")
+    return OperatorError(f"value cannot be converted to type {name} without overflow")
 
 
 def _promote(a: NumpyDtype, b: NumpyDtype) -> NumpyDtype:

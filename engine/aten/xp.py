@@ -32,9 +32,7 @@ UINT8: Final[NumpyDtype] = np.dtype(np.uint8)
 BOOL: Final[NumpyDtype] = np.dtype(np.bool_)
 HALVES: Final = (FLOAT16, BFLOAT16)
 
-TO_NUMPY: Final[dict[dtype, NumpyDtype]] = {
-    d: BFLOAT16 if d is scalars.bfloat16 else np.dtype(d.name) for d in DTYPES
-}
+TO_NUMPY: Final[dict[dtype, NumpyDtype]] = {d: BFLOAT16 if d is scalars.bfloat16 else np.dtype(d.name) for d in DTYPES}
 FROM_NUMPY: Final[dict[NumpyDtype, dtype]] = {n: d for d, n in TO_NUMPY.items()}
 BY_NUMBER: Final[dict[int, NumpyDtype]] = {d.number: n for d, n in TO_NUMPY.items()}
 
@@ -43,7 +41,9 @@ def numpy_dtype(number: int | dtype) -> NumpyDtype:
     """The array dtype that a program's dtype number (or a dtype) stands for; raises OperatorTypeError."""
     known = BY_NUMBER.get(number) if isinstance(number, int) else TO_NUMPY.get(number)
     if known is None:
-        raise OperatorTypeError(f"dtype {number} is not supported", hints=(f"there are {', '.join(map(repr, DTYPES))}",))
+        raise OperatorTypeError(
+            f"dtype {number} is not supported", hints=(f"there are {', '.join(map(repr, DTYPES))}",)
+        )
     return known
 
 
@@ -75,6 +75,21 @@ def is_float(d: NumpyDtype) -> bool:
 def is_integral(d: NumpyDtype) -> bool:
     """An integer type, bool left out."""
     return d.kind in "iu"
+
+
+def cast(array: Array, d: NumpyDtype) -> Array:
+    """The array in another dtype; the imaginary part of complex numbers is dropped."""
+    if array.dtype is d:
+        return array
+    if array.dtype.kind == "c" and d.kind not in "cb":
+        array = array.real
+    return array.astype(d, copy=False)
+
+
+def limits(d: NumpyDtype) -> Any:
+    """The largest and smallest number of a floating point type, and its precision."""
+    finfo: Any = ml_dtypes.finfo
+    return finfo(d)
 
 
 def as_strided(array: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from engine.frontend.with_blocks import from_with_blocks, to_with_blocks
-from engine.ir.clone import clone_block_into
+from engine.ir.clone import copy_block_at
 from engine.ir.constants import constant_value, insert_constant
 from engine.ir.graph import Block, Graph, Node, Value
 from engine.lang.types import BOOL, Type, unify
@@ -238,10 +238,10 @@ def _merge_consecutive_ifs(block: Block) -> None:
     """Where an If decides only what the If before it has just told, put its branches into that one's."""
     node = block.param_node.next
     while node is not None and node is not block.return_node:
-        for inner in node.blocks:
-            _merge_consecutive_ifs(inner)
         while _merge_with_next(node):
             pass
+        for inner in node.blocks:
+            _merge_consecutive_ifs(inner)
         node = node.next
 
 
@@ -255,7 +255,7 @@ def _merge_with_next(first: Node) -> bool:
     for block, value in zip(first.blocks, told, strict=True):
         mapping = dict(zip(first.outputs, block.outputs, strict=False))
         chosen = second.blocks[0 if value else 1]
-        for output in clone_block_into(chosen, block.return_node, mapping):
+        for output in copy_block_at(chosen, block.return_node, mapping):
             block.register_output(output)
     for output in second.outputs:
         output.replace_all_uses_with(first.add_output(output.type).copy_metadata(output))

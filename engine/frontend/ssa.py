@@ -19,17 +19,17 @@ from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from engine.ir.clone import clone_block_into
+from engine.ir.clone import copy_block_at
 from engine.ir.constants import insert_constant
 from engine.ir.graph import Block, Graph, Node, Value
 from engine.lang.types import Type, unify
 
 Types = MutableMapping[str, Type]
-EXITS: Final = frozenset({"prim::ReturnStmt", "prim::BreakStmt", "prim::ContinueStmt", "prim::RaiseException"})
+EXITS: Final = frozenset({"prim::ReturnStmt", "prim::RaiseException"})
 
 
 def to_ssa(graph: Graph) -> None:
-    """Rewrite the emitter's graph in place; `prim::ReturnStmt` and `prim::LoopContinuation` are left to the exit transform."""
+    """Rewrite the emitter's graph in place; ReturnStmt and LoopContinuation are left to the exit transform."""
     _carry_variables(graph.block, {})
     _lower_loop_exits(graph.block, None)
     for loop in [node for node in graph.all_nodes() if node.kind == "prim::Loop"]:
@@ -140,12 +140,19 @@ def _to_continuation(node: Node, loop: Node) -> None:
     graph = node.graph
     with graph.inserting_at(node, node.range):
         if node.kind == "prim::BreakStmt":
-            condition = insert_constant(graph, False)
+            condition = _false_at_start(graph)
         else:
-            (condition,) = clone_block_into(loop.blocks[1], node)
+            (condition,) = copy_block_at(loop.blocks[1], node)
         carried = [_load(node, *variable) for variable in _carried_variables(loop)]
         graph.append("prim::LoopContinuation", [condition, *carried], 0)
     node.destroy()
+
+
+def _false_at_start(graph: Graph) -> Value:
+    first = graph.block.param_node.next
+    assert first is not None
+    with graph.inserting_at(first):
+        return insert_constant(graph, False)
 
 
 def _carried_variables(loop: Node) -> Iterator[tuple[str, Type]]:
@@ -160,9 +167,9 @@ def _carried_variables(loop: Node) -> Iterator[tuple[str, Type]]:
 def _inline_condition(loop: Node) -> None:
     """Evaluate the condition before the loop and at the end of the body, and drop the block that held it."""
     body, condition = loop.blocks
-    (before,) = clone_block_into(condition, loop)
+    (before,) = copy_block_at(condition, loop)
     loop.insert_input(1, before)
-    (after,) = clone_block_into(condition, body.return_node)
+    (after,) = copy_block_at(condition, body.return_node)
     body.insert_output(0, after)
     loop.erase_block(1)
 

@@ -23,6 +23,7 @@ from engine.lang.types import TENSOR, Type
 _GAP = 1 << 20
 _SUFFIX = re.compile(r"(.*)\.(\d+)")
 
+
 class Use(NamedTuple):
     """`user.inputs[offset]` is the value."""
 
@@ -45,7 +46,8 @@ class InlinedFrom(NamedTuple):
 
 
 ATTRIBUTE_KINDS: Final = {
-    "i": "int", "f": "float", "c": "complex", "s": "str", "t": "Tensor", "g": "Graph", "ty": "Type", "ival": "any value",
+    "i": "int", "f": "float", "c": "complex", "s": "str", "t": "Tensor", "g": "Graph", "ty": "Type",
+    "ival": "any value",
     "is": "ints", "fs": "floats", "cs": "complexes", "ss": "strs", "ts": "Tensors", "gs": "Graphs", "tys": "Types",
 }  # fmt: skip
 
@@ -167,7 +169,9 @@ class Node:
             if a is not b:
                 if a.block is b.block:
                     return a._position < b._position
-                assert a.block is not None and b.block is not None and a.block.owner is not None
+                assert a.block is not None
+                assert b.block is not None
+                assert a.block.owner is not None
                 return a.block.owner.blocks.index(a.block) < a.block.owner.blocks.index(b.block)
         return len(mine) < len(theirs)
 
@@ -261,7 +265,9 @@ class Node:
 
     def insert_before(self, other: Node) -> Node:
         """Put this node (in no block yet) before `other`; returns the node."""
-        assert self.block is None and other.block is not None and other.prev is not None
+        assert self.block is None, f"{self!r} is in a block already"
+        assert other.block is not None
+        assert other.prev is not None
         self.block, self.prev, self.next = other.block, other.prev, other
         other.prev.next = self
         other.prev = self
@@ -283,7 +289,9 @@ class Node:
 
     def remove_from_block(self) -> None:
         """Take the node out of its block; it keeps inputs, outputs and uses."""
-        assert self.block is not None and self.prev is not None and self.next is not None
+        assert self.block is not None
+        assert self.prev is not None
+        assert self.next is not None
         self.graph._forget_insert_point(self)
         self.prev.next, self.next.prev = self.next, self.prev
         self.block = self.prev = self.next = None
@@ -304,7 +312,9 @@ class Node:
             mine.replace_all_uses_with(theirs)
 
     def _take_position(self) -> None:
-        assert self.block is not None and self.prev is not None and self.next is not None
+        assert self.block is not None
+        assert self.prev is not None
+        assert self.next is not None
         before = self.prev._position
         if self.next is self.block.return_node:
             self._position = before + _GAP

@@ -17,7 +17,9 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from engine.lang.types import Type
+from engine.aten.tensor import Tensor
+from engine.lang.scalars import device
+from engine.lang.types import ANY, DictType, InterfaceType, ListType, OptionalType, TensorType, Type, UnionType
 
 if TYPE_CHECKING:
     from engine.ir.graph import Attr, Block, Graph, Node, Value
@@ -48,17 +50,22 @@ def node_text(node: Node) -> str:
     return "\n".join(_node_lines(node, 0, [], False))
 
 
-def attribute_text(attribute: Attr) -> str:
-    """The value of an attribute as it stands after `name=`."""
+def attribute_text(attribute: Attr, type: Type | None = None) -> str:
+    """The value of an attribute as it stands after `name=`; `type` is the type of a constant."""
     kind, value = attribute
     if kind in ("is", "fs", "cs", "ss", "ts", "tys", "gs"):
         return f"[{', '.join(map(constant_text, value))}]"
-    return str(int(value)) if kind == "i" else constant_text(value)
+    if kind == "i":
+        return str(int(value))
+    return quoted(str(value)) if kind == "s" else constant_text(value, type)
 
 
-def constant_text(value: Any) -> str:
-    """Any value the way attributes show it: `1.`, `"a"`, `(1, True)`, `{3}` for a tensor."""
-    if value is None or isinstance(value, (bool, int)):
+def constant_text(value: Any, type: Type | None = None) -> str:
+    """Any value the way attributes show it: `1.`, `"a"`, `(1, True)`, `{3}` for a tensor.
+
+    `type` tells the type of lists and dicts whose elements do not show it: `annotate(List[int], [])`.
+    """
+    if value is None or isinstance(value, (bool, int, Type)):
         return str(value)
     if isinstance(value, float):
         return float_text(value)
@@ -67,10 +74,8 @@ def constant_text(value: Any) -> str:
     if isinstance(value, str):
         return quoted(value)
     if isinstance(value, (list, tuple, dict)):
-        return _container_text(value)
-    if hasattr(value, "numel"):
-        return _tensor_text(value)
-    return str(value) if isinstance(value, Type) else _other_text(value)
+        return _container_text(value, type)
+    return _tensor_text(value) if isinstance(value, Tensor) else _other_text(value)
 
 
 def float_text(value: float) -> str:
@@ -132,7 +137,8 @@ def _operation(node: Node, groups: list[Node]) -> str:
         shown = [] if node.kind == "prim::DifferentiableGraph" else [name for name in shown if name != "Subgraph"]
     if not shown:
         return kind
-    return f"{kind}[{', '.join(f'{name}={attribute_text(node.attributes[name])}' for name in shown)}]"
+    type = node.outputs[0].type if node.kind == "prim::Constant" else None
+    return f"{kind}[{', '.join(f'{name}={attribute_text(node.attributes[name], type)}' for name in shown)}]"
 
 
 def _comment(node: Node) -> str:
@@ -150,29 +156,62 @@ def _names(values: Iterable[Value]) -> str:
     return ", ".join(f"%{value.debug_name}" for value in values)
 
 
-def _container_text(value: Any) -> str:
+def _container_text(value: Any, type: Type | None) -> str:
+    parts = type.contained() if type is not None else ()
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{constant_text(k)}: {constant_text(v)}" for k, v in value.items()) + "}"
-    inside = ", ".join(map(constant_text, value))
+        key, element = parts if len(parts) == 2 else (None, None)
+        inside = ", ".join(f"{constant_text(k, key)}: {constant_text(v, element)}" for k, v in value.items())
+        return _annotated(f"{{{inside}}}", type, element, ",", value)
     if isinstance(value, list):
-        return "[<Tensors>]" if value and hasattr(value[0], "numel") else f"[{inside}]"
+        element = parts[0] if len(parts) == 1 else None
+        if isinstance(element, TensorType) or (value and isinstance(value[0], Tensor)):
+            return "[<Tensors>]"
+        inside = ", ".join(constant_text(each, element) for each in value)
+        return _annotated(f"[{inside}]", type, element, ", ", value)
+    types = parts if len(parts) == len(value) else [None] * len(value)
+    inside = ", ".join(map(constant_text, value, types))
     return f"({inside},)" if len(value) == 1 else f"({inside})"
 
 
-def _tensor_text(tensor: Any) -> str:
-    if tensor.numel() == 1:
+def _annotated(text: str, type: Type | None, element: Type | None, comma: str, value: Any) -> str:
+    if type is None or (value and element is not None and _tells_its_type(element)):
+        return text
+    return f"annotate({type.annotation_str}{comma}{text})"
+
+
+def _tells_its_type(type: Type) -> bool:
+    """Can the type be told from a value of it?"""
+    if isinstance(type, (ListType, DictType)):
+        return all(map(_tells_its_type, type.contained()))
+    return type != ANY and not isinstance(type, (OptionalType, UnionType, InterfaceType))
+
+
+def _tensor_text(tensor: Tensor) -> str:
+    count = tensor.array.size
+    if count == 1:
         return "{" + _scalar_text(tensor.item()) + "}"
-    return "<Tensor>" if tensor.numel() > MAX_SHOWN_ELEMENTS else str(tensor).replace("\n", " ")
+    return "<Tensor>" if count > MAX_SHOWN_ELEMENTS else _few_elements_text(tensor)
+
+
+def _few_elements_text(tensor: Tensor) -> str:
+    """C++'s way to print a tensor, in one line: ` 1  2 [ CPUFloatType{2} ]`."""
+    numbers = [float(number) for number in tensor.array.reshape(-1)]
+    whole = all(number == int(number) for number in numbers if math.isfinite(number))
+    texts = [f"{number:.0f}" if whole else f"{number:.4f}" for number in numbers]
+    width = max(map(len, texts), default=0) + 1
+    shape = ",".join(map(str, tensor.shape))
+    return f"{' '.join(text.rjust(width) for text in texts)} [ CPU{tensor.dtype.ir_name}Type{{{shape}}} ]"
 
 
 def _scalar_text(value: Any) -> str:
+    if isinstance(value, complex):
+        return f"({value.real:g},{value.imag:g})"
     return format(value, "g") if isinstance(value, float) else str(int(value))
 
 
 def _other_text(value: Any) -> str:
-    """Devices print as strings, enum members and functions by their names."""
-    if hasattr(value, "index") and hasattr(value, "type"):
-        return quoted(str(value))
+    if isinstance(value, device):
+        return f'torch.device("{value}")'
     return f"{value.type.qualname}.{value.name}" if hasattr(value, "name") and hasattr(value, "type") else str(value)
 
 

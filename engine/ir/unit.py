@@ -14,8 +14,8 @@ from typing import Any
 from engine.ir.graph import Graph
 from engine.lang.errors import CompileError
 from engine.lang.schema import FunctionSchema
-from engine.lang.types import EnumType, InterfaceType, Type
 from engine.lang.types import ClassType as ClassType
+from engine.lang.types import EnumType, InterfaceType, Type
 
 _MANGLED = re.compile(r"(.*)\.___torch_mangle_\d+\.([^.]*)")
 

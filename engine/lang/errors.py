@@ -100,6 +100,10 @@ class OperatorValueError(OperatorError, ValueError):
     """An argument has the right type and a wrong value."""
 
 
+class OperatorDtypeError(OperatorError, NotImplementedError):
+    """An operator has no code for a dtype."""
+
+
 class ArgumentError(EngineError, RuntimeError):
     """A call from Python does not fit the schema of what it calls."""
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from engine.lang.types import BOOL, STR, ListType, Type
+from engine.lang.types import ListType, OptionalType, Type
 
 
 class _NoDefault:
@@ -27,19 +27,23 @@ class AliasInfo:
     """The alias mark of one argument or result: `(a! -> b|c)`.
 
     `before` and `after` are the sets it belongs to before and after the call ("*" is the wildcard),
-    `is_write` whether the call writes to it, `elements` the mark of what a container holds.
+    `is_write` whether the call writes to it, `elements` the mark of what a container holds; `written` is
+    the mark as its schema's text spells it, empty where there was no text.
     """
 
     before: frozenset[str] = frozenset()
     after: frozenset[str] = frozenset()
     is_write: bool = False
     elements: tuple[AliasInfo, ...] = ()
+    written: str = field(default="", compare=False)
 
     @property
     def is_wildcard(self) -> bool:
         return "*" in self.before or "*" in self.after
 
     def __str__(self) -> str:
+        if self.written:
+            return f"({self.written})"
         before = "|".join(sorted(self.before)) + ("!" if self.is_write else "")
         return f"({before})" if self.after == self.before else f"({before} -> {'|'.join(sorted(self.after))})"
 
@@ -59,6 +63,8 @@ class Argument:
     broadcast: int | None = None
     declared: str = ""
     """The type as its schema's text spells it (`ScalarType` is an `int` to programs); empty when it is `str(type)`."""
+    declared_default: str = field(default="", compare=False)
+    """The default as its schema's text spells it (`1` for an `int[2]`); empty where there was no text."""
 
     @property
     def has_default(self) -> bool:
@@ -118,32 +124,35 @@ class FunctionSchema:
 
 
 def _type_text(argument: Argument) -> str:
-    text = argument.declared or str(argument.type)
-    if argument.alias is None:
+    return _marked(argument.declared or str(argument.type), argument.type, argument.alias)
+
+
+def _marked(text: str, type: Type, alias: AliasInfo | None) -> str:
+    """The type's text with its alias mark: `Tensor(a!)`, `Tensor(a)[]`, `t[](a!)`, `Tensor(a)?`."""
+    if alias is None:
         return text
-    if isinstance(argument.type, ListType) and argument.alias.elements:
-        inner = argument.alias.elements[0]
-        outer = "" if not argument.alias.before and not argument.alias.after else str(argument.alias)
-        return text.replace("[", f"{inner}[", 1) + outer
-    stem, bracket, rest = text.partition("[")
-    optional = stem.endswith("?") and not bracket
-    stem = stem[:-1] if optional else stem
-    return f"{stem}{argument.alias}{bracket}{rest}" + ("?" if optional else "")
+    if isinstance(type, OptionalType):
+        return _marked(text.removesuffix("?"), type.element, alias) + "?"
+    if not isinstance(type, ListType) or not alias.elements:
+        return f"{text}{alias}"
+    at = text.rindex("[")
+    own = alias if alias.before or alias.after else ""
+    return f"{_marked(text[:at], type.element, alias.elements[0])}{text[at:]}{own}"
 
 
 def _argument_text(argument: Argument) -> str:
     text = f"{_type_text(argument)} {argument.name}"
-    return text + (f"={_default_text(argument)}" if argument.has_default else "")
+    return text + (f"={argument.declared_default or _default_text(argument.default)}" if argument.has_default else "")
 
 
-def _default_text(argument: Argument) -> str:
-    value = argument.default
-    if argument.type == STR or isinstance(value, str):
-        return f'"{value}"' if isinstance(value, str) else str(value)
-    if argument.type == BOOL or value is None:
-        return str(value)
+_ESCAPES = str.maketrans({'"': '\\"', "'": "\\'", "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\f": "\\f", "\v": "\\v"})
+
+
+def _default_text(value: Any) -> str:
+    if isinstance(value, str):
+        return f'"{value.translate(_ESCAPES)}"'
     if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(map(str, value)) + "]"
+        return f"[{', '.join(map(_default_text, value))}]"
     return str(value)
 
 
@@ -151,4 +160,4 @@ def _returns_text(returns: Sequence[Argument], is_varret: bool) -> str:
     parts = [_type_text(r) + (f" {r.name}" if r.name else "") for r in returns]
     if is_varret:
         return ", ".join([*parts, "..."])
-    return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
+    return parts[0] if len(parts) == 1 and parts[0][0] != "(" else f"({', '.join(parts)})"

@@ -62,7 +62,7 @@ class TensorType(Type):
         if self == TENSOR:
             return "Tensor"
         inside = [] if self.sizes is None else [_dim(size) for size in self.sizes]
-        if self.strides is not None:
+        if self.strides:
             inside.append(f"strides=[{', '.join(map(_dim, self.strides))}]")
         if self.requires_grad is not None:
             inside.append(f"requires_grad={int(self.requires_grad)}")
@@ -117,7 +117,7 @@ class TupleType(Type):
     defaults: tuple[Any, ...] = field(default=(), compare=False)
 
     def __str__(self) -> str:
-        if self.name is None:
+        if self.name is None and not self.fields:
             return f"({', '.join(map(str, self.elements))})"
         parts = [f"{name} : {type}" for name, type in zip(self.fields, self.elements, strict=True)]
         return f"NamedTuple({', '.join(parts)})"
@@ -134,13 +134,19 @@ class TupleType(Type):
 
 @dataclass(frozen=True, slots=True)
 class OptionalType(Type):
+    """A value or None.  Around a Union it prints as the Union of all of them, as it does in PyTorch."""
+
     element: Type
 
     def __str__(self) -> str:
+        if isinstance(self.element, UnionType):
+            return f"Union({', '.join(map(str, _in_union_order(members_of(self))))})"
         return f"{self.element}?"
 
     @property
     def annotation_str(self) -> str:
+        if isinstance(self.element, UnionType):
+            return f"Union[{', '.join(m.annotation_str for m in _in_union_order(members_of(self)))}]"
         return f"Optional[{self.element.annotation_str}]"
 
     def contained(self) -> tuple[Type, ...]:
@@ -175,7 +181,7 @@ class FutureType(Type):
     element: Type
 
     def __str__(self) -> str:
-        return f"Future({self.element})"
+        return f"Future[{self.element}]"
 
     @property
     def annotation_str(self) -> str:
@@ -288,7 +294,7 @@ class InterfaceType(Type):
         return self.qualname
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(frozen=True, slots=True)
 class FunctionType(Type):
     """The type of one function; graphs print it as `Function`."""
 
@@ -327,10 +333,29 @@ def union_of(members: Iterable[Type]) -> Type:
             flat = [known for known in flat if not known.is_subtype_of(member)] + [member]
     if len(flat) == 1:
         return flat[0]
+    flat = _in_union_order(flat)
     if NONE not in flat:
         return UnionType(tuple(flat))
     rest = [m for m in flat if m != NONE]
     return OptionalType(rest[0] if len(rest) == 1 else UnionType(tuple(rest)))
+
+
+def _in_union_order(members: Iterable[Type]) -> list[Type]:
+    return sorted(members, key=lambda member: (_union_rank(member), str(member)))
+
+
+def _union_rank(member: Type) -> int:
+    """The place of a member in its Union: by kind, in the original's order."""
+    if isinstance(member, SimpleType):
+        return _UNION_ORDER.index(member.name) if member.name in _UNION_ORDER else len(_UNION_ORDER)
+    kind = type(member).__name__
+    return _UNION_ORDER.index(kind) if kind in _UNION_ORDER else len(_UNION_ORDER) + 1
+
+
+_UNION_ORDER: Final = (
+    "EnumType", "TensorType", "Storage", "TupleType", "ListType", "DictType", "Scalar", "float", "complex",
+    "FutureType", "int", "NoneType", "str", "Generator", "bool",
+)  # fmt: skip
 
 
 def members_of(type: Type) -> tuple[Type, ...]:
@@ -368,8 +393,8 @@ def implements(sub: ClassType | InterfaceType, interface: InterfaceType) -> bool
     if interface.is_module and not sub.is_module:
         return False
     for name, wanted in interface.methods.items():
-        offered = sub.methods.get(name)
-        schema = offered.schema if isinstance(sub, ClassType) and offered is not None else offered
+        offered: Any = sub.methods.get(name)
+        schema = getattr(offered, "schema", None) if isinstance(sub, ClassType) else offered
         if schema is None or not schema.is_subtype_of_method(wanted):
             return False
     return True

@@ -1,0 +1,20 @@
+"""The door for PyTorch scripts: `import engine.torch as torch` (or `import engine as torch`).
+
+In: names as PyTorch spells them.  Out: what they are here; see `names`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.torch import names
+
+
+def __getattr__(name: str) -> Any:
+    value = names.find(name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *names.known()})

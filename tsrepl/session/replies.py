@@ -12,10 +12,16 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class ValueReply:
-    """The value of an entry's last expression and its static type; the session keeps it as `name`."""
+    """The value of an entry's last expression, which the session keeps as `name`.
+
+    `type` is its static type, `text` how it prints (as it was then: programs may write to it later), `facts` what
+    stands beside a tensor: dtype and shape.
+    """
 
     value: Any
     type: str
+    text: str
+    facts: str = ""
     name: str = "_"
 
 
@@ -168,8 +174,8 @@ class Place:
 class ErrorReply:
     """What went wrong.
 
-    `kind` is a short title, `location` and `excerpt` tell the place (the excerpt marks it with `~~~ <--- HERE`),
-    `places` the calls that led there, outermost first, `hints` what would mend it.
+    `kind` is a short title, `details` whatever else the message says, `location` and `excerpt` tell the place (the
+    excerpt marks it with `~~~ <--- HERE`), `places` the calls that led there, outermost first, `hints` what mends it.
     """
 
     kind: str
@@ -178,6 +184,7 @@ class ErrorReply:
     excerpt: str = ""
     places: tuple[Place, ...] = ()
     hints: tuple[str, ...] = ()
+    details: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +238,20 @@ class HelpReply:
     paragraphs: tuple[str, ...] = ()
     topics: tuple[HelpTopic, ...] = ()
     examples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Something that could stand at the cursor: put `text` in place of the `replaces` characters before it."""
+
+    text: str
+    kind: str
+    replaces: int = 0
+    label: str = ""
+
+    @property
+    def shown(self) -> str:
+        return self.label or self.text
 
 
 Reply = (

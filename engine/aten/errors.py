@@ -1,0 +1,74 @@
+"""How an operator's refusal reaches the user.
+
+In: the operator, its arguments, and what its kernel or numpy raised.  Out: an `OperatorError` whose
+hint names the call with its dtypes and shapes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from engine.aten.tensor import Tensor
+from engine.lang.errors import EngineError, OperatorError, OperatorIndexError, OperatorTypeError, OperatorValueError
+
+if TYPE_CHECKING:
+    from engine.aten.op import Op
+
+REFUSALS: Final = (
+    EngineError, ValueError, TypeError, IndexError, ArithmeticError, MemoryError, np.linalg.LinAlgError,
+)  # fmt: skip
+"""What kernels may raise; anything else is a mistake of ours and passes through."""
+
+
+def refusal(op: Op, args: tuple[Any, ...], error: Exception) -> EngineError:
+    """The error to raise for `error`, with the call as a hint."""
+    call = f"in {op.qualified_name}({', '.join(describe(a) for a in args)})"
+    if isinstance(error, EngineError):
+        if not any(hint.startswith("in aten::") for hint in error.hints):
+            error.hints = (*error.hints, call)
+        return error
+    message = _broadcast_message(args) if "broadcast" in str(error) else None
+    return _class_for(error)(message or f"{op.name.removeprefix('aten::')}: {error}", hints=(call,))
+
+
+def describe(value: Any) -> str:
+    """A value in a message: tensors as `float32[2, 3]`."""
+    if isinstance(value, Tensor):
+        return f"{value.array.dtype.name}{list(value.array.shape)}"
+    if isinstance(value, (list, tuple)) and len(value) > 8:
+        return f"{type(value).__name__} of {len(value)}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(describe, value))}]"
+    return repr(value)
+
+
+def broadcast_message(a: tuple[int, ...], b: tuple[int, ...]) -> str | None:
+    """What keeps two shapes from broadcasting, in PyTorch's words; None when they do."""
+    count = max(len(a), len(b))
+    long_a, long_b = (1,) * (count - len(a)) + a, (1,) * (count - len(b)) + b
+    for dim in reversed(range(count)):
+        x, y = long_a[dim], long_b[dim]
+        if x != y and x != 1 and y != 1:
+            return f"The size of tensor a ({x}) must match the size of tensor b ({y}) at non-singleton dimension {dim}"
+    return None
+
+
+def _broadcast_message(args: tuple[Any, ...]) -> str | None:
+    shapes = [a.array.shape for a in args if isinstance(a, Tensor)]
+    known: tuple[int, ...] = ()
+    for shape in shapes:
+        message = broadcast_message(known, shape)
+        if message is not None:
+            return message
+        known = np.broadcast_shapes(known, shape)
+    return None
+
+
+def _class_for(error: Exception) -> type[OperatorError]:
+    if isinstance(error, IndexError):
+        return OperatorIndexError
+    if isinstance(error, TypeError):
+        return OperatorTypeError
+    return OperatorValueError if isinstance(error, ValueError) else OperatorError

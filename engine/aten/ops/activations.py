@@ -1,0 +1,198 @@
+"""Activations, softmax and dropout.  In: arrays of floating point types.  Gradient formulas: see `pointwise`."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from engine.aten import pointwise, special, xp
+from engine.aten.op import op
+from engine.aten.promotion import wide
+from engine.aten.random import generator
+from engine.aten.rules import c_name, no_kernel, wrap_dim
+from engine.aten.tensor import Tensor
+from engine.aten.xp import Array
+from engine.lang.errors import OperatorError
+
+ALL: Final = "function inplace out"
+
+# ------------------------------------------------------------------ pointwise
+
+
+op("aten::relu(Tensor self) -> Tensor", scalar="relu(self)", variants="function method inplace out",
+   gradient={"self": "where(result > 0, grad, 0)"})  # fmt: skip
+op("aten::relu6(Tensor self) -> Tensor", scalar="minimum(maximum(self, 0), 6)", variants="function inplace",
+   gradient={"self": "where((self > 0) & (self < 6), grad, 0)"})  # fmt: skip
+op("aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
+   scalar="where(self > 0, self, negative_slope * self)", dtype="float: self", variants=ALL,
+   gradient={"self": "where(self > 0, grad, grad * negative_slope)"})  # fmt: skip
+op("aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
+   scalar="where(self <= 0, (alpha * scale) * expm1(input_scale * self), scale * self)", dtype="float: self",
+   variants=ALL,
+   gradient={"self": "where(self <= 0, grad * ((alpha * scale * input_scale) * exp(input_scale * self)), "
+                     "grad * scale)"})  # fmt: skip
+op("aten::selu(Tensor self) -> Tensor", variants="function inplace",
+   scalar="where(self <= 0, 1.7580993408473766 * expm1(self), 1.0507009873554805 * self)",
+   gradient={"self": "where(self <= 0, grad * (1.7580993408473766 * exp(self)), "
+                     "grad * 1.0507009873554805)"})  # fmt: skip
+op("aten::celu(Tensor self, Scalar alpha=1.) -> Tensor", dtype="float: self", variants=ALL,
+   scalar="where(self <= 0, alpha * expm1(self / alpha), self)",
+   gradient={"self": "where(self <= 0, grad * exp(self / alpha), grad)"})  # fmt: skip
+op("aten::silu(Tensor self) -> Tensor", scalar="self * sigmoid(self)", dtype="float", variants=ALL,
+   gradient={"self": "grad * (self.sigmoid() * (1 + self * (1 - self.sigmoid())))"})  # fmt: skip
+op("aten::mish(Tensor self) -> Tensor", scalar="self * tanh(softplus(self))", dtype="float", variants=ALL,
+   gradient={"self": "grad * ((self.exp().log1p()).tanh() + "
+                     "self * self.sigmoid() * (1 - (self.exp().log1p()).tanh().pow(2)))"})  # fmt: skip
+op("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", dtype="promote: self", variants=ALL,
+   scalar="minimum(maximum(self, min_val), max_val)",
+   gradient={"self": "where((self > min_val) & (self < max_val), grad, 0)"})  # fmt: skip
+op("aten::hardsigmoid(Tensor self) -> Tensor", scalar="minimum(maximum(self + 3, 0), 6) / 6", dtype="float",
+   variants=ALL, gradient={"self": "where((self > -3) & (self < 3), grad / 6, 0)"})  # fmt: skip
+op("aten::hardswish(Tensor self) -> Tensor", scalar="self * minimum(maximum(self + 3, 0), 6) / 6", dtype="float",
+   variants=ALL,
+   gradient={"self": "where(self <= -3, 0, where(self < 3, grad * (self / 3 + 0.5), grad))"})  # fmt: skip
+op("aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", dtype="float: self",
+   scalar="where(beta * self > threshold, self, softplus(beta * self) / beta)", variants="function out",
+   gradient={"self": "where(self * beta > threshold, grad, grad * (self * beta).sigmoid())"})  # fmt: skip
+op("aten::log_sigmoid(Tensor self) -> Tensor", scalar="log_sigmoid(self)", dtype="float", variants="function out",
+   gradient={"self": "grad * (-self).sigmoid()"})  # fmt: skip
+op("aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", dtype="promote: self",
+   scalar="where(self <= threshold, value, self)", variants=ALL,
+   gradient={"self": "where(self <= threshold, 0, grad)"})  # fmt: skip
+
+
+def gelu(self: Array, approximate: str) -> Array:
+    if self.dtype.kind in "iub":
+        raise no_kernel("GeluKernelImpl", self.dtype)
+    if approximate not in _GELU:
+        raise OperatorError("approximate argument must be either none or tanh.")
+    return np.asarray(_GELU[approximate](self.astype(wide(self.dtype), copy=False))).astype(self.dtype, copy=False)
+
+
+def _gelu_tanh(x: Array) -> Array:
+    return np.asarray(0.5 * x * (1 + np.tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))))
+
+
+def _gelu_erf(x: Array) -> Array:
+    return np.asarray(0.5 * x * (1 + special.erf(x * 0.7071067811865476)))
+
+
+_GELU: Final = {"none": _gelu_erf, "tanh": _gelu_tanh}
+op("aten::gelu(Tensor self, *, str approximate=\"none\") -> Tensor", kernel=gelu, variants=ALL,
+   gradient={"self": "gelu_backward(grad, self, approximate=approximate)"})  # fmt: skip
+
+
+def prelu(self: Array, weight: Array) -> Array:
+    if self.dtype != weight.dtype:
+        raise OperatorError(f"prelu: Type promoting not supported. Got {c_name(self.dtype)} and {c_name(weight.dtype)}")
+    if weight.ndim > 1:
+        raise OperatorError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.ndim}")
+    if weight.size != 1:
+        if self.ndim == 0:
+            raise OperatorError("Not allow zero-dim input tensor.")
+        channels = self.shape[1] if self.ndim > 1 else 1
+        if channels != weight.size:
+            raise OperatorError(
+                "Mismatch of parameter numbers and input channel size. Found parameter numbers = "
+                f"{weight.size} and channel size = {channels}."
+            )
+        weight = weight.reshape((-1,) + (1,) * (self.ndim - 2)) if self.ndim >= 2 else weight
+    elif self.ndim:
+        weight = weight.reshape(())
+    x, slope = (v.astype(wide(v.dtype), copy=False) for v in (self, weight))
+    return np.where(x > 0, x, slope * x).astype(self.dtype).reshape(self.shape)
+
+
+def glu(self: Array, dim: int) -> Array:
+    if self.ndim == 0:
+        raise OperatorError("glu does not support 0-dimensional tensors")
+    dim = wrap_dim(dim, self.ndim)
+    if self.shape[dim] % 2:
+        raise OperatorError(f"Halving dimension must be even, but dimension {dim} is size {self.shape[dim]}")
+    a, b = np.split(self.astype(wide(self.dtype), copy=False), 2, axis=dim)
+    return np.asarray(a * pointwise.sigmoid(b)).astype(self.dtype, copy=False)
+
+
+op("aten::prelu(Tensor self, Tensor weight) -> Tensor", kernel=prelu, variants="function method")
+op("aten::glu(Tensor self, int dim=-1) -> Tensor", kernel=glu, variants="function out")
+
+# ------------------------------------------------------------------ softmax
+
+
+def softmax(self: Array, dim: int, dtype: int | None) -> Array:
+    return _normalized(self, dim, dtype, log=False)
+
+
+def log_softmax(self: Array, dim: int, dtype: int | None) -> Array:
+    return _normalized(self, dim, dtype, log=True)
+
+
+def _normalized(self: Array, dim: int, dtype: int | None, log: bool) -> Array:
+    d = self.dtype if dtype is None else xp.numpy_dtype(dtype)
+    if d.kind in "iub":
+        raise no_kernel("log_softmax_lastdim_kernel_impl" if log else "softmax_lastdim_kernel_impl", d)
+    x = self.astype(d, copy=False).astype(wide(d), copy=False)
+    axis = wrap_dim(dim, x.ndim)
+    if x.ndim == 0:
+        return np.asarray(x * 0 + (0 if log else 1)).astype(d)
+    if x.size == 0:
+        return np.empty(x.shape, d)
+    shifted = x - np.max(x, axis=axis, keepdims=True)
+    exponentials = np.exp(shifted)
+    total = np.sum(exponentials, axis=axis, keepdims=True)
+    result = shifted - np.log(total) if log else exponentials / total
+    return np.asarray(result).astype(d, copy=False)
+
+
+def _half_to_float(log: bool) -> Any:
+    def kernel(self: Array, dim: int, half_to_float: bool) -> Array:
+        if half_to_float:
+            raise OperatorError("softmax with half to float conversion is not supported on CPU")
+        return _normalized(self, dim, None, log)
+
+    return kernel
+
+
+_SOFTMAX_GRADIENT: Final = {
+    "softmax": "result * (grad - (grad * result).sum([dim], True))",
+    "log_softmax": "grad - result.exp() * grad.sum([dim], True)",
+}
+for _name, _kernel in (("softmax", softmax), ("log_softmax", log_softmax)):
+    op(f"aten::{_name}.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", kernel=_kernel,
+       variants="function method out", gradient={"self": _SOFTMAX_GRADIENT[_name]})  # fmt: skip
+    op(f"aten::_{_name}(Tensor self, int dim, bool half_to_float) -> Tensor",
+       kernel=_half_to_float(_name == "log_softmax"), variants="function out",
+       gradient={"self": _SOFTMAX_GRADIENT[_name]})  # fmt: skip
+
+# ------------------------------------------------------------------ dropout
+
+
+def dropout(input: Tensor, p: float, train: bool) -> Tensor:
+    _check_probability(p)
+    if not train or p == 0 or input.array.size == 0:
+        return input
+    return input * Tensor(_keep_mask(input.array, p))
+
+
+def dropout_(self: Tensor, p: float, train: bool) -> Tensor:
+    _check_probability(p)
+    if train and p > 0 and self.array.size:
+        self.mul_(Tensor(_keep_mask(self.array, p)))
+    return self
+
+
+def _keep_mask(like: Array, p: float) -> Array:
+    """Zeros with probability p, elsewhere what keeps the mean."""
+    if p == 1:
+        return np.zeros(like.shape, like.dtype)
+    return (generator().bernoulli(like.shape, 1 - p) / (1 - p)).astype(like.dtype)
+
+
+def _check_probability(p: float) -> None:
+    if not 0 <= p <= 1:
+        raise OperatorError(f"dropout probability has to be between 0 and 1, but got {p}")
+
+
+op("aten::dropout(Tensor input, float p, bool train) -> Tensor", python=dropout, nondeterministic=True)
+op("aten::dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", python=dropout_, nondeterministic=True)

@@ -1,0 +1,64 @@
+"""Operators about the program's own running: optionals, enums, warnings, where it runs.
+
+In: any value.  Out: any value.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from engine.aten.ivalue import EnumValue
+from engine.aten.op import op
+from engine.lang.errors import Error, OperatorError
+
+_ASSERTION = "AssertionError: "
+
+
+def same(value: Any) -> Any:
+    return value
+
+
+def unwrap_optional(value: Any) -> Any:
+    if value is None:
+        raise OperatorError("Unwrapping null optional")
+    return value
+
+
+def choose(condition: bool, x: Any, y: Any) -> Any:
+    return x if condition else y
+
+
+def enum_value(member: EnumValue) -> Any:
+    return member.value
+
+
+def warn(message: str, stacklevel: int) -> None:
+    warnings.warn(message, UserWarning, stacklevel=stacklevel)
+
+
+def raise_exception(message: str, python_class: str | None) -> None:
+    """An `assert` names no class; its message begins with it."""
+    if python_class is None and message.startswith(_ASSERTION):
+        raise Error(message.removeprefix(_ASSERTION), python_class="AssertionError")
+    raise Error(message, python_class=python_class or "Exception")
+
+
+def wait(future: Any) -> Any:
+    return future.wait()
+
+
+op("prim::unchecked_cast(t x) -> t", python=same)
+op("prim::unchecked_unwrap_optional(t(a)? optional) -> t(a)", python=same)
+op("aten::_unwrap_optional(t(a)? optional) -> t(a)", python=unwrap_optional)
+op("prim::Uninitialized() -> Any", python=lambda: None)
+op("prim::IfThenElse(bool cond, Any(a) x, Any(b) y) -> Any(b|a)", python=choose)
+op("prim::EnumName(AnyEnumType enum) -> str", python=lambda member: member.name)
+for _kind in ("int", "float", "str"):
+    op(f"prim::EnumValue.{_kind}(AnyEnumType enum) -> {_kind}", python=enum_value)
+op("prim::id(AnyClassType? x) -> int", python=lambda x: 0 if x is None else id(x))
+op("aten::warn(str message, int stacklevel=2) -> ()", python=warn, side_effects=True)
+op("aten::is_scripting() -> bool", python=lambda: True)
+op("aten::_get_tracing_state() -> bool", python=lambda: False)
+op("prim::RaiseException(str msg, str? cls=None) -> ()", python=raise_exception, side_effects=True)
+op("aten::wait(Future(t) self) -> t", python=wait)

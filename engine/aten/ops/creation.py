@@ -1,0 +1,312 @@
+"""New tensors, and filling of those there are.
+
+In: sizes, numbers, and the options dtype, layout, device and pin_memory.  Out: arrays.  An out= form takes the
+dtype of its target.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from engine.aten import xp
+from engine.aten.dispatch import overwrite, store_out
+from engine.aten.op import op
+from engine.aten.ops.layout import is_dense
+from engine.aten.promotion import converted, default_complex, default_dtype, dtype_of_number, result_type
+from engine.aten.rules import broadcast_shapes
+from engine.aten.tensor import Tensor, check_differentiable, tensor
+from engine.aten.xp import Array
+from engine.lang import scalars
+from engine.lang.errors import OperatorError
+
+OPTIONS: Final = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
+FORMAT: Final = "MemoryFormat? memory_format=None"
+VIEW: Final = "function method"
+
+
+def check_device(device: scalars.device | None) -> None:
+    """Raise OperatorError for a device that is not there."""
+    if device is not None and device.type != "cpu":
+        raise OperatorError(f"there is no {device.type} device to put a tensor on", hints=("use device='cpu'",))
+
+
+def check_size(size: Sequence[int]) -> tuple[int, ...]:
+    for length in size:
+        if length < 0:
+            raise OperatorError(f"Trying to create tensor with negative dimension {length}: {list(size)}")
+    return tuple(size)
+
+
+Make = Callable[..., Array]
+
+
+def creator(name: str, arguments: str, make: Make, default: Callable[..., xp.NumpyDtype], out: str = "out") -> None:
+    """Register `make(arguments..., dtype)` with options, and its out= form; `default(arguments...)` is the dtype."""
+
+    def kernel(*args: Any) -> Array:
+        *given, dtype, _layout, device, _pin = args
+        check_device(device)
+        return make(*given, default(*given) if dtype is None else xp.numpy_dtype(dtype))
+
+    def into(*args: Any) -> Tensor:
+        *given, out_argument = args
+        target: Tensor = out_argument
+        plain = [v.array if isinstance(v, Tensor) else v for v in given]
+        store_out(target, make(*plain, target.array.dtype))
+        return target
+
+    op(f"aten::{name}({arguments}, *, {OPTIONS}) -> Tensor", kernel=kernel)
+    if out:
+        stem = name.partition(".")[0]
+        op(f"aten::{stem}.{out}({arguments}, *, Tensor(a!) out) -> Tensor(a!)", python=into)
+
+
+def _floating(*_: Any) -> xp.NumpyDtype:
+    return default_dtype()
+
+
+def full(size: Sequence[int], fill_value: Any, d: xp.NumpyDtype) -> Array:
+    return np.full(check_size(size), converted(fill_value, d), d)
+
+
+def _ends(start: Any, end: Any, step: Any) -> int:
+    if step == 0:
+        raise OperatorError("step must be nonzero")
+    if not all(math.isfinite(v) for v in (start, end)):
+        raise OperatorError(f"unsupported range: {start} -> {end}")
+    if (step > 0 and start > end) or (step < 0 and start < end):
+        raise OperatorError("upper bound and lower bound inconsistent with step sign")
+    if all(isinstance(v, int) for v in (start, end, step)):
+        return -int((start - end) // step)
+    count: int = math.ceil((end - start) / step)
+    return count
+
+
+def arange(start: Any, end: Any, step: Any, d: xp.NumpyDtype) -> Array:
+    if d.kind in "iu":
+        start, end, step = int(start), int(end), int(step)
+    count = _ends(start, end, step)
+    if d.kind in "iu":
+        return np.asarray(start + np.arange(count, dtype=np.int64) * step).astype(d)
+    return np.asarray(start + np.arange(count, dtype=np.float64) * step).astype(d)
+
+
+def _whole_or_floating(*numbers: Any) -> xp.NumpyDtype:
+    return xp.INT64 if all(isinstance(n, int) for n in numbers) else default_dtype()
+
+
+def linspace(start: Any, end: Any, steps: int, d: xp.NumpyDtype) -> Array:
+    if steps < 0:
+        raise OperatorError("number of steps must be non-negative")
+    bounds = (("start", start), ("end", end))
+    ranks = [(name, value.ndim) for name, value in bounds if isinstance(value, np.ndarray)]
+    if any(rank for _, rank in ranks):
+        found = " and ".join(f"{name} with {rank} dimension(s)" for name, rank in ranks)
+        raise OperatorError(f"linspace only supports 0-dimensional start and end tensors, but got {found}.")
+    first, last = (v.item() if isinstance(v, np.ndarray) else v for v in (start, end))
+    if steps == 1:
+        return np.array([converted(first, d)], d)
+    used = np.complex128 if d.kind == "c" else np.float64
+    if d.kind in "iu":
+        first, last = int(first), int(last)
+    places = np.arange(steps, dtype=used)
+    step = (last - first) / max(steps - 1, 1)
+    values = np.where(np.arange(steps) < steps // 2, first + step * places, last - step * (steps - 1 - places))
+    return xp.cast(np.trunc(values) if d.kind in "iu" else values, d)
+
+
+def _linspace_dtype(start: Any, end: Any, _: int) -> xp.NumpyDtype:
+    return default_complex() if result_type((start, end)).kind == "c" else default_dtype()
+
+
+def eye(n: int, m: int, d: xp.NumpyDtype) -> Array:
+    for size in (n, m):
+        if size < 0:
+            raise OperatorError(f"n must be greater or equal to 0, got {size}")
+    return np.eye(n, m, dtype=d)
+
+
+def zeros(size: Sequence[int], d: xp.NumpyDtype) -> Array:
+    if any(length < 0 for length in size):
+        raise OperatorError("zeros: Dimension size must be non-negative.")
+    return np.zeros(tuple(size), d)
+
+
+def ones(size: Sequence[int], d: xp.NumpyDtype) -> Array:
+    return np.ones(check_size(size), d)
+
+
+creator("zeros", "SymInt[] size", zeros, _floating)
+creator("ones", "SymInt[] size", ones, _floating)
+creator("full", "SymInt[] size, Scalar fill_value", full, lambda size, value: dtype_of_number(value))
+creator("arange", "Scalar end", lambda end, d: arange(0, end, 1, d), _whole_or_floating)
+creator("arange.start", "Scalar start, Scalar end", lambda a, b, d: arange(a, b, 1, d), _whole_or_floating, out="")
+creator("arange.start_step", "Scalar start, Scalar end, Scalar step=1", arange, _whole_or_floating, out="start_out")
+creator("linspace.Tensor_Tensor", "Tensor start, Tensor end, int steps", linspace, _linspace_dtype,
+        out="Tensor_Tensor_out")  # fmt: skip
+creator("linspace.Tensor_Scalar", "Tensor start, Scalar end, int steps", linspace, _linspace_dtype,
+        out="Tensor_Scalar_out")  # fmt: skip
+creator("linspace.Scalar_Tensor", "Scalar start, Tensor end, int steps", linspace, _linspace_dtype,
+        out="Scalar_Tensor_out")  # fmt: skip
+creator("linspace", "Scalar start, Scalar end, int steps", linspace, _linspace_dtype)
+creator("eye", "SymInt n", lambda n, d: eye(n, n, d), _floating)
+creator("eye.m", "SymInt n, SymInt m", eye, _floating, out="m_out")
+creator("scalar_tensor", "Scalar s", lambda s, d: np.array(converted(s, d), d), lambda s: default_dtype())
+
+
+def empty(size: Sequence[int], dtype: int | None, _layout: Any, device: Any, _pin: Any, _format: Any) -> Array:
+    check_device(device)
+    return np.zeros(check_size(size), default_dtype() if dtype is None else xp.numpy_dtype(dtype))
+
+
+def empty_out(size: Sequence[int], memory_format: int | None, out: Tensor) -> Tensor:
+    if out.array.shape != tuple(size):
+        store_out(out, np.zeros(check_size(size), out.array.dtype))
+    return out
+
+
+op(f"aten::empty.memory_format(SymInt[] size, *, {OPTIONS}, {FORMAT}) -> Tensor", kernel=empty)
+op(f"aten::empty.out(SymInt[] size, *, {FORMAT}, Tensor(a!) out) -> Tensor(a!)", python=empty_out)
+
+# ------------------------------------------------------------------ like another
+
+
+def like(self: Array, value: Any, dtype: int | None, device: Any = None) -> Array:
+    """An array shaped and laid out as `self` and full of `value`."""
+    check_device(device)
+    d = self.dtype if dtype is None else xp.numpy_dtype(dtype)
+    result = np.empty_like(self, d, order="K" if is_dense(self) else "C", subok=False)
+    result[...] = converted(value, d)
+    return result
+
+
+def _like(value: Any) -> Callable[..., Array]:
+    def kernel(self: Array, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Array:
+        return like(self, value, dtype, device)
+
+    return kernel
+
+
+def _like_out(value: Any) -> Callable[..., Tensor]:
+    def body(self: Tensor, memory_format: Any, out: Tensor) -> Tensor:
+        store_out(out, like(self.array, value, out.dtype.number))
+        return out
+
+    return body
+
+
+def _new(value: Any) -> Callable[..., Array]:
+    def kernel(self: Array, size: Sequence[int], dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Array:
+        return new_full(self, size, value, dtype, layout, device, pin_memory)
+
+    return kernel
+
+
+def _new_out(value: Any) -> Callable[..., Tensor]:
+    def body(self: Tensor, size: Sequence[int], out: Tensor) -> Tensor:
+        store_out(out, full(size, value, out.array.dtype))
+        return out
+
+    return body
+
+
+for _name, _value in (("zeros", 0), ("ones", 1), ("empty", 0)):
+    op(f"aten::{_name}_like(Tensor self, *, {OPTIONS}, {FORMAT}) -> Tensor", kernel=_like(_value))
+    op(f"aten::{_name}_like.out(Tensor self, *, {FORMAT}, Tensor(a!) out) -> Tensor(a!)", python=_like_out(_value))
+    op(f"aten::new_{_name}(Tensor self, SymInt[] size, *, {OPTIONS}) -> Tensor", kernel=_new(_value), variants="method")
+    op(f"aten::new_{_name}.out(Tensor self, SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)", python=_new_out(_value))
+
+
+def full_like(self: Array, value: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, _: Any) -> Array:
+    return like(self, value, dtype, device)
+
+
+def full_like_out(self: Tensor, value: Any, memory_format: Any, out: Tensor) -> Tensor:
+    return _like_out(value)(self, memory_format, out)
+
+
+def new_full(
+    self: Array, size: Sequence[int], value: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any
+) -> Array:
+    check_device(device)
+    return full(size, value, self.dtype if dtype is None else xp.numpy_dtype(dtype))
+
+
+def new_full_out(self: Tensor, size: Sequence[int], value: Any, out: Tensor) -> Tensor:
+    return _new_out(value)(self, size, out)
+
+
+op(f"aten::full_like(Tensor self, Scalar fill_value, *, {OPTIONS}, {FORMAT}) -> Tensor", kernel=full_like)
+op(f"aten::full_like.out(Tensor self, Scalar fill_value, *, {FORMAT}, Tensor(a!) out) -> Tensor(a!)",
+   python=full_like_out)  # fmt: skip
+op(f"aten::new_full(Tensor self, SymInt[] size, Scalar fill_value, *, {OPTIONS}) -> Tensor", kernel=new_full,
+   variants="method")  # fmt: skip
+op("aten::new_full.out(Tensor self, SymInt[] size, Scalar fill_value, *, Tensor(a!) out) -> Tensor(a!)",
+   python=new_full_out)  # fmt: skip
+
+# ------------------------------------------------------------------ from Python values
+
+
+def from_value(data: Any, dtype: int | None, device: Any, requires_grad: bool = False) -> Tensor:
+    check_device(device)
+    made = tensor(data, dtype=None if dtype is None else scalars.DTYPE_BY_NUMBER[dtype])
+    if requires_grad:
+        check_differentiable(made.array.dtype)
+        made.requires_grad = True
+    return made
+
+
+def as_tensor(data: Tensor, dtype: int | None, device: Any) -> Tensor:
+    check_device(device)
+    return data if dtype is None or dtype == data.dtype.number else Tensor(xp.cast(data.array, xp.numpy_dtype(dtype)))
+
+
+_KINDS: Final = (("bool", "bool t"), ("float", "float t"), ("int", "int t"), ("complex", "complex t"))
+for _name, _argument in _KINDS:
+    op(f"aten::tensor.{_name}({_argument}, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) "
+       "-> Tensor", python=from_value)  # fmt: skip
+    op(f"aten::as_tensor.{_name}({_argument}, *, ScalarType? dtype=None, Device? device=None) -> Tensor",
+       python=from_value)  # fmt: skip
+op("aten::tensor(t[] data, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor",
+   python=from_value)  # fmt: skip
+op("aten::as_tensor(Tensor(a) data, *, ScalarType? dtype=None, Device? device=None) -> Tensor(b|a)", python=as_tensor)
+op("aten::as_tensor.list(t[] data, *, ScalarType? dtype=None, Device? device=None) -> Tensor", python=from_value)
+
+# ------------------------------------------------------------------ filling
+
+
+def fill(self: Array, value: Any) -> Array:
+    if isinstance(value, np.ndarray) and value.ndim:
+        raise OperatorError(
+            f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions."
+        )
+    return like(self, value.item() if isinstance(value, np.ndarray) else value, None)
+
+
+def zero_(self: Tensor) -> Tensor:
+    overwrite(self, np.zeros_like(self.array))
+    return self
+
+
+def copy_(self: Tensor, source: Any, non_blocking: bool = False) -> Tensor:
+    values = source.array if isinstance(source, Tensor) else np.asarray(source)
+    shape = self.array.shape
+    if values.shape != shape:
+        values = np.broadcast_to(values, broadcast_shapes(shape, values.shape))
+    overwrite(self, values)
+    return self
+
+
+op("aten::fill.Scalar(Tensor self, Scalar value) -> Tensor", kernel=fill, variants="function method inplace out",
+   gradient={"self": "zeros_like(grad)"})  # fmt: skip
+op("aten::fill.Tensor(Tensor self, Tensor value) -> Tensor", kernel=fill, variants="function method inplace out",
+   gradient={"self": "zeros_like(grad)", "value": "grad.sum()"})  # fmt: skip
+op("aten::zero_(Tensor(a!) self) -> Tensor(a!)", python=zero_, variants=VIEW)
+op("aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", python=copy_, variants="method")
+op("aten::copy_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", python=copy_)
+op("aten::copy_.int(Tensor(a!) self, int other) -> Tensor(a!)", python=copy_)
+op("aten::copy_.float(Tensor(a!) self, float other) -> Tensor(a!)", python=copy_)

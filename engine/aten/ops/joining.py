@@ -1,0 +1,222 @@
+"""Joining, repeating and reordering of elements, into new memory.
+
+In: arrays.  Out: new arrays.  Gradient formulas: see `pointwise`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+
+from engine.aten import rules, xp
+from engine.aten.op import op
+from engine.aten.rules import wrap_dim, wrap_dims
+from engine.aten.tensor import Tensor
+from engine.aten.xp import Array
+from engine.lang.errors import OperatorError
+
+VIEW: Final = "function method"
+
+# ------------------------------------------------------------------ repetition
+
+
+def repeat(self: Array, repeats: Sequence[int]) -> Array:
+    if len(repeats) < self.ndim:
+        raise OperatorError(
+            "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor"
+        )
+    if any(count < 0 for count in repeats):
+        raise OperatorError("Trying to create tensor with negative dimension")
+    return np.tile(self, tuple(repeats)).reshape(
+        tuple(r * s for r, s in zip(repeats, (1,) * (len(repeats) - self.ndim) + self.shape, strict=True))
+    )
+
+
+def tile(self: Array, dims: Sequence[int]) -> Array:
+    return repeat(self, (1,) * (self.ndim - len(dims)) + tuple(dims))
+
+
+def repeat_interleave(repeats: Array, output_size: int | None) -> Array:
+    _check_repeats(repeats)
+    return np.repeat(np.arange(repeats.size, dtype=repeats.dtype), repeats)
+
+
+def _check_repeats(repeats: Array) -> None:
+    if repeats.ndim > 1:
+        raise OperatorError("repeat_interleave only accept 1D vector as repeat")
+    if repeats.dtype not in (xp.INT64, xp.INT32):
+        raise OperatorError("repeats has to be Long or Int tensor")
+    if repeats.size and repeats.min() < 0:
+        raise OperatorError("repeats can not be negative")
+
+
+def repeat_interleave_self(self: Array, repeats: Array | int, dim: int | None, output_size: int | None) -> Array:
+    if isinstance(repeats, np.ndarray):
+        _check_repeats(repeats)
+        if repeats.ndim == 0 or repeats.size == 1:
+            repeats = int(repeats.reshape(()))
+    elif repeats < 0:
+        raise OperatorError("Repeats must be non-negative")
+    source = self.reshape(-1) if dim is None else self
+    axis = wrap_dim(dim or 0, source.ndim)
+    if isinstance(repeats, np.ndarray) and repeats.size != source.shape[axis]:
+        raise OperatorError(
+            f"repeats must have the same size as input along dim, but got repeats.size(0) = {repeats.size} and "
+            f"input.size({axis}) = {source.shape[axis]}"
+        )
+    return np.repeat(np.atleast_1d(source), repeats, axis=axis)
+
+
+# ------------------------------------------------------------------ joining, reordering
+
+
+def cat(tensors: list[Array], dim: int) -> Array:
+    if not tensors:
+        raise OperatorError("torch.cat(): expected a non-empty list of Tensors")
+    for i, tensor in enumerate(tensors):
+        if tensor.ndim == 0:
+            raise OperatorError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
+    d = rules.common_dtype(tensors)
+    parts = [tensor for tensor in tensors if tensor.shape != (0,)]
+    if not parts:
+        return np.empty(0, d)
+    first = parts[0]
+    dim = wrap_dim(dim, first.ndim)
+    for i, part in enumerate(parts[1:], 1):
+        _check_joinable(first, part, dim, i)
+    return np.concatenate([part.astype(d, copy=False) for part in parts], axis=dim)
+
+
+def _check_joinable(first: Array, part: Array, dim: int, place: int) -> None:
+    if part.ndim != first.ndim:
+        raise OperatorError(f"Tensors must have same number of dimensions: got {first.ndim} and {part.ndim}")
+    for axis, (expected, size) in enumerate(zip(first.shape, part.shape, strict=True)):
+        if axis != dim and expected != size:
+            raise OperatorError(
+                f"Sizes of tensors must match except in dimension {dim}. Expected size {expected} but got size {size} "
+                f"for tensor number {place} in the list."
+            )
+
+
+def stack(tensors: list[Array], dim: int) -> Array:
+    if not tensors:
+        raise OperatorError("stack expects a non-empty TensorList")
+    dim = wrap_dim(dim, tensors[0].ndim + 1)
+    for i, tensor in enumerate(tensors):
+        if tensor.shape != tensors[0].shape:
+            raise OperatorError(
+                f"stack expects each tensor to be equal size, but got {list(tensors[0].shape)} at entry 0 and "
+                f"{list(tensor.shape)} at entry {i}"
+            )
+    d = rules.common_dtype(tensors)
+    return np.stack([tensor.astype(d, copy=False) for tensor in tensors], axis=dim)
+
+
+def flip(self: Array, dims: Sequence[int]) -> Array:
+    return np.flip(self, wrap_dims(dims, self.ndim) if self.ndim else ()).copy()
+
+
+def roll(self: Array, shifts: Sequence[int], dims: Sequence[int]) -> Array:
+    if not shifts:
+        raise OperatorError("`shifts` required")
+    if not dims and len(shifts) == 1:
+        return np.roll(self, shifts[0])
+    if len(dims) != len(shifts):
+        raise OperatorError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
+    return np.roll(self, tuple(shifts), tuple(wrap_dim(dim, self.ndim) for dim in dims))
+
+
+def triangle(keep: Callable[[Array, int], Array], name: str) -> Callable[[Array, int], Array]:
+    def kernel(self: Array, diagonal: int) -> Array:
+        if self.ndim < 2:
+            raise OperatorError(f"{name}: input tensor must have at least 2 dimensions")
+        return keep(self, diagonal).astype(self.dtype, copy=False)
+
+    return kernel
+
+
+def meshgrid(tensors: list[Tensor], indexing: str = "ij") -> list[Tensor]:
+    if not tensors:
+        raise OperatorError("meshgrid expects a non-empty TensorList")
+    if indexing not in ("ij", "xy"):
+        raise OperatorError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    for tensor in tensors:
+        if tensor.ndim > 1:
+            raise OperatorError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {tensor.ndim}D")
+        if tensor.array.dtype != tensors[0].array.dtype:
+            raise OperatorError("torch.meshgrid expects all tensors to have the same dtype")
+    swap = indexing == "xy" and len(tensors) >= 2
+    ordered = [tensors[1], tensors[0], *tensors[2:]] if swap else tensors
+    sizes = [tensor.numel() for tensor in ordered]
+    grids = [
+        tensor.reshape([1] * i + [-1] + [1] * (len(sizes) - i - 1)).expand(sizes) for i, tensor in enumerate(ordered)
+    ]
+    return [grids[1], grids[0], *grids[2:]] if swap else grids
+
+
+def pixel_shuffle(self: Array, upscale_factor: int) -> Array:
+    r = upscale_factor
+    _check_pixels("pixel_shuffle", self, r)
+    *batch, channels, height, width = self.shape
+    if channels % (r * r):
+        raise OperatorError(
+            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, "
+            f"but input.size(-3)={channels} is not divisible by {r * r}"
+        )
+    split_ = self.reshape(*batch, channels // (r * r), r, r, height, width)
+    n = len(batch)
+    moved = split_.transpose(*range(n), n, n + 3, n + 1, n + 4, n + 2)
+    return moved.copy(order="C").reshape(*batch, channels // (r * r), height * r, width * r)
+
+
+def pixel_unshuffle(self: Array, downscale_factor: int) -> Array:
+    r = downscale_factor
+    _check_pixels("pixel_unshuffle", self, r)
+    *batch, channels, height, width = self.shape
+    for name, size, place in (("height", height, -2), ("width", width, -1)):
+        if size % r:
+            raise OperatorError(
+                f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but input.size({place})={size} "
+                f"is not divisible by {r}"
+            )
+    split_ = self.reshape(*batch, channels, height // r, r, width // r, r)
+    n = len(batch)
+    moved = split_.transpose(*range(n), n, n + 2, n + 4, n + 1, n + 3)
+    return moved.copy(order="C").reshape(*batch, channels * r * r, height // r, width // r)
+
+
+def _check_pixels(name: str, self: Array, factor: int) -> None:
+    if self.ndim < 3:
+        raise OperatorError(
+            f"{name} expects input to have at least 3 dimensions, but got input with {self.ndim} dimension(s)"
+        )
+    if factor <= 0:
+        raise OperatorError(f"{name} expects a positive factor, but got {factor}")
+
+
+op("aten::cat(Tensor[] tensors, int dim=0) -> Tensor", kernel=cat, variants="function out")
+op("aten::stack(Tensor[] tensors, int dim=0) -> Tensor", kernel=stack, variants="function out",
+   gradient={"tensors": "grad.unbind(dim)"})  # fmt: skip
+op("aten::repeat(Tensor self, SymInt[] repeats) -> Tensor", kernel=repeat, variants="method out")
+op("aten::tile(Tensor self, SymInt[] dims) -> Tensor", kernel=tile, variants=VIEW)
+op("aten::repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor", kernel=repeat_interleave,
+   variants="function out")  # fmt: skip
+op("aten::repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) "
+   "-> Tensor", kernel=repeat_interleave_self, variants=VIEW)  # fmt: skip
+op("aten::repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) "
+   "-> Tensor", kernel=repeat_interleave_self, variants=VIEW)  # fmt: skip
+op("aten::flip(Tensor self, int[] dims) -> Tensor", kernel=flip, variants="function method out",
+   gradient={"self": "grad.flip(dims)"})  # fmt: skip
+op("aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", kernel=roll,
+   variants="function method out", gradient={"self": "grad.roll([-s for s in shifts], dims)"})  # fmt: skip
+for _name in ("tril", "triu"):
+    op(f"aten::{_name}(Tensor self, SymInt diagonal=0) -> Tensor", kernel=triangle(getattr(np, _name), _name),
+       variants="function method inplace out", gradient={"self": f"grad.{_name}(diagonal)"})  # fmt: skip
+op("aten::meshgrid(Tensor[] tensors) -> Tensor[]", python=meshgrid)
+op("aten::meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]", python=meshgrid)
+op("aten::pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", kernel=pixel_shuffle, variants="function out",
+   gradient={"self": "pixel_unshuffle(grad, upscale_factor)"})  # fmt: skip
+op("aten::pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", kernel=pixel_unshuffle,
+   variants="function out", gradient={"self": "pixel_shuffle(grad, downscale_factor)"})  # fmt: skip

@@ -1,0 +1,112 @@
+"""Sizes, strides and memory: questions about them, copies with others.
+
+In: arrays.  Out: numbers, or arrays laid out anew.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from engine.aten.op import op
+from engine.aten.rules import wrap_dim
+from engine.aten.tensor import Tensor
+from engine.aten.xp import Array
+from engine.lang.errors import OperatorError, OperatorIndexError
+from engine.lang.scalars import MEMORY_FORMATS
+
+VIEW: Final = "function method"
+
+# ------------------------------------------------------------------ facts
+
+
+def size_int(self: Array, dim: int) -> int:
+    return self.shape[wrap_dim(dim, self.ndim)] if self.ndim else _no_dims(dim)
+
+
+def _no_dims(dim: int) -> int:
+    raise OperatorIndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+
+
+def stride_int(self: Array, dim: int) -> int:
+    return self.strides[wrap_dim(dim, self.ndim)] // self.itemsize if self.ndim else _no_dims(dim)
+
+
+def stride(self: Array) -> list[int]:
+    return [s // self.itemsize for s in self.strides]
+
+
+def storage_offset(self: Tensor) -> int:
+    return self.storage.offset_of(self.array)
+
+
+def is_contiguous(self: Array, memory_format: int = 0) -> bool:
+    if memory_format == MEMORY_FORMATS["contiguous_format"]:
+        return self.flags.c_contiguous
+    order = _CHANNELS_LAST.get(memory_format)
+    return order is not None and self.ndim == len(order) and self.transpose(order).flags.c_contiguous
+
+
+_CHANNELS_LAST: Final = {2: (0, 2, 3, 1), 3: (0, 2, 3, 4, 1)}
+
+
+def contiguous(self: Array, memory_format: int) -> Array:
+    return self if is_contiguous(self, memory_format) else laid_out(self, memory_format)
+
+
+def clone(self: Array, memory_format: int | None) -> Array:
+    return laid_out(self, 1 if memory_format is None else memory_format)
+
+
+def laid_out(self: Array, memory_format: int) -> Array:
+    """A copy with a memory format's strides; `preserve_format` keeps those of dense tensors."""
+    if memory_format == MEMORY_FORMATS["preserve_format"]:
+        return self.copy(order="K" if is_dense(self) else "C")
+    order = _CHANNELS_LAST.get(memory_format)
+    if order is None:
+        return self.copy(order="C")
+    if self.ndim != len(order):
+        name = {4: "channels_last", 5: "channels_last_3d"}[len(order)]
+        raise OperatorError(f"required rank {len(order)} tensor to use {name} format")
+    return self.transpose(order).copy(order="C").transpose(np.argsort(order))
+
+
+def is_dense(array: Array) -> bool:
+    """Does the array fill a block of memory without gaps or overlaps, in whatever order?"""
+    steps = sorted((s, n) for s, n in zip(array.strides, array.shape, strict=True) if n != 1)
+    expected = array.itemsize
+    for stride, size in steps:
+        if stride != expected:
+            return False
+        expected *= size
+    return True
+
+
+def detach(self: Tensor) -> Tensor:
+    return Tensor(self.array, storage=self.storage)
+
+
+def detach_(self: Tensor) -> Tensor:
+    self.grad_fn = None
+    self.requires_grad = False
+    return self
+
+
+op("aten::size.int(Tensor self, int dim) -> int", kernel=size_int, variants="method")
+op("aten::size(Tensor self) -> int[]", kernel=lambda self: list(self.shape), variants="method")
+op("aten::stride.int(Tensor self, int dim) -> int", kernel=stride_int, variants="method")
+op("aten::stride(Tensor self) -> int[]", kernel=stride, variants="method")
+op("aten::dim(Tensor self) -> int", kernel=lambda self: self.ndim, variants="method")
+op("aten::numel(Tensor self) -> int", kernel=lambda self: self.size, variants=VIEW)
+op("aten::storage_offset(Tensor self) -> int", python=storage_offset, variants="method")
+op("aten::is_contiguous(Tensor self) -> bool", kernel=is_contiguous, variants="method")
+op("aten::is_contiguous.memory_format(Tensor self, MemoryFormat memory_format) -> bool", kernel=is_contiguous,
+   variants="method")  # fmt: skip
+op("aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=0) -> Tensor(a)", kernel=contiguous,
+   variants="method", gradient={"self": "grad"})  # fmt: skip
+op("aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", kernel=clone,
+   variants="function method out", gradient={"self": "grad"})  # fmt: skip
+op("aten::detach(Tensor(a) self) -> Tensor(a)", python=detach, variants=VIEW)
+op("aten::detach_(Tensor(a!) self) -> Tensor(a!)", python=detach_, variants=VIEW)
+op("aten::alias(Tensor(a) self) -> Tensor(a)", kernel=lambda self: self[...], gradient={"self": "grad"})

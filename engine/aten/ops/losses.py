@@ -1,0 +1,248 @@
+"""Losses and distances.
+
+In: tensors, weights, the number of a reduction (0 none, 1 mean, 2 sum).  Out: tensors.  All are made of other
+operators, from which their gradients come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from engine.aten import xp
+from engine.aten.compose import MEAN, NONE, SUM, cast, reduced, run, sum_over, where, widened
+from engine.aten.op import op
+from engine.aten.promotion import result_type
+from engine.aten.tensor import Tensor, from_numpy
+from engine.lang.errors import OperatorError
+
+Loss = Callable[..., Tensor]
+
+# ------------------------------------------------------------------ regression
+
+
+def mse_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
+    difference = self - target
+    return reduced(difference * difference, reduction)
+
+
+def l1_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
+    return reduced((self - target).abs(), reduction)
+
+
+def smooth_l1_loss(self: Tensor, target: Tensor, reduction: int, beta: float) -> Tensor:
+    """Squares near zero, distances beyond `beta`."""
+    if beta < 0:
+        raise OperatorError("smooth_l1_loss does not support negative values for beta.")
+    if beta == 0:
+        return l1_loss(self, target, reduction)
+    distance = (self - target).abs()
+    return reduced(where(distance < beta, distance * distance * (0.5 / beta), distance - 0.5 * beta), reduction)
+
+
+def huber_loss(self: Tensor, target: Tensor, reduction: int, delta: float) -> Tensor:
+    if delta <= 0:
+        raise OperatorError("huber_loss does not support non-positive values for delta.")
+    distance = (self - target).abs()
+    loss = where(distance <= delta, distance * distance * 0.5, (distance - 0.5 * delta) * delta)
+    return reduced(loss, reduction)
+
+
+# ------------------------------------------------------------------ classes
+
+
+def nll_loss(self: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int) -> Tensor:
+    """Minus the score of each target's class, weighted by class."""
+    _check_classes(self, target, weight)
+    axis = 1 if self.ndim > 1 else 0
+    kept = run("ne.Scalar", target, ignore_index)
+    chosen = cast(where(kept, target, 0), xp.INT64)
+    _check_range(chosen, self.shape[axis])
+    scores = self.gather(axis, chosen.unsqueeze(axis)).squeeze(axis)
+    weights = cast(kept, self.array.dtype)
+    if weight is not None:
+        picked: Tensor = run("index_select", weight, 0, chosen.reshape([-1]))
+        weights = weights * picked.reshape(list(target.shape))
+    loss = where(kept, -scores * weights, 0.0)
+    if reduction == NONE:
+        return loss
+    total = reduced(loss, SUM)
+    return total / reduced(weights, SUM) if reduction == MEAN else total
+
+
+def _check_classes(self: Tensor, target: Tensor, weight: Tensor | None) -> None:
+    if self.ndim == 0:
+        raise OperatorError("input tensor should be 1D or 2D")
+    wanted = () if self.ndim == 1 else (self.shape[0], *self.shape[2:])
+    if target.array.dtype.kind not in "iu":
+        raise OperatorError(f"expected scalar type Long but found {xp.ir_name(target.array.dtype)}")
+    if tuple(target.shape) != wanted:
+        raise OperatorError(
+            f"Expected target size {list(wanted)}, got {list(target.shape)}",
+            hints=(f"the input has the shape {list(self.shape)}; its dimension 1 holds the classes",),
+        )
+    classes = self.shape[1 if self.ndim > 1 else 0]
+    if weight is not None and tuple(weight.shape) != (classes,):
+        raise OperatorError(
+            f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of "
+            f"shape: {list(weight.shape)}"
+        )
+
+
+def _check_range(target: Tensor, classes: int) -> None:
+    array = target.array
+    if array.size and (array.min() < 0 or array.max() >= classes):
+        wrong = array[(array < 0) | (array >= classes)].flat[0]
+        raise OperatorError(f"Target {wrong} is out of bounds.", hints=(f"there are {classes} classes",))
+
+
+def cross_entropy_loss(
+    self: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int, label_smoothing: float
+) -> Tensor:
+    """`nll_loss` of the log-softmax; targets are classes or, with the input's shape, probabilities."""
+    if not 0 <= label_smoothing <= 1:
+        raise OperatorError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
+    axis = 1 if self.ndim > 1 else 0
+    if target.shape == self.shape and self.ndim:
+        return _soft_targets(self, target, weight, reduction, label_smoothing, axis)
+    scores = run("log_softmax.int", self, axis, None)
+    loss = nll_loss(scores, target, weight, reduction, ignore_index)
+    if label_smoothing == 0:
+        return loss
+    smooth = _smooth_part(scores, target, weight, reduction, ignore_index, axis)
+    return loss * (1 - label_smoothing) + smooth * (label_smoothing / self.shape[axis])
+
+
+def _smooth_part(
+    scores: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int, axis: int
+) -> Tensor:
+    """The loss of a target spread over all classes."""
+    weighted = scores if weight is None else scores * _along(weight, scores.ndim, axis)
+    kept = run("ne.Scalar", target, ignore_index)
+    loss = where(kept, -sum_over(weighted, [axis], keep=False), 0.0)
+    if reduction != MEAN:
+        return reduced(loss, reduction)
+    counted = cast(kept, scores.array.dtype)
+    if weight is not None:
+        chosen = cast(where(kept, target, 0), xp.INT64).reshape([-1])
+        counted = counted * run("index_select", weight, 0, chosen).reshape(list(target.shape))
+    return reduced(loss, SUM) / reduced(counted, SUM)
+
+
+def _soft_targets(
+    self: Tensor, target: Tensor, weight: Tensor | None, reduction: int, smoothing: float, axis: int
+) -> Tensor:
+    if not xp.is_float(target.array.dtype):
+        raise OperatorError(f"Expected floating point type for target with class probabilities, got "
+                            f"{xp.ir_name(target.array.dtype)}")  # fmt: skip
+    if smoothing > 0:
+        target = target * (1 - smoothing) + smoothing / self.shape[axis]
+    product = run("log_softmax.int", self, axis, None) * target
+    if weight is not None:
+        product = product * _along(weight, self.ndim, axis)
+    loss = -sum_over(product, [axis], keep=False)
+    return reduced(loss, SUM) / max(loss.array.size, 1) if reduction == MEAN else reduced(loss, reduction)
+
+
+def _along(weight: Tensor, ndim: int, axis: int) -> Tensor:
+    """A weight for each class, shaped to multiply scores."""
+    shaped: Tensor = weight.reshape([-1 if i == axis else 1 for i in range(ndim)])
+    return shaped
+
+
+# ------------------------------------------------------------------ probabilities
+
+
+def binary_cross_entropy(self: Tensor, target: Tensor, weight: Tensor | None, reduction: int) -> Tensor:
+    """Logarithms are cut off at -100."""
+    x = self.array
+    if not xp.is_float(x.dtype):
+        raise OperatorError(f"\"binary_cross_entropy\" not implemented for '{xp.ir_name(x.dtype)}'")
+    if target.shape != self.shape:
+        raise OperatorError(
+            f"Using a target size ({list(target.shape)}) that is different to the input size ({list(self.shape)}) is "
+            "deprecated. Please ensure they have the same size."
+        )
+    if bool(np.any((x < 0) | (x > 1))):
+        raise OperatorError("all elements of input should be between 0 and 1")
+    loss: Tensor = run("_binary_cross_entropy", self, target)
+    return reduced(loss if weight is None else loss * weight, reduction)
+
+
+def _bce(self: xp.Array, target: xp.Array) -> xp.Array:
+    d = self.dtype
+    x, t = (a.astype(np.float32) if d in xp.HALVES else a for a in (self, target))
+    loss = (t - 1) * np.maximum(np.log1p(-x), -100) - t * np.maximum(np.log(x), -100)
+    return np.asarray(loss).astype(d, copy=False)
+
+
+def binary_cross_entropy_with_logits(
+    self: Tensor, target: Tensor, weight: Tensor | None, pos_weight: Tensor | None, reduction: int
+) -> Tensor:
+    log_sigmoid = run("log_sigmoid", self)
+    if pos_weight is not None:
+        log_sigmoid = log_sigmoid * ((pos_weight - 1) * target + 1)
+    loss = (1 - target) * self - log_sigmoid
+    return reduced(loss if weight is None else loss * weight, reduction)
+
+
+def kl_div(self: Tensor, target: Tensor, reduction: int, log_target: bool) -> Tensor:
+    if log_target:
+        return reduced(target.exp() * (target - self), reduction)
+    logarithm = where(run("eq.Scalar", target, 0), 1.0, target).log()
+    return reduced(target * logarithm - target * self, reduction)
+
+
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Tensor:
+    """The cosine of the angle along a dimension; lengths count as at least `eps`."""
+    common = result_type((x1.array, x2.array))
+    if not xp.is_float(common):
+        raise OperatorError(f"expected common dtype to be floating point, yet common dtype is {xp.ir_name(common)}")
+    a, b = run("broadcast_tensors", [widened(cast(x, common)) for x in (x1, x2)])
+    product = sum_over(a * b, [dim], keep=False)
+    lengths = [sum_over(x * x, [dim], keep=False).sqrt().clamp_min(eps) for x in (a, b)]
+    return cast(product / (lengths[0] * lengths[1]), common)
+
+
+# ------------------------------------------------------------------ entries
+
+
+def _with_out(text: str, loss: Loss) -> None:
+    """An entry and its out= form."""
+    op(text, python=loss)
+    name, _, rest = text.partition("(")
+    arguments = rest.partition(") -> ")[0]
+    star = "" if "*, " in arguments else "*, "
+    op(f"{name}.out({arguments}, {star}Tensor(a!) out) -> Tensor(a!)", kernel=_on_arrays(loss))
+
+
+def _on_arrays(loss: Loss) -> Callable[..., xp.Array]:
+    def kernel(*args: Any) -> xp.Array:
+        return loss(*(from_numpy(a) if isinstance(a, np.ndarray) else a for a in args)).array
+
+    return kernel
+
+
+_PAIR: Final = "Tensor self, Tensor target"
+_with_out(f"aten::mse_loss({_PAIR}, int reduction=1) -> Tensor", mse_loss)
+op(f"aten::l1_loss({_PAIR}, int reduction=1) -> Tensor", python=l1_loss)
+_with_out(f"aten::smooth_l1_loss({_PAIR}, int reduction=1, float beta=1.) -> Tensor", smooth_l1_loss)
+_with_out(f"aten::huber_loss({_PAIR}, int reduction=1, float delta=1.) -> Tensor", huber_loss)
+for _name in ("nll_loss", "nll_loss2d"):
+    _with_out(f"aten::{_name}({_PAIR}, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
+              nll_loss)  # fmt: skip
+op(f"aten::nll_loss_nd({_PAIR}, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
+   python=nll_loss)  # fmt: skip
+op(f"aten::cross_entropy_loss({_PAIR}, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100, "
+   "float label_smoothing=0.) -> Tensor", python=cross_entropy_loss)  # fmt: skip
+op(f"aten::_binary_cross_entropy({_PAIR}) -> Tensor", kernel=_bce, gradient={
+    "self": "grad * (self - target) / ((1 - self) * self).clamp_min(1e-12)",
+    "target": "grad * ((1 - self).log().clamp_min(-100) - self.log().clamp_min(-100))",
+})  # fmt: skip
+_with_out(f"aten::binary_cross_entropy({_PAIR}, Tensor? weight=None, int reduction=1) -> Tensor", binary_cross_entropy)
+_with_out(f"aten::binary_cross_entropy_with_logits({_PAIR}, Tensor? weight=None, Tensor? pos_weight=None, "
+          "int reduction=1) -> Tensor", binary_cross_entropy_with_logits)  # fmt: skip
+op(f"aten::kl_div({_PAIR}, int reduction=1, *, bool log_target=False) -> Tensor", python=kl_div)
+op("aten::cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor", python=cosine_similarity)

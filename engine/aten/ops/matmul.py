@@ -1,0 +1,293 @@
+"""Matrix products.
+
+In: arrays.  Half types are multiplied in float32.  Gradient formulas: see `pointwise`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from engine.aten import xp
+from engine.aten.op import op
+from engine.aten.promotion import wide
+from engine.aten.rules import broadcast_shapes, c_name, check_same_dtype
+from engine.aten.xp import Array
+from engine.lang.errors import OperatorError
+
+ALL: Final = "function method inplace out"
+
+
+def multiply(a: Array, b: Array) -> Array:
+    """`a @ b` in the common dtype, halves through float32."""
+    d = a.dtype
+    if d in xp.HALVES:
+        return np.asarray(np.matmul(a.astype(np.float32), b.astype(np.float32))).astype(d)
+    return np.asarray(np.matmul(a, b))
+
+
+def mm(self: Array, mat2: Array) -> Array:
+    if self.ndim != 2:
+        raise OperatorError("self must be a matrix")
+    if mat2.ndim != 2:
+        raise OperatorError("mat2 must be a matrix")
+    check_product(self, mat2)
+    return multiply(self, mat2)
+
+
+def check_product(a: Array, b: Array) -> None:
+    if a.shape[1] != b.shape[0]:
+        raise OperatorError(
+            f"mat1 and mat2 shapes cannot be multiplied ({a.shape[0]}x{a.shape[1]} and {b.shape[0]}x{b.shape[1]})"
+        )
+    if a.dtype != b.dtype:
+        check_same_dtype(a, b, "m1", "m2")
+
+
+def mm_dtype(self: Array, mat2: Array, out_dtype: int) -> Array:
+    return mm(self.astype(xp.numpy_dtype(out_dtype)), mat2.astype(xp.numpy_dtype(out_dtype)))
+
+
+def bmm(self: Array, mat2: Array) -> Array:
+    _check_batches(self, mat2, "batch1", "batch2")
+    return multiply(self, mat2)
+
+
+def _check_batches(a: Array, b: Array, first: str, second: str) -> None:
+    for name, value in ((first, a), (second, b)):
+        if value.ndim != 3:
+            raise OperatorError(f"{name} must be a 3D tensor")
+    if a.shape[0] != b.shape[0] or a.shape[2] != b.shape[1]:
+        expected = [a.shape[0], a.shape[2]]
+        raise OperatorError(
+            f"Expected size for first two dimensions of {second} tensor to be: {expected} "
+            f"but got: {[b.shape[0], b.shape[1]]}."
+        )
+    check_same_dtype(a, b)
+
+
+def bmm_dtype(self: Array, mat2: Array, out_dtype: int) -> Array:
+    return bmm(self.astype(xp.numpy_dtype(out_dtype)), mat2.astype(xp.numpy_dtype(out_dtype)))
+
+
+def mv(self: Array, vec: Array) -> Array:
+    if self.ndim != 2 or vec.ndim != 1:
+        raise OperatorError(
+            f"vector + matrix @ vector expected, got {vec.ndim}, {self.ndim}, {vec.ndim}",
+            hints=("mv multiplies a matrix by a vector",),
+        )
+    if self.shape[1] != vec.shape[0]:
+        raise OperatorError(f"size mismatch, got input ({self.shape[0]}x{self.shape[1]}) and vec ({vec.shape[0]})")
+    check_same_dtype(self, vec, "mat", "vec")
+    return multiply(self, vec)
+
+
+def dot(self: Array, tensor: Array) -> Array:
+    if self.ndim != 1 or tensor.ndim != 1:
+        raise OperatorError(f"1D tensors expected, but got {self.ndim}D and {tensor.ndim}D tensors")
+    if self.dtype != tensor.dtype:
+        raise OperatorError(
+            "dot : expected both vectors to have same dtype, but found "
+            f"{c_name(self.dtype).capitalize()} and {c_name(tensor.dtype).capitalize()}"
+        )
+    if self.shape != tensor.shape:
+        raise OperatorError(
+            f"inconsistent tensor size, expected tensor [{self.shape[0]}] and src [{tensor.shape[0]}] "
+            "to have the same number of elements, but got "
+            f"{self.shape[0]} and {tensor.shape[0]} elements respectively"
+        )
+    return multiply(self, tensor)
+
+
+def matmul(self: Array, other: Array) -> Array:
+    if self.ndim == 0 or other.ndim == 0:
+        raise OperatorError(
+            f"both arguments to matmul need to be at least 1D, but they are {self.ndim}D and {other.ndim}D"
+        )
+    if self.ndim <= 2 and other.ndim <= 2:
+        return _small_matmul(self, other)
+    check_same_dtype(self, other)
+    rows = self if self.ndim > 1 else self[np.newaxis]
+    columns = other if other.ndim > 1 else other[:, np.newaxis]
+    if rows.shape[-1] != columns.shape[-2]:
+        _refuse_batched(self, other, rows, columns)
+    broadcast_shapes(rows.shape[:-2], columns.shape[:-2])
+    return multiply(self, other)
+
+
+def _small_matmul(a: Array, b: Array) -> Array:
+    if a.ndim == 1 and b.ndim == 1:
+        return dot(a, b)
+    if b.ndim == 1:
+        return mv(a, b)
+    return mm(a[np.newaxis], b)[0] if a.ndim == 1 else mm(a, b)
+
+
+def _refuse_batched(a: Array, b: Array, rows: Array, columns: Array) -> None:
+    """The refusal of two shapes one of which is a batch, in the words of the product they fold into."""
+    if b.ndim <= 2:
+        count = int(np.prod(rows.shape[:-1]))
+        if b.ndim == 1:
+            raise OperatorError(f"size mismatch, got input ({count}x{a.shape[-1]}) and vec ({b.shape[0]})")
+        raise OperatorError(
+            f"mat1 and mat2 shapes cannot be multiplied ({count}x{a.shape[-1]} and {b.shape[0]}x{b.shape[1]})"
+        )
+    batch = int(np.prod(broadcast_shapes(rows.shape[:-2], columns.shape[:-2])))
+    raise OperatorError(
+        f"Expected size for first two dimensions of batch2 tensor to be: {[batch, rows.shape[-1]]} "
+        f"but got: {[batch, columns.shape[-2]]}."
+    )
+
+
+def outer(self: Array, vec2: Array) -> Array:
+    for name, value in (("self", self), ("vec2", vec2)):
+        if value.ndim != 1:
+            raise OperatorError(f"outer: Expected 1-D argument {name}, but got {value.ndim}-D")
+    result: Array = np.multiply.outer(self, vec2)
+    return result
+
+
+def addmm(self: Array, mat1: Array, mat2: Array, beta: Any, alpha: Any) -> Array:
+    for name, value in (("mat1", mat1), ("mat2", mat2)):
+        if value.ndim != 2:
+            raise OperatorError(f"{name} must be a matrix, got {value.ndim}-D tensor")
+    check_product(mat1, mat2)
+    return scaled_sum(self, mat1, mat2, beta, alpha)
+
+
+def scaled_sum(self: Array, a: Array, b: Array, beta: Any, alpha: Any) -> Array:
+    """`beta * self + alpha * (a @ b)`; with beta 0, self is not looked at."""
+    d = a.dtype
+    if self.dtype != d:
+        raise OperatorError(
+            f"self and mat2 must have the same dtype, but got {xp.ir_name(self.dtype)} and {xp.ir_name(d)}"
+        )
+    used = wide(d)
+    if used.kind in "iu" and (isinstance(beta, float) or isinstance(alpha, float)):
+        beta, alpha = int(beta), int(alpha)
+    product = np.asarray(np.matmul(a.astype(used, copy=False), b.astype(used, copy=False)))
+    shape = broadcast_shapes(self.shape, product.shape)
+    if shape != product.shape:
+        raise OperatorError(
+            f"The expanded size of the tensor ({product.shape[-1]}) must match the existing size "
+            f"({self.shape[-1] if self.ndim else 1}) at non-singleton dimension {product.ndim - 1}.  "
+            f"Target sizes: {list(product.shape)}.  Tensor sizes: {list(self.shape)}"
+        )
+    result = product if alpha == 1 else alpha * product
+    if beta != 0:
+        base = self.astype(used, copy=False)
+        result = result + (base if beta == 1 else beta * base)
+    return np.asarray(result).astype(d, copy=False)
+
+
+def addmm_dtype(self: Array, mat1: Array, mat2: Array, out_dtype: int, beta: Any, alpha: Any) -> Array:
+    d = xp.numpy_dtype(out_dtype)
+    return addmm(self.astype(d), mat1.astype(d), mat2.astype(d), beta, alpha)
+
+
+def baddbmm(self: Array, batch1: Array, batch2: Array, beta: Any, alpha: Any) -> Array:
+    _check_batches(batch1, batch2, "batch1", "batch2")
+    return scaled_sum(self, batch1, batch2, beta, alpha)
+
+
+def baddbmm_dtype(self: Array, batch1: Array, batch2: Array, out_dtype: int, beta: Any, alpha: Any) -> Array:
+    d = xp.numpy_dtype(out_dtype)
+    return baddbmm(self.astype(d), batch1.astype(d), batch2.astype(d), beta, alpha)
+
+
+def linear(input: Array, weight: Array, bias: Array | None) -> Array:
+    if input.ndim == 0 or weight.ndim == 0:
+        raise OperatorError("both arguments to linear need to be at least 1D")
+    if input.shape[-1] != weight.shape[-1]:
+        _refuse_linear(input, weight)
+    if input.dtype != weight.dtype:
+        check_same_dtype(input, weight, "m1", "m2")
+    product = np.matmul(*(v.astype(wide(input.dtype), copy=False) for v in (input, weight.T)))
+    if bias is None:
+        return np.asarray(product).astype(input.dtype, copy=False)
+    if bias.dtype != input.dtype:
+        raise OperatorError(
+            f"self and mat2 must have the same dtype, but got {xp.ir_name(bias.dtype)} and {xp.ir_name(weight.dtype)}"
+        )
+    return np.asarray(product + bias.astype(product.dtype, copy=False)).astype(input.dtype, copy=False)
+
+
+def _refuse_linear(input: Array, weight: Array) -> None:
+    rows = int(np.prod(input.shape[:-1]))
+    if weight.ndim == 1:
+        raise OperatorError(f"size mismatch, got input ({rows}x{input.shape[-1]}) and vec ({weight.shape[0]})")
+    raise OperatorError(
+        f"mat1 and mat2 shapes cannot be multiplied ({rows}x{input.shape[-1]} and {weight.shape[1]}x{weight.shape[0]})"
+    )
+
+
+def einsum(equation: str, tensors: list[Array], path: list[int] | None) -> Array:
+    """The sum of products that `equation` names; letters of both cases, `...`, and an implied result."""
+    equation = equation.replace(" ", "")
+    operands = equation.split("->")[0].split(",")
+    if len(operands) != len(tensors):
+        more = "fewer" if len(operands) > len(tensors) else "more"
+        raise OperatorError(f"einsum(): {more} operands were provided than specified in the equation")
+    seen: dict[str, int] = {}
+    for i, (subscripts, tensor) in enumerate(zip(operands, tensors, strict=True)):
+        letters = subscripts.replace("...", "")
+        _check_sizes(i, subscripts, tensor.shape, seen)
+        if "..." not in subscripts and len(letters) != tensor.ndim:
+            raise OperatorError(
+                f"einsum(): the number of subscripts in the equation ({len(letters)}) does not match the number of "
+                f"dimensions ({tensor.ndim}) for operand {i} and no ellipsis was given"
+            )
+    d = tensors[0].dtype
+    used = [t.astype(wide(d), copy=False) for t in tensors]
+    return np.array(np.einsum(equation, *used, optimize=len(used) > 2)).astype(d, copy=False)
+
+
+def _check_sizes(place: int, subscripts: str, shape: tuple[int, ...], seen: dict[str, int]) -> None:
+    """Every letter stands for one size, or for 1."""
+    before, dots, after = subscripts.partition("...")
+    named = [*zip(before, shape, strict=False)]
+    if dots and after:
+        named += zip(after, shape[-len(after) :], strict=False)
+    for letter, size in named:
+        known = seen.setdefault(letter, size)
+        if known == 1:
+            seen[letter] = size
+        elif size not in (1, known):
+            raise OperatorError(
+                f"einsum(): subscript {letter} has size {size} for operand {place} which does not broadcast with "
+                f"previously seen size {known}"
+            )
+
+
+op("aten::matmul(Tensor self, Tensor other) -> Tensor", kernel=matmul, variants="function method out")
+op("aten::mm(Tensor self, Tensor mat2) -> Tensor", kernel=mm, variants="function method out",
+   gradient={"self": "grad.mm(mat2.t())", "mat2": "self.t().mm(grad)"})  # fmt: skip
+op("aten::mm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor", kernel=mm_dtype,
+   variants="function method out")  # fmt: skip
+op("aten::bmm(Tensor self, Tensor mat2) -> Tensor", kernel=bmm, variants="function method out",
+   gradient={"self": "grad.bmm(mat2.transpose(1, 2))", "mat2": "self.transpose(1, 2).bmm(grad)"})  # fmt: skip
+op("aten::bmm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor", kernel=bmm_dtype,
+   variants="function method out")  # fmt: skip
+op("aten::mv(Tensor self, Tensor vec) -> Tensor", kernel=mv, variants="function method out",
+   gradient={"self": "grad.outer(vec)", "vec": "self.t().mv(grad)"})  # fmt: skip
+op("aten::dot(Tensor self, Tensor tensor) -> Tensor", kernel=dot, variants="function method out",
+   gradient={"self": "grad * tensor", "tensor": "grad * self"})  # fmt: skip
+op("aten::outer(Tensor self, Tensor vec2) -> Tensor", kernel=outer, variants="function method out",
+   gradient={"self": "grad.mv(vec2)", "vec2": "grad.t().mv(self)"})  # fmt: skip
+op("aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", kernel=addmm,
+   variants=ALL, gradient={"self": "grad * beta", "mat1": "grad.mm(mat2.t()) * alpha",
+                           "mat2": "mat1.t().mm(grad) * alpha"})  # fmt: skip
+op("aten::addmm.dtype(Tensor self, Tensor mat1, Tensor mat2, ScalarType out_dtype, *, Scalar beta=1, "
+   "Scalar alpha=1) -> Tensor", kernel=addmm_dtype, variants="function method out")  # fmt: skip
+op("aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+   kernel=baddbmm, variants=ALL,
+   gradient={"self": "grad * beta", "batch1": "grad.bmm(batch2.transpose(1, 2)) * alpha",
+             "batch2": "batch1.transpose(1, 2).bmm(grad) * alpha"})  # fmt: skip
+op("aten::baddbmm.dtype(Tensor self, Tensor batch1, Tensor batch2, ScalarType out_dtype, *, Scalar beta=1, "
+   "Scalar alpha=1) -> Tensor", kernel=baddbmm_dtype, variants="function method out")  # fmt: skip
+op("aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", kernel=linear, variants="function out",
+   gradient={"input": "grad.matmul(weight)",
+             "weight": "grad.reshape([-1, weight.size(0)]).t().mm(input.reshape([-1, weight.size(1)]))",
+             "bias": "grad"})  # fmt: skip
+op("aten::einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", kernel=einsum)

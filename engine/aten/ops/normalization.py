@@ -1,0 +1,294 @@
+"""Normalization over dimensions, batches and groups.
+
+In: arrays or tensors.  Out: the same.  Half types are computed in float32.  The backward operators are made of others,
+from which second gradients come.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from engine.aten.compose import cast, mean_over, run, sum_over, widened
+from engine.aten.op import op
+from engine.aten.promotion import wide
+from engine.aten.rules import no_kernel
+from engine.aten.tensor import Tensor
+from engine.aten.xp import Array, NumpyDtype, is_float
+from engine.lang.errors import OperatorError
+
+
+def layer_norm(
+    input: Tensor, normalized_shape: list[int], weight: Tensor | None, bias: Tensor | None, eps: float, _: bool
+) -> Tensor:
+    result: Tensor = run("native_layer_norm", input, normalized_shape, weight, bias, eps)[0]
+    return result
+
+
+def native_layer_norm(
+    input: Array, normalized_shape: Sequence[int], weight: Array | None, bias: Array | None, eps: float
+) -> tuple[Array, Array, Array]:
+    shape = tuple(normalized_shape)
+    _check_normalized(input, shape, weight, bias)
+    axes = tuple(range(input.ndim - len(shape), input.ndim))
+    x = input.astype(wide(input.dtype), copy=False)
+    mean = x.mean(axis=axes, keepdims=True)
+    centered = x - mean
+    rstd = 1 / np.sqrt((centered * centered).mean(axis=axes, keepdims=True) + eps)
+    result = centered * rstd
+    if weight is not None:
+        result = result * weight
+    if bias is not None:
+        result = result + bias
+    kept = input.dtype if weight is None or weight.dtype == input.dtype else mean.dtype
+    return result.astype(input.dtype, copy=False), mean.astype(kept, copy=False), rstd.astype(kept, copy=False)
+
+
+def _check_normalized(input: Array, shape: tuple[int, ...], weight: Array | None, bias: Array | None) -> None:
+    if not shape:
+        raise OperatorError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, "
+            "but got normalized_shape = []"
+        )
+    for name, value in (("weight", weight), ("bias", bias)):
+        if value is not None and value.shape != shape:
+            raise OperatorError(
+                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape {list(value.shape)} "
+                f"and normalized_shape = {list(shape)}"
+            )
+    if input.shape[-len(shape) :] != shape:
+        stars = "".join(f", {size}" for size in shape)
+        raise OperatorError(
+            f"Given normalized_shape={list(shape)}, expected input with shape [*{stars}], "
+            f"but got input of size{list(input.shape)}"
+        )
+
+
+op("aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
+   "float eps=1.0000000000000001e-05, bool cudnn_enable=True) -> Tensor", python=layer_norm)  # fmt: skip
+_LAYER_BACK = "_layer_norm_backward(grad, input, normalized_shape, weight, eps)"
+op("aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) "
+   "-> (Tensor, Tensor, Tensor)", kernel=native_layer_norm,
+   gradient={name: f"{_LAYER_BACK}[{i}]" for i, name in enumerate(("input", "weight", "bias"))})  # fmt: skip
+op("aten::native_layer_norm.out(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps, *, "
+   "Tensor(a!) out0, Tensor(b!) out1, Tensor(c!) out2) -> (Tensor(a!), Tensor(b!), Tensor(c!))",
+   kernel=native_layer_norm)  # fmt: skip
+
+
+
+def layer_norm_backward(
+    grad: Tensor, input: Tensor, normalized_shape: list[int], weight: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of input, weight and bias."""
+    lead = input.ndim - len(normalized_shape)
+    dims, outer = range(lead, input.ndim), list(range(lead))
+    g, x = widened(grad), widened(input)
+    through, normal = _normalized_back(g if weight is None else g * weight, x, dims, eps)
+    of_weight, of_bias = (sum_over(t, outer, keep=False) if outer else t for t in (g * normal, g))
+    d = input.array.dtype
+    return cast(through, d), cast(of_weight, d), cast(of_bias, d)
+
+
+def _normalized_back(grad: Tensor, x: Tensor, dims: Sequence[int], eps: float) -> tuple[Tensor, Tensor]:
+    """The gradient through `(x - mean) / std`, and the normalized x, both differentiable again."""
+    centered = x - mean_over(x, dims)
+    rstd = (mean_over(centered * centered, dims) + eps).rsqrt()
+    normal = centered * rstd
+    return (grad - mean_over(grad, dims) - normal * mean_over(grad * normal, dims)) * rstd, normal
+
+
+op("aten::_layer_norm_backward(Tensor grad, Tensor input, SymInt[] normalized_shape, Tensor? weight, float eps) "
+   "-> (Tensor, Tensor, Tensor)", python=layer_norm_backward)  # fmt: skip
+
+# ------------------------------------------------------------------ batches
+
+
+def native_batch_norm(
+    input: Array, weight: Array | None, bias: Array | None, running_mean: Array | None, running_var: Array | None,
+    training: bool, momentum: float, eps: float,
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    """Normalized over everything but the channels; in training the running statistics are updated."""
+    _check_batch(input, weight, bias, running_mean, running_var, training)
+    used = wide(input.dtype)
+    x = input.astype(used, copy=False)
+    per_channel = (-1, *[1] * (input.ndim - 2))
+    if training:
+        axes = (0, *range(2, input.ndim))
+        mean, var = x.mean(axis=axes), x.var(axis=axes)
+        rstd = 1 / np.sqrt(var + used.type(eps))
+        _update(running_mean, running_var, mean, var, x.size // max(x.shape[1], 1), momentum)
+        kept_mean, kept_rstd = mean, rstd
+    else:
+        assert running_mean is not None
+        assert running_var is not None
+        mean, rstd = running_mean.astype(used), 1 / np.sqrt(running_var.astype(used) + used.type(eps))
+        kept_mean = kept_rstd = np.empty(0, used)
+    scale = rstd if weight is None else rstd * weight.astype(used, copy=False)
+    shift = -mean * scale if bias is None else bias.astype(used, copy=False) - mean * scale
+    result = x * scale.reshape(per_channel) + shift.reshape(per_channel)
+    kept = next((v.dtype for v in (weight, running_mean) if v is not None), input.dtype)
+    return result.astype(input.dtype, copy=False), kept_mean.astype(kept), kept_rstd.astype(kept)
+
+
+def _update(
+    running_mean: Array | None, running_var: Array | None, mean: Array, var: Array, count: int, momentum: float
+) -> None:
+    """Move the running statistics towards the batch's; their variance is the unbiased one."""
+    if running_mean is not None:
+        running_mean += (momentum * (mean - running_mean)).astype(running_mean.dtype)
+    if running_var is not None:
+        unbiased = var * (count / (count - 1)) if count > 1 else np.full_like(var, np.nan)
+        running_var += (momentum * (unbiased - running_var)).astype(running_var.dtype)
+
+
+def _check_batch(
+    x: Array, weight: Array | None, bias: Array | None, mean: Array | None, var: Array | None, training: bool
+) -> None:
+    if x.ndim < 2:
+        raise OperatorError(f"batch_norm needs an input of at least 2 dimensions, but got {list(x.shape)}")
+    if not is_float(x.dtype):
+        raise no_kernel("batch_norm", x.dtype)
+    if not training and (mean is None or var is None):
+        raise OperatorError("running_mean and running_var must be defined in evaluation mode")
+    for name, value in (("running_mean", mean), ("running_var", var), ("weight", weight), ("bias", bias)):
+        if value is not None and value.size != x.shape[1]:
+            raise OperatorError(f"{name} should contain {x.shape[1]} elements not {value.size}")
+
+
+def batch_norm_backward(
+    grad: Tensor, input: Tensor, weight: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None,
+    training: bool, eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Gradients of input, weight and bias."""
+    dims = [0, *range(2, input.ndim)]
+    g, x = widened(grad), widened(input)
+    scaled = g if weight is None else g * _channels(weight, input.ndim)
+    if training:
+        through, normal = _normalized_back(scaled, x, dims, eps)
+    else:
+        assert running_mean is not None
+        assert running_var is not None
+        rstd = (_channels(running_var, input.ndim) + eps).rsqrt()
+        through, normal = scaled * rstd, (x - _channels(running_mean, input.ndim)) * rstd
+    d = input.array.dtype
+    of_weight, of_bias = sum_over(g * normal, dims, keep=False), sum_over(g, dims, keep=False)
+    return cast(through, d), cast(of_weight, d), cast(of_bias, d)
+
+
+def _channels(values: Tensor, ndim: int) -> Tensor:
+    """One value for each channel, shaped to multiply (batch, channels, *space)."""
+    shaped: Tensor = values.reshape([-1, *[1] * (ndim - 2)])
+    return shaped
+
+
+def batch_norm(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
+    running_var: Tensor | None, training: bool, momentum: float, eps: float, cudnn_enabled: bool,
+) -> Tensor:  # fmt: skip
+    result: Tensor = run(
+        "native_batch_norm", input, weight, bias, running_mean, running_var, training, momentum, eps
+    )[0]
+    return result
+
+
+_AFFINE = "Tensor input, Tensor? weight, Tensor? bias"
+_RUNNING = "Tensor? running_mean, Tensor? running_var"
+_BATCH = f"{_AFFINE}, {_RUNNING}, bool training, float momentum, float eps"
+_BATCH_BACK = "_batch_norm_backward(grad, input, weight, running_mean, running_var, training, eps)"
+op(f"aten::batch_norm({_BATCH}, bool cudnn_enabled) -> Tensor", python=batch_norm)
+op(f"aten::native_batch_norm({_BATCH}) -> (Tensor, Tensor, Tensor)", kernel=native_batch_norm, side_effects=True,
+   gradient={name: f"{_BATCH_BACK}[{i}]" for i, name in enumerate(("input", "weight", "bias"))})  # fmt: skip
+op(f"aten::native_batch_norm.out({_BATCH}, *, Tensor(a!) out, Tensor(b!) save_mean, Tensor(c!) save_invstd) -> "
+   "(Tensor(a!), Tensor(b!), Tensor(c!))", kernel=native_batch_norm)  # fmt: skip
+op(f"aten::_batch_norm_backward(Tensor grad, Tensor input, Tensor? weight, {_RUNNING}, bool training, float eps) "
+   "-> (Tensor, Tensor, Tensor)", python=batch_norm_backward)  # fmt: skip
+
+# ------------------------------------------------------------------ groups, instances, root mean square
+
+
+def _affine(x: Tensor, weight: Tensor | None, bias: Tensor | None, d: NumpyDtype) -> Tensor:
+    if weight is not None:
+        x = x * _channels(weight, x.ndim)
+    if bias is not None:
+        x = x + _channels(bias, x.ndim)
+    return cast(x, d)
+
+
+def native_group_norm(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, n: int, c: int, hxw: int, group: int, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Normalized over each group of channels of each sample."""
+    flat = widened(input).reshape([n, group, c // group * hxw])
+    normal, mean, rstd = run("native_layer_norm", flat, [c // group * hxw], None, None, eps)
+    d = input.array.dtype
+    result = _affine(normal.reshape(list(input.shape)), weight, bias, d)
+    return result, cast(mean.reshape([n, group]), d), cast(rstd.reshape([n, group]), d)
+
+
+def group_norm(
+    input: Tensor, num_groups: int, weight: Tensor | None, bias: Tensor | None, eps: float, _: bool
+) -> Tensor:
+    if input.ndim < 2:
+        raise OperatorError(f"Expected at least 2 dimensions for input tensor but received {input.ndim}")
+    n, c = input.shape[:2]
+    if num_groups <= 0:
+        raise OperatorError(f"Expected num groups to be greater than 0, got {num_groups}")
+    if c % num_groups:
+        raise OperatorError(
+            "Expected number of channels in input to be divisible by num_groups, but got input of shape "
+            f"{list(input.shape)} and num_groups={num_groups}"
+        )
+    for name, value in (("weight", weight), ("bias", bias)):
+        if value is not None and tuple(value.shape) != (c,):
+            raise OperatorError(
+                f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of "
+                f"shape {list(value.shape)} and input of shape {list(input.shape)}"
+            )
+    hxw = math.prod(input.shape[2:])
+    result: Tensor = native_group_norm(input, weight, bias, n, c, hxw, num_groups, eps)[0]
+    return result
+
+
+def instance_norm(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
+    running_var: Tensor | None, use_input_stats: bool, momentum: float, eps: float, cudnn_enabled: bool,
+) -> Tensor:  # fmt: skip
+    """Each channel of each sample by itself, or by the running statistics."""
+    if not use_input_stats:
+        if running_mean is None or running_var is None:
+            raise OperatorError("Expected running_mean and running_var to be defined when use_input_stats is false")
+        return batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps, cudnn_enabled)
+    if input.ndim < 3:
+        raise OperatorError(f"Expected at least 3 dimensions for input tensor but received {input.ndim}")
+    n, c = input.shape[:2]
+    count = math.prod(input.shape[2:])
+    flat = widened(input).reshape([n, c, count])
+    x = flat.array
+    _update(
+        None if running_mean is None else running_mean.array, None if running_var is None else running_var.array,
+        x.mean(axis=(0, 2)), x.var(axis=2).mean(axis=0), count, momentum,
+    )  # fmt: skip
+    normal = run("native_layer_norm", flat, [count], None, None, eps)[0]
+    return _affine(normal.reshape(list(input.shape)), weight, bias, input.array.dtype)
+
+
+def rms_norm(input: Tensor, normalized_shape: list[int], weight: Tensor | None, eps: float | None) -> Tensor:
+    """Divided by the root of the mean square; without an eps the dtype's own."""
+    _check_normalized(input.array, tuple(normalized_shape), None if weight is None else weight.array, None)
+    dims = range(input.ndim - len(normalized_shape), input.ndim)
+    x = widened(input)
+    least = float(np.finfo(x.array.dtype).eps) if eps is None else eps
+    result = x * (mean_over(x * x, dims) + least).rsqrt()
+    return cast(result if weight is None else result * weight, input.array.dtype)
+
+
+op("aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, "
+   "float eps=1.0000000000000001e-05, bool cudnn_enabled=True) -> Tensor", python=group_norm)  # fmt: skip
+op(f"aten::native_group_norm({_AFFINE}, SymInt N, SymInt C, SymInt HxW, int group, float eps) "
+   "-> (Tensor, Tensor, Tensor)", python=native_group_norm)  # fmt: skip
+op(f"aten::instance_norm({_AFFINE}, {_RUNNING}, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) "
+   "-> Tensor", python=instance_norm, side_effects=True)  # fmt: skip
+op("aten::rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
+   python=rms_norm)  # fmt: skip

@@ -1,0 +1,361 @@
+"""Pointwise operators of one, two and three tensors.
+
+A gradient formula is an expression over the arguments, `grad` and `result`; whoever evaluates it sums the
+outcome down to its argument's shape and casts it to its dtype.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from engine.aten import pointwise, xp
+from engine.aten.op import op
+from engine.aten.promotion import converted, default_dtype, result_type, to_float, wide
+from engine.aten.rules import no_kernel
+from engine.aten.xp import Array
+from engine.lang.errors import OperatorError
+
+ALL: Final = "function method inplace out"
+
+# ------------------------------------------------------------------ one tensor
+
+_UNARY: Final = {
+    # name: (expression, dtype rule, gradient)
+    "neg": ("-self", "promote", "-grad"),
+    "sign": ("sign(self)", "promote", "zeros_like(grad)"),
+    "exp": ("exp(self)", "float", "grad * result"),
+    "expm1": ("expm1(self)", "float", "grad * (result + 1)"),
+    "exp2": ("exp2(self)", "float", "grad * result * 0.6931471805599453"),
+    "log": ("log(self)", "float", "grad / self"),
+    "log2": ("log2(self)", "float", "grad / (self * 0.6931471805599453)"),
+    "log10": ("log10(self)", "float", "grad / (self * 2.302585092994046)"),
+    "log1p": ("log1p(self)", "float", "grad / (self + 1)"),
+    "sqrt": ("sqrt(self)", "float", "grad / (2 * result)"),
+    "rsqrt": ("1 / sqrt(self)", "float", "-0.5 * grad * result.pow(3)"),
+    "square": ("square(self)", "promote", "grad * 2 * self"),
+    "reciprocal": ("1 / self", "float", "-grad * result * result"),
+    "sin": ("sin(self)", "float", "grad * self.cos()"),
+    "cos": ("cos(self)", "float", "grad * -self.sin()"),
+    "tan": ("tan(self)", "float", "grad * (1 + result.pow(2))"),
+    "asin": ("asin(self)", "float", "grad * (-self * self + 1).rsqrt()"),
+    "acos": ("acos(self)", "float", "grad * -((-self * self + 1).rsqrt())"),
+    "atan": ("atan(self)", "float", "grad / (self * self + 1)"),
+    "sinh": ("sinh(self)", "float", "grad * self.cosh()"),
+    "cosh": ("cosh(self)", "float", "grad * self.sinh()"),
+    "tanh": ("tanh(self)", "float", "grad * (1 - result * result)"),
+    "asinh": ("asinh(self)", "float", "grad * (self.pow(2) + 1).rsqrt()"),
+    "acosh": ("acosh(self)", "float", "grad * (self.pow(2) - 1).rsqrt()"),
+    "atanh": ("atanh(self)", "float", "grad / (1 - self.pow(2))"),
+    "erf": ("erf(self)", "float", "1.1283791670955126 * exp(-(self.pow(2))) * grad"),
+    "erfc": ("erfc(self)", "float", "-1.1283791670955126 * exp(-(self.pow(2))) * grad"),
+    "sigmoid": ("sigmoid(self)", "float", "grad * (1 - result) * result"),
+    "floor": ("floor(self)", "promote", "zeros_like(grad)"),
+    "ceil": ("ceil(self)", "promote", "zeros_like(grad)"),
+    "round": ("round(self)", "promote", "zeros_like(grad)"),
+    "trunc": ("trunc(self)", "promote", "zeros_like(grad)"),
+    "frac": ("self - trunc(self)", "promote", "grad"),
+}
+
+
+def absolute(self: Array) -> Array:
+    if self.dtype.kind == "b":
+        raise no_kernel("abs_cpu", self.dtype)
+    result: Array = np.abs(self)
+    return result
+
+
+def round_decimals(self: Array, decimals: int) -> Array:
+    if self.dtype.kind in "iu":
+        return self.copy()
+    scale = 10.0 ** abs(decimals)
+    x = self.astype(wide(self.dtype))
+    rounded = np.rint(x * scale) / scale if decimals >= 0 else np.rint(x / scale) * scale
+    return np.asarray(rounded).astype(self.dtype)
+
+
+def bitwise_not(self: Array) -> Any:
+    if self.dtype.kind not in "iub":
+        raise no_kernel("bitwise_not_cpu", self.dtype)
+    return np.invert(self)
+
+
+def isinf(self: Array) -> Any:
+    return np.isinf(self) if self.dtype.kind not in "iub" else np.zeros(self.shape, np.bool_)
+
+
+def nan_to_num(self: Array, nan: float | None, posinf: float | None, neginf: float | None) -> Array:
+    if self.dtype.kind in "iub":
+        return self.copy()
+    if self.dtype.kind == "c":
+        parts = [nan_to_num(part, nan, posinf, neginf) for part in (self.real, self.imag)]
+        return (parts[0] + 1j * parts[1]).astype(self.dtype)
+    x = self.astype(wide(self.dtype))
+    limits: Any = xp.limits(self.dtype)
+    x = np.where(np.isnan(x), 0.0 if nan is None else nan, x)
+    x = np.where(x == np.inf, float(limits.max) if posinf is None else posinf, x)
+    return np.where(x == -np.inf, float(limits.min) if neginf is None else neginf, x).astype(self.dtype)
+
+
+for _name, (_expression, _dtype, _gradient) in _UNARY.items():
+    op(f"aten::{_name}(Tensor self) -> Tensor", scalar=_expression, dtype=_dtype, variants=ALL,
+       gradient={"self": _gradient})  # fmt: skip
+
+op("aten::abs(Tensor self) -> Tensor", kernel=absolute, variants=ALL, gradient={"self": "grad * self.sgn()"})
+op("aten::round.decimals(Tensor self, *, int decimals) -> Tensor", kernel=round_decimals, variants=ALL,
+   gradient={"self": "zeros_like(grad)"})  # fmt: skip
+op("aten::positive(Tensor(a) self) -> Tensor(a)", kernel=lambda self: self, variants="function method")
+op("aten::isnan(Tensor self) -> Tensor", scalar="self != self", dtype="bool", variants="function method out")
+op("aten::isinf(Tensor self) -> Tensor", kernel=isinf, variants="function method out")
+op("aten::isfinite(Tensor self) -> Tensor", scalar="isfinite(self)", dtype="bool", variants="function method")
+op("aten::logical_not(Tensor self) -> Tensor", scalar="logical_not(self)", dtype="bool", variants=ALL)
+op("aten::bitwise_not(Tensor self) -> Tensor", kernel=bitwise_not, variants=ALL)
+op("aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
+   kernel=nan_to_num, variants=ALL, gradient={"self": "grad * isfinite(self)"})  # fmt: skip
+
+# ------------------------------------------------------------------ limits
+
+
+def clamp(self: Array, low: Any, high: Any) -> Array:
+    """Between two limits, either of which may be missing; a limit that is NaN makes NaN."""
+    if low is None and high is None:
+        raise OperatorError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    d = result_type((self, low, high))
+    if d.kind == "c":
+        raise no_kernel("clamp", d)
+    result = self.astype(wide(d))
+    if low is not None:
+        result = np.asarray(np.maximum(result, np.asarray(low).astype(wide(d))))
+    if high is not None:
+        result = np.asarray(np.minimum(result, np.asarray(high).astype(wide(d))))
+    return result.astype(d)
+
+
+def clamp_min(self: Array, min: Any) -> Array:
+    return clamp(self, min, None)
+
+
+def clamp_max(self: Array, max: Any) -> Array:
+    return clamp(self, None, max)
+
+
+op("aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", kernel=clamp, variants=ALL)
+op("aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", kernel=clamp, variants=ALL)
+op("aten::clamp_min(Tensor self, Scalar min) -> Tensor", kernel=clamp_min, variants=ALL,
+   gradient={"self": "where(self >= min, grad, 0)"})  # fmt: skip
+op("aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor", kernel=clamp_min, variants=ALL,
+   gradient={"self": "where(self >= min, grad, 0)", "min": "where(self < min, grad, 0)"})  # fmt: skip
+op("aten::clamp_max(Tensor self, Scalar max) -> Tensor", kernel=clamp_max, variants=ALL,
+   gradient={"self": "where(self <= max, grad, 0)"})  # fmt: skip
+op("aten::clamp_max.Tensor(Tensor self, Tensor max) -> Tensor", kernel=clamp_max, variants=ALL,
+   gradient={"self": "where(self <= max, grad, 0)", "max": "where(self > max, grad, 0)"})  # fmt: skip
+
+# ------------------------------------------------------------------ two tensors
+
+op("aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", scalar="self + alpha * other",
+   variants="function method inplace out:out", gradient={"self": "grad", "other": "grad * alpha"})  # fmt: skip
+op("aten::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", scalar="self + alpha * other",
+   variants=ALL, gradient={"self": "grad"})  # fmt: skip
+op("aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", scalar="self - alpha * other",
+   variants="function method inplace out:out", gradient={"self": "grad", "other": "-grad * alpha"})  # fmt: skip
+op("aten::sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", scalar="self - alpha * other",
+   variants=ALL, gradient={"self": "grad"})  # fmt: skip
+op("aten::rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", scalar="other - alpha * self",
+   variants="function out", gradient={"self": "-grad * alpha", "other": "grad"})  # fmt: skip
+op("aten::rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", scalar="other - alpha * self",
+   variants="function out", gradient={"self": "-grad * alpha"})  # fmt: skip
+op("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor", scalar="self * other",
+   variants="function method inplace out:out",
+   gradient={"self": "grad * other", "other": "grad * self"})  # fmt: skip
+op("aten::mul.Scalar(Tensor self, Scalar other) -> Tensor", scalar="self * other", variants=ALL,
+   gradient={"self": "grad * other"})  # fmt: skip
+op("aten::div.Tensor(Tensor self, Tensor other) -> Tensor", scalar="self / other", dtype="float",
+   variants="function method inplace out:out",
+   gradient={"self": "grad / other", "other": "-grad * self / (other * other)"})  # fmt: skip
+op("aten::div.Scalar(Tensor self, Scalar other) -> Tensor", scalar="self / other", dtype="float", variants=ALL,
+   gradient={"self": "grad / other"})  # fmt: skip
+
+
+def divide_mode(self: Array, other: Any, rounding_mode: str | None) -> Array:
+    d = result_type((self, other))
+    if rounding_mode is None:
+        d = to_float(d)
+    elif rounding_mode not in _DIVISIONS:
+        raise OperatorError(
+            f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'"
+        )
+    if d.kind == "b" and rounding_mode is not None:
+        raise no_kernel(f"div_{rounding_mode}", d)
+    divide = np.divide if rounding_mode is None else _DIVISIONS[rounding_mode]
+    return np.asarray(divide(*_operands(d, self, other))).astype(d)
+
+
+def _operands(d: xp.NumpyDtype, *values: Any) -> list[Array]:
+    """Values as arrays of the dtype that `d` is computed in."""
+    return [np.asarray(v).astype(wide(d), copy=False) for v in values]
+
+
+_DIVISIONS: Final[dict[str, Callable[..., Any]]] = {
+    "floor": pointwise.floor_divide, "trunc": pointwise.trunc_divide,
+}  # fmt: skip
+
+
+def integral(expression: str, name: str) -> Callable[[Any, Any], Array]:
+    """A kernel of two operands that refuses fractions."""
+    function = pointwise.FUNCTIONS[expression]
+
+    def kernel(self: Any, other: Any) -> Array:
+        d = result_type((self, other))
+        if d.kind not in ("iu" if "shift" in name else "iub"):
+            raise no_kernel(name, d)
+        return np.asarray(function(*_operands(d, self, other))).astype(d)
+
+    return kernel
+
+
+def power(self: Any, exponent: Any) -> Any:
+    d = result_type((self, exponent))
+    base, power = _operands(d, self, exponent)
+    if not isinstance(exponent, np.ndarray):
+        return np.asarray(pointwise.power(base, power.item())).astype(d)
+    return np.asarray(pointwise.power(base, power)).astype(d)
+
+
+def remainder_scalar_first(self: Any, other: Array) -> Array:
+    d = result_type((self, other))
+    return np.asarray(pointwise.remainder(*_operands(d, self, other))).astype(d)
+
+
+_MODE_GRADIENT = "grad / other if rounding_mode is None else zeros_like(grad)"
+op("aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor", kernel=divide_mode,
+   variants="function method inplace out:out_mode")  # fmt: skip
+op("aten::div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor", kernel=divide_mode,
+   variants=ALL, gradient={"self": _MODE_GRADIENT})  # fmt: skip
+op("aten::true_divide.Tensor(Tensor self, Tensor other) -> Tensor", scalar="self / other", dtype="float",
+   variants="function method inplace out:out",
+   gradient={"self": "grad / other", "other": "-grad * self / (other * other)"})  # fmt: skip
+op("aten::true_divide.Scalar(Tensor self, Scalar other) -> Tensor", scalar="self / other", dtype="float",
+   variants="function method inplace", gradient={"self": "grad / other"})  # fmt: skip
+op(
+    "aten::floor_divide(Tensor self, Tensor other) -> Tensor",
+    scalar="self // other",
+    variants="function method inplace:Tensor out",
+)
+op("aten::floor_divide.Scalar(Tensor self, Scalar other) -> Tensor", scalar="self // other", variants=ALL)
+op("aten::remainder.Tensor(Tensor self, Tensor other) -> Tensor", scalar="self % other", variants=ALL,
+   gradient={"self": "grad", "other": "-grad * self.div(other, rounding_mode='floor')"})  # fmt: skip
+op("aten::remainder.Scalar(Tensor self, Scalar other) -> Tensor", scalar="self % other", variants=ALL,
+   gradient={"self": "grad"})  # fmt: skip
+op("aten::remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", kernel=remainder_scalar_first,
+   variants="function out")  # fmt: skip
+op("aten::fmod.Tensor(Tensor self, Tensor other) -> Tensor", scalar="fmod(self, other)", variants=ALL,
+   gradient={"self": "grad", "other": "-grad * self.div(other, rounding_mode='trunc')"})  # fmt: skip
+op("aten::fmod.Scalar(Tensor self, Scalar other) -> Tensor", scalar="fmod(self, other)", variants=ALL,
+   gradient={"self": "grad"})  # fmt: skip
+op("aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", kernel=power,
+   variants="function method inplace:Tensor out",
+   gradient={"self": "grad * exponent * self.pow(exponent - 1)",
+             "exponent": "where(self == 0, zeros_like(result), grad * result * self.log())"})  # fmt: skip
+op("aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", kernel=power,
+   variants="function method inplace:Scalar out",
+   gradient={"self": "zeros_like(grad) if exponent == 0 else grad * (exponent * self.pow(exponent - 1))"})  # fmt: skip
+op("aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor", kernel=power, variants="function out",
+   gradient={"exponent": "grad * result * log(self)"})  # fmt: skip
+op("aten::atan2(Tensor self, Tensor other) -> Tensor", scalar="atan2(self, other)", dtype="float", variants=ALL,
+   gradient={"self": "grad * other / (self * self + other * other)",
+             "other": "grad * -self / (self * self + other * other)"})  # fmt: skip
+for _name, _more in (("maximum", ">"), ("minimum", "<")):
+    op(f"aten::{_name}(Tensor self, Tensor other) -> Tensor", scalar=f"{_name}(self, other)",
+       variants="function method out",
+       gradient={"self": f"where(self == other, grad / 2, where(self {_more} other, grad, 0))",
+                 "other": f"where(self == other, grad / 2, where(self {_more} other, 0, grad))"})  # fmt: skip
+
+for _name in ("bitwise_and", "bitwise_or", "bitwise_xor"):
+    _kernel = integral(_name, f"{_name}_cpu")
+    op(f"aten::{_name}.Tensor(Tensor self, Tensor other) -> Tensor", kernel=_kernel, variants=ALL)
+    op(f"aten::{_name}.Scalar(Tensor self, Scalar other) -> Tensor", kernel=_kernel, variants=ALL)
+    op(f"aten::{_name}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", kernel=_kernel, variants="function out")
+    _dunder = f"__{_name.removeprefix('bitwise_')}__"
+    op(f"aten::{_dunder}.Scalar(Tensor self, Scalar other) -> Tensor", kernel=_kernel, variants="function method")
+    op(f"aten::{_dunder}.Tensor(Tensor self, Tensor other) -> Tensor", kernel=_kernel, variants="function method")
+for _name, _short, _message in (("left", "lshift", "lshift_cpu"), ("right", "rshift", "rshift_cpu")):
+    _kernel = integral(f"{_name}_shift", _message.replace("_cpu", "_shift_cpu"))
+    _full = f"bitwise_{_name}_shift"
+    op(f"aten::{_full}.Tensor(Tensor self, Tensor other) -> Tensor", kernel=_kernel, variants=ALL)
+    op(f"aten::{_full}.Tensor_Scalar(Tensor self, Scalar other) -> Tensor", kernel=_kernel, variants=ALL)
+    op(f"aten::{_full}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", kernel=_kernel, variants="function out")
+    op(f"aten::__{_short}__.Scalar(Tensor self, Scalar other) -> Tensor", kernel=_kernel, variants="function method")
+    op(f"aten::__{_short}__.Tensor(Tensor self, Tensor other) -> Tensor", kernel=_kernel, variants="function method")
+for _name in ("logical_and", "logical_or", "logical_xor"):
+    op(f"aten::{_name}(Tensor self, Tensor other) -> Tensor", scalar=f"{_name}(self, other)", dtype="bool",
+       variants=ALL)  # fmt: skip
+
+# ------------------------------------------------------------------ three tensors
+
+op("aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", scalar="self + weight * (end - self)",
+   dtype="promote: self, end", variants=ALL,
+   gradient={"self": "grad * (1 - weight)", "end": "grad * weight"})  # fmt: skip
+op("aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", scalar="self + weight * (end - self)",
+   variants=ALL,
+   gradient={"self": "grad * (1 - weight)", "end": "grad * weight", "weight": "grad * (end - self)"})  # fmt: skip
+op("aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+   scalar="self + value * (tensor1 * tensor2)", variants=ALL,
+   gradient={"self": "grad", "tensor1": "grad * (tensor2 * value)",
+             "tensor2": "grad * (tensor1 * value)"})  # fmt: skip
+op("aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+   scalar="self + value * (tensor1 / tensor2)", variants=ALL,
+   gradient={"self": "grad", "tensor1": "grad * (value / tensor2)",
+             "tensor2": "-grad * ((value * tensor1) / (tensor2 * tensor2))"})  # fmt: skip
+
+
+def where(condition: Array, self: Any, other: Any) -> Array:
+    if condition.dtype.kind != "b" and condition.dtype != xp.UINT8:
+        raise OperatorError(
+            "where expected condition to be a boolean tensor, "
+            f"but got a tensor with dtype {xp.ir_name(condition.dtype)}"
+        )
+    d = result_type((self, other))
+    return np.where(condition.astype(np.bool_, copy=False), *(np.asarray(v).astype(d) for v in (self, other)))
+
+
+def where_scalars(condition: Array, self: Any, other: Any) -> Array:
+    return where(condition, np.asarray(self).astype(default_like(self)), np.asarray(other).astype(default_like(other)))
+
+
+def default_like(value: Any) -> xp.NumpyDtype:
+    """The dtype of a Python number as a tensor of its own."""
+    return default_dtype() if isinstance(value, float) else result_type((value,))
+
+
+def nonzero_tuple(condition: Array) -> list[Array]:
+    return [np.ascontiguousarray(index) for index in np.nonzero(np.atleast_1d(condition))]
+
+
+def masked_fill(self: Array, mask: Array, value: Any) -> Array:
+    if mask.dtype.kind != "b":
+        raise OperatorError(
+            f"masked_fill_ only supports boolean masks, but got mask with dtype {xp.ir_name(mask.dtype)}"
+        )
+    if isinstance(value, np.ndarray) and value.ndim:
+        raise OperatorError(
+            f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
+        )
+    number = value.item() if isinstance(value, np.ndarray) else value
+    return np.where(mask, np.asarray(converted(number, self.dtype), self.dtype), self)
+
+
+_WHERE = {"self": "where(condition, grad, 0)", "other": "where(condition, 0, grad)"}
+op("aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", kernel=where, variants="function method out",
+   gradient=_WHERE)  # fmt: skip
+op("aten::where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor", kernel=where, variants="method",
+   gradient={"self": _WHERE["self"]})  # fmt: skip
+op("aten::where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor", kernel=where,
+   gradient={"other": _WHERE["other"]})  # fmt: skip
+op("aten::where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", kernel=where_scalars)
+op("aten::where(Tensor condition) -> Tensor[]", kernel=nonzero_tuple)
+op("aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", kernel=masked_fill, variants=ALL,
+   gradient={"self": "grad.masked_fill(mask, 0)"})  # fmt: skip
+op("aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", kernel=masked_fill, variants=ALL,
+   gradient={"self": "grad.masked_fill(mask, 0)", "value": "where(mask, grad, 0).sum()"})  # fmt: skip

@@ -1,0 +1,368 @@
+"""Pooling and unfolding.
+
+In: arrays (batch?, channels, *space).  Out: arrays.  Loops run over the places of the kernel only; adaptive averages
+are products with a matrix of averages for each dimension.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from engine.aten import xp
+from engine.aten.compose import cast, run, widened
+from engine.aten.op import op
+from engine.aten.promotion import wide
+from engine.aten.rules import no_kernel
+from engine.aten.tensor import Tensor, from_numpy
+from engine.aten.windows import Space, offsets, pad, scatter_windows, shifted, windows
+from engine.aten.xp import Array
+from engine.lang.errors import OperatorError
+
+Sizes = tuple[int, ...]
+
+# ------------------------------------------------------------------ sizes
+
+
+def _spread(name: str, values: Sequence[int] | int, n: int) -> Sizes:
+    listed = [values] if isinstance(values, int) else list(values)
+    if len(listed) not in (1, n):
+        raise OperatorError(f"{name} must either be a single int, or a tuple of {n} ints")
+    return tuple(listed) * n if len(listed) == 1 else tuple(listed)
+
+
+def _space(
+    n: int, x: Array, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int]
+) -> Space:
+    """The checked geometry; without a stride the kernel's size is the stride."""
+    k = _spread("kernel_size", kernel, n)
+    space = Space(k, _spread("stride", stride, n) if stride else k, _spread("padding", padding, n),
+                  _spread("dilation", dilation, n))  # fmt: skip
+    if min(space.kernel) < 1:
+        raise OperatorError(f"kernel size should be greater than zero, but got {list(k)}")
+    if min(space.stride) < 1:
+        raise OperatorError("stride should not be zero")
+    if min(space.dilation) < 1:
+        raise OperatorError(f"dilation should be greater than zero, but got {list(space.dilation)}")
+    if min(space.padding) < 0:
+        raise OperatorError(f"pad must be non-negative, but got pad: {min(space.padding)}")
+    if any(p > e // 2 for p, e in zip(space.padding, space.extent(), strict=True)):
+        raise OperatorError(
+            f"pad should be at most half of effective kernel size, but got pad={max(space.padding)}, "
+            f"kernel_size={max(space.kernel)} and dilation={max(space.dilation)}"
+        )
+    if x.ndim not in (n + 1, n + 2) or 0 in x.shape[-n - 1 :]:
+        raise OperatorError(
+            f"non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input, but got: {list(x.shape)}"
+        )
+    return space
+
+
+def _places(sizes: Sizes, space: Space, ceil_mode: bool, channels: int) -> Sizes:
+    """How many windows fit; with `ceil_mode` a last one may overhang, if it starts inside."""
+    found = []
+    for size, extent, step, p in zip(sizes, space.extent(), space.stride, space.padding, strict=True):
+        span = size + 2 * p - extent
+        count = (-(-span // step) if ceil_mode else span // step) + 1
+        if ceil_mode and (count - 1) * step >= size + p:
+            count -= 1
+        found.append(count)
+    if min(found) < 1:
+        before, after = ("x".join(map(str, (channels, *s))) for s in (sizes, found))
+        raise OperatorError(
+            f"Given input size: ({before}). Calculated output size: ({after}). Output size is too small"
+        )
+    return tuple(found)
+
+
+def _overhang(sizes: Sizes, space: Space, places: Sizes) -> Sizes:
+    """How much padding the windows need behind."""
+    reach = ((c - 1) * s + e for c, s, e in zip(places, space.stride, space.extent(), strict=True))
+    return tuple(max(r - size - p, 0) for r, size, p in zip(reach, sizes, space.padding, strict=True))
+
+
+# ------------------------------------------------------------------ greatest
+
+
+def _lowest(d: xp.NumpyDtype) -> Any:
+    return np.iinfo(d).min if d.kind in "iu" else -math.inf
+
+
+def _max_pool(n: int) -> Callable[..., tuple[Array, Array]]:
+    """Greatest of each window, and where in the space it is."""
+
+    def kernel(
+        self: Array, kernel_size: Sequence[int], stride: Sequence[int], padding: Sequence[int],
+        dilation: Sequence[int], ceil_mode: bool,
+    ) -> tuple[Array, Array]:  # fmt: skip
+        if self.dtype.kind in "bc":
+            raise no_kernel(f"max_pool{n}d", self.dtype)
+        space = _space(n, self, kernel_size, stride, padding, dilation)
+        sizes = self.shape[-n:]
+        places = _places(sizes, space, ceil_mode, self.shape[-n - 1])
+        after = _overhang(sizes, space, places)
+        padded = pad(self, space.padding, after, _lowest(self.dtype))
+        where = pad(np.arange(math.prod(sizes)).reshape(sizes), space.padding, after, -1)
+        best = index = None
+        for offset in offsets(space):
+            values, spots = (shifted(a, offset, space.stride, places) for a in (padded, where))
+            if best is None or index is None:
+                best, index = values.copy(), np.broadcast_to(spots, values.shape).copy()
+                continue
+            better = (values > best) | (values != values) | ((index < 0) & (spots >= 0))
+            np.copyto(best, values, where=better)
+            np.copyto(index, spots, where=better)
+        assert best is not None
+        assert index is not None
+        return best, index
+
+    return kernel
+
+
+def _max_only(n: int) -> Callable[..., Tensor]:
+    def pool(*args: Any) -> Tensor:
+        if n == 1 and not xp.is_float(args[0].array.dtype):
+            raise no_kernel("max_pool1d_impl", args[0].array.dtype)
+        pooled: Tensor = run(f"max_pool{n}d_with_indices", *args)[0]
+        return pooled
+
+    return pool
+
+
+def _put_back(n: int) -> str:
+    """Gradient of a choice: each place's goes where the chosen element came from."""
+    return (
+        f"zeros_like(self).flatten(-{n}).scatter_add(-1, result1.flatten(-{n}), grad.flatten(-{n}))"
+        ".reshape(self.size())"
+    )
+
+
+for _n, _zero, _one in ((1, "[0]", "[1]"), (2, "0", "1"), (3, "0", "1")):
+    _args = (f"(Tensor self, int[{_n}] kernel_size, int[{_n}] stride=[], int[{_n}] padding={_zero}, "
+             f"int[{_n}] dilation={_one}, bool ceil_mode=False")  # fmt: skip
+    op(f"aten::max_pool{_n}d{_args}) -> Tensor", python=_max_only(_n))
+    op(f"aten::max_pool{_n}d_with_indices{_args}) -> (Tensor, Tensor)", kernel=_max_pool(_n),
+       gradient={"self": _put_back(_n)})  # fmt: skip
+    if _n > 1:
+        op(f"aten::max_pool{_n}d_with_indices.out{_args}, *, Tensor(a!) out, Tensor(b!) indices) -> "
+           "(Tensor(a!), Tensor(b!))", kernel=_max_pool(_n))  # fmt: skip
+
+# ------------------------------------------------------------------ averages
+
+
+def _divisor(
+    sizes: Sizes, space: Space, places: Sizes, include_pad: bool, override: int | None, d: xp.NumpyDtype
+) -> Any:
+    """What each window's sum is divided by: how many elements it has, those of the padding perhaps among them."""
+    if override is not None:
+        if override == 0:
+            raise OperatorError("divisor must be not zero")
+        return override
+    after = _overhang(sizes, space, places)
+    counts = np.ones((), d)
+    for i, size in enumerate(sizes):
+        p, extra = space.padding[i], after[i]
+        inside = np.zeros(p + size + extra, d)
+        inside[slice(0, p + size + min(p, extra)) if include_pad else slice(p, p + size)] = 1
+        one = Space(space.kernel[i : i + 1], space.stride[i : i + 1], (0,), (1,))
+        counts = counts[..., None] * windows(inside, one)[: places[i]].sum(axis=-1)
+    return counts
+
+
+def _avg_pool(n: int) -> Callable[..., Array]:
+    def kernel(
+        self: Array, kernel_size: Sequence[int], stride: Sequence[int], padding: Sequence[int], ceil_mode: bool,
+        count_include_pad: bool, divisor_override: int | None = None,
+    ) -> Array:  # fmt: skip
+        if self.dtype.kind in "bc":
+            raise no_kernel(f"avg_pool{n}d", self.dtype)
+        space = _space(n, self, kernel_size, stride, padding, [1])
+        sizes = self.shape[-n:]
+        places = _places(sizes, space, ceil_mode, self.shape[-n - 1])
+        used = wide(self.dtype)
+        divisor = _divisor(sizes, space, places, count_include_pad, divisor_override, used)
+        padded = pad(self.astype(used, copy=False), space.padding, _overhang(sizes, space, places))
+        total = np.zeros((*self.shape[:-n], *places), used)
+        for offset in offsets(space):
+            total += shifted(padded, offset, space.stride, places)
+        result = np.asarray(total // divisor if used.kind in "iu" else total / divisor)
+        return result.astype(self.dtype, copy=False)
+
+    return kernel
+
+
+def _avg_pool_backward(n: int) -> Callable[..., Array]:
+    def kernel(
+        grad_output: Array, self: Array, kernel_size: Sequence[int], stride: Sequence[int], padding: Sequence[int],
+        ceil_mode: bool, count_include_pad: bool, divisor_override: int | None = None,
+    ) -> Array:  # fmt: skip
+        space = _space(n, self, kernel_size, stride, padding, [1])
+        sizes, places, used = self.shape[-n:], grad_output.shape[-n:], wide(self.dtype)
+        share = grad_output.astype(used, copy=False) / _divisor(
+            sizes, space, places, count_include_pad, divisor_override, used
+        )
+        batched = share.reshape(-1, 1, *[1] * n, *places)
+        cols = np.broadcast_to(batched, (batched.shape[0], 1, *space.kernel, *places))
+        return scatter_windows(cols, (batched.shape[0], 1, *sizes), space).reshape(self.shape).astype(self.dtype)
+
+    return kernel
+
+
+for _n, _zero in ((1, "[0]"), (2, "0"), (3, "0")):
+    _sizes = f"int[{_n}] kernel_size, int[{_n}] stride"
+    _rest = "bool ceil_mode=False, bool count_include_pad=True" + (", int? divisor_override=None" if _n > 1 else "")
+    _plain = _rest.replace("=False", "").replace("=True", "").replace("=None", "")
+    _names = "kernel_size, stride, padding, ceil_mode, count_include_pad" + (", divisor_override" if _n > 1 else "")
+    op(f"aten::avg_pool{_n}d(Tensor self, {_sizes}=[], int[{_n}] padding={_zero}, {_rest}) -> Tensor",
+       kernel=_avg_pool(_n), variants="function out",
+       gradient={"self": f"avg_pool{_n}d_backward(grad, self, {_names})"})  # fmt: skip
+    op(f"aten::avg_pool{_n}d_backward(Tensor grad_output, Tensor self, {_sizes}, int[{_n}] padding, {_plain}) "
+       "-> Tensor", kernel=_avg_pool_backward(_n),
+       gradient={"grad_output": f"avg_pool{_n}d(grad, {_names})"})  # fmt: skip
+
+# ------------------------------------------------------------------ adaptive
+
+
+def _bounds(size: int, count: int) -> tuple[Array, Array]:
+    """Where each of `count` windows over `size` elements starts and ends."""
+    i = np.arange(count)
+    return i * size // count, -(-(i + 1) * size // count)
+
+
+def _check_adaptive(name: str, n: int, shape: Sequence[int], output_size: Sequence[int]) -> Sizes:
+    if len(shape) not in (n + 1, n + 2) or 0 in shape[-n:]:
+        raise OperatorError(f"{name}: Expected {n + 1}D or {n + 2}D tensor, but got {list(shape)}")
+    wanted = _spread("output_size", output_size, n)
+    if min(wanted) < 0:
+        raise OperatorError(f"{name}: elements of output_size must be greater than or equal to 0")
+    return wanted
+
+
+def _averages(size: int, count: int, d: xp.NumpyDtype) -> Array:
+    """A matrix (count, size) whose product with a column is its adaptive average."""
+    start, end = _bounds(size, count)
+    place = np.arange(size)
+    member = (place >= start[:, None]) & (place < end[:, None])
+    return np.asarray(member / (end - start)[:, None], d)
+
+
+def _adaptive_avg(n: int) -> Callable[[Tensor, list[int]], Tensor]:
+    def pool(self: Tensor, output_size: list[int]) -> Tensor:
+        name, d = f"adaptive_avg_pool{n}d", self.array.dtype
+        wanted = _check_adaptive(name, n, self.array.shape, output_size)
+        if not xp.is_float(d):
+            raise no_kernel(name, d)
+        result = widened(self)
+        for axis, count in enumerate(wanted, start=-n):
+            matrix = from_numpy(_averages(self.array.shape[axis], count, result.array.dtype))
+            result = result.transpose(axis, -1).matmul(matrix.t()).transpose(axis, -1)
+        return cast(result.contiguous(), d)
+
+    return pool
+
+
+def _adaptive_max(n: int) -> Callable[[Array, Sequence[int]], tuple[Array, Array]]:
+    def kernel(self: Array, output_size: Sequence[int]) -> tuple[Array, Array]:
+        name = f"adaptive_max_pool{n}d"
+        wanted = _check_adaptive(name, n, self.shape, output_size)
+        if not xp.is_float(self.dtype):
+            raise no_kernel(name, self.dtype)
+        sizes, lead = self.shape[-n:], self.shape[:-n]
+        spots = np.arange(math.prod(sizes)).reshape(sizes)
+        values = self
+        for i, (size, count) in enumerate(zip(sizes, wanted, strict=True)):
+            start, end = _bounds(size, count)
+            reach = np.arange(int((end - start).max(initial=1)))
+            taken = np.minimum(start[:, None] + reach, end[:, None] - 1)
+            values = values.take(taken, axis=len(lead) + 2 * i)
+            spots = spots.take(taken, axis=2 * i)
+        order = [*range(0, 2 * n, 2), *range(1, 2 * n, 2)]
+        spots = spots.transpose(order).reshape(*wanted, -1)
+        values = values.transpose([*range(len(lead)), *(len(lead) + i for i in order)]).reshape(*lead, *wanted, -1)
+        chosen = values.argmax(axis=-1)
+        index = np.take_along_axis(np.broadcast_to(spots, values.shape), chosen[..., None], -1)[..., 0]
+        return np.take_along_axis(values, chosen[..., None], -1)[..., 0], index
+
+    return kernel
+
+
+for _n in (1, 2, 3):
+    _int = "int" if _n == 1 else "SymInt"
+    op(f"aten::adaptive_avg_pool{_n}d(Tensor self, {_int}[{_n}] output_size) -> Tensor", python=_adaptive_avg(_n))
+    op(f"aten::adaptive_avg_pool{_n}d.out(Tensor self, {_int}[{_n}] output_size, *, Tensor(a!) out) -> Tensor(a!)",
+       kernel=lambda self, size, n=_n: _adaptive_avg(n)(from_numpy(self), size).array)  # fmt: skip
+    op(f"aten::adaptive_max_pool{_n}d(Tensor self, int[{_n}] output_size) -> (Tensor, Tensor)",
+       kernel=_adaptive_max(_n), gradient={"self": _put_back(_n)})  # fmt: skip
+    if _n > 1:
+        op(f"aten::adaptive_max_pool{_n}d.out(Tensor self, int[{_n}] output_size, *, Tensor(a!) out, "
+           "Tensor(b!) indices) -> (Tensor(a!), Tensor(b!))", kernel=_adaptive_max(_n))  # fmt: skip
+
+# ------------------------------------------------------------------ unfolding
+
+
+def im2col(
+    self: Array, kernel_size: Sequence[int], dilation: Sequence[int], padding: Sequence[int], stride: Sequence[int]
+) -> Array:
+    """Each window as a column: (batch?, channels * kernel, places)."""
+    space = _unfold_space(kernel_size, dilation, padding, stride)
+    if self.ndim not in (3, 4) or 0 in self.shape[-3:]:
+        raise OperatorError(
+            "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, "
+            f"but got: {list(self.shape)}"
+        )
+    x = self if self.ndim == 4 else self[None]
+    padded = pad(x, space.padding)
+    if any(e > s for e, s in zip(space.extent(), padded.shape[2:], strict=True)):
+        raise OperatorError("the kernel is greater than the padded input: the sliding blocks' shape is too small")
+    view = windows(padded, space).transpose(0, 1, 4, 5, 2, 3)
+    columns = view.reshape(x.shape[0], x.shape[1] * math.prod(space.kernel), -1)
+    return columns if self.ndim == 4 else columns[0]
+
+
+def col2im(
+    self: Array, output_size: Sequence[int], kernel_size: Sequence[int], dilation: Sequence[int],
+    padding: Sequence[int], stride: Sequence[int],
+) -> Array:  # fmt: skip
+    """Columns added up where their windows were."""
+    space = _unfold_space(kernel_size, dilation, padding, stride)
+    if self.ndim not in (2, 3) or self.shape[-2] % math.prod(space.kernel):
+        raise OperatorError(
+            "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got input of "
+            f"size {list(self.shape)} and kernel_size={list(space.kernel)}"
+        )
+    sizes = _spread("output_size", output_size, 2)
+    steps = zip(sizes, space.padding, space.extent(), space.stride, strict=True)
+    places = tuple((size + 2 * p - e) // s + 1 for size, p, e, s in steps)
+    if min(places) < 1 or self.shape[-1] != math.prod(places):
+        raise OperatorError(
+            f"Given output_size={list(sizes)}, expected size of input's dimension 2 to match the calculated number of "
+            f"sliding blocks {' * '.join(map(str, places))}, but got {self.shape[-1]}"
+        )
+    x = self if self.ndim == 3 else self[None]
+    channels = x.shape[1] // math.prod(space.kernel)
+    cols = x.reshape(x.shape[0], channels, *space.kernel, *places)
+    image = scatter_windows(cols, (x.shape[0], channels, *sizes), space)
+    return image if self.ndim == 3 else image[0]
+
+
+def _unfold_space(
+    kernel: Sequence[int], dilation: Sequence[int], padding: Sequence[int], stride: Sequence[int]
+) -> Space:
+    space = Space(_spread("kernel_size", kernel, 2), _spread("stride", stride, 2), _spread("padding", padding, 2),
+                  _spread("dilation", dilation, 2))  # fmt: skip
+    for name in ("kernel", "dilation", "stride"):
+        if min(getattr(space, name)) < 1:
+            raise OperatorError(f"{name} should be greater than zero, but got {list(getattr(space, name))}")
+    if min(space.padding) < 0:
+        raise OperatorError(f"padding should be non-negative, but got {list(space.padding)}")
+    return space
+
+
+_UNFOLD: Final = "int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride"
+op(f"aten::im2col(Tensor self, {_UNFOLD}) -> Tensor", kernel=im2col, variants="function out",
+   gradient={"self": "col2im(grad, self.size()[-2:], kernel_size, dilation, padding, stride)"})  # fmt: skip
+op(f"aten::col2im(Tensor self, SymInt[2] output_size, {_UNFOLD}) -> Tensor", kernel=col2im, variants="function out",
+   gradient={"self": "im2col(grad, kernel_size, dilation, padding, stride)"})  # fmt: skip

@@ -1,0 +1,275 @@
+"""Random tensors.  In: sizes, parameters, perhaps a generator.  Out: arrays from the generator's stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from engine.aten import xp
+from engine.aten.dispatch import overwrite, store_out
+from engine.aten.op import op
+from engine.aten.ops.creation import FORMAT, OPTIONS, check_device, check_size
+from engine.aten.promotion import default_dtype, result_type, wide
+from engine.aten.random import Generator, generator
+from engine.aten.rules import no_kernel
+from engine.aten.tensor import Tensor
+from engine.aten.xp import Array
+from engine.lang.errors import OperatorError
+
+Draw = Callable[[Generator, tuple[int, ...], xp.NumpyDtype], Array]
+INT_OPTIONS: Final = OPTIONS.replace("dtype=None", "dtype=4")
+
+
+def _uniform(source: Generator, shape: tuple[int, ...], d: xp.NumpyDtype) -> Array:
+    if not xp.is_float(d):
+        raise no_kernel("check_uniform_bounds", d)
+    return source.uniform(shape, d)
+
+
+def _normal(source: Generator, shape: tuple[int, ...], d: xp.NumpyDtype) -> Array:
+    if not xp.is_float(d):
+        raise no_kernel("normal_kernel_cpu", d)
+    return source.normal(shape, d)
+
+
+def filler(name: str, draw: Draw) -> None:
+    """Register `name` with its generator, out= and like forms."""
+
+    def plain(size: Sequence[int], dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Array:
+        return seeded(size, None, dtype, layout, device, pin_memory)
+
+    def seeded(size: Sequence[int], source: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Array:
+        check_device(device)
+        d = default_dtype() if dtype is None else xp.numpy_dtype(dtype)
+        return draw(generator(source), check_size(size), d)
+
+    def seeded_out(size: Sequence[int], source: Any, out: Tensor) -> Tensor:
+        store_out(out, draw(generator(source), check_size(size), out.array.dtype))
+        return out
+
+    def seeded_like(self: Array, source: Any, dtype: Any, layout: Any, device: Any, pin: Any, fmt: Any) -> Array:
+        check_device(device)
+        return draw(generator(source), self.shape, self.dtype if dtype is None else xp.numpy_dtype(dtype))
+
+    def seeded_like_out(self: Tensor, source: Any, memory_format: Any, out: Tensor) -> Tensor:
+        return seeded_out(self.array.shape, source, out)
+
+    _register(f"{name}(SymInt[] size, *, {OPTIONS}) -> Tensor", kernel=plain)
+    _register(f"{name}.generator(SymInt[] size, *, Generator? generator, {OPTIONS}) -> Tensor", kernel=seeded)
+    _register(f"{name}.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)",
+              python=lambda size, out: seeded_out(size, None, out))  # fmt: skip
+    _register(f"{name}.generator_out(SymInt[] size, *, Generator? generator, Tensor(a!) out) -> Tensor(a!)",
+              python=seeded_out)  # fmt: skip
+    _register(f"{name}_like(Tensor self, *, {OPTIONS}, {FORMAT}) -> Tensor",
+              kernel=lambda self, *options: seeded_like(self, None, *options))  # fmt: skip
+    _register(f"{name}_like.generator(Tensor self, *, Generator? generator, {OPTIONS}, {FORMAT}) -> Tensor",
+              kernel=seeded_like)  # fmt: skip
+    _register(f"{name}_like.out(Tensor self, *, {FORMAT}, Tensor(a!) out) -> Tensor(a!)",
+              python=lambda self, memory_format, out: seeded_like_out(self, None, memory_format, out))  # fmt: skip
+    _register(f"{name}_like.generator_out(Tensor self, *, Generator? generator, {FORMAT}, Tensor(a!) out) "
+              "-> Tensor(a!)",
+              python=seeded_like_out)  # fmt: skip
+
+
+def _register(text: str, **facts: Any) -> None:
+    op(f"aten::{text}", nondeterministic=True, **facts)
+
+
+filler("rand", _uniform)
+filler("randn", _normal)
+
+# ------------------------------------------------------------------ whole numbers
+
+
+def _integers(low: int, high: int, size: Sequence[int], source: Any, d: xp.NumpyDtype) -> Array:
+    if low >= high:
+        raise OperatorError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    return generator(source).integers(check_size(size), low, high).astype(d)
+
+
+def _randint(has_low: bool, has_generator: bool) -> None:
+    """Register one of randint's forms, and its out= form."""
+    overload = "_".join(["low"] * has_low + ["generator"] * has_generator)
+    head = "SymInt low, " * has_low + "SymInt high, SymInt[] size, *"
+    source_text = ", Generator? generator" * has_generator
+
+    def split(args: tuple[Any, ...]) -> tuple[int, int, Sequence[int], Any, tuple[Any, ...]]:
+        low, rest = (args[0], args[1:]) if has_low else (0, args)
+        source, more = (rest[2], rest[3:]) if has_generator else (None, rest[2:])
+        return low, rest[0], rest[1], source, more
+
+    def kernel(*args: Any) -> Array:
+        low, high, size, source, (dtype, _layout, device, _pin) = split(args)
+        check_device(device)
+        return _integers(low, high, size, source, xp.INT64 if dtype is None else xp.numpy_dtype(dtype))
+
+    def into(*args: Any) -> Tensor:
+        low, high, size, source, (out,) = split(args)
+        store_out(out, _integers(low, high, size, source, out.array.dtype))
+        target: Tensor = out
+        return target
+
+    dot, out = ("." if overload else ""), (f"{overload}_out" if overload else "out")
+    _register(f"randint{dot}{overload}({head}{source_text}, {INT_OPTIONS}) -> Tensor", kernel=kernel)
+    _register(f"randint.{out}({head}{source_text}, Tensor(a!) out) -> Tensor(a!)", python=into)
+
+
+for _has_low in (False, True):
+    for _has_generator in (False, True):
+        _randint(_has_low, _has_generator)
+
+
+def _permutation(n: int, source: Any, d: xp.NumpyDtype) -> Array:
+    if n < 0:
+        raise OperatorError(f"n must be non-negative, got {n}")
+    return generator(source).permutation(n).astype(d)
+
+
+def randperm(n: int, source: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Array:
+    check_device(device)
+    return _permutation(n, source, xp.INT64 if dtype is None else xp.numpy_dtype(dtype))
+
+
+def randperm_out(n: int, source: Any, out: Tensor) -> Tensor:
+    store_out(out, _permutation(n, source, out.array.dtype))
+    return out
+
+
+_register(f"randperm(SymInt n, *, {INT_OPTIONS}) -> Tensor", kernel=lambda n, *options: randperm(n, None, *options))
+_register(f"randperm.generator(SymInt n, *, Generator? generator, {INT_OPTIONS}) -> Tensor", kernel=randperm)
+_register("randperm.out(SymInt n, *, Tensor(a!) out) -> Tensor(a!)", python=lambda n, out: randperm_out(n, None, out))
+_register("randperm.generator_out(SymInt n, *, Generator? generator, Tensor(a!) out) -> Tensor(a!)",
+          python=randperm_out)  # fmt: skip
+
+# ------------------------------------------------------------------ distributions
+
+
+def _draw_bernoulli(shape: tuple[int, ...], d: xp.NumpyDtype, p: Any, source: Any) -> Array:
+    if np.any((np.asarray(p) < 0) | (np.asarray(p) > 1)):
+        raise OperatorError(f"bernoulli_ expects p to be in [0, 1], but got p={p if np.ndim(p) == 0 else 'a tensor'}")
+    return generator(source).bernoulli(shape, np.asarray(p).astype(np.float64)).astype(d)
+
+
+def bernoulli(self: Array, source: Any) -> Array:
+    if not xp.is_float(self.dtype):
+        raise no_kernel("bernoulli_tensor_cpu_p_", self.dtype)
+    return _draw_bernoulli(self.shape, self.dtype, self, source)
+
+
+def bernoulli_p(self: Array, p: Any, source: Any) -> Array:
+    return _draw_bernoulli(self.shape, self.dtype, p, source)
+
+
+def _in_place(draw: Callable[..., Array]) -> Callable[..., Tensor]:
+    """The form of a draw that overwrites the tensor."""
+
+    def body(self: Tensor, *args: Any) -> Tensor:
+        overwrite(self, draw(self.array, *(a.array if isinstance(a, Tensor) else a for a in args)))
+        return self
+
+    return body
+
+
+def normal_like(self: Array, mean: float, std: float, source: Any) -> Array:
+    if std < 0:
+        raise OperatorError(f"normal expects std >= 0.0, but found std {std}")
+    drawn = _normal(generator(source), self.shape, self.dtype)
+    return (drawn.astype(wide(self.dtype)) * std + mean).astype(self.dtype)
+
+
+def normal(mean: Any, std: Any, source: Any) -> Array:
+    if np.any(np.asarray(std) < 0):
+        raise OperatorError("normal expects all elements of std >= 0.0")
+    d = result_type(v for v in (mean, std) if isinstance(v, np.ndarray))
+    shape = np.broadcast_shapes(np.shape(mean), np.shape(std))
+    drawn = _normal(generator(source), shape, d).astype(wide(d))
+    return np.asarray(drawn * std + mean).astype(d)
+
+
+def normal_sized(
+    mean: float, std: float, size: Sequence[int], source: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any
+) -> Array:
+    check_device(device)
+    d = default_dtype() if dtype is None else xp.numpy_dtype(dtype)
+    return normal_like(np.empty(check_size(size), d), mean, std, source)
+
+
+def normal_sized_out(mean: float, std: float, size: Sequence[int], source: Any, out: Tensor) -> Tensor:
+    store_out(out, normal_like(np.empty(check_size(size), out.array.dtype), mean, std, source))
+    return out
+
+
+def uniform(self: Array, low: float, high: float, source: Any) -> Array:
+    if low > high:
+        raise OperatorError(f"uniform_ expects to return a [from, to) range, but found from={low} > to={high}")
+    drawn = _uniform(generator(source), self.shape, self.dtype)
+    return (drawn.astype(wide(self.dtype)) * (high - low) + low).astype(self.dtype)
+
+
+def multinomial(self: Array, num_samples: int, replacement: bool, source: Any) -> Array:
+    if self.ndim not in (1, 2):
+        raise OperatorError("prob_dist must be 1 or 2 dim")
+    if num_samples <= 0:
+        raise OperatorError("cannot sample n_sample <= 0 samples")
+    if not replacement and num_samples > self.shape[-1]:
+        raise OperatorError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
+    weights = np.atleast_2d(self.astype(np.float64))
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise OperatorError("probability tensor contains either `inf`, `nan` or element < 0")
+    if (weights.sum(axis=1) <= 0).any():
+        raise OperatorError("invalid multinomial distribution (sum of probabilities <= 0)")
+    picked = (_with_replacement if replacement else _without_replacement)(weights, num_samples, generator(source))
+    return picked.reshape(*self.shape[:-1], num_samples)
+
+
+def _with_replacement(weights: Array, count: int, source: Generator) -> Array:
+    cumulated = np.cumsum(weights, axis=1) / weights.sum(axis=1, keepdims=True)
+    drawn = source.uniform((weights.shape[0], count), xp.FLOAT64)
+    below = np.asarray(drawn[:, :, np.newaxis] >= cumulated[:, np.newaxis, :])
+    return np.asarray(below.sum(axis=2)).astype(np.int64)
+
+
+def _without_replacement(weights: Array, count: int, source: Generator) -> Array:
+    """The indices of the largest weight / exponential draw: each is picked in proportion to its weight."""
+    exponential = -np.log1p(-source.uniform(weights.shape, xp.FLOAT64))
+    return np.argsort(-(weights / exponential), axis=1, kind="stable")[:, :count].astype(np.int64)
+
+
+_GEN: Final = "*, Generator? generator=None"
+_register(f"bernoulli(Tensor self, {_GEN}) -> Tensor", kernel=bernoulli, variants="function method out",
+          gradient={"self": "zeros_like(grad)"})  # fmt: skip
+_register(f"bernoulli.p(Tensor self, float p, {_GEN}) -> Tensor", kernel=bernoulli_p, variants="function method")
+_register(f"bernoulli.Tensor(Tensor self, Tensor p, {_GEN}) -> Tensor", kernel=bernoulli_p,
+          variants="function out:Tensor_out")  # fmt: skip
+_register(f"bernoulli_.float(Tensor(a!) self, float p=0.5, {_GEN}) -> Tensor(a!)", python=_in_place(bernoulli_p),
+          variants="method")  # fmt: skip
+_register(f"bernoulli_.Tensor(Tensor(a!) self, Tensor p, {_GEN}) -> Tensor(a!)", python=_in_place(bernoulli_p),
+          variants="method")  # fmt: skip
+_register(f"normal.Tensor_float(Tensor mean, float std=1., {_GEN}) -> Tensor", kernel=normal, variants="function out")
+_register(f"normal.float_Tensor(float mean, Tensor std, {_GEN}) -> Tensor", kernel=normal, variants="function out")
+_register(f"normal.Tensor_Tensor(Tensor mean, Tensor std, {_GEN}) -> Tensor", kernel=normal, variants="function out")
+_register(f"normal.float_float(float mean, float std, SymInt[] size, {_GEN}, {OPTIONS}) -> Tensor",
+          kernel=normal_sized)  # fmt: skip
+_register(f"normal.float_float_out(float mean, float std, SymInt[] size, {_GEN}, Tensor(a!) out) -> Tensor(a!)",
+          python=normal_sized_out)  # fmt: skip
+_register(f"normal_(Tensor(a!) self, float mean=0., float std=1., {_GEN}) -> Tensor(a!)",
+          python=_in_place(normal_like), variants="method")  # fmt: skip
+_register(f"uniform_(Tensor(a!) self, float from=0., float to=1., {_GEN}) -> Tensor(a!)", python=_in_place(uniform),
+          variants="method")  # fmt: skip
+_register(f"multinomial(Tensor self, SymInt num_samples, bool replacement=False, {_GEN}) -> Tensor",
+          kernel=multinomial, variants="function method out")  # fmt: skip
+
+
+def manual_seed(seed: int) -> None:
+    generator().manual_seed(seed)
+
+
+def seed_generator(self: Generator, seed: int) -> Generator:
+    return self.manual_seed(seed)
+
+
+op("aten::manual_seed(int seed) -> ()", python=manual_seed, side_effects=True)
+op("aten::manual_seed.generator(Generator(a!) self, int seed) -> Generator(a!)", python=seed_generator,
+   side_effects=True)  # fmt: skip

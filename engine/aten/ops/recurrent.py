@@ -1,0 +1,314 @@
+"""Recurrent layers and attention.
+
+In: tensors.  Out: tensors.  Made of other operators, from which their gradients come.  A layer multiplies the whole
+sequence with its input weights at once; only the steps through time are a loop.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from engine.aten import xp
+from engine.aten.compose import run, where
+from engine.aten.op import op
+from engine.aten.tensor import Tensor, from_numpy
+from engine.lang.errors import OperatorError
+
+State = tuple[Tensor, ...]
+Cell = Callable[[Tensor, State, Tensor, Tensor | None], State]
+
+# ------------------------------------------------------------------ cells
+
+
+def _linear(x: Tensor, w: Tensor, b: Tensor | None) -> Tensor:
+    result: Tensor = run("linear", x, w, b)
+    return result
+
+
+def _lstm(gates_in: Tensor, state: State, w_hh: Tensor, b_hh: Tensor | None) -> State:
+    h, c = state
+    i, f, g, o = (gates_in + _linear(h, w_hh, b_hh)).chunk(4, -1)
+    c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+    return o.sigmoid() * c.tanh(), c
+
+
+def _gru(gates_in: Tensor, state: State, w_hh: Tensor, b_hh: Tensor | None) -> State:
+    (h,) = state
+    r_in, z_in, n_in = gates_in.chunk(3, -1)
+    r_h, z_h, n_h = _linear(h, w_hh, b_hh).chunk(3, -1)
+    z = (z_in + z_h).sigmoid()
+    n = (n_in + (r_in + r_h).sigmoid() * n_h).tanh()
+    return ((h - n) * z + n,)
+
+
+def _rnn(activation: str) -> Cell:
+    def step(gates_in: Tensor, state: State, w_hh: Tensor, b_hh: Tensor | None) -> State:
+        return (getattr(gates_in + _linear(state[0], w_hh, b_hh), activation)(),)
+
+    return step
+
+
+_CELLS: Final[dict[str, Cell]] = {"lstm": _lstm, "gru": _gru, "rnn_tanh": _rnn("tanh"), "rnn_relu": _rnn("relu")}
+_GATES: Final = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
+
+
+def _check_cell(x: Tensor, h: Tensor, w_ih: Tensor, w_hh: Tensor, gates: int) -> None:
+    if x.shape[-1] != w_ih.shape[1]:
+        raise OperatorError(f"input has inconsistent input_size: got {x.shape[-1]} expected {w_ih.shape[1]}")
+    if h.shape[-1] * gates != w_hh.shape[0]:
+        raise OperatorError(
+            f"hidden has inconsistent hidden_size: got {h.shape[-1]}, expected {w_hh.shape[0] // gates}"
+        )
+
+
+def _cell_op(kind: str) -> Callable[..., Any]:
+    def cell(
+        input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None, b_hh: Tensor | None
+    ) -> Any:
+        state = tuple(hx) if kind == "lstm" else (hx,)
+        if kind == "lstm" and len(state) != 2:
+            raise OperatorError("lstm_cell expects two hidden states")
+        _check_cell(input, state[0], w_ih, w_hh, _GATES[kind])
+        after = _CELLS[kind](_linear(input, w_ih, b_ih), state, w_hh, b_hh)
+        return after if kind == "lstm" else after[0]
+
+    return cell
+
+
+# ------------------------------------------------------------------ layers
+
+
+class Layer(NamedTuple):
+    """The weights of one layer in one direction."""
+
+    w_ih: Tensor
+    w_hh: Tensor
+    b_ih: Tensor | None
+    b_hh: Tensor | None
+    w_hr: Tensor | None
+
+
+def _layers(params: list[Tensor], has_biases: bool, count: int, projected: bool) -> list[Layer]:
+    each = (4 if has_biases else 2) + projected
+    if len(params) != each * count:
+        raise OperatorError(f"got an incorrect number of RNN parameters: {len(params)} instead of {each * count}")
+    found = []
+    for start in range(0, len(params), each):
+        w_ih, w_hh, *rest = params[start : start + each]
+        b_ih, b_hh = (rest[0], rest[1]) if has_biases else (None, None)
+        found.append(Layer(w_ih, w_hh, b_ih, b_hh, rest[-1] if projected else None))
+    return found
+
+
+def _direction(
+    cell: Cell, x: Tensor, state: State, layer: Layer, sizes: Sequence[int] | None, backwards: bool
+) -> tuple[Tensor, State]:
+    """One layer over time (the first dimension) in one direction; `sizes` are the batches of a packed sequence."""
+    gates = _linear(x, layer.w_ih, layer.b_ih)
+    steps = list(gates.unbind(0)) if sizes is None else list(gates.split([*sizes], 0))
+    outputs: list[Tensor] = []
+    whole = state
+    for step in reversed(steps) if backwards else steps:
+        batch = step.shape[0] if sizes is not None else None
+        now = whole if batch is None else tuple(s.narrow(0, 0, batch) for s in whole)
+        after = cell(step, now, layer.w_hh, layer.b_hh)
+        if layer.w_hr is not None:
+            after = (_linear(after[0], layer.w_hr, None), *after[1:])
+        outputs.append(after[0])
+        whole = after if batch is None else tuple(_replace_front(s, a) for s, a in zip(whole, after, strict=True))
+    if backwards:
+        outputs.reverse()
+    return run("stack", outputs, 0) if sizes is None else run("cat", outputs, 0), whole
+
+
+def _replace_front(whole: Tensor, front: Tensor) -> Tensor:
+    """The state with its first rows replaced: sequences that have ended keep theirs."""
+    count = front.shape[0]
+    if count == whole.shape[0]:
+        return front
+    joined: Tensor = run("cat", [front, whole.narrow(0, count, whole.shape[0] - count)], 0)
+    return joined
+
+
+def _stack(
+    kind: str, x: Tensor, hx: list[Tensor], params: list[Tensor], has_biases: bool, num_layers: int, dropout: float,
+    train: bool, bidirectional: bool, sizes: Sequence[int] | None,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """Layers upon layers.  `hx` holds each state as (layers * directions, batch, features)."""
+    directions = 2 if bidirectional else 1
+    projected = kind == "lstm" and hx[0].shape[-1] != hx[1].shape[-1]
+    layers = _layers(params, has_biases, num_layers * directions, projected)
+    _check_hidden(x, hx, layers[0], num_layers * directions, sizes)
+    ends: list[State] = []
+    for i in range(num_layers):
+        outputs = []
+        for j in range(directions):
+            at = i * directions + j
+            state = tuple(h.select(0, at) for h in hx)
+            output, end = _direction(_CELLS[kind], x, state, layers[at], sizes, backwards=j == 1)
+            outputs.append(output)
+            ends.append(end)
+        x = outputs[0] if directions == 1 else run("cat", outputs, -1)
+        if dropout and train and i < num_layers - 1:
+            x = run("dropout", x, dropout, True)
+    return (x, *(run("stack", [end[k] for end in ends], 0) for k in range(len(hx))))
+
+
+def _check_hidden(x: Tensor, hx: list[Tensor], layer: Layer, count: int, sizes: Sequence[int] | None) -> None:
+    if x.shape[-1] != layer.w_ih.shape[1]:
+        raise OperatorError(
+            f"input.size(-1) must be equal to input_size. Expected {layer.w_ih.shape[1]}, got {x.shape[-1]}"
+        )
+    batch = sizes[0] if sizes is not None else x.shape[1]
+    for h in hx:
+        if h.ndim != 3 or h.shape[0] != count or h.shape[1] != batch:
+            raise OperatorError(f"Expected hidden size ({count}, {batch}, {h.shape[-1]}), got {list(h.shape)}")
+
+
+def _input_form(kind: str) -> Callable[..., Any]:
+    """A layer over a padded batch."""
+
+    def layer(
+        input: Tensor, hx: Any, params: list[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool,
+        bidirectional: bool, batch_first: bool,
+    ) -> Any:  # fmt: skip
+        states = list(hx) if kind == "lstm" else [hx]
+        if kind == "lstm" and len(states) != 2:
+            raise OperatorError("lstm expects two hidden states")
+        x = input.transpose(0, 1) if batch_first else input
+        output, *ends = _stack(kind, x, states, params, has_biases, num_layers, dropout, train, bidirectional, None)
+        return (output.transpose(0, 1) if batch_first else output, *ends)
+
+    return layer
+
+
+def _data_form(kind: str) -> Callable[..., Any]:
+    """A layer over a packed sequence."""
+
+    def layer(
+        data: Tensor, batch_sizes: Tensor, hx: Any, params: list[Tensor], has_biases: bool, num_layers: int,
+        dropout: float, train: bool, bidirectional: bool,
+    ) -> Any:  # fmt: skip
+        states = list(hx) if kind == "lstm" else [hx]
+        sizes = batch_sizes.tolist()
+        return _stack(kind, data, states, params, has_biases, num_layers, dropout, train, bidirectional, sizes)
+
+    return layer
+
+
+_LAYER: Final = "Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional"
+for _kind in _CELLS:
+    _is_lstm = _kind == "lstm"
+    _hx, _returns = ("Tensor[] hx", "(Tensor, Tensor, Tensor)") if _is_lstm else ("Tensor hx", "(Tensor, Tensor)")
+    op(f"aten::{_kind}.input(Tensor input, {_hx}, {_LAYER}, bool batch_first) -> {_returns}", python=_input_form(_kind))
+    op(f"aten::{_kind}.data(Tensor data, Tensor batch_sizes, {_hx}, {_LAYER}) -> {_returns}", python=_data_form(_kind))
+    op(f"aten::{_kind}_cell(Tensor input, {_hx}, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> "
+       f"{'(Tensor, Tensor)' if _is_lstm else 'Tensor'}", python=_cell_op(_kind))  # fmt: skip
+
+# ------------------------------------------------------------------ packed sequences
+
+
+def pack_padded_sequence(input: Tensor, lengths: Tensor, batch_first: bool) -> tuple[Tensor, Tensor]:
+    """Sequences sorted by length, as the steps of all of them one after another, and how many take each step."""
+    x = input.transpose(0, 1) if batch_first else input
+    ends = lengths.array
+    if ends.ndim != 1 or len(ends) != x.shape[1]:
+        raise OperatorError(f"Expected `len(lengths)` to be equal to batch_size, but got {ends.size} "
+                            f"(batch_size={x.shape[1]})")  # fmt: skip
+    if ends.size and ends.min() <= 0:
+        raise OperatorError(
+            "Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0"
+        )
+    if bool(np.any(np.diff(ends) > 0)):
+        raise OperatorError(
+            "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass "
+            "`enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this requirement if you "
+            "do not need ONNX exportability."
+        )
+    if ends.size and ends[0] > x.shape[0]:
+        raise OperatorError("Expected the longest sequence to fit the input", hints=(f"it has {x.shape[0]} steps",))
+    sizes = (np.arange(int(ends[0]))[:, None] < ends).sum(axis=1)
+    steps, rows = np.nonzero(np.arange(x.shape[1]) < sizes[:, None])
+    flat = x.reshape([-1, *x.shape[2:]])
+    places = from_numpy(steps * x.shape[1] + rows)
+    return run("index_select", flat, 0, places), from_numpy(sizes.astype(np.int64))
+
+
+def pad_packed_sequence(
+    data: Tensor, batch_sizes: Tensor, batch_first: bool, padding_value: float, total_length: int
+) -> tuple[Tensor, Tensor]:
+    """The reverse: (time, batch, ...) filled up with a value, and the lengths."""
+    sizes = batch_sizes.array
+    longest, batch = len(sizes), int(sizes[0])
+    if 0 < total_length < longest:
+        raise OperatorError(
+            f"Expected total_length to be at least the length of the longest sequence in input, but got "
+            f"total_length={total_length} and max sequence length being {longest}"
+        )
+    steps, rows = np.nonzero(np.arange(batch) < sizes[:, None])
+    total = max(total_length, longest)
+    where_from = np.full((total, batch), len(data.array))
+    where_from[steps, rows] = np.arange(len(steps))
+    filler = from_numpy(np.full((1, *data.shape[1:]), padding_value, data.array.dtype))
+    with_filler = run("cat", [data, filler], 0)
+    places = from_numpy(where_from.ravel())
+    padded = run("index_select", with_filler, 0, places).reshape([total, batch, *data.shape[1:]])
+    lengths = (np.arange(batch)[:, None] < sizes).sum(axis=1).astype(np.int64)
+    return padded.transpose(0, 1) if batch_first else padded, from_numpy(lengths)
+
+
+op("aten::_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)",
+   python=pack_padded_sequence)  # fmt: skip
+op("aten::_pad_packed_sequence(Tensor data, Tensor batch_sizes, bool batch_first, Scalar padding_value, "
+   "int total_length) -> (Tensor, Tensor)", python=pad_packed_sequence)  # fmt: skip
+
+# ------------------------------------------------------------------ attention
+
+
+def attention(
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, dropout_p: float, is_causal: bool,
+    scale: float | None, enable_gqa: bool,
+) -> Tensor:  # fmt: skip
+    """softmax(query key^T * scale + mask) value; rows that attend to nothing give zeros."""
+    _check_attention(query, key, value, attn_mask, is_causal)
+    if enable_gqa:
+        key, value = (t.repeat_interleave(query.shape[-3] // t.shape[-3], -3) for t in (key, value))
+    factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    scores = query.matmul(key.transpose(-2, -1)) * factor
+    if is_causal:
+        allowed = np.tri(query.shape[-2], key.shape[-2], dtype=np.bool_)
+        scores = where(from_numpy(allowed), scores, -math.inf)
+    elif attn_mask is not None and attn_mask.array.dtype == xp.BOOL:
+        scores = where(attn_mask, scores, -math.inf)
+    elif attn_mask is not None:
+        scores = scores + attn_mask
+    weights = run("softmax.int", scores, -1, None)
+    dead = (scores.array == -math.inf).all(axis=-1, keepdims=True)
+    if dead.any():
+        weights = where(from_numpy(dead), 0.0, weights)
+    if dropout_p > 0:
+        weights = run("dropout", weights, dropout_p, True)
+    result: Tensor = weights.matmul(value)
+    return result
+
+
+def _check_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_causal: bool) -> None:
+    dtypes = [xp.FROM_NUMPY[t.array.dtype] for t in (query, key, value)]
+    if len(set(dtypes)) > 1:
+        raise OperatorError(
+            "Expected query, key, and value to have the same dtype, but got query.dtype: "
+            f"{dtypes[0].ir_name} key.dtype: {dtypes[1].ir_name} and value.dtype: {dtypes[2].ir_name} instead."
+        )
+    if min(query.ndim, key.ndim, value.ndim) < 2:
+        raise OperatorError("Expected query, key, and value to all be  at least 2 dimensional")
+    if mask is not None and is_causal:
+        raise OperatorError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+
+
+op("aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
+   "float dropout_p=0., bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
+   python=attention)  # fmt: skip

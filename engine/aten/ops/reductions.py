@@ -1,0 +1,413 @@
+"""Reductions and scans.
+
+In: arrays, the dimensions to go over, perhaps a dtype.  Half types are summed in float32, whole numbers in
+int64.  Gradient formulas: see `pointwise`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from engine.aten import xp
+from engine.aten.op import op
+from engine.aten.promotion import wide
+from engine.aten.rules import no_kernel, reduce_dims, wrap_dim
+from engine.aten.xp import Array
+from engine.lang.errors import OperatorError, OperatorIndexError
+
+OUT: Final = "function method out"
+Dims = Sequence[int] | int | None
+
+
+def over(ufunc: Any, x: Array, axes: tuple[int, ...] | None, keepdim: bool = False) -> Array:
+    """A function of two numbers, applied along dimensions."""
+    return np.asarray(ufunc.reduce(x, axis=axes, keepdims=keepdim))
+
+
+# ------------------------------------------------------------------ sums
+
+
+def _summed_dtype(d: xp.NumpyDtype, dtype: int | None) -> xp.NumpyDtype:
+    if dtype is not None:
+        return xp.numpy_dtype(dtype)
+    return xp.INT64 if d.kind in "iub" else d
+
+
+def sum_dims(self: Array, dim: Dims, keepdim: bool, dtype: int | None) -> Array:
+    d = _summed_dtype(self.dtype, dtype)
+    axes = reduce_dims(dim, self.ndim)
+    x = xp.cast(self, d)
+    return np.asarray(over(np.add, x.astype(wide(d), copy=False), axes, keepdim)).astype(d, copy=False)
+
+
+def sum_all(self: Array, dtype: int | None) -> Array:
+    return sum_dims(self, None, False, dtype)
+
+
+def mean_dims(self: Array, dim: Dims, keepdim: bool, dtype: int | None) -> Array:
+    d = self.dtype if dtype is None else xp.numpy_dtype(dtype)
+    if d.kind in "iub":
+        what = "Input dtype" if dtype is None else "Optional dtype"
+        raise OperatorError(
+            "mean(): could not infer output dtype. "
+            f"{what} must be either a floating point or complex dtype. Got: {xp.ir_name(d)}"
+        )
+    axes = reduce_dims(dim, self.ndim)
+    x = xp.cast(self, d).astype(wide(d), copy=False)
+    count = int(np.prod([self.shape[axis] for axis in axes]))
+    return np.asarray(np.divide(over(np.add, x, axes, keepdim), np.float64(count))).astype(d)
+
+
+def mean_all(self: Array, dtype: int | None) -> Array:
+    return mean_dims(self, None, False, dtype)
+
+
+def prod_all(self: Array, dtype: int | None) -> Array:
+    d = _summed_dtype(self.dtype, dtype)
+    return np.asarray(over(np.multiply, xp.cast(self, d).astype(wide(d)), None)).astype(d)
+
+
+def prod_dim(self: Array, dim: int, keepdim: bool, dtype: int | None) -> Array:
+    d = _summed_dtype(self.dtype, dtype)
+    axes = reduce_dims(dim, self.ndim)
+    return np.asarray(over(np.multiply, xp.cast(self, d).astype(wide(d)), axes, keepdim)).astype(d)
+
+
+_EXPAND: Final = "grad if keepdim else grad.unsqueeze(dim)"
+op("aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+   kernel=sum_dims, variants="function method out:IntList_out")  # fmt: skip
+op("aten::sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", kernel=sum_all, variants=OUT,
+   gradient={"self": "grad.expand(self.size())"})  # fmt: skip
+op("aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", kernel=mean_all,
+   variants="function method out:dtype_out",
+   gradient={"self": "grad.expand(self.size()) / self.numel()"})  # fmt: skip
+op("aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+   kernel=mean_dims, variants="function method out:out")  # fmt: skip
+op("aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", kernel=prod_all, variants=OUT)
+op("aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+   kernel=prod_dim, variants="function method out:int_out")  # fmt: skip
+
+# ------------------------------------------------------------------ extremes
+
+
+def _check_ordered(name: str, self: Array) -> None:
+    if self.dtype.kind == "c":
+        raise no_kernel(name, self.dtype)
+
+
+def _extreme(name: str, pick: Callable[..., Any]) -> Callable[[Array], Array]:
+    def kernel(self: Array) -> Array:
+        _check_ordered(f"{name}_all", self)
+        if self.size == 0:
+            raise OperatorError(
+                f"{name}(): Expected reduction dim to be specified for input.numel() == 0. "
+                "Specify the reduction dim with the 'dim' argument."
+            )
+        return np.asarray(pick(self, axis=None))
+
+    return kernel
+
+
+def _check_not_empty(name: str, self: Array, axes: Sequence[int]) -> None:
+    for axis in axes:
+        if self.ndim and self.shape[axis] == 0:
+            raise OperatorIndexError(f"{name}(): Expected reduction dim {axis} to have non-zero size.")
+
+
+def _first_place(self: Array, axis: int, largest: bool) -> Array:
+    """Where the extreme first stands; a NaN counts as the extreme."""
+    x = self.astype(wide(self.dtype), copy=False)
+    place = np.argmax(x, axis=axis) if largest else np.argmin(x, axis=axis)
+    return np.asarray(place)
+
+
+def extreme_dim(name: str, largest: bool) -> Callable[[Array, int, bool], tuple[Array, Array]]:
+    def kernel(self: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
+        _check_ordered(name, self)
+        axis = wrap_dim(dim, self.ndim)
+        if self.ndim == 0:
+            return self.copy(), np.zeros((), np.int64)
+        _check_not_empty(name, self, [axis])
+        places = np.expand_dims(_first_place(self, axis, largest), axis)
+        values = np.take_along_axis(self, places, axis)
+        return (values, places) if keepdim else (values.squeeze(axis), places.squeeze(axis))
+
+    return kernel
+
+
+def extremes(name: str, pick: Callable[..., Any]) -> Callable[[Array, Dims, bool], Array]:
+    def kernel(self: Array, dim: Dims, keepdim: bool) -> Array:
+        _check_ordered(name, self)
+        axes = reduce_dims(dim, self.ndim)
+        if self.size == 0 and not dim:
+            raise OperatorError(
+                f"{name}(): Expected reduction dim to be specified for input.numel() == 0. "
+                "Specify the reduction dim with the 'dim' argument."
+            )
+        _check_not_empty(name, self, axes)
+        return np.array(pick(self, axis=axes, keepdims=keepdim))
+
+    return kernel
+
+
+def place_of_extreme(name: str, largest: bool) -> Callable[[Array, int | None, bool], Array]:
+    def kernel(self: Array, dim: int | None, keepdim: bool) -> Array:
+        if self.dtype.kind in "cb":
+            raise no_kernel(f"{name}_cpu", self.dtype)
+        if dim is None:
+            if self.size == 0:
+                raise OperatorIndexError(
+                    f"{name}(): Expected reduction dim to be specified for input.numel() == 0. "
+                    "Specify the reduction dim with the 'dim' argument."
+                )
+            place = _first_place(self.reshape(-1), 0, largest)
+            return place.reshape((1,) * self.ndim) if keepdim else place
+        axis = wrap_dim(dim, self.ndim)
+        if self.ndim == 0:
+            return np.zeros((), np.int64)
+        _check_not_empty(name, self, [axis])
+        place = _first_place(self, axis, largest)
+        return np.expand_dims(place, axis) if keepdim else place
+
+    return kernel
+
+
+_SCATTER: Final = (
+    "zeros_like(self).scatter(dim, indices if keepdim else indices.unsqueeze(dim), "
+    "grad if keepdim else grad.unsqueeze(dim))"
+)
+for _name, _ufunc, _more in (("max", np.maximum, ">"), ("min", np.minimum, "<")):
+    _largest = _name == "max"
+    op(f"aten::{_name}.other(Tensor self, Tensor other) -> Tensor", scalar=f"{_name}imum(self, other)",
+       variants="function method out:out",
+       gradient={"self": f"where(self == other, grad / 2, where(self {_more} other, grad, 0))",
+                 "other": f"where(self == other, grad / 2, where(self {_more} other, 0, grad))"})  # fmt: skip
+    op(f"aten::{_name}(Tensor self) -> Tensor", kernel=_extreme(_name, _ufunc.reduce),
+       variants="function method out:unary_out",
+       gradient={"self": "where(self == result, grad / (self == result).sum(), 0)"})  # fmt: skip
+    _entry = op(f"aten::{_name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+                kernel=extreme_dim(_name, _largest), variants="function method",
+                gradient={"self": _SCATTER})  # fmt: skip
+    _outs = "max, Tensor(b!) max_values" if _largest else "min, Tensor(b!) min_indices"
+    op(f"aten::{_name}.dim_{_name}(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) {_outs}) "
+       "-> (Tensor(a!) values, Tensor(b!) indices)", functional=_entry)  # fmt: skip
+    op(f"aten::a{_name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
+       kernel=extremes(f"a{_name}", _ufunc.reduce), variants=OUT)  # fmt: skip
+    op(f"aten::arg{_name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
+       kernel=place_of_extreme(f"arg{_name}", _largest), variants=OUT)  # fmt: skip
+
+# ------------------------------------------------------------------ truth, counting
+
+
+def truth(test: Callable[..., Any]) -> Callable[..., Array]:
+    def kernel(self: Array, dim: Dims = None, keepdim: bool = False) -> Array:
+        axes = tuple(range(self.ndim)) if dim is None else reduce_dims(dim, self.ndim) if dim != [] else ()
+        answer = np.asarray(test(self.astype(np.bool_, copy=False), axis=axes, keepdims=keepdim))
+        return answer.astype(np.uint8) if self.dtype == xp.UINT8 else np.array(answer)
+
+    return kernel
+
+
+def count_nonzero(self: Array, dim: Dims) -> Array:
+    axes = reduce_dims(dim, self.ndim)
+    return np.asarray(over(np.add, (self != 0).astype(np.int64), axes))
+
+
+for _name, _test in (("any", np.logical_or.reduce), ("all", np.logical_and.reduce)):
+    _kernel = truth(_test)
+    op(f"aten::{_name}(Tensor self) -> Tensor", kernel=_kernel, variants="function method out:all_out")
+    op(f"aten::{_name}.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", kernel=_kernel,
+       variants="function method out:out")  # fmt: skip
+    op(f"aten::{_name}.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", kernel=_kernel,
+       variants="function method out")  # fmt: skip
+op("aten::count_nonzero(Tensor self, int? dim=None) -> Tensor", kernel=count_nonzero, variants=OUT)
+op("aten::count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor", kernel=count_nonzero, variants=OUT)
+
+# ------------------------------------------------------------------ spread
+
+
+def _spread(self: Array, dim: Dims, correction: float, keepdim: bool, name: str) -> tuple[Array, Array]:
+    """Variance and mean over dimensions, in the dtype to compute in."""
+    if self.dtype.kind in "iub":
+        raise OperatorError(f"{name} only support floating point and complex dtypes")
+    axes = reduce_dims(dim, self.ndim)
+    x = self.astype(wide(self.dtype), copy=False)
+    count = int(np.prod([self.shape[axis] for axis in axes]))
+    mean = np.divide(over(np.add, x, axes, True), float(count)).astype(x.dtype)
+    squares = np.square(np.abs(x - mean))
+    divisor = np.float64(max(count - correction, 0.0))
+    variance = np.divide(over(np.add, squares, axes, keepdim), divisor).astype(squares.dtype)
+    shape = np.asarray(variance).shape
+    return np.asarray(variance), np.asarray(mean).reshape(shape)
+
+
+def spread(name: str, root: bool, with_mean: bool) -> tuple[Callable[..., Any], ...]:
+    """Kernels of the three overloads of var, std, var_mean or std_mean."""
+
+    def finish(self: Array, dim: Dims, correction: float, keepdim: bool) -> Any:
+        variance, mean = _spread(self, dim, correction, keepdim, name)
+        real = self.dtype if self.dtype.kind != "c" else variance.dtype
+        answer = (np.sqrt(variance) if root else variance).astype(real, copy=False)
+        return (answer, mean.astype(self.dtype, copy=False)) if with_mean else answer
+
+    def whole(self: Array, unbiased: bool) -> Any:
+        return finish(self, None, float(unbiased), False)
+
+    def dims(self: Array, dim: Dims, unbiased: bool, keepdim: bool) -> Any:
+        return finish(self, dim, float(unbiased), keepdim)
+
+    def corrected(self: Array, dim: Dims, correction: Any, keepdim: bool) -> Any:
+        return finish(self, dim, 1.0 if correction is None else float(correction), keepdim)
+
+    return whole, dims, corrected
+
+
+for _name in ("var", "std", "var_mean", "std_mean"):
+    _mean = _name.endswith("_mean")
+    _whole, _dims, _corrected = spread(_name, _name.startswith("std"), _mean)
+    _returns = "(Tensor, Tensor)" if _mean else "Tensor"
+    _form = "function" if _mean else "function method"
+    op(f"aten::{_name}(Tensor self, bool unbiased=True) -> {_returns}", kernel=_whole, variants=_form)
+    op(f"aten::{_name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> {_returns}",
+       kernel=_dims, variants=_form if _mean else f"{_form} out:out")  # fmt: skip
+    _entry = op(f"aten::{_name}.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
+                f"bool keepdim=False) -> {_returns}", kernel=_corrected,
+                variants=_form if _mean else f"{_form} out")  # fmt: skip
+    if _mean:
+        op(
+            f"aten::{_name}.correction_out(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
+            "bool keepdim=False, Tensor(a!) out0, Tensor(b!) out1) -> (Tensor(a!), Tensor(b!))",
+            functional=_entry,
+        )
+
+# ------------------------------------------------------------------ norms
+
+
+def vector_norm(self: Array, ord: Any, dim: Dims, keepdim: bool, dtype: int | None) -> Array:
+    if self.dtype.kind in "iub":
+        raise OperatorError(
+            f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {xp.ir_name(self.dtype)}"
+        )
+    return _norm(self, ord, dim, keepdim, dtype)
+
+
+def _norm(self: Array, order: Any, dim: Dims, keepdim: bool, dtype: int | None) -> Array:
+    d = self.dtype if dtype is None else xp.numpy_dtype(dtype)
+    if isinstance(order, complex):
+        raise OperatorError("linalg.vector_norm: Expected a non-complex scalar as the order of norm.")
+    axes = reduce_dims(dim, self.ndim)
+    x = np.abs(xp.cast(self, d).astype(wide(d), copy=False))
+    real = np.dtype(x.dtype) if d.kind == "c" else d
+    if np.isinf(order):
+        if order > 0 and x.size:
+            return over(np.maximum, x, axes, keepdim).astype(real)
+        return np.asarray(_reduce_min(x, axes, keepdim, order)).astype(real)
+    if order == 0:
+        return np.asarray(over(np.add, (x != 0).astype(x.dtype), axes, keepdim)).astype(real)
+    if order == 2:
+        total = np.sqrt(over(np.add, x * x, axes, keepdim))
+    elif order == 1:
+        total = over(np.add, x, axes, keepdim)
+    else:
+        total = np.power(over(np.add, np.power(x, order), axes, keepdim), 1.0 / order)
+    return np.asarray(total).astype(real)
+
+
+def _reduce_min(x: Array, axes: tuple[int, ...], keepdim: bool, order: float) -> Any:
+    if x.size:
+        return over(np.minimum, x, axes, keepdim)
+    if order > 0:
+        return np.zeros_like(over(np.add, x, axes, keepdim))
+    raise OperatorError(f"linalg.vector_norm cannot compute the {order} norm on an empty tensor")
+
+
+def norm(self: Array, p: Any, dim: Dims, keepdim: bool, dtype: int | None) -> Array:
+    d = self.dtype if dtype is None else xp.numpy_dtype(dtype)
+    if d.kind in "iub":
+        raise OperatorError(
+            f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {xp.ir_name(d)}"
+        )
+    return _norm(self, 2 if p is None else p, dim, keepdim, dtype)
+
+
+op("aten::norm.Scalar(Tensor self, Scalar p=2) -> Tensor", kernel=lambda self, p: norm(self, p, None, False, None),
+   variants=OUT)  # fmt: skip
+op("aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",
+   kernel=lambda self, p, dim, keepdim: norm(self, p, dim, keepdim, None),
+   variants="function method out:out")  # fmt: skip
+op("aten::norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor",
+   kernel=norm, variants="function method out:dtype_out")  # fmt: skip
+op("aten::norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor",
+   kernel=lambda self, p, dtype: norm(self, p, None, False, dtype), variants=OUT)  # fmt: skip
+op("aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, "
+   "ScalarType? dtype=None) -> Tensor", kernel=vector_norm, variants="function out")  # fmt: skip
+
+
+def logsumexp(self: Array, dim: Dims, keepdim: bool) -> Array:
+    d = self.dtype if self.dtype.kind not in "iub" else xp.FLOAT32
+    x = self.astype(wide(d), copy=False)
+    axes = reduce_dims(dim, self.ndim)
+    if x.size == 0:
+        return np.log(over(np.add, np.exp(x), axes, keepdim)).astype(d)
+    top = over(np.maximum, x, axes, True)
+    top = np.where(np.isfinite(top), top, 0).astype(x.dtype)
+    total = np.log(over(np.add, np.exp(x - top), axes, True)) + top
+    return np.asarray(total if keepdim else total.squeeze(axes)).astype(d)
+
+
+op("aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", kernel=logsumexp, variants=OUT)
+
+# ------------------------------------------------------------------ median
+
+
+def median_all(self: Array) -> Array:
+    if self.size == 0:
+        return np.asarray(np.nan if xp.is_float(self.dtype) else np.iinfo(self.dtype).min).astype(self.dtype)
+    return median_dim(self.reshape(-1), 0, False)[0]
+
+
+def median_dim(self: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
+    """The lower of the middle values, and where it stands; a NaN wins."""
+    if self.dtype.kind in "cb":
+        raise no_kernel("median_out_impl", self.dtype)
+    axis = wrap_dim(dim, self.ndim)
+    if self.ndim == 0:
+        return self.copy(), np.zeros((), np.int64)
+    _check_not_empty("median", self, [axis])
+    x = self.astype(wide(self.dtype), copy=False)
+    order = np.argsort(x, axis=axis, kind="stable")
+    middle = np.take(order, [(self.shape[axis] - 1) // 2], axis=axis)
+    if x.dtype.kind == "f":
+        missing = np.isnan(x)
+        middle = np.where(missing.any(axis=axis, keepdims=True), missing.argmax(axis=axis, keepdims=True), middle)
+    values = np.take_along_axis(self, middle, axis)
+    return (values, middle) if keepdim else (values.squeeze(axis), middle.squeeze(axis))
+
+
+op("aten::median(Tensor self) -> Tensor", kernel=median_all, variants=OUT)
+_MEDIAN = op("aten::median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+             kernel=median_dim, variants="function method", gradient={"self": _SCATTER})  # fmt: skip
+op("aten::median.dim_values(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices) "
+   "-> (Tensor(a!) values, Tensor(b!) indices)", functional=_MEDIAN)  # fmt: skip
+
+# ------------------------------------------------------------------ scans
+
+
+def scan(accumulate: Callable[..., Any]) -> Callable[[Array, int, int | None], Array]:
+    def kernel(self: Array, dim: int, dtype: int | None) -> Array:
+        d = _summed_dtype(self.dtype, dtype)
+        axis = wrap_dim(dim, self.ndim)
+        x = xp.cast(self, d).astype(wide(d), copy=False)
+        return np.array(accumulate(x, axis=axis) if x.ndim else x).astype(d, copy=False)
+
+    return kernel
+
+
+op("aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", kernel=scan(np.add.accumulate),
+   variants="function method inplace out",
+   gradient={"self": "grad.flip([dim]).cumsum(dim).flip([dim])"})  # fmt: skip
+op("aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", kernel=scan(np.multiply.accumulate),
+   variants="function method inplace out")  # fmt: skip

@@ -1,0 +1,263 @@
+"""Other shapes of the same elements.
+
+In: arrays.  Out: arrays that show the same memory where the schema marks the result as an alias.  Operators that
+turn a tensor itself into another view of its memory receive the tensor.  Gradient formulas: see `pointwise`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from engine.aten import rules, xp
+from engine.aten.op import op
+from engine.aten.rules import infer_size, view_strides, wrap_dim, wrap_dims
+from engine.aten.tensor import Tensor
+from engine.aten.xp import Array, as_strided
+from engine.lang.errors import OperatorError
+
+VIEW: Final = "function method"
+
+# ------------------------------------------------------------------ another shape
+
+
+def view(self: Array, size: Sequence[int]) -> Array:
+    shape = infer_size(size, self.size)
+    if self.flags.c_contiguous:
+        return self.reshape(shape)
+    strides = view_strides(self, shape)
+    if strides is None:
+        raise OperatorError(
+            "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
+            "contiguous subspaces). Use .reshape(...) instead."
+        )
+    return as_strided(self, shape, strides)
+
+
+def view_dtype(self: Array, dtype: int) -> Array:
+    d = xp.numpy_dtype(dtype)
+    if d.itemsize != self.itemsize and self.ndim == 0:
+        raise OperatorError(
+            f"self.dim() cannot be 0 to view {xp.ir_name(self.dtype)} as {xp.ir_name(d)} (different element sizes)"
+        )
+    return self.view(d)
+
+
+def reshape(self: Array, shape: Sequence[int]) -> Array:
+    wanted = infer_size(shape, self.size)
+    if wanted == self.shape:
+        return as_strided(self, self.shape, self.strides)
+    if self.flags.c_contiguous:
+        return self.reshape(wanted)
+    strides = view_strides(self, wanted)
+    return as_strided(self, wanted, strides) if strides is not None else self.copy(order="C").reshape(wanted)
+
+
+def flatten(self: Array, start_dim: int, end_dim: int) -> Array:
+    start, end = wrap_dim(start_dim, self.ndim), wrap_dim(end_dim, self.ndim)
+    if start > end:
+        raise OperatorError("flatten() has invalid args: start_dim cannot come after end_dim")
+    if self.ndim == 0:
+        return self.reshape(1)
+    if start == end:
+        return self
+    size = 1
+    for part in self.shape[start : end + 1]:
+        size *= part
+    return reshape(self, (*self.shape[:start], size, *self.shape[end + 1 :]))
+
+
+def unflatten(self: Array, dim: int, sizes: Sequence[int]) -> Array:
+    dim = wrap_dim(dim, self.ndim)
+    if not sizes:
+        raise OperatorError("unflatten: sizes must be non-empty")
+    whole = self.shape[dim]
+    try:
+        parts = infer_size(sizes, whole)
+    except OperatorError:
+        raise OperatorError(
+            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} ({whole}) "
+            "in the input tensor"
+        ) from None
+    return view(self, (*self.shape[:dim], *parts, *self.shape[dim + 1 :]))
+
+
+def view_as(self: Array, other: Array) -> Array:
+    return view(self, other.shape)
+
+
+def reshape_as(self: Array, other: Array) -> Array:
+    return reshape(self, other.shape)
+
+
+# ------------------------------------------------------------------ dimensions of size 1, order
+
+
+def _restrided(self: Array, dims: Sequence[int]) -> Array:
+    """The view with just these dimensions, in this order."""
+    return as_strided(self, tuple(self.shape[d] for d in dims), tuple(self.strides[d] for d in dims))
+
+
+def squeeze(self: Array) -> Array:
+    return _restrided(self, [d for d in range(self.ndim) if self.shape[d] != 1])
+
+
+def squeeze_dim(self: Array, dim: int) -> Array:
+    return squeeze_dims(self, [dim])
+
+
+def squeeze_dims(self: Array, dim: Sequence[int]) -> Array:
+    dropped = wrap_dims(dim, self.ndim)
+    return _restrided(self, [d for d in range(self.ndim) if d not in dropped or self.shape[d] != 1])
+
+
+def unsqueeze(self: Array, dim: int) -> Array:
+    dim = wrap_dim(dim, self.ndim + 1)
+    step = self.shape[dim] * self.strides[dim] if dim < self.ndim else self.itemsize
+    shape = (*self.shape[:dim], 1, *self.shape[dim:])
+    return as_strided(self, shape, (*self.strides[:dim], step, *self.strides[dim:]))
+
+
+def transpose(self: Array, dim0: int, dim1: int) -> Array:
+    a, b = wrap_dim(dim0, self.ndim), wrap_dim(dim1, self.ndim)
+    return self.swapaxes(a, b) if a != b else self[...]
+
+
+def t(self: Array) -> Array:
+    if self.ndim > 2:
+        raise OperatorError(f"t() expects a tensor with <= 2 dimensions, but self is {self.ndim}D")
+    return self.T
+
+
+def permute(self: Array, dims: Sequence[int]) -> Array:
+    if len(dims) != self.ndim:
+        raise OperatorError(
+            f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
+            f"ordering of dimensions i.e. input.dim() = {self.ndim} is not equal to len(dims) = {len(dims)}"
+        )
+    wrapped = tuple(wrap_dim(dim, self.ndim) for dim in dims)
+    if len(set(wrapped)) != len(wrapped):
+        raise OperatorError("permute(): duplicate dims are not allowed.")
+    return self.transpose(wrapped)
+
+
+def movedim(self: Array, source: Sequence[int] | int, destination: Sequence[int] | int) -> Array:
+    sources = [source] if isinstance(source, int) else source
+    targets = [destination] if isinstance(destination, int) else destination
+    if len(sources) != len(targets):
+        raise OperatorError(
+            f"movedim: Invalid source or destination dims: source ({list(sources)} dims) should contain the same "
+            f"number of dims as destination ({list(targets)} dims)"
+        )
+    order: list[int | None] = [None] * self.ndim
+    taken = _distinct(sources, self.ndim, "source")
+    for place, dim in zip(_distinct(targets, self.ndim, "destination"), taken, strict=True):
+        order[place] = dim
+    rest = iter([d for d in range(self.ndim) if d not in taken])
+    return self.transpose([next(rest) if dim is None else dim for dim in order])
+
+
+def _distinct(dims: Sequence[int], ndim: int, name: str) -> list[int]:
+    wrapped = [wrap_dim(dim, ndim) for dim in dims]
+    if len(set(wrapped)) != len(wrapped):
+        raise OperatorError(f"movedim: repeated dim in `{name}` ({list(dims)})")
+    return wrapped
+
+
+# ------------------------------------------------------------------ repetition
+
+
+def expand(self: Array, size: Sequence[int], implicit: bool) -> Array:
+    extra = len(size) - self.ndim
+    if extra < 0:
+        raise OperatorError(
+            f"expand({xp.FROM_NUMPY[self.dtype]}{{{list(self.shape)}}}, size={list(size)}): the number of sizes "
+            f"provided ({len(size)}) must be greater or equal to the number of dimensions in the tensor ({self.ndim})"
+        )
+    shape, strides = [], []
+    for i, wanted in enumerate(size):
+        have, stride = (self.shape[i - extra], self.strides[i - extra]) if i >= extra else (1, 0)
+        if wanted == -1 and i < extra:
+            raise OperatorError(
+                f"The expanded size of the tensor ({wanted}) isn't allowed in a leading, non-existing dimension {i}"
+            )
+        final = have if wanted == -1 else wanted
+        if have not in (1, final):
+            raise OperatorError(
+                f"The expanded size of the tensor ({wanted}) must match the existing size ({have}) at non-singleton "
+                f"dimension {i}.  Target sizes: {list(size)}.  Tensor sizes: {list(self.shape)}"
+            )
+        shape.append(final)
+        strides.append(stride if have == final and i >= extra else 0)
+    return as_strided(self, tuple(shape), tuple(strides))
+
+
+def expand_as(self: Array, other: Array) -> Array:
+    return expand(self, other.shape, False)
+
+
+def broadcast_to(self: Array, size: Sequence[int]) -> Array:
+    return expand(self, size, False)
+
+
+def broadcast_tensors(tensors: list[Tensor]) -> list[Tensor]:
+    shape: rules.Shape = ()
+    for tensor in tensors:
+        shape = rules.broadcast_shapes(shape, tensor.array.shape)
+    return [tensor.expand(list(shape)) for tensor in tensors]
+
+
+# ------------------------------------------------------------------ in place
+
+
+def _becomes(kernel: Callable[..., Array]) -> Callable[..., Tensor]:
+    """The in-place form of a view: the tensor itself shows its memory in the new way."""
+
+    def body(self: Tensor, *args: Any) -> Tensor:
+        storage = self.storage
+        self.array = kernel(self.array, *args)
+        self._storage = storage
+        return self
+
+    return body
+
+
+op("aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)", kernel=view, variants="method",
+   gradient={"self": "grad.reshape(self.size())"})  # fmt: skip
+op("aten::view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", kernel=view_dtype, variants="method")
+op("aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", kernel=reshape, variants=VIEW,
+   gradient={"self": "grad.reshape(self.size())"})  # fmt: skip
+op("aten::flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)", kernel=flatten,
+   variants=VIEW, gradient={"self": "grad.reshape(self.size())"})  # fmt: skip
+op("aten::unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)", kernel=unflatten, variants=VIEW,
+   gradient={"self": "grad.reshape(self.size())"})  # fmt: skip
+for _suffix, _rest, _kernel in (
+    ("", "", squeeze), (".dim", ", int dim", squeeze_dim), (".dims", ", int[] dim", squeeze_dims),
+):  # fmt: skip
+    op(f"aten::squeeze{_suffix}(Tensor(a) self{_rest}) -> Tensor(a)", kernel=_kernel, variants=VIEW,
+       gradient={"self": "grad.reshape(self.size())"})  # fmt: skip
+    op(f"aten::squeeze_{_suffix}(Tensor(a!) self{_rest}) -> Tensor(a!)", python=_becomes(_kernel), variants="method")
+op("aten::unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", kernel=unsqueeze, variants=VIEW,
+   gradient={"self": "grad.squeeze(dim)"})  # fmt: skip
+op("aten::unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)", python=_becomes(unsqueeze), variants="method")
+op("aten::transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", kernel=transpose, variants=VIEW,
+   gradient={"self": "grad.transpose(dim0, dim1)"})  # fmt: skip
+op("aten::transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)", python=_becomes(transpose), variants="method")
+op("aten::t(Tensor(a) self) -> Tensor(a)", kernel=t, variants=VIEW, gradient={"self": "grad.t()"})
+op("aten::t_(Tensor(a!) self) -> Tensor(a!)", python=_becomes(t), variants="method")
+op("aten::permute(Tensor(a) self, int[] dims) -> Tensor(a)", kernel=permute, variants=VIEW)
+op("aten::movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)", kernel=movedim, variants=VIEW,
+   gradient={"self": "grad.movedim(destination, source)"})  # fmt: skip
+op("aten::movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", kernel=movedim,
+   variants=VIEW, gradient={"self": "grad.movedim(destination, source)"})  # fmt: skip
+op("aten::expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", kernel=expand,
+   variants="method", gradient={"self": "grad"})  # fmt: skip
+op("aten::expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", kernel=expand_as, variants="method",
+   gradient={"self": "grad"})  # fmt: skip
+op("aten::broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)", kernel=broadcast_to, variants=VIEW,
+   gradient={"self": "grad"})  # fmt: skip
+op("aten::broadcast_tensors(Tensor[] tensors) -> Tensor[]", python=broadcast_tensors)
+op("aten::view_as(Tensor(a) self, Tensor other) -> Tensor(a)", kernel=view_as, variants="method",
+   gradient={"self": "grad.reshape(self.size())"})  # fmt: skip
+op("aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", kernel=reshape_as, variants="method",
+   gradient={"self": "grad.reshape(self.size())"})  # fmt: skip

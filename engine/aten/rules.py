@@ -1,0 +1,143 @@
+"""What kernels share: dimensions, shapes, and how their errors are worded.
+
+In: numbers that a program gave as dimensions or sizes.  Out: the same, checked and counted from the
+front.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engine.aten import xp
+from engine.aten.errors import broadcast_message
+from engine.aten.promotion import result_type
+from engine.aten.xp import Array
+from engine.lang.errors import OperatorDtypeError, OperatorError, OperatorIndexError
+
+Shape = tuple[int, ...]
+
+
+def wrap_dim(dim: int, ndim: int) -> int:
+    """A dimension counted from the front; a 0-dim tensor has the dimensions 0 and -1.  Raises OperatorIndexError."""
+    count = max(ndim, 1)
+    if not -count <= dim < count:
+        raise OperatorIndexError(
+            f"Dimension out of range (expected to be in range of [{-count}, {count - 1}], but got {dim})"
+        )
+    return dim + count if dim < 0 else dim
+
+
+def wrap_dims(dims: Sequence[int], ndim: int) -> tuple[int, ...]:
+    """Several distinct dimensions counted from the front."""
+    wrapped = tuple(wrap_dim(dim, ndim) for dim in dims)
+    for dim in wrapped:
+        if wrapped.count(dim) > 1:
+            raise OperatorError(f"dim {dim} appears multiple times in the list of dims")
+    return wrapped
+
+
+def reduce_dims(dims: Sequence[int] | int | None, ndim: int) -> tuple[int, ...]:
+    """The dimensions to reduce over; none given means all."""
+    if dims is None or dims == []:
+        return tuple(range(ndim))
+    wrapped = wrap_dims([dims] if isinstance(dims, int) else dims, ndim)
+    return wrapped if ndim else ()
+
+
+def infer_size(shape: Sequence[int], numel: int) -> Shape:
+    """A shape with its one -1 worked out; raises OperatorError when it does not hold `numel` elements."""
+    known, unknown = 1, None
+    for i, size in enumerate(shape):
+        if size == -1:
+            if unknown is not None:
+                raise OperatorError("only one dimension can be inferred")
+            unknown = i
+        elif size < 0:
+            raise OperatorError(f"invalid shape dimension {size}")
+        else:
+            known *= size
+    if unknown is None and known == numel:
+        return tuple(shape)
+    if unknown is not None and known == 0 and numel == 0:
+        raise OperatorError(
+            f"cannot reshape tensor of 0 elements into shape {list(shape)} because the unspecified dimension size -1 "
+            "can be any value and is ambiguous"
+        )
+    if unknown is None or known == 0 or numel % known:
+        raise OperatorError(f"shape '{list(shape)}' is invalid for input of size {numel}")
+    return (*shape[:unknown], numel // known, *shape[unknown + 1 :])
+
+
+def broadcast_shapes(a: Shape, b: Shape) -> Shape:
+    """The common shape; raises OperatorError."""
+    message = broadcast_message(a, b)
+    if message is not None:
+        raise OperatorError(message)
+    count = max(len(a), len(b))
+    long_a, long_b = (1,) * (count - len(a)) + a, (1,) * (count - len(b)) + b
+    return tuple(y if x == 1 else x for x, y in zip(long_a, long_b, strict=True))
+
+
+def view_strides(array: Array, shape: Shape) -> tuple[int, ...] | None:
+    """Byte strides that show `array` in another shape without copying, or None when there are none."""
+    if array.size == 0:
+        return contiguous_strides(shape, array.itemsize)
+    strides: list[int] = []
+    sizes = list(shape)
+    chunk_stride, chunk = array.itemsize, 1
+    for dim in reversed(range(array.ndim)):
+        if chunk == 1:
+            chunk_stride = array.strides[dim]
+        chunk *= array.shape[dim]
+        ends = dim == 0 or (array.shape[dim - 1] != 1 and array.strides[dim - 1] != chunk * chunk_stride)
+        if not ends:
+            continue
+        placed = 1
+        while sizes and (placed < chunk or sizes[-1] == 1):
+            strides.append(placed * chunk_stride)
+            placed *= sizes.pop()
+        if placed != chunk:
+            return None
+        chunk = 1
+    while sizes:
+        sizes.pop()
+        strides.append(chunk_stride)
+    return tuple(reversed(strides))
+
+
+def common_dtype(arrays: Sequence[Array]) -> xp.NumpyDtype:
+    """The dtype that arrays of different dtypes are joined in."""
+    first = arrays[0].dtype
+    return first if all(a.dtype is first for a in arrays) else result_type(arrays)
+
+
+def contiguous_strides(shape: Shape, itemsize: int) -> tuple[int, ...]:
+    strides, step = [], itemsize
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))
+
+
+def no_kernel(name: str, d: xp.NumpyDtype) -> OperatorDtypeError:
+    """The refusal of a dtype that an operator has no code for."""
+    return OperatorDtypeError(f"\"{name}\" not implemented for '{xp.ir_name(d)}'")
+
+
+def check_same_dtype(a: Array, b: Array, first: str = "self", second: str = "mat2") -> None:
+    if a.dtype != b.dtype:
+        raise OperatorError(
+            f"expected {first} and {second} to have the same dtype, but got: {c_name(a.dtype)} != {c_name(b.dtype)}"
+        )
+
+
+_C_NAMES = {
+    "float32": "float", "float64": "double", "int64": "long int", "int32": "int", "int16": "short int",
+    "int8": "signed char", "uint8": "unsigned char", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
+    "complex64": "c10::complex<float>", "complex128": "c10::complex<double>", "bool": "bool",
+}  # fmt: skip
+
+
+def c_name(d: xp.NumpyDtype) -> str:
+    """A dtype as C++ names it: matrix products report so."""
+    return _C_NAMES[d.name]

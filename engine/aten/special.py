@@ -1,0 +1,57 @@
+"""Special functions that numpy lacks, on arrays.
+
+In: arrays (or numpy scalars) of a floating point type.  Out: the same type.  Computed in float64; the
+relative error stays below 1e-13.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.polynomial.chebyshev import chebval
+
+_ERF: Final = (
+    1.1283791670955126, -0.37612638903183754, 0.1128379167095512, -0.02686617064512984, 0.0052239776254232985,
+    -0.000854832702193483, 0.00012055332902888736, -1.4925647567519332e-05, 1.6462045441468418e-06,
+    -1.6364642158167616e-07, 1.4792401209404813e-08, -1.216456005728345e-09, 8.709045129053106e-11,
+    -4.230945824295338e-12,
+)  # fmt: skip
+"""erf(x) / x on [-1, 1] as a polynomial in x squared, lowest power first (a Chebyshev fit)."""
+
+_ERFCX: Final = (
+    0.43645785270860443, 0.1777755652901985, 0.025368743291011922, 0.0018983124584793524, -9.114875514287452e-05,
+    -3.4231442012492544e-05, -3.903404131897508e-07, 6.552494911610632e-07, 2.149171538250765e-08,
+    -1.5768292104476402e-08, -3.873736119152261e-10, 4.5596712034182414e-10, -5.621369195784427e-12,
+    -1.4319276921351855e-11, 1.0678851881773378e-12, 4.289570647906368e-13, -7.003483760469629e-14,
+    -1.7611087671330422e-14, 1.3809979377231403e-14, -1.0704661942455536e-14,
+)  # fmt: skip
+"""exp(x*x) * erfc(x) / t for x >= 1 as a Chebyshev series in 3t - 1, where t = 1 / (1 + x/2)."""
+
+
+def erf(x: Any) -> Any:
+    wide = np.asarray(x, np.float64)
+    size = np.abs(wide)
+    far = np.copysign(1.0 - _erfc_far(np.maximum(size, 1.0)), wide)
+    return np.where(size <= 1.0, _erf_near(np.clip(wide, -1.0, 1.0)), far).astype(x.dtype)
+
+
+def erfc(x: Any) -> Any:
+    wide = np.asarray(x, np.float64)
+    size = np.abs(wide)
+    far = _erfc_far(np.maximum(size, 1.0))
+    far = np.where(wide < 0, 2.0 - far, far)
+    return np.where(size <= 1.0, 1.0 - _erf_near(np.clip(wide, -1.0, 1.0)), far).astype(x.dtype)
+
+
+def _erf_near(x: Any) -> Any:
+    square = x * x
+    total = np.full_like(x, _ERF[-1])
+    for coefficient in reversed(_ERF[:-1]):
+        total = total * square + coefficient
+    return x * total
+
+
+def _erfc_far(x: Any) -> Any:
+    t = 1.0 / (1.0 + 0.5 * x)
+    return np.exp(-x * x) * t * chebval(3.0 * t - 1.0, _ERFCX)

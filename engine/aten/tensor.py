@@ -1,0 +1,306 @@
+"""Tensors: an array with memory that views share, and what autograd hangs on it.
+
+In: arrays, nested lists, numbers.  Out: `Tensor`.  Its operators and methods come from the operator
+table; `engine.aten.methods` binds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, SupportsIndex
+
+import numpy as np
+
+from engine.aten import promotion, xp
+from engine.aten.storage import Storage, storage_of
+from engine.aten.xp import Array
+from engine.lang import scalars
+from engine.lang.errors import OperatorError, OperatorTypeError, OperatorValueError
+
+
+class Size(tuple[int, ...]):
+    """A shape; prints as PyTorch's does."""
+
+    def numel(self) -> int:
+        count = 1
+        for size in self:
+            count *= size
+        return count
+
+    def __repr__(self) -> str:
+        return f"torch.Size({list(self)})"
+
+
+class Tensor:
+    """An n-dimensional array of one dtype.
+
+    `array` is the view of the memory that the tensor shows, `grad_fn` what autograd recorded.  The
+    storage is made when first asked for: most tensors live and die without views or writes.
+    """
+
+    array: Array
+    requires_grad: bool = False
+    grad: Tensor | None = None
+    grad_fn: Any = None
+    _storage: Storage | None = None
+
+    def __init__(self, array: Array, requires_grad: bool = False, storage: Storage | None = None) -> None:
+        self.array = array
+        if requires_grad:
+            self.requires_grad = True
+        if storage is not None:
+            self._storage = storage
+
+    @property
+    def storage(self) -> Storage:
+        """The memory behind the tensor, the same object for all its views."""
+        if self._storage is None:
+            self._storage = storage_of(self.array)
+        return self._storage
+
+    @property
+    def _version(self) -> int:
+        """How often the memory was written to."""
+        return self._storage.version if self._storage is not None else 0
+
+    def bump_version(self) -> None:
+        self.storage.version += 1
+
+    @property
+    def dtype(self) -> scalars.dtype:
+        return xp.FROM_NUMPY[self.array.dtype]
+
+    @property
+    def device(self) -> scalars.device:
+        return scalars.CPU
+
+    @property
+    def shape(self) -> Size:
+        return Size(self.array.shape)
+
+    @property
+    def ndim(self) -> int:
+        return self.array.ndim
+
+    @property
+    def itemsize(self) -> int:
+        return self.array.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.array.nbytes
+
+    @property
+    def is_leaf(self) -> bool:
+        return self.grad_fn is None
+
+    @property
+    def is_cuda(self) -> bool:
+        return False
+
+    @property
+    def T(self) -> Tensor:
+        """The tensor with its dimensions reversed, a view."""
+        return Tensor(self.array.T, storage=self.storage)
+
+    @property
+    def data(self) -> Tensor:
+        """The same values outside autograd, in the same memory."""
+        return Tensor(self.array, storage=self.storage)
+
+    def numpy(self) -> Array:
+        """The values as an array that shares the memory; raises OperatorError for a tensor that requires grad."""
+        if self.requires_grad:
+            raise OperatorError(
+                "Can't call numpy() on Tensor that requires grad.", hints=("use tensor.detach().numpy() instead",)
+            )
+        return self.array
+
+    def tolist(self) -> Any:
+        """The values as nested lists of Python numbers (0-dim: the number)."""
+        return xp_tolist(self.array)
+
+    def item(self) -> Any:
+        """The one value as a Python number; raises OperatorError unless there is exactly one."""
+        if self.array.size != 1:
+            raise OperatorError(f"a Tensor with {self.array.size} elements cannot be converted to Scalar")
+        return xp_tolist(self.array.reshape(()))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        array = self.numpy()
+        if dtype is None or array.dtype == dtype:
+            return array.copy() if copy else array
+        return array.astype(dtype)
+
+    def __len__(self) -> int:
+        if self.array.ndim == 0:
+            raise OperatorTypeError("len() of a 0-d tensor")
+        length: int = self.array.shape[0]
+        return length
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if self.array.ndim == 0:
+            raise OperatorTypeError("iteration over a 0-d tensor")
+        return iter(_caller("unbind", (self,), {}))
+
+    def __bool__(self) -> bool:
+        if self.array.size != 1:
+            what = "no values" if self.array.size == 0 else "more than one value"
+            raise OperatorError(f"Boolean value of Tensor with {what} is ambiguous")
+        return bool(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __index__(self) -> int:
+        value = self.item()
+        if not isinstance(value, int):
+            raise OperatorTypeError("only integer tensors of a single element can be converted to an index")
+        return int(value)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self) -> str:
+        return _printer(self)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _method(self, name)
+
+    if TYPE_CHECKING:
+
+        def __add__(self, other: Any) -> Tensor: ...
+        def __radd__(self, other: Any) -> Tensor: ...
+        def __sub__(self, other: Any) -> Tensor: ...
+        def __rsub__(self, other: Any) -> Tensor: ...
+        def __mul__(self, other: Any) -> Tensor: ...
+        def __rmul__(self, other: Any) -> Tensor: ...
+        def __truediv__(self, other: Any) -> Tensor: ...
+        def __neg__(self) -> Tensor: ...
+        def __matmul__(self, other: Any) -> Tensor: ...
+        def __pow__(self, other: Any) -> Tensor: ...
+        def __invert__(self) -> Tensor: ...
+        def __getitem__(self, index: Any) -> Tensor: ...
+        def __setitem__(self, index: Any, value: Any) -> None: ...
+        def __lt__(self, other: Any) -> Tensor: ...
+        def __le__(self, other: Any) -> Tensor: ...
+        def __gt__(self, other: Any) -> Tensor: ...
+        def __ge__(self, other: Any) -> Tensor: ...
+        def __eq__(self, other: object) -> Any: ...
+
+
+def tensor(data: Any, dtype: scalars.dtype | None = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """A new tensor with the values of `data`: an array, a number, nested sequences of numbers, a tensor.
+
+    Arrays keep their dtype and their layout, Python floats take the default dtype.
+    Raises OperatorTypeError (no such dtype), OperatorValueError (ragged sequences), OperatorError (requires_grad of
+    something without fractions).
+    """
+    if isinstance(data, Tensor):
+        data = data.array
+    array = copy_layout(data) if isinstance(data, np.ndarray) else np.asarray(_array_from(data))
+    if dtype is not None:
+        array = array.astype(xp.TO_NUMPY[dtype], copy=False)
+    xp.dtype_of(array)
+    if requires_grad:
+        check_differentiable(array.dtype)
+    return Tensor(array, requires_grad)
+
+
+def from_numpy(array: Array) -> Tensor:
+    """A tensor in the memory of `array`; raises OperatorTypeError when tensors have no such dtype."""
+    xp.dtype_of(array)
+    if any(stride < 0 for stride in array.strides):
+        raise OperatorValueError("At least one stride in the given numpy array is negative", hints=("copy it first",))
+    return Tensor(array)
+
+
+def check_differentiable(d: xp.NumpyDtype) -> None:
+    if promotion.rank(d) < 2:
+        raise OperatorError("Only Tensors of floating point and complex dtype can require gradients")
+
+
+def copy_layout(array: Array) -> Array:
+    """A copy with the same strides, in memory of its own."""
+    if array.flags.c_contiguous or array.size == 0 or any(stride < 0 for stride in array.strides):
+        return np.array(array, order="C")
+    steps = [stride // array.itemsize for stride in array.strides]
+    span = 1 + sum((size - 1) * step for size, step in zip(array.shape, steps, strict=True))
+    copy = xp.as_strided(np.zeros(span, array.dtype), array.shape, array.strides)
+    copy[...] = array
+    return copy
+
+
+def xp_tolist(array: Array) -> Any:
+    return (array.astype(np.float32) if array.dtype == xp.BFLOAT16 else array).tolist()
+
+
+def _array_from(data: Any) -> Array:
+    """Numbers or nested sequences of them, as an array of the dtype that they call for."""
+    flat: list[Any] = []
+    shape = _shape_of(data, flat)
+    d = promotion.default_dtype()
+    if flat:
+        d = promotion.dtype_of_number(flat[0])
+        for kind in {type(value) for value in flat}:
+            d = promotion.promote_types(d, _DTYPE_OF_PYTHON.get(kind, promotion.default_dtype)())
+    try:
+        return np.array(flat, dtype=d).reshape(shape)
+    except OverflowError:
+        raise OperatorError("Overflow when unpacking long long", hints=("integers have 64 bits",)) from None
+
+
+_DTYPE_OF_PYTHON: Final[dict[type, Callable[[], xp.NumpyDtype]]] = {
+    bool: lambda: xp.BOOL,
+    int: lambda: xp.INT64,
+    float: promotion.default_dtype,
+    complex: promotion.default_complex,
+}
+
+
+def _shape_of(data: Any, flat: list[Any]) -> tuple[int, ...]:
+    """The shape of nested sequences; their numbers are appended to `flat`."""
+    if isinstance(data, (Tensor, np.ndarray, np.generic)):
+        array = data.array if isinstance(data, Tensor) else np.asarray(data)
+        flat += array.ravel().tolist()
+        return array.shape
+    if isinstance(data, (bool, int, float, complex)):
+        flat.append(data)
+        return ()
+    if isinstance(data, SupportsIndex):
+        flat.append(data.__index__())
+        return ()
+    if not isinstance(data, Sequence) or isinstance(data, str):
+        raise OperatorTypeError(f"can't make a tensor from a {type(data).__name__}")
+    shapes = [_shape_of(item, flat) for item in data]
+    if any(shape != shapes[0] for shape in shapes):
+        lengths = sorted({str(list(shape)) for shape in shapes})
+        raise OperatorValueError(f"expected sequences of equal length, got {' and '.join(lengths)}")
+    return (len(data), *(shapes[0] if shapes else ()))
+
+
+def _unbound(*_: Any) -> Any:
+    raise AssertionError("engine.aten.methods binds tensors to the operator table")
+
+
+_caller: Callable[[str, tuple[Any, ...], dict[str, Any]], Any] = _unbound
+_method: Callable[[Tensor, str], Any] = _unbound
+_printer: Callable[[Tensor], str] = _unbound
+
+
+def bind(
+    caller: Callable[[str, tuple[Any, ...], dict[str, Any]], Any],
+    method: Callable[[Tensor, str], Any],
+    printer: Callable[[Tensor], str],
+) -> None:
+    """Give tensors their methods: how to call an operator by name, look up a method, and print."""
+    global _caller, _method, _printer
+    _caller, _method, _printer = caller, method, printer

@@ -1,0 +1,145 @@
+"""Calls from Python: the boundary between dynamic and typed.
+
+In: a function, Python arguments.  Out: a Python result.  Arguments are matched with the schema (positions, keywords,
+defaults) and converted, see `from_python` and `to_python`; an ArgumentError names the function, the argument, the type
+that is wanted and what was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from engine.executor.executor import GraphExecutor, executor_of
+from engine.executor.from_python import Mismatch, from_python
+from engine.executor.interpreter import Hook, InterpreterState
+from engine.executor.to_python import to_python
+from engine.ir.unit import Function
+from engine.lang.errors import ArgumentError, EngineError, did_you_mean
+from engine.lang.schema import Argument, FunctionSchema
+from engine.lang.types import ListType
+
+_MAX_SHOWN = 200
+
+
+def call_function(
+    function: Function, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None, hooks: Sequence[Hook] = ()
+) -> Any:
+    """Call the function.  Raises ArgumentError, ExecutionError; CompileError when it was not compiled before."""
+    executor = executor_of(function)
+    boundary = boundary_of(executor)
+    inputs = boundary.inputs(args, kwargs or {})
+    result = InterpreterState(executor.code, hooks).run(*inputs)
+    return boundary.result(result) if boundary.result else result
+
+
+def boundary_of(executor: GraphExecutor) -> Boundary:
+    """The function's boundary, worked out at its first call."""
+    if executor.boundary is None:
+        executor.boundary = Boundary(executor.function.schema)
+    assert isinstance(executor.boundary, Boundary)
+    return executor.boundary
+
+
+class Boundary:
+    """A schema's conversions, ready to use: `inputs` for arguments, `result` (None: nothing to do) for what returns."""
+
+    __slots__ = ("_converters", "_positional", "result", "schema")
+
+    def __init__(self, schema: FunctionSchema) -> None:
+        self.schema = schema
+        self._converters = [from_python(argument.type) for argument in schema.arguments]
+        self._positional = sum(not argument.kwarg_only for argument in schema.arguments)
+        self.result = to_python(schema.returns[0].type) if len(schema.returns) == 1 else None
+
+    def inputs(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+        """A value for each argument of the schema.  Raises ArgumentError."""
+        if kwargs or len(args) != self._positional or len(args) != len(self._converters):
+            return self._matched(args, kwargs)
+        try:
+            return [convert(value) for convert, value in zip(self._converters, args, strict=True)]
+        except (Mismatch, EngineError):
+            return self._matched(args, kwargs)  # which finds out whose fault it was
+
+    def _matched(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+        self._check_count(len(args))
+        unused = dict(kwargs)
+        values: list[Any] = []
+        for position, argument in enumerate(self.schema.arguments):
+            if position < len(args):
+                values.append(self._convert(position, args[position]))
+            elif argument.name in unused:
+                values.append(self._convert(position, unused.pop(argument.name)))
+            elif argument.has_default:
+                values.append(_default(argument))
+            else:
+                missing = f"{self._name} is missing value for argument '{argument.name}'"
+                raise ArgumentError(f"{missing}. {self._declaration}", hints=self._misspelt(unused))
+        if unused:
+            raise self._unwanted(next(iter(unused)))
+        return values
+
+    def _convert(self, position: int, value: Any) -> Any:
+        try:
+            return self._converters[position](value)
+        except (Mismatch, EngineError) as error:
+            reason = str(error)
+        argument = self.schema.arguments[position]
+        shown = repr(value)
+        lines = [
+            f"{self._name} Expected a value of type '{argument.type.annotation_str}' for argument '{argument.name}' "
+            f"but instead found type '{_type_name(value)}'.",
+            f"Position: {position}",
+            f"Value: {shown if len(shown) <= _MAX_SHOWN else shown[:_MAX_SHOWN] + '...'}",
+            self._declaration,
+        ]
+        raise ArgumentError("\n".join(lines), hints=[reason] if reason else []) from None
+
+    def _check_count(self, given: int) -> None:
+        most = len(self.schema.arguments)
+        if given > most:
+            counts = f"expected at most {most} argument(s) but received {given} argument(s)"
+            raise ArgumentError(f"{self._name} {counts}. {self._declaration}")
+        if given > self._positional:
+            name = self.schema.arguments[self._positional].name
+            raise ArgumentError(
+                f"{self._name} takes {self._positional} positional argument(s) but {given} was/were given. "
+                f"{self._declaration}",
+                hints=[f"write {name}=..."],
+            )
+
+    def _unwanted(self, name: str) -> ArgumentError:
+        if self.schema.index_of(name) is not None:
+            return ArgumentError(
+                f"Argument '{name}' specified both as positional and keyword argument. {self._declaration}"
+            )
+        known = [argument.name for argument in self.schema.arguments]
+        return ArgumentError(
+            f"Unknown keyword argument '{name}' for operator '{self.schema.name}'. {self._declaration}",
+            hints=did_you_mean(name, known),
+        )
+
+    def _misspelt(self, keywords: Iterable[str]) -> list[str]:
+        known = [argument.name for argument in self.schema.arguments]
+        wrong = [keyword for keyword in keywords if keyword not in known]
+        return [", ".join([f"there is no argument '{each}'", *did_you_mean(each, known)]) for each in wrong]
+
+    @property
+    def _name(self) -> str:
+        return f"{self.schema.name}()"
+
+    @property
+    def _declaration(self) -> str:
+        return f"Declaration: {self.schema}"
+
+
+def _default(argument: Argument) -> Any:
+    """Schemas keep lists as tuples; a list that a program wrote is the same one at every call, as in Python."""
+    value = argument.default
+    return list(value) if isinstance(value, tuple) and isinstance(argument.type, ListType) else value
+
+
+def _type_name(value: Any) -> str:
+    fields = getattr(value, "_fields", None)
+    name = type(value).__name__
+    return f"{name} (aka NamedTuple({', '.join(fields)}))" if fields else name

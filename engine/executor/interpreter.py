@@ -1,0 +1,266 @@
+"""The interpreter: what a program means is what this does.
+
+In: `Code` and arguments.  Out: results; or, instruction by instruction, everything that happens on the way.
+
+`InterpreterState` is one run: frames (one for each call; calls of TorchScript functions do not use Python's stack),
+registers, program counters.  It can stop between any two instructions and go on later:
+
+    state = InterpreterState(code)
+    state.run(x, y)                   the result
+    state.start(x, y)                 … or step by step
+    while state.step(): print(state.frame.pc)
+
+A hook is called with the state before each instruction; it may look at everything, and call `state.suspend()` to make
+`resume` return before the instruction.  Runs without hooks do not ask for them.
+
+Note [Ctrl-C]
+A KeyboardInterrupt leaves the frames as they are, each program counter at an instruction that is not finished, so
+`resume` goes on from there.  One that arrives while an operator works interrupts that operator, whose instruction is
+then done again; with the hook `events.InterruptPoll` it waits until the instruction is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any, Final
+
+from engine.executor.code import Code
+from engine.executor.executor import code_of
+from engine.executor.futures import Future, launch
+from engine.executor.instructions import (
+    ASSIGN,
+    CALLS,
+    CONSTANT,
+    ENTER,
+    EXIT,
+    FORK,
+    JUMP,
+    JUMP_IF_NOT,
+    OPERATE,
+    RETURN,
+    WAIT,
+    Instruction,
+    Step,
+)  # fmt: skip
+from engine.executor.traceback import execution_error
+from engine.ir.graph import Value
+from engine.ir.unit import Function
+from engine.lang.errors import ExecutionError
+
+MAX_DEPTH: Final = 10_000
+"""Calls within calls before a program is taken to recur without end."""
+
+Hook = Callable[["InterpreterState"], object]
+
+
+@dataclass(eq=False, slots=True)
+class Frame:
+    """One call: its registers, and the instruction it is at (the call itself, while it waits for one)."""
+
+    code: Code
+    registers: list[Any]
+    pc: int = 0
+
+    @property
+    def instruction(self) -> Instruction:
+        return self.code.instructions[self.pc]
+
+    def value(self, value: Value) -> Any:
+        """What the graph's value holds now; None also where it is not there yet or any more."""
+        return self.registers[self.code.register_of(value)]
+
+
+class InterpreterState:
+    """One run of a code.
+
+    `frames` are the calls under way, outermost first; none are left when the run is over, and then `result` is
+    there.  `waiting_for` is the future at which the run stands still.
+    """
+
+    __slots__ = ("_suspended", "code", "entered", "frames", "hooks", "result", "waiting_for")
+
+    def __init__(self, code: Code, hooks: Sequence[Hook] = ()) -> None:
+        self.code = code
+        self.hooks = list(hooks)
+        self.frames: list[Frame] = []
+        self.entered: list[Any] = []
+        self.result: Any = None
+        self.waiting_for: Future | None = None
+        self._suspended = False
+
+    @property
+    def frame(self) -> Frame:
+        """The innermost call."""
+        return self.frames[-1]
+
+    @property
+    def finished(self) -> bool:
+        return not self.frames
+
+    # -- running
+
+    def run(self, *inputs: Any) -> Any:
+        """The result for these inputs: one value, a tuple where the graph returns several, None where it returns none.
+
+        Waits for futures.  Raises ExecutionError.  When a hook suspends the run, the result is None and not final.
+        """
+        self.start(*inputs)
+        while not self.resume() and self.waiting_for is not None:
+            self._await(self.waiting_for)
+        return self.result
+
+    def start(self, *inputs: Any) -> None:
+        """Begin anew with these inputs; nothing is executed yet."""
+        assert len(inputs) == len(self.code.graph.inputs), f"{self.code!r} takes {len(self.code.graph.inputs)} inputs"
+        self.frames = [Frame(self.code, [*inputs, *self.code.blank])]
+        self.entered, self.result, self.waiting_for = [], None, None
+
+    def step(self) -> bool:
+        """Execute one instruction; is there another?  Waits for the future if it stands at one."""
+        if self.waiting_for is not None:
+            self._await(self.waiting_for)
+        self._advance_safely(repeat(None, 1))
+        return not self.finished
+
+    def resume(self) -> bool:
+        """Go on until the run is over (True) or suspended (False): by a hook, or at a future that is not there yet."""
+        self._suspended = False
+        if not self.hooks:
+            self._advance_safely(repeat(None))
+            return self.finished
+        while self.frames:
+            for hook in self.hooks:
+                hook(self)
+            if self._suspended:
+                return False
+            self._advance_safely(repeat(None, 1))
+            if self.waiting_for is not None:
+                return False
+        return True
+
+    def suspend(self) -> None:
+        """For hooks: stop before the next instruction."""
+        self._suspended = True
+
+    # -- the loop
+
+    def _advance(self, budget: Iterable[None]) -> None:
+        """Execute an instruction for each item of the budget; less if the run ends or has to wait."""
+        frame: Frame | None = self.frames[-1]
+        assert frame is not None
+        program, registers, pc = frame.code.program, frame.registers, frame.pc
+        self.waiting_for = None
+        try:
+            for _ in budget:
+                opcode, operand, source, target, dead = program[pc]
+                if opcode == OPERATE:
+                    registers[target] = operand(*source(registers))
+                    pc += 1
+                elif opcode == CONSTANT:
+                    registers[target] = operand
+                    pc += 1
+                elif opcode == JUMP_IF_NOT:
+                    pc = pc + 1 if registers[source] else operand
+                elif opcode == ASSIGN:
+                    registers[target] = source(registers)
+                    pc += 1
+                elif opcode == JUMP:
+                    pc = operand
+                elif opcode in CALLS:
+                    frame.pc = pc
+                    frame = self._call(frame, program[pc])
+                    program, registers, pc = frame.code.program, frame.registers, 0
+                    continue
+                elif opcode == RETURN:
+                    frame = self._return(source(registers))
+                    if frame is None:
+                        return
+                    program, registers, pc = frame.code.program, frame.registers, frame.pc
+                    continue
+                elif opcode == FORK:
+                    registers[target] = _fork(operand, source(registers))
+                    pc += 1
+                elif opcode == WAIT:
+                    if not registers[source].done():
+                        self.waiting_for = registers[source]
+                        return
+                    registers[target] = registers[source].value()
+                    pc += 1
+                else:
+                    pc += 1
+                for register in dead:
+                    registers[register] = None
+        finally:
+            if frame is not None:
+                frame.pc = pc
+
+    def _advance_safely(self, budget: Iterable[None]) -> None:
+        """`_advance`; what an instruction raises becomes an ExecutionError.  Our own assertions pass through."""
+        try:
+            self._advance(budget)
+        except AssertionError:
+            raise
+        except Exception as error:
+            failure = execution_error(error, self.frames)
+            failure = self._leave_contexts(failure)
+            raise failure from (None if isinstance(error, ExecutionError) else error)
+
+    # -- calls
+
+    def _call(self, caller: Frame, step: Step) -> Frame:
+        """Begin a call: the arguments leave the caller's registers where they are used for the last time."""
+        opcode, callee, source, _, dead = step
+        inputs = source(caller.registers)
+        function, arguments = callee(inputs)
+        code = code_of(function)
+        if len(self.frames) >= MAX_DEPTH:
+            raise ExecutionError(f"maximum depth of calls exceeded ({MAX_DEPTH}) in '{function.name}'")
+        if opcode == ENTER:
+            self.entered.append(inputs[0])
+        elif opcode == EXIT:
+            self.entered.pop()
+        for register in dead:
+            caller.registers[register] = None
+        frame = Frame(code, [*arguments, *code.blank])
+        self.frames.append(frame)
+        return frame
+
+    def _return(self, results: Sequence[Any]) -> Frame | None:
+        """End a call; its caller goes on behind the call, unless the run is over."""
+        self.frames.pop()
+        result = results[0] if len(results) == 1 else tuple(results) if results else None
+        if not self.frames:
+            self.result = result
+            return None
+        caller = self.frames[-1]
+        target = caller.code.program[caller.pc][3]
+        caller.registers[target] = result
+        caller.pc += 1
+        return caller
+
+    def _leave_contexts(self, error: ExecutionError) -> ExecutionError:
+        """Call `__exit__` of what is still entered, innermost first; the error, or that of an `__exit__`."""
+        while self.entered:
+            entered = self.entered.pop()
+            try:
+                run_function(entered.type.methods["__exit__"], (entered, None, None, None))
+            except ExecutionError as another:
+                error = another
+        return error
+
+    def _await(self, future: Future) -> None:
+        try:
+            future.wait()
+        except ExecutionError:
+            self.waiting_for = None  # the instruction raises it again, with its place
+
+
+def run_function(function: Function, args: Sequence[Any]) -> Any:
+    """Run the function on values (not checked: see `call` for calls from Python).  Raises ExecutionError."""
+    return InterpreterState(code_of(function)).run(*args)
+
+
+def _fork(function: Function, inputs: Sequence[Any]) -> Future:
+    return launch(lambda: run_function(function, inputs))

@@ -1,0 +1,82 @@
+"""Errors of running programs, with the calls that led to them.
+
+In: whatever an instruction raised, and the interpreter's frames.  Out: an `ExecutionError` (an `Error` for a
+program's own `raise` or `assert`) that tells the TorchScript stack, calls that inlining removed included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final, Protocol
+
+from engine.executor.code import Code
+from engine.ir.graph import Node
+from engine.lang.errors import EngineError, Error, ExecutionError, Frame
+
+_ADVICE: Final[dict[type[Exception], str]] = {
+    MemoryError: "the program needs more memory than there is",
+    RecursionError: "forks or values are nested too deeply",
+    OverflowError: "a number is too large for its type",
+    ZeroDivisionError: "check the divisor before dividing",
+    IndexError: "check the index against the length first",
+    KeyError: "test with `key in d` first, or use d.get(key)",
+}
+"""What to do about a Python error that an operator let through."""
+
+
+MAX_SHOWN_CALLS: Final = 40
+"""Of a deeper stack, the middle is left out."""
+
+
+class InFrame(Protocol):
+    """One call of the interpreter: its code, and the instruction it is at."""
+
+    @property
+    def code(self) -> Code: ...
+    @property
+    def pc(self) -> int: ...
+
+
+def execution_error(error: Exception, calls: Iterable[InFrame]) -> ExecutionError:
+    """The error as users see it; `calls` are the interpreter's frames, outermost first."""
+    calls = list(calls)
+    frames = tuple(frame for call in _shortened(calls) for frame in _frames(call))
+    if isinstance(error, ExecutionError):
+        frames += error.frames
+    range = frames[-1].range if frames else None
+    if isinstance(error, Error):
+        return Error(error.message, range, python_class=error.python_class, frames=frames)
+    if isinstance(error, EngineError):
+        message = error.message if isinstance(error, ExecutionError) or error.range is None else str(error)
+        return ExecutionError(message, range, hints=error.hints, frames=frames)
+    advice = next((text for kind, text in _ADVICE.items() if isinstance(error, kind)), "")
+    return ExecutionError(_message(error, calls), range, hints=[advice] if advice else [], frames=frames)
+
+
+def _shortened(calls: list[InFrame]) -> list[InFrame]:
+    if len(calls) <= MAX_SHOWN_CALLS:
+        return calls
+    return calls[: MAX_SHOWN_CALLS // 2] + calls[-MAX_SHOWN_CALLS // 2 :]
+
+
+def _message(error: Exception, calls: list[InFrame]) -> str:
+    """`KeyError: 3 (in aten::__getitem__)`: what Python says, and what it was doing."""
+    text = str(error) or type(error).__name__
+    node = calls[-1].code.instructions[calls[-1].pc].node if calls else None
+    where = f" (in {node.kind})" if node else ""
+    return (f"{type(error).__name__}: {text}" if isinstance(error, KeyError) else text) + where
+
+
+def _frames(call: InFrame) -> Iterator[Frame]:
+    node = call.code.instructions[call.pc].node
+    return frames_of_node(node, call.code.name) if node else iter(())
+
+
+def frames_of_node(node: Node, function: str) -> Iterator[Frame]:
+    """The node's place in `function`, and before it the calls through which it was inlined, outermost first."""
+    for inlined in node.inlined_from:
+        if inlined.range:
+            yield Frame(function, inlined.range.original())
+        function = inlined.function
+    if node.range:
+        yield Frame(function, node.range.original())

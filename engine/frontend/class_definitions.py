@@ -1,0 +1,103 @@
+"""Classes: script classes, named tuples and enums.
+
+In: the tree of a class.  Out: its type, owned by the unit, and for a script class its methods.  Attributes
+are those that the class annotates and those that `__init__` assigns; `__init__` is compiled first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from engine.frontend.emit import Emitter
+from engine.frontend.function_schema import evaluate_default
+from engine.frontend.tree import Tree
+from engine.frontend.type_annotations import dotted_name
+from engine.frontend.views import Assign, ClassDef, Property, Var
+from engine.ir.constants import type_of
+from engine.ir.unit import CompilationUnit, Function
+from engine.lang.errors import CompileError
+from engine.lang.types import TENSOR, ClassType, EnumType, TupleType, Type
+
+Fresh = Callable[[], Emitter]
+"""Makes an emitter with an empty graph, for types and default values."""
+Declare = Callable[[Iterable[Tree], ClassType], list[Function]]
+"""Declares methods of a class in the unit."""
+
+
+def define_type(unit: CompilationUnit, qualname: str, definition: ClassDef, fresh: Fresh, declare: Declare) -> Type:
+    """The class of that definition, added to the unit.  Raises CompileError."""
+    base = "" if definition.superclass is None else dotted_name(definition.superclass) or "?"
+    maker = _MAKERS.get(base.rpartition(".")[2])
+    if maker is None:
+        raise CompileError(
+            f"'{definition.name}' cannot be derived from '{base}'",
+            definition.range,
+            hints=("TorchScript classes have no base class, or are a NamedTuple or an Enum",),
+        )
+    return maker(unit, qualname, definition, fresh, declare)
+
+
+def _script_class(
+    unit: CompilationUnit, qualname: str, definition: ClassDef, fresh: Fresh, declare: Declare
+) -> ClassType:
+    type = ClassType(qualname)
+    unit.add_type(qualname, type)
+    for view in _assignments(definition):
+        if view.annotation is not None and view.targets[0].kind == "variable":
+            type.add_attribute(Var(view.targets[0]).name, fresh().types.read(view.annotation))
+    declare([tree for tree in definition.body if tree.kind == "def"], type)
+    for property in definition.properties:
+        _add_property(type, property, declare)
+    return type
+
+
+def _add_property(type: ClassType, view: Property, declare: Declare) -> None:
+    (getter,) = declare([view.getter.tree], type)
+    setter = None if view.setter is None else declare([view.setter], type)[0]
+    type.properties[view.name] = (getter, setter)
+
+
+def _named_tuple(
+    unit: CompilationUnit, qualname: str, definition: ClassDef, fresh: Fresh, declare: Declare
+) -> TupleType:
+    names, types, defaults = [], [], []
+    for view in _assignments(definition):
+        type = TENSOR if view.annotation is None else fresh().types.read(view.annotation)
+        names.append(Var(view.targets[0]).name)
+        types.append(type)
+        if view.value is not None:
+            defaults.append(evaluate_default(view.value, type, names[-1], fresh()))
+    found = TupleType(tuple(types), qualname, tuple(names), tuple(defaults))
+    unit.add_type(qualname, found)
+    return found
+
+
+def _enum(unit: CompilationUnit, qualname: str, definition: ClassDef, fresh: Fresh, declare: Declare) -> EnumType:
+    members = []
+    for view in _assignments(definition):
+        assert view.value is not None
+        members.append((Var(view.targets[0]).name, evaluate_default(view.value, None, "", fresh())))
+    found = enum_type(qualname, members, definition)
+    unit.add_type(qualname, found)
+    return found
+
+
+def enum_type(qualname: str, members: list[tuple[str, object]], definition: ClassDef | None = None) -> EnumType:
+    """The type of an enum; its values must share one type."""
+    types = {type_of(value) for _, value in members}
+    if len(types) != 1:
+        raise CompileError(
+            f"the values of enum '{qualname}' must all be of one type", definition.range if definition else None
+        )
+    return EnumType(qualname, types.pop(), tuple(members))
+
+
+def _assignments(definition: ClassDef) -> list[Assign]:
+    return [Assign(tree) for tree in definition.body if tree.kind == "assign"]
+
+
+_MAKERS: Final[dict[str, Callable[[CompilationUnit, str, ClassDef, Fresh, Declare], Type]]] = {
+    "": _script_class, "object": _script_class, "NamedTuple": _named_tuple, "Enum": _enum, "IntEnum": _enum,
+}  # fmt: skip
+"""What a class is, by its base."""

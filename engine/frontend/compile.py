@@ -1,0 +1,205 @@
+"""From definitions to functions.
+
+In: text, or trees, and a resolver for the names they do not define.  Out: functions of a compilation unit,
+each compiled when it is first needed: tree, raw graph, SSA form, early exits removed, cleaned up.
+
+    unit = compile_source("def f(x):\\n    return x + x")
+    print(unit.functions["f"].graph)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Final
+
+from engine.frontend import library
+from engine.frontend.builder import Builder
+from engine.frontend.class_definitions import define_type
+from engine.frontend.classes import FunctionValue
+from engine.frontend.emit import RULES, Emitter
+from engine.frontend.function_schema import read_signature
+from engine.frontend.lower import finish
+from engine.frontend.parser import parse_program
+from engine.frontend.resolve import Resolver, TextResolver, qualified, type_value
+from engine.frontend.sugar import SugaredValue
+from engine.frontend.tree import Tree
+from engine.frontend.views import ClassDef, Def
+from engine.frontend.written_operators import sources
+from engine.ir.unit import CompilationUnit, Function
+from engine.lang.errors import CompileError
+from engine.lang.schema import Argument, FunctionSchema
+from engine.lang.source import Source, SourceRange
+from engine.lang.types import ClassType, Type
+
+
+def compile_source(
+    text: str, resolver: Resolver | None = None, unit: CompilationUnit | None = None, filename: str = "<string>"
+) -> CompilationUnit:
+    """Compile every definition of the text.  Raises CompileError at the first mistake; the unit is as before then."""
+    unit = unit if unit is not None else CompilationUnit()
+    trees = parse_program(Source(text, filename))
+    define(unit, trees, resolver or TextResolver(unit))
+    return unit
+
+
+def define_class(unit: CompilationUnit, tree: Tree, resolver: Resolver, prefix: str = "") -> Type:
+    """Add the class to the unit under `prefix.name`; `__init__` is compiled now, other methods when they are needed.
+
+    Raises CompileError; the class is not in the unit then.
+    """
+    view = ClassDef(tree)
+    qualname = qualified(prefix, view.name)
+
+    def declare_methods(trees: Iterable[Tree], type: ClassType) -> list[Function]:
+        return declare(unit, list(trees), resolver, qualname, type)
+
+    functions = set(unit.functions)
+    try:
+        type = define_type(unit, qualname, view, lambda: _emitter(unit, resolver), declare_methods)
+        init = unit.find_function(qualified(qualname, "__init__"))
+        if init is not None:
+            init.ensure_defined()
+    except CompileError:
+        unit.types.pop(qualname, None)
+        for name in set(unit.functions) - functions:
+            unit.remove_function(name)
+        raise
+    return type
+
+
+def define(
+    unit: CompilationUnit,
+    trees: Sequence[Tree],
+    resolver: Resolver,
+    prefix: str = "",
+    self_type: ClassType | None = None,
+) -> list[Function]:
+    """Add the functions (methods, with `self_type`) and classes to the unit under `prefix.name`, and compile them.
+
+    Raises CompileError; the functions are not in the unit then.
+    """
+    known = set(unit.functions)
+    for tree in trees:
+        if tree.kind == "class_def":
+            define_class(unit, tree, resolver, prefix)
+    methods = [function for name, function in unit.functions.items() if name not in known]
+    added = declare(unit, [tree for tree in trees if tree.kind == "def"], resolver, prefix, self_type)
+    try:
+        for function in methods:
+            function.ensure_defined()
+        for function in added:
+            function.ensure_defined()
+    except CompileError:
+        for function in added:
+            unit.remove_function(function.qualname)
+            if self_type is not None:
+                self_type.methods.pop(function.name, None)
+        raise
+    return added
+
+
+def declare(
+    unit: CompilationUnit,
+    trees: Sequence[Tree],
+    resolver: Resolver,
+    prefix: str = "",
+    self_type: ClassType | None = None,
+) -> list[Function]:
+    """The same, but each function is compiled only when it is first needed."""
+    added: list[Function] = []
+    try:
+        for tree in trees:
+            creator = partial(_create, unit=unit, tree=tree, resolver=resolver, self_type=self_type)
+            function = unit.add_function(Function(qualified(prefix, Def(tree).name), creator))
+            added.append(function)
+            if self_type is not None:
+                self_type.methods[function.name] = function
+    except CompileError:
+        for function in added:
+            unit.remove_function(function.qualname)
+        raise
+    return added
+
+
+def _create(
+    function: Function, *, unit: CompilationUnit, tree: Tree, resolver: Resolver, self_type: ClassType | None
+) -> None:
+    """Compile one function."""
+    view = Def(tree)
+    schema = read_signature(view, function.name, self_type, lambda: _emitter(unit, resolver))
+    e = _emitter(unit, resolver)
+    e.initializes = self_type if function.name == "__init__" else None
+    for param, argument in zip(view.decl.params, schema.arguments, strict=True):
+        value = e.graph.add_input(argument.name, argument.type)
+        e.store(argument.name, value, argument.type, param.range)
+    e.declared = schema.returns[0].type if schema.returns else None
+    e.statements(view.body)
+    returns = (Argument("", finish(e, view.range)),)
+    function.define(FunctionSchema(schema.name, "", schema.arguments, returns), e.graph)
+
+
+def _emitter(unit: CompilationUnit, resolver: Resolver) -> Emitter:
+    return Emitter(unit, written_overloads, library_value, resolver=resolver, rules=RULES)
+
+
+# -- operators that are written in TorchScript
+
+_written_unit: Final = CompilationUnit()
+_written: Final[dict[str, list[Function]]] = {}
+
+
+def written_overloads(name: str) -> Sequence[Function]:
+    """Overloads of the operator that are written in TorchScript, their bodies compiled when first needed."""
+    if name not in _written:
+        _written[name] = [_declare_written(name, index, text) for index, text in enumerate(sources().get(name, ()))]
+    return _written[name]
+
+
+def _declare_written(name: str, index: int, text: str) -> Function:
+    (tree,) = parse_program(Source(text, "<builtin>"))
+    prefix = f"{name.replace('::', '.')}.{index}"
+    resolver = TextResolver(_written_unit, prefix)
+    (function,) = declare(_written_unit, [tree], resolver, prefix)
+    function.declare(read_signature(Def(tree), function.name, None, lambda: _emitter(_written_unit, resolver)))
+    return function
+
+
+# -- functions and classes of the torch namespace that are written in TorchScript
+
+_library_unit: Final = CompilationUnit()
+
+
+def library_value(path: str) -> SugaredValue | None:
+    """What `torch.nn.functional.relu` and the like stand for; None where no library text defines the name."""
+    functions = []
+    for index, definition in enumerate(library.find(path)):
+        found = _library_definition(definition, path.rpartition(".")[2], index)
+        if not isinstance(found, Function):
+            return type_value(found)
+        functions.append(found)
+    return FunctionValue(*functions) if functions else None
+
+
+def _library_definition(definition: library.Definition, name: str, index: int) -> Function | Type:
+    """The function or class, compiled at its first use; overloads after the first have a scope of their own."""
+    scope = qualified(definition.scope, f"overload_{index}") if index else definition.scope
+    known = _library_unit.find_function(qualified(scope, name)) or _library_unit.find_type(qualified(scope, name))
+    if known is not None:
+        return known
+    filename = f"<{definition.scope.removeprefix('__torch__.')}>"
+    (tree,) = parse_program(Source(definition.text, filename, definition.line))
+    if tree.kind == "class_def":
+        return define_class(_library_unit, tree, _LibraryResolver(definition.scope), scope)
+    return declare(_library_unit, [tree], _LibraryResolver(definition.scope), scope)[0]
+
+
+class _LibraryResolver(TextResolver):
+    """Names in library code: those of any text, and the other definitions of its scope."""
+
+    def __init__(self, scope: str) -> None:
+        super().__init__(_library_unit, scope)
+
+    def resolve_value(self, b: Builder, name: str, range: SourceRange) -> SugaredValue | None:
+        own = library_value(f"{self.prefix.removeprefix('__torch__.')}.{name}")
+        return own or super().resolve_value(b, name, range)

@@ -1,0 +1,171 @@
+"""Names, attributes and calls.
+
+In: `x`, `x.y`, `f(a, b=c)`.  Out: what they stand for.  Calls of special forms, like `isinstance` or `zip`,
+compile their arguments in their own way; the table at the end says how.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from engine.frontend.classes import ClassValue
+from engine.frontend.convert import convert
+from engine.frontend.emit.arguments import actuals_of, keywords_of, values_of
+from engine.frontend.emit.conditions import type_test
+from engine.frontend.emit.containers import dict_form, list_form, tuple_form
+from engine.frontend.emit.emitter import Emitter
+from engine.frontend.emit.fork import fork
+from engine.frontend.emit.loops import FOREVER
+from engine.frontend.emit.subscripts import index_tensor
+from engine.frontend.iterables import IterableTree, RangeValue
+from engine.frontend.sugar import SugaredValue
+from engine.frontend.tree import Tree
+from engine.frontend.values import SimpleValue, SpecialForm
+from engine.frontend.views import Apply, Select, StringLiteral, Var
+from engine.lang.errors import CompileError
+from engine.lang.types import BOOL, COMPLEX, FLOAT, INT, NONE, ListType, OptionalType, Type
+
+Form = Callable[[Emitter, Apply, SpecialForm, Type | None], SugaredValue]
+
+
+def variable(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
+    return e.lookup(Var(tree).name, tree.range)
+
+
+def select(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
+    view = Select(tree)
+    return e.sugared(view.value).attr(e, view.name, tree.range)
+
+
+def apply(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
+    view = Apply(tree)
+    callee = e.sugared(view.callee)
+    if isinstance(callee, SpecialForm):
+        return FORMS[callee.form](e, view, callee, hint)
+    args = actuals_of(e, view.inputs)
+    return callee.call(e, args, keywords_of(e, view.attributes), tree.range)
+
+
+def check_count(view: Apply, form: str, wanted: int) -> None:
+    """Raises CompileError unless the call has exactly so many positional arguments."""
+    if len(view.inputs) != wanted or view.attributes:
+        raise CompileError(f"{form} expected exactly {wanted} arguments but found {len(view.inputs)}", view.range)
+
+
+def _annotate(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> SugaredValue:
+    """`annotate(T, x)`: `x`, known to be a `T`."""
+    check_count(view, "annotate", 2)
+    type = e.types.read(view.inputs[0])
+    value = convert(e.graph, e.expression(view.inputs[1], type), type, True, view.range)
+    if not value.type.is_subtype_of(type):
+        raise CompileError(
+            f"expected an expression of type {type.annotation_str} but found {value.type.annotation_str}",
+            view.inputs[1].range,
+        )
+    if isinstance(type, OptionalType) and value.type is NONE:
+        value = e.cast(value, type)
+    return SimpleValue(value)
+
+
+def _unchecked_cast(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> SugaredValue:
+    """`unchecked_cast(T, x)`, written by the Python printer."""
+    check_count(view, "unchecked_cast", 2)
+    type = e.types.read(view.inputs[0])
+    value = e.expression(view.inputs[1])
+    # The value itself, where it has been narrowed already: archives of old programs do this.
+    return SimpleValue(value if value.type == type else e.cast(value, type))
+
+
+def _uninitialized(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> SugaredValue:
+    check_count(view, "uninitialized", 1)
+    return SimpleValue(e.value("prim::Uninitialized", [], e.types.read(view.inputs[0]), view.range))
+
+
+def _test(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> SugaredValue:
+    return SimpleValue(type_test(e, view.tree).value)
+
+
+def _getattr(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> SugaredValue:
+    """`getattr(x, "name")`, with a default where there is no such attribute."""
+    if len(view.inputs) not in (2, 3) or view.attributes:
+        raise CompileError(f"getattr expected 2 or 3 arguments but found {len(view.inputs)}", view.range)
+    if view.inputs[1].kind != "string_literal":
+        raise CompileError("getattr's second argument must be a string literal", view.inputs[1].range)
+    target = e.sugared(view.inputs[0])
+    name = StringLiteral(view.inputs[1]).text
+    try:
+        return target.attr(e, name, view.range)
+    except CompileError:
+        if len(view.inputs) == 2:
+            raise
+        return e.sugared(view.inputs[2])
+
+
+def _range(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> SugaredValue:
+    return RangeValue(e, values_of(e, view.inputs, unpack=True), view.range)
+
+
+def _zip(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> SugaredValue:
+    if not view.inputs:
+        raise CompileError("zip expected at least 1 arguments, got 0", view.range)
+    return IterableTree([e.sugared(part).iterate(e, view.range) for part in view.inputs], view.range)
+
+
+def _enumerate(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> SugaredValue:
+    """`zip(range(start, infinity), x)`."""
+    if not view.inputs:
+        raise CompileError("enumerate expected at least 1 arguments, got 0", view.range)
+    starts = [*view.inputs[1:], *(attribute.value for attribute in view.attributes)]
+    if len(starts) > 1:
+        raise CompileError(f"enumerate expected at most 2 arguments, got {len(starts) + 1}", view.range)
+    bounds = [e.expression(start) for start in starts]
+    bounds.append(e.literal(FOREVER, view.range))
+    items = e.sugared(view.inputs[0]).iterate(e, view.range)
+    return IterableTree([RangeValue(e, bounds, view.range, items.static_length), items], view.range)
+
+
+def _tolist(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> SugaredValue:
+    """`x.tolist()`, whose result is what the annotation says."""
+    if view.inputs or view.attributes:
+        raise CompileError("tolist expected no arguments", view.range)
+    if hint is None:
+        raise CompileError(
+            "Expected type hint for result of tolist()",
+            view.range,
+            hints=("annotate the variable, as in `x: List[float] = y.tolist()`",),
+        )
+    element, depth = hint, 0
+    while isinstance(element, ListType):
+        element, depth = element.element, depth + 1
+    kinds = {INT: 0, FLOAT: 1, COMPLEX: 2, BOOL: 3}
+    if element not in kinds:
+        raise CompileError(
+            f"Unsupported type for tolist: {element.annotation_str} (one of int, float, complex and bool)", view.range
+        )
+    assert form.value is not None
+    inputs = [form.value, e.constant(depth), e.constant(kinds[element])]
+    return SimpleValue(e.value("prim::tolist", inputs, hint, view.range))
+
+
+def _index(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> SugaredValue:
+    """`x.__getitem__(i)` for a tensor."""
+    assert form.value is not None
+    return SimpleValue(index_tensor(e, form.value, view.inputs, view.range))
+
+
+def _create_object(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> SugaredValue:
+    """`C.__new__(C)`, written by the Python printer."""
+    check_count(view, "__new__", 1)
+    target = e.sugared(view.inputs[0])
+    if not isinstance(target, ClassValue):
+        raise CompileError("the argument of __new__ must be a class", view.inputs[0].range)
+    return SimpleValue(target.create(e, view.range))
+
+
+FORMS: Final[Mapping[str, Form]] = {
+    "annotate": _annotate, "unchecked_cast": _unchecked_cast, "uninitialized": _uninitialized, "isinstance": _test,
+    "hasattr": _test, "getattr": _getattr, "range": _range, "zip": _zip, "enumerate": _enumerate, "tolist": _tolist,
+    "index": _index, "create_object": _create_object, "list": list_form, "dict": dict_form, "tuple": tuple_form,
+    "fork": fork,
+}  # fmt: skip

@@ -1,0 +1,218 @@
+"""The state of compiling one function.
+
+In: trees, handed to `sugared`, `expression` and `statements`; the rules for each kind of tree are tables
+of free functions in this package.  Out: nodes in the graph.  Variables are written and read through
+`assign` and `lookup`, as `prim::Store` and `prim::Load`; the SSA conversion removes these later.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final
+
+from engine.frontend.builder import Builder
+from engine.frontend.convert import convert
+from engine.frontend.environment import Environment, Variable
+from engine.frontend.globals import GLOBALS
+from engine.frontend.sugar import SugaredValue
+from engine.frontend.tree import Tree
+from engine.frontend.type_annotations import TypeReader
+from engine.frontend.values import SimpleValue
+from engine.ir.graph import Block, Value
+from engine.lang.errors import CompileError, did_you_mean
+from engine.lang.source import SourceRange
+from engine.lang.types import ANY, ListType, Type
+
+if TYPE_CHECKING:
+    from engine.frontend.resolve import Resolver
+
+_NAMELESS: Final = re.compile(r"\$.*|_[0-9]*")
+"""Variables that are made up, by the compiler or the Python printer; values are not named after them."""
+
+
+class Loop(Enum):
+    """What `break` and `continue` would leave."""
+
+    RUNNING = auto()
+    UNROLLED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How each kind of tree is compiled."""
+
+    expressions: Mapping[str, Callable[[Emitter, Tree, Type | None], SugaredValue]]
+    statements: Mapping[str, Callable[[Emitter, Tree], None]]
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Emitter(Builder):
+    """One function being compiled.
+
+    `declared` is the annotated return type, `returned` what the `return`s so far share; `exits` are the
+    blocks that every path leaves by `return` or `raise`.
+    """
+
+    resolver: Resolver
+    rules: Rules
+    declared: Type | None = None
+    returned: Type | None = None
+    environment: Environment = field(init=False)
+    types: TypeReader = field(init=False)
+    exits: set[Block] = field(default_factory=set)
+    loops: list[Loop] = field(default_factory=list)
+    _literals: dict[tuple[type, str], Value] = field(default_factory=dict)
+    _temporaries: int = 0
+
+    def __post_init__(self) -> None:
+        self.environment = Environment(self.graph.block)
+        self.types = TypeReader(self.resolver)
+
+    # -- trees
+
+    def sugared(self, tree: Tree, hint: Type | None = None) -> SugaredValue:
+        """What the expression stands for; `hint` is the type that is wanted, where one is annotated."""
+        rule = self.rules.expressions.get(tree.kind)
+        if rule is None:
+            raise CompileError(f"Cannot emit expr for: {tree}", tree.range)
+        return rule(self, tree, hint)
+
+    def expression(self, tree: Tree, hint: Type | None = None) -> Value:
+        """The value of the expression."""
+        value = self.sugared(tree, hint).as_value(self, tree.range)
+        return self.cast(value, ANY) if hint is ANY and value.type is not ANY else value
+
+    def statements(self, trees: Sequence[Tree]) -> None:
+        """Compile the statements up to the first that always leaves the block."""
+        for tree in trees:
+            rule = self.rules.statements.get(tree.kind)
+            if rule is None:
+                raise CompileError(f"Unrecognized statement kind {tree.kind}", tree.range)
+            with self.graph.inserting_at(self.graph.insert_point, tree.range):
+                rule(self, tree)
+            if self.environment.block in self.exits:
+                return
+
+    @contextmanager
+    def inside(self, block: Block, suffix: str = "") -> Iterator[Environment]:
+        """For a while, compile into `block`, with names of its own."""
+        saved = self.environment
+        self.environment = Environment(block, saved, suffix or saved.suffix)
+        place = block if block is not saved.block else self.graph.insert_point
+        with self.graph.inserting_at(place):
+            try:
+                yield self.environment
+            finally:
+                self.environment = saved
+
+    # -- constants
+
+    def literal(self, value: float | complex, range: SourceRange) -> Value:
+        """A numeric literal: one constant for each value, at the very start of the function."""
+        key = (type(value), repr(value))
+        if key not in self._literals:
+            first = self.graph.block.param_node.next
+            assert first is not None
+            with self.graph.inserting_at(first):
+                self._literals[key] = self.constant(value, range)
+        return self._literals[key]
+
+    # -- names
+
+    def temporary(self) -> str:
+        """A fresh name that no program can write."""
+        self._temporaries += 1
+        return f"$tmp_{self._temporaries}"
+
+    def lookup(self, name: str, range: SourceRange) -> SugaredValue:
+        """What the name stands for here.  Raises CompileError, with a suggestion, when it stands for nothing."""
+        found = self.find(name, range)
+        if found is not None:
+            return found
+        why = self.environment.error(name)
+        if why is not None:
+            raise CompileError(why[0], why[1], hints=[f"it is used in line {range.line}: {range.text}"])
+        known = [*self.environment.names(), *GLOBALS, *self.resolver.names()]
+        raise CompileError(f"undefined value {name}", range, hints=did_you_mean(name, known))
+
+    def find(self, name: str, range: SourceRange) -> SugaredValue | None:
+        found = self.environment.find(name)
+        if isinstance(found, Variable):
+            return SimpleValue(self.load(name, found, range))
+        return found or GLOBALS.get(name) or self.resolver.resolve_value(self, name, range)
+
+    def load(self, name: str, variable: Variable, range: SourceRange | None = None) -> Value:
+        """Read a variable."""
+        node = self.node("prim::Load", (), [variable.type], range).set_attr("name", variable.stored)
+        return node.output if _NAMELESS.fullmatch(name) else node.output.set_debug_name(name)
+
+    def store(self, name: str, value: Value, type: Type, range: SourceRange | None = None) -> None:
+        """Write a variable, unchecked."""
+        self.environment.define(name, type)
+        self.node("prim::Store", [value], (), range).set_attr("name", name + self.environment.suffix)
+
+    def assign(self, name: str, value: SugaredValue, range: SourceRange, annotated: Type | None = None) -> None:
+        """`name = value`, or `name: annotated = value`.  Raises CompileError when the types forbid it."""
+        simple = value.value if isinstance(value, SimpleValue) else None
+        outer = self.environment.find_outside(name)
+        if simple is None and outer is None:
+            self.environment.define_sugared(name, value)
+            return
+        if simple is None:
+            raise CompileError(_not_first_class(name, value.describe()), range)
+        self._name_after(name, simple)
+        if outer is not None:
+            simple = self._fit_outer(name, simple, outer, range, annotated)
+        if annotated is not None and not simple.type.is_subtype_of(annotated):
+            raise CompileError(
+                f"Variable '{name}' is annotated with type {annotated.annotation_str} but is being assigned to a value "
+                f"of type {simple.type.annotation_str}",
+                range,
+            )
+        self.store(name, simple, annotated or simple.type, range)
+
+    def assign_value(self, name: str, value: Value, range: SourceRange) -> None:
+        self.assign(name, SimpleValue(value), range)
+
+    def _name_after(self, name: str, value: Value) -> None:
+        """Name the value after its first variable, if it was made in the same block."""
+        made_here = value.node.block is self.environment.block
+        if not value.has_debug_name and made_here and not _NAMELESS.fullmatch(name):
+            value.set_debug_name(name)
+
+    def _fit_outer(
+        self, name: str, value: Value, outer: Variable | SugaredValue, range: SourceRange, annotated: Type | None
+    ) -> Value:
+        """A variable of an outer block keeps its type."""
+        if annotated is not None:
+            raise CompileError(
+                f"Attempting to declare and annotate the type of variable '{name}' that is already defined in an outer "
+                "block",
+                range,
+            )
+        if not isinstance(outer, Variable):
+            raise CompileError(_not_first_class(name, outer.describe()), range)
+        value = convert(self.graph, value, outer.type, True, range)
+        if value.type.is_subtype_of(outer.type):
+            return value
+        text = (
+            f"Variable '{name}' previously had type {outer.type.annotation_str} but is now being assigned to a value "
+            f"of type {value.type.annotation_str}"
+        )
+        hints = []
+        if isinstance(outer.type, ListType) and isinstance(value.type, ListType):
+            hints.append("an empty list is a List[Tensor]; annotate the variable, as in `x: List[int] = []`")
+        raise CompileError(text, range, hints=hints)
+
+
+def _not_first_class(name: str, kind: str) -> str:
+    return (
+        f"Cannot re-assign '{name}' to a value of type {kind} because {name} is not a first-class value. Only "
+        "reassignments to first-class values are allowed"
+    )
+
+

@@ -1,0 +1,141 @@
+"""Literals: numbers, strings, tuples, lists, dicts.
+
+In: literal trees, perhaps with the type that an annotation wants.  Out: constants and the nodes that
+construct containers, whose element type is what the elements share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engine.frontend.convert import EMPTY_LIST
+from engine.frontend.emit.arguments import values_of
+from engine.frontend.emit.emitter import Emitter
+from engine.frontend.sugar import SugaredValue
+from engine.frontend.tree import Tree
+from engine.frontend.values import SimpleValue
+from engine.frontend.views import Const, DictLiteral, ListLiteral, StringLiteral, TupleLiteral
+from engine.ir.graph import Value
+from engine.lang.errors import CompileError
+from engine.lang.types import (
+    ANY,
+    STR,
+    TENSOR,
+    DictType,
+    ListType,
+    OptionalType,
+    TupleType,
+    Type,
+    UnionType,
+    members_of,
+    unify,
+    union_of,
+)  # fmt: skip
+
+
+def number(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
+    return SimpleValue(e.literal(Const(tree).value, tree.range))
+
+
+def string(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
+    return SimpleValue(e.constant(StringLiteral(tree).text, tree.range))
+
+
+def true(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
+    return SimpleValue(e.constant(True, tree.range))
+
+
+def false(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
+    return SimpleValue(e.constant(False, tree.range))
+
+
+def none(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
+    return SimpleValue(e.constant(None, tree.range))
+
+
+def tuple_literal(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
+    hints = hint.elements if isinstance(hint, TupleType) else ()
+    return SimpleValue(e.tuple(values_of(e, TupleLiteral(tree).inputs, unpack=True, hints=hints)))
+
+
+def list_literal(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
+    wanted = wanted_container(hint, ListType, tree)
+    element_hint = wanted.element if isinstance(wanted, ListType) else None
+    parts = ListLiteral(tree).inputs
+    values = values_of(e, parts, unpack=True, hints=[element_hint] * len(parts))
+    if not values and wanted is None:
+        return SimpleValue(e.value(EMPTY_LIST, [], ListType(TENSOR), tree.range))
+    element = element_hint or (common_type([value.type for value in values]) if values else TENSOR)
+    if element_hint is not None:
+        _check_elements(values, element_hint, tree)
+    return SimpleValue(as_hinted(e, e.list(values, element), hint))
+
+
+def dict_literal(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
+    view = DictLiteral(tree)
+    keys, values = values_of(e, view.keys), values_of(e, view.values)
+    wanted = wanted_container(hint, DictType, tree)
+    if not keys:
+        type = wanted or DictType(STR, TENSOR)
+    elif isinstance(wanted, DictType):
+        type = _checked_dict_type(keys, values, wanted, tree)
+    else:
+        type = DictType(_key_type(keys, tree), common_type([value.type for value in values]))
+    pairs = [part for pair in zip(keys, values, strict=True) for part in pair]
+    return SimpleValue(as_hinted(e, e.value("prim::DictConstruct", pairs, type, tree.range), hint))
+
+
+def wanted_container(hint: Type | None, kind: type, tree: Tree) -> Type | None:
+    """The list or dict type among the types that the annotation allows.  Raises CompileError when there is none."""
+    if hint is None or hint is ANY:
+        return None
+    fitting = [member for member in members_of(hint) if isinstance(member, kind)]
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        return None
+    name = "List" if kind is ListType else "Dict"
+    raise CompileError(f"Expected an annotation of type {name} but got {hint.annotation_str}", tree.range)
+
+
+def as_hinted(e: Emitter, value: Value, hint: Type | None) -> Value:
+    """Under an Optional or Union annotation a literal takes that type at once."""
+    return e.cast(value, hint) if isinstance(hint, (OptionalType, UnionType)) else value
+
+
+def common_type(types: Sequence[Type]) -> Type:
+    """The least type that all share, a Union if need be."""
+    common = types[0]
+    for type in types[1:]:
+        common = unify(common, type) or union_of([common, type])
+    return common
+
+
+def _check_elements(values: Sequence[Value], element: Type, tree: Tree) -> None:
+    for value, part in zip(values, ListLiteral(tree).inputs, strict=False):
+        if not value.type.is_subtype_of(element):
+            raise CompileError(
+                f"List type annotation `List[{element.annotation_str}]` did not match the types of the given list "
+                "elements",
+                part.range,
+                hints=[f"this element is of type {value.type.annotation_str}"],
+            )
+
+
+def _key_type(keys: Sequence[Value], tree: Tree) -> Type:
+    type = common_type([key.type for key in keys])
+    if isinstance(type, (UnionType, OptionalType)):
+        raise CompileError(f"Dict keys must share one type, but they are of type {type.annotation_str}", tree.range)
+    return type
+
+
+def _checked_dict_type(keys: Sequence[Value], values: Sequence[Value], wanted: DictType, tree: Tree) -> Type:
+    key, value = common_type([key.type for key in keys]), common_type([value.type for value in values])
+    for what, found, expected in (("keys", key, wanted.key), ("values", value, wanted.value)):
+        if not found.is_subtype_of(expected):
+            raise CompileError(
+                f"Type annotation was inferred to be `{wanted.annotation_str}`, but the type of {what} given by the "
+                f"dict literal is {found.annotation_str}",
+                tree.range,
+            )
+    return wanted

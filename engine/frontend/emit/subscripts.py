@@ -1,0 +1,251 @@
+"""Subscripts: `x[i]`, `x[1:, None, ..., mask]`, and assigning to them.
+
+In: subscript trees.  Out: for a tensor `select`, `slice`, `unsqueeze` and `index` from left to right (from
+an ellipsis on, from right to left); for lists, strings, tuples and dicts their own operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from engine.frontend.emit.emitter import Emitter
+from engine.frontend.schema_match import Actual
+from engine.frontend.sugar import SugaredValue
+from engine.frontend.tree import Tree
+from engine.frontend.values import MethodValue, SimpleValue, SugaredTuple
+from engine.frontend.views import SliceExpr, Subscript
+from engine.ir.constants import constant_value
+from engine.ir.graph import Value
+from engine.lang.errors import CompileError
+from engine.lang.scalars import int64
+from engine.lang.source import SourceRange
+from engine.lang.types import (
+    BOOL,
+    COMPLEX,
+    FLOAT,
+    INT,
+    NONE,
+    NUMBER,
+    STR,
+    TENSOR,
+    ClassType,
+    DictType,
+    ListType,
+    OptionalType,
+    TensorType,
+    TupleType,
+    Type,
+)  # fmt: skip
+
+
+def subscript(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
+    """`value[...]` as an expression."""
+    view = Subscript(tree)
+    target = e.sugared(view.value)
+    if not isinstance(target, SimpleValue):
+        return _sugared_item(e, target, view, hint)
+    value, parts = target.value, view.subscripts
+    if len(parts) == 1 and parts[0].kind == "slice_expr":
+        return SimpleValue(_slice_of(e, value, SliceExpr(parts[0]), tree))
+    if len(parts) != 1:
+        if isinstance(value.type, TensorType):
+            return SimpleValue(index_tensor(e, value, parts, tree.range))
+        raise CompileError(
+            f"Only tensors can be indexed with several subscripts, not {value.type.annotation_str}", tree.range
+        )
+    if isinstance(value.type, TensorType):
+        e.expression(parts[0])
+        return SimpleValue(index_tensor(e, value, parts, tree.range))
+    return target.item(e, e.expression(parts[0]), hint, tree.range)
+
+
+def _sugared_item(e: Emitter, target: SugaredValue, view: Subscript, hint: Type | None) -> SugaredValue:
+    part = view.subscripts[0]
+    if part.kind == "slice_expr" and isinstance(target, SugaredTuple):
+        start, stop, step = (_static_bound(e, bound) for bound in _bounds(SliceExpr(part)))
+        return SugaredTuple(target.parts[start:stop:step])
+    return target.item(e, e.expression(part), hint, view.tree.range)
+
+
+# -- tensors
+
+
+class Index(NamedTuple):
+    """A tensor after the ints, slices and Nones of a subscript, and the tensors that are still to index it."""
+
+    value: Value
+    tensors: list[Value | None]
+
+
+def index_tensor(e: Emitter, value: Value, parts: Sequence[Tree], range: SourceRange) -> Value:
+    """`value[parts]` for a tensor."""
+    value, tensors = slice_tensor(e, value, parts, range)
+    return e.insert("aten::index", [value, tensor_list(e, tensors)], range) if tensors else value
+
+
+def slice_tensor(e: Emitter, value: Value, parts: Sequence[Tree], range: SourceRange) -> Index:
+    """Apply every part of the subscript that makes a view."""
+    placed = _place(e, parts, range)
+    tensors: list[Value | None] = []
+    for part, (dim, index) in zip(parts, placed, strict=True):
+        if part.kind == "slice_expr":
+            value = _tensor_slice(e, value, e.constant(dim, range), SliceExpr(part), range)
+        elif index is None:
+            continue
+        elif index.type is NONE:
+            value = e.insert("aten::unsqueeze", [value, e.constant(dim, range)], range)
+        elif index.type is INT:
+            value = e.insert("aten::select", [value, e.constant(dim, range), index], range)
+        else:
+            tensors += [None] * (dim + 1 - len(tensors))
+            tensors[dim] = index
+    return Index(value, tensors)
+
+
+def tensor_list(e: Emitter, tensors: Sequence[Value | None]) -> Value:
+    """The `Tensor?[]` that `index` and `index_put_` take; None for a dimension that is left alone."""
+    values = [e.constant(None) if tensor is None else tensor for tensor in tensors]
+    return e.list(values, OptionalType(TENSOR))
+
+
+def _place(e: Emitter, parts: Sequence[Tree], range: SourceRange) -> list[tuple[int, Value | None]]:
+    """For each part the dimension it applies to, and its value unless it is a slice or the ellipsis."""
+    ellipsis = [index for index, part in enumerate(parts) if part.kind == "dots"]
+    if len(ellipsis) > 1:
+        raise CompileError("An index can only have a single ellipsis ('...')", range)
+    middle = ellipsis[0] if ellipsis else len(parts)
+    placed: list[tuple[int, Value | None]] = []
+    dim = 0
+    for part in parts[:middle]:
+        index, consumes = _index_value(e, part, range)
+        placed.append((dim, index))
+        dim += consumes
+    behind: list[tuple[int, Value | None]] = []
+    dim = -1
+    for part in reversed(parts[middle + 1 :]):
+        index, consumes = _index_value(e, part, range)
+        if index is not None and isinstance(index.type, TensorType):
+            raise CompileError("Ellipses followed by tensor indexing is currently not supported", range)
+        behind.append((dim, index))
+        dim -= _consumed_from_behind(index)
+    return placed + [(0, None)] * len(ellipsis) + behind[::-1]
+
+
+def _consumed_from_behind(index: Value | None) -> int:
+    return 0 if index is not None and index.type is NONE else 1
+
+
+def _index_value(e: Emitter, part: Tree, range: SourceRange) -> tuple[Value | None, int]:
+    """The part's value, and how many dimensions of the result it stands for."""
+    if part.kind == "slice_expr":
+        return None, 1
+    # The original compiles an index twice, the first time to see whether it is a slice; its effects show.
+    e.sugared(part)
+    index = e.expression(part)
+    if isinstance(index.type, ListType):
+        index = e.insert("aten::tensor", [index], range, dtype=e.constant(int64.number))
+    if index.type is NONE:
+        return index, 1
+    if index.type is INT:
+        return index, 0
+    if index.type.is_subtype_of(OptionalType(TENSOR)):
+        return index, 1
+    raise CompileError(
+        f"Unsupported operation: indexing tensor with unsupported index type '{index.type.annotation_str}'. Only ints, "
+        "slices, lists and tensors are supported",
+        range,
+    )
+
+
+def _tensor_slice(e: Emitter, value: Value, dim: Value, view: SliceExpr, range: SourceRange) -> Value:
+    start, stop, step = (None if bound is None else e.expression(bound) for bound in _bounds(view))
+    one = step if step is not None else e.constant(1, range)
+    none = e.constant(None, range)
+    return e.insert("aten::slice", [value, dim, start or none, stop or none, one], range)
+
+
+# -- lists, strings, tuples
+
+
+def _bounds(view: SliceExpr) -> tuple[Tree | None, Tree | None, Tree | None]:
+    return view.start, view.end, view.step
+
+
+def _slice_of(e: Emitter, value: Value, view: SliceExpr, tree: Tree) -> Value:
+    """`value[start:stop:step]`."""
+    type = value.type
+    if isinstance(type, TensorType):
+        return _tensor_slice(e, value, e.constant(0, tree.range), view, tree.range)
+    if isinstance(type, TupleType):
+        return _tuple_slice(e, value, type, view, tree)
+    if not isinstance(type, ListType) and type is not STR:
+        raise CompileError(f"'{type.annotation_str}' object is not subscriptable", tree.range)
+    bounds = [None if bound is None else e.expression(bound) for bound in _bounds(view)]
+    start, stop, step = bounds
+    one = step if step is not None else e.constant(1, tree.range)
+    none = e.constant(None, tree.range)
+    return e.insert("aten::slice", [value, start or none, stop or none, one], tree.range)
+
+
+def _tuple_slice(e: Emitter, value: Value, type: TupleType, view: SliceExpr, tree: Tree) -> Value:
+    """A tuple's slice has bounds that are known while compiling."""
+    start, stop, step = (_static_bound(e, bound) for bound in _bounds(view))
+    picked = []
+    for position in range(*slice(start, stop, step).indices(len(type.elements))):
+        index = e.constant(position, tree.range)
+        picked.append(e.value("prim::TupleIndex", [value, index], type.elements[position], tree.range))
+    return e.tuple(picked)
+
+
+def _static_bound(e: Emitter, bound: Tree | None) -> int | None:
+    if bound is None:
+        return None
+    known = constant_value(e.expression(bound))
+    if isinstance(known, int):
+        return known
+    raise CompileError("the bounds of a tuple's slice must be integer constants", bound.range)
+
+
+# -- assignment
+
+
+def assign_subscript(e: Emitter, tree: Tree, new: Value, range: SourceRange) -> None:
+    """`value[...] = new`."""
+    view = Subscript(tree)
+    value = e.expression(view.value)
+    if isinstance(value.type, TensorType):
+        _assign_tensor(e, value, view, new, range)
+        return
+    parts = view.subscripts
+    if len(parts) != 1 or parts[0].kind == "slice_expr":
+        raise CompileError(
+            "Sliced expression not yet supported for subscripted assignment. File a bug if you want this",
+            parts[0].range.to(parts[-1].range),
+        )
+    if isinstance(value.type, ClassType):
+        args = [Actual(e.expression(parts[0]), parts[0].range), Actual(new, range)]
+        if "__setitem__" not in value.type.methods:
+            raise CompileError(f"Class {value.type.name} does not define a __setitem__ method", range)
+        MethodValue(value, "__setitem__").call(e, args, (), range)
+        return
+    if not isinstance(value.type, (ListType, DictType)):
+        raise CompileError(f"{value.type.annotation_str} does not support subscripted assignment", tree.range)
+    e.insert("aten::_set_item", [value, e.expression(parts[0]), new], range)
+
+
+def as_tensor_like(e: Emitter, new: Value, like: Value) -> Value:
+    """A number as a tensor of the dtype and device of `like`."""
+    if new.type not in (INT, FLOAT, BOOL, COMPLEX, NUMBER):
+        return new
+    dtype, device = e.insert("prim::dtype", [like]), e.insert("prim::device", [like])
+    return e.insert("aten::tensor", [new], dtype=dtype, device=device)
+
+
+def _assign_tensor(e: Emitter, value: Value, view: Subscript, new: Value, range: SourceRange) -> None:
+    sliced, tensors = slice_tensor(e, value, view.subscripts, view.tree.range)
+    new = as_tensor_like(e, new, sliced)
+    if tensors:
+        e.insert("aten::index_put_", [sliced, tensor_list(e, tensors), new], range)
+    else:
+        e.insert("aten::copy_", [sliced, new], range)

@@ -1,0 +1,115 @@
+"""What stands behind `torch.` and `math.`.
+
+In: dotted names.  Out: operators, dtypes and other constants, special forms, functions that are written
+in TorchScript.  A name that is none of these is taken for the operator `aten::name`; a call of it tells
+when there is none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+from engine.aten import op
+from engine.frontend.builder import Builder
+from engine.frontend.classes import ConstantValue
+from engine.frontend.sugar import SugaredValue
+from engine.frontend.values import BuiltinFunction, SpecialForm
+from engine.lang.errors import CompileError, did_you_mean
+from engine.lang.scalars import DTYPE_ALIASES, DTYPE_BY_NAME, MEMORY_FORMATS, STRIDED
+from engine.lang.source import SourceRange
+
+_CONSTANTS: Final[Mapping[str, Any]] = {
+    **{name: d.number for name, d in {**DTYPE_BY_NAME, **DTYPE_ALIASES}.items()},
+    **MEMORY_FORMATS, "strided": STRIDED, "inf": math.inf, "nan": math.nan, "pi": math.pi, "e": math.e,
+}  # fmt: skip
+_PREFIXED: Final = {"special": "special_", "linalg": "linalg_", "fft": "fft_"}
+"""Sub-namespaces whose operators carry a prefix."""
+_SUB_NAMESPACES: Final = frozenset({
+    "torch.nn", "torch.nn.functional", "torch.nn.init", "torch.nn.utils", "torch.nn.utils.rnn", "torch.jit",
+    "torch.special", "torch.linalg", "torch.fft", "torch._C", "torch._C._nn", "torch._C._linalg", "torch._C._fft",
+    "torch._C._special", "torch._C._VariableFunctions", "torch.ops", "torch.ops.aten", "torch.ops.prim",
+    "torch.autograd", "torch.autograd.grad_mode", "torch.functional",
+})  # fmt: skip
+_SPECIAL_FORMS: Final = {
+    "torch.jit.annotate": "annotate", "torch.jit.isinstance": "isinstance", "torch.jit.fork": "fork",
+    "torch.jit._fork": "fork",
+}  # fmt: skip
+_RENAMED: Final = {
+    "torch.jit.wait": "aten::wait", "torch.jit._wait": "aten::wait",
+    "torch.jit._unwrap_optional": "aten::_unwrap_optional",
+    "torch.jit.is_scripting": "aten::is_scripting", "torch.jit.is_tracing": "aten::is_tracing",
+    "torch.special.expit": "aten::special_expit", "torch._assert": "aten::_assert",
+    "torch.autograd.backward": "aten::backward", "torch.autograd.grad": "aten::grad",
+}  # fmt: skip
+
+
+class TorchNamespace(SugaredValue):
+    """`torch`, `torch.nn.functional` and so on."""
+
+    __slots__ = ("path",)
+    kind = "module"
+
+    def __init__(self, path: str = "torch") -> None:
+        self.path = path
+
+    def describe(self) -> str:
+        return f"module '{self.path}'"
+
+    def attr(self, b: Builder, name: str, range: SourceRange) -> SugaredValue:
+        path = f"{self.path}.{name}"
+        if self.path == "torch" and name in _CONSTANTS:
+            return ConstantValue(_CONSTANTS[name])
+        if path in _SUB_NAMESPACES:
+            return TorchNamespace(path)
+        if path in _SPECIAL_FORMS:
+            return SpecialForm(_SPECIAL_FORMS[path])
+        if path in _RENAMED:
+            return BuiltinFunction(_RENAMED[path])
+        return b.library(path) or BuiltinFunction(self.operator(name))
+
+    def operator(self, name: str) -> str:
+        """The operator that `name` is in this namespace."""
+        last = self.path.rpartition(".")[2].lstrip("_")
+        if last == "prim":
+            return f"prim::{name}"
+        prefixed = f"aten::{_PREFIXED.get(last, '')}{name}"
+        return prefixed if op.overloads(prefixed) else f"aten::{name}"
+
+
+class OperatorNamespace(SugaredValue):
+    """The namespaces of archived code: `torch.add` is `aten::add`, `ops.prim.min` is `prim::min`."""
+
+    __slots__ = ("namespace",)
+    kind = "module"
+
+    def __init__(self, namespace: str = "") -> None:
+        self.namespace = namespace
+
+    def describe(self) -> str:
+        return f"module '{self.namespace or 'ops'}'"
+
+    def attr(self, b: Builder, name: str, range: SourceRange) -> SugaredValue:
+        if not self.namespace:
+            return OperatorNamespace(name)
+        return BuiltinFunction(f"{self.namespace}::{name}")
+
+
+class MathNamespace(SugaredValue):
+    """Python's `math`."""
+
+    __slots__ = ()
+    kind = "module"
+
+    def attr(self, b: Builder, name: str, range: SourceRange) -> SugaredValue:
+        value = getattr(math, name, None)
+        if isinstance(value, float):
+            return ConstantValue(value)
+        renamed = {"remainder": "mathremainder"}.get(name, name)
+        if callable(value) and op.overloads(f"aten::{renamed}"):
+            return BuiltinFunction(f"aten::{renamed}")
+        known = [each for each in dir(math) if not each.startswith("_")]
+        raise CompileError(
+            f"module 'math': object has no attribute {name}", range, hints=did_you_mean(name, known)
+        )

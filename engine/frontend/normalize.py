@@ -1,0 +1,61 @@
+"""One name for each operator.
+
+In: a graph in which operators carry whatever alias the program used.  Out: the same graph with the name
+that the rest of the engine knows.
+
+    %y : Tensor = aten::absolute(%x)      ->     %y : Tensor = aten::abs(%x)
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from engine.aten import op
+from engine.ir.graph import Graph, Node
+from engine.lang.types import BOOL
+
+_PAIRS: Final = (
+    "absolute abs, adjoint mH, arccos acos, arccosh acosh, arcsin asin, arcsinh asinh, arctan atan, arctan2 atan2, "
+    "arctanh atanh, clip clamp, concat cat, concatenate cat, det linalg_det, divide div, fix trunc, ger outer, "
+    "greater gt, greater_equal ge, inverse linalg_inv, less lt, less_equal le, linalg_matmul matmul, "
+    "matrix_exp linalg_matrix_exp, matrix_power linalg_matrix_power, moveaxis movedim, multiply mul, "
+    "negative neg, not_equal ne, "
+    "orgqr linalg_householder_product, row_stack vstack, special_digamma digamma, special_erf erf, special_erfc erfc, "
+    "special_erfinv erfinv, special_exp2 exp2, special_expit sigmoid, special_expm1 expm1, special_gammainc igamma, "
+    "special_gammaincc igammac, special_gammaln lgamma, special_i0 i0, special_log1p log1p, "
+    "special_log_softmax log_softmax, special_logit logit, special_logsumexp logsumexp, special_multigammaln mvlgamma, "
+    "special_polygamma polygamma, special_psi digamma, special_round round, special_sinc sinc, "
+    "special_softmax softmax, special_xlogy xlogy, subtract sub, swapaxes transpose, swapdims transpose, "
+    "true_divide div"
+)
+_ALIASES: Final = dict(pair.split() for pair in _PAIRS.split(", "))
+ALIASES: Final = {
+    **{f"aten::{alias}": f"aten::{name}" for alias, name in _ALIASES.items()},
+    **{f"aten::{alias}_": f"aten::{name}_" for alias, name in _ALIASES.items()},
+}
+_IDENTITY: Final = {"aten::__is__": "aten::eq", "aten::__isnot__": "aten::ne"}
+
+
+def normalize_operators(graph: Graph) -> None:
+    """Rename aliases in place, and turn `rsub(x, y)` of tensors into `sub(y, x)`."""
+    for node in list(graph.all_nodes()):
+        if node.kind in ALIASES:
+            _rename(node, ALIASES[node.kind])
+        elif node.kind == "aten::rsub" and _overload(node) == "Tensor":
+            x, y = node.inputs[:2]
+            node.replace_input(0, y)
+            node.replace_input(1, x)
+            node.kind, node.op = "aten::sub", op.find("aten::sub.Tensor")
+        elif node.kind in _IDENTITY and [value.type for value in node.inputs] == [BOOL, BOOL]:
+            node.kind = _IDENTITY[node.kind]
+            node.op = op.find(f"{node.kind}.bool")
+
+
+def _overload(node: Node) -> str:
+    return node.op.overload if isinstance(node.op, op.Op) else ""
+
+
+def _rename(node: Node, name: str) -> None:
+    overload = _overload(node)
+    node.kind = name
+    node.op = op.find(f"{name}.{overload}" if overload else name)

@@ -1,0 +1,317 @@
+"""Python functions and classes as TorchScript.
+
+In: a Python function or class.  Out: the compiled function, or the type.  Names in it mean what they mean in
+Python: the function's closure, its module's globals, the builtins.  Functions and classes that it uses are
+compiled on the way, each once.  Nothing of the program runs.
+"""
+
+from __future__ import annotations
+
+import builtins
+import enum
+import inspect
+import math
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from engine.aten.ivalue import EnumValue
+from engine.aten.tensor import Tensor
+from engine.frontend.builder import Builder
+from engine.frontend.class_definitions import enum_type
+from engine.frontend.classes import ConstantValue, ExceptionClass, FunctionValue
+from engine.frontend.compile import declare, define_class
+from engine.frontend.from_python import tree_from_class, tree_from_function
+from engine.frontend.namespaces import MathNamespace, TorchNamespace
+from engine.frontend.resolve import qualified, type_value
+from engine.frontend.schema_match import Actual
+from engine.frontend.sugar import SugaredValue
+from engine.ir.unit import CompilationUnit, Function
+from engine.lang import scalars
+from engine.lang.errors import CompileError, did_you_mean
+from engine.lang.source import Source, SourceRange
+from engine.lang.types import (
+    ANY,
+    BOOL,
+    COMPLEX,
+    DEVICE,
+    FLOAT,
+    INT,
+    NONE,
+    STR,
+    TENSOR,
+    ClassType,
+    DictType,
+    EnumType,
+    ListType,
+    TupleType,
+    Type,
+    union_of,
+)  # fmt: skip
+
+_TORCH_MODULES: Final = {"engine": "torch", "engine.torch": "torch"}
+_SCALARS: Final = (bool, int, float, complex, str, type(None))
+_TYPES: Final[dict[Any, Type]] = {
+    Tensor: TENSOR, int: INT, float: FLOAT, complex: COMPLEX, bool: BOOL, str: STR, None: NONE, type(None): NONE,
+    scalars.device: DEVICE, scalars.dtype: INT, Any: ANY,
+}  # fmt: skip
+NOWHERE: Final = SourceRange(Source(""), 0, 0)
+_MODIFIER: Final = "_torchscript_modifier"
+
+
+class PythonUnit:
+    """What has been compiled of a Python program: functions and classes, each once, under `__torch__.module.name`."""
+
+    def __init__(self) -> None:
+        self.unit = CompilationUnit()
+        self._functions: dict[Callable[..., Any], Function] = {}
+        self._types: dict[type, Type] = {}
+
+    def function(self, fn: Callable[..., Any]) -> Function:
+        """The function, declared; it is compiled when it is first needed.  Raises CompileError."""
+        known = self._functions.get(fn)
+        if known is not None:
+            return known
+        tree = tree_from_function(fn)
+        prefix = self._free_prefix(fn)
+        (function,) = declare(self.unit, [tree], PythonResolver(self, names_of(fn)), prefix)
+        function.doc = inspect.getdoc(fn) or ""
+        self._functions[fn] = function
+        return function
+
+    def type_of(self, cls: type) -> Type:
+        """The class, named tuple or enum.  Raises CompileError."""
+        if cls not in self._types:
+            self._types[cls] = self._define(cls)
+        return self._types[cls]
+
+    def forget(self, function: Function) -> None:
+        """Drop a function whose compilation failed, so that it can be tried again."""
+        self.unit.remove_function(function.qualname)
+        self._functions = {fn: known for fn, known in self._functions.items() if known is not function}
+
+    def _define(self, cls: type) -> Type:
+        prefix = self._free_prefix(cls)
+        resolver = PythonResolver(self, names_of(cls), own=cls)
+        if issubclass(cls, enum.Enum):
+            found = enum_type(qualified(prefix, cls.__name__), [(each.name, each.value) for each in cls])
+            self.unit.add_type(found.qualname, found)
+            return found
+        if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+            return self._named_tuple(cls, qualified(prefix, cls.__name__), resolver)
+        type = define_class(self.unit, tree_from_class(cls), resolver, prefix)
+        if isinstance(type, ClassType):
+            self._add_static_methods(cls, type)
+        return type
+
+    def _named_tuple(self, cls: type, qualname: str, resolver: PythonResolver) -> Type:
+        hints = inspect.get_annotations(cls)
+        fields: tuple[str, ...] = getattr(cls, "_fields")  # noqa: B009
+        types = tuple(resolver.annotation(hints[name]) if name in hints else TENSOR for name in fields)
+        defaults = tuple(getattr(cls, "_field_defaults", {}).values())
+        found = TupleType(types, qualname, fields, defaults)
+        self.unit.add_type(qualname, found)
+        return found
+
+    def _add_static_methods(self, cls: type, type: ClassType) -> None:
+        for name, member in vars(cls).items():
+            if isinstance(member, staticmethod):
+                resolver = PythonResolver(self, names_of(member.__func__), own=cls)
+                tree = tree_from_function(member.__func__)
+                (type.static_methods[name],) = declare(self.unit, [tree], resolver, type.qualname)
+
+    def _free_prefix(self, thing: Any) -> str:
+        """The prefix under which the name of the function or class is free."""
+        qualname = self.unit.mangle(f"__torch__.{thing.__module__}.{thing.__name__}")
+        return qualname.rpartition(".")[0]
+
+
+def names_of(thing: Any) -> Mapping[str, Any]:
+    """The names that the code of a function or class sees."""
+    functions = [thing] if inspect.isfunction(thing) else [f for f in vars(thing).values() if inspect.isfunction(f)]
+    known: dict[str, Any] = dict(vars(builtins))
+    module = inspect.getmodule(thing)
+    if module is not None:
+        known.update(vars(module))
+    for function in functions:
+        known.update(function.__globals__)
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+            try:
+                known[name] = cell.cell_contents
+            except ValueError:
+                continue
+    return known
+
+
+class PythonResolver:
+    """Names of one Python function or class; `own` is the class whose methods are compiled."""
+
+    def __init__(self, python: PythonUnit, names: Mapping[str, Any], own: type | None = None) -> None:
+        self.python, self._names = python, dict(names)
+        if own is not None:
+            self._names[own.__name__] = own
+
+    def resolve_value(self, b: Builder, name: str, range: SourceRange) -> SugaredValue | None:
+        if name not in self._names:
+            return None
+        return self.sugared(b, self._names[name], range)
+
+    def resolve_type(self, name: str, range: SourceRange) -> Type | None:
+        parts = name.split(".")
+        if parts[0] not in self._names:
+            return None
+        found = self._names[parts[0]]
+        for part in parts[1:]:
+            found = getattr(found, part, None)
+        return self._type(found, range)
+
+    def names(self) -> Iterable[str]:
+        return self._names
+
+    def annotation(self, hint: Any) -> Type:
+        """The type that a Python annotation means.  Raises CompileError."""
+        if isinstance(hint, str):
+            found = _TYPES.get(self._names.get(hint)) or self.resolve_type(hint, NOWHERE)
+        else:
+            found = self._type(hint, NOWHERE)
+        if found is None:
+            raise CompileError(f"Unknown type name '{hint}'")
+        return found
+
+    def _type(self, hint: Any, range: SourceRange) -> Type | None:
+        try:
+            known = _TYPES.get(hint)
+        except TypeError:
+            return None
+        if known is not None:
+            return known
+        origin, args = typing.get_origin(hint), typing.get_args(hint)
+        if origin is None:
+            return self._class(hint)
+        return _generic(origin, [self._type(arg, range) for arg in args if arg is not Ellipsis])
+
+    def _class(self, hint: Any) -> Type | None:
+        if isinstance(hint, types.ModuleType) or not isinstance(hint, type) or issubclass(hint, BaseException):
+            return None
+        if hint.__module__ == "builtins" or hint.__module__.startswith(("engine.", "typing")):
+            return None
+        return self.python.type_of(hint)
+
+    def sugared(self, b: Builder, value: Any, range: SourceRange, *, constant: bool = False) -> SugaredValue:
+        """What a Python value stands for; the scalars of modules are constants, others are refused."""
+        if isinstance(value, types.ModuleType):
+            return self._module(value)
+        if isinstance(value, type):
+            return self._class_value(value, range)
+        own = getattr(value, "_function", None)
+        if isinstance(own, Function):
+            return FunctionValue(own)
+        if isinstance(value, Function):
+            return FunctionValue(value)
+        if inspect.isfunction(value):
+            return self._function(b, value, range)
+        if isinstance(value, scalars.dtype):
+            return ConstantValue(value.number)
+        if constant and isinstance(value, (*_SCALARS, scalars.device)):
+            return ConstantValue(value)
+        if isinstance(value, enum.Enum):
+            found = self.python.type_of(type(value))
+            assert isinstance(found, EnumType)
+            return ConstantValue(EnumValue(found, value.name))
+        return PythonValue(value)
+
+    def _module(self, module: types.ModuleType) -> SugaredValue:
+        if module is math:
+            return MathNamespace()
+        if module.__name__ in _TORCH_MODULES or module.__name__.startswith("engine.torch."):
+            return TorchNamespace(module.__name__.replace("engine.torch", "torch").replace("engine", "torch"))
+        return PythonModule(module, self)
+
+    def _class_value(self, cls: type, range: SourceRange) -> SugaredValue:
+        if issubclass(cls, BaseException):
+            return ExceptionClass(cls.__name__, f"{cls.__module__}.{cls.__qualname__}")
+        found = self._type(cls, range)
+        value = type_value(found) if found is not None else None
+        return value or PythonValue(cls)
+
+    def _function(self, b: Builder, fn: Callable[..., Any], range: SourceRange) -> SugaredValue:
+        if fn.__module__.startswith("engine."):
+            path = fn.__module__.replace("engine.torch", "torch")
+            return TorchNamespace(path).attr(b, fn.__name__, range)
+        if getattr(fn, _MODIFIER, None) in ("ignore", "unused"):
+            return PythonValue(fn)
+        return FunctionValue(self.python.function(fn))
+
+
+class PythonModule(SugaredValue):
+    """A Python module; its attributes are looked up while compiling."""
+
+    __slots__ = ("module", "resolver")
+    kind = "module"
+
+    def __init__(self, module: types.ModuleType, resolver: PythonResolver) -> None:
+        self.module, self.resolver = module, resolver
+
+    def attr(self, b: Builder, name: str, range: SourceRange) -> SugaredValue:
+        if not hasattr(self.module, name):
+            raise CompileError(
+                f"module '{self.module.__name__}': object has no attribute {name}",
+                range,
+                hints=did_you_mean(name, dir(self.module)),
+            )
+        return self.resolver.sugared(b, getattr(self.module, name), range, constant=True)
+
+
+class PythonValue(SugaredValue):
+    """A Python object that TorchScript has no meaning for."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def describe(self) -> str:
+        return f"python value of type '{type(self.value).__name__}'"
+
+    def as_value(self, b: Builder, range: SourceRange) -> Any:
+        hint = "pass it in as an argument, or use a local variable" if isinstance(self.value, _SCALARS) else ""
+        raise CompileError(
+            f"{self.describe()} cannot be used as a value. Perhaps it is a closed over global variable? If so, please "
+            "consider passing it in as an argument or use a local variable instead.",
+            range,
+            hints=(hint,) if hint else (),
+        )
+
+    def call(self, b: Builder, args: Sequence[Actual], kwargs: Sequence[Actual], range: SourceRange) -> SugaredValue:
+        name = getattr(self.value, "__name__", repr(self.value))
+        refuse_python_call(name, args, range)
+        raise AssertionError("unreachable")
+
+
+def refuse_python_call(name: str, args: Sequence[Actual], range: SourceRange) -> None:
+    """Calls of plain Python functions are refused, first for their arguments, as the original does."""
+    for index, arg in enumerate(args):
+        if not arg.value.type.is_subtype_of(TENSOR):
+            raise CompileError(
+                f"{name}: Expected a value of type 'Tensor' for argument '{index}' but instead found type "
+                f"'{arg.value.type.annotation_str}'.",
+                arg.range,
+            )
+    raise CompileError(f"'{name}' is a Python function that TorchScript cannot call", range)
+
+
+def _generic(origin: Any, args: Sequence[Type | None]) -> Type | None:
+    """`List[int]` and the like, from Python's own objects for them."""
+    parts = [arg for arg in args if arg is not None]
+    if len(parts) < len(args):
+        return None
+    if origin in (typing.Union, types.UnionType):
+        return union_of(parts)
+    maker = _GENERIC.get(origin)
+    return maker(*parts) if maker is not None else None
+
+
+_GENERIC: Final[dict[Any, Callable[..., Type]]] = {
+    list: ListType, dict: DictType, tuple: lambda *parts: TupleType(parts), typing.Final: lambda part: part,
+}  # fmt: skip

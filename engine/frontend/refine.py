@@ -1,0 +1,68 @@
+"""What a condition tells about the types of variables.
+
+In: `x is None`, `isinstance(x, int)`, and conditions joined by `and`, `or` and `not`.  Out: the types
+that the variables have where the condition holds, and where it does not.
+
+    x : Optional[int]      x is not None          holds: x is an int        else: nothing new
+                           not (x is not None)    holds: nothing new        else: x is an int
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from engine.ir.graph import Value
+from engine.lang.types import NONE, OptionalType, Type, UnionType, members_of, union_of
+
+Types = dict[str, Type]
+
+
+@dataclass(frozen=True, slots=True)
+class Refinements:
+    """Types of variables where a condition holds (`true`) and where it does not (`false`)."""
+
+    true: Types = field(default_factory=dict)
+    false: Types = field(default_factory=dict)
+
+    def negated(self) -> Refinements:
+        return Refinements(self.false, self.true)
+
+    def both(self, other: Refinements) -> Refinements:
+        """Of `self and other`: both hold, or either does not."""
+        return Refinements(_merged(self.true, other.true), _shared(self.false, other.false))
+
+    def either(self, other: Refinements) -> Refinements:
+        """Of `self or other`."""
+        return Refinements(_shared(self.true, other.true), _merged(self.false, other.false))
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A compiled condition: its bool, what it tells, and its outcome where that is known while compiling."""
+
+    value: Value
+    refinements: Refinements = field(default_factory=Refinements)
+    static: bool | None = None
+
+
+def without_none(type: Type) -> Type | None:
+    """The type less None, or None where that leaves nothing to tell."""
+    if not isinstance(type, (OptionalType, UnionType)):
+        return None
+    rest = [member for member in members_of(type) if member is not NONE]
+    return union_of(rest) if rest and len(rest) < len(members_of(type)) else None
+
+
+def can_be_none(type: Type) -> bool | None:
+    """Always, never, or (None) perhaps?"""
+    if type is NONE:
+        return True
+    return None if NONE.is_subtype_of(type) else False
+
+
+def _merged(first: Types, second: Types) -> Types:
+    return {**first, **{name: type for name, type in second.items() if name not in first}}
+
+
+def _shared(a: Types, b: Types) -> Types:
+    return {name: type for name, type in a.items() if b.get(name) == type}

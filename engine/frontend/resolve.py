@@ -1,0 +1,97 @@
+"""Where names come from that a program does not define itself.
+
+In: a name.  Out: what it stands for, as a sugared value or as a type.  `TextResolver` serves programs that
+are given as text: they see `torch`, `math` and Python's exception classes, and what their unit defines.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterable
+from typing import Final, Protocol
+
+from engine.frontend.builder import Builder
+from engine.frontend.classes import ClassValue, EnumClassValue, ExceptionClass, FunctionValue, NamedTupleConstructor
+from engine.frontend.namespaces import MathNamespace, TorchNamespace
+from engine.frontend.sugar import SugaredValue
+from engine.ir.unit import CompilationUnit
+from engine.lang.source import SourceRange
+from engine.lang.types import ClassType, EnumType, TupleType, Type
+
+
+class Resolver(Protocol):
+    """Finds what a name stands for; None when it does not know the name."""
+
+    def resolve_value(self, b: Builder, name: str, range: SourceRange) -> SugaredValue | None: ...
+
+    def resolve_type(self, name: str, range: SourceRange) -> Type | None:
+        """The type that a (perhaps dotted) name stands for in an annotation."""
+
+    def names(self) -> Iterable[str]:
+        """The names it knows, as far as it can list them."""
+
+
+def type_value(type: Type) -> SugaredValue | None:
+    """What the name of a type stands for in an expression: a class to be called or looked into."""
+    if isinstance(type, TupleType) and type.name is not None:
+        return NamedTupleConstructor(type)
+    if isinstance(type, ClassType):
+        return ClassValue(type)
+    return EnumClassValue(type) if isinstance(type, EnumType) else None
+
+
+EXCEPTIONS: Final = {
+    name: ExceptionClass(name, f"builtins.{name}")
+    for name, value in vars(builtins).items()
+    if isinstance(value, type) and issubclass(value, BaseException)
+}
+
+
+def qualified(prefix: str, name: str) -> str:
+    """`prefix.name`, or the name alone."""
+    return f"{prefix}.{name}" if prefix else name
+
+
+class TextResolver:
+    """Names for a program that is text.  Functions and classes of `unit` are found under `prefix`."""
+
+    def __init__(self, unit: CompilationUnit, prefix: str = "") -> None:
+        self.unit, self.prefix = unit, prefix
+        self._namespaces = {"torch": TorchNamespace(), "math": MathNamespace()}
+
+    def resolve_value(self, b: Builder, name: str, range: SourceRange) -> SugaredValue | None:
+        found = self._namespaces.get(name) or EXCEPTIONS.get(name)
+        if found is not None:
+            return found
+        function = self.unit.find_function(qualified(self.prefix, name))
+        if function is not None:
+            return FunctionValue(function)
+        type = self.resolve_type(name, range)
+        return type_value(type) if type is not None else None
+
+    def resolve_type(self, name: str, range: SourceRange) -> Type | None:
+        return self.unit.find_type(qualified(self.prefix, name))
+
+    def names(self) -> Iterable[str]:
+        known = [*self.unit.functions, *self.unit.types]
+        start = qualified(self.prefix, "")
+        own = [name.removeprefix(start) for name in known if name.startswith(start)]
+        return [*self._namespaces, *EXCEPTIONS, *own]
+
+
+class ChainedResolver:
+    """Asks several resolvers, first to last."""
+
+    def __init__(self, *resolvers: Resolver) -> None:
+        self.resolvers = resolvers
+
+    def resolve_value(self, b: Builder, name: str, range: SourceRange) -> SugaredValue | None:
+        found = (resolver.resolve_value(b, name, range) for resolver in self.resolvers)
+        return next((value for value in found if value is not None), None)
+
+    def resolve_type(self, name: str, range: SourceRange) -> Type | None:
+        found = (resolver.resolve_type(name, range) for resolver in self.resolvers)
+        return next((type for type in found if type is not None), None)
+
+    def names(self) -> Iterable[str]:
+        return [name for resolver in self.resolvers for name in resolver.names()]

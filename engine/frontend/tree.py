@@ -1,0 +1,88 @@
+"""What a program is before it has a meaning.
+
+In: kinds, children, ranges.  Out: `Tree`, as both front ends build it and the emitter reads it.  Leaves
+are strings; `(list ...)` holds any number of trees, `(option ...)` none or one.  `views` names the children
+of each kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from engine.lang.errors import ParseError
+from engine.lang.recursion import MAX_HEIGHT
+from engine.lang.source import SourceRange
+
+BINARY_KINDS: Final = frozenset(
+    "+ - * / // % @ ** << >> & | ^ < > <= >= == != is isnot in and or".split()  # noqa: SIM905 - a row reads best
+)
+UNARY_KINDS: Final = frozenset(["not", "~", "unary_minus"])
+
+
+@dataclass(eq=False, slots=True)
+class Tree:
+    """One node: what it is, what it is made of, and the text it came from.
+
+    Raises ParseError when it gets higher than anything that walks over it could bear.
+    """
+
+    kind: str
+    children: tuple[Tree | str, ...]
+    range: SourceRange
+    height: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        height = 0
+        for child in self.children:
+            if isinstance(child, Tree) and child.height > height:
+                height = child.height
+        self.height = height + 1
+        if height >= MAX_HEIGHT:
+            raise ParseError("nested too deeply", self.range, hints=("name parts of it in statements of their own",))
+
+    def child(self, index: int) -> Tree:
+        """The child at that index, which must not be a leaf."""
+        child = self.children[index]
+        assert isinstance(child, Tree), f"child {index} of {self} is a leaf"
+        return child
+
+    @property
+    def trees(self) -> tuple[Tree, ...]:
+        """The children that are not leaves."""
+        return tuple(child for child in self.children if isinstance(child, Tree))
+
+    @property
+    def text(self) -> str:
+        """The leaf that is the node's only child: an ident's name, a const's number."""
+        (leaf,) = self.children
+        assert isinstance(leaf, str), f"{self} is no leaf's parent"
+        return leaf
+
+    def __str__(self) -> str:
+        """The s-expression: `(+ (variable (ident x)) (const 1))`."""
+        parts: list[str] = []
+        todo: list[Tree | str] = [self]
+        while todo:
+            item = todo.pop()
+            if isinstance(item, str):
+                parts.append(item)
+                continue
+            parts.append(f"({item.kind}")
+            todo.append(")")
+            quoted = item.kind == "string_literal"
+            for child in reversed(item.children):
+                todo.append(repr(child) if quoted else child)
+                todo.append(" ")
+        return "".join(parts)
+
+
+def list_of(items: Sequence[Tree], default: SourceRange) -> Tree:
+    """`(list ...)` of the items; `default` is its range when there are none."""
+    return Tree("list", tuple(items), items[0].range.to(items[-1].range) if items else default)
+
+
+def option_of(item: Tree | None, default: SourceRange) -> Tree:
+    """`(option ...)` of the item or of nothing; `default` is its range in that case."""
+    return Tree("option", (), default) if item is None else Tree("option", (item,), item.range)

@@ -1,0 +1,136 @@
+"""Finds what lives in a graph, and removes the rest.
+
+In: a graph.  Out: the same graph without nodes that nobody needs.  A node lives if it has side effects, writes
+to memory that lives or that the graph does not own, or gives a live value.  What a loop carries lives when it is
+used after the loop or in its body; so a loop that carries a used value stays even when its results are unused.
+
+Passes that leave dead nodes behind call this themselves, as PyTorch's do.
+"""
+
+from __future__ import annotations
+
+from engine.ir.alias import AliasDb
+from engine.ir.graph import Block, Graph, Node, Value
+from engine.ir.ops import has_side_effects, schema_of
+from engine.ir.views import LoopView
+
+
+def remove_dead_code(graph: Graph, *, keep_writes: bool = False) -> bool:
+    """Remove dead nodes and dead results of control flow; was there anything?
+
+    With `keep_writes` every operator that writes to an input lives, whoever sees the write.
+    """
+    live = _Liveness(None if keep_writes else AliasDb(graph))
+    live.mark_node(graph.return_node)
+    live.mark_block(graph.block)
+    return _sweep(graph.block, live)
+
+
+def remove_unused_nodes(block: Block) -> None:
+    """Remove the nodes of this block (not those of nested ones) that have no uses and no effects."""
+    for node in block.reversed_nodes():
+        if not any(value.has_uses for value in node.outputs) and not _must_run(node):
+            node.destroy()
+
+
+class _Liveness:
+    """What is known to live so far."""
+
+    def __init__(self, db: AliasDb | None) -> None:
+        self.db = db
+        self.nodes: set[Node] = set()
+        self.values: set[Value] = set()
+
+    def mark_node(self, node: Node) -> bool:
+        """The node lives, and with it its inputs and the nodes around it."""
+        if node in self.nodes:
+            return False
+        self.nodes.add(node)
+        self.values.update(node.inputs)
+        if node.block is not None and node.block.owner is not None:
+            self.mark_node(node.block.owner)
+        return True
+
+    def mark_block(self, block: Block) -> bool:
+        """Mark from the end to the start; did anything change?"""
+        changed = False
+        for node in block.nodes():
+            if node not in self.nodes and self._must_run(node):
+                changed |= self.mark_node(node)
+        changed |= self._mark_results(block)
+        for node in block.reversed_nodes():
+            changed |= self._mark_inside(node)
+            if self._gives_live_value(node):
+                changed |= self.mark_node(node)
+        return changed
+
+    def _must_run(self, node: Node) -> bool:
+        if self.db is None:
+            return _must_run(node)
+        return self.db.has_side_effects(node) or self.db.writes_to_wildcard(node)
+
+    def _gives_live_value(self, node: Node) -> bool:
+        if node in self.nodes:
+            return False
+        if not self.values.isdisjoint(node.outputs):
+            return True
+        return self.db is not None and self.db.writes_to_alias(node, self.values)
+
+    def _mark_inside(self, node: Node) -> bool:
+        changed = False
+        for block in node.blocks:
+            changed |= self.mark_block(block)
+        # What lives in the next iteration may be what this one gives.
+        while node.kind == "prim::Loop" and self.mark_block(node.blocks[0]):
+            changed = True
+        return changed
+
+    def _mark_results(self, block: Block) -> bool:
+        """The results of a nested block live where those of its owner do."""
+        owner = block.owner
+        if owner is None:
+            return self.mark_node(block.return_node)
+        before = len(self.values)
+        if owner.kind == "prim::Loop":
+            loop = LoopView(owner)
+            carried = zip(loop.outputs, loop.body_carried_inputs, loop.body_carried_outputs, strict=True)
+            self.values.update(given for out, inner, given in carried if out in self.values or inner.has_uses)
+            self.values.add(loop.next_condition)
+        else:
+            pairs = zip(owner.outputs, block.outputs, strict=True)
+            self.values.update(given for out, given in pairs if out in self.values)
+        return len(self.values) > before
+
+
+def _must_run(node: Node) -> bool:
+    """Without knowing who aliases whom: does it, or a node in its blocks, have effects or write to anything?"""
+    schema = schema_of(node)
+    if has_side_effects(node) or (schema is not None and schema.is_mutable):
+        return True
+    return any(_must_run(inner) for block in node.blocks for inner in block.nodes())
+
+
+def _sweep(block: Block, live: _Liveness) -> bool:
+    changed = False
+    for node in block.reversed_nodes():
+        changed |= _remove_dead_results(node)
+        for inner in node.blocks:
+            changed |= _sweep(inner, live)
+        if node not in live.nodes and not any(value.has_uses for value in node.outputs):
+            node.destroy()
+            changed = True
+    return changed
+
+
+def _remove_dead_results(node: Node) -> bool:
+    before = len(node.outputs)
+    for offset in reversed(range(before)):
+        if node.outputs[offset].has_uses:
+            continue
+        if node.kind == "prim::If":
+            for block in node.blocks:
+                block.erase_output(offset)
+            node.erase_output(offset)
+        elif node.kind == "prim::Loop" and not LoopView(node).body_carried_inputs[offset].has_uses:
+            LoopView(node).remove_carried(offset)
+    return len(node.outputs) < before

@@ -1,0 +1,75 @@
+"""Rules for lists that are made in the graph and never written to.
+
+In: nodes that use a `prim::ListConstruct`.  Out: what they give, told from what the list was made of.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from engine.ir.alias import AliasDb
+from engine.ir.constants import insert_constant
+from engine.ir.graph import Graph, Node, Value
+from engine.ir.match import constant_int, must_be_none, normalized_index
+from engine.ir.peepholes import Rule, apply_rules
+from engine.lang.types import ListType
+
+
+def apply_list_idioms(graph: Graph) -> bool:
+    """Replace what is known of lists; the replaced nodes stay, unused."""
+    db = AliasDb(graph)
+    rules: dict[str, Rule] = {kind: partial(_with_list, db, rule) for kind, rule in _RULES.items()}
+    return apply_rules(graph, rules)
+
+
+def _with_list(db: AliasDb, rule: Rule, node: Node) -> list[Value | None] | Value | None:
+    """Apply the rule if every list among the inputs is known and stays as it was made."""
+    lists = [value for value in node.inputs if isinstance(value.type, ListType)]
+    if not lists or lists[0] is not node.inputs[0]:
+        return None
+    if any(value.node.kind != "prim::ListConstruct" or db.has_writers(value) for value in lists):
+        return None
+    found = rule(node)
+    return list(found) if found is not None and not isinstance(found, Value) else found
+
+
+def _length(node: Node) -> Value:
+    return insert_constant(node.graph, len(node.inputs[0].node.inputs))
+
+
+def _element(node: Node) -> Value | None:
+    elements, index = node.inputs[0].node.inputs, constant_int(node.inputs[1])
+    at = None if index is None else normalized_index(index, len(elements))
+    return None if at is None else elements[at]
+
+
+def _unpacked(node: Node) -> list[Value | None] | None:
+    elements = node.inputs[0].node.inputs
+    # Lengths that differ are the program's error to meet when it runs.
+    return list(elements) if len(elements) == len(node.outputs) else None
+
+
+def _joined(node: Node) -> Value | None:
+    if len(node.inputs) != 2 or not isinstance(node.inputs[1].type, ListType):
+        return None
+    return _new_list(node, [*node.inputs[0].node.inputs, *node.inputs[1].node.inputs])
+
+
+def _sliced(node: Node) -> Value | None:
+    if len(node.inputs) != 4:
+        return None
+    bounds = [None if must_be_none(value) else constant_int(value) for value in node.inputs[1:]]
+    known = all(b is not None or must_be_none(v) for b, v in zip(bounds, node.inputs[1:], strict=True))
+    if not known or (bounds[2] or 1) <= 0:
+        return None
+    return _new_list(node, node.inputs[0].node.inputs[slice(*bounds)])
+
+
+def _new_list(node: Node, elements: list[Value]) -> Value:
+    return node.graph.append("prim::ListConstruct", elements, [node.output.type]).output
+
+
+_RULES: dict[str, Rule] = {
+    "aten::len": _length, "aten::__getitem__": _element, "prim::ListUnpack": _unpacked, "aten::add": _joined,
+    "aten::slice": _sliced,
+}  # fmt: skip

@@ -1,0 +1,50 @@
+"""Small questions that passes ask of values.
+
+In: a value or node.  Out: what is known of it without running anything.
+"""
+
+from __future__ import annotations
+
+from engine.ir.constants import constant_value
+from engine.ir.graph import Node, Value
+from engine.lang.types import ANY, INT, NONE, OptionalType, Type, UnionType, VarType, members_of
+
+
+def constant_int(value: Value) -> int | None:
+    """The int that the value always is, or None."""
+    found = constant_value(value)
+    return found if isinstance(found, int) and not isinstance(found, bool) else None
+
+
+def constant_bool(value: Value) -> bool | None:
+    """The bool that the value always is, or None."""
+    found = constant_value(value)
+    return found if isinstance(found, bool) else None
+
+
+def must_be_none(value: Value) -> bool:
+    """Is it always None?"""
+    return value.type == NONE or constant_value(value) is None
+
+
+def may_be_none(type: Type) -> bool:
+    return isinstance(type, VarType) or type == ANY or NONE in members_of(type)
+
+
+def cannot_be_none(value: Value) -> bool:
+    return not may_be_none(value.type) and not isinstance(value.type, (OptionalType, UnionType))
+
+
+def normalized_index(index: int, length: int) -> int | None:
+    """The index counted from the start, or None outside."""
+    index += length if index < 0 else 0
+    return index if 0 <= index < length else None
+
+
+def is_int_arithmetic(node: Node) -> bool:
+    """Does it take two ints?"""
+    return len(node.inputs) == 2 and all(value.type == INT for value in node.inputs)
+
+
+def in_same_block(a: Node, b: Node) -> bool:
+    return a.block is b.block

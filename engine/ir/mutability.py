@@ -1,0 +1,77 @@
+"""Which types have memory that can be written to.
+
+In: a type.  Out: whether values of it are mutable, and as which types they may appear.  A tuple counts as
+mutable when something in it is; tensors are one type whatever is known of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+from engine.lang.types import (
+    ANY,
+    ANY_CLASS,
+    ANY_ENUM,
+    ANY_LIST,
+    ANY_TUPLE,
+    TENSOR,
+    ClassType,
+    DictType,
+    EnumType,
+    FutureType,
+    InterfaceType,
+    ListType,
+    OptionalType,
+    TensorType,
+    TupleType,
+    Type,
+    UnionType,
+    VarType,
+    members_of,
+)
+
+_MUTABLE = (TensorType, ListType, DictType, ClassType, FutureType, InterfaceType, VarType)
+_MUTABLE_WORDS = (ANY, ANY_LIST, ANY_TUPLE, ANY_CLASS)
+
+
+@lru_cache(maxsize=1024)
+def is_mutable_type(type: Type) -> bool:
+    """Can a value of the type, or something in it, be written to?"""
+    if isinstance(type, _MUTABLE) or type in _MUTABLE_WORDS:
+        return True
+    if isinstance(type, (TupleType, OptionalType, UnionType)):
+        return any(map(is_mutable_type, type.contained()))
+    return False
+
+
+@lru_cache(maxsize=1024)
+def mutable_members(type: Type) -> tuple[Type, ...]:
+    """The mutable types that a value of the type may have, without facts about tensors: `Tensor?` gives Tensor."""
+    found = dict.fromkeys(_plain(member) for member in members_of(type) if is_mutable_type(member))
+    return tuple(found)
+
+
+def mutable_parts(type: Type) -> Iterator[Type]:
+    """The mutable types of what a value of the type holds: elements, attributes."""
+    if isinstance(type, (EnumType, OptionalType, UnionType)) or type is ANY_ENUM:
+        return
+    for part in type.contained():
+        if is_mutable_type(part):
+            yield part
+
+
+def _plain(type: Type) -> Type:
+    """The type with every tensor in it just a Tensor."""
+    if isinstance(type, TensorType):
+        return TENSOR
+    if isinstance(type, TupleType):
+        return TupleType(tuple(map(_plain, type.elements)))
+    if isinstance(type, (ListType, FutureType, OptionalType)):
+        return _rewrapped(type)
+    return DictType(type.key, _plain(type.value)) if isinstance(type, DictType) else type
+
+
+def _rewrapped(type: ListType | FutureType | OptionalType) -> Type:
+    element = _plain(type.element)
+    return type if element == type.element else type.__class__(element)

@@ -1,0 +1,109 @@
+"""Which operator a node stands for, and what may be done with such nodes.
+
+In: a node.  Out: its `Op`: the one the emitter chose, else the first overload whose arguments accept the
+types of the inputs (nodes have an input for every argument, defaults included); None for nodes that are no
+operators (`prim::If`) or that no entry of the table fits.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from engine.aten.op import Op, overloads
+from engine.ir.graph import Node
+from engine.lang.schema import FunctionSchema
+from engine.lang.types import (
+    NONE,
+    DictType,
+    FutureType,
+    ListType,
+    OptionalType,
+    TensorType,
+    TupleType,
+    Type,
+    VarType,
+    members_of,
+)
+
+_SIDE_EFFECTS = (
+    "aten::warn aten::save aten::manual_seed aten::wait prim::RaiseException prim::SetAttr prim::Print prim::TimePoint "
+    "prim::AddStatValue prim::CallFunction prim::CallMethod prim::BailOut prim::BailoutTemplate prim::Enter prim::Exit "
+    "prim::profile prim::profile_ivalue prim::Guard prim::Store prim::BreakStmt prim::ContinueStmt prim::ReturnStmt "
+    "prim::awaitable_wait prim::PythonOp prim::IgnoredPythonOp"
+)
+SIDE_EFFECTS: Final = frozenset(_SIDE_EFFECTS.split())
+"""Kinds of nodes that must run, and in their order, whether or not their results are used."""
+
+_NONDETERMINISTIC = (
+    "aten::dropout aten::dropout_ aten::_fused_dropout aten::_standard_gamma aten::bernoulli aten::multinomial "
+    "aten::native_dropout aten::normal aten::poisson aten::binomial aten::rrelu aten::rrelu_with_noise aten::rand "
+    "aten::rand_like aten::randint aten::randint_like aten::randn aten::randn_like aten::randperm"
+)
+NONDETERMINISTIC: Final = frozenset(_NONDETERMINISTIC.split())
+"""Kinds of nodes of which two may not be merged, nor one computed when compiling."""
+
+
+def op_of(node: Node) -> Op | None:
+    """The node's operator; remembered in `node.op` until the inputs change."""
+    if node.op is None:
+        node.op = match_op(node)
+    found: Op | None = node.op
+    return found
+
+
+def schema_of(node: Node) -> FunctionSchema | None:
+    """The schema of the node's operator."""
+    found = op_of(node)
+    return None if found is None else found.schema
+
+
+def match_op(node: Node) -> Op | None:
+    """The first overload of `node.kind` that accepts the types of the inputs."""
+    return next((op for op in overloads(node.kind) if accepts(op.schema, node)), None)
+
+
+def accepts(schema: FunctionSchema, node: Node) -> bool:
+    """Can the inputs stand for the schema's arguments, all of them given?"""
+    few, many = len(schema.arguments), len(node.inputs)
+    if many < few or (many > few and not schema.is_vararg):
+        return False
+    if not schema.is_varret and len(schema.returns) != len(node.outputs):
+        return False
+    variables: dict[str, Type] = {}
+    given = [value.type for value in node.inputs[:few]]
+    return all(_fits(a.type, t, variables) for a, t in zip(schema.arguments, given, strict=True))
+
+
+def is_nondeterministic(node: Node) -> bool:
+    op = op_of(node)
+    return node.kind in NONDETERMINISTIC or (op is not None and op.nondeterministic)
+
+
+def has_side_effects(node: Node) -> bool:
+    """Does the node itself do more than compute results and write to its inputs?  (Blocks are not looked into.)"""
+    if node.kind in SIDE_EFFECTS:
+        return True
+    if node.namespace == "prim" and not overloads(node.kind):
+        return False
+    op = op_of(node)
+    return op.side_effects if op is not None else node.namespace not in ("prim", "aten", "cuda")
+
+
+def is_op(node: Node, *qualified_names: str) -> bool:
+    """Is the node one of these operators, like `aten::add.Tensor`?"""
+    op = op_of(node)
+    return op is not None and op.qualified_name in qualified_names
+
+
+def _fits(formal: Type, given: Type, variables: dict[str, Type]) -> bool:
+    """Does a value of type `given` stand for an argument of type `formal`?  `variables` learns type variables."""
+    if isinstance(formal, VarType):
+        return variables.setdefault(formal.name, given) == given or given.is_subtype_of(variables[formal.name])
+    if isinstance(formal, OptionalType):
+        return all(m == NONE or _fits(formal.element, m, variables) for m in members_of(given))
+    if isinstance(formal, TensorType):
+        return isinstance(given, TensorType)
+    if type(formal) is type(given) and isinstance(formal, (ListType, DictType, TupleType, FutureType)):
+        mine, theirs = formal.contained(), given.contained()
+        return len(mine) == len(theirs) and all(_fits(a, b, variables) for a, b in zip(mine, theirs, strict=True))
+    return given.is_subtype_of(formal)

@@ -1,0 +1,43 @@
+"""Replacing one node by something simpler, for the peephole passes.
+
+In: rules, each a function from a node to the values that can stand for its outputs (or None).  Out: a graph to
+whose nodes the rules were applied once, in order of the blocks.  Replaced nodes are left for dead code removal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from engine.ir.graph import Block, Graph, Node, Value
+
+Rule = Callable[[Node], Sequence[Value | None] | Value | None]
+"""Gives what stands for the outputs; None keeps the node, or that output."""
+
+
+def apply_rules(graph: Graph, rules: Mapping[str, Rule]) -> bool:
+    """Apply the rule of each node's kind; was anything replaced?"""
+    return _apply_in(graph.block, graph, rules)
+
+
+def _apply_in(block: Block, graph: Graph, rules: Mapping[str, Rule]) -> bool:
+    changed = False
+    for node in block.nodes():
+        for inner in node.blocks:
+            changed |= _apply_in(inner, graph, rules)
+        rule = rules.get(node.kind)
+        if rule is None:
+            continue
+        with graph.inserting_at(node, node.range):
+            found = rule(node)
+        changed |= found is not None and _replace(node, found)
+    return changed
+
+
+def _replace(node: Node, found: Sequence[Value | None] | Value) -> bool:
+    replacements = [found] if isinstance(found, Value) else found
+    changed = False
+    for output, value in zip(node.outputs, replacements, strict=True):
+        if value is not None and value is not output:
+            output.replace_all_uses_with(value)
+            changed = True
+    return changed

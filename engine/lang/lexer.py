@@ -1,0 +1,248 @@
+"""From text to tokens.
+
+In: a `Source`.  Out: a `Lexer`, a cursor over its tokens.  Blocks are told by tokens: "indent" where a
+line begins deeper, "newline" where a statement ends, "dedent" (after the newline) where a block does.
+Inside brackets lines do not count.  One compiled expression finds each token; what it cannot match is
+an error, raised when the cursor gets there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from engine.lang.errors import ParseError
+from engine.lang.source import Source, SourceRange
+
+KEYWORDS: Final = frozenset({
+    "def", "class", "if", "elif", "else", "while", "for", "in", "return", "is", "not", "and", "or", "True",
+    "False", "None", "global", "pass", "break", "continue", "assert", "raise", "del", "import", "with", "as",
+})  # fmt: skip
+OPERATORS: Final = (
+    "...", "**=", "<<=", ">>=", "//", "**", "<<", ">>", "<=", ">=", "==", "!=", "->", "+=", "-=", "*=", "/=",
+    "%=", "|=", "&=", "^=", "+", "-", "*", "/", "%", "@", "(", ")", "[", "]", ":", ",", "=", "{", "}", ">", "<",
+    ".", "?", "!", "&", "^", "|", "~",
+)  # fmt: skip
+EXTENDED_OPERATORS: Final = ("//=", "@=", ":=", ";")
+"""Operators of Python that the text front end of the original has no token for."""
+
+_SHOWN = {"string": "string_literal", "type_comment": "type comment"}
+_COMMENT = r"\#(?!{type_comment})[^\n]*+"
+_BLANK = r"[ \t\r\f]*+"
+_PATTERN = r"""
+{blank}(?:\\\r?\n{blank})*+
+(?:
+  (?P<pair>(?:is[ \t]+not|not[ \t]+in)\b)
+| (?P<word>{word})
+| (?P<number>{number})
+| (?P<string>\'{{3}}[^'\\]*+(?:(?:\\.|'(?!''))[^'\\]*+)*+\'{{3}}
+    |"{{3}}[^"\\]*+(?:(?:\\.|"(?!""))[^"\\]*+)*+"{{3}}
+    |'(?!'')[^'\\\n]*+(?:\\.[^'\\\n]*+)*+'
+    |"(?!"")[^"\\\n]*+(?:\\.[^"\\\n]*+)*+")
+| (?P<lines>(?:{comment})?(?:\n{blank}(?:{comment})?)*(?:\n[ \t\f]*+|\Z))
+| (?P<type_comment>\#\ type:)
+| (?P<operator>{operators})
+)
+"""
+_NUMBER = (
+    r"0[xX][0-9a-fA-F]++(?:\.[0-9a-fA-F]*+)?(?:[pP][+-]?[0-9]++)?"
+    r"|(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?j?"
+)
+_WORD = r"[A-Za-z_][A-Za-z_0-9]*+"
+_PYTHON_WORD = r"[^\W\d]\w*+"
+_PYTHON_NUMBER = (
+    r"0[xX][0-9a-fA-F_]++|0[bB][01_]++|0[oO][0-7_]++"
+    r"|(?:[0-9][0-9_]*+(?:\.[0-9_]*+)?|\.[0-9][0-9_]*+)(?:[eE][+-]?[0-9][0-9_]*+)?[jJ]?"
+)
+_SPACE = re.compile(r"[ \t\r\f]*(?:\\\r?\n[ \t\r\f]*)*")
+_INDENT = re.compile(r"[ \t\f]*")
+
+
+class Token(NamedTuple):
+    """One word of a text.
+
+    `kind` is "ident", "number", "string", "type_comment", "newline", "indent", "dedent" or "eof"; keywords
+    and operators are their own kinds, "is not" and "not in" among them.
+    """
+
+    kind: str
+    text: str
+    range: SourceRange
+
+
+def _compile(word: str, number: str, operators: Iterable[str], type_comment: str) -> re.Pattern[str]:
+    longest_first = sorted(operators, key=len, reverse=True)
+    text = _PATTERN.format(
+        blank=_BLANK,
+        word=word,
+        number=number,
+        comment=_COMMENT.format(type_comment=type_comment),
+        operators="|".join(map(re.escape, longest_first)),
+    )
+    return re.compile(text, re.VERBOSE | re.DOTALL)
+
+
+_STRICT = _compile(_WORD, _NUMBER, OPERATORS, r"\ type:")
+_EXTENDED = _compile(_PYTHON_WORD, _PYTHON_NUMBER, (*OPERATORS, *EXTENDED_OPERATORS), r"\ type:\s*+\(")
+_DEPTH = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
+
+
+class Lexer:
+    """A cursor over the tokens of `source`, or of its part from `begin` to `end`.
+
+    `extended` adds Python's operators, numbers and names to the language's.  Every method raises ParseError
+    when the text that follows is no token.
+    """
+
+    __slots__ = ("_at", "_error", "_tokens", "cur", "source")
+
+    def __init__(self, source: Source, *, extended: bool = False, begin: int = 0, end: int | None = None) -> None:
+        self.source = source
+        self._tokens: list[Token] = []
+        self._error: ParseError | None = None
+        try:
+            self._tokens.extend(_tokens(source, _EXTENDED if extended else _STRICT, begin, end))
+        except ParseError as error:
+            self._error = error
+        self._at = -1
+        self.cur: Token
+        self._advance()
+
+    def next(self) -> Token:
+        """The current token; moves past it."""
+        token = self.cur
+        self._advance()
+        return token
+
+    @property
+    def last(self) -> Token:
+        """The token before the current one; the current one at the beginning."""
+        return self._tokens[max(0, self._at - 1)]
+
+    @property
+    def last_end(self) -> int:
+        """The offset at which the token before the current one ends."""
+        return self._tokens[self._at - 1].range.end if self._at else 0
+
+    def lookahead(self) -> Token:
+        """The token after the current one."""
+        at = self._at + 1
+        return self._tokens[at] if at < len(self._tokens) else self.cur
+
+    def next_if(self, kind: str) -> bool:
+        """Is the current token of this kind?  If so, moves past it."""
+        if self.cur.kind != kind:
+            return False
+        self._advance()
+        return True
+
+    def expect(self, kind: str) -> Token:
+        """The current token, which must be of this kind; moves past it."""
+        if self.cur.kind != kind:
+            raise self.unexpected(shown(kind))
+        return self.next()
+
+    def unexpected(self, wanted: str, token: Token | None = None) -> ParseError:
+        """The error that says that `wanted` should stand where the token (else the current one) stands."""
+        found = token or self.cur
+        return ParseError(f"expected {wanted} but found '{shown(found.kind)}' here", found.range)
+
+    def _advance(self) -> None:
+        self._at += 1
+        if self._at < len(self._tokens):
+            self.cur = self._tokens[self._at]
+            return
+        self._at -= 1
+        if self._error is not None:
+            raise self._error
+
+
+def shown(kind: str) -> str:
+    """The kind as error messages call it."""
+    return _SHOWN.get(kind, kind)
+
+
+def _tokens(source: Source, pattern: re.Pattern[str], begin: int, end: int | None) -> Iterator[Token]:
+    text, match, end = source.text, pattern.match, len(source.text) if end is None else end
+    first = _INDENT.match(text, begin, end)
+    assert first is not None, "the expression matches nothing at all, too"
+    indents, at, depth, statement_begun = [first[0]], begin, 0, False
+    while (found := match(text, at, end)) is not None:
+        group = found.lastgroup
+        assert group is not None, "every alternative has a name"
+        begin, at = found.span(group)
+        if group == "lines":
+            if at == end:
+                yield from _end_tokens(SourceRange(source, at, at), len(indents) - 1, statement_begun and depth == 0)
+                return
+            if depth == 0 and statement_begun:
+                yield from _line_tokens(source, at, indents)
+                statement_begun = False
+            elif depth == 0 and len(indents) == 1:
+                indents = [_indent_before(text, at)]
+            continue
+        word = found[group]
+        statement_begun = True
+        if group == "operator":
+            depth = max(0, depth + _DEPTH.get(word, 0))
+        yield Token(_kind(group, word), word, SourceRange(source, begin, at))
+    raise _no_token(source, at)
+
+
+def _kind(group: str, word: str) -> str:
+    if group == "word":
+        return word if word in KEYWORDS else "ident"
+    if group == "pair":
+        return "is not" if word[0] == "i" else "not in"
+    return word if group == "operator" else group
+
+
+def _line_tokens(source: Source, at: int, indents: list[str]) -> Iterator[Token]:
+    """What the beginning of a line at offset `at` says of blocks; keeps `indents`, the open blocks' indentation."""
+    indent = _indent_before(source.text, at)
+    range = SourceRange(source, at - len(indent), at)
+    if indent == indents[-1]:
+        yield Token("newline", "", range)
+        return
+    if indent.startswith(indents[-1]):
+        indents.append(indent)
+        yield Token("indent", "", range)
+        return
+    if indent not in indents:
+        raise _wrong_indent(indent, indents, range)
+    yield Token("newline", "", range)
+    while indents[-1] != indent:
+        indents.pop()
+        yield Token("dedent", "", range)
+
+
+def _indent_before(text: str, at: int) -> str:
+    return text[text.rfind("\n", 0, at) + 1 : at]
+
+
+def _end_tokens(range: SourceRange, open_blocks: int, statement_begun: bool) -> Iterator[Token]:
+    if statement_begun:
+        yield Token("newline", "", range)
+    yield from [Token("dedent", "", range)] * open_blocks
+    yield Token("eof", "", range)
+
+
+def _wrong_indent(indent: str, indents: list[str], range: SourceRange) -> ParseError:
+    if not indents[-1].startswith(indent):
+        return ParseError(
+            "inconsistent use of tabs and spaces in the indentation", range, hints=("indent with spaces only",)
+        )
+    levels = ", ".join(str(len(level)) for level in indents)
+    return ParseError(f"invalid indent level {len(indent)}", range, hints=(f"the open blocks stand at {levels}",))
+
+
+def _no_token(source: Source, at: int) -> ParseError:
+    """The error for text at `at` that begins no token."""
+    text = source.text
+    begin = _SPACE.match(text, at).end()  # type: ignore[union-attr]  # matches nothing at all, too
+    found, range = text[begin], SourceRange(source, begin, begin + 1)
+    if found in "'\"":
+        return ParseError("this string does not end", range, hints=(f"close it with {found}",))
+    hints = () if found.isprintable() else (f"remove the character U+{ord(found):04X}",)
+    return ParseError(f"expected a valid token but found '{found}' here", range, hints=hints)

@@ -1,0 +1,100 @@
+"""What the literals of a program are worth.
+
+In: the text of a number or string token.  Out: the Python value, decoded as TorchScript decodes it:
+a leading 0 makes an integer octal, strings know few escapes; `python_value` decodes as Python does.  A
+`LiteralError` says what is wrong.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+
+INT_LIMIT = 2**63
+_OUT_OF_RANGE = "Integral constant out of range (must fit in a signed 64 bit integer)"
+_SIMPLE_ESCAPES = {
+    "\\": "\\", "'": "'", '"': '"', "\n": "\n",
+    "a": "\a", "b": "\b", "f": "\f", "n": "\n", "t": "\t", "v": "\v",
+}  # fmt: skip
+_UNSUPPORTED_ESCAPES = {"x": "hex", "u": "unicode", "U": "unicode"}
+_ESCAPE = re.compile(r"\\([0-7]{3}|.)", re.DOTALL)
+
+
+class LiteralError(ValueError):
+    """The token is no value of the language; the message says why."""
+
+
+def number_value(text: str) -> int | float | complex:
+    """The value of a number token, or of one with its sign.
+
+    Raises LiteralError when an integer needs more than 64 bits; 2**63 passes, for `-` may stand before it.
+    """
+    if text[0] == "-" and text[-1] != "j":
+        return -number_value(text[1:])
+    if text[-1] == "j":
+        return complex(0.0, float(text[:-1]))
+    if text[:2] in ("0x", "0X"):
+        return _hexadecimal(text)
+    if not text.isdigit():
+        return float(text)
+    if text[0] == "0" and any(digit > "7" for digit in text):
+        raise LiteralError(f"invalid octal number '{text}'")
+    return _in_range(int(text, 8 if text[0] == "0" else 10) if len(text) < 64 else INT_LIMIT + 1)
+
+
+def const_value(text: str) -> int | float | complex:
+    """The value of a literal with the signs that stand before it.
+
+    Raises LiteralError when it does not fit in 64 bits.  Signs belong to the literal in TorchScript's grammar,
+    and the original reads no number after two of them: that makes 0 of a float, an error of an integer.
+    """
+    if text[:2] == "--":
+        value = number_value(text.lstrip("-"))
+        if isinstance(value, int):
+            raise LiteralError("the sign of a literal cannot be changed twice")
+        return type(value)(0)
+    value = number_value(text)
+    if value == INT_LIMIT and isinstance(value, int):
+        raise LiteralError(_OUT_OF_RANGE)
+    return value
+
+
+def string_value(text: str) -> str:
+    """The value of a string token, quotes included in `text`.  Raises LiteralError for an unknown escape."""
+    quotes = 3 if len(text) >= 6 and text[:3] == text[0] * 3 else 1
+    inside = text[quotes:-quotes]
+    return _ESCAPE.sub(_unescape, inside) if "\\" in inside else inside
+
+
+def python_value(text: str) -> object:
+    """The value of a token that is a Python number or string.  Raises LiteralError when it is none."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.literal_eval(text)
+    except (SyntaxError, ValueError) as error:
+        raise LiteralError(f"invalid literal: {error.args[0]}") from None
+
+
+def _hexadecimal(text: str) -> int | float:
+    if "." in text or "p" in text.lower():
+        return float.fromhex(text)
+    return _in_range(int(text, 16))
+
+
+def _in_range(value: int) -> int:
+    if value > INT_LIMIT:
+        raise LiteralError(_OUT_OF_RANGE)
+    return value
+
+
+def _unescape(match: re.Match[str]) -> str:
+    escape = match[1]
+    if len(escape) == 3 and int(escape, 8) < 256:
+        return chr(int(escape, 8))
+    if escape in _SIMPLE_ESCAPES:
+        return _SIMPLE_ESCAPES[escape]
+    if escape in _UNSUPPORTED_ESCAPES:
+        raise LiteralError(f"unsupported {_UNSUPPORTED_ESCAPES[escape]} specifier '\\{escape}' in a string")
+    raise LiteralError(f"ill formed octal specifier '\\{escape}' in a string")

@@ -1,0 +1,17 @@
+"""Like `constant_propagation`, but leaves nodes alone that take or give a value of a mutable type.
+
+    %3 : int = aten::mul(%1, %2)                          %5 : int = prim::Constant[value=6]()
+    %4 : int[] = prim::ListConstruct(%1, %2)        →     %4 : int[] = prim::ListConstruct(%1, %2)
+
+It needs no alias analysis, so freshly emitted graphs go through it.
+"""
+
+from __future__ import annotations
+
+from engine.ir.constant_folding import fold_constants
+from engine.ir.graph import Graph
+
+
+def constant_propagation_immutable_types(graph: Graph) -> bool:
+    """Fold constants of immutable types."""
+    return fold_constants(graph, immutable_types_only=True)

@@ -1,0 +1,61 @@
+"""Computes equal things once.
+
+    %2 : Tensor = aten::tanh(%x)
+    %3 : Tensor = aten::tanh(%x)                    →     %2 : Tensor = aten::tanh(%x)
+    %4 : Tensor = aten::mul(%2, %3)                       %4 : Tensor = aten::mul(%2, %2)
+
+A node in a block may use an equal one from the blocks around it.  What has side effects, is random, or may be
+written to stays, and two results that both leave the graph stay apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from engine.ir.alias import AliasDb
+from engine.ir.constants import constant_key
+from engine.ir.graph import Attr, Block, Graph, Node
+from engine.ir.ops import has_side_effects, is_nondeterministic
+from engine.ir.printer import attribute_text
+
+_Known = dict[Hashable, Node]
+
+
+def cse(graph: Graph) -> bool:
+    """Let equal nodes be one."""
+    return _merge_equal(graph.block, AliasDb(graph), {})
+
+
+def _merge_equal(block: Block, db: AliasDb, outer: _Known) -> bool:
+    known, changed = dict(outer), False
+    for node in block.nodes():
+        for inner in node.blocks:
+            changed |= _merge_equal(inner, db, known)
+        if node.blocks or has_side_effects(node) or is_nondeterministic(node) or db.has_writers(node):
+            continue
+        key = _key(node)
+        found = known.setdefault(key, node) if key is not None else node
+        if found is not node and _may_share(db, node, found):
+            node.replace_all_uses_with(found)
+            node.destroy()
+            changed = True
+    return changed
+
+
+def _may_share(db: AliasDb, node: Node, found: Node) -> bool:
+    """Two results must not become one where a caller could tell."""
+    return not (any(map(db.escapes, node.outputs)) and any(map(db.escapes, found.outputs)))
+
+
+def _key(node: Node) -> Hashable | None:
+    """What equal nodes share; None for what equals nothing."""
+    if node.kind == "prim::Constant":
+        return constant_key(node)
+    if "Subgraph" in node.attributes:
+        return None
+    attributes = tuple(sorted((name, _attribute_key(attribute)) for name, attribute in node.attributes.items()))
+    return (node.kind, tuple(node.inputs), tuple(value.type for value in node.outputs), attributes)
+
+
+def _attribute_key(attribute: Attr) -> tuple[str, str]:
+    return attribute.kind, attribute_text(attribute)

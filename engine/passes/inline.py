@@ -1,0 +1,66 @@
+"""Puts the bodies of functions and methods in place of their calls.
+
+    %f : Function = prim::Constant[name="twice"]()        %f : Function = prim::Constant[name="twice"]()
+    %2 : Tensor = prim::CallFunction(%f, %x)        →     %3 : int = prim::Constant[value=2]()
+                                                          %2 : Tensor = aten::mul(%x, %3)
+
+Calls inside the bodies are inlined, too, and every node remembers the calls it came through, for tracebacks.
+The function constant is left for `dce`.  Calls of interfaces, and of functions that only have a name, stay.
+"""
+
+from __future__ import annotations
+
+from engine.ir.clone import copy_graph, inline_graph
+from engine.ir.graph import Graph, InlinedFrom, Node
+from engine.ir.unit import Function
+from engine.lang.types import ClassType, FunctionType
+
+_Bodies = dict[Function, Graph]
+"""Functions met so far, with their own calls inlined."""
+
+
+def inline(graph: Graph) -> bool:
+    """Inline all calls whose callee is known."""
+    return _inline_calls(graph, {}, ())
+
+
+def _inline_calls(graph: Graph, bodies: _Bodies, callers: tuple[Function, ...]) -> bool:
+    calls = [(node, callee) for node in graph.all_nodes() if (callee := _callee(node)) is not None]
+    # A function that calls itself cannot be inlined to the end: its inner calls stay.
+    calls = [(node, callee) for node, callee in calls if callee not in callers]
+    for node, callee in calls:
+        _inline_call(node, callee, _body(callee, bodies, callers))
+    return bool(calls)
+
+
+def _body(callee: Function, bodies: _Bodies, callers: tuple[Function, ...]) -> Graph:
+    if callee not in bodies:
+        body = copy_graph(callee.graph)
+        _inline_calls(body, bodies, (*callers, callee))
+        bodies[callee] = body
+    return bodies[callee]
+
+
+def _callee(node: Node) -> Function | None:
+    if node.kind == "prim::CallFunction":
+        type = node.inputs[0].type
+        found = type.function if isinstance(type, FunctionType) else None
+    elif node.kind == "prim::CallMethod" and isinstance(node.inputs[0].type, ClassType):
+        found = node.inputs[0].type.methods.get(node.attr("name"))
+    else:
+        return None
+    return found if isinstance(found, Function) else None
+
+
+def _inline_call(node: Node, callee: Function, body: Graph) -> None:
+    graph = node.graph
+    inputs = node.inputs[1:] if node.kind == "prim::CallFunction" else node.inputs
+    with graph.inserting_at(node):
+        results = inline_graph(graph, body, inputs, InlinedFrom(callee.name, node.range))
+    for output, result in zip(node.outputs, results, strict=True):
+        name = output.name
+        output.replace_all_uses_with(result)
+        output.set_debug_name("")
+        if name and result not in inputs:
+            result.set_debug_name(name)
+    node.destroy()

@@ -1,0 +1,22 @@
+"""Takes tuples apart that were only just put together.
+
+    %t : (int, int) = prim::TupleConstruct(%a, %b)
+    %c : int, %d : int = prim::TupleUnpack(%t)            →   %e : int = aten::add(%a, %b)
+    %e : int = aten::add(%c, %d)
+
+`prim::TupleIndex` with a constant index and `prim::TupleSlice` likewise.  Tuples that come from elsewhere stay.
+"""
+
+from __future__ import annotations
+
+from engine.ir.dead_code import remove_dead_code
+from engine.ir.graph import Graph
+from engine.ir.tuples import lower_use
+
+
+def lower_simple_tuples(graph: Graph) -> bool:
+    """Let users of tuple elements use what the tuple was made of."""
+    changed = False
+    for node in graph.all_nodes():
+        changed |= lower_use(node)
+    return remove_dead_code(graph) or changed

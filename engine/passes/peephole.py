@@ -1,0 +1,199 @@
+"""Simplifies single nodes by what their inputs are.
+
+    x * 1, x + 0, (x + 6) + 36      →   x, x, x + 42       for ints; constants go to the right
+    t(t(x))                         →   x
+    x is None                       →   False              where x cannot be None
+    unchecked_cast(x)               →   x                  where it changes no type
+    True if c else False            →   c
+    x == x                          →   True               for ints, bools and strings
+    x.dtype, x.dim(), x.size(0)     →   constants          where the type of x tells them
+    len([a, b]), [a, b][0]          →   2, a               see `peephole_list_idioms`
+
+Dead code goes if anything changed.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from engine.ir.constants import insert_constant
+from engine.ir.dead_code import remove_dead_code
+from engine.ir.graph import Graph, Node, Value
+from engine.ir.list_idioms import apply_list_idioms
+from engine.ir.match import (
+    cannot_be_none,
+    constant_bool,
+    constant_int,
+    is_int_arithmetic,
+    must_be_none,
+    normalized_index,
+)
+from engine.ir.peepholes import Rule, apply_rules
+from engine.ir.views import IfView
+from engine.lang.types import BOOL, INT, STR, TENSOR, TensorType, Type
+
+
+def peephole(graph: Graph) -> bool:
+    """Apply all rules once."""
+    changed = apply_rules(graph, _TENSOR_RULES)
+    changed |= apply_list_idioms(graph)
+    changed |= apply_rules(graph, _SCALAR_RULES)
+    if changed:
+        remove_dead_code(graph, keep_writes=True)
+    return changed
+
+
+# -- ints
+
+
+def _constant_operand(node: Node) -> int | None:
+    """The constant second operand; of `+` and `*` a constant first one goes there."""
+    if not is_int_arithmetic(node):
+        return None
+    first, second = node.inputs
+    if node.kind in ("aten::mul", "aten::add") and constant_int(first) is not None:
+        node.replace_input(0, second)
+        node.replace_input(1, first)
+    return constant_int(node.inputs[1])
+
+
+def _times_one(node: Node) -> Value | None:
+    return node.inputs[0] if _constant_operand(node) == 1 else None
+
+
+def _plus(node: Node) -> Value | None:
+    """`x + 0`, and sums with a constant of a sum with a constant."""
+    constant = _constant_operand(node)
+    if constant is None:
+        return None
+    inner = node.inputs[0].node
+    if constant == 0:
+        return node.inputs[0]
+    delta = _constant_operand(inner) if inner.kind in ("aten::add", "aten::sub") else None
+    if delta is None:
+        return None
+    total = _merged(node, inner, constant, delta)
+    if total == 0:
+        return inner.inputs[0]
+    left = inner.inputs[0]
+    return node.graph.append(node.kind, (left, insert_constant(node.graph, total)), [INT]).output
+
+
+def _merged(node: Node, inner: Node, constant: int, delta: int) -> int:
+    total = constant + delta if node.kind == inner.kind else constant - delta
+    return (total + 2**63) % 2**64 - 2**63
+
+
+# -- None, casts, conditions
+
+
+def _none_check(node: Node) -> Value | None:
+    for one, other in (node.inputs, reversed(node.inputs)):
+        if must_be_none(one) and cannot_be_none(other):
+            return insert_constant(node.graph, node.kind == "aten::__isnot__")
+    return None
+
+
+def _unwrapped(node: Node) -> Value | None:
+    return node.input if cannot_be_none(node.input) else None
+
+
+def _useless_cast(node: Node) -> Value | None:
+    return node.input if _unshaped(node.input.type).is_subtype_of(_unshaped(node.output.type)) else None
+
+
+def _unshaped(type: Type) -> Type:
+    return TENSOR if isinstance(type, TensorType) else type
+
+
+def _same_number(node: Node) -> Value | None:
+    return node.inputs[0] if len(node.inputs) == 1 and node.inputs[0].type == INT else None
+
+
+def _equals_itself(node: Node) -> Value | None:
+    if len(node.inputs) != 2 or node.inputs[0] is not node.inputs[1] or node.inputs[0].type not in (INT, BOOL, STR):
+        return None
+    return insert_constant(node.graph, node.kind == "aten::eq")
+
+
+def _condition(node: Node) -> list[Value | None]:
+    view = IfView(node)
+    return [
+        view.condition if constant_bool(then) is True and constant_bool(otherwise) is False else None
+        for then, otherwise in zip(view.then_outputs, view.else_outputs, strict=True)
+    ]
+
+
+# -- tensors
+
+
+def _transposed_twice(node: Node) -> Value | None:
+    inner = node.input.node
+    return inner.input if inner.kind == "aten::t" else None
+
+
+def _known_type(node: Node) -> TensorType:
+    type = node.inputs[0].type if node.inputs else None
+    return type if isinstance(type, TensorType) else TENSOR
+
+
+def _dtype(node: Node) -> Value | None:
+    known = _known_type(node).dtype
+    return None if known is None else insert_constant(node.graph, known.number)
+
+
+def _device(node: Node) -> Value | None:
+    known = _known_type(node).device
+    return None if known is None else insert_constant(node.graph, known)
+
+
+def _is_cuda(node: Node) -> Value | None:
+    known = _known_type(node).device
+    return None if known is None else insert_constant(node.graph, known.type == "cuda")
+
+
+def _dim(node: Node) -> Value | None:
+    known = _known_type(node).sizes
+    return None if known is None else insert_constant(node.graph, len(known))
+
+
+def _size(node: Node) -> Value | None:
+    sizes = _known_type(node).sizes
+    if sizes is None or len(node.inputs) != 2:
+        return None
+    index = constant_int(node.inputs[1])
+    at = None if index is None else normalized_index(index, len(sizes))
+    size = None if at is None else sizes[at]
+    return None if size is None else insert_constant(node.graph, size)
+
+
+def _is_floating_point(node: Node) -> Value | None:
+    known = _known_type(node).dtype
+    return None if known is None else insert_constant(node.graph, known.is_floating_point)
+
+
+_TENSOR_RULES: Final[dict[str, Rule]] = {
+    "aten::t": _transposed_twice,
+    "prim::dtype": _dtype,
+    "prim::device": _device,
+    "prim::is_cuda": _is_cuda,
+    "aten::dim": _dim,
+    "aten::size": _size,
+    "aten::is_floating_point": _is_floating_point,
+}
+_SCALAR_RULES: Final[dict[str, Rule]] = {
+    "prim::If": _condition,
+    "aten::__is__": _none_check,
+    "aten::__isnot__": _none_check,
+    "prim::unchecked_unwrap_optional": _unwrapped,
+    "aten::_unwrap_optional": _unwrapped,
+    "prim::unchecked_cast": _useless_cast,
+    "aten::Int": _same_number,
+    "aten::ceil": _same_number,
+    "aten::eq": _equals_itself,
+    "aten::ne": _equals_itself,
+    "aten::mul": _times_one,
+    "aten::floordiv": _times_one,
+    "aten::add": _plus,
+    "aten::sub": _plus,
+}

@@ -1,0 +1,229 @@
+"""Archives as a whole: `load_archive` and `save_archive`.
+
+In: a path (or an open binary file), or a module or function.  Out: the module's object with its code
+compiled on demand, or the file.  What comes from an archive is checked before it is used, and what is
+written appears in one step and is the same, byte for byte, each time the same module is saved.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Any, BinaryIO, Final
+
+from engine.aten.ivalue import Object
+from engine.ir.clone import copy_graph
+from engine.ir.unit import Function
+from engine.lang import scalars
+from engine.lang.errors import ArchiveError
+from engine.lang.schema import Argument, FunctionSchema
+from engine.lang.types import BOOL, ClassType, TupleType, Type
+from engine.serialize.class_export import CodeExporter
+from engine.serialize.container import Container, open_container
+from engine.serialize.container_write import ContainerWriter, replace_file
+from engine.serialize.debug_records import DebugWriter
+from engine.serialize.pickle_write import Pickler
+from engine.serialize.qualified_names import ROOT, record_of
+from engine.serialize.source_import import SourceImporter
+from engine.serialize.tensors import TensorReader, storage_bytes
+from engine.serialize.unpickle import Runner, unpickle
+from engine.serialize.versions import DATA_FOLDER_SINCE, NEWEST_READ, OLDEST_WRITTEN
+
+ExtraFiles = dict[str, Any]
+PathOrFile = str | os.PathLike[str] | BinaryIO
+
+_VERSIONS: Final = (".data/version", "version")
+_BYTE_ORDERS: Final = {b"little": False, b"big": True}
+_EXTRA: Final = "extra/"
+
+
+# -- loading
+
+
+def load_archive(
+    path: PathOrFile,
+    extra_files: ExtraFiles | None = None,
+    map_location: scalars.device | str | None = None,
+    run: Runner | None = None,
+) -> Object:
+    """The module in an archive.
+
+    `extra_files` names extra records, whose contents (bytes) are put in; one that the archive does not
+    have is left as it is.  `map_location` is the device to bring all tensors to, `run` runs a method (needed
+    for modules with `__setstate__`).  Raises ArchiveError for everything that is wrong with the file.
+    """
+    container = open_container(path)
+    try:
+        module = _load(container, map_location, run)
+        for name in extra_files if extra_files is not None else ():
+            if _EXTRA + name in container:
+                extra_files[name] = container.read(_EXTRA + name)  # type: ignore[index]
+        return module
+    except RecursionError:
+        raise ArchiveError("the archive nests deeper than this Python can follow") from None
+    finally:
+        if container.file is not path:
+            container.close()
+
+
+def _load(container: Container, map_location: scalars.device | str | None, run: Runner | None) -> Object:
+    version = _version_of(container)
+    swapped = _byte_order(container)
+    target = scalars.device(map_location) if isinstance(map_location, str) else map_location
+    if "constants.pkl" not in container and "data.pkl" not in container:
+        raise _no_program(container)
+    constants: tuple[Any, ...] = ()
+    importer = SourceImporter(_CodeRecords(container), lambda: constants, version)
+    if "constants.pkl" in container:
+        tensors = TensorReader(container, "constants", swapped, target)
+        table = unpickle(container.read("constants.pkl"), "constants.pkl", tensors, importer.find_type, run)
+        constants = _tuple_of(table)
+    tensors = TensorReader(container, "data", swapped, target)
+    module = unpickle(container.read("data.pkl"), "data.pkl", tensors, importer.find_type, run)
+    if not isinstance(module, Object):
+        raise ArchiveError("the archive holds data and no module", record="data.pkl")
+    importer.compile_all()
+    return module
+
+
+def _no_program(container: Container) -> ArchiveError:
+    if "model.json" in container:
+        return ArchiveError("the archive is older than PyTorch 1.2", hints=("load and save it with PyTorch 1.4 first",))
+    return ArchiveError("the archive holds no program", hints=("torch.save writes no programs; torch.jit.save does",))
+
+
+def _tuple_of(value: Any) -> tuple[Any, ...]:
+    if not isinstance(value, tuple):
+        raise ArchiveError("the table of constants is no tuple", record="constants.pkl")
+    return value
+
+
+def _version_of(container: Container) -> int:
+    name = next((each for each in _VERSIONS if each in container), None)
+    if name is None:
+        raise ArchiveError("the archive does not say its version", record="version")
+    text = container.read(name).strip()
+    if not text.isdigit() or len(text) > 9:
+        raise ArchiveError(f"the archive says its version is {text!r:.40}", record=name)
+    if not 1 <= int(text) <= NEWEST_READ:
+        raise ArchiveError(
+            f"the archive has version {int(text)}, and versions 1 to {NEWEST_READ} are known", record=name
+        )
+    return int(text)
+
+
+def _byte_order(container: Container) -> bool:
+    """Must the numbers be turned round?"""
+    order = container.read("byteorder") if "byteorder" in container else b"little"
+    if order not in _BYTE_ORDERS:
+        raise ArchiveError(f"the archive's byte order is {order!r:.40}", record="byteorder")
+    return _BYTE_ORDERS[order]
+
+
+class _CodeRecords:
+    """The texts of an archive's code, read when first needed; the container may be closed by then."""
+
+    def __init__(self, container: Container) -> None:
+        names = [name for name in container.names() if name.startswith("code/")]
+        self._contents = {name: container.read(name) for name in names}
+
+    def text(self, prefix: str) -> tuple[str, bytes | None] | None:
+        """The code that defines the names under `prefix`, and its debug record; None when there is none."""
+        name = record_of(prefix)
+        if name not in self._contents:
+            return None
+        try:
+            return self._contents[name].decode(), self._contents.get(f"{name}.debug_pkl")
+        except UnicodeDecodeError as error:
+            raise ArchiveError("the code is not UTF-8", record=name, offset=error.start) from None
+
+
+# -- saving
+
+
+def save_archive(
+    target: Object | Function,
+    path: PathOrFile,
+    extra_files: Mapping[str, str | bytes] | None = None,
+    run: Runner | None = None,
+) -> None:
+    """Write a module, or a function (which will load as a module), to `path` or into a binary file.
+
+    Raises ArchiveError for what archives cannot hold or where the file cannot be written, CompileError
+    for a method that does not compile.
+    """
+    module = _holder(target) if isinstance(target, Function) else target
+    writer = ContainerWriter(_folder_name(path))
+    _add_records(writer, module, extra_files or {}, run)
+    if not isinstance(path, (str, os.PathLike)):
+        for piece in writer.pieces():
+            path.write(piece)
+        return
+    replace_file(path, writer.pieces())
+
+
+def _folder_name(path: PathOrFile) -> str:
+    """The archive's top folder: the file's name without its ending."""
+    if not isinstance(path, (str, os.PathLike)):
+        return "archive"
+    name = PurePath(os.fsdecode(path)).name
+    return (name.rpartition(".")[0] or name).replace("\\", "_") or "archive"
+
+
+def _add_records(
+    writer: ContainerWriter, module: Object, extra_files: Mapping[str, str | bytes], run: Runner | None
+) -> None:
+    for name, content in extra_files.items():
+        writer.add(_EXTRA + name, content.encode() if isinstance(content, str) else bytes(content))
+    code = CodeExporter()
+    for met in _add_pickle(writer, "data", module, module.type, code, run):
+        code.write(met)
+    code.need(module.type)
+    code.write_needed()
+    debug = DebugWriter()
+    for prefix, printer in code.printers.items():
+        writer.add(record_of(prefix), str(printer.body).encode())
+        writer.add(f"{record_of(prefix)}.debug_pkl", debug.record(printer.body.marks))
+    table = code.constants
+    _add_pickle(writer, "constants", tuple(table.values), TupleType(tuple(table.types)), code, run)
+    version = max(code.version, OLDEST_WRITTEN)
+    writer.add(_VERSIONS[0] if version >= DATA_FOLDER_SINCE else _VERSIONS[1], f"{version}\n".encode())
+    writer.add("byteorder", b"little")
+    writer.add(".data/serialization_id", _fingerprint(writer))
+
+
+def _add_pickle(
+    writer: ContainerWriter, name: str, value: Any, type: Type, code: CodeExporter, run: Runner | None
+) -> list[ClassType]:
+    """Add a pickle, after the storages it refers to; the classes of the objects in it."""
+    pickler = Pickler(code.name_of, code.annotation, run)
+    data = pickler.dump(value, type)
+    for index, storage in enumerate(pickler.storages):
+        writer.add(f"{name}/{index}", storage_bytes(storage))
+    writer.add(f"{name}.pkl", data)
+    return pickler.classes
+
+
+def _fingerprint(writer: ContainerWriter) -> bytes:
+    """Forty digits that two archives share only if their records do."""
+    digest = hashlib.sha256()
+    for name, (data, _) in writer.records.items():
+        digest.update(f"{name}\n{len(data)}\n".encode())
+        digest.update(data)
+    return str(int.from_bytes(digest.digest(), "big") % 10**40).zfill(40).encode()
+
+
+def _holder(function: Function) -> Object:
+    """The module that holds a function saved by itself; its `forward` has no defaults, as in PyTorch."""
+    type = ClassType(f"{ROOT}.PlaceholderModule", is_module=True)
+    type.add_attribute("training", BOOL)
+    graph = copy_graph(function.graph)
+    graph.block.insert_input(0, type, "self")
+    arguments = [Argument(a.name, a.type) for a in function.schema.arguments]
+    schema = FunctionSchema("forward", arguments=(Argument("self", type), *arguments), returns=function.schema.returns)
+    forward = Function(f"{type.qualname}.forward")
+    forward.define(schema, graph)
+    type.methods["forward"] = forward
+    return Object(type, [True])

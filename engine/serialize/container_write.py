@@ -1,0 +1,158 @@
+"""Writing the zip file that an archive is.
+
+In: records in order.  Out: bytes laid out as PyTorch lays them out: stored, every record's contents on
+a 64-byte boundary (a padding field `FB` in its header sees to that), data descriptors, no dates, a wide
+end record.  The same records always give the same bytes.  `replace_file` puts them in place of a file
+in one step, so that a reader sees the old file or the new one and never half of either.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import struct
+import tempfile
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from engine.lang.errors import ArchiveError
+from engine.serialize.container import (
+    CENTRAL,
+    CENTRAL_MAGIC,
+    END,
+    END64,
+    END64_MAGIC,
+    END_MAGIC,
+    LOCAL,
+    LOCAL_MAGIC,
+    LOCATOR64,
+    LOCATOR64_MAGIC,
+)  # fmt: skip
+
+ALIGNMENT: Final = 64
+_FLAGS: Final = 0x0808
+_VERSION: Final = 45
+_FULL16: Final = 0xFFFF
+_FULL32: Final = 0xFFFFFFFF
+_DESCRIPTOR: Final = struct.Struct("<4s3L")
+_DESCRIPTOR64: Final = struct.Struct("<4sL2Q")
+_DESCRIPTOR_MAGIC: Final = b"PK\x07\x08"
+_MADE_BY: Final = 0x031E
+
+Contents = bytes | memoryview
+
+
+@dataclass(slots=True)
+class ContainerWriter:
+    """Collects records and gives the file's bytes piece by piece; tensors are not copied."""
+
+    folder: str
+    records: dict[str, tuple[Contents, int]] = field(default_factory=dict)
+
+    def add(self, name: str, data: Contents) -> None:
+        """Append a record.  Raises ArchiveError when there is one of that name."""
+        if name in self.records:
+            raise ArchiveError(f"two records would be named '{name}'", record=name)
+        self.records[name] = (data, zlib.crc32(data))
+
+    def pieces(self) -> Iterator[Contents]:
+        """The file, from its first byte to its last."""
+        at, directory = 0, []
+        for name, (data, crc) in self.records.items():
+            full_name = f"{self.folder}/{name}".encode()
+            size = len(data)
+            extra = _padding(at, len(full_name), size)
+            directory.append(_central(full_name, size, crc, at))
+            before = LOCAL.pack(LOCAL_MAGIC, 0, _FLAGS, 0, 0, 0, 0, *(_wide(size),) * 2, len(full_name), len(extra))
+            yield before + full_name + extra
+            yield data
+            yield (after := _descriptor(size, crc))
+            at += len(before) + len(full_name) + len(extra) + size + len(after)
+        yield from _end(b"".join(directory), len(directory), at)
+
+
+def _wide(size: int) -> int:
+    return _FULL32 if size >= _FULL32 else 0
+
+
+def _descriptor(size: int, crc: int) -> bytes:
+    return (_DESCRIPTOR64 if size >= _FULL32 else _DESCRIPTOR).pack(_DESCRIPTOR_MAGIC, crc, size, size)
+
+
+def _padding(at: int, name_size: int, size: int) -> bytes:
+    """The header's extra fields: 64-bit sizes where needed, then what brings the contents to the boundary."""
+    wide = struct.pack("<2H2Q", 1, 16, size, size) if size >= _FULL32 else b""
+    start = at + LOCAL.size + name_size + len(wide) + 4
+    padding = -start % ALIGNMENT
+    return wide + struct.pack("<2sH", b"FB", padding) + b"Z" * padding
+
+
+def _central(name: bytes, size: int, crc: int, header: int) -> bytes:
+    wide = b"".join(struct.pack("<Q", n) for n in (size, size, header) if n >= _FULL32)
+    extra = struct.pack("<2H", 1, len(wide)) + wide if wide else b""
+    narrow = min(size, _FULL32)
+    fields = (CENTRAL_MAGIC, 0, 0, _FLAGS, 0, 0, 0, crc, narrow, narrow, len(name), len(extra), 0, 0, 0, 0)
+    return CENTRAL.pack(*fields, min(header, _FULL32)) + name + extra
+
+
+def _end(directory: bytes, count: int, at: int) -> Iterator[bytes]:
+    yield directory
+    size, end = len(directory), at + len(directory)
+    yield END64.pack(END64_MAGIC, END64.size - 12, _MADE_BY, _VERSION, 0, 0, count, count, size, at)
+    yield LOCATOR64.pack(LOCATOR64_MAGIC, 0, end, 1)
+    narrow = (min(count, _FULL16), min(count, _FULL16), min(size, _FULL32), min(at, _FULL32))
+    yield END.pack(END_MAGIC, 0, 0, *narrow, 0)
+
+
+def replace_file(path: str | os.PathLike[str], pieces: Iterable[Contents]) -> None:
+    """Write the pieces to `path` in one step.  Raises ArchiveError when that cannot be done; then nothing changed.
+
+    The pieces go to a temporary file beside the target, which is synced and renamed; the permissions of
+    a file that is replaced are kept.
+    """
+    target = Path(os.path.realpath(path))
+    try:
+        if target.is_dir():
+            raise ArchiveError(f"'{path}' is a folder", hints=("give the path of a file",))
+        _write_beside(target, pieces)
+    except OSError as error:
+        raise ArchiveError(f"'{path}' cannot be written: {error.strerror or error}") from error
+
+
+def _write_beside(target: Path, pieces: Iterable[Contents]) -> None:
+    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666 & ~_umask()
+    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            for piece in pieces:
+                file.write(piece)
+            file.flush()
+            os.fsync(file.fileno())
+            os.fchmod(file.fileno(), mode)
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    _sync_folder(target.parent)
+
+
+def _umask() -> int:
+    """The process's umask; it can only be read by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def _sync_folder(folder: Path) -> None:
+    # Some file systems cannot sync a folder; the file itself is safe by then.
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

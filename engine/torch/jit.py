@@ -1,0 +1,132 @@
+"""`torch.jit`: compile, call, look inside, save, load.
+
+In: text, Python functions and classes, archives.  Out: `ScriptFunction`s and `ScriptModule`s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, TypeVar
+
+from engine.executor.futures import Future as Future
+from engine.executor.futures import launch
+from engine.executor.interpreter import run_function
+from engine.frontend.compile import compile_source
+from engine.ir import unit as ir_unit
+from engine.lang import scalars
+from engine.lang.errors import Error as Error
+from engine.lang.errors import did_you_mean
+from engine.serialize.archive import PathOrFile, load_archive
+from engine.torch.modules import ScriptModule as ScriptModule
+from engine.torch.modules import wrap
+from engine.torch.objects import ScriptFunction as ScriptFunction
+from engine.torch.objects import ScriptMethod as ScriptMethod
+from engine.torch.objects import ScriptObject as ScriptObject
+from engine.torch.scripting import script as script
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class CompilationUnit:
+    """Functions compiled from text, each an attribute.  Raises CompileError."""
+
+    def __init__(self, source: str | None = None, filename: str = "<string>") -> None:
+        self._unit = ir_unit.CompilationUnit()
+        if source is not None:
+            self.define(source, filename)
+
+    def define(self, source: str, filename: str = "<string>") -> None:
+        """Compile the definitions of the text and add them; after a CompileError none are added."""
+        compile_source(source, unit=self._unit, filename=filename)
+
+    def find_function(self, name: str) -> ScriptFunction | None:
+        function = self._unit.find_function(name)
+        return ScriptFunction(function) if function else None
+
+    def get_functions(self) -> list[ScriptFunction]:
+        return [ScriptFunction(function) for function in self._unit.functions.values()]
+
+    def __getattr__(self, name: str) -> ScriptFunction:
+        found = None if name.startswith("__") or name == "_unit" else self.find_function(name)
+        if found is None:
+            known = vars(self)["_unit"].functions if "_unit" in vars(self) else ()
+            hint = "".join(f"; {h}" for h in did_you_mean(name, known))
+            raise AttributeError(f"'CompilationUnit' has no attribute '{name}'{hint}")
+        return found
+
+    def __dir__(self) -> list[str]:
+        return sorted({*object.__dir__(self), *self._unit.functions})
+
+    def __iter__(self) -> Iterator[ScriptFunction]:
+        return iter(self.get_functions())
+
+    def __repr__(self) -> str:
+        return f"<CompilationUnit {', '.join(self._unit.functions) or 'empty'}>"
+
+
+# -- archives
+
+
+def load(
+    path: PathOrFile,
+    map_location: scalars.device | str | None = None,
+    _extra_files: dict[str, Any] | None = None,
+) -> ScriptModule:
+    """The module in an archive; the records named in `_extra_files` are put into it.  Raises ArchiveError."""
+    module: ScriptModule = wrap(load_archive(path, _extra_files, map_location, run_function))
+    return module
+
+
+def save(
+    target: ScriptModule | ScriptFunction, path: PathOrFile, _extra_files: Mapping[str, str | bytes] | None = None
+) -> None:
+    """Write a module or function to an archive.  Raises ArchiveError, CompileError."""
+    target.save(path, _extra_files)
+
+
+# -- words that programs use; in Python they mean little
+
+
+def annotate(_type: Any, value: T) -> T:
+    """The value; in programs it has the type."""
+    return value
+
+
+def is_scripting() -> bool:
+    """Is this TorchScript?  In Python: no."""
+    return False
+
+
+def is_tracing() -> bool:
+    return False
+
+
+def fork(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Future:
+    """Start the function; `wait` gives its result."""
+    return launch(lambda: function(*args, **kwargs))
+
+
+def wait(future: Future) -> Any:
+    """The future's result; raises what the function raised, as ExecutionError."""
+    return future.wait()
+
+
+MODIFIER: Final = "_torchscript_modifier"
+"""The attribute that tells the compiler what to do with a decorated Python function."""
+
+
+def _marked(modifier: str) -> Callable[[F], F]:
+    def mark(function: F) -> F:
+        setattr(function, MODIFIER, modifier)
+        return function
+
+    return mark
+
+
+ignore: Final = _marked("ignore")
+"""Leave the function to Python: programs call it there."""
+unused: Final = _marked("unused")
+"""Do not compile the function; a program that calls it raises."""
+export: Final = _marked("export")
+"""Compile the method although `forward` does not call it."""

@@ -1,0 +1,75 @@
+"""The names of the `torch` namespace, each imported when it is first asked for.
+
+In: a name.  Out: what it stands for: a row of `HOMES`, a dtype, a submodule, or the operator of that name
+(`add` is `aten::add`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from typing import Any, Final
+
+from engine.lang import scalars
+from engine.lang.errors import did_you_mean
+
+HOMES: Final[dict[str, str]] = {
+    "CompilationUnit": "engine.torch.jit", "ScriptFunction": "engine.torch.jit", "ScriptModule": "engine.torch.jit",
+    "script": "engine.torch.jit", "load": "engine.torch.jit", "save": "engine.torch.jit",
+    "Tensor": "engine.aten.tensor", "tensor": "engine.aten.tensor", "from_numpy": "engine.aten.tensor",
+    "Size": "engine.aten.tensor", "device": "engine.lang.scalars", "dtype": "engine.lang.scalars",
+    "parse_ir": "engine.ir.parser", "run_pass": "engine.torch.passes", "run_pipeline": "engine.torch.passes",
+}  # fmt: skip
+"""Name -> module that defines it."""
+MODULES: Final[dict[str, str]] = {
+    "errors": "engine.lang.errors", "op": "engine.aten.op", "jit": "engine.torch.jit",
+}  # fmt: skip
+CONSTANTS: Final[dict[str, Any]] = {
+    **scalars.DTYPE_BY_NAME, **scalars.DTYPE_ALIASES, **scalars.MEMORY_FORMATS, "strided": scalars.STRIDED,
+    "inf": math.inf, "nan": math.nan, "pi": math.pi, "e": math.e, "__version__": "0.1.0",
+}  # fmt: skip
+
+
+def find(name: str) -> Any:
+    """What the name stands for.  Raises AttributeError that names the nearest known one."""
+    if name in HOMES:
+        _connect()
+        return getattr(import_module(HOMES[name]), name)
+    if name in MODULES:
+        return import_module(MODULES[name])
+    if name in CONSTANTS:
+        return CONSTANTS[name]
+    if name.startswith("__"):
+        raise AttributeError(f"module 'engine' has no attribute '{name}'")
+    return _operator(name)
+
+
+def known() -> list[str]:
+    """Every name there is."""
+    prefix = "aten::"
+    operators = [n.removeprefix(prefix) for n in import_module("engine.aten.op").names() if n.startswith(prefix)]
+    return sorted({*HOMES, *MODULES, *CONSTANTS, *operators})
+
+
+def _operator(name: str) -> Callable[..., Any]:
+    if not import_module("engine.aten.op").overloads(f"aten::{name}"):
+        hint = "".join(f"; {h}" for h in did_you_mean(name, known()))
+        raise AttributeError(f"module 'engine' has no attribute '{name}'{hint}")
+    _connect()
+    return partial(_call, import_module("engine.aten.calls").call, name)
+
+
+def _connect() -> None:
+    """Let operators that are written in TorchScript find their compiler, once one of them is called."""
+    import_module("engine.aten.dispatch").HOOKS.composite = _compile_composite
+
+
+def _compile_composite(op: Any) -> Callable[..., Any]:
+    compiled: Callable[..., Any] = import_module("engine.executor.composites").compile_composite(op)
+    return compiled
+
+
+def _call(call: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:
+    return call(name, args, kwargs)

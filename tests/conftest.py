@@ -1,0 +1,56 @@
+"""Collects `.case` files (see `case_runner`) as tests, one for each case; `--update-cases` rewrites them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from case_runner import Case, parse_cases, written
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-cases", action="store_true", help="let .case files expect what is found now")
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> CaseFile | None:
+    return CaseFile.from_parent(parent, path=file_path) if file_path.suffix == ".case" else None
+
+
+class CaseFile(pytest.File):
+    """One `.case` file."""
+
+    def collect(self) -> Iterable[pytest.Item]:
+        self.head, self.cases = parse_cases(self.path.read_text(encoding="utf-8"))
+        names = [case.name for case in self.cases]
+        assert len(set(names)) == len(names), f"{self.path} has two cases of one name"
+        return [CaseItem.from_parent(self, name=case.name, case=case) for case in self.cases]
+
+    def save(self) -> None:
+        self.path.write_text(written(self.head, self.cases), encoding="utf-8")
+
+
+class CaseItem(pytest.Item):
+    """One case."""
+
+    def __init__(self, *, case: Case, **rest: Any) -> None:
+        super().__init__(**rest)
+        self.case = case
+
+    def runtest(self) -> None:
+        assert self.case.sections, "a case needs a [source] or a [graph]"
+        if self.config.getoption("--update-cases"):
+            self.case.update()
+            assert isinstance(self.parent, CaseFile)
+            self.parent.save()
+        problems = self.case.check()
+        if problems:
+            pytest.fail("\n\n".join(problems), pytrace=False)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        return self.path, self.case.line - 1, self.case.name

@@ -1,0 +1,58 @@
+"""What tsrepl saves, PyTorch loads and runs to the same outputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import engine
+
+torch = pytest.importorskip("torch", reason="compares with a real PyTorch, which is not installed here")
+pytestmark = pytest.mark.peer
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+PROGRAM = """
+def helper(x: Tensor, n: int = 2) -> Tensor:
+    out = x
+    for i in range(n):
+        out = out * x
+    return out
+
+def f(x: Tensor, flag: bool):
+    if flag:
+        y = helper(x)
+    else:
+        y = helper(x, n=3)
+    while float(y.sum()) > 100.0:
+        y = y / 2
+    return y, [1, 2, 3], {"a": 1.5}
+"""
+
+
+@pytest.mark.parametrize("name", ["lstm_cell", "mlp"])
+def test_a_loaded_module_saved_again(name: str, tmp_path: Path) -> None:
+    engine.load(EXAMPLES / f"{name}.pt").save(tmp_path / f"{name}.pt")
+    recorded = np.load(EXAMPLES / f"{name}.npz")
+    inputs = [torch.from_numpy(recorded[key]) for key in recorded if not key.startswith("result.")]
+    outputs = torch.jit.load(str(tmp_path / f"{name}.pt"))(*inputs)
+    for index, output in enumerate(outputs if isinstance(outputs, tuple) else (outputs,)):
+        np.testing.assert_allclose(output.detach().numpy(), recorded[f"result.{index}"], rtol=1e-5, atol=1e-6)
+
+
+def test_a_function_compiled_here(tmp_path: Path) -> None:
+    function = engine.CompilationUnit(PROGRAM).f
+    function.save(tmp_path / "f.pt")
+    theirs = torch.jit.load(str(tmp_path / "f.pt"))
+    for flag in (True, False):
+        mine, rest, pairs = function(engine.tensor([1.0, 2.0, 3.0]), flag)
+        other, other_rest, other_pairs = theirs(torch.tensor([1.0, 2.0, 3.0]), flag)
+        assert mine.tolist() == other.tolist()
+        assert (rest, pairs) == (other_rest, other_pairs)
+
+
+def test_the_graph_of_what_pytorch_loads_is_ours(tmp_path: Path) -> None:
+    function = engine.CompilationUnit("def f(a, b):\n    c = a + b\n    return torch.tanh(c * c)\n").f
+    function.save(tmp_path / "f.pt")
+    assert torch.jit.load(str(tmp_path / "f.pt")).code.split("(self")[1].split(",", 1)[1] in function.code

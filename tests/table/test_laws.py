@@ -1,0 +1,144 @@
+"""Laws that hold for every entry of the operator table."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine.aten import op as table
+from engine.aten.op import Op
+from engine.aten.tensor import Tensor
+from engine.lang.types import ListType, TensorType
+from tests.table.samples import arguments_for, copied
+
+ENTRIES = table.entries()
+
+
+def by_name(op: Op) -> str:
+    return op.qualified_name
+
+
+def is_tensor_view(op: Op) -> bool:
+    """Does the operator return a tensor, or tensors, that may show an argument's memory?"""
+    returns = op.schema.returns
+    if len(returns) != 1 or returns[0].alias is None or op.schema.is_mutable:
+        return False
+    type = returns[0].type
+    return isinstance(type, TensorType) or (isinstance(type, ListType) and isinstance(type.element, TensorType))
+
+
+VIEWS = [e for e in ENTRIES if is_tensor_view(e) and isinstance(e.schema.arguments[0].type, TensorType)]
+MAY_COPY = {"aten::cuda", "prim::data"}
+"""Views that cannot be tried: they need a device, or are no view of the value."""
+
+INPLACE = [e for e in ENTRIES if e.functional is not None and e.name.endswith("_") and e.schema.arguments[0].is_write]
+OUT = [
+    e
+    for e in ENTRIES
+    if e.functional is not None and len(e.schema.returns) == 1 and e.schema.arguments[-1].name == "out"
+]
+
+
+@pytest.mark.parametrize("op", ENTRIES, ids=by_name)
+def test_the_schema_prints_back(op: Op) -> None:
+    assert str(op.schema) == op.text
+
+
+@pytest.mark.parametrize("op", ENTRIES, ids=by_name)
+def test_the_entry_compiles(op: Op) -> None:
+    assert callable(op.run)
+
+
+def test_no_two_entries_share_a_name() -> None:
+    names = [e.qualified_name for e in ENTRIES]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("op", [e for e in ENTRIES if e.gradient], ids=by_name)
+def test_gradient_formulas_speak_of_arguments_that_there_are(op: Op) -> None:
+    arguments = {a.name for a in op.schema.arguments}
+    results = {r.name for r in op.schema.returns if r.name}
+    assert set(op.gradient) <= arguments
+    for formula in op.gradient.values():
+        called = {node.func.id for node in ast.walk(ast.parse(formula)) if _is_named_call(node)}
+        bound = {node.target.id for node in ast.walk(ast.parse(formula)) if isinstance(node, ast.comprehension)}  # type: ignore[attr-defined]
+        names = {node.id for node in ast.walk(ast.parse(formula)) if isinstance(node, ast.Name)}
+        assert names - called - bound <= arguments | results | {"grad", "result", *_result_names(op)}
+
+
+def _is_named_call(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+
+
+def _result_names(op: Op) -> set[str]:
+    return {f"result{i}" for i in range(len(op.schema.returns))}
+
+
+@pytest.mark.parametrize("op", [e for e in VIEWS if e.qualified_name not in MAY_COPY], ids=by_name)
+def test_what_is_marked_as_alias_shares_memory(op: Op) -> None:
+    arguments = arguments_for(op)
+    result = op.run(*arguments)
+    for part in result if isinstance(result, list) else [result]:
+        assert np.shares_memory(part.array, arguments[0].array)
+        assert part.storage is arguments[0].storage
+
+
+@pytest.mark.parametrize("op", [e.functional for e in INPLACE], ids=by_name)
+def test_what_is_not_marked_as_alias_has_memory_of_its_own(op: Op) -> None:
+    arguments = arguments_for(op)
+    result = op.run(*arguments)
+    for argument in arguments:
+        if isinstance(argument, Tensor):
+            assert not np.shares_memory(result.array, argument.array)
+
+
+@pytest.mark.parametrize("op", INPLACE, ids=by_name)
+def test_in_place_equals_functional(op: Op) -> None:
+    assert op.functional is not None
+    arguments = arguments_for(op.functional)
+    expected = op.functional.run(*map(copied, arguments))
+    version = arguments[0]._version
+    if not _fits(expected, arguments[0]):
+        pytest.skip("the result is of a higher category than its target")
+    result = op.run(*arguments)
+    assert result is arguments[0]
+    np.testing.assert_array_equal(result.array, expected.array.astype(result.array.dtype))
+    assert result._version == version + 1
+
+
+@pytest.mark.parametrize("op", [e for e in OUT if e.functional and e.functional in map(lambda i: i.functional, INPLACE)], ids=by_name)
+def test_out_equals_functional(op: Op) -> None:
+    assert op.functional is not None
+    arguments = arguments_for(op.functional)
+    expected = op.functional.run(*map(copied, arguments))
+    target = Tensor(np.zeros_like(expected.array))
+    result = op.run(*arguments, target)
+    assert result is target
+    np.testing.assert_array_equal(result.array, expected.array)
+
+
+@pytest.mark.parametrize("op", [e for e in ENTRIES if e.scalar is not None], ids=by_name)
+def test_half_types_are_computed_in_float32_and_rounded_once(op: Op) -> None:
+    arguments = [_as_half(a) for a in arguments_for(op)]
+    wide = [_widened(a) for a in arguments]
+    halves = op.run(*arguments)
+    exact = op.run(*wide)
+    if halves.array.dtype == np.float16:
+        np.testing.assert_array_equal(halves.array, exact.array.astype(np.float16))
+    else:
+        np.testing.assert_array_equal(halves.array, exact.array)
+
+
+def _fits(result: Tensor, target: Tensor) -> bool:
+    return result.array.shape == target.array.shape
+
+
+def _as_half(value: Any) -> Any:
+    return Tensor(value.array.astype(np.float16)) if isinstance(value, Tensor) else value
+
+
+def _widened(value: Any) -> Any:
+    return Tensor(value.array.astype(np.float32)) if isinstance(value, Tensor) else value

@@ -1,0 +1,255 @@
+"""Whole archives: three that PyTorch wrote (`archives/`), what is saved from them, and what is refused."""
+
+import contextlib
+import io
+import os
+import random
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.aten.ivalue import EnumValue
+from engine.aten.tensor import Tensor
+from engine.executor.interpreter import run_function
+from engine.lang.errors import ArchiveError
+from engine.serialize.archive import load_archive, save_archive
+from engine.serialize.container_write import ContainerWriter
+
+ARCHIVES = Path(__file__).parent / "archives"
+NAMES = ["everything", "function", "constants"]
+
+
+def load(source, **options):
+    return load_archive(source, run=run_function, **options)
+
+
+def saved(module, name="m.pt", **options):
+    """The bytes of the archive that a module is saved as."""
+    file = io.BytesIO()
+    save_archive(module, file, run=run_function, **options)
+    return file.getvalue()
+
+
+def records(data):
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return {name.partition("/")[2]: archive.read(name) for name in archive.namelist()}
+
+
+def rebuilt(name, **changes):
+    """A copy of an archive with some records replaced (None: left out)."""
+    contents = {**records((ARCHIVES / f"{name}.pt").read_bytes()), **changes}
+    writer = ContainerWriter(name)
+    for record, data in contents.items():
+        if data is not None:
+            writer.add(record, data)
+    return io.BytesIO(b"".join(writer.pieces()))
+
+
+def refused(source):
+    with pytest.raises(ArchiveError) as caught:
+        load(source)
+    return caught.value
+
+
+@pytest.fixture(scope="module")
+def everything():
+    return load(ARCHIVES / "everything.pt")
+
+
+# -- loading
+
+
+def test_plain_attributes(everything):
+    expected = {
+        "i": 7, "f": 2.5, "s": "snow ☃\n", "b": True, "c": 1.5 - 2j, "big": 2**40, "neg": -3, "maybe": None,
+        "either": "text", "empty": [], "ints": [1, 2], "floats": [0.5], "bools": [True, False], "strs": ["a", "", "a"],
+        "nested": {1: ["one"], 2: []}, "pair": (1, (0.25, "deep")),
+    }  # fmt: skip
+    assert {name: everything.get(name) for name in expected} == expected
+    assert str(everything.get("device")) == "cpu"
+    assert everything.get("color") == EnumValue(everything.type.attribute("color").type, "GREEN")
+
+
+def test_the_class(everything):
+    type = everything.type
+    assert type.qualname == "__torch__.Everything"
+    assert type.is_module
+    kinds = {a.name: a.kind for a in type.attributes}
+    assert (kinds["weight"], kinds["row"], kinds["i"]) == ("parameter", "buffer", "attribute")
+    assert type.constants == {"scale": 0.5, "flags": (True, False)}
+    assert type.attribute("nested").type.annotation_str == "Dict[int, List[str]]"
+    assert [a.name for a in everything.get("layers").type.attributes if a.name.isdigit()] == ["0", "1"]
+
+
+def test_tensors_share_their_storage(everything):
+    weight, row = everything.get("weight"), everything.get("row")
+    assert weight.requires_grad
+    assert not row.requires_grad
+    assert weight.storage is row.storage
+    assert row.array.tolist() == [3.0, 4.0, 5.0]
+    assert everything.get("tensors")[1].array.strides == (4, 8)
+    assert everything.get("origin")[0].array.tolist() == [1.0, -1.0]
+
+
+def test_state_methods_are_run(everything):
+    packed = everything.get("layers").get("1")
+    assert packed.get("n") == 3
+    assert packed.get("training") is False
+
+
+def test_the_program_runs(everything):
+    forward = everything.type.methods["forward"]
+    assert [a.name for a in forward.schema.arguments] == ["self", "x", "n"]
+    assert forward.schema.arguments[2].default == 1
+    result, count, text = run_function(forward, [everything, Tensor(np.zeros(3, np.float32)), 3])
+    assert result.array.tolist() == [13.0, 14.0, 15.0]
+    assert (count, text) == (10, "gsnow ☃\n")
+
+
+def test_errors_point_at_the_authors_text(everything):
+    forward = everything.type.methods["forward"]
+    ranges = [node.range.original() for node in forward.graph.all_nodes() if node.kind == "prim::RaiseException"]
+    assert ranges[0].filename.endswith("make_archives.py")
+    assert ranges[0].text.startswith('raise ValueError("too many"')
+
+
+def test_constants_of_the_code():
+    module = load(ARCHIVES / "constants.pt")
+    result = run_function(module.type.methods["forward"], [module, Tensor(np.ones(3, np.float32))])
+    assert result.array.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_extra_files():
+    extra = {"note.txt": "", "missing.txt": "as it was"}
+    load(ARCHIVES / "everything.pt", extra_files=extra)
+    assert extra == {"note.txt": b"hello", "missing.txt": "as it was"}
+
+
+def test_an_open_file_is_read_and_left_open():
+    with (ARCHIVES / "function.pt").open("rb") as file:
+        assert load(file).type.qualname == "__torch__.PlaceholderModule"
+        assert not file.closed
+
+
+# -- saving
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_saved_is_what_pytorch_saved(name):
+    before = (ARCHIVES / f"{name}.pt").read_bytes()
+    after = records(saved(load(io.BytesIO(before))))
+    for record, data in records(before).items():
+        if record.endswith((".pkl", ".py")) or record.startswith(("data/", "constants/", "version", "byteorder")):
+            assert after[record] == data, record
+    assert [r for r in after if not r.startswith("extra")] == [r for r in records(before) if not r.startswith("extra")]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_saving_twice_gives_the_same_bytes(name):
+    first = saved(load(ARCHIVES / f"{name}.pt"), extra_files={"a": "text", "b": b"\0"})
+    second = saved(load(io.BytesIO(first)), extra_files={"a": "text", "b": b"\0"})
+    assert first == second
+
+
+def test_a_saved_module_is_the_same_module(everything):
+    again = load(io.BytesIO(saved(everything)))
+    for attribute, other in zip(everything.type.attributes, again.type.attributes, strict=True):
+        assert (attribute.name, attribute.kind) == (other.name, other.kind)
+        assert attribute.type.annotation_str == other.type.annotation_str
+    forward = again.type.methods["forward"]
+    result, _, _ = run_function(forward, [again, Tensor(np.zeros(3, np.float32)), 1])
+    assert result.array.tolist() == [13.0, 14.0, 15.0]
+
+
+def test_the_folder_is_named_after_the_file(tmp_path, everything):
+    save_archive(everything, tmp_path / "model.v1.pt", run=run_function)
+    with zipfile.ZipFile(tmp_path / "model.v1.pt") as archive:
+        assert {name.partition("/")[0] for name in archive.namelist()} == {"model.v1"}
+    assert os.listdir(tmp_path) == ["model.v1.pt"]
+
+
+def test_a_function_is_saved_as_a_module():
+    holder = load(ARCHIVES / "function.pt")
+    method = holder.type.methods["forward"]
+    assert [a.has_default for a in method.schema.arguments] == [False] * 3
+    assert holder.get("training") is True
+
+
+def test_a_value_of_the_wrong_type_leaves_no_file(tmp_path, everything):
+    module = load(io.BytesIO(saved(everything)))
+    module.set("ints", ["one"])
+    with pytest.raises(ArchiveError, match="attribute 'ints'"):
+        save_archive(module, tmp_path / "m.pt", run=run_function)
+    assert not list(tmp_path.iterdir())
+
+
+# -- refusing
+
+
+def test_every_truncation_is_refused():
+    data = (ARCHIVES / "function.pt").read_bytes()
+    for length in range(len(data)):
+        refused(io.BytesIO(data[:length]))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_changed_bytes_are_refused_or_harmless(name):
+    """Every record is changed under a right checksum, so that what is behind the container is reached."""
+    chance = random.Random(11)
+    contents = records((ARCHIVES / f"{name}.pt").read_bytes())
+    for _ in range(150):
+        record = chance.choice([r for r in contents if not r.startswith(("data/", "extra"))])
+        data = bytearray(contents[record])
+        for _ in range(chance.choice((1, 2, 4))):
+            data[chance.randrange(len(data))] = chance.randrange(256)
+        with contextlib.suppress(ArchiveError):
+            load(rebuilt(name, **{record: bytes(data)}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"data.pkl": None}, "no record 'data.pkl'"),
+        ({"version": None}, "does not say its version"),
+        ({"version": b"11\n"}, "versions 1 to 10"),
+        ({"version": b"0"}, "versions 1 to 10"),
+        ({"version": b"new"}, "says its version is"),
+        ({"byteorder": b"middle"}, "byte order"),
+        ({"code/__torch__.py": None}, "no class '__torch__.PlaceholderModule'"),
+        ({"code/__torch__.py": b"class PlaceholderModule(Module:\n"}, "cannot be read"),
+        ({"code/__torch__.py": b"\xff"}, "not UTF-8"),
+        ({"data.pkl": b"\x80\x02cos\nsystem\nX\x04\0\0\0true\x85R."}, "'os.system' is not allowed"),
+        ({"data.pkl": b"\x80\x02K\x01."}, "holds data and no module"),
+        ({"constants.pkl": b"\x80\x02K\x01."}, "is no tuple"),
+        ({"data.pkl": None, "constants.pkl": None, "model.json": b"{}"}, "older than PyTorch 1.2"),
+        ({"data.pkl": None, "constants.pkl": None}, "holds no program"),
+    ],
+)
+def test_what_is_wrong_is_said(changes, reason):
+    assert reason in str(refused(rebuilt("function", **changes)))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        b"class PlaceholderModule(Module):\n  training : bool\n  training : bool\n",
+        b"class PlaceholderModule(Base):\n  training : bool\n",
+        b"class PlaceholderModule(Module):\n  training : Unknown\n",
+        b"class PlaceholderModule(Module):\n  training : __torch__.Missing\n",
+        b"class PlaceholderModule(Module):\n  training : bool\n  def forward(self) -> int:\n    return undefined\n",
+        b"class PlaceholderModule(Module):\n  training : bool\n  def f(self) -> int:\n    return torch.no_such(1)\n",
+        b"class PlaceholderModule(Module):\n  training : bool\n  k : Final[int] = open(1)\n",
+        b"class PlaceholderModule(Module):\n  training : bool\n  k : Final[int] = CONSTANTS.c0\n",
+        b"class PlaceholderModule(Module):\n  training : str\n",
+        b"class PlaceholderModule(Module):\n  other : bool\n",
+        b"class PlaceholderModule(Enum):\n  training = 1\n",
+        b"class PlaceholderModule(Module):\n  __parameters__ = 3\n",
+        b"class PlaceholderModule(Module):\n  print(1)\n",
+        b"class PlaceholderModule(Module):\n  a.b : int\n",
+        b"def PlaceholderModule() -> int:\n  return 1\n",
+    ],
+)
+def test_code_that_makes_no_sense_is_refused(code):
+    refused(rebuilt("function", **{"code/__torch__.py": code}))

@@ -1,0 +1,230 @@
+"""The pickle machine: what it reads, and that it refuses the rest."""
+
+import pickle
+import random
+import struct
+
+import pytest
+
+from engine.lang.errors import ArchiveError
+from engine.serialize.unpickle import unpickle
+
+
+def read(data):
+    return unpickle(data, "data.pkl")
+
+
+def refused(data):
+    with pytest.raises(ArchiveError) as caught:
+        read(data)
+    assert caught.value.record == "data.pkl"
+    assert caught.value.offset is not None
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        True,
+        0,
+        255,
+        256,
+        65535,
+        65536,
+        -1,
+        -(2**31),
+        2**31,
+        2**63 - 1,
+        -(2**63),
+        0.5,
+        float("inf"),
+        "",
+        "snow ☃",
+        (),
+        (1,),
+        (1, 2),
+        (1, 2, 3),
+        (1, 2, 3, 4),
+        [],
+        [1, "a", [2]],
+        {},
+        {"a": 1, 2: (3,)},
+        [("x", {"y": [0.25]})],
+    ],
+)
+def test_plain_values(value):
+    found = read(pickle.dumps(value, protocol=2))
+    assert found == value
+    assert type(found) is type(value)
+
+
+def test_references_keep_their_identity():
+    inner = [1]
+    first, second = read(pickle.dumps([inner, inner], protocol=2))
+    assert first is second
+
+
+def test_long_references():
+    values = [f"text {i}" for i in range(600)]
+    assert read(pickle.dumps([values, values], protocol=2)) == [values, values]
+
+
+def call(module, name, arguments):
+    return b"\x80\x02c" + f"{module}\n{name}\n".encode() + pickle.dumps(arguments, protocol=2)[2:-1] + b"R."
+
+
+def test_what_archives_call():
+    assert read(call("builtins", "complex", (1.0, -2.0))) == 1 - 2j
+    assert str(read(call("torch", "device", ("cuda", 1)))) == "cuda:1"
+    assert read(call("torch.jit._pickle", "build_intlist", ([1, 2],))) == [1, 2]
+    assert read(call("torch.jit._pickle", "restore_type_tag", (["a"], "List[str]"))) == ["a"]
+    assert read(call("collections", "OrderedDict", ())) == {}
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "arguments"),
+    [
+        ("os", "system", ("true",)),
+        ("builtins", "eval", ("1",)),
+        ("posix", "system", ("true",)),
+        ("builtins", "getattr", ("a", "b")),
+        ("torch", "load", ("x",)),
+        ("torch._utils", "_rebuild_tensor_v2", ()),
+        ("__torch__", "M", ()),
+        ("__torch__.os", "system", ("true",)),
+        ("collections", "OrderedDict.fromkeys", ("a",)),
+        ("numpy.core.multiarray", "_reconstruct", ()),
+        ("torch", "FloatStorage", ()),
+        ("", "", ()),
+    ],
+)
+def test_other_names_are_refused(module, name, arguments):
+    refused(call(module, name, arguments))
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "arguments"),
+    [
+        ("builtins", "complex", (1,)),
+        ("builtins", "complex", ("1", "2")),
+        ("torch", "device", (1,)),
+        ("torch", "device", ("nowhere",)),
+        ("torch.jit._pickle", "build_intlist", ([1, "a"],)),
+        ("torch.jit._pickle", "build_intlist", ([True],)),
+        ("torch.jit._pickle", "build_intlist", (1,)),
+        ("torch.jit._pickle", "restore_type_tag", ([], 1)),
+        ("collections", "OrderedDict", ([("a", 1)],)),
+        ("torch.jit._pickle", "build_intlist", ()),
+    ],
+)
+def test_wrong_arguments_are_refused(module, name, arguments):
+    refused(call(module, name, arguments))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        b"0",
+        b"1",
+        b"2",
+        b"I1\n",
+        b"L1L\n",
+        b"F1\n",
+        b"S'a'\n",
+        b"i__main__\nA\n",
+        b"(o",
+        b"P1\n",
+        b"\x82\x01",
+        b"\x83\x01\x00",
+        b"\x93",
+        b"\x94",
+        b"\x95" + b"\0" * 8,
+        b"\x8b\x01\x00\x00\x00a",
+        b"B\x01\x00\x00\x00a",
+        b"\x98",
+        b"\xff",
+        b"Vtext\n",
+    ],
+)
+def test_opcodes_that_archives_do_not_use_are_refused(code):
+    refused(b"\x80\x02NN" + code + b".")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\x80",
+        b"\x80\x02",
+        b"\x80\x02N",
+        b"\x80\x00N.",
+        b"\x80\x09N.",
+        b"\x80\x02.",
+        b"\x80\x02NN.",
+        b"\x80\x02(N.",
+        b"\x80\x02h\x00.",
+        b"\x80\x02q\x00.",
+        b"\x80\x02t.",
+        b"\x80\x02Ne.",
+        b"\x80\x02N(e.",
+        b"\x80\x02}(Nu.",
+        b"\x80\x02X\xff\xff\xff\x7fa.",
+        b"\x80\x02\x8a\xff" + b"a" * 255 + b".",
+        b"\x80\x02}(]Nu.",
+        b"\x80\x02NR.",
+        b"\x80\x02N)\x81.",
+        b"\x80\x02N}b.",
+        b"\x80\x02NQ.",
+        b"\x80\x02cxx",
+        b"\x80\x02(\x85.",
+        b"\x80\x02\x86.",
+    ],
+)
+def test_nonsense_is_refused(data):
+    refused(data)
+
+
+def test_a_list_that_holds_itself_is_refused():
+    loop = []
+    loop.append(loop)
+    refused(pickle.dumps(loop, protocol=2))
+    a, b = [], []
+    a.append(b)
+    b.append(a)
+    refused(pickle.dumps(a, protocol=2))
+
+
+def test_deep_nesting_is_refused_and_does_not_recurse():
+    error = refused(b"\x80\x02" + b"]" * 100_000 + b"a" * 99_999 + b".")
+    assert "nests deeper" in error.message
+    refused(b"\x80\x02)" + b"\x85" * 100_000 + b".")
+    refused(b"\x80\x02" + b"(" * 100_000)
+
+
+def test_growth_by_doubling_is_refused_or_stays_shared():
+    # Each tuple holds the last one twice: small to read, and the depth limit keeps walks bounded.
+    refused(b"\x80\x02)" + b"q\x00h\x00\x86" * 500 + b".")
+
+
+def test_the_offset_is_where_the_opcode_stands():
+    assert refused(b"\x80\x02NN\xff").offset == 4
+    assert refused(b"\x80\x02cos\nsystem\n.").offset == 2
+
+
+def test_every_truncation_and_any_changed_byte():
+    good = pickle.dumps([{"a": (1, 2.5, "x")}, [True, None] * 3], protocol=2)
+    for length in range(len(good)):
+        refused(good[:length])
+    chance = random.Random(3)
+    for _ in range(5000):
+        data = bytearray(good)
+        data[chance.randrange(2, len(data))] = chance.randrange(256)
+        try:
+            read(bytes(data))
+        except ArchiveError:
+            continue
+
+
+def test_a_declared_length_is_not_allocated():
+    refused(b"\x80\x02X" + struct.pack("<I", 0xFFFFFFF0) + b"abc")

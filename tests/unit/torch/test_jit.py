@@ -1,0 +1,136 @@
+"""Compiling from text, looking inside, calling, fork and wait."""
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import engine
+from engine import jit
+from engine.lang.errors import ArgumentError, CompileError, NotSupportedError
+from engine.torch.jit import CompilationUnit, ScriptFunction
+
+PROGRAM = """
+def double(x):
+    return x + x
+
+def quadruple(x):
+    return double(double(x))
+"""
+
+
+def test_functions_are_attributes_of_their_unit() -> None:
+    unit = CompilationUnit(PROGRAM)
+    assert unit.quadruple(engine.tensor([1.0])).tolist() == [4.0]
+    assert [function.name for function in unit] == ["double", "quadruple"]
+    assert isinstance(unit.double, ScriptFunction)
+    with pytest.raises(AttributeError, match="no attribute 'doubl'; did you mean 'double'"):
+        unit.doubl  # noqa: B018
+
+
+def test_definitions_can_be_added_and_a_wrong_one_adds_nothing() -> None:
+    unit = CompilationUnit(PROGRAM)
+    unit.define("def thrice(x):\n    return double(x) + x\n")
+    assert unit.thrice(engine.tensor(1)).item() == 3
+    with pytest.raises(CompileError):
+        unit.define("def fine(x):\n    return x\ndef wrong(x):\n    return y\n")
+    assert unit.find_function("fine") is None
+
+
+def test_a_function_shows_what_it_is() -> None:
+    function = CompilationUnit(PROGRAM).quadruple
+    assert (function.name, function.qualified_name, function.__name__) == ("quadruple",) * 3
+    assert str(function.schema) == "quadruple(Tensor x) -> Tensor"
+    assert repr(function) == "<ScriptFunction quadruple(Tensor x) -> Tensor>"
+    assert "prim::CallFunction" in str(function.graph)
+    assert "prim::CallFunction" not in str(function.inlined_graph)
+    assert str(function.inlined_graph).count("aten::add") == 2
+    assert "def quadruple(x: Tensor) -> Tensor:" in function.code
+    assert "aten::add" in str(CompilationUnit(PROGRAM).double.graph_for(engine.tensor([1.0])))
+
+
+def test_a_call_that_does_not_fit_says_why() -> None:
+    with pytest.raises(ArgumentError, match=r"double\(\) is missing value for argument 'x'"):
+        CompilationUnit(PROGRAM).double()
+
+
+def test_functions_are_saved_as_modules(tmp_path: Path) -> None:
+    function = CompilationUnit(PROGRAM).double
+    jit.save(function, str(tmp_path / "f.pt"), _extra_files={"note": "hello"})
+    extra = {"note": ""}
+    module = jit.load(str(tmp_path / "f.pt"), _extra_files=extra)
+    assert module(engine.tensor([2.0])).tolist() == [4.0]
+    assert extra == {"note": b"hello"}
+    assert jit.load(io.BytesIO(function.save_to_buffer()))(engine.tensor([2.0])).tolist() == [4.0]
+
+
+def scripted_in_python(x: int) -> int:
+    """Adds one."""
+    return x + 1
+
+
+def test_script_compiles_python() -> None:
+    function = engine.script(scripted_in_python)
+    assert function(2) == 3
+    assert function.__doc__ == "Adds one."
+    assert engine.script(function) is function
+
+
+def broken(x: int) -> int:
+    return unknown_name  # type: ignore[name-defined]  # noqa: F821
+
+
+def test_a_mistake_is_told_each_time_anew() -> None:
+    for _ in range(2):
+        with pytest.raises(CompileError, match="undefined value unknown_name"):
+            engine.script(broken)
+
+
+@pytest.mark.parametrize("thing", [3, "text", len])
+def test_what_is_not_written_in_python_is_refused(thing: object) -> None:
+    with pytest.raises(NotSupportedError, match="cannot compile a"):
+        engine.script(thing)
+
+
+class Counter:
+    def __init__(self, start: int) -> None:
+        self.count = start
+
+    def add(self, n: int) -> int:
+        self.count += n
+        return self.count
+
+    def __len__(self) -> int:
+        return self.count
+
+
+def make_counter(n: int) -> Counter:
+    return Counter(n)
+
+
+def test_instances_of_script_classes_come_and_go() -> None:
+    assert engine.script(Counter) is Counter
+    counter = engine.script(make_counter)(3)
+    assert counter.add(2) == 5
+    assert (counter.count, len(counter)) == (5, 5)
+    counter.count = 7
+    assert counter.add(1) == 8
+    with pytest.raises(ArgumentError, match="Could not cast attribute 'count' to type int"):
+        counter.count = "x"
+    with pytest.raises(AttributeError, match="did you mean 'count'"):
+        counter.coumt  # noqa: B018
+
+
+def test_fork_and_wait_in_python() -> None:
+    future = jit.fork(CompilationUnit(PROGRAM).double, engine.tensor([1.0]))
+    assert jit.wait(future).tolist() == [2.0]
+
+
+@pytest.mark.parametrize(("mark", "modifier"), [(jit.ignore, "ignore"), (jit.unused, "unused"), (jit.export, "export")])
+def test_marks_leave_the_function_as_it_is(mark: Callable[..., object], modifier: str) -> None:
+    def f() -> int:
+        return 1
+
+    assert mark(f) is f
+    assert (jit.annotate(int, 3), jit.is_scripting(), vars(f)) == (3, False, {jit.MODIFIER: modifier})

@@ -1,0 +1,42 @@
+"""The names of `engine`: each found when asked for."""
+
+import subprocess
+import sys
+
+import pytest
+
+import engine
+from engine.torch import names
+
+
+@pytest.mark.parametrize("name", [*names.HOMES, *names.MODULES])
+def test_every_name_has_what_it_promises(name: str) -> None:
+    assert getattr(engine, name) is names.find(name)
+    assert getattr(engine.torch, name) is getattr(engine, name)
+
+
+def test_dtypes_and_operators_are_there_by_their_names_in_torch() -> None:
+    assert engine.float32.name == "float32"
+    assert engine.long is engine.int64
+    assert engine.add(engine.tensor([1.0]), engine.tensor([2.0])).tolist() == [3.0]
+    assert engine.add(engine.tensor([1.0]), engine.tensor([2.0]), alpha=2).tolist() == [5.0]
+
+
+def test_an_unknown_name_is_answered_with_the_nearest() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'CompilationUnits'; did you mean 'CompilationUnit'"):
+        engine.CompilationUnits  # noqa: B018
+
+
+def test_python_does_not_find_special_names_that_are_not_there() -> None:
+    with pytest.raises(AttributeError):
+        engine.__wrapped__  # noqa: B018
+
+
+def test_names_are_listed() -> None:
+    assert {"script", "tensor", "float32", "add", "jit"} <= set(dir(engine))
+
+
+def test_importing_the_engine_imports_nothing_of_it_yet() -> None:
+    program = "import engine, sys; print([m for m in sys.modules if m.startswith('engine.')])"
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]"

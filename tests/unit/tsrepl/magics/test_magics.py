@@ -1,0 +1,98 @@
+"""The notebook magics, in a real IPython shell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+
+import engine
+from tsrepl.magics.display import CellError, Shown
+from tsrepl.session.replies import ErrorReply, GraphReply
+
+DOUBLE = "%%torchscript\ndef double(x: Tensor):\n    return x + x\n"
+
+
+@pytest.fixture
+def shell() -> Iterator[InteractiveShell]:
+    InteractiveShell.clear_instance()
+    shell = InteractiveShell.instance()
+    shell.run_line_magic("load_ext", "tsrepl")
+    yield shell
+    InteractiveShell.clear_instance()
+
+
+def run(shell: InteractiveShell, cell: str) -> Any:
+    result = shell.run_cell(cell)
+    result.raise_error()
+    return result.result
+
+
+def test_a_cell_defines_functions_for_python(shell: InteractiveShell) -> None:
+    run(shell, DOUBLE)
+    assert run(shell, "double(__import__('numpy').ones(2)).tolist()") == [2.0, 2.0]
+
+
+def test_a_cell_sees_python_values_and_gives_its_own(shell: InteractiveShell) -> None:
+    shell.user_ns["a"] = np.array([1.0, 2.0])
+    shell.user_ns["n"] = 3
+    run(shell, "%%torchscript\nb = a * n\n")
+    assert shell.user_ns["b"].tolist() == [3.0, 6.0]
+
+
+def test_functions_scripted_in_python_are_known_to_the_magics(
+    shell: InteractiveShell, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shell.user_ns["f"] = engine.CompilationUnit("def f(x):\n    return x.relu()\n").f
+    run(shell, "%tsjit_graph f")
+    assert "aten::relu" in capsys.readouterr().out
+
+
+def test_redefinition_reaches_callers(shell: InteractiveShell) -> None:
+    run(shell, DOUBLE)
+    run(shell, "%%torchscript\ndef four(x: Tensor):\n    return double(double(x))\n")
+    run(shell, "%%torchscript\ndef double(x: Tensor):\n    return x * 10\n")
+    assert run(shell, "four(__import__('numpy').ones(1)).tolist()") == [100.0]
+
+
+def test_words_behind_the_cell_magic_are_commands(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]) -> None:
+    run(shell, DOUBLE.replace("torchscript", "torchscript code", 1))
+    assert "return torch.add(x, x)" in capsys.readouterr().out
+
+
+def test_save_and_load(shell: InteractiveShell, tmp_path: Path) -> None:
+    run(shell, DOUBLE)
+    run(shell, f"%tsjit_save double {tmp_path / 'd.pt'}")
+    assert engine.load(tmp_path / "d.pt")(engine.tensor([2.0])).tolist() == [4.0]
+
+
+@pytest.mark.parametrize(
+    ("cell", "words"),
+    [
+        ("%%torchscript\ndef f(:\n", "f"),
+        ("%%torchscript\ndef f(x):\n    return x + unknown\n", "unknown"),
+        ("%tsjit_graph nothing", "nothing"),
+        ("%tsjit_load no_such_file.pt", "no_such_file.pt"),
+    ],
+)
+def test_mistakes_stop_the_cell_with_one_clear_error(shell: InteractiveShell, cell: str, words: str) -> None:
+    with pytest.raises(CellError, match=words):
+        run(shell, cell)
+
+
+def test_an_error_renders_without_a_python_traceback() -> None:
+    lines = CellError(ErrorReply("Compile error", "undefined value y", "cell 1, line 2", "x + y\n    ~ <--- HERE"))
+    text = "\n".join(lines._render_traceback_())
+    assert "undefined value y" in text
+    assert "Traceback" not in text
+
+
+def test_replies_have_an_html_and_a_plain_form() -> None:
+    bundle = Shown(GraphReply("f", "graph(%x : Tensor):\n  return (%x)"))._repr_mimebundle_()
+    assert set(bundle) == {"text/html", "text/plain"}
+    assert "%x" in bundle["text/plain"]
+    assert bundle["text/html"].count("<div") == 1

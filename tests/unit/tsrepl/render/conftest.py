@@ -1,0 +1,101 @@
+"""One reply of each kind, for the tests that render them: `reply` runs a test for each, `name` tells which."""
+
+import pytest
+
+from tsrepl.session.replies import (
+    Binding,
+    CodeReply,
+    DefinitionReply,
+    ErrorReply,
+    GraphReply,
+    HelpReply,
+    HelpTopic,
+    InstructionsReply,
+    ModuleNode,
+    ModuleReply,
+    PassesReply,
+    PassStep,
+    Place,
+    Reply,
+    SchemaReply,
+    Slot,
+    TextReply,
+    TimeReply,
+    TraceReply,
+    TraceRow,
+    TreeReply,
+    ValueReply,
+    WhoReply,
+)
+
+GRAPH = """\
+graph(%x.1 : Tensor,
+      %d.1 : Dict(str, int[])):
+  %4 : int = prim::Constant[value=1]()
+  %5 : Tensor = aten::add(%x.1, %x.1, %4)
+  %6 : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu) = aten::mul(%5, %5)
+  return (%6)
+"""
+SMALLER = GRAPH.replace("  %5 : Tensor = aten::add(%x.1, %x.1, %4)\n", "").replace("%5", "%x.1")
+_LINEAR = ModuleNode(
+    "fc", "Linear", (Slot("weight", "parameter", "Tensor", (2, 3), "float32", 24, 6),), ("forward",), (), 6, 24
+)
+
+REPLIES: dict[str, Reply] = {
+    "number": ValueReply(3, "int", "3"),
+    "nothing": ValueReply(None, "NoneType", "None"),
+    "list": ValueReply([1, 2], "int[]", "[1, 2]"),
+    "tensor": ValueReply(object(), "Tensor", "tensor([1., 2.])", "float32 (2,)"),
+    "definition": DefinitionReply("f", "function", "f(Tensor x) -> Tensor"),
+    "redefinition": DefinitionReply("f", "function", "f(int x) -> int", True, ("g", "h"), (("k", "no such argument"),)),
+    "graph": GraphReply("f", GRAPH),
+    "passes": PassesReply(
+        "f", GRAPH, (PassStep("dce", False, 0.001, GRAPH, GRAPH), PassStep("cse", True, 0.00025, GRAPH, SMALLER))
+    ),
+    "code": CodeReply("f", "def f(x: Tensor) -> Tensor:\n  return CONSTANTS.c0\n", (("c0", "float32 (2,)"),)),
+    "tree": TreeReply("f", "(def (ident f)\n  (return (variable (ident x))))"),
+    "instructions": InstructionsReply("f", "0 = Load\n1 = t move(0)\n = JumpZ move(1) -> @4\n@4:\n = Store 1"),
+    "trace": TraceReply(
+        "f(x)",
+        (
+            TraceRow(0, "f", 1, "1 = t move(0)", (("0", "float32 (2, 3)"),), (("1", "float32 (3, 2)"),)),
+            TraceRow(1, "g", 0, "2 = mm move(0), move(1)", (("0", "1"), ("1", "2")), (("2", "3"),)),
+        ),
+        "float32 (2, 2)",
+        7,
+    ),
+    "schema": SchemaReply("add", ("aten::add.int(int a, int b) -> int",), 3),
+    "who": WhoReply((Binding("x", "variable", "Tensor", "float32 (2, 3)"), Binding("f", "function", "", "f() -> int"))),
+    "empty who": WhoReply(()),
+    "time": TimeReply("f(x)", 0.0105, 0.0000102, 0.0000123, 1000, 5),
+    "done": TextReply("saved f to f.pt", "done"),
+    "warning": TextReply("y is not kept", "warning"),
+    "compile error": ErrorReply(
+        "Compile error", "undefined value y", "entry 3, line 2", "def f(x):\n    return y\n           ~ <--- HERE",
+        hints=("did you mean 'x'?",),
+    ),
+    "runtime error": ErrorReply(
+        "RuntimeError", "shapes do not fit", details="\n".join(f"reason {i}" for i in range(20)),
+        places=(
+            Place("entry 4", "f(x)\n~~~~ <--- HERE"),
+            Place("entry 3, line 2, in f", "return x @ x\n       ~~~~~ <--- HERE"),
+        ),
+    ),
+    "module": ModuleReply(
+        "m", ModuleNode("m", "Net", (Slot("scale", "attribute", "float", text="0.5"),), ("forward",), (_LINEAR,), 6, 24)
+    ),
+    "help": HelpReply(
+        "Commands", ("Type TorchScript.",), (HelpTopic("%graph f", "the graph that f was compiled to, unchanged"),),
+        ("%graph f", "x = 1"),
+    ),
+}  # fmt: skip
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if {"name", "reply"} <= set(metafunc.fixturenames):
+        metafunc.parametrize(("name", "reply"), REPLIES.items(), ids=list(REPLIES))
+
+
+@pytest.fixture
+def replies() -> dict[str, Reply]:
+    return REPLIES

@@ -1,0 +1,61 @@
+"""Replies on terminals of fixed widths, as plain text; and what colours may and may not change."""
+
+import io
+import re
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from tsrepl.render.terminal import print_reply, to_rich, to_text
+from tsrepl.session.replies import GraphReply, Reply, ValueReply
+
+CASES = Path(__file__).parents[3] / "cases" / "render"
+
+
+def sections(path: Path) -> dict[str, str]:
+    parts = re.split(r"^=== (.+)\n", path.read_text(encoding="utf-8"), flags=re.M)[1:]
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_golden(width: int, replies: dict[str, Reply], request: pytest.FixtureRequest) -> None:
+    path = CASES / f"width_{width}.case"
+    shown = {name: to_text(reply, width) + "\n" for name, reply in replies.items()}
+    if request.config.getoption("--update-cases", default=False):
+        path.write_text("".join(f"=== {name}\n{text}" for name, text in shown.items()), encoding="utf-8")
+    assert sections(path) == shown
+
+
+@pytest.mark.parametrize("width", [20, 40, 80])
+def test_nothing_is_wider_than_the_page(width: int, name: str, reply: Reply) -> None:
+    assert max((len(line) for line in to_text(reply, width).splitlines()), default=0) <= width
+
+
+def test_unlimited_width_breaks_no_line(replies: dict[str, Reply]) -> None:
+    graph = replies["graph"]
+    assert isinstance(graph, GraphReply)
+    assert to_text(graph) == graph.text
+
+
+def test_colours_change_no_character(name: str, reply: Reply) -> None:
+    stream = io.StringIO()
+    Console(file=stream, width=80, force_terminal=True, color_system="truecolor").print(to_rich(reply, 80), end="")
+    plain = re.sub(r"\x1b\[[\d;]*m", "", stream.getvalue())
+    assert [line.rstrip() for line in plain.splitlines()] == to_text(reply, 80).splitlines()
+
+
+def test_a_pipe_gets_plain_lines(replies: dict[str, Reply]) -> None:
+    stream = io.StringIO()
+    print_reply(replies["graph"], Console(file=stream, width=20))
+    assert stream.getvalue() == to_text(replies["graph"])
+
+
+def test_markup_in_values_is_text() -> None:
+    assert to_text(ValueReply("[bold]x[/]", "str", "'[bold]x[/]'")) == "'[bold]x[/]'\n"
+
+
+def test_a_value_that_says_nothing_shows_nothing(replies: dict[str, Reply]) -> None:
+    stream = io.StringIO()
+    print_reply(replies["nothing"], Console(file=stream, force_terminal=True))
+    assert stream.getvalue() == ""

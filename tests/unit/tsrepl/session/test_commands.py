@@ -1,0 +1,270 @@
+"""The commands: what each answers, and what it says to those who mistype it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import pytest
+
+from tsrepl.session import Session
+from tsrepl.session.commands import COMMANDS
+from tsrepl.session.replies import (
+    CodeReply,
+    ErrorReply,
+    GraphReply,
+    HelpReply,
+    InstructionsReply,
+    ModuleReply,
+    PassesReply,
+    Reply,
+    SchemaReply,
+    TextReply,
+    TimeReply,
+    TraceReply,
+    TreeReply,
+    ValueReply,
+    WhoReply,
+)
+
+R = TypeVar("R")
+GRAPH = """\
+graph(%a.1 : Tensor,
+      %b.1 : Tensor):
+  %4 : int = prim::Constant[value=1]()
+  %c.1 : Tensor = aten::add(%a.1, %b.1, %4)
+  %8 : Tensor = aten::mul(%c.1, %c.1)
+  return (%8)
+"""
+
+
+@pytest.fixture
+def session() -> Session:
+    session = Session()
+    session.execute("def f(a, b):\n    c = a + b\n    return c * c\n")
+    session.execute("def twice(n: int):\n    m = half(n)\n    return m * 4\n\ndef half(n: int):\n    return n // 2\n")
+    session.execute("x = torch.ones(2)")
+    return session
+
+
+@pytest.fixture
+def run(session: Session) -> Callable[[str, type[R]], R]:
+    """Runs a command line and gives its last reply, which must be of that kind."""
+
+    def run(text: str, kind: type[R]) -> R:
+        reply = session.execute(text)[-1]
+        assert isinstance(reply, kind), reply
+        return reply
+
+    return run
+
+
+Run = Callable[[str, type[R]], R]
+
+
+def test_graph(run: Run[GraphReply]) -> None:
+    assert run("%graph f", GraphReply) == GraphReply("f", GRAPH)
+
+
+def test_graph_of_an_expression(run: Run[GraphReply]) -> None:
+    assert "aten::add" in run("%graph x + 1", GraphReply).text
+
+
+def test_passes_leave_the_function_alone(run: Run[Reply], session: Session) -> None:
+    reply = run("%passes twice", PassesReply)
+    assert isinstance(reply, PassesReply)
+    inline = reply.steps[0]
+    assert (inline.name, inline.changed, inline.before) == ("inline", True, reply.start)
+    assert "prim::CallFunction" in inline.before
+    assert "aten::floordiv" in inline.after
+    assert all(a.after == b.before for a, b in zip(reply.steps, reply.steps[1:], strict=False))
+    assert str(session.function("twice").graph) == reply.start
+
+
+def test_passes_may_be_chosen(run: Run[PassesReply]) -> None:
+    assert [step.name for step in run("%passes f dce cse", PassesReply).steps] == ["dce", "cse"]
+    assert [step.name for step in run("%passes x + 1 dce", PassesReply).steps] == ["dce"]
+
+
+def test_an_unknown_pass_is_named(run: Run[ErrorReply]) -> None:
+    assert "'dcee'" in run("%passes f dcee", ErrorReply).message
+
+
+def test_code(run: Run[CodeReply]) -> None:
+    assert run("%code f", CodeReply).text.startswith("def f(a: Tensor,\n    b: Tensor) -> Tensor:\n")
+
+
+def test_tree_is_as_it_was_typed(run: Run[TreeReply]) -> None:
+    assert run("%tree f", TreeReply).text.startswith("(def (ident f)\n  (decl")
+    assert run("%tree x + 1", TreeReply).text == "(+ (variable (ident x)) (const 1))"
+
+
+def test_instructions(run: Run[InstructionsReply]) -> None:
+    assert " = mul " in run("%instructions f", InstructionsReply).text
+
+
+def test_trace_of_a_call_leaves_out_the_entry_around_it(run: Run[TraceReply]) -> None:
+    reply = run("%trace twice(6)", TraceReply)
+    assert [row.function for row in reply.rows if "floordiv" in row.instruction] == ["half"]
+    (product,) = [row for row in reply.rows if " mul " in row.instruction]
+    assert [value for _, value in product.reads] == ["3", "4"]
+    assert [value for _, value in product.writes] == ["12"]
+    assert {row.depth for row in reply.rows} == {0, 1}
+    assert reply.result == "12"
+
+
+def test_trace_of_a_long_loop_is_cut_and_counted(run: Run[TraceReply], session: Session) -> None:
+    session.execute("def loop(n: int):\n    t = 0\n    for i in range(n):\n        t += i\n    return t\n")
+    reply = run("%trace loop(3000)", TraceReply)
+    assert reply.left_out > 0
+    assert reply.result == str(sum(range(3000)))
+
+
+def test_schema_of_functions_and_operators(run: Run[SchemaReply]) -> None:
+    assert run("%schema f", SchemaReply).schemas == ("f(Tensor a, Tensor b) -> Tensor",)
+    relu = "aten::relu(Tensor self) -> Tensor"
+    for name in ("torch.relu", "aten::relu", "relu"):
+        assert relu in run(f"%schema {name}", SchemaReply).schemas
+
+
+def test_schema_of_nothing(run: Run[ErrorReply]) -> None:
+    assert run("%schema reluu", ErrorReply).hints == ("did you mean 'relu'?",)
+
+
+def test_ops(run: Run[SchemaReply]) -> None:
+    assert any(text.startswith("aten::leaky_relu(") for text in run("%ops relu", SchemaReply).schemas)
+    assert {text.partition("(")[0].partition(".")[0] for text in run("%ops re?u", SchemaReply).schemas} == {
+        "aten::relu"
+    }
+    many = run("%ops a", SchemaReply)
+    assert len(many.schemas) < many.total
+
+
+def test_time(run: Run[TimeReply]) -> None:
+    reply = run("%time half(8)", TimeReply)
+    assert 0 < reply.best <= reply.mean
+    assert reply.loops > 1
+
+
+def test_who_and_reset(run: Run[Reply]) -> None:
+    who = run("%who", WhoReply)
+    assert isinstance(who, WhoReply)
+    assert [binding.name for binding in who.bindings] == ["f", "twice", "half", "x"]
+    assert run("%reset", TextReply) == TextReply("forgot 4 names", "done")
+    assert run("%who", WhoReply) == WhoReply(())
+
+
+def test_help_lists_every_command(run: Run[HelpReply]) -> None:
+    assert [topic.usage for topic in run("%help", HelpReply).topics] == [command.usage for command in COMMANDS]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_help_of_each(run: Run[HelpReply], command: object) -> None:
+    usage = getattr(command, "usage")  # noqa: B009
+    assert run(f"%help {getattr(command, 'name')}", HelpReply).title == usage  # noqa: B009
+
+
+def test_the_nearest_command_is_suggested(run: Run[ErrorReply]) -> None:
+    reply = run("%grpah f", ErrorReply)
+    assert reply.message == "there is no command %grpah"
+    assert reply.hints == ("did you mean '%graph'?",)
+
+
+@pytest.mark.parametrize("text", ["%graph", "%save", "%load", "%run", "%time", "%trace"])
+def test_a_missing_argument_shows_the_usage(run: Run[ErrorReply], text: str) -> None:
+    assert text in run(text, ErrorReply).hints[0]
+
+
+@pytest.mark.parametrize(
+    "text", ["%graph nosuch", "%code nosuch", "%tree nosuch", "%passes nosuch", "%instructions nosuch"]
+)
+def test_an_unknown_function_is_one_clear_error(run: Run[ErrorReply], text: str) -> None:
+    assert run(text, ErrorReply).message == "nothing is called 'nosuch'"
+
+
+# -- files
+
+
+def test_a_function_is_saved_and_loaded_as_a_module(run: Run[Reply], session: Session, tmp_path: Path) -> None:
+    path = tmp_path / "f.pt"
+    run(f"%save f {path}", TextReply)
+    run(f"%load {path} as m", TextReply)
+    assert isinstance(run("m", ModuleReply), ModuleReply)
+    shown = run("m(x, x).sum().item()", ValueReply)
+    assert isinstance(shown, ValueReply)
+    assert shown.value == 8.0
+    graph = run("%graph m.forward", GraphReply)
+    assert isinstance(graph, GraphReply)
+    assert "aten::mul" in graph.text
+
+
+def test_the_name_comes_from_the_file(run: Run[Reply], session: Session, tmp_path: Path) -> None:
+    run(f"%save f '{tmp_path}/my net-2.pt'", TextReply)
+    run(f"%load '{tmp_path}/my net-2.pt'", TextReply)
+    assert "my_net_2" in [binding.name for binding in session.bindings()]
+
+
+def test_tensors_go_to_npy_and_back(run: Run[Reply], session: Session, tmp_path: Path) -> None:
+    run(f"%save x {tmp_path}/x.npy", TextReply)
+    run(f"%load {tmp_path}/x.npy as y", TextReply)
+    assert isinstance(run("y.sum().item()", ValueReply), ValueReply)
+    np.savez(tmp_path / "two.npz", a=np.ones(2), b=np.zeros(3, dtype=np.int64))
+    session.execute(f"%load {tmp_path}/two.npz")
+    assert {"two_a", "two_b"} <= {binding.name for binding in session.bindings()}
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (None, "No such file"),
+        (b"hello", "Archive error"),
+        (b"", "Archive error"),
+        (b"PK\x03\x04" + b"\0" * 60, "Archive error"),
+    ],
+    ids=["missing", "text", "empty", "broken zip"],
+)
+def test_loading_what_is_no_archive(run: Run[ErrorReply], tmp_path: Path, content: bytes | None, kind: str) -> None:
+    if content is not None:
+        (tmp_path / "bad.pt").write_bytes(content)
+    assert run(f"%load {tmp_path}/bad.pt", ErrorReply).kind == kind
+
+
+def test_loading_a_truncated_archive(run: Run[Reply], tmp_path: Path) -> None:
+    run(f"%save f {tmp_path}/f.pt", TextReply)
+    whole = (tmp_path / "f.pt").read_bytes()
+    (tmp_path / "half.pt").write_bytes(whole[: len(whole) // 2])
+    reply = run(f"%load {tmp_path}/half.pt", ErrorReply)
+    assert isinstance(reply, ErrorReply)
+    assert reply.kind == "Archive error"
+
+
+def test_python_objects_are_refused(run: Run[ErrorReply], tmp_path: Path) -> None:
+    np.save(tmp_path / "o.npy", np.array([{}], dtype=object), allow_pickle=True)
+    assert "Python objects" in run(f"%load {tmp_path}/o.npy", ErrorReply).message
+
+
+@pytest.mark.parametrize("name", ["f", "x"])
+def test_saving_where_nothing_can_be_written_leaves_nothing(run: Run[ErrorReply], tmp_path: Path, name: str) -> None:
+    run(f"%save {name} {tmp_path}/nowhere/{name}.npy", ErrorReply)
+    run("%save x.y", ErrorReply)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_of_entries_runs_in_the_session(run: Run[Reply], session: Session, tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text("import torch\n\ndef g(n: int):\n    return half(n)\n\nz = g(10)\n%graph g\n")
+    run(f"%run {tmp_path}/p.py", GraphReply)
+    shown = run("z", ValueReply)
+    assert isinstance(shown, ValueReply)
+    assert shown.value == 5
+
+
+def test_errors_in_a_file_name_the_file_and_line(run: Run[ErrorReply], tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text("a = 1\n\nb = nope\nc = 1\n")
+    assert run(f"%run {tmp_path}/p.py", ErrorReply).location == f"{tmp_path}/p.py, line 3"
+    assert run("c", ErrorReply).message == "undefined value c"
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"PK\x03\x04", b"a\x00b"], ids=["latin", "archive", "binary"])
+def test_running_what_is_no_text(run: Run[ErrorReply], tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "p.py").write_bytes(content)
+    assert "p.py" in run(f"%run {tmp_path}/p.py", ErrorReply).message

@@ -1,0 +1,77 @@
+"""What is offered at the cursor."""
+
+from pathlib import Path
+
+import pytest
+
+from tsrepl.session import Session
+
+
+@pytest.fixture(scope="module")
+def session() -> Session:
+    session = Session()
+    session.execute("weights = [1, 2]\nname = 'n'\nx = torch.ones(2)")
+    session.execute("def widen(n: int):\n    return n\n")
+    return session
+
+
+def offered(session: Session, before: str) -> list[str]:
+    return [candidate.text for candidate in session.complete(before)]
+
+
+def test_names_of_the_session_come_first(session: Session) -> None:
+    assert offered(session, "y = w")[:2] == ["widen", "weights"]
+
+
+def test_the_typed_part_is_replaced(session: Session) -> None:
+    (candidate,) = session.complete("print(weig")
+    assert (candidate.text, candidate.kind, candidate.replaces) == ("weights", "variable", 4)
+
+
+def test_commands(session: Session) -> None:
+    assert offered(session, "%tr") == ["tree", "trace"]
+    assert offered(session, "%help tr") == ["tree", "trace"]
+
+
+def test_functions_for_commands_that_want_one(session: Session) -> None:
+    assert offered(session, "%graph w") == ["widen"]
+
+
+def test_operators_after_torch(session: Session) -> None:
+    assert "relu" in offered(session, "torch.rel")
+    assert "float32" in offered(session, "torch.float")
+    assert "floor" in offered(session, "math.flo")
+
+
+def test_methods_by_type(session: Session) -> None:
+    assert "append" in offered(session, "weights.app")
+    assert "upper" in offered(session, "name.up")
+    assert {"shape", "sum"} <= set(offered(session, "x.s"))
+    assert "append" not in offered(session, "x.app")
+
+
+def test_methods_of_an_expression_are_those_of_a_tensor(session: Session) -> None:
+    assert "relu" in offered(session, "torch.ones(2).rel")
+
+
+def test_private_names_only_when_asked_for(session: Session) -> None:
+    assert not [text for text in offered(session, "torch.") if text.startswith("_")]
+
+
+def test_files(session: Session, tmp_path: Path) -> None:
+    (tmp_path / "net.pt").touch()
+    (tmp_path / "nets").mkdir()
+    (tmp_path / ".hidden").touch()
+    assert offered(session, f"%load {tmp_path}/ne") == [f"{tmp_path}/net.pt", f"{tmp_path}/nets/"]
+    assert offered(session, f"%load {tmp_path}/") == [f"{tmp_path}/net.pt", f"{tmp_path}/nets/"]
+
+
+def test_a_name_then_a_path_for_save(session: Session, tmp_path: Path) -> None:
+    (tmp_path / "old.pt").touch()
+    assert offered(session, "%save wi") == ["widen"]
+    assert offered(session, f"%save widen {tmp_path}/o") == [f"{tmp_path}/old.pt"]
+
+
+@pytest.mark.parametrize("before", ["", "   ", "%nosuch a", "%who ", "1.", "x = 'a", ")))"])
+def test_nothing_goes_wrong(session: Session, before: str) -> None:
+    session.complete(before)

@@ -1,0 +1,99 @@
+"""The shell, keys in and text out, without a terminal."""
+
+import io
+import re
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import platformdirs
+import pytest
+from prompt_toolkit.history import FileHistory, InMemoryHistory
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output import DummyOutput
+from rich.console import Console
+
+from tsrepl.session import Session
+from tsrepl.shell import Shell
+from tsrepl.shell.app import banner, saved_history
+
+ENTER, CTRL_C, CTRL_D = "\r", "\x03", "\x04"
+Talk = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def talk() -> Talk:
+    """Types the keys into a shell and gives what it printed, banner aside; the last key leaves."""
+
+    def talk(*keys: str, colour: bool = False, width: int = 80) -> str:
+        stream = io.StringIO()
+        console = Console(file=stream, width=width, force_terminal=colour, color_system="standard" if colour else None)
+        with create_pipe_input() as pipe:
+            shell = Shell(Session(), input=pipe, output=DummyOutput(), console=console, history=InMemoryHistory())
+            pipe.send_text("".join(keys) + CTRL_D)
+            assert shell.run() == 0
+        return re.split(r"leaves\.(?:\x1b\[0m)?\n", stream.getvalue(), maxsplit=1)[1]
+
+    return talk
+
+
+def test_the_banner_is_short_and_tells_of_help() -> None:
+    assert len(banner()) <= 2
+    assert any("%help" in line for line in banner())
+    assert all(len(line) <= 80 for line in banner())
+
+
+def test_an_expression(talk: Talk) -> None:
+    assert talk("1 + 2" + ENTER) == "3\n"
+
+
+def test_names_live_on(talk: Talk) -> None:
+    assert talk("x = 20" + ENTER, "x * 2 + 2" + ENTER) == "42\n"
+
+
+def test_a_definition_over_lines(talk: Talk) -> None:
+    keys = "def f(n: int):" + ENTER + "m = n + 1" + ENTER + "return m" + ENTER + ENTER
+    assert talk(keys, "f(1)" + ENTER) == "defined function f(int n) -> int\n2\n"
+
+
+def test_an_error_is_shown_and_the_dialogue_goes_on(talk: Talk) -> None:
+    shown = talk("nope" + ENTER, "1" + ENTER)
+    assert shown == "Compile error: undefined value nope\n  entry 1\n    nope\n    ~~~~ <--- HERE\n1\n"
+
+
+def test_ctrl_c_gives_up_the_entry(talk: Talk) -> None:
+    assert talk("x = (1 +" + ENTER + CTRL_C, "7" + ENTER) == "7\n"
+
+
+def test_a_blank_entry_says_nothing(talk: Talk) -> None:
+    assert talk(ENTER, "   " + ENTER) == ""
+
+
+@pytest.mark.parametrize("word", ["exit", "quit()", "%exit"])
+def test_words_that_leave(talk: Talk, word: str) -> None:
+    assert talk(word + ENTER, "1" + ENTER) == ""
+
+
+def test_colours_only_where_they_are_wanted(talk: Talk) -> None:
+    assert "\x1b[" in talk("nope" + ENTER, colour=True)
+    assert "\x1b[" not in talk("nope" + ENTER)
+
+
+def test_a_narrow_terminal(talk: Talk) -> None:
+    shown = talk("%help" + ENTER, colour=True, width=40)
+    assert shown.count("\n") > 20
+
+
+def test_history_is_kept_for_the_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platformdirs, "user_state_path", lambda *_, **__: tmp_path)
+    history = saved_history()
+    assert isinstance(history, FileHistory)
+    assert stat.S_IMODE((tmp_path / "history").stat().st_mode) == 0o600
+
+
+def test_without_a_place_for_history_the_shell_starts_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere(*_: object, **__: object) -> Path:
+        raise PermissionError
+
+    monkeypatch.setattr(platformdirs, "user_state_path", nowhere)
+    assert isinstance(saved_history(), InMemoryHistory)

@@ -1,0 +1,44 @@
+"""Replies in a notebook's output.
+
+In: a reply.  Out: an object with an HTML and a plain text form, or an exception that shows as the error itself.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import Any, Final
+
+from rich.console import Console
+
+from tsrepl.render import to_html, to_rich, to_text
+from tsrepl.session.replies import ErrorReply, Reply
+
+WIDTH: Final = 100
+"""Columns of plain text, where nothing tells the page's width."""
+
+
+class Shown:
+    """A reply that IPython can display."""
+
+    def __init__(self, reply: Reply) -> None:
+        self.reply = reply
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/html": to_html(self.reply), "text/plain": to_text(self.reply, WIDTH).rstrip("\n")}
+
+    def __repr__(self) -> str:
+        return to_text(self.reply, WIDTH).rstrip("\n")
+
+
+class CellError(Exception):
+    """Stops the notebook at the cell that failed; IPython shows the reply and no Python traceback."""
+
+    def __init__(self, reply: ErrorReply) -> None:
+        super().__init__(f"{reply.kind}: {reply.message}")
+        self.reply = reply
+
+    def _render_traceback_(self) -> list[str]:
+        stream = io.StringIO()
+        console = Console(file=stream, width=WIDTH, force_terminal=True, color_system="standard", legacy_windows=False)
+        console.print(to_rich(self.reply, WIDTH), end="")
+        return stream.getvalue().splitlines()

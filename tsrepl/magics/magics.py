@@ -1,0 +1,65 @@
+"""The magics: `%%torchscript` and `%tsjit_…`.
+
+In: cells and lines.  Out: displayed replies, and functions in the notebook's namespace.  There is no logic here: a magic
+carries text to the session and its replies to the page, and every command of the session's table is a magic.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from IPython.core.display_functions import display
+from IPython.core.interactiveshell import InteractiveShell
+
+from tsrepl.magics.bridge import give_to_python, identities, take_from_python
+from tsrepl.magics.display import CellError, Shown
+from tsrepl.session.commands import COMMANDS, Command
+from tsrepl.session.entries import COMMAND
+from tsrepl.session.replies import ErrorReply
+from tsrepl.session.session import Session
+
+PREFIX: Final = "tsjit_"
+CELL: Final = "torchscript"
+
+
+class TorchScriptMagics:
+    """One session, shared by all cells of a notebook."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self.shell = shell
+        self.session = Session()
+
+    def register(self) -> None:
+        """Make the magics known to IPython."""
+        self.shell.register_magic_function(self.cell, "cell", CELL)
+        for command in COMMANDS:
+            self.shell.register_magic_function(self._line_magic(command), "line", PREFIX + command.name)
+
+    def cell(self, line: str, cell: str) -> None:
+        """Compile and run the cell as TorchScript: `def`s become functions that Python cells can call.
+
+        Words after `%%torchscript` are commands to run on the last function of the cell: `%%torchscript graph passes`.
+        """
+        self._run(cell, f"<cell {self.shell.execution_count}>")
+        functions = list(self.session.functions())
+        for name in line.split():
+            self._run(f"{COMMAND}{name} {functions[-1] if functions else ''}")
+
+    def _line_magic(self, command: Command) -> Any:
+        def magic(line: str) -> None:
+            self._run(f"{COMMAND}{command.name} {line}")
+
+        magic.__doc__ = f"%{PREFIX}{command.usage[1:]}: {command.summary}\n\n{command.details}"
+        return magic
+
+    def _run(self, text: str, filename: str = "") -> None:
+        namespace = self.shell.user_ns
+        take_from_python(self.session, text, namespace)
+        before = identities(self.session)
+        replies = []
+        for reply in self.session.run_text(text, filename):
+            if isinstance(reply, ErrorReply):
+                raise CellError(reply)
+            replies.append(reply)
+            display(Shown(reply))
+        give_to_python(self.session, replies, before, namespace)

@@ -1,0 +1,98 @@
+"""The few shapes that every reply is laid out in, between the reply and the two back ends.
+
+In: nothing.  Out: `Line`, `Code`, `Excerpt`, `Table`, `Diff`, `TreeView`, `Fold`.  Texts are plain, roles are names
+of the palette; terminal.py turns blocks into rich renderables and html.py into markup.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Span(NamedTuple):
+    """A stretch of text in one role."""
+
+    text: str
+    role: str = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A paragraph; wraps at words."""
+
+    spans: tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Text whose line breaks matter; `language` names a lexer of `highlight`, "" means none."""
+
+    text: str
+    language: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Lines of source with a marked place, `~~~ <--- HERE` on the line below it."""
+
+    text: str
+    indent: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    title: str
+    role: str = "plain"
+    language: str = ""
+    right: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of cells; where the page is narrower than `stack_below` each row becomes a small paragraph."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, ...], ...]
+    stack_below: int = 0
+    header: bool = True
+
+
+class DiffLine(NamedTuple):
+    """`mark` is "+", "-", " " or "…" (lines left out, `text` says how many)."""
+
+    mark: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """What changed between two texts, unchanged stretches left out."""
+
+    lines: tuple[DiffLine, ...]
+    language: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TreeView:
+    """A label and what hangs below it."""
+
+    label: tuple[Span, ...]
+    children: tuple[TreeView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """A headed section; a page may let the reader open and close it."""
+
+    heading: tuple[Span, ...]
+    blocks: tuple[Block, ...]
+    is_open: bool = True
+
+
+Block = Line | Code | Excerpt | Table | Diff | TreeView | Fold
+
+
+def line(*parts: str | Span) -> Line:
+    """A paragraph of spans; bare strings are plain."""
+    return Line(tuple(part if isinstance(part, Span) else Span(part) for part in parts if part))

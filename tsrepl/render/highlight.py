@@ -1,0 +1,42 @@
+"""Text of a known language, cut into spans of one role each.
+
+In: text and the language's name.  Out: spans; joined, they are the text again, character for character.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+from pygments.lexer import Lexer
+from pygments.lexers.python import PythonLexer
+
+from tsrepl.render.blocks import Span
+from tsrepl.render.lexers import EntryLexer, InstructionsLexer, IRLexer, TreeLexer
+from tsrepl.render.palette import role_of
+
+LONGEST = 400_000
+"""Longer texts are shown without colours: a lexer at a few microseconds a character would hold up the prompt."""
+
+_LEXERS: dict[str, type[Lexer]] = {
+    "ir": IRLexer,
+    "instructions": InstructionsLexer,
+    "tree": TreeLexer,
+    "python": PythonLexer,
+    "entry": EntryLexer,
+}
+
+
+def highlight(text: str, language: str) -> Iterator[Span]:
+    """The spans of `text`; one plain span when the language is unknown or the text very long."""
+    if language not in _LEXERS or len(text) > LONGEST:
+        yield Span(text)
+        return
+    # Unlike get_tokens, get_tokens_unprocessed keeps every newline and blank as it is.
+    for _, token, value in _lexer(language).get_tokens_unprocessed(text):
+        yield Span(value, role_of(token))
+
+
+@cache
+def _lexer(language: str) -> Lexer:
+    return _LEXERS[language]()

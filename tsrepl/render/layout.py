@@ -1,0 +1,268 @@
+"""Every kind of reply, laid out as blocks.
+
+In: a reply.  Out: the blocks that both back ends show.  What to say and in which order is decided here, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tsrepl.render.blocks import Block, Code, Column, Diff, Excerpt, Fold, Span, Table, TreeView, line
+from tsrepl.render.diff import diff_lines
+from tsrepl.session.replies import (
+    CodeReply,
+    DefinitionReply,
+    ErrorReply,
+    GraphReply,
+    HelpReply,
+    InstructionsReply,
+    ModuleNode,
+    ModuleReply,
+    PassesReply,
+    PassStep,
+    Reply,
+    SchemaReply,
+    Slot,
+    TextReply,
+    TimeReply,
+    TraceReply,
+    TraceRow,
+    TreeReply,
+    ValueReply,
+    WhoReply,
+)
+
+_PLAIN_TYPES = ("int", "float", "complex", "bool", "str", "NoneType")
+_LEVELS = {"info": ("", "plain"), "done": ("", "good"), "warning": ("warning: ", "warning")}
+MOST_DETAILS = 12
+"""Lines of an error's details; a call that fits none of thirty overloads has a hundred."""
+NARROW = 64
+"""Tables of many columns become paragraphs on pages narrower than this."""
+
+
+def blocks_of(reply: Reply) -> list[Block]:
+    """The reply's blocks, from top to bottom."""
+    return list(_LAYOUTS[type(reply)](reply))
+
+
+def _value(reply: ValueReply) -> Iterator[Block]:
+    if reply.type == "NoneType":
+        return
+    yield Code(reply.text, "" if "tensor(" in reply.text else "python")
+    if reply.facts:
+        yield line(Span(reply.facts, "muted"))
+    elif reply.type not in _PLAIN_TYPES:
+        yield line(Span(reply.type, "muted"))
+
+
+def _definition(reply: DefinitionReply) -> Iterator[Block]:
+    verb = "redefined" if reply.replaced else "defined"
+    yield line(
+        Span(verb, "warning" if reply.replaced else "good"), " ", Span(reply.kind, "muted"), " ", reply.signature
+    )
+    if reply.relinked:
+        yield line(Span(f"{_listed(reply.relinked)} now {_calls(reply.relinked)} the new {reply.name}", "muted"))
+    for name, reason in reply.broken:
+        yield line(Span("warning: ", "warning"), f"{name} no longer compiles: {reason}")
+
+
+def _graph(reply: GraphReply) -> Iterator[Block]:
+    yield Code(reply.text.rstrip("\n"), "ir")
+
+
+def _passes(reply: PassesReply) -> Iterator[Block]:
+    yield Fold(
+        (Span(reply.title, "title"), Span("  before the first pass", "muted")), (Code(reply.start.rstrip("\n"), "ir"),)
+    )
+    yield from map(_pass_step, reply.steps)
+    changed = sum(step.changed for step in reply.steps)
+    seconds = sum(step.seconds for step in reply.steps)
+    yield line(Span(f"{len(reply.steps)} passes, {changed or 'none'} changed the graph, {_duration(seconds)}", "muted"))
+
+
+def _pass_step(step: PassStep) -> Block:
+    if not step.changed:
+        return line(Span("= ", "muted"), Span(step.name, "muted"), Span("  no change", "muted"))
+    added, removed = _size_of_change(step)
+    heading = (
+        Span("~ ", "warning"),
+        Span(step.name, "title"),
+        Span(f"  +{added} -{removed} lines, {_duration(step.seconds)}", "muted"),
+    )
+    return Fold(heading, (Diff(diff_lines(step.before, step.after), "ir"),))
+
+
+def _size_of_change(step: PassStep) -> tuple[int, int]:
+    marks = [each.mark for each in diff_lines(step.before, step.after, 0)]
+    return marks.count("+"), marks.count("-")
+
+
+def _code(reply: CodeReply) -> Iterator[Block]:
+    yield Code(reply.text.rstrip("\n"), "python")
+    for name, text in reply.constants:
+        yield line(Span(f"CONSTANTS.{name}", "constant"), " = ", text)
+
+
+def _tree(reply: TreeReply) -> Iterator[Block]:
+    yield Code(reply.text, "tree")
+
+
+def _instructions(reply: InstructionsReply) -> Iterator[Block]:
+    yield Code(reply.text.rstrip("\n"), "instructions")
+
+
+def _trace(reply: TraceReply) -> Iterator[Block]:
+    columns = (
+        Column("pc", "muted", right=True),
+        Column("instruction", language="instructions"),
+        Column("reads"),
+        Column("writes", "good"),
+    )
+    several = len({row.function for row in reply.rows}) > 1
+    yield Table(columns, tuple(_trace_row(row, several) for row in reply.rows), stack_below=NARROW)
+    if reply.left_out:
+        yield line(Span(f"{reply.left_out} more instructions ran and were not kept", "warning"))
+    yield line(Span("result ", "muted"), reply.result)
+
+
+def _trace_row(row: TraceRow, several: bool) -> tuple[str, ...]:
+    pc = f"{row.function} {row.pc}" if several else str(row.pc)
+    return pc, row.instruction, _registers(row.reads), _registers(row.writes)
+
+
+def _registers(pairs: tuple[tuple[str, str], ...]) -> str:
+    return "\n".join(f"{register} = {value}" for register, value in pairs)
+
+
+def _schema(reply: SchemaReply) -> Iterator[Block]:
+    yield Code("\n".join(reply.schemas), "ir")
+    if reply.total > len(reply.schemas):
+        yield line(Span(f"{len(reply.schemas)} of {reply.total}; a longer pattern finds fewer", "muted"))
+
+
+def _who(reply: WhoReply) -> Iterator[Block]:
+    if not reply.bindings:
+        yield line(Span("nothing is defined yet", "muted"))
+        return
+    columns = (Column("name", "title"), Column("kind", "muted"), Column("type", "type"), Column("value"))
+    rows = tuple((b.name, b.kind, b.type, b.summary) for b in reply.bindings)
+    yield Table(columns, rows, stack_below=NARROW)
+
+
+def _time(reply: TimeReply) -> Iterator[Block]:
+    runs = f"{reply.loops} run{'s' if reply.loops != 1 else ''} × {reply.repeats}"
+    yield line(
+        Span(_duration(reply.best), "title"), f" best, {_duration(reply.mean)} mean", Span(f"  ({runs})", "muted")
+    )
+    yield line(Span(f"first run {_duration(reply.first)}, compilation included", "muted"))
+
+
+def _text(reply: TextReply) -> Iterator[Block]:
+    label, role = _LEVELS[reply.level]
+    for text in reply.text.split("\n"):
+        yield line(Span(label, role), Span(text, role if reply.level == "done" else "plain"))
+        label = ""
+
+
+def _error(reply: ErrorReply) -> Iterator[Block]:
+    yield line(Span(f"{reply.kind}: ", "error"), Span(reply.message, "title"))
+    for place in reply.places:
+        yield line(Span(f"  {place.location}", "muted"))
+        yield Excerpt(place.excerpt, 4)
+    if reply.location:
+        yield line(Span(f"  {reply.location}", "muted"))
+    if reply.excerpt:
+        yield Excerpt(reply.excerpt, 4)
+    yield from _details(reply.details)
+    for hint in reply.hints:
+        yield line(Span("hint: ", "good"), hint)
+
+
+def _details(text: str) -> Iterator[Block]:
+    lines = text.split("\n") if text else []
+    cut = MOST_DETAILS if len(lines) > MOST_DETAILS + 1 else len(lines)
+    yield from (line(Span(each)) for each in lines[:cut])
+    if cut < len(lines):
+        yield line(Span(f"… {len(lines) - cut} more lines", "muted"))
+
+
+def _module(reply: ModuleReply) -> Iterator[Block]:
+    yield _module_tree(reply.root)
+
+
+def _module_tree(node: ModuleNode) -> TreeView:
+    total = f"{node.parameters:,} parameters, {_size(node.bytes)}" if node.bytes else "no parameters"
+    label = (Span(node.name, "title"), Span(" "), Span(node.type, "type"), Span(f"  {total}", "muted"))
+    methods = [TreeView((Span("methods ", "muted"), Span(", ".join(node.methods), "kind")))] if node.methods else []
+    slots = [TreeView(_slot_label(slot)) for slot in node.slots]
+    return TreeView(label, (*methods, *slots, *map(_module_tree, node.children)))
+
+
+def _slot_label(slot: Slot) -> tuple[Span, ...]:
+    if slot.shape is None:
+        return Span(slot.name), Span(f": {slot.type}", "type"), Span(f" = {slot.text}" if slot.text else "", "constant")
+    sizes = " × ".join(map(str, slot.shape)) or "scalar"
+    kind = "" if slot.kind == "parameter" else f"  {slot.kind}"
+    return (
+        Span(slot.name),
+        Span(f": {slot.dtype} ", "type"),
+        Span(sizes, "constant"),
+        Span(f"  {_size(slot.bytes)}{kind}", "muted"),
+    )
+
+
+def _help(reply: HelpReply) -> Iterator[Block]:
+    yield line(Span(reply.title, "title"))
+    yield from (line(text) for text in reply.paragraphs)
+    if reply.topics:
+        rows = tuple((topic.usage, topic.summary) for topic in reply.topics)
+        yield Table((Column("", "command"), Column("")), rows, header=False)
+    if reply.examples:
+        yield line(Span("Examples", "muted"))
+        yield Code("\n".join(f"  {example}" for example in reply.examples), "entry")
+
+
+_LAYOUTS: dict[type[Any], Callable[[Any], Iterator[Block]]] = {
+    ValueReply: _value,
+    DefinitionReply: _definition,
+    GraphReply: _graph,
+    PassesReply: _passes,
+    CodeReply: _code,
+    TreeReply: _tree,
+    InstructionsReply: _instructions,
+    TraceReply: _trace,
+    SchemaReply: _schema,
+    WhoReply: _who,
+    TimeReply: _time,
+    TextReply: _text,
+    ErrorReply: _error,
+    ModuleReply: _module,
+    HelpReply: _help,
+}
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
+
+
+def _calls(names: tuple[str, ...]) -> str:
+    return "calls" if len(names) == 1 else "call"
+
+
+def _duration(seconds: float) -> str:
+    """Three digits and a unit: `1.23 ms`."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns"
+
+
+def _size(count: int) -> str:
+    """Bytes with a binary unit: `1.2 KiB`."""
+    size = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024 or unit == "GiB":
+            break
+        size /= 1024
+    return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"

@@ -1,0 +1,133 @@
+"""What is what in the texts that we show: pygments lexers for graphs, instructions, trees and shell entries.
+
+In: text.  Out: tokens; `palette.role_of` says what each means.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from pygments.lexer import RegexLexer, bygroups, default, inherit, using
+from pygments.lexers.python import PythonLexer
+from pygments.token import (
+    Comment,
+    Generic,
+    Keyword,
+    Name,
+    Number,
+    Operator,
+    Punctuation,
+    String,
+    Text,
+    Whitespace,
+)
+
+_NUMBER = r"-?(?:\d+\.\d*(?:e[+-]?\d+)?|\.\d+|\d+(?:e[+-]?\d+)?)j?|-?\binf\b|\bnan\b"
+_STRING = r'"(?:\\.|[^"\\])*"' + r"|'(?:\\.|[^'\\])*'"
+
+Tokens = dict[str, list[Any]]
+
+
+class IRLexer(RegexLexer):  # type: ignore[misc]  # pygments has no types
+    """Graphs in their canonical text."""
+
+    name = "TorchScript IR"
+    aliases: ClassVar[list[str]] = ["torchscript-ir"]
+    tokens: ClassVar[Tokens] = {
+        "root": [
+            (r"#.*$", Comment),
+            (r"\s+", Whitespace),
+            (
+                r"(%)([\w.]+)(\s*)(:)(\s*)",
+                bygroups(Name.Variable, Name.Variable, Whitespace, Punctuation, Whitespace),
+                "type",
+            ),
+            (r"%[\w.]+", Name.Variable),
+            (r"\b(graph|return|block\d+|with)\b", Keyword),
+            (r"[A-Za-z_]\w*(?:::[\w.]+)+", Name.Function),
+            (r"\[", Punctuation, "attributes"),
+            (r"->", Keyword),
+            (_STRING, String),
+            (_NUMBER, Number),
+            (r"\^[\w.]+", Name.Function),
+            (r"[(){}\],=:]", Punctuation),
+            (r"[\w.]+", Text),
+            (r".", Text),
+        ],
+        "attributes": [
+            (r"\]", Punctuation, "#pop"),
+            (r"(\w+)(=)", bygroups(Name.Attribute, Punctuation)),
+            (r"\[", Punctuation, "#push"),
+            (_STRING, String),
+            (_NUMBER, Number),
+            (r"<[^>\n]*>", Number),
+            (r"[\w.]+", Number),
+            (r"\s+", Whitespace),
+            (r".", Punctuation),
+        ],
+        "type": [
+            (r"\(", Keyword.Type, "inside-type"),
+            (r"\[\]|[?]", Keyword.Type),
+            (r"[\w.<>*]+", Keyword.Type),
+            default("#pop"),
+        ],
+        "inside-type": [
+            (r"\(", Keyword.Type, "#push"),
+            (r"\)", Keyword.Type, "#pop"),
+            (r"[^()]+", Keyword.Type),
+        ],
+    }
+
+
+class InstructionsLexer(RegexLexer):  # type: ignore[misc]  # pygments has no types
+    """Listings of the interpreter: `8 = t move(3)`."""
+
+    name = "TorchScript instructions"
+    aliases: ClassVar[list[str]] = ["torchscript-instructions"]
+    tokens: ClassVar[Tokens] = {
+        "root": [
+            (r"#.*$", Comment),
+            (r"@\d+:?|->", Keyword),
+            (r"^(\s*)((?:\d+(?:,\s*)?)*)(\s*)(=)(\s*)([\w:.]+)",
+             bygroups(Whitespace, Name.Variable, Whitespace, Operator, Whitespace, Name.Function)),
+            (r"\b(move)(\()(\d+)(\))", bygroups(Keyword, Punctuation, Name.Variable, Punctuation)),
+            (_STRING, String),
+            (r"[A-Za-z_][\w:.]*", Name.Function),
+            (r"\d+", Name.Variable),
+            (r"\s+", Whitespace),
+            (r".", Punctuation),
+        ]
+    }  # fmt: skip
+
+
+class TreeLexer(RegexLexer):  # type: ignore[misc]  # pygments has no types
+    """Syntax trees as s-expressions: the word after a bracket is the kind."""
+
+    name = "TorchScript tree"
+    aliases: ClassVar[list[str]] = ["torchscript-tree"]
+    tokens: ClassVar[Tokens] = {
+        "root": [
+            (r"(\()(ident)(\s+)([^\s()]+)", bygroups(Punctuation, Comment, Whitespace, Name.Variable)),
+            (r"(\()([^\s()]+)", bygroups(Punctuation, Name.Function)),
+            (_STRING, String),
+            (_NUMBER, Number),
+            (r"\s+", Whitespace),
+            (r"[()]", Punctuation),
+            (r"[^\s()]+", Text),
+        ]
+    }
+
+
+class EntryLexer(PythonLexer):  # type: ignore[misc]  # pygments has no types
+    """What is typed at the prompt: TorchScript, or a command."""
+
+    name = "TorchScript entry"
+    aliases: ClassVar[list[str]] = ["torchscript-entry"]
+    tokens: ClassVar[Tokens] = {
+        "root": [
+            (r"^(\s*)(%\w*)(.*\n?)", bygroups(Whitespace, Generic.Emph, using(PythonLexer))),
+            (r"\b(torch|math)\b", Name.Builtin),
+            (r"\b(Tensor|List|Dict|Optional|Tuple|Union|Future)\b", Keyword.Type),
+            inherit,
+        ]
+    }

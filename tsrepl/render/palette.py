@@ -1,0 +1,79 @@
+"""The colours, in one table, and what each lexer's tokens mean.
+
+In: a role ("kind", "error") or a pygments token.  Out: a terminal style and a pair of web colours.  The terminal
+styles are the sixteen of the reader's own theme, so they suit light and dark; every role is also told by
+position or a sign, never by colour alone.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from pygments.token import Token
+
+
+class Colour(NamedTuple):
+    """A role's looks: rich style, prompt_toolkit style, and CSS for light and dark pages."""
+
+    rich: str
+    prompt: str
+    light: str
+    dark: str
+
+
+PALETTE: Final[dict[str, Colour]] = {
+    "plain": Colour("none", "", "inherit", "inherit"),
+    "keyword": Colour("magenta", "ansimagenta", "#8250df", "#d2a8ff"),
+    "kind": Colour("blue", "ansiblue", "#0550ae", "#79c0ff"),
+    "type": Colour("cyan", "ansicyan", "#0a6b76", "#76d7de"),
+    "value": Colour("bold", "bold", "#1f2328", "#f0f3f6"),
+    "constant": Colour("yellow", "ansiyellow", "#8a4b00", "#f0b72f"),
+    "string": Colour("green", "ansigreen", "#116329", "#7ee787"),
+    "comment": Colour("dim", "ansibrightblack", "#59636e", "#9198a1"),
+    "command": Colour("bold magenta", "bold ansimagenta", "#8250df", "#d2a8ff"),
+    "title": Colour("bold", "bold", "#1f2328", "#f0f3f6"),
+    "muted": Colour("dim", "ansibrightblack", "#59636e", "#9198a1"),
+    "good": Colour("green", "ansigreen", "#116329", "#7ee787"),
+    "warning": Colour("yellow", "ansiyellow", "#8a4b00", "#f0b72f"),
+    "error": Colour("bold red", "bold ansired", "#b3121d", "#ff9a94"),
+    "added": Colour("green", "ansigreen", "#116329", "#7ee787"),
+    "removed": Colour("red", "ansired", "#b3121d", "#ff9a94"),
+}
+
+_ROLES: Final = {
+    Token.Keyword: "keyword",
+    Token.Keyword.Type: "type",
+    Token.Keyword.Constant: "constant",
+    Token.Name.Function: "kind",
+    Token.Name.Class: "type",
+    Token.Name.Builtin: "kind",
+    Token.Name.Variable: "value",
+    Token.Name.Decorator: "command",
+    Token.Name.Attribute: "muted",
+    Token.Operator.Word: "keyword",
+    Token.Number: "constant",
+    Token.String: "string",
+    Token.Comment: "comment",
+    Token.Generic.Emph: "command",
+    Token.Generic.Inserted: "added",
+    Token.Generic.Deleted: "removed",
+}
+
+
+def role_of(token: object) -> str:
+    """The role of a pygments token: its own, or that of the nearest more general token."""
+    while token not in _ROLES:
+        parent = getattr(token, "parent", None)
+        if parent is None:
+            return "plain"
+        token = parent
+    return _ROLES[token]
+
+
+def prompt_style() -> dict[str, str]:
+    """The pygments roles as prompt_toolkit class names -> styles."""
+    rows = {}
+    for token, role in _ROLES.items():
+        name = "pygments." + ".".join(str(token).split(".")[1:]).lower()
+        rows[name] = PALETTE[role].prompt
+    return rows

@@ -1,0 +1,163 @@
+"""Replies for a terminal.
+
+In: a reply and the width of the page in columns.  Out: a rich renderable (`to_rich`), or plain text (`to_text`).
+Nothing here looks at the real terminal: the door decides about width and colours.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table as RichTable
+from rich.text import Text
+from rich.tree import Tree
+
+from tsrepl.render.blocks import Block, Code, Diff, Excerpt, Fold, Line, Span, Table, TreeView
+from tsrepl.render.highlight import highlight
+from tsrepl.render.layout import blocks_of
+from tsrepl.render.palette import PALETTE
+from tsrepl.session.replies import Reply
+
+UNLIMITED = 10_000
+"""The width of a page that ends nowhere, as of a file."""
+_HANG = 4
+_MARKS = {"+": "added", "-": "removed", " ": "plain", "…": "muted"}
+
+
+def to_rich(reply: Reply, width: int) -> RenderableType:
+    """The reply for a page `width` columns wide."""
+    return Group(*(_render(block, width) for block in blocks_of(reply)))
+
+
+def to_text(reply: Reply, width: int = UNLIMITED) -> str:
+    """The reply without any colour, each line ended by a newline; "" when there is nothing to show."""
+    stream = io.StringIO()
+    console = Console(file=stream, width=width, color_system=None, force_terminal=False, legacy_windows=False)
+    console.print(to_rich(reply, width), end="")
+    return "".join(text.rstrip() + "\n" for text in stream.getvalue().splitlines())
+
+
+def print_reply(reply: Reply, console: Console) -> None:
+    """Show the reply: for a terminal in colours and its width, for a pipe or a file as plain lines, unbroken."""
+    if not console.is_terminal:
+        console.file.write(to_text(reply))
+    elif blocks_of(reply):
+        console.print(to_rich(reply, console.width))
+
+
+def _render(block: Block, width: int) -> RenderableType:
+    return _RENDERERS[type(block)](block, width)
+
+
+def _line(block: Line, width: int) -> RenderableType:
+    return _text(block.spans)
+
+
+def _code(block: Code, width: int) -> RenderableType:
+    return Text("\n").join(_hung(_text(highlight(block.text, block.language)), width))
+
+
+def _excerpt(block: Excerpt, width: int) -> RenderableType:
+    lines = Text("\n").join(
+        Text(text, style=PALETTE["error" if text.lstrip().startswith("~") else "plain"].rich)
+        for text in block.text.split("\n")
+    )
+    lines.no_wrap, lines.overflow = True, "ellipsis"
+    indent = block.indent if width >= 2 * 30 else 0
+    return Padding(lines, (0, 0, 0, indent), expand=False)
+
+
+def _table(block: Table, width: int) -> RenderableType:
+    if width < block.stack_below:
+        return Group(*_stacked(block))
+    table = RichTable(
+        box=None, show_header=block.header, header_style=PALETTE["muted"].rich, pad_edge=False, padding=(0, 2, 0, 0)
+    )
+    for column in block.columns:
+        table.add_column(column.title, justify="right" if column.right else "left", overflow="fold")
+    for row in block.rows:
+        table.add_row(*_cells(block, row))
+    return table
+
+
+def _stacked(block: Table) -> Iterator[RenderableType]:
+    """Each row as a small paragraph: its first two cells on one line, the others below, titled."""
+    for row in block.rows:
+        cells = _cells(block, row)
+        yield Text.assemble(cells[0], "  ", cells[1])
+        for column, cell in zip(block.columns[2:], cells[2:], strict=True):
+            for part in cell.split("\n") if cell.plain else ():
+                yield Padding(Text.assemble((f"{column.title} ", PALETTE["muted"].rich), part), (0, 0, 0, 4))
+
+
+def _cells(block: Table, row: tuple[str, ...]) -> list[Text]:
+    return [
+        _text(highlight(text, column.language) if column.language else [Span(text, column.role)])
+        for column, text in zip(block.columns, row, strict=True)
+    ]
+
+
+def _diff(block: Diff, width: int) -> RenderableType:
+    lines: list[Text] = []
+    for mark, text in block.lines:
+        colours = highlight(text, block.language) if mark == " " else [Span(text, _MARKS[mark])]
+        lines += _hung(_text([Span(f"{mark} ", _MARKS[mark]), *colours]), width)
+    return Text("\n").join(lines)
+
+
+def _tree(block: TreeView, width: int) -> RenderableType:
+    tree = Tree(_text(block.label), guide_style=PALETTE["muted"].rich)
+    _grow(tree, block.children)
+    return tree
+
+
+def _grow(tree: Tree, children: Iterable[TreeView]) -> None:
+    for child in children:
+        _grow(tree.add(_text(child.label)), child.children)
+
+
+def _fold(block: Fold, width: int) -> RenderableType:
+    return Group(_text(block.heading), *(_render(inner, width) for inner in block.blocks))
+
+
+_RENDERERS: dict[type[Any], Callable[[Any, int], RenderableType]] = {
+    Line: _line,
+    Code: _code,
+    Excerpt: _excerpt,
+    Table: _table,
+    Diff: _diff,
+    TreeView: _tree,
+    Fold: _fold,
+}
+
+
+def _text(spans: Iterable[Span]) -> Text:
+    text = Text(overflow="fold")
+    for span in spans:
+        text.append(span.text, PALETTE[span.role].rich)
+    return text
+
+
+def _hung(text: Text, width: int) -> list[Text]:
+    """The lines of the text, each that is too long broken, and its rest hung deeper than its start."""
+    lines: list[Text] = []
+    for whole in text.split("\n", allow_blank=True):
+        indent = len(whole.plain) - len(whole.plain.lstrip(" +-…")) + _HANG
+        while whole.cell_len > width > indent + 2 * _HANG:
+            at = _break_point(whole.plain, width, indent)
+            head, whole = whole.divide([at])
+            head.rstrip()
+            lines.append(head)
+            whole.pad_left(indent)
+        lines.append(whole)
+    return lines
+
+
+def _break_point(text: str, width: int, indent: int) -> int:
+    """Where to break: after the last blank that fits, else at the width."""
+    blank = text.rfind(" ", indent, width)
+    return blank + 1 if blank > indent else width

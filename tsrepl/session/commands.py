@@ -1,0 +1,165 @@
+"""The commands: one row each.
+
+In: a command line, `%name argument`.  Out: replies.  A row says what the command is called, how it is written, what it
+does and what its argument may be; help, completion and suggestions all read the rows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Final, NamedTuple
+
+from engine.lang.errors import did_you_mean
+from tsrepl.session import files, inspection, overview, timing, tracing
+from tsrepl.session.entries import COMMAND, Entry, split_entries
+from tsrepl.session.failures import INTERRUPTED, UsageError, error_reply
+from tsrepl.session.replies import ErrorReply, HelpReply, HelpTopic, Reply
+from tsrepl.session.workspace import Workspace
+
+Run = Callable[[Workspace, str], Iterable[Reply]]
+
+
+class Command(NamedTuple):
+    """`argument` says what completes it: function, expression, operator, path, name, command, or nothing at all."""
+
+    name: str
+    usage: str
+    summary: str
+    argument: str
+    run: Run
+    details: str = ""
+    examples: tuple[str, ...] = ()
+
+
+def _help(workspace: Workspace, argument: str) -> Iterable[Reply]:
+    if not argument:
+        return [_overview()]
+    command = find_command(argument.removeprefix(COMMAND))
+    details = (command.details,) if command.details else ()
+    return [HelpReply(command.usage, (command.summary, *details), examples=command.examples)]
+
+
+def _run_file(workspace: Workspace, argument: str) -> Iterable[Reply]:
+    paths = files.words_of(argument)
+    if len(paths) != 1:
+        raise UsageError("%run wants one file", hints=("write %run program.py",))
+    path = os.path.expanduser(paths[0])
+    return run_text(workspace, files.read_text(path), path)
+
+
+def _overview() -> HelpReply:
+    return HelpReply(
+        "Type TorchScript, and it is compiled, typed and run at once",
+        (
+            "Expressions show their value and keep it as _. A def stays for later entries. A blank line ends a block.",
+            "Where an operator stands without 'torch.' it is found all the same: randn(2, 3).",
+        ),
+        tuple(HelpTopic(command.usage, command.summary) for command in COMMANDS),
+        (
+            "x = torch.randn(2, 3)",
+            "def f(a, b):",
+            "    return torch.tanh(a + b)",
+            "",
+            "f(x, x)",
+            "%graph f",
+            "%help trace",
+        ),
+    )
+
+
+_TARGET = "f is a function you defined, a method like m.forward, a module (its forward), or any expression."
+
+COMMANDS: Final[tuple[Command, ...]] = (
+    Command("graph", "%graph f", "the graph that f was compiled to", "function", inspection.graph, _TARGET,
+            ("%graph f", "%graph m.forward", "%graph torch.ones(2) + 1")),
+    Command("passes", "%passes f [pass ...]", "what each optimization pass changes in the graph", "function",
+            inspection.passes, _TARGET + " Name passes to run these only, in that order.",
+            ("%passes f", "%passes f constant_propagation dce")),
+    Command("code", "%code f", "Python text printed from the graph", "function", inspection.code, _TARGET,
+            ("%code f",)),
+    Command("tree", "%tree f", "the syntax tree", "function", inspection.tree, _TARGET, ("%tree f", "%tree x + 1")),
+    Command("instructions", "%instructions f", "what the interpreter runs: registers, operations, moves", "function",
+            inspection.instructions, _TARGET, ("%instructions f",)),
+    Command("trace", "%trace f(x)", "run, and show every instruction with the values it read and wrote", "expression",
+            tracing.trace, "", ("%trace f(x, x)",)),
+    Command("schema", "%schema f", "the signature of a function, method or operator", "function", inspection.schema,
+            "Operators are written aten::add, torch.add or add.", ("%schema f", "%schema torch.add")),
+    Command("ops", "%ops [pattern]", "the operators whose name contains the pattern", "operator", overview.ops,
+            "* and ? match as in file names.", ("%ops relu", "%ops *_pool?d")),
+    Command("time", "%time expression", "how long an expression takes", "expression", timing.time, "",
+            ("%time f(x, x)",)),
+    Command("save", "%save name path", "write a function or module to an archive, a tensor to .npy", "name path",
+            files.save, "PyTorch loads the archive with torch.jit.load.", ("%save f f.pt", "%save x x.npy")),
+    Command("load", "%load path [as name]", "read an archive, a .npy or a .npz", "path", files.load,
+            "The name is made from the file's name unless you give one.", ("%load model.pt", "%load model.pt as m")),
+    Command("run", "%run file", "run a file of TorchScript entries here", "path", _run_file, "",
+            ("%run program.py",)),
+    Command("who", "%who", "what is defined", "", overview.who),
+    Command("reset", "%reset", "forget everything that is defined", "", overview.reset),
+    Command("help", "%help [command]", "this list, or more about one command", "command", _help, "", ("%help trace",)),
+)  # fmt: skip
+
+_BY_NAME: Final = {command.name: command for command in COMMANDS}
+
+
+def find_command(name: str) -> Command:
+    """The command of that name.  Raises UsageError, with the nearest name."""
+    command = _BY_NAME.get(name)
+    if command is None:
+        near = tuple(hint.replace("'", f"'{COMMAND}", 1) for hint in did_you_mean(name, _BY_NAME))
+        raise UsageError(f"there is no command {COMMAND}{name}", hints=near or ("%help lists the commands",))
+    return command
+
+
+def run_text(workspace: Workspace, text: str, filename: str = "", *, stop: bool = True) -> Iterator[Reply]:
+    """Run the entries of the text, statements and commands; with `stop`, none after one that failed.
+
+    An interrupt ends them all.  Errors are replies.  Positions in them name `filename`, or the number of the entry.
+    """
+    name = filename or workspace.next_name()
+    for _, group in groupby(enumerate(split_entries(text)), _group):
+        entries = [entry for _, entry in group]
+        failed = interrupted = False
+        for reply in _run_group(workspace, entries, name):
+            failed = failed or isinstance(reply, ErrorReply)
+            interrupted = interrupted or (isinstance(reply, ErrorReply) and reply.kind == INTERRUPTED)
+            yield reply
+        if interrupted or (failed and stop):
+            return
+
+
+def _group(numbered: tuple[int, Entry]) -> int:
+    """Definitions in a row go together, so that they may use each other in any order; all else stands alone."""
+    number, entry = numbered
+    return -1 if entry.is_definition else number
+
+
+def _run_group(workspace: Workspace, entries: Sequence[Entry], filename: str) -> Iterator[Reply]:
+    if entries[0].is_definition:
+        return workspace.run_definitions(entries, filename)
+    if entries[0].is_command:
+        return _run_line(workspace, entries[0].text)
+    return workspace.run_entry(entries[0], filename)
+
+
+def _run_line(workspace: Workspace, text: str) -> Iterator[Reply]:
+    try:
+        yield from run_command(workspace, text)
+    except (GeneratorExit, SystemExit):
+        raise
+    except BaseException as error:
+        yield error_reply(error)
+
+
+def run_command(workspace: Workspace, text: str) -> Iterable[Reply]:
+    """Run a command line.  Raises UsageError and whatever the command raises."""
+    name, _, argument = text.strip().removeprefix(COMMAND).partition(" ")
+    command = find_command(name)
+    argument = argument.strip()
+    if not command.argument and argument:
+        raise UsageError(f"{COMMAND}{name} takes no argument", hints=(f"write {command.usage}",))
+    if not argument and command.argument and "[" not in command.usage.partition(" ")[2][:1]:
+        raise UsageError(f"{COMMAND}{name} wants to know what", hints=(f"write {command.usage}",))
+    return command.run(workspace, argument)

@@ -1,0 +1,176 @@
+"""What could stand at the cursor.
+
+In: the text before it.  Out: candidates: names of the session, operators after `torch.`, methods and attributes after a
+value, commands after `%`, files where a command takes one.
+"""
+
+from __future__ import annotations
+
+import builtins
+import glob
+import math
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from typing import Final
+
+from engine.aten import op as table
+from engine.lang.scalars import DTYPE_BY_NAME
+from engine.lang.types import ClassType, TensorType, TupleType, Type
+from tsrepl.session.commands import COMMANDS, find_command
+from tsrepl.session.entries import COMMAND
+from tsrepl.session.failures import UsageError
+from tsrepl.session.replies import Candidate
+from tsrepl.session.workspace import Workspace
+
+MOST: Final = 400
+_NAME: Final = re.compile(r"(?:([\w.)\]]*)\.)?(\w*)$")
+_BUILTINS: Final = (
+    "print", "range", "len", "int", "float", "bool", "str", "abs", "min", "max", "round", "zip", "enumerate", "sorted",
+    "reversed", "isinstance", "hasattr", "getattr", "list", "tuple", "dict", "any", "all", "ord", "chr", "pow",
+    "divmod", "sum", "hex", "bin", "oct", "hash", "type", "super", "complex",
+)  # fmt: skip
+_KEYWORDS: Final = (
+    "def", "return", "if", "elif", "else", "for", "while", "in", "not", "and", "or", "is", "None", "True", "False",
+    "break", "continue", "pass", "assert", "raise", "class", "with", "as", "del", "lambda",
+)  # fmt: skip
+_TYPES: Final = ("Tensor", "List", "Dict", "Optional", "Tuple", "Union")
+
+Found = Iterable[tuple[str, str]]
+
+
+def candidates(workspace: Workspace, before: str) -> list[Candidate]:
+    """At most `MOST` candidates for the end of `before`, those of the session first."""
+    line = before.rpartition("\n")[2]
+    if "\n" not in before.strip("\n") and line.lstrip().startswith(COMMAND):
+        return _after_percent(workspace, line.lstrip())
+    return _expression(workspace, line)
+
+
+def _after_percent(workspace: Workspace, line: str) -> list[Candidate]:
+    name, blank, argument = line[len(COMMAND) :].partition(" ")
+    if not blank:
+        return _matching(name, ((command.name, command.summary) for command in COMMANDS))
+    try:
+        kinds = find_command(name).argument.split()
+    except UsageError:
+        return []
+    if not kinds:
+        return []
+    position = len(argument.split()) - (not argument.endswith(" ") and bool(argument.split()))
+    return _ARGUMENTS[kinds[min(position, len(kinds) - 1)]](workspace, argument)
+
+
+def _expression(workspace: Workspace, text: str) -> list[Candidate]:
+    match = _NAME.search(text)
+    assert match is not None
+    base, prefix = match[1], match[2]
+    if base is not None:
+        return _matching(prefix, _members(workspace, base))
+    return _matching(prefix, _names(workspace)) if prefix else []
+
+
+def _functions(workspace: Workspace, argument: str) -> list[Candidate]:
+    if "." in argument:
+        return _expression(workspace, argument)
+    return _matching(argument, ((b.name, b.kind) for b in workspace.bindings() if b.kind in ("function", "module")))
+
+
+def _own_names(workspace: Workspace, argument: str) -> list[Candidate]:
+    return _matching(argument.split(" ")[-1], ((b.name, b.kind) for b in workspace.bindings()))
+
+
+def _commands(workspace: Workspace, argument: str) -> list[Candidate]:
+    return _matching(argument, ((command.name, command.summary) for command in COMMANDS))
+
+
+def _operators(workspace: Workspace, argument: str) -> list[Candidate]:
+    return _matching(argument, ((name, "operator") for name in _torch_functions()))
+
+
+def _paths(workspace: Workspace, argument: str) -> list[Candidate]:
+    typed = argument.split(" ")[-1]
+    found = sorted(glob.glob(glob.escape(os.path.expanduser(typed)) + "*"))[:MOST]
+    home, tail = os.path.expanduser("~"), os.path.basename(typed)
+    rows = []
+    for path in found:
+        shown = os.path.basename(path) + ("/" if os.path.isdir(path) else "")
+        whole = path.replace(home, "~", 1) if typed.startswith("~") else path
+        text = os.path.join(os.path.dirname(whole), shown) if os.path.dirname(whole) else shown
+        rows.append(Candidate(text, "folder" if shown.endswith("/") else "file", len(typed), shown))
+    return [row for row in rows if tail.startswith(".") or not row.label.startswith(".")]
+
+
+_ARGUMENTS: Final[dict[str, Callable[[Workspace, str], list[Candidate]]]] = {
+    "function": _functions,
+    "expression": _expression,
+    "operator": _operators,
+    "path": _paths,
+    "name": _own_names,
+    "command": _commands,
+}
+
+
+def _names(workspace: Workspace) -> Iterator[tuple[str, str]]:
+    yield from ((binding.name, binding.kind) for binding in workspace.bindings())
+    yield from (("torch", "namespace"), ("math", "namespace"))
+    yield from ((name, "builtin") for name in _BUILTINS)
+    yield from ((name, "keyword") for name in _KEYWORDS)
+    yield from ((name, "type") for name in _TYPES)
+    yield from ((name, "operator") for name in _torch_functions())
+
+
+def _members(workspace: Workspace, base: str) -> Found:
+    """What may follow `base.`: of an expression that is not a plain path, the methods of a tensor."""
+    if base == "torch":
+        return _torch_names()
+    if base.startswith("torch."):
+        return ((name, "operator") for name in _torch_functions())
+    if base == "math":
+        return ((name, "function") for name in vars(math) if not name.startswith("_"))
+    type = workspace.type_of_path(base)
+    if isinstance(type, ClassType):
+        return _class_members(type)
+    if isinstance(type, TupleType) and type.fields:
+        return ((name, "field") for name in type.fields)
+    if type is None or isinstance(type, TensorType):
+        return ((name, "method") for name in _tensor_methods()) if type or not base.isidentifier() else ()
+    return ((name, "method") for name in _container_methods(type))
+
+
+def _class_members(type: ClassType) -> Iterator[tuple[str, str]]:
+    yield from ((name, "method") for name in type.methods)
+    yield from ((a.name, "module" if isinstance(a.type, ClassType) else a.kind) for a in type.attributes)
+
+
+def _container_methods(type: Type) -> list[str]:
+    kinds = {"str": "str", "List": "list", "Dict": "dict"}
+    python = getattr(builtins, kinds.get(type.annotation_str.partition("[")[0], "object"))
+    return [name for name in vars(python) if not name.startswith("_")]
+
+
+@cache
+def _torch_names() -> tuple[tuple[str, str], ...]:
+    dtypes = tuple((name, "dtype") for name in DTYPE_BY_NAME)
+    return tuple((name, "operator") for name in _torch_functions()) + dtypes
+
+
+@cache
+def _torch_functions() -> tuple[str, ...]:
+    names = (name.partition("::")[2] for name in table.names() if name.startswith("aten::"))
+    return tuple(name for name in names if name.isidentifier() and not name.startswith("_"))
+
+
+@cache
+def _tensor_methods() -> tuple[str, ...]:
+    methods = {entry.name.partition("::")[2] for entry in table.entries() if "method" in entry.variants}
+    return tuple(sorted({*methods, "shape", "dtype", "device", "requires_grad", "grad", "T", "ndim"}))
+
+
+def _matching(prefix: str, found: Found) -> list[Candidate]:
+    rows: dict[str, str] = {}
+    for name, kind in found:
+        if name.startswith(prefix) and (prefix.startswith("_") or not name.startswith("_")):
+            rows.setdefault(name, kind)
+    return [Candidate(name, kind, len(prefix)) for name, kind in list(rows.items())[:MOST]]

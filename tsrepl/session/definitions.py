@@ -1,0 +1,142 @@
+"""The functions and classes of a session.
+
+In: trees of definitions.  Out: one compilation unit.  A name may be defined again; what calls it is then compiled again
+too, so that every later call sees the new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from engine.frontend.compile import define
+from engine.frontend.tree import Tree
+from engine.frontend.views import ClassDef, Def
+from engine.ir.unit import CompilationUnit, Function
+from engine.lang.errors import CompileError, EngineError, NotSupportedError
+from engine.lang.types import ClassType, Type
+from tsrepl.session.names import DefinitionResolver
+from tsrepl.session.replies import Binding, DefinitionReply
+from tsrepl.session.trees import idents
+
+Relinked = tuple[tuple[str, ...], tuple[tuple[str, str], ...]]
+"""The definitions that were compiled again, and (name, reason) of those that no longer compile."""
+
+
+@dataclass(slots=True)
+class Definitions:
+    """`trees` are the definitions as they were typed, by name."""
+
+    unit: CompilationUnit = field(default_factory=CompilationUnit)
+    trees: dict[str, Tree] = field(default_factory=dict)
+
+    def define(self, trees: Sequence[Tree], variables: Container[str] = ()) -> list[DefinitionReply]:
+        """Define functions and classes, which may use each other.
+
+        Raises CompileError; then what was defined before stays.
+        """
+        names = [name_of(tree) for tree in trees]
+        before = [self._forget(name) for name in names]
+        try:
+            self._compile(trees, variables)
+        except BaseException:
+            for name in names:
+                self._forget(name)
+            for functions, types in before:
+                self.unit.functions.update(functions)
+                self.unit.types.update(types)
+            raise
+        replaced = [name for name in names if self.trees.pop(name, None) is not None]
+        self.trees.update(zip(names, trees, strict=True))
+        relinked = {name: self._relink(name, names, variables) for name in replaced}
+        return [self._reply(tree, relinked.get(name_of(tree))) for tree in trees]
+
+    def _reply(self, tree: Tree, relinked: Relinked | None) -> DefinitionReply:
+        name = name_of(tree)
+        kind = "class" if tree.kind == ClassDef.kind else "function"
+        done, broken = relinked or ((), ())
+        return DefinitionReply(name, kind, self.signature(name) or name, relinked is not None, done, broken)
+
+    def tree(self, name: str) -> Tree | None:
+        """The definition as it was typed."""
+        return self.trees.get(name)
+
+    def signature(self, name: str) -> str | None:
+        """The function's schema, or the class and what it takes; None when there is neither."""
+        function = self.unit.find_function(name)
+        if function is not None:
+            return str(function.schema)
+        type = self.unit.find_type(name)
+        if not isinstance(type, ClassType):
+            return None if type is None else name
+        init = type.methods.get("__init__")
+        arguments = init.schema.arguments[1:] if init is not None else ()
+        return f"{name}({', '.join(f'{a.type} {a.name}' for a in arguments)})"
+
+    def bindings(self) -> Iterator[Binding]:
+        """Every definition, oldest first."""
+        for name, tree in self.trees.items():
+            kind = "class" if tree.kind == ClassDef.kind else "function"
+            yield Binding(name, kind, "", self._safe_signature(name))
+
+    def _safe_signature(self, name: str) -> str:
+        try:
+            return self.signature(name) or ""
+        except EngineError as error:
+            return f"does not compile: {error.message}"
+
+    def _compile(self, trees: Sequence[Tree], variables: Container[str]) -> None:
+        """Add the definitions to the unit, compiled to the end.  Raises CompileError."""
+        for tree in trees:
+            if tree.kind == ClassDef.kind:
+                raise NotSupportedError(
+                    f"class '{ClassDef(tree).name}' is written as text; classes come from Python or from an archive",
+                    tree.range,
+                    hints=("keep values together in a tuple or a dict", "or load an archive that has the class"),
+                )
+        define(self.unit, trees, DefinitionResolver(self.unit, variables))
+
+    def _relink(self, name: str, new: Sequence[str], variables: Container[str]) -> Relinked:
+        """Compile again what uses `name`, directly or not, but for what is `new` itself.
+
+        What does not compile any more stays defined by its tree, so that defining `name` once more may mend it.
+        """
+        done: list[str] = []
+        broken: list[tuple[str, str]] = []
+        for user in self._users(name):
+            if user in new:
+                continue
+            self._forget(user)
+            try:
+                self._compile([self.trees[user]], variables)
+                done.append(user)
+            except CompileError as error:
+                broken.append((user, error.message.strip()))
+        return tuple(done), tuple(broken)
+
+    def _users(self, name: str) -> list[str]:
+        """The definitions that use `name`, and those that use these, in an order in which they can be compiled."""
+        uses = {each: set(idents(tree)) - {each} for each, tree in self.trees.items() if each != name}
+        reached = {name}
+        while more := {each for each in uses if each not in reached and uses[each] & reached}:
+            reached |= more
+        order: list[str] = []
+        waiting = [each for each in uses if each in reached]
+        while waiting:
+            # One that uses none of the others still waiting; the first, should they use each other in a circle.
+            ready = next((each for each in waiting if not uses[each] & set(waiting)), waiting[0])
+            waiting.remove(ready)
+            order.append(ready)
+        return order
+
+    def _forget(self, name: str) -> tuple[dict[str, Function], dict[str, Type]]:
+        """Take the name, and what belongs to the class of that name, out of the unit; what was taken."""
+        own = [key for key in self.unit.functions if key == name or key.startswith(f"{name}.")]
+        functions = {key: self.unit.functions.pop(key) for key in own}
+        types = {key: self.unit.types.pop(key) for key in [name] if key in self.unit.types}
+        return functions, types
+
+
+def name_of(tree: Tree) -> str:
+    """The name that a definition defines."""
+    return ClassDef(tree).name if tree.kind == ClassDef.kind else Def(tree).name

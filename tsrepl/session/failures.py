@@ -1,0 +1,147 @@
+"""Whatever goes wrong, as an `ErrorReply`.
+
+In: an exception.  Out: a title that a person understands, the message, the place, the calls that led there, hints.
+No exception of ours shows its Python traceback; one that should not happen says so and names itself.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from engine.lang.errors import (
+    ArchiveError,
+    ArgumentError,
+    CompileError,
+    EngineError,
+    Error,
+    ExecutionError,
+    Frame,
+    IRError,
+    MissingExtraError,
+    NotSupportedError,
+    OperatorError,
+    ParseError,
+    SchemaError,
+)
+from engine.lang.source import SourceRange
+from tsrepl.session.replies import ErrorReply, Place
+
+_TITLES: Final[tuple[tuple[type[BaseException], str], ...]] = (
+    (ParseError, "Syntax error"),
+    (NotSupportedError, "Not in TorchScript"),
+    (CompileError, "Compile error"),
+    (ArgumentError, "Wrong arguments"),
+    (ArchiveError, "Archive error"),
+    (MissingExtraError, "Missing extra"),
+    (SchemaError, "Schema error"),
+    (IRError, "Graph text error"),
+    (OperatorError, "RuntimeError"),
+    (EngineError, "Error"),
+)
+ENTRY: Final = "__entry__"
+"""The name of the function that an entry is compiled to; call stacks do not show it."""
+
+
+USAGE: Final = "Usage"
+"""The title of errors in the command line itself."""
+INTERRUPTED: Final = "Interrupted"
+"""The title of the reply to Ctrl-C."""
+
+
+class SessionError(EngineError):
+    """A command or an input that the session cannot follow; `title` heads the message."""
+
+    title = "Error"
+
+
+class UsageError(SessionError):
+    """A command does not fit what there is, or was not written as its usage says."""
+
+
+class CommandLineError(SessionError):
+    """The arguments of the program `tsrepl` do not fit the file."""
+
+    title = USAGE
+
+
+def error_reply(error: BaseException) -> ErrorReply:
+    """The reply that tells of the error."""
+    if isinstance(error, KeyboardInterrupt):
+        return ErrorReply(INTERRUPTED, "the program was stopped; the session goes on")
+    if isinstance(error, OSError):
+        return _file_error(error)
+    if isinstance(error, RecursionError):
+        return ErrorReply("Too deep", "the program is nested or recurses too deeply")
+    if isinstance(error, MemoryError):
+        return ErrorReply("Out of memory", str(error) or "there is not enough memory for this")
+    if isinstance(error, ExecutionError):
+        return _execution_error(error)
+    if isinstance(error, EngineError):
+        return _engine_error(error)
+    return ErrorReply(
+        "Internal error",
+        f"{type(error).__name__}: {error}",
+        hints=("this is a mistake in tsrepl, not in your program; please report it with the input that led here",),
+    )
+
+
+def location_text(range: SourceRange, inside: str = "") -> str:
+    """`entry 3, line 2, in f`, or the file in place of the entry."""
+    name = range.filename.strip("<>")
+    typed = name.startswith(("entry", "expression", "input"))
+    only = range.line == 1 and len(range.source.line_starts()) == 1
+    line = "" if typed and only else f", line {range.line}"
+    return name + line + (f", in {inside}" if inside and not inside.startswith(ENTRY) else "")
+
+
+def _engine_error(error: EngineError) -> ErrorReply:
+    place = error.range.original() if error.range else None
+    head, details = _head_and_details(error.message)
+    return ErrorReply(
+        error.title or next(title for kind, title in _TITLES if isinstance(error, kind)),
+        head,
+        location_text(place) if place else "",
+        place.excerpt() if place else "",
+        tuple(_place(frame, "called from ") for frame in error.frames if not _same(frame.range, error.range)),
+        error.hints,
+        details,
+    )
+
+
+def _head_and_details(message: str) -> tuple[str, str]:
+    """The first line of a message, and the rest without the words that lead over to the excerpt below it."""
+    text = message.strip().removesuffix("The original call is").rstrip()
+    head, _, details = text.partition("\n")
+    if head.endswith(":") and " -> " in head and details:
+        # A call of a function with one signature: the reason matters more than the signature.
+        head, details = details.strip().replace("\n", " "), f"The signature is {head[:-1]}"
+    return head, details.strip("\n")
+
+
+def _same(a: SourceRange, b: SourceRange | None) -> bool:
+    return b is not None and (a.source, a.start, a.end) == (b.source, b.start, b.end)
+
+
+def _execution_error(error: ExecutionError) -> ErrorReply:
+    message, details = _head_and_details(error.message)
+    kind = error.kind() if isinstance(error, Error) else "RuntimeError"
+    if not error.frames and error.range is not None:
+        return ErrorReply(kind, message, location_text(error.range), error.range.excerpt(), (), error.hints, details)
+    places = tuple(_place(frame) for frame in error.frames)
+    return ErrorReply(kind, message, places=places, hints=error.hints, details=details)
+
+
+def _place(frame: Frame, prefix: str = "") -> Place:
+    range = frame.range.original()
+    return Place(prefix + location_text(range, frame.function), range.excerpt())
+
+
+def _file_error(error: OSError) -> ErrorReply:
+    name = f"'{error.filename}'" if error.filename else "the file"
+    if isinstance(error, FileNotFoundError):
+        return ErrorReply("No such file", f"{name} does not exist")
+    if isinstance(error, IsADirectoryError):
+        return ErrorReply("Not a file", f"{name} is a folder")
+    if isinstance(error, PermissionError):
+        return ErrorReply("Not allowed", f"{name}: permission denied")
+    return ErrorReply("File error", f"{name}: {error.strerror or error}")

@@ -1,0 +1,114 @@
+"""Commands about files: save and load.
+
+In: paths.  Out: files written in one step, names in the session.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from engine.aten.ivalue import Object
+from engine.aten.tensor import Tensor
+from engine.executor.interpreter import run_function
+from engine.lang.types import TENSOR
+from engine.serialize.archive import load_archive, save_archive
+from tsrepl.session.arrays import is_array_file, read_arrays, write_arrays
+from tsrepl.session.failures import SessionError, UsageError
+from tsrepl.session.modules import module_node
+from tsrepl.session.replies import Reply, TextReply
+from tsrepl.session.workspace import Workspace
+
+LONGEST_TEXT: Final = 8 << 20
+"""Bytes of a program's text; more is taken for something else."""
+
+
+def save(workspace: Workspace, argument: str) -> Iterable[Reply]:
+    """`%save name path`."""
+    words = words_of(argument)
+    if len(words) != 2:
+        raise UsageError("%save wants a name and a path", hints=("write %save name path",))
+    name, path = words[0], os.path.expanduser(words[1])
+    value = workspace.lookup(name)
+    if isinstance(value, Tensor):
+        if not is_array_file(path):
+            raise UsageError("a tensor is saved as .npy or .npz", hints=(f"write %save {name} {path}.npy",))
+        write_arrays(path, value)
+    elif isinstance(value, Object) and not value.type.is_module:
+        raise UsageError(
+            f"'{name}' is an object of class {value.type.name}; only modules, functions and tensors are saved"
+        )
+    else:
+        save_archive(value, path, run=run_function)
+    yield TextReply(f"saved {name} to {path} ({os.path.getsize(path):,} bytes)", "done")
+
+
+def load(workspace: Workspace, argument: str) -> Iterable[Reply]:
+    """`%load path [as name]`."""
+    words = words_of(argument)
+    if len(words) not in (1, 3) or (len(words) == 3 and words[1] != "as"):
+        raise UsageError("%load wants a path, and perhaps a name", hints=("write %load path as name",))
+    path = os.path.expanduser(words[0])
+    name = words[2] if len(words) == 3 else name_from_path(path)
+    if not name.isidentifier():
+        raise UsageError(f"'{name}' cannot be a name")
+    if is_array_file(path):
+        yield from _load_arrays(workspace, path, name)
+        return
+    module = open_archive(path)
+    workspace.bind(name, module, module.type)
+    node = module_node(name, module)
+    yield TextReply(f"loaded {name} from {path}", "done")
+    size = f"{node.parameters:,} parameters" if node.parameters else "no parameters"
+    yield TextReply(f"{node.type} with {size}; type {name} to see its modules, %schema {name} for its arguments")
+
+
+def open_archive(path: str) -> Object:
+    """The module in the archive.  Raises ArchiveError, OSError."""
+    if not os.path.exists(path):
+        raise FileNotFoundError(2, "no such file", path)
+    if os.path.isdir(path):
+        raise IsADirectoryError(21, "is a folder", path)
+    return load_archive(path, run=run_function)
+
+
+def read_text(path: str) -> str:
+    """The program text in the file.  Raises OSError, SessionError when it holds no text."""
+    with open(path, "rb") as file:
+        data = file.read(LONGEST_TEXT + 1)
+    if len(data) > LONGEST_TEXT:
+        raise SessionError(f"'{path}' is too long for a program")
+    if data.startswith(b"PK\x03\x04"):
+        raise SessionError(f"'{path}' is an archive, not text", hints=("%load opens archives",))
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SessionError(f"'{path}' is not UTF-8 text (byte {error.start})") from None
+    if "\0" in text:
+        raise SessionError(f"'{path}' is not text")
+    return text
+
+
+def name_from_path(path: str) -> str:
+    """`my-model.v2.pt` -> `my_model_v2`."""
+    name = re.sub(r"\W", "_", Path(path).stem)
+    return name if name.isidentifier() else f"m_{name}"
+
+
+def _load_arrays(workspace: Workspace, path: str, name: str) -> Iterable[Reply]:
+    arrays = read_arrays(path)
+    for key, tensor in arrays.items():
+        own = name if len(arrays) == 1 else re.sub(r"\W", "_", f"{name}_{key}")
+        workspace.bind(own, tensor, TENSOR)
+        yield TextReply(f"loaded {own} from {path}", "done")
+
+
+def words_of(argument: str) -> list[str]:
+    try:
+        return shlex.split(argument)
+    except ValueError as error:
+        raise UsageError(f"cannot read '{argument}': {error}") from None

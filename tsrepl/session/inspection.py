@@ -1,0 +1,144 @@
+"""Looking inside a function: graph, passes, code, tree, instructions, schema.
+
+In: the name of a function or method, or an expression.  Out: replies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+from engine.aten import op as table
+from engine.executor.executor import code_of
+from engine.ir.clone import copy_graph
+from engine.ir.unit import Function
+from engine.lang.errors import did_you_mean
+from engine.passes.pipeline import ALIASES, OPTIMIZE, PIPELINES, PassEvent, run_pipeline
+from engine.passes.pipeline import names as pass_names
+from engine.serialize.python_text import ConstantTable
+from engine.serialize.source_export import SourcePrinter
+from tsrepl.session.failures import UsageError
+from tsrepl.session.replies import (
+    CodeReply,
+    GraphReply,
+    InstructionsReply,
+    PassesReply,
+    PassStep,
+    Reply,
+    SchemaReply,
+    TreeReply,
+)
+from tsrepl.session.trees import tree_text
+from tsrepl.session.values import summary
+from tsrepl.session.workspace import Workspace
+
+_OPERATOR_PREFIXES: Final = (
+    "torch.ops.aten.",
+    "torch.nn.functional.",
+    "torch.linalg.",
+    "torch.",
+    "aten::",
+    "prim::",
+    "",
+)
+
+
+def graph(workspace: Workspace, argument: str) -> Iterable[Reply]:
+    """`%graph f`."""
+    yield graph_reply(argument, workspace.target(argument))
+
+
+def passes(workspace: Workspace, argument: str) -> Iterable[Reply]:
+    """`%passes f [pass ...]`: the passes are the words at the end that name passes."""
+    words = argument.split()
+    count = next((n for n in range(len(words), 0, -1) if workspace.is_target(" ".join(words[:n]))), len(words))
+    target = " ".join(words[:count])
+    chosen = tuple(name for word in words[count:] for name in _pass_names(word))
+    yield passes_reply(target, workspace.target(target), chosen or OPTIMIZE)
+
+
+def _pass_names(word: str) -> tuple[str, ...]:
+    """The pass, or the passes of the pipeline, of that name.  Raises UsageError."""
+    if word in PIPELINES:
+        return PIPELINES[word]
+    known = {*pass_names(), *ALIASES, *PIPELINES}
+    if word not in known:
+        raise UsageError(f"there is no pass '{word}'", hints=did_you_mean(word, known))
+    return (word,)
+
+
+def code(workspace: Workspace, argument: str) -> Iterable[Reply]:
+    """`%code f`."""
+    yield code_reply(argument, workspace.target(argument))
+
+
+def tree(workspace: Workspace, argument: str) -> Iterable[Reply]:
+    """`%tree f`."""
+    yield TreeReply(argument, tree_text(workspace.tree_of(argument)))
+
+
+def instructions(workspace: Workspace, argument: str) -> Iterable[Reply]:
+    """`%instructions f`."""
+    yield InstructionsReply(argument, str(code_of(workspace.target(argument))))
+
+
+def schema(workspace: Workspace, argument: str) -> Iterable[Reply]:
+    """`%schema f`: what the session knows by that name, else the operators of that name."""
+    if workspace.is_target(argument):
+        yield SchemaReply(argument, (signature(workspace.target(argument)),))
+        return
+    texts = operator_schemas(argument)
+    if not texts:
+        known = [b.name for b in workspace.bindings()] + [name.partition("::")[2] for name in table.names()]
+        raise UsageError(f"nothing is called '{argument}'", hints=did_you_mean(argument.rpartition(".")[2], known))
+    yield SchemaReply(argument, texts)
+
+
+def signature(function: Function) -> str:
+    """The schema without `self`, whose type says nothing new."""
+    schema = function.schema
+    if schema.arguments and schema.arguments[0].name == "self":
+        schema = replace(schema, arguments=schema.arguments[1:], _index={})
+    return str(schema)
+
+
+def graph_reply(title: str, function: Function) -> GraphReply:
+    return GraphReply(title, str(function.graph))
+
+
+def passes_reply(title: str, function: Function, names: Iterable[str]) -> PassesReply:
+    """The passes over a copy of the graph; the function itself stays as it is."""
+    changing = copy_graph(function.graph)
+    start, steps = str(changing), []
+
+    def listen(event: PassEvent) -> None:
+        steps.append(PassStep(event.name, event.changed, event.seconds, event.before_text, event.after_text))
+
+    run_pipeline(names, changing, listen)
+    return PassesReply(title, start, tuple(steps))
+
+
+def code_reply(title: str, function: Function) -> CodeReply:
+    """The printed text, and what its `CONSTANTS.cN` are."""
+    constants = ConstantTable()
+    printer = SourcePrinter(lambda _type, name: name, constants)
+    printer.function(function)
+    return CodeReply(
+        title, str(printer.body), tuple((f"c{i}", summary(value)) for i, value in enumerate(constants.values))
+    )
+
+
+def operator_schemas(name: str) -> tuple[str, ...]:
+    """The schemas of the operator `torch.add`, `aten::add`, `aten::add.Tensor` or `add`; none when there is none."""
+    entry = table.find(name)
+    if entry is not None:
+        return (entry.text,)
+    for prefix in _OPERATOR_PREFIXES:
+        if name.startswith(prefix):
+            rest = name.removeprefix(prefix)
+            namespaces = [prefix] if prefix.endswith("::") else ["aten::", "prim::"]
+            found = [entry.text for namespace in namespaces for entry in table.overloads(namespace + rest)]
+            if found:
+                return tuple(found)
+    return ()

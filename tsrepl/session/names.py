@@ -1,0 +1,54 @@
+"""What names stand for at the prompt and in definitions.
+
+In: a name.  Out: what the compiler needs: functions and classes of the session, and at the prompt operators without
+their `torch.`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+
+from engine.aten import op as table
+from engine.frontend.builder import Builder
+from engine.frontend.resolve import TextResolver
+from engine.frontend.sugar import SugaredValue
+from engine.frontend.values import BuiltinFunction
+from engine.ir.unit import CompilationUnit
+from engine.lang.errors import CompileError
+from engine.lang.source import SourceRange
+from engine.lang.types import Type
+
+
+class PromptResolver(TextResolver):
+    """Names of an entry.  `types` are the annotations of its parameters, `variables` those of the session."""
+
+    def __init__(self, unit: CompilationUnit, types: Mapping[str, Type], variables: Iterable[str]) -> None:
+        super().__init__(unit)
+        self.types, self.variables = types, variables
+
+    def resolve_value(self, b: Builder, name: str, range: SourceRange) -> SugaredValue | None:
+        found = super().resolve_value(b, name, range)
+        if found is None and table.overloads(f"aten::{name}"):
+            return BuiltinFunction(f"aten::{name}")
+        return found
+
+    def resolve_type(self, name: str, range: SourceRange) -> Type | None:
+        return self.types.get(name) or super().resolve_type(name, range)
+
+    def names(self) -> Iterable[str]:
+        return [*super().names(), *self.variables]
+
+
+class DefinitionResolver(TextResolver):
+    """Names of a definition, which does not see the session's variables."""
+
+    def __init__(self, unit: CompilationUnit, variables: Container[str]) -> None:
+        super().__init__(unit)
+        self.variables = variables
+
+    def resolve_value(self, b: Builder, name: str, range: SourceRange) -> SugaredValue | None:
+        found = super().resolve_value(b, name, range)
+        if found is None and name in self.variables:
+            hint = f"'{name}' is a variable of the session; a function sees its parameters only, so make it one"
+            raise CompileError(f"undefined value {name}", range, hints=(hint,))
+        return found

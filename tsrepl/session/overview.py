@@ -1,0 +1,48 @@
+"""What there is: in the session, and in the operator table.
+
+In: a pattern.  Out: lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from typing import Final
+
+from engine.aten import op as table
+from engine.lang.errors import did_you_mean
+from tsrepl.session.failures import UsageError
+from tsrepl.session.replies import Reply, SchemaReply, TextReply, WhoReply
+from tsrepl.session.workspace import Workspace
+
+MOST_SCHEMAS: Final = 60
+
+
+def who(workspace: Workspace, argument: str) -> Iterable[Reply]:
+    """`%who`."""
+    yield WhoReply(workspace.bindings())
+
+
+def reset(workspace: Workspace, argument: str) -> Iterable[Reply]:
+    """`%reset`."""
+    count = len(workspace.bindings())
+    workspace.reset()
+    yield TextReply(f"forgot {count} name{'s' if count != 1 else ''}", "done")
+
+
+def ops(workspace: Workspace, argument: str) -> Iterable[Reply]:
+    """`%ops [pattern]`: schemas whose operator's name contains or matches the pattern."""
+    if not argument:
+        names = [name.partition("::")[2] for name in table.names() if name.startswith("aten::")]
+        yield TextReply(f"{len(table.entries())} operators under {len(names)} names; %ops relu shows those with 'relu'")
+        return
+    pattern = argument if any(c in argument for c in "*?[") else f"*{argument}*"
+    found = [entry.text for entry in table.entries() if _matches(entry.name, pattern)]
+    if not found:
+        known = [name.partition("::")[2] for name in table.names()]
+        raise UsageError(f"no operator's name contains '{argument}'", hints=did_you_mean(argument, known))
+    yield SchemaReply(argument, tuple(sorted(found)[:MOST_SCHEMAS]), len(found))
+
+
+def _matches(name: str, pattern: str) -> bool:
+    return fnmatchcase(name.partition("::")[2], pattern) or fnmatchcase(name, pattern)

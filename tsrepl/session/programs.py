@@ -1,0 +1,243 @@
+"""Files as programs: what the command line runs and shows.
+
+In: the path of an archive or of TorchScript text, inputs as they were typed.  Out: replies, as they come.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from engine.aten.ivalue import Object
+from engine.executor.call import call_function
+from engine.ir.unit import Function
+from engine.lang.errors import ParseError, did_you_mean
+from engine.lang.types import NONE, Type
+from tsrepl.session.arrays import check_writable, is_array_file, read_arrays, write_arrays
+from tsrepl.session.commands import run_text
+from tsrepl.session.failures import CommandLineError, error_reply
+from tsrepl.session.files import name_from_path, open_archive, read_text
+from tsrepl.session.inspection import code_reply, graph_reply, signature
+from tsrepl.session.modules import DEEPEST, module_node
+from tsrepl.session.replies import DefinitionReply, ErrorReply, ModuleReply, Reply, SchemaReply, TextReply, TreeReply
+from tsrepl.session.trees import tree_text
+from tsrepl.session.values import summary
+from tsrepl.session.workspace import Workspace
+
+TEXT_ENDINGS: Final = (".py", ".ts", ".txt")
+_NAMED: Final = re.compile(r"([A-Za-z_]\w*)\s*=(?!=)\s*(.*)", re.S)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A file that was opened: a module, or a workspace with the functions of a text file."""
+
+    path: str
+    workspace: Workspace
+    module: Object | None = None
+
+    def functions(self) -> dict[str, Function]:
+        """What can be called, by name."""
+        if self.module is None:
+            return self.workspace.functions()
+        methods = self.module.type.methods
+        return {name: method for name, method in methods.items() if isinstance(method, Function)}
+
+    def find(self, name: str) -> Function:
+        """The function or method.  Raises CommandLineError, with the nearest name."""
+        known = self.functions()
+        if name not in known:
+            hints = did_you_mean(name, known) or ((f"there is {', '.join(known)}",) if known else ())
+            raise CommandLineError(
+                f"'{self.path}' has no {'function' if self.module is None else 'method'} '{name}'", hints=hints
+            )
+        return known[name]
+
+    def call(self, function: Function, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """Call with checked arguments.  Raises ArgumentError, ExecutionError."""
+        own = [] if self.module is None else [self.module]
+        return call_function(function, [*own, *args], kwargs)
+
+
+def run_program(path: str, method: str | None, inputs: Sequence[str], output: str | None) -> Iterator[Reply]:
+    """Run a file's method or function, as `tsrepl run` does."""
+    return _guarded(_run_program(path, method, inputs, output))
+
+
+def show_program(path: str, view: str | None, method: str | None) -> Iterator[Reply]:
+    """What is in a file, as `tsrepl show` tells it."""
+    return _guarded(_show_program(path, view or "", method))
+
+
+def _guarded(replies: Iterator[Reply]) -> Iterator[Reply]:
+    try:
+        yield from replies
+    except (GeneratorExit, SystemExit, BrokenPipeError):
+        raise
+    except BaseException as error:
+        yield error_reply(error)
+
+
+# -- running
+
+
+def _run_program(path: str, method: str | None, inputs: Sequence[str], output: str | None) -> Iterator[Reply]:
+    if output is not None:
+        check_writable(output)
+    workspace = Workspace()
+    if is_text(path):
+        failed = False
+        for reply in run_text(workspace, read_text(path), path):
+            failed = failed or isinstance(reply, ErrorReply)
+            if not isinstance(reply, DefinitionReply):
+                yield reply
+        if failed:
+            return
+        program = Program(path, workspace)
+        if method is None and "main" not in program.functions():
+            yield from _defined(program, inputs)
+            return
+    else:
+        program = Program(path, workspace, open_archive(path))
+    function = program.find(method or ("main" if program.module is None else "forward"))
+    args, kwargs = read_inputs(inputs, function)
+    value = program.call(function, args, kwargs)
+    if output is None:
+        yield workspace.show(value, result_type(function))
+        return
+    write_arrays(output, value)
+    yield TextReply(f"wrote {output} ({os.path.getsize(output):,} bytes)", "done")
+
+
+def _defined(program: Program, inputs: Sequence[str]) -> Iterator[Reply]:
+    """What a text file without `main` defines; inputs have nowhere to go then."""
+    known = program.functions()
+    if inputs:
+        raise CommandLineError(
+            f"'{program.path}' has no function 'main' to take inputs", hints=("name one with --method",)
+        )
+    if known:
+        yield SchemaReply(program.path, tuple(signature(function) for function in known.values()))
+
+
+def read_inputs(inputs: Sequence[str], function: Function) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments that inputs on the command line stand for: those without a name, and those with.
+
+    Raises CommandLineError for what is neither a file nor an expression, and what reading or evaluating it raises.
+    """
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    for text in inputs:
+        name, value = _named_input(text)
+        if is_array_file(value):
+            arrays = read_arrays(value)
+            if name or list(arrays) == [""]:
+                found: dict[str, Any] = {name: _only(arrays, value)}
+            else:
+                found = {
+                    key: each for key, each in arrays.items() if function.schema.index_of(key) is not None
+                } or arrays
+        else:
+            found = {name: _evaluate(value, name)}
+        args += [found.pop("")] if "" in found else []
+        kwargs.update(found)
+    return args, kwargs
+
+
+def _named_input(text: str) -> tuple[str, str]:
+    """`x=randn(2)` is ("x", "randn(2)"); an input without a name has the name ""."""
+    match = _NAMED.match(text)
+    return (match[1], match[2]) if match else ("", text)
+
+
+def _only(arrays: dict[str, Any], path: str) -> Any:
+    if len(arrays) != 1:
+        raise CommandLineError(
+            f"'{path}' holds {len(arrays)} arrays: {', '.join(arrays)}", hints=("give it without a name",)
+        )
+    return next(iter(arrays.values()))
+
+
+def _evaluate(text: str, name: str) -> Any:
+    workspace = Workspace()
+    try:
+        return workspace.evaluate(text, f"<input {name}>" if name else "<input>")[0]
+    except ParseError as error:
+        hints = error.hints or ("an input is a .npy or .npz file, or a TorchScript expression, or name=expression",)
+        raise ParseError(error.message, error.range, hints=hints) from None
+
+
+def result_type(function: Function) -> Type:
+    """What the function returns."""
+    return function.schema.returns[0].type if function.schema.returns else NONE
+
+
+# -- showing
+
+
+def _show_program(path: str, view: str, method: str | None) -> Iterator[Reply]:
+    program = _open(path)
+    known = program.functions() if method is None else {method: program.find(method)}
+    if not view:
+        yield from _overview(program, known)
+    elif view == "constants":
+        yield from _constants(program, known)
+    elif view == "tree":
+        yield from _trees(program, known)
+    else:
+        several = len(known) > 1
+        for name, function in known.items():
+            if several and view == "graph":
+                yield TextReply(f"# {name}")
+            yield code_reply(name, function) if view == "code" else graph_reply(name, function)
+
+
+def _open(path: str) -> Program:
+    if not is_text(path):
+        return Program(path, Workspace(), open_archive(path))
+    workspace = Workspace()
+    workspace.define_all(read_text(path), path)
+    return Program(path, workspace)
+
+
+def _overview(program: Program, known: dict[str, Function]) -> Iterator[Reply]:
+    if program.module is not None:
+        name = name_from_path(program.path)
+        yield ModuleReply(name, module_node(name, program.module))
+    yield SchemaReply(program.path, tuple(signature(function) for function in known.values()))
+
+
+def _trees(program: Program, known: dict[str, Function]) -> Iterator[Reply]:
+    if program.module is not None:
+        name = name_from_path(program.path)
+        yield ModuleReply(name, module_node(name, program.module))
+        return
+    for name in known:
+        yield TreeReply(name, tree_text(program.workspace.tree_of(name)))
+
+
+def _constants(program: Program, known: dict[str, Function]) -> Iterator[Reply]:
+    rows = [
+        f"{name}: CONSTANTS.{key} = {text}"
+        for name, function in known.items()
+        for key, text in code_reply(name, function).constants
+    ]
+    if program.module is not None:
+        rows += _class_constants(program.module, name_from_path(program.path))
+    yield TextReply("\n".join(rows) if rows else "no constants")
+
+
+def _class_constants(module: Object, path: str, depth: int = 0) -> Iterator[str]:
+    """The constants of the module's class and of those inside it."""
+    yield from (f"{path}.{name} = {summary(value)}" for name, value in module.type.constants.items())
+    for attribute, value in zip(module.type.attributes, module.slots, strict=False):
+        if isinstance(value, Object) and value.type.is_module and depth < DEEPEST:
+            yield from _class_constants(value, f"{path}.{attribute.name}", depth + 1)
+
+
+def is_text(path: str) -> bool:
+    """Is the file TorchScript text, going by its name?"""
+    return path.endswith(TEXT_ENDINGS)

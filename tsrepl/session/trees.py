@@ -1,0 +1,185 @@
+"""Syntax trees as sessions need them: printed, and read for the names they use.
+
+In: trees.  Out: text; which names a stretch of statements reads before it sets them, and which it sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from engine.frontend.tree import Tree
+
+WIDTH: Final = 88
+
+
+def tree_text(tree: Tree, width: int = WIDTH) -> str:
+    """The s-expression over several lines: what fits on one stays on one."""
+    return "\n".join(_lines(tree, 0, width))
+
+
+def idents(tree: Tree) -> list[str]:
+    """The names of all variables in the tree, each once, in order."""
+    found: dict[str, None] = {}
+    todo = [tree]
+    while todo:
+        node = todo.pop()
+        if node.kind == "variable":
+            found[node.child(0).text] = None
+        todo += reversed(node.trees)
+    return list(found)
+
+
+@dataclass(slots=True)
+class Names:
+    """The names of a stretch of statements.
+
+    `reads` may be wanted from outside, in order of their first use; `assigned` are set somewhere, `defined` on
+    every path, `deleted` gone at the end.
+    """
+
+    reads: dict[str, None] = field(default_factory=dict)
+    assigned: dict[str, None] = field(default_factory=dict)
+    defined: set[str] = field(default_factory=set)
+    deleted: set[str] = field(default_factory=set)
+
+    def branch(self) -> Names:
+        """The same reads and assignments, but what is defined from here on is known to the branch alone."""
+        return Names(self.reads, self.assigned, set(self.defined), self.deleted)
+
+
+def names_of(statements: Iterable[Tree]) -> Names:
+    """What the statements read and set."""
+    names = Names()
+    _run(statements, names)
+    return names
+
+
+def _run(statements: Iterable[Tree], names: Names) -> None:
+    for statement in statements:
+        _RULES.get(statement.kind, _read)(statement, names)
+
+
+def _read(tree: Tree, names: Names) -> None:
+    """Everything in the expression is read, but for what its comprehensions set themselves."""
+    if tree.kind == "variable":
+        name = tree.child(0).text
+        if name not in names.defined:
+            names.reads[name] = None
+        return
+    if tree.kind in _COMPREHENSIONS:
+        _read_comprehension(tree, names)
+        return
+    for child in tree.trees:
+        _read(child, names)
+
+
+def _read_comprehension(tree: Tree, names: Names) -> None:
+    *elements, target, iterated = tree.trees
+    _read(iterated, names)
+    inner = names.branch()
+    inner.defined |= set(idents(target))
+    for element in elements:
+        _read(element, inner)
+
+
+def _set(target: Tree, names: Names) -> None:
+    """The target of an assignment: a name is set, of anything else the parts are read."""
+    if target.kind == "variable":
+        names.assigned[target.child(0).text] = None
+        names.defined.add(target.child(0).text)
+        names.deleted.discard(target.child(0).text)
+    elif target.kind in _UNPACKED:
+        for part in target.trees:
+            _set(part, names)
+    else:
+        _read(target, names)
+
+
+def _assign(tree: Tree, names: Names) -> None:
+    targets, *rest = tree.trees
+    for part in rest[:1]:
+        _read(part, names)
+    _set(targets, names)
+
+
+def _aug_assign(tree: Tree, names: Names) -> None:
+    target, *rest = tree.trees
+    for part in (target, *rest):
+        _read(part, names)
+    _set(target, names)
+
+
+def _if(tree: Tree, names: Names) -> None:
+    condition, *bodies = tree.trees
+    _read(condition, names)
+    after: list[set[str]] = []
+    for body in bodies:
+        branch = names.branch()
+        _run(body.trees, branch)
+        if not body.trees or body.trees[-1].kind not in _LEAVE:
+            after.append(branch.defined)
+    names.defined = set.intersection(*after) if after else names.defined
+
+
+def _while(tree: Tree, names: Names) -> None:
+    _read(tree.child(0), names)
+    _run(tree.child(1).trees, names.branch())
+
+
+def _for(tree: Tree, names: Names) -> None:
+    targets, iterated, body = tree.trees
+    _read(iterated, names)
+    inner = names.branch()
+    _set(targets, inner)
+    _run(body.trees, inner)
+
+
+def _with(tree: Tree, names: Names) -> None:
+    items, body = tree.trees
+    for item in items.trees:
+        expression, *target = item.trees
+        _read(expression, names)
+        for part in target:
+            _set(part, names)
+    _run(body.trees, names)
+
+
+def _delete(tree: Tree, names: Names) -> None:
+    for target in tree.child(0).trees:
+        _read(target, names)
+        if target.kind == "variable":
+            name = target.child(0).text
+            names.defined.discard(name)
+            names.assigned.pop(name, None)
+            names.deleted.add(name)
+
+
+_LEAVE: Final = ("raise", "return")
+_COMPREHENSIONS: Final = ("list_comp", "dict_comp")
+_UNPACKED: Final = ("list", "tuple_literal", "starred", "option")
+_RULES: Final[dict[str, Callable[[Tree, Names], None]]] = {
+    "assign": _assign,
+    "aug_assign": _aug_assign,
+    "if": _if,
+    "while": _while,
+    "for": _for,
+    "with": _with,
+    "delete": _delete,
+}
+
+
+def _lines(tree: Tree, indent: int, width: int) -> list[str]:
+    pad = " " * indent
+    whole = str(tree)
+    if len(whole) + indent <= width or not tree.trees:
+        return [pad + whole]
+    lines = [f"{pad}({tree.kind}"]
+    for child in tree.children:
+        if len(lines) == 1 and (isinstance(child, str) or not child.trees):
+            lines[0] += f" {child}"
+        elif isinstance(child, Tree):
+            lines += _lines(child, indent + 2, width)
+    lines[-1] += ")"
+    return lines

@@ -1,0 +1,92 @@
+"""Values of programs, as text.
+
+In: values as programs hold them.  Out: the whole text that a prompt shows, a one-line summary for tables, and the
+facts about a tensor that stand beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from engine.aten.ivalue import EnumValue, Object
+from engine.aten.tensor import Tensor
+from engine.ir.unit import Function
+
+SUMMARY = 44
+"""Characters of a one-line summary."""
+DEEPEST = 6
+"""Containers nested deeper than this are shown as `…`: a list may contain itself."""
+MOST_ITEMS = 1000
+
+
+def value_text(value: Any) -> str:
+    """The value as the prompt shows it: tensors as PyTorch prints them, strings quoted, objects with their slots."""
+    return _text(value, 0)
+
+
+def tensor_facts(tensor: Tensor) -> str:
+    """`float32 (2, 3)`, and device or gradient where they are out of the ordinary."""
+    sizes = "(" + ", ".join(map(str, tensor.shape)) + ("," if len(tensor.shape) == 1 else "") + ")"
+    extra = [str(tensor.device)] if tensor.device.type != "cpu" else []
+    extra += ["requires grad"] if tensor.requires_grad else []
+    return ", ".join([f"{tensor.dtype.name} {sizes}", *extra])
+
+
+def summary(value: Any, limit: int = SUMMARY) -> str:
+    """One line about the value, at most `limit` characters."""
+    text = _summary(value, 0)
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _text(value: Any, depth: int) -> str:
+    if isinstance(value, (list, tuple, dict, Object)) and depth >= DEEPEST:
+        return "…"
+    if isinstance(value, list):
+        return f"[{_joined((_text(v, depth + 1) for v in value[:MOST_ITEMS]), len(value))}]"
+    if isinstance(value, tuple):
+        return _tuple_text(value, [_text(v, depth + 1) for v in value])
+    if isinstance(value, dict):
+        rows = (f"{_text(k, depth + 1)}: {_text(v, depth + 1)}" for k, v in list(value.items())[:MOST_ITEMS])
+        return f"{{{_joined(rows, len(value))}}}"
+    if isinstance(value, Object) and value.type.is_module:
+        return f"<module {value.type.name}>"
+    if isinstance(value, Object):
+        pairs = zip(value.type.attributes, value.slots, strict=False)
+        return f"{value.type.name}({', '.join(f'{a.name}={_text(v, depth + 1)}' for a, v in pairs)})"
+    return f"{value.type.qualname.rpartition('.')[2]}.{value.name}" if isinstance(value, EnumValue) else repr(value)
+
+
+def _summary(value: Any, depth: int) -> str:
+    if isinstance(value, Tensor):
+        return f"{value!r}" if value.ndim == 0 else tensor_facts(value)
+    if isinstance(value, (list, tuple, dict)) and depth >= 2:
+        return "…"
+    if isinstance(value, dict):
+        rows = [f"{_summary(k, depth + 1)}: {_summary(v, depth + 1)}" for k, v in list(value.items())[:4]]
+        return f"{{{_joined(rows, len(value))}}}"
+    if isinstance(value, list):
+        return f"[{_joined((_summary(v, depth + 1) for v in value[:4]), len(value))}]"
+    if isinstance(value, tuple):
+        return _tuple_text(value, [_summary(v, depth + 1) for v in value[:8]])
+    if isinstance(value, Object):
+        return f"<{'module ' if value.type.is_module else ''}{value.type.name}>"
+    if isinstance(value, Function):
+        return f"<function {value.name}>"
+    return _text(value, depth).replace("\n", " ")
+
+
+def _tuple_text(value: tuple[Any, ...], parts: list[str]) -> str:
+    fields = getattr(value, "_fields", None)
+    if fields:
+        inside = ", ".join(f"{field}={part}" for field, part in zip(fields, parts, strict=False))
+        return f"{type(value).__name__}({inside})"
+    if len(value) == 1:
+        return f"({parts[0]},)"
+    return f"({_joined(parts, len(value))})"
+
+
+def _joined(parts: Iterable[str], total: int) -> str:
+    shown = list(parts)
+    rest = [f"… {total - len(shown)} more"] if total > len(shown) else []
+    return ", ".join([*shown, *rest])

@@ -1,0 +1,297 @@
+"""What a session knows, and how entries run in it.
+
+In: program text.  Out: replies; variables with their values and static types, functions and classes in one compilation
+unit.  An entry is compiled as a function: the variables it reads become typed parameters, those it sets come back as
+results, and so does the value of its last expression.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.aten.ivalue import Object
+from engine.aten.tensor import Tensor
+from engine.executor.interpreter import run_function
+from engine.frontend.parser import parse_statements
+from engine.frontend.tree import Tree
+from engine.frontend.views import ExprStmt, Var
+from engine.ir.unit import Function
+from engine.lang.errors import EngineError, did_you_mean
+from engine.lang.source import Source
+from engine.lang.types import NONE, ClassType, OptionalType, Type
+from tsrepl.session.definitions import Definitions
+from tsrepl.session.entries import Entry, split_entries
+from tsrepl.session.entry_function import EntryFunction, compile_entry
+from tsrepl.session.failures import SessionError, UsageError, error_reply
+from tsrepl.session.modules import module_node, short_name
+from tsrepl.session.replies import Binding, DefinitionReply, ModuleReply, Reply, SchemaReply, TextReply, ValueReply
+from tsrepl.session.values import summary, tensor_facts, value_text
+
+LAST = "_"
+"""The variable that holds the value shown last."""
+_NOTHING = re.compile(r"\s*(import\s+(torch|math|typing)|from\s+(typing|__future__|torch)\s+import\s+[\w, ]+)\s*$")
+"""Imports of what is there without them: Python files that are read as TorchScript begin so."""
+
+
+@dataclass(slots=True)
+class Variable:
+    value: Any
+    type: Type
+
+
+@dataclass(slots=True)
+class Workspace:
+    """Variables, definitions and the number of entries so far."""
+
+    variables: dict[str, Variable] = field(default_factory=dict)
+    definitions: Definitions = field(default_factory=Definitions)
+    count: int = 0
+
+    # -- running text
+
+    def next_name(self) -> str:
+        """What positions in the next entry name as their file."""
+        self.count += 1
+        return f"<entry {self.count}>"
+
+    def run_entry(self, entry: Entry, filename: str) -> Iterator[Reply]:
+        """Run one entry; whatever goes wrong is a reply."""
+        try:
+            if not _NOTHING.match(entry.text):
+                yield from self._run_statements(_parse(entry, filename))
+        except (GeneratorExit, SystemExit):
+            raise
+        except BaseException as error:
+            yield error_reply(error)
+
+    def run_definitions(self, entries: Sequence[Entry], filename: str) -> Iterator[Reply]:
+        """Define functions and classes that may use each other; what does not compile is left out, with a reply."""
+        trees: list[Tree] = []
+        for entry in entries:
+            try:
+                trees += _parse(entry, filename)
+            except EngineError as error:
+                yield error_reply(error)
+        try:
+            yield from self._define(trees)
+        except BaseException as error:
+            if len(trees) < 2 or not isinstance(error, EngineError):
+                yield error_reply(error)
+                return
+            for tree in trees:
+                yield from self._define_alone(tree)
+
+    def _define(self, trees: Sequence[Tree]) -> list[DefinitionReply]:
+        """A name that stood for a variable stands for its definition now.  Raises CompileError."""
+        replies = self.definitions.define(trees, self.variables)
+        for reply in replies:
+            self.variables.pop(reply.name, None)
+        return replies
+
+    def _define_alone(self, tree: Tree) -> Iterator[Reply]:
+        try:
+            yield from self._define([tree])
+        except EngineError as error:
+            yield error_reply(error)
+
+    def define_all(self, text: str, filename: str) -> None:
+        """Add the definitions of a text and run nothing.  Raises ParseError, CompileError."""
+        entries = [entry for entry in split_entries(text) if entry.is_definition]
+        self.definitions.define([tree for entry in entries for tree in _parse(entry, filename)])
+
+    def _run_statements(self, statements: Sequence[Tree]) -> Iterator[Reply]:
+        if not statements:
+            return
+        shown = self._name_alone(statements)
+        if shown is not None:
+            yield shown
+            return
+        entry = self._compile(statements)
+        results = entry.split(self.run(entry.function, self.arguments(entry)))
+        for name in entry.deleted:
+            self.variables.pop(name, None)
+        for name, value, type in results:
+            if name != LAST or type is not NONE:
+                self.variables[name] = Variable(value, type)
+        self._narrow(statements, entry)
+        if entry.lost:
+            yield TextReply(
+                f"{', '.join(entry.lost)} may be without a value at the end, so the session does not keep it", "warning"
+            )
+        if results and results[-1][0] == LAST:
+            yield self.show(results[-1][1], results[-1][2])
+
+    def _name_alone(self, statements: Sequence[Tree]) -> Reply | None:
+        """What to show for the name of a function, class or module standing alone; None for anything else."""
+        only = statements[0]
+        if len(statements) > 1 or only.kind != ExprStmt.kind or ExprStmt(only).expression.kind != Var.kind:
+            return None
+        name = Var(ExprStmt(only).expression).name
+        if name in self.variables:
+            value = self.variables[name].value
+            return ModuleReply(name, module_node(name, value)) if _is_module(value) else None
+        signature = self.definitions.signature(name)
+        return None if signature is None else SchemaReply(name, (signature,))
+
+    def _narrow(self, statements: Sequence[Tree], entry: EntryFunction) -> None:
+        """After `assert x is not None` x is no longer optional, as it would not be for the rest of a function."""
+        if any(statement.kind != "assert" for statement in statements):
+            return
+        for name in entry.parameters:
+            variable = self.variables[name]
+            if isinstance(variable.type, OptionalType) and variable.value is not None:
+                variable.type = variable.type.element
+
+    # -- expressions
+
+    def compile_expression(self, text: str) -> tuple[Function, list[Any]]:
+        """A function that computes the expression, and its arguments.  Raises CompileError, UsageError."""
+        entry = self._compile(self._expression(text))
+        return entry.function, self.arguments(entry)
+
+    def evaluate(self, text: str, filename: str = "<expression>") -> tuple[Any, Type]:
+        """The value of an expression and its type.  Raises CompileError, ExecutionError, UsageError."""
+        entry = self._compile(self._expression(text, filename))
+        value = self.run(entry.function, self.arguments(entry))
+        return value, entry.results[-1][1]
+
+    def _expression(self, text: str, filename: str = "<expression>") -> list[Tree]:
+        if not text.strip():
+            raise UsageError("an expression is wanted")
+        trees = parse_statements(Source(text, filename), extended=True)
+        if len(trees) != 1 or trees[0].kind != ExprStmt.kind:
+            raise UsageError(f"'{text}' is not an expression")
+        return trees
+
+    def _compile(self, statements: Sequence[Tree]) -> EntryFunction:
+        types = {name: variable.type for name, variable in self.variables.items()}
+        return compile_entry(statements, types, self.definitions.unit, LAST)
+
+    def arguments(self, entry: EntryFunction) -> list[Any]:
+        """The values of the entry's parameters."""
+        return [self.variables[name].value for name in entry.parameters]
+
+    def run(self, function: Function, arguments: Sequence[Any]) -> Any:
+        """Run a function on values.  Raises ExecutionError."""
+        return run_function(function, arguments)
+
+    def show(self, value: Any, type: Type) -> Reply:
+        """The reply that shows a value."""
+        if _is_module(value):
+            return ModuleReply(short_name(value.type), module_node(short_name(value.type), value))
+        facts = tensor_facts(value) if isinstance(value, Tensor) else ""
+        return ValueReply(value, str(type), value_text(value), facts, LAST)
+
+    # -- names
+
+    def bind(self, name: str, value: Any, type: Type) -> None:
+        """Give a value a name."""
+        self.variables[name] = Variable(value, type)
+
+    def lookup(self, name: str) -> Any:
+        """The variable's value, or the function.  Raises UsageError, with the nearest name."""
+        if name in self.variables:
+            return self.variables[name].value
+        if name in self.functions() or "." in name:
+            return self.target(name)
+        raise self._unknown(name)
+
+    def functions(self) -> dict[str, Function]:
+        return self.definitions.unit.functions
+
+    def reset(self) -> None:
+        """Forget every name."""
+        self.variables.clear()
+        self.definitions = Definitions()
+
+    def bindings(self) -> tuple[Binding, ...]:
+        """Every name, oldest first."""
+        rows = [
+            Binding(name, _kind(v.value), _type_text(v.type), summary(v.value))
+            for name, v in self.variables.items()
+            if name != LAST
+        ]
+        return (*self.definitions.bindings(), *rows)
+
+    def type_of_path(self, path: str) -> Type | None:
+        """The static type of `x` or `m.layer.weight`; None when it is none of the session's."""
+        name, *rest = path.split(".")
+        type = self.variables[name].type if name in self.variables else self.definitions.unit.find_type(name)
+        for part in rest:
+            attribute = type.attribute(part) if isinstance(type, ClassType) else None
+            type = attribute.type if attribute else None
+        return type
+
+    # -- functions by name
+
+    def is_target(self, text: str) -> bool:
+        """Does the text name a function, method or module, or is it an expression that compiles?"""
+        try:
+            self.target(text)
+        except Exception:
+            return False
+        return True
+
+    def target(self, text: str) -> Function:
+        """The function `f`, the method `m.encode`, the `forward` of module `m`, or a function of the expression.
+
+        Raises UsageError, CompileError.
+        """
+        found = self._named(text)
+        if found is not None:
+            return found
+        if text.isidentifier() and text not in self.variables:
+            raise self._unknown(text)
+        return self.compile_expression(text)[0]
+
+    def tree_of(self, text: str) -> Tree:
+        """The syntax tree of a definition or an expression.  Raises UsageError, ParseError."""
+        tree = self.definitions.tree(text)
+        if tree is not None:
+            return tree
+        if self._named(text) is not None:
+            raise UsageError(
+                f"'{text}' was not typed here, so there is no tree of it", hints=(f"%code {text} shows its text",)
+            )
+        if text.isidentifier() and text not in self.variables:
+            raise self._unknown(text)
+        return ExprStmt(self._expression(text)[0]).expression
+
+    def _named(self, text: str) -> Function | None:
+        if text in self.functions() and text not in self.variables:
+            return self.functions()[text]
+        type = self.type_of_path(text)
+        if isinstance(type, ClassType):
+            return _method(type, "forward")
+        owner = self.type_of_path(text.rpartition(".")[0])
+        return _method(owner, text.rpartition(".")[2]) if isinstance(owner, ClassType) else None
+
+    def _unknown(self, name: str) -> SessionError:
+        known = [binding.name for binding in self.bindings()]
+        return UsageError(
+            f"nothing is called '{name}'", hints=did_you_mean(name, known) or ("%who lists what is defined",)
+        )
+
+
+def _parse(entry: Entry, filename: str) -> list[Tree]:
+    return parse_statements(Source(entry.text, filename, entry.line), extended=True)
+
+
+def _method(type: ClassType, name: str) -> Function | None:
+    method = type.methods.get(name)
+    return method if isinstance(method, Function) else None
+
+
+def _kind(value: Any) -> str:
+    return "module" if _is_module(value) else "variable"
+
+
+def _is_module(value: Any) -> bool:
+    return isinstance(value, Object) and value.type.is_module
+
+
+def _type_text(type: Type) -> str:
+    return short_name(type) if isinstance(type, ClassType) else str(type)

@@ -1,0 +1,170 @@
+"""The shell: read an entry, run it, show the replies, again.
+
+In: keys.  Out: text on the terminal.  The prompt stands before the engine is loaded: a thread loads it while the
+first entry is typed.
+"""
+
+from __future__ import annotations
+
+import platform
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import platformdirs
+from prompt_toolkit import PromptSession
+from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.input import Input
+from prompt_toolkit.lexers import PygmentsLexer
+from prompt_toolkit.output import Output
+from prompt_toolkit.styles import Style
+from rich.console import Console
+
+from tsrepl.render.lexers import EntryLexer
+from tsrepl.render.palette import PALETTE, prompt_style
+from tsrepl.render.terminal import print_reply
+from tsrepl.session.replies import Candidate
+from tsrepl.shell.completion import EntryCompleter
+from tsrepl.shell.keys import key_bindings
+from tsrepl.shell.toolbar import toolbar_text
+from tsrepl.version import __version__
+
+if TYPE_CHECKING:
+    from tsrepl.session.session import Session
+
+PROMPT = "ts> "
+CONTINUATION = "... "
+LEAVE = frozenset({"exit", "quit", "exit()", "quit()", "%exit", "%quit"})
+
+
+class Shell:
+    """One dialogue.  `input` and `output` stand for the terminal where there is none (tests)."""
+
+    def __init__(
+        self,
+        session: Session | None = None,
+        *,
+        input: Input | None = None,
+        output: Output | None = None,
+        console: Console | None = None,
+        history: History | None = None,
+    ) -> None:
+        self.console = console or Console(highlight=False)
+        self._loading: Future[Session] = _ready(session) if session else _load_in_background()
+        self._prompt: PromptSession[str] = PromptSession(
+            PROMPT,
+            multiline=True,
+            prompt_continuation=_continuation,
+            lexer=PygmentsLexer(EntryLexer),
+            completer=EntryCompleter(self._candidates),
+            complete_in_thread=True,
+            complete_while_typing=False,
+            auto_suggest=AutoSuggestFromHistory(),
+            history=history or saved_history(),
+            key_bindings=key_bindings(),
+            bottom_toolbar=self._toolbar,
+            style=Style.from_dict(_STYLE),
+            include_default_pygments_style=False,
+            input=input,
+            output=output,
+        )
+
+    @property
+    def session(self) -> Session:
+        """The session; waits until it is loaded."""
+        return self._loading.result()
+
+    def run(self) -> int:
+        """Talk until the reader leaves; the exit status."""
+        for text in banner():
+            self.console.print(text, style=PALETTE["muted"].rich, markup=False)
+        while (entry := self._read()) is not None:
+            self.run_entry(entry)
+        return 0
+
+    def run_entry(self, text: str) -> None:
+        """Run one entry and show what it answers."""
+        if not text.strip():
+            return
+        try:
+            for reply in self.session.execute(text):
+                print_reply(reply, self.console)
+        except KeyboardInterrupt:
+            # Only showing can be interrupted here: the session itself answers an interrupt with a reply.
+            self.console.print("(output stopped)", style=PALETTE["muted"].rich)
+
+    def _read(self) -> str | None:
+        """The next entry, "" when it was given up, None at the end."""
+        try:
+            text = self._prompt.prompt()
+        except KeyboardInterrupt:
+            return ""
+        except EOFError:
+            return None
+        return None if text.strip() in LEAVE else text.rstrip()
+
+    def _candidates(self, before_cursor: str) -> list[Candidate]:
+        return self.session.complete(before_cursor)
+
+    def _toolbar(self) -> StyleAndTextTuples:
+        ready = self._loading.done() and self._loading.exception() is None
+        bindings = self.session.bindings() if ready else ()
+        return toolbar_text(bindings, self._prompt.output.get_size().columns)
+
+
+def run_shell() -> int:
+    """The shell on the real terminal; the exit status."""
+    return Shell().run()
+
+
+def banner() -> tuple[str, ...]:
+    """What the shell says first."""
+    return (
+        f"tsrepl {__version__}: TorchScript, without PyTorch (Python {platform.python_version()})",
+        "Type TorchScript. %help shows the commands, Tab completes, Ctrl-D leaves.",
+    )
+
+
+def saved_history() -> History:
+    """The entries of earlier dialogues; forgotten at the end where they cannot be kept."""
+    try:
+        folder = platformdirs.user_state_path("tsrepl", ensure_exists=True)
+        path = folder / "history"
+        path.touch(mode=0o600)
+    except OSError:
+        return InMemoryHistory()
+    return FileHistory(str(path))
+
+
+def _continuation(width: int, line_number: int, is_soft_wrap: int) -> str:
+    return "" if is_soft_wrap else CONTINUATION
+
+
+def _load_in_background() -> Future[Session]:
+    executor = ThreadPoolExecutor(1, thread_name_prefix="tsrepl-load")
+    try:
+        return executor.submit(_new_session)
+    finally:
+        executor.shutdown(wait=False)
+
+
+def _ready(session: Session) -> Future[Session]:
+    future: Future[Session] = Future()
+    future.set_result(session)
+    return future
+
+
+def _new_session() -> Session:
+    from tsrepl.session.session import Session  # the engine behind it takes longer to load than a prompt may
+
+    return Session()
+
+
+_STYLE: dict[str, str] = {
+    **prompt_style(),
+    "prompt": PALETTE["command"].prompt,
+    "prompt-continuation": PALETTE["muted"].prompt,
+    "bottom-toolbar": "noreverse " + PALETTE["muted"].prompt,
+    "auto-suggestion": PALETTE["muted"].prompt,
+}

@@ -1,0 +1,37 @@
+"""The line at the foot of the terminal.
+
+In: what the session has defined, the terminal's width.  Out: one line of styled text that fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+
+from tsrepl.session.replies import Binding
+
+EMPTY = "TorchScript · %help shows the commands · Ctrl-D leaves"
+_GROUPS = (("function", ""), ("class", "class "), ("module", "module "), ("variable", ""))
+
+
+def toolbar_text(bindings: Iterable[Binding], width: int) -> StyleAndTextTuples:
+    """Functions, classes, modules, then variables with their types, newest first, as many as fit."""
+    known = list(bindings)
+    parts = [_label(b, prefix) for kind, prefix in _GROUPS for b in reversed(known) if b.kind == kind]
+    if not parts:
+        return [("class:toolbar", f" {EMPTY}"[:width])]
+    shown = " " + parts[0]
+    for index, part in enumerate(parts[1:], 1):
+        rest = f"  +{len(parts) - index} more"
+        if len(shown) + 2 + len(part) + len(rest) > width:
+            shown += rest
+            break
+        shown += f"  {part}"
+    return [("class:toolbar", shown[:width])]
+
+
+def _label(binding: Binding, prefix: str) -> str:
+    if binding.kind == "function":
+        return f"{binding.name}()"
+    return f"{prefix}{binding.name}" + (f": {binding.type}" if binding.kind == "variable" else "")
