@@ -200,7 +200,7 @@ def _lenient(argument: Argument, strict: Converter) -> Converter:
     if type == NUMBER:
         return _or_else(strict, lambda v: v.item() if isinstance(v, (np.generic, Tensor)) else _REFUSED)
     if type == BOOL:
-        return _or_else(strict, lambda v: bool(v) if isinstance(v, (np.bool_, Tensor, int)) else _REFUSED)
+        return _or_else(strict, lambda v: bool(v) if isinstance(v, (np.bool_, Tensor)) else _REFUSED)
     return strict
 
 

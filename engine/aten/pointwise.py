@@ -48,7 +48,10 @@ def trunc_divide(a: Any, b: Any) -> Any:
 def remainder(a: Any, b: Any) -> Any:
     if _is_int(a):
         check_divisor(b)
-    return np.remainder(a, b)
+        return np.remainder(a, b)
+    rest = np.fmod(a, b)
+    wrong_side = np.logical_and(np.not_equal(rest, 0), np.not_equal(np.less(rest, 0), np.less(b, 0)))
+    return np.where(wrong_side, np.add(rest, b), rest)
 
 
 def fmod(a: Any, b: Any) -> Any:

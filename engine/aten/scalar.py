@@ -61,7 +61,13 @@ def _floats_first(expression: str, schema: FunctionSchema, slow: Callable[..., A
     if units:
         is_unit = " and ".join(f"{name} == 1" for name in units)
         lines.insert(3, f"        if {is_unit}: return {array_code(expression, tensors, units)}")
-    environment: dict[str, Any] = {**FUNCTIONS, "f32": xp.FLOAT32, "f64": xp.FLOAT64, "real": (int, float), "slow": slow}
+    environment: dict[str, Any] = {
+        **FUNCTIONS,
+        "f32": xp.FLOAT32,
+        "f64": xp.FLOAT64,
+        "real": (int, float),
+        "slow": slow,
+    }
     exec(compile("\n".join(lines), f"<scalar {expression}>", "exec"), environment)
     kernel: Callable[..., Any] = environment["kernel"]
     return kernel

@@ -40,7 +40,7 @@ def pad(x: Array, padding: Sequence[int], after: Sequence[int] | None = None, va
     sizes = [b + s + a for b, s, a in zip(padding, x.shape[-n:], after, strict=True)]
     padded = np.full((*lead, *sizes), value, x.dtype)
     inside: list[Any] = [slice(b, b + s) for b, s in zip(padding, x.shape[-n:], strict=True)]
-    padded[tuple([..., *inside])] = x
+    padded[(..., *inside)] = x
     return padded
 
 
@@ -64,7 +64,7 @@ def shifted(x: Array, offset: Sizes, stride: Sizes, places: Sizes) -> Array:
     """The view of a padded array that one place of the kernel sees: (*lead, *places)."""
     spans = zip(offset, stride, places, strict=True)
     seen: list[Any] = [slice(o, o + (count - 1) * step + 1, step) for o, step, count in spans]
-    return x[tuple([..., *seen])]
+    return x[(..., *seen)]
 
 
 def scatter_windows(cols: Array, shape: Sizes, space: Space) -> Array:

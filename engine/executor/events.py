@@ -37,9 +37,7 @@ class Tracer:
     def __call__(self, state: InterpreterState) -> None:
         frame = state.frame
         inputs = tuple(frame.registers[r] for r in frame.instruction.inputs)
-        self.listener(
-            InstructionEvent(frame.code.name, len(state.frames), frame.pc, frame.instruction, inputs)
-        )
+        self.listener(InstructionEvent(frame.code.name, len(state.frames), frame.pc, frame.instruction, inputs))
 
 
 class Breakpoints:
@@ -99,5 +97,3 @@ class InterruptPoll:
 
     def _note(self, _signal: int, _frame: FrameType | None) -> None:
         self._asked = True
-
-

@@ -54,16 +54,14 @@ def define_class(unit: CompilationUnit, tree: Tree, resolver: Resolver, prefix: 
     def declare_methods(trees: Iterable[Tree], type: ClassType) -> list[Function]:
         return declare(unit, list(trees), resolver, qualname, type)
 
-    functions = set(unit.functions)
+    functions, types = set(unit.functions), set(unit.types)
     try:
         type = define_type(unit, qualname, view, lambda: _emitter(unit, resolver), declare_methods)
         init = unit.find_function(qualified(qualname, "__init__"))
         if init is not None:
             init.ensure_defined()
     except CompileError:
-        unit.types.pop(qualname, None)
-        for name in set(unit.functions) - functions:
-            unit.remove_function(name)
+        _restore(unit, functions, types, None)
         raise
     return type
 
@@ -77,26 +75,30 @@ def define(
 ) -> list[Function]:
     """Add the functions (methods, with `self_type`) and classes to the unit under `prefix.name`, and compile them.
 
-    Raises CompileError; the functions are not in the unit then.
+    Raises CompileError; the unit is as before then.
     """
-    known = set(unit.functions)
-    for tree in trees:
-        if tree.kind == "class_def":
-            define_class(unit, tree, resolver, prefix)
-    methods = [function for name, function in unit.functions.items() if name not in known]
-    added = declare(unit, [tree for tree in trees if tree.kind == "def"], resolver, prefix, self_type)
+    functions, types = set(unit.functions), set(unit.types)
     try:
-        for function in methods:
-            function.ensure_defined()
-        for function in added:
+        for tree in trees:
+            if tree.kind == "class_def":
+                define_class(unit, tree, resolver, prefix)
+        added = declare(unit, [tree for tree in trees if tree.kind == "def"], resolver, prefix, self_type)
+        for function in [function for name, function in unit.functions.items() if name not in functions]:
             function.ensure_defined()
     except CompileError:
-        for function in added:
-            unit.remove_function(function.qualname)
-            if self_type is not None:
-                self_type.methods.pop(function.name, None)
+        _restore(unit, functions, types, self_type)
         raise
     return added
+
+
+def _restore(unit: CompilationUnit, functions: set[str], types: set[str], self_type: ClassType | None) -> None:
+    """Forget what is not among those names."""
+    for name in set(unit.types) - types:
+        del unit.types[name]
+    for name in set(unit.functions) - functions:
+        if self_type is not None:
+            self_type.methods.pop(unit.functions[name].name, None)
+        unit.remove_function(name)
 
 
 def declare(

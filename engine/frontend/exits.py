@@ -73,7 +73,9 @@ class _Transform:
     @classmethod
     def of(cls, graph: Graph, kind: str) -> _Transform:
         with graph.inserting_at(_first(graph)):
-            return cls(graph, kind, insert_constant(graph, True), insert_constant(graph, False))
+            transform = cls(graph, kind, insert_constant(graph, True), insert_constant(graph, False))
+        transform.never(BOOL)  # the reference makes it first, and the order of such values can be seen in the text
+        return transform
 
     def never(self, type: Type) -> Value:
         """An uninitialised value of that very type object, at the graph's start."""

@@ -24,9 +24,11 @@ from engine.frontend.classes import ConstantValue, ExceptionClass, FunctionValue
 from engine.frontend.compile import declare, define_class
 from engine.frontend.from_python import tree_from_class, tree_from_function
 from engine.frontend.namespaces import MathNamespace, TorchNamespace
+from engine.frontend.parser import parse_expression
 from engine.frontend.resolve import qualified, type_value
 from engine.frontend.schema_match import Actual
 from engine.frontend.sugar import SugaredValue
+from engine.frontend.type_annotations import TypeReader
 from engine.ir.unit import CompilationUnit, Function
 from engine.lang import scalars
 from engine.lang.errors import CompileError, did_you_mean
@@ -171,10 +173,10 @@ class PythonResolver:
 
     def annotation(self, hint: Any) -> Type:
         """The type that a Python annotation means.  Raises CompileError."""
-        if isinstance(hint, str):
-            found = _TYPES.get(self._names.get(hint)) or self.resolve_type(hint, NOWHERE)
-        else:
-            found = self._type(hint, NOWHERE)
+        text = hint.__forward_arg__ if isinstance(hint, typing.ForwardRef) else hint
+        if isinstance(text, str):
+            return TypeReader(self).read(parse_expression(Source(text, "<annotation>")))
+        found = self._type(hint, NOWHERE)
         if found is None:
             raise CompileError(f"Unknown type name '{hint}'")
         return found

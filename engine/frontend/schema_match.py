@@ -19,7 +19,7 @@ from engine.ir.graph import Graph, Value
 from engine.lang.errors import CompileError, did_you_mean
 from engine.lang.schema import NO_DEFAULT, Argument, FunctionSchema
 from engine.lang.source import SourceRange
-from engine.lang.types import FLOAT, INT, TENSOR, ListType, TensorType, Type, VarType
+from engine.lang.types import ANY, FLOAT, INT, TENSOR, ListType, OptionalType, TensorType, Type, UnionType, VarType
 
 
 class Actual(NamedTuple):
@@ -122,10 +122,8 @@ class _Attempt:
             self.fail(f"Expected at most {used} arguments but found {len(args)} positional arguments.")
             return None
         for name in keywords:
-            known = [parameter.name for parameter in self.schema.arguments]
-            twice = name in known
-            hint = "".join(f" ({text})" for text in (() if twice else did_you_mean(name, known)))
-            self.fail(f"Keyword argument {name} " + ("specified twice." if twice else "unknown.") + hint)
+            twice = self.schema.index_of(name) is not None
+            self.fail(f"Keyword argument {name} " + ("specified twice." if twice else "unknown."))
             return None
         return found
 
@@ -209,7 +207,7 @@ def match_schema(graph: Graph, schema: FunctionSchema, call: Call) -> Matched:
         return _insert(graph, schema, call, slots, conversions=True)
     why: list[str] = []
     _Attempt(schema, call, True, why).slots()
-    raise CompileError(f"\n{schema}:\n{why[0]}\nThe original call is", call.range, hints=_hints(why))
+    raise CompileError(f"{schema}:\n{why[0]}\nThe original call is", call.range, hints=_hints([schema], call))
 
 
 def match_schemas(graph: Graph, schemas: Sequence[FunctionSchema], call: Call) -> tuple[int, Matched]:
@@ -222,7 +220,7 @@ def match_schemas(graph: Graph, schemas: Sequence[FunctionSchema], call: Call) -
             slots = attempt.slots()
             if slots is not None:
                 return index, _insert(graph, schema, call, slots, conversions, attempt.variables)
-    raise CompileError(_all_failures(schemas, call), call.range)
+    raise CompileError(_all_failures(schemas, call), call.range, hints=_hints(schemas, call))
 
 
 def _all_failures(schemas: Sequence[FunctionSchema], call: Call) -> str:
@@ -234,8 +232,18 @@ def _all_failures(schemas: Sequence[FunctionSchema], call: Call) -> str:
     return "\n".join([*parts, "", "The original call is"])
 
 
-def _hints(why: list[str]) -> tuple[str, ...]:
-    return ("write `int(x)` or `float(x)` to convert the argument",) if "found type 'Scalar'" in why[0] else ()
+def _hints(schemas: Sequence[FunctionSchema], call: Call) -> list[str]:
+    """Keywords that were meant, and what would make arguments fit whose type is not known well enough."""
+    given = [*([call.self_value] if call.self_value else []), *call.args, *call.kwargs]
+    known = {parameter.name for schema in schemas for parameter in schema.arguments}
+    hints = [hint for k in call.kwargs if k.name not in known for hint in did_you_mean(k.name, known)]
+    for actual in given:
+        shown = actual.range.text if actual.range is not None else "the argument"
+        if isinstance(actual.value.type, OptionalType):
+            hints.append(f"{shown} may be None; make sure that it is not: `if {shown} is not None:`")
+        elif isinstance(actual.value.type, UnionType) or actual.value.type is ANY:
+            hints.append(f"{shown} may be of several types; tell them apart with isinstance")
+    return hints
 
 
 def _insert(

@@ -10,18 +10,17 @@ is a mistake of ours and raises AssertionError.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from engine.ir import printer
+from engine.ir import order, printer
+from engine.ir.names import Names
 from engine.lang.source import SourceRange
 from engine.lang.types import TENSOR, Type
 
 _GAP = 1 << 20
-_SUFFIX = re.compile(r"(.*)\.(\d+)")
 
 
 class Use(NamedTuple):
@@ -91,15 +90,14 @@ class Value:
 
     def set_debug_name(self, name: str) -> Value:
         """Give a name; a value that had it before is renamed (`x.1`, `x.3` …).  "" takes the name away."""
-        self.graph._rename(self, name)
+        self.graph._names.give(self, name)
         return self
 
     def copy_metadata(self, other: Value) -> Value:
         """Take type and name from `other`."""
         self.type = other.type
         if other.name:
-            match = _SUFFIX.fullmatch(other.name)
-            self.set_debug_name(match[1] if match else other.name)
+            self.set_debug_name(other.name)
         return self
 
     def replace_all_uses_with(self, other: Value) -> None:
@@ -162,18 +160,7 @@ class Node:
 
     def is_before(self, other: Node) -> bool:
         """Does this node run before `other`?  Nodes of nested blocks compare by where their blocks hang."""
-        if self is other:
-            return False
-        mine, theirs = _path(self), _path(other)
-        for a, b in zip(mine, theirs, strict=False):
-            if a is not b:
-                if a.block is b.block:
-                    return a._position < b._position
-                assert a.block is not None
-                assert b.block is not None
-                assert a.block.owner is not None
-                return a.block.owner.blocks.index(a.block) < a.block.owner.blocks.index(b.block)
-        return len(mine) < len(theirs)
+        return order.is_before(self, other)
 
     def is_after(self, other: Node) -> bool:
         return self is not other and not self.is_before(other)
@@ -424,8 +411,7 @@ class Graph:
     current_range: SourceRange | None = None
     """The source range that created nodes get."""
     _unique: int = 0
-    _names: dict[str, Value] = field(default_factory=dict)
-    _suffixes: dict[str, int] = field(default_factory=dict)
+    _names: Names = field(default_factory=Names)
 
     def __post_init__(self) -> None:
         self.block = Block(self)
@@ -455,7 +441,7 @@ class Graph:
 
     def all_nodes(self) -> Iterator[Node]:
         """Every node, those of nested blocks after the node that holds them."""
-        return _all_nodes(self.block)
+        return order.walk(self.block)
 
     def find_node(self, kind: str) -> Node | None:
         return next((node for node in self.all_nodes() if node.kind == kind), None)
@@ -508,28 +494,6 @@ class Graph:
         self._unique += 1
         return self._unique - 1
 
-    def _rename(self, value: Value, name: str) -> None:
-        if value.name and self._names.get(value.name) is value:
-            del self._names[value.name]
-        value.name = ""
-        if not name:
-            return
-        if name in self._names:
-            self._rename(self._names[name], self._free_name(name))
-        self._names[name] = value
-        value.name = name
-
-    def _free_name(self, name: str) -> str:
-        """A name that is free, for the value that has to give up `name`: `x.1`, `x.3`, `x.5` …"""
-        match = _SUFFIX.fullmatch(name)
-        stem, suffix = (match[1], int(match[2])) if match else (name, 1)
-        if stem in self._suffixes:
-            suffix = max(suffix, self._suffixes[stem] + 1)
-        while f"{stem}.{suffix}" in self._names:
-            suffix += 1
-        self._suffixes[stem] = suffix + 1
-        return f"{stem}.{suffix}"
-
     def _forget_insert_point(self, node: Node) -> None:
         if self.insert_point is node:
             assert node.next is not None
@@ -550,22 +514,3 @@ def attribute_kind(value: Any) -> str:
         kind = inner.pop()
         return f"{kind}s" if not inner and f"{kind}s" in ATTRIBUTE_KINDS else "ival"
     return "ival"
-
-
-def _all_nodes(block: Block) -> Iterator[Node]:
-    stack = [block.nodes()]
-    while stack:
-        node = next(stack[-1], None)
-        if node is None:
-            stack.pop()
-            continue
-        yield node
-        stack.extend(inner.nodes() for inner in reversed(node.blocks))
-
-
-def _path(node: Node) -> list[Node]:
-    """The node and those whose blocks hold it, outermost first."""
-    path = [node]
-    while path[-1].block is not None and path[-1].block.owner is not None:
-        path.append(path[-1].block.owner)
-    return path[::-1]

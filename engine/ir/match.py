@@ -44,7 +44,3 @@ def normalized_index(index: int, length: int) -> int | None:
 def is_int_arithmetic(node: Node) -> bool:
     """Does it take two ints?"""
     return len(node.inputs) == 2 and all(value.type == INT for value in node.inputs)
-
-
-def in_same_block(a: Node, b: Node) -> bool:
-    return a.block is b.block

@@ -23,7 +23,7 @@ def verify(graph: Graph) -> None:
     _verify_block(graph, graph.block, scope, known)
     for value in known:
         _verify_uses(value)
-    for name, value in graph._names.items():
+    for name, value in graph._names.by_name.items():
         assert value.name == name, f"%{name} is the name of {value!r}"
     point = graph.insert_point
     assert point.block is not None, f"the insert point {point!r} is in no block"

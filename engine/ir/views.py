@@ -12,14 +12,9 @@ In: a node of that kind.  Out: its parts by name.  A view holds nothing; it may 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from engine.ir.constants import constant_value
 from engine.ir.graph import Block, Node, Value
-from engine.lang.types import Type
-
-MAX_TRIP_COUNT: Final = 2**63 - 1
-"""The count of a `while` loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +46,6 @@ class IfView:
     @property
     def else_outputs(self) -> list[Value]:
         return self.else_block.outputs
-
-    def add_result(self, then: Value, otherwise: Value, type: Type) -> Value:
-        """One more output of the node."""
-        self.then_block.register_output(then)
-        self.else_block.register_output(otherwise)
-        return self.node.add_output(type)
 
     def remove_result(self, offset: int) -> None:
         """Drop an unused output."""
@@ -130,10 +119,6 @@ class LoopView:
     def is_for(self) -> bool:
         """Only the count ends it."""
         return constant_value(self.initial_condition) is True and constant_value(self.next_condition) is True
-
-    def is_while(self) -> bool:
-        """Only the condition ends it."""
-        return bool(constant_value(self.max_trip_count) == MAX_TRIP_COUNT)
 
 
 def reorder_outputs(node: Node, order: list[int]) -> None:

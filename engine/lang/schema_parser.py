@@ -135,7 +135,7 @@ class _SchemaParser:
         negative = self.lexer.next_if("-")
         token = self.lexer.next()
         try:
-            if token.kind == "string":
+            if token.kind == "string" and not negative:
                 return string_value(token.text)
             value = number_value(token.text) if token.kind == "number" else WORD_DEFAULTS[token.text]
         except LiteralError as error:

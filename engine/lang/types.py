@@ -402,8 +402,6 @@ def implements(sub: ClassType | InterfaceType, interface: InterfaceType) -> bool
 
 def unify(a: Type, b: Type, *, default_to_union: bool = False) -> Type | None:
     """The least type that holds both, or None when they share none (a Union instead, if so asked)."""
-    if a == b:
-        return a
     if a.is_subtype_of(b):
         return b
     if b.is_subtype_of(a):

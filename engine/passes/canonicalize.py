@@ -20,7 +20,7 @@ def canonicalize(graph: Graph, *, keep_names: bool = True) -> bool:
     """Renumber; with `keep_names=False` values lose their names, too."""
     changed = False
     for number, value in enumerate(_values(graph.block)):
-        changed |= value.unique != number
+        changed |= value.unique != number and not value.has_debug_name
         value.unique = number
         if not keep_names and value.has_debug_name:
             value.set_debug_name("")

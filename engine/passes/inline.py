@@ -5,18 +5,23 @@
                                                           %2 : Tensor = aten::mul(%x, %3)
 
 Calls inside the bodies are inlined, too, and every node remembers the calls it came through, for tracebacks.
+Before that a copy of the body is simplified, as PyTorch does it: so its constants come in another order.
 The function constant is left for `dce`.  Calls of interfaces, and of functions that only have a name, stay.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 from engine.ir.clone import copy_graph, inline_graph
 from engine.ir.graph import Graph, InlinedFrom, Node
 from engine.ir.unit import Function
 from engine.lang.types import ClassType, FunctionType
+from engine.passes.pipeline import run_pipeline
 
+_SIMPLIFY: Final = ("peephole", "constant_propagation_immutable_types", "constant_pooling")
 _Bodies = dict[Function, Graph]
-"""Functions met so far, with their own calls inlined."""
+"""Functions met so far: their bodies, simplified and with their own calls inlined."""
 
 
 def inline(graph: Graph) -> bool:
@@ -37,6 +42,7 @@ def _body(callee: Function, bodies: _Bodies, callers: tuple[Function, ...]) -> G
     if callee not in bodies:
         body = copy_graph(callee.graph)
         _inline_calls(body, bodies, (*callers, callee))
+        run_pipeline(_SIMPLIFY, body)
         bodies[callee] = body
     return bodies[callee]
 

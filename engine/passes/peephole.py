@@ -37,24 +37,32 @@ def peephole(graph: Graph) -> bool:
     """Apply all rules once."""
     changed = apply_rules(graph, _TENSOR_RULES)
     changed |= apply_list_idioms(graph)
+    swapped = _put_constants_right(graph)
     changed |= apply_rules(graph, _SCALAR_RULES)
     if changed:
         remove_dead_code(graph, keep_writes=True)
-    return changed
+    return changed or swapped
 
 
 # -- ints
 
 
+def _put_constants_right(graph: Graph) -> bool:
+    changed = False
+    for node in graph.all_nodes():
+        if node.kind not in ("aten::mul", "aten::add") or not is_int_arithmetic(node):
+            continue
+        first, second = node.inputs
+        if constant_int(first) is not None:
+            node.replace_input(0, second)
+            node.replace_input(1, first)
+            changed = True
+    return changed
+
+
 def _constant_operand(node: Node) -> int | None:
-    """The constant second operand; of `+` and `*` a constant first one goes there."""
-    if not is_int_arithmetic(node):
-        return None
-    first, second = node.inputs
-    if node.kind in ("aten::mul", "aten::add") and constant_int(first) is not None:
-        node.replace_input(0, second)
-        node.replace_input(1, first)
-    return constant_int(node.inputs[1])
+    """The constant second operand."""
+    return constant_int(node.inputs[1]) if is_int_arithmetic(node) else None
 
 
 def _times_one(node: Node) -> Value | None:

@@ -17,7 +17,6 @@ from pkgutil import iter_modules
 from typing import Final
 
 from engine import passes
-from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph
 from engine.ir.verify import verify
 from engine.lang.errors import CompileError, did_you_mean
@@ -37,22 +36,14 @@ _NOT_PASSES: Final = ("pipeline",)
 
 @dataclass(frozen=True, slots=True)
 class PassEvent:
-    """One pass ran on `graph`, which other passes may change later: `before` and `after` are copies that stay."""
+    """One pass ran on `graph`, which later passes may change; the texts stay."""
 
     name: str
     graph: Graph
-    before: Graph
-    after: Graph
+    before_text: str
+    after_text: str
     changed: bool
     seconds: float
-
-    @property
-    def before_text(self) -> str:
-        return str(self.before)
-
-    @property
-    def after_text(self) -> str:
-        return str(self.after)
 
     def nodes_touched(self) -> int:
         """How many lines of the text the pass removed or wrote, whichever is more."""
@@ -73,11 +64,11 @@ def run_pass(name: str, graph: Graph, listener: Listener | None = None) -> bool:
     function = find_pass(name)
     if listener is None:
         return function(graph)
-    before = copy_graph(graph)
+    before = str(graph)
     start = time.perf_counter()
     changed = function(graph)
     seconds = time.perf_counter() - start
-    listener(PassEvent(name, graph, before, copy_graph(graph), changed, seconds))
+    listener(PassEvent(name, graph, before, str(graph), changed, seconds))
     return changed
 
 
@@ -105,4 +96,4 @@ def verifier(event: PassEvent) -> None:
     try:
         verify(event.graph)
     except AssertionError as error:
-        raise AssertionError(f"{event.name} broke the graph: {error}\nwhich was\n{event.before}") from error
+        raise AssertionError(f"{event.name} broke the graph: {error}\nwhich was\n{event.before_text}") from error

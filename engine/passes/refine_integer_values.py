@@ -3,8 +3,8 @@
     if x == 4:                                            if x == 4:
         z = x + y                                   →         z = 4 + y
 
-`!=` tells the other branch, `not`, `and` and `or` pass on what their operands tell.  What a branch gives, and
-other branches, keep the value.
+`!=` tells the other branch, `not`, `and` and `or` pass on what their operands tell.  Bodies of loops are left
+alone, as in PyTorch.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ def _refine_block(block: Block, facts: _Facts) -> bool:
     changed = False
     for node in block.nodes():
         changed |= _use_facts(node, facts)
-        for index, inner in enumerate(node.blocks):
-            more = _facts_of(IfView(node).condition, index == 0) if node.kind == "prim::If" else {}
-            changed |= _refine_block(inner, {**facts, **more})
-    return changed
+        if node.kind == "prim::If":
+            for inner in node.blocks:
+                more = _facts_of(IfView(node).condition, inner is node.blocks[0])
+                changed |= _refine_block(inner, {**facts, **more})
+    return _use_facts(block.return_node, facts) or changed
 
 
 def _use_facts(node: Node, facts: _Facts) -> bool:

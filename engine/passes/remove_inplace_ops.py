@@ -38,5 +38,15 @@ def _replace(node: Node) -> None:
     node.output.set_debug_name("")
     new.output.set_debug_name(name)
     node.replace_all_uses_with(new)
-    node.inputs[0].replace_all_uses_after(new, new.output)
+    for user, offset in node.inputs[0].uses:
+        if user is not node and user.is_after(new) and _sees(user, new):
+            user.replace_input(offset, new.output)
     node.destroy()
+
+
+def _sees(user: Node, new: Node) -> bool:
+    """Is the user in the block of the new node, or deeper?  Behind that block the old value has to do."""
+    block = user.block
+    while block is not None and block is not new.block:
+        block = block.owner.block if block.owner is not None else None
+    return block is not None

@@ -47,16 +47,19 @@ def load_archive(
     extra_files: ExtraFiles | None = None,
     map_location: scalars.device | str | None = None,
     run: Runner | None = None,
+    *,
+    lazy: bool = False,
 ) -> Object:
     """The module in an archive.
 
     `extra_files` names extra records, whose contents (bytes) are put in; one that the archive does not
     have is left as it is.  `map_location` is the device to bring all tensors to, `run` runs a method (needed
-    for modules with `__setstate__`).  Raises ArchiveError for everything that is wrong with the file.
+    for modules with `__setstate__`).  Methods are compiled, so that what cannot work is refused now; with `lazy` each
+    is when it is first called.  Raises ArchiveError for everything that is wrong with the file.
     """
     container = open_container(path)
     try:
-        module = _load(container, map_location, run)
+        module = _load(container, map_location, run, lazy)
         for name in extra_files if extra_files is not None else ():
             if _EXTRA + name in container:
                 extra_files[name] = container.read(_EXTRA + name)  # type: ignore[index]
@@ -68,7 +71,7 @@ def load_archive(
             container.close()
 
 
-def _load(container: Container, map_location: scalars.device | str | None, run: Runner | None) -> Object:
+def _load(container: Container, map_location: scalars.device | str | None, run: Runner | None, lazy: bool) -> Object:
     version = _version_of(container)
     swapped = _byte_order(container)
     target = scalars.device(map_location) if isinstance(map_location, str) else map_location
@@ -84,7 +87,8 @@ def _load(container: Container, map_location: scalars.device | str | None, run: 
     module = unpickle(container.read("data.pkl"), "data.pkl", tensors, importer.find_type, run)
     if not isinstance(module, Object):
         raise ArchiveError("the archive holds data and no module", record="data.pkl")
-    importer.compile_all()
+    if not lazy:
+        importer.compile_all()
     return module
 
 
@@ -156,7 +160,10 @@ def save_archive(
     """
     module = _holder(target) if isinstance(target, Function) else target
     writer = ContainerWriter(_folder_name(path))
-    _add_records(writer, module, extra_files or {}, run)
+    try:
+        _add_records(writer, module, extra_files or {}, run)
+    except RecursionError:
+        raise ArchiveError("the module nests deeper than this Python can follow") from None
     if not isinstance(path, (str, os.PathLike)):
         for piece in writer.pieces():
             path.write(piece)

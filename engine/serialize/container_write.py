@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import stat
 import struct
-import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -112,40 +112,37 @@ def replace_file(path: str | os.PathLike[str], pieces: Iterable[Contents]) -> No
     """Write the pieces to `path` in one step.  Raises ArchiveError when that cannot be done; then nothing changed.
 
     The pieces go to a temporary file beside the target, which is synced and renamed; the permissions of
-    a file that is replaced are kept.
+    a file that is replaced are kept.  What is no ordinary file (a pipe, `/dev/null`) is written into as it is.
     """
     target = Path(os.path.realpath(path))
     try:
         if target.is_dir():
             raise ArchiveError(f"'{path}' is a folder", hints=("give the path of a file",))
+        if target.exists() and not target.is_file():
+            with target.open("wb") as file:
+                file.writelines(pieces)
+            return
         _write_beside(target, pieces)
     except OSError as error:
         raise ArchiveError(f"'{path}' cannot be written: {error.strerror or error}") from error
 
 
 def _write_beside(target: Path, pieces: Iterable[Contents]) -> None:
-    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666 & ~_umask()
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+    temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.tmp")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         with os.fdopen(handle, "wb") as file:
-            for piece in pieces:
-                file.write(piece)
+            file.writelines(pieces)
             file.flush()
+            if target.exists():
+                os.fchmod(file.fileno(), stat.S_IMODE(target.stat().st_mode))
             os.fsync(file.fileno())
-            os.fchmod(file.fileno(), mode)
         os.replace(temporary, target)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
     _sync_folder(target.parent)
-
-
-def _umask() -> int:
-    """The process's umask; it can only be read by setting it."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
 
 
 def _sync_folder(folder: Path) -> None:

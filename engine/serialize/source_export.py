@@ -27,7 +27,7 @@ from engine.ir.unit import Function
 from engine.lang.errors import ArchiveError
 from engine.lang.schema import Argument
 from engine.lang.source import SourceRange
-from engine.lang.types import FunctionType, OptionalType, Type, UnionType, walk
+from engine.lang.types import ClassType, FunctionType, OptionalType, Type, UnionType, walk
 from engine.serialize.expressions import write_expression, write_list
 from engine.serialize.inline_scan import inlined_nodes
 from engine.serialize.python_text import (
@@ -50,10 +50,15 @@ Depend = Callable[[Type], None]
 
 
 def function_code(function: Function) -> str:
-    """The text of one function or method.  Raises CompileError if it does not compile."""
+    """The text of one function or method (whose `self` shows no type).  Raises CompileError if it does not compile."""
     printer = SourcePrinter(lambda _type, name: name, ConstantTable())
-    printer.function(function)
+    printer.function(function, typed_self=not _is_method(function))
     return str(printer.body)
+
+
+def _is_method(function: Function) -> bool:
+    owner = function.graph.inputs[0].type if function.graph.inputs else None
+    return isinstance(owner, ClassType) and function.qualname == f"{owner.qualname}.{function.name}"
 
 
 @dataclass(slots=True, eq=False)

@@ -35,7 +35,7 @@ CONSTANTS: Final[dict[str, Any]] = {
 def find(name: str) -> Any:
     """What the name stands for.  Raises AttributeError that names the nearest known one."""
     if name in HOMES:
-        _connect()
+        import_module("engine.executor")
         return getattr(import_module(HOMES[name]), name)
     if name in MODULES:
         return import_module(MODULES[name])
@@ -57,18 +57,8 @@ def _operator(name: str) -> Callable[..., Any]:
     if not import_module("engine.aten.op").overloads(f"aten::{name}"):
         hint = "".join(f"; {h}" for h in did_you_mean(name, known()))
         raise AttributeError(f"module 'engine' has no attribute '{name}'{hint}")
-    _connect()
+    import_module("engine.executor")
     return partial(_call, import_module("engine.aten.calls").call, name)
-
-
-def _connect() -> None:
-    """Let operators that are written in TorchScript find their compiler, once one of them is called."""
-    import_module("engine.aten.dispatch").HOOKS.composite = _compile_composite
-
-
-def _compile_composite(op: Any) -> Callable[..., Any]:
-    compiled: Callable[..., Any] = import_module("engine.executor.composites").compile_composite(op)
-    return compiled
 
 
 def _call(call: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:

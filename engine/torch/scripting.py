@@ -45,7 +45,7 @@ def _script_function(fn: Any) -> ScriptFunction:
 
 
 def _compile_class(cls: type) -> None:
-    found = PYTHON.type(cls)
+    found = PYTHON.type_of(cls)
     if isinstance(found, ClassType):
         for method in (*found.methods.values(), *found.static_methods.values()):
             assert isinstance(method, Function)

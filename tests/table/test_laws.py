@@ -31,15 +31,12 @@ def is_tensor_view(op: Op) -> bool:
 
 
 VIEWS = [e for e in ENTRIES if is_tensor_view(e) and isinstance(e.schema.arguments[0].type, TensorType)]
-MAY_COPY = {"aten::cuda", "prim::data"}
-"""Views that cannot be tried: they need a device, or are no view of the value."""
+UNTRIED = {"aten::cuda", "prim::grad"}
+"""They need a device, or show no memory of their argument."""
 
 INPLACE = [e for e in ENTRIES if e.functional is not None and e.name.endswith("_") and e.schema.arguments[0].is_write]
-OUT = [
-    e
-    for e in ENTRIES
-    if e.functional is not None and len(e.schema.returns) == 1 and e.schema.arguments[-1].name == "out"
-]
+SAMPLED = {e.functional for e in INPLACE}
+OUT = [e for e in ENTRIES if e.functional in SAMPLED and e.schema.arguments[-1].name == "out"]
 
 
 @pytest.mark.parametrize("op", ENTRIES, ids=by_name)
@@ -63,21 +60,22 @@ def test_gradient_formulas_speak_of_arguments_that_there_are(op: Op) -> None:
     results = {r.name for r in op.schema.returns if r.name}
     assert set(op.gradient) <= arguments
     for formula in op.gradient.values():
-        called = {node.func.id for node in ast.walk(ast.parse(formula)) if _is_named_call(node)}
-        bound = {node.target.id for node in ast.walk(ast.parse(formula)) if isinstance(node, ast.comprehension)}  # type: ignore[attr-defined]
-        names = {node.id for node in ast.walk(ast.parse(formula)) if isinstance(node, ast.Name)}
-        assert names - called - bound <= arguments | results | {"grad", "result", *_result_names(op)}
+        assert _free_names(formula) <= arguments | results | {"grad", "grads", "result", *_result_names(op)}
 
 
-def _is_named_call(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+def _free_names(formula: str) -> set[str]:
+    """The names that a formula reads: not the functions it calls, nor what its comprehensions bind."""
+    nodes = list(ast.walk(ast.parse(formula)))
+    called = {n.func.id for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+    bound = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return {n.id for n in nodes if isinstance(n, ast.Name)} - called - bound
 
 
 def _result_names(op: Op) -> set[str]:
     return {f"result{i}" for i in range(len(op.schema.returns))}
 
 
-@pytest.mark.parametrize("op", [e for e in VIEWS if e.qualified_name not in MAY_COPY], ids=by_name)
+@pytest.mark.parametrize("op", [e for e in VIEWS if e.qualified_name not in UNTRIED], ids=by_name)
 def test_what_is_marked_as_alias_shares_memory(op: Op) -> None:
     arguments = arguments_for(op)
     result = op.run(*arguments)
@@ -101,15 +99,13 @@ def test_in_place_equals_functional(op: Op) -> None:
     arguments = arguments_for(op.functional)
     expected = op.functional.run(*map(copied, arguments))
     version = arguments[0]._version
-    if not _fits(expected, arguments[0]):
-        pytest.skip("the result is of a higher category than its target")
     result = op.run(*arguments)
     assert result is arguments[0]
     np.testing.assert_array_equal(result.array, expected.array.astype(result.array.dtype))
     assert result._version == version + 1
 
 
-@pytest.mark.parametrize("op", [e for e in OUT if e.functional and e.functional in map(lambda i: i.functional, INPLACE)], ids=by_name)
+@pytest.mark.parametrize("op", OUT, ids=by_name)
 def test_out_equals_functional(op: Op) -> None:
     assert op.functional is not None
     arguments = arguments_for(op.functional)
@@ -130,10 +126,6 @@ def test_half_types_are_computed_in_float32_and_rounded_once(op: Op) -> None:
         np.testing.assert_array_equal(halves.array, exact.array.astype(np.float16))
     else:
         np.testing.assert_array_equal(halves.array, exact.array)
-
-
-def _fits(result: Tensor, target: Tensor) -> bool:
-    return result.array.shape == target.array.shape
 
 
 def _as_half(value: Any) -> Any:

@@ -13,8 +13,9 @@ from engine.frontend.compile import define
 from engine.frontend.tree import Tree
 from engine.frontend.views import ClassDef, Def
 from engine.ir.unit import CompilationUnit, Function
-from engine.lang.errors import CompileError, EngineError, NotSupportedError
+from engine.lang.errors import CompileError
 from engine.lang.types import ClassType, Type
+from tsrepl.session.failures import head_and_details
 from tsrepl.session.names import DefinitionResolver
 from tsrepl.session.replies import Binding, DefinitionReply
 from tsrepl.session.trees import idents
@@ -25,10 +26,11 @@ Relinked = tuple[tuple[str, ...], tuple[tuple[str, str], ...]]
 
 @dataclass(slots=True)
 class Definitions:
-    """`trees` are the definitions as they were typed, by name."""
+    """`trees` are the definitions as they were typed, by name; `broken` those that do not compile any more, and why."""
 
     unit: CompilationUnit = field(default_factory=CompilationUnit)
     trees: dict[str, Tree] = field(default_factory=dict)
+    broken: dict[str, str] = field(default_factory=dict)
 
     def define(self, trees: Sequence[Tree], variables: Container[str] = ()) -> list[DefinitionReply]:
         """Define functions and classes, which may use each other.
@@ -36,6 +38,7 @@ class Definitions:
         Raises CompileError; then what was defined before stays.
         """
         names = [name_of(tree) for tree in trees]
+        were_broken = {name: self.broken.pop(name) for name in names if name in self.broken}
         before = [self._forget(name) for name in names]
         try:
             self._compile(trees, variables)
@@ -45,6 +48,7 @@ class Definitions:
             for functions, types in before:
                 self.unit.functions.update(functions)
                 self.unit.types.update(types)
+            self.broken.update(were_broken)
             raise
         replaced = [name for name in names if self.trees.pop(name, None) is not None]
         self.trees.update(zip(names, trees, strict=True))
@@ -77,24 +81,12 @@ class Definitions:
         """Every definition, oldest first."""
         for name, tree in self.trees.items():
             kind = "class" if tree.kind == ClassDef.kind else "function"
-            yield Binding(name, kind, "", self._safe_signature(name))
-
-    def _safe_signature(self, name: str) -> str:
-        try:
-            return self.signature(name) or ""
-        except EngineError as error:
-            return f"does not compile: {error.message}"
+            summary = f"no longer compiles: {self.broken[name]}" if name in self.broken else self.signature(name) or ""
+            yield Binding(name, kind, "", summary)
 
     def _compile(self, trees: Sequence[Tree], variables: Container[str]) -> None:
         """Add the definitions to the unit, compiled to the end.  Raises CompileError."""
-        for tree in trees:
-            if tree.kind == ClassDef.kind:
-                raise NotSupportedError(
-                    f"class '{ClassDef(tree).name}' is written as text; classes come from Python or from an archive",
-                    tree.range,
-                    hints=("keep values together in a tuple or a dict", "or load an archive that has the class"),
-                )
-        define(self.unit, trees, DefinitionResolver(self.unit, variables))
+        define(self.unit, trees, DefinitionResolver(self.unit, self.broken, variables))
 
     def _relink(self, name: str, new: Sequence[str], variables: Container[str]) -> Relinked:
         """Compile again what uses `name`, directly or not, but for what is `new` itself.
@@ -107,11 +99,13 @@ class Definitions:
             if user in new:
                 continue
             self._forget(user)
+            self.broken.pop(user, None)
             try:
                 self._compile([self.trees[user]], variables)
                 done.append(user)
             except CompileError as error:
-                broken.append((user, error.message.strip()))
+                self.broken[user] = head_and_details(error.message)[0]
+                broken.append((user, self.broken[user]))
         return tuple(done), tuple(broken)
 
     def _users(self, name: str) -> list[str]:

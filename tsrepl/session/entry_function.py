@@ -19,6 +19,7 @@ from engine.frontend.tree import Tree
 from engine.frontend.views import Decl, Def, ExprStmt, Param, Return, TupleLiteral, Var
 from engine.ir.unit import CompilationUnit, Function
 from engine.lang.types import NONE, TupleType, Type
+from tsrepl.session.definitions import Definitions
 from tsrepl.session.failures import ENTRY
 from tsrepl.session.names import PromptResolver
 from tsrepl.session.trees import Names, names_of
@@ -41,7 +42,7 @@ class EntryFunction:
 
 
 def compile_entry(
-    statements: Sequence[Tree], variables: Mapping[str, Type], unit: CompilationUnit, last: str
+    statements: Sequence[Tree], variables: Mapping[str, Type], definitions: Definitions, last: str
 ) -> EntryFunction:
     """Compile the statements; `last` is the name for the value of the last one if it is an expression.
 
@@ -58,9 +59,10 @@ def compile_entry(
         for name, annotation in zip(parameters, annotated, strict=True)
     ]
     tree = Def.make(range, ENTRY, Decl.make(range, params, None), body)
-    (function,) = define(CompilationUnit(), [tree], PromptResolver(unit, annotated, variables))
+    resolver = PromptResolver(definitions.unit, definitions.broken, annotated, variables)
+    (function,) = define(CompilationUnit(), [tree], resolver)
     results = tuple(zip([*kept, last] if shown else kept, _result_types(function, len(kept) + shown), strict=True))
-    lost = tuple(name for name in names.assigned if name not in kept)
+    lost = tuple(name for name in names.assigned if name not in kept and name not in names.counters)
     return EntryFunction(function, parameters, results, lost, tuple(names.deleted & set(variables)))
 
 

@@ -96,7 +96,7 @@ def location_text(range: SourceRange, inside: str = "") -> str:
 
 def _engine_error(error: EngineError) -> ErrorReply:
     place = error.range.original() if error.range else None
-    head, details = _head_and_details(error.message)
+    head, details = head_and_details(error.message)
     return ErrorReply(
         error.title or next(title for kind, title in _TITLES if isinstance(error, kind)),
         head,
@@ -108,7 +108,7 @@ def _engine_error(error: EngineError) -> ErrorReply:
     )
 
 
-def _head_and_details(message: str) -> tuple[str, str]:
+def head_and_details(message: str) -> tuple[str, str]:
     """The first line of a message, and the rest without the words that lead over to the excerpt below it."""
     text = message.strip().removesuffix("The original call is").rstrip()
     head, _, details = text.partition("\n")
@@ -123,7 +123,7 @@ def _same(a: SourceRange, b: SourceRange | None) -> bool:
 
 
 def _execution_error(error: ExecutionError) -> ErrorReply:
-    message, details = _head_and_details(error.message)
+    message, details = head_and_details(error.message)
     kind = error.kind() if isinstance(error, Error) else "RuntimeError"
     if not error.frames and error.range is not None:
         return ErrorReply(kind, message, location_text(error.range), error.range.excerpt(), (), error.hints, details)

@@ -123,7 +123,8 @@ def code_reply(title: str, function: Function) -> CodeReply:
     """The printed text, and what its `CONSTANTS.cN` are."""
     constants = ConstantTable()
     printer = SourcePrinter(lambda _type, name: name, constants)
-    printer.function(function)
+    is_method = bool(function.schema.arguments) and function.schema.arguments[0].name == "self"
+    printer.function(function, typed_self=not is_method)
     return CodeReply(
         title, str(printer.body), tuple((f"c{i}", summary(value)) for i, value in enumerate(constants.values))
     )

@@ -19,11 +19,28 @@ from engine.lang.source import SourceRange
 from engine.lang.types import Type
 
 
-class PromptResolver(TextResolver):
+class SessionResolver(TextResolver):
+    """Names that the session defines; `broken` tells why some of them cannot be used any more."""
+
+    def __init__(self, unit: CompilationUnit, broken: Mapping[str, str]) -> None:
+        super().__init__(unit)
+        self.broken = broken
+
+    def resolve_value(self, b: Builder, name: str, range: SourceRange) -> SugaredValue | None:
+        if name in self.broken:
+            raise CompileError(
+                f"{name} no longer compiles: {self.broken[name]}", range, hints=(f"define {name} again",)
+            )
+        return super().resolve_value(b, name, range)
+
+
+class PromptResolver(SessionResolver):
     """Names of an entry.  `types` are the annotations of its parameters, `variables` those of the session."""
 
-    def __init__(self, unit: CompilationUnit, types: Mapping[str, Type], variables: Iterable[str]) -> None:
-        super().__init__(unit)
+    def __init__(
+        self, unit: CompilationUnit, broken: Mapping[str, str], types: Mapping[str, Type], variables: Iterable[str]
+    ) -> None:
+        super().__init__(unit, broken)
         self.types, self.variables = types, variables
 
     def resolve_value(self, b: Builder, name: str, range: SourceRange) -> SugaredValue | None:
@@ -39,11 +56,11 @@ class PromptResolver(TextResolver):
         return [*super().names(), *self.variables]
 
 
-class DefinitionResolver(TextResolver):
+class DefinitionResolver(SessionResolver):
     """Names of a definition, which does not see the session's variables."""
 
-    def __init__(self, unit: CompilationUnit, variables: Container[str]) -> None:
-        super().__init__(unit)
+    def __init__(self, unit: CompilationUnit, broken: Mapping[str, str], variables: Container[str]) -> None:
+        super().__init__(unit, broken)
         self.variables = variables
 
     def resolve_value(self, b: Builder, name: str, range: SourceRange) -> SugaredValue | None:

@@ -42,7 +42,7 @@ class Program:
     def functions(self) -> dict[str, Function]:
         """What can be called, by name."""
         if self.module is None:
-            return self.workspace.functions()
+            return {name: each for name, each in self.workspace.functions().items() if "." not in name}
         methods = self.module.type.methods
         return {name: method for name, method in methods.items() if isinstance(method, Function)}
 

@@ -49,10 +49,6 @@ class Session:
         """The function or method of that name.  Raises EngineError."""
         return self.workspace.target(name)
 
-    def variables(self) -> list[tuple[str, Any, Type]]:
-        """Every variable with its value and static type, the last value's `_` included."""
-        return [(name, variable.value, variable.type) for name, variable in self.workspace.variables.items()]
-
     def functions(self) -> dict[str, Function]:
         """The functions defined here, by name."""
         return self.workspace.functions()

@@ -36,17 +36,18 @@ class Names:
     """The names of a stretch of statements.
 
     `reads` may be wanted from outside, in order of their first use; `assigned` are set somewhere, `defined` on
-    every path, `deleted` gone at the end.
+    every path, `deleted` gone at the end, `counters` are what loops go through.
     """
 
     reads: dict[str, None] = field(default_factory=dict)
     assigned: dict[str, None] = field(default_factory=dict)
     defined: set[str] = field(default_factory=set)
     deleted: set[str] = field(default_factory=set)
+    counters: set[str] = field(default_factory=set)
 
     def branch(self) -> Names:
         """The same reads and assignments, but what is defined from here on is known to the branch alone."""
-        return Names(self.reads, self.assigned, set(self.defined), self.deleted)
+        return Names(self.reads, self.assigned, set(self.defined), self.deleted, self.counters)
 
 
 def names_of(statements: Iterable[Tree]) -> Names:
@@ -131,6 +132,7 @@ def _while(tree: Tree, names: Names) -> None:
 def _for(tree: Tree, names: Names) -> None:
     targets, iterated, body = tree.trees
     _read(iterated, names)
+    names.counters |= set(idents(targets))
     inner = names.branch()
     _set(targets, inner)
     _run(body.trees, inner)

@@ -12,6 +12,7 @@ from typing import Any
 from engine.aten.ivalue import EnumValue, Object
 from engine.aten.tensor import Tensor
 from engine.ir.unit import Function
+from engine.lang.types import TupleType, Type
 
 SUMMARY = 44
 """Characters of a one-line summary."""
@@ -20,8 +21,14 @@ DEEPEST = 6
 MOST_ITEMS = 1000
 
 
-def value_text(value: Any) -> str:
-    """The value as the prompt shows it: tensors as PyTorch prints them, strings quoted, objects with their slots."""
+def value_text(value: Any, type: Type | None = None) -> str:
+    """The value as the prompt shows it: tensors as PyTorch prints them, strings quoted, objects with their slots.
+
+    `type` tells the names of a named tuple's fields.
+    """
+    if isinstance(type, TupleType) and type.name is not None:
+        fields = (f"{name}={_text(each, 1)}" for name, each in zip(type.fields, value, strict=True))
+        return f"{type.name.rpartition('.')[2]}({', '.join(fields)})"
     return _text(value, 0)
 
 

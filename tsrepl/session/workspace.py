@@ -168,7 +168,7 @@ class Workspace:
 
     def _compile(self, statements: Sequence[Tree]) -> EntryFunction:
         types = {name: variable.type for name, variable in self.variables.items()}
-        return compile_entry(statements, types, self.definitions.unit, LAST)
+        return compile_entry(statements, types, self.definitions, LAST)
 
     def arguments(self, entry: EntryFunction) -> list[Any]:
         """The values of the entry's parameters."""
@@ -183,7 +183,7 @@ class Workspace:
         if _is_module(value):
             return ModuleReply(short_name(value.type), module_node(short_name(value.type), value))
         facts = tensor_facts(value) if isinstance(value, Tensor) else ""
-        return ValueReply(value, str(type), value_text(value), facts, LAST)
+        return ValueReply(value, str(type), value_text(value, type), facts, LAST)
 
     # -- names
 

@@ -191,8 +191,8 @@ def _check_shapes(x: Array, w: Array, bias: Array | None, g: Geometry, transpose
     produced = w.shape[1] * g.groups if transposed else w.shape[0]
     if bias is not None and bias.shape != (produced,):
         raise OperatorError(
-            f"Given weight of size {list(w.shape)}, expected bias to be 1-dimensional with {produced} elements, but got "
-            f"bias of size {list(bias.shape)} instead"
+            f"Given weight of size {list(w.shape)}, expected bias to be 1-dimensional with {produced} elements, "
+            f"but got bias of size {list(bias.shape)} instead"
         )
     padded = [size + 2 * p for size, p in zip(x.shape[2:], g.padding, strict=True)]
     extent = [d * (k - 1) + 1 for d, k in zip(g.dilation, w.shape[2:], strict=True)]

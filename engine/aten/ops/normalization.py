@@ -77,7 +77,6 @@ op("aten::native_layer_norm.out(Tensor input, SymInt[] normalized_shape, Tensor?
    kernel=native_layer_norm)  # fmt: skip
 
 
-
 def layer_norm_backward(
     grad: Tensor, input: Tensor, normalized_shape: list[int], weight: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -187,9 +186,9 @@ def batch_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
     running_var: Tensor | None, training: bool, momentum: float, eps: float, cudnn_enabled: bool,
 ) -> Tensor:  # fmt: skip
-    result: Tensor = run(
-        "native_batch_norm", input, weight, bias, running_mean, running_var, training, momentum, eps
-    )[0]
+    result: Tensor = run("native_batch_norm", input, weight, bias, running_mean, running_var, training, momentum, eps)[
+        0
+    ]
     return result
 
 
@@ -276,6 +275,11 @@ def instance_norm(
 
 def rms_norm(input: Tensor, normalized_shape: list[int], weight: Tensor | None, eps: float | None) -> Tensor:
     """Divided by the root of the mean square; without an eps the dtype's own."""
+    if tuple(input.shape[input.ndim - len(normalized_shape) :]) != tuple(normalized_shape):
+        raise OperatorError(
+            f"Given normalized_shape={normalized_shape}, expected input with shape "
+            f"[*{', '.join(map(str, normalized_shape))}], but got input of size{list(input.shape)}"
+        )
     _check_normalized(input.array, tuple(normalized_shape), None if weight is None else weight.array, None)
     dims = range(input.ndim - len(normalized_shape), input.ndim)
     x = widened(input)

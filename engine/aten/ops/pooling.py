@@ -54,9 +54,14 @@ def _space(
             f"pad should be at most half of effective kernel size, but got pad={max(space.padding)}, "
             f"kernel_size={max(space.kernel)} and dilation={max(space.dilation)}"
         )
-    if x.ndim not in (n + 1, n + 2) or 0 in x.shape[-n - 1 :]:
+    if x.ndim not in (n + 1, n + 2):
         raise OperatorError(
             f"non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input, but got: {list(x.shape)}"
+        )
+    if 0 in x.shape[-n - 1 :]:
+        raise OperatorError(
+            f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim batch size for input, "
+            f"but got:{list(x.shape)}"
         )
     return space
 
@@ -91,6 +96,24 @@ def _lowest(d: xp.NumpyDtype) -> Any:
     return np.iinfo(d).min if d.kind in "iu" else -math.inf
 
 
+def _greatest(
+    n: int, self: Array, kernel_size: Sequence[int], stride: Sequence[int], padding: Sequence[int],
+    dilation: Sequence[int], ceil_mode: bool,
+) -> Array:  # fmt: skip
+    """Greatest of each window, without its place, which costs much more to find."""
+    if self.dtype.kind in "bc":
+        raise no_kernel(f"max_pool{n}d", self.dtype)
+    space = _space(n, self, kernel_size, stride, padding, dilation)
+    sizes = self.shape[-n:]
+    places = _places(sizes, space, ceil_mode, self.shape[-n - 1])
+    padded = pad(self, space.padding, _overhang(sizes, space, places), _lowest(self.dtype))
+    first, *others = offsets(space)
+    best = shifted(padded, first, space.stride, places).copy()
+    for offset in others:
+        np.maximum(best, shifted(padded, offset, space.stride, places), out=best)
+    return best
+
+
 def _max_pool(n: int) -> Callable[..., tuple[Array, Array]]:
     """Greatest of each window, and where in the space it is."""
 
@@ -123,10 +146,12 @@ def _max_pool(n: int) -> Callable[..., tuple[Array, Array]]:
 
 
 def _max_only(n: int) -> Callable[..., Tensor]:
-    def pool(*args: Any) -> Tensor:
-        if n == 1 and not xp.is_float(args[0].array.dtype):
-            raise no_kernel("max_pool1d_impl", args[0].array.dtype)
-        pooled: Tensor = run(f"max_pool{n}d_with_indices", *args)[0]
+    def pool(self: Tensor, *args: Any) -> Tensor:
+        if n == 1 and not xp.is_float(self.array.dtype):
+            raise no_kernel("max_pool1d_impl", self.array.dtype)
+        if not self.requires_grad:
+            return Tensor(_greatest(n, self.array, *args))
+        pooled: Tensor = run(f"max_pool{n}d_with_indices", self, *args)[0]
         return pooled
 
     return pool
@@ -188,7 +213,7 @@ def _avg_pool(n: int) -> Callable[..., Array]:
         total = np.zeros((*self.shape[:-n], *places), used)
         for offset in offsets(space):
             total += shifted(padded, offset, space.stride, places)
-        result = np.asarray(total // divisor if used.kind in "iu" else total / divisor)
+        result = np.trunc(total / divisor) if used.kind in "iu" else np.asarray(total / divisor)
         return result.astype(self.dtype, copy=False)
 
     return kernel
@@ -235,9 +260,19 @@ def _bounds(size: int, count: int) -> tuple[Array, Array]:
 def _check_adaptive(name: str, n: int, shape: Sequence[int], output_size: Sequence[int]) -> Sizes:
     if len(shape) not in (n + 1, n + 2) or 0 in shape[-n:]:
         raise OperatorError(f"{name}: Expected {n + 1}D or {n + 2}D tensor, but got {list(shape)}")
-    wanted = _spread("output_size", output_size, n)
+    if len(output_size) != n:
+        wanted_count = "one int" if n == 1 else f"{n} ints"
+        raise OperatorError(
+            f"{name}: output_size must be {n}",
+            hints=(f"{name}() argument 'output_size' should contain {wanted_count} (got {len(output_size)})",),
+        )
+    wanted = tuple(output_size)
     if min(wanted) < 0:
-        raise OperatorError(f"{name}: elements of output_size must be greater than or equal to 0")
+        received = ", ".join(map(str, (1, *wanted) if n == 1 else wanted))
+        raise OperatorError(
+            f"adaptive_{'avg' if 'avg' in name else 'max'}_pool{max(n, 2)}d: elements of output_size must be greater "
+            f"than or equal to 0 but received {{{received}}}"
+        )
     return wanted
 
 

@@ -142,7 +142,7 @@ def _stack(
     directions = 2 if bidirectional else 1
     projected = kind == "lstm" and hx[0].shape[-1] != hx[1].shape[-1]
     layers = _layers(params, has_biases, num_layers * directions, projected)
-    _check_hidden(x, hx, layers[0], num_layers * directions, sizes)
+    _check_hidden(x, hx, num_layers * directions, sizes)
     ends: list[State] = []
     for i in range(num_layers):
         outputs = []
@@ -158,11 +158,7 @@ def _stack(
     return (x, *(run("stack", [end[k] for end in ends], 0) for k in range(len(hx))))
 
 
-def _check_hidden(x: Tensor, hx: list[Tensor], layer: Layer, count: int, sizes: Sequence[int] | None) -> None:
-    if x.shape[-1] != layer.w_ih.shape[1]:
-        raise OperatorError(
-            f"input.size(-1) must be equal to input_size. Expected {layer.w_ih.shape[1]}, got {x.shape[-1]}"
-        )
+def _check_hidden(x: Tensor, hx: list[Tensor], count: int, sizes: Sequence[int] | None) -> None:
     batch = sizes[0] if sizes is not None else x.shape[1]
     for h in hx:
         if h.ndim != 3 or h.shape[0] != count or h.shape[1] != batch:

@@ -237,17 +237,12 @@ def constant_pad_nd(self: Array, pad: Sequence[int], value: Any) -> Array:
             )
     cut: list[Any] = [slice(max(-b, 0), size - max(-a, 0))
            for size, b, a in zip(self.shape[self.ndim - n :], before, after, strict=True)]  # fmt: skip
-    inner = self[tuple([..., *cut])]
+    inner = self[(..., *cut)]
     padded = pad_zeros(inner, [max(b, 0) for b in before], [max(a, 0) for a in after], fit(value, self.dtype))
     return padded.copy() if padded is inner else padded
 
 
 def _reflected(size: int, before: int, after: int) -> Array:
-    if before >= size or after >= size:
-        raise OperatorError(
-            "Padding size should be less than the corresponding input dimension, "
-            f"but got: padding ({before}, {after}) at a dimension of size {size}"
-        )
     place = np.abs(np.arange(-before, size + after))
     return np.where(place >= size, 2 * (size - 1) - place, place)
 
@@ -293,6 +288,13 @@ def _check_padding(name: str, n: int, self: Array, padding: Sequence[int]) -> No
         )
     if self.dtype.kind == "b":
         raise no_kernel(name, self.dtype)
+    for i in range(n if name.startswith("reflection") else 0):
+        if max(padding[2 * i : 2 * i + 2]) >= self.shape[-1 - i]:
+            raise OperatorError(
+                f"Argument #{4 + 2 * i}: Padding size should be less than the corresponding input dimension, but got: "
+                f"padding ({padding[2 * i]}, {padding[2 * i + 1]}) at dimension {self.ndim - 1 - i} of input "
+                f"{list(self.shape)}"
+            )
     for i in range(n):
         size = self.shape[-1 - i] + padding[2 * i] + padding[2 * i + 1]
         if size < 1:

@@ -147,10 +147,10 @@ def or_refuse(find: Callable[[str, str, int, int], int]) -> Callable[[str, str, 
 
 def count(text: str, part: str, start: int, end: int) -> int:
     """Occurrences that begin before `end`, one after another."""
-    if not part:
-        raise OperatorError("count of an empty string", hints=("the string to count must not be empty",))
     data, sub = to_bytes(text), to_bytes(part)
     start, end = _window(len(data), start, end)
+    if not part and start < end:
+        raise OperatorError("count of an empty string", hints=("the string to count must not be empty",))
     found, place = 0, data.find(sub, start)
     while 0 <= place < end:
         found, place = found + 1, data.find(sub, place + len(sub))

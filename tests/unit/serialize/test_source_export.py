@@ -40,6 +40,12 @@ def test_as_pytorch_prints_it(name):
     assert function_code(function_from(graph, re.match(r"def (\w+)", code)[1])).strip() == code
 
 
+def test_a_methods_self_shows_no_type():
+    text = "graph(%self.1 : __torch__.C, %x.1 : int):\n  return (%x.1)"
+    assert function_code(function_from(text, "__torch__.C.f")).startswith("def f(self,\n    x: int)")
+    assert function_code(function_from(text, "f")).startswith("def f(self: __torch__.C,\n    x: int)")
+
+
 def test_there_are_cases():
     assert len(CASES) > 30
 

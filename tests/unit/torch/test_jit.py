@@ -58,7 +58,7 @@ def test_a_call_that_does_not_fit_says_why() -> None:
 def test_functions_are_saved_as_modules(tmp_path: Path) -> None:
     function = CompilationUnit(PROGRAM).double
     jit.save(function, str(tmp_path / "f.pt"), _extra_files={"note": "hello"})
-    extra = {"note": ""}
+    extra: dict[str, object] = {"note": ""}
     module = jit.load(str(tmp_path / "f.pt"), _extra_files=extra)
     assert module(engine.tensor([2.0])).tolist() == [4.0]
     assert extra == {"note": b"hello"}
@@ -78,7 +78,7 @@ def test_script_compiles_python() -> None:
 
 
 def broken(x: int) -> int:
-    return unknown_name  # type: ignore[name-defined]  # noqa: F821
+    return unknown_name  # type: ignore[name-defined,no-any-return]  # noqa: F821
 
 
 def test_a_mistake_is_told_each_time_anew() -> None:

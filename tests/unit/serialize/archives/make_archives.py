@@ -66,6 +66,8 @@ def helper(x: Tensor, by: float = 2.0) -> Tensor:
 
 class Everything(nn.Module):
     maybe: int | None
+    nested: dict[int, list[str]]
+    by_name: dict[str, Tensor]
     either: int | str
     empty: list[int]
     origin: Point
@@ -83,8 +85,8 @@ class Everything(nn.Module):
         self.maybe, self.either, self.empty = None, "text", []
         self.ints, self.floats, self.bools, self.strs = [1, 2], [0.5], [True, False], ["a", "", "a"]
         self.tensors = [torch.arange(3), torch.ones(2, 2).t()]
-        self.by_name: dict[str, Tensor] = {"x": torch.ones(2)}
-        self.nested: dict[int, list[str]] = {1: ["one"], 2: []}
+        self.by_name = {"x": torch.ones(2)}
+        self.nested = {1: ["one"], 2: []}
         self.pair = (1, (0.25, "deep"))
         self.device = torch.device("cpu")
         self.color = Color.GREEN

@@ -141,6 +141,10 @@ def test_loops_update_variables(session: Session) -> None:
     assert value(session, "total") == 10
 
 
+def test_the_counter_of_a_loop_is_not_worth_a_word(session: Session) -> None:
+    assert session.execute("for i in range(2):\n    for j, k in zip([i], [2]):\n        pass") == []
+
+
 def test_an_annotation_gives_the_type(session: Session) -> None:
     session.execute("x: List[int] = []")
     session.execute("o: Optional[int] = 3")
@@ -231,6 +235,40 @@ def test_a_definition_takes_the_name_of_a_variable(session: Session) -> None:
     session.execute("f = 1")
     session.execute(ADD)
     assert value(session, "f(1)") == 2
+
+
+POINT = """\
+class Point:
+    def __init__(self, x: int):
+        self.x = x
+
+    def double(self):
+        return self.x * 2
+"""
+
+
+def test_classes(session: Session) -> None:
+    assert only(session.execute(POINT)) == DefinitionReply("Point", "class", "Point(int x)")
+    session.execute("p = Point(3)")
+    session.execute("p.x = 4")
+    assert value(session, "p.double()") == 8
+    reply = only(session.execute("p"))
+    assert isinstance(reply, ValueReply)
+    assert reply.text == "Point(x=4)"
+
+
+def test_named_tuples_and_enums_show_their_names(session: Session) -> None:
+    session.execute("class Pair(NamedTuple):\n    a: int\n    b: str\n")
+    session.execute("class Color(Enum):\n    RED = 1\n    BLUE = 2\n")
+    shown = [only(session.execute(text)) for text in ("Pair(1, 'z')", "Color.RED")]
+    assert [reply.text for reply in shown if isinstance(reply, ValueReply)] == ["Pair(a=1, b='z')", "Color.RED"]
+
+
+def test_a_class_defined_again_reaches_the_functions_that_use_it(session: Session) -> None:
+    session.execute(POINT)
+    session.execute("def f(n: int):\n    return Point(n).double()\n")
+    session.execute(POINT.replace("* 2", "* 5"))
+    assert value(session, "f(2)") == 10
 
 
 # -- errors

@@ -1,0 +1,49 @@
+"""The order of nodes across nested blocks.
+
+In: nodes, blocks.  Out: who runs first, and all nodes one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from engine.ir.graph import Block, Node
+
+
+def is_before(node: Node, other: Node) -> bool:
+    """Does `node` run before `other`?  Nodes of nested blocks compare by where their blocks hang."""
+    if node is other:
+        return False
+    mine, theirs = _path(node), _path(other)
+    for a, b in zip(mine, theirs, strict=False):
+        if a is b:
+            continue
+        if a.block is b.block:
+            return a._position < b._position
+        assert a.block is not None
+        assert b.block is not None
+        assert a.block.owner is not None
+        return a.block.owner.blocks.index(a.block) < a.block.owner.blocks.index(b.block)
+    return len(mine) < len(theirs)
+
+
+def walk(block: Block) -> Iterator[Node]:
+    """Every node, those of nested blocks after the node that holds them; the current one may be removed."""
+    stack = [block.nodes()]
+    while stack:
+        node = next(stack[-1], None)
+        if node is None:
+            stack.pop()
+            continue
+        yield node
+        stack.extend(inner.nodes() for inner in reversed(node.blocks))
+
+
+def _path(node: Node) -> list[Node]:
+    """The node and those whose blocks hold it, outermost first."""
+    path = [node]
+    while path[-1].block is not None and path[-1].block.owner is not None:
+        path.append(path[-1].block.owner)
+    return path[::-1]

@@ -1,0 +1,65 @@
+"""Overload choice and argument conversion for calls from Python."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from engine.aten.calls import call
+from engine.aten.tensor import tensor
+from engine.lang import scalars
+from engine.lang.errors import ArgumentError
+
+X = tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def test_keywords_and_defaults() -> None:
+    assert X.sum(dim=0).tolist() == [5.0, 7.0, 9.0]
+    assert X.sum(1, keepdim=True).tolist() == [[6.0], [15.0]]
+    assert X.sum().item() == 21.0
+    assert X.sum(0, dtype=scalars.float64).dtype is scalars.float64
+
+
+def test_a_number_stands_for_a_list_of_it() -> None:
+    assert X.mean(1).tolist() == [2.0, 5.0]
+
+
+def test_numbers_spell_a_list() -> None:
+    assert X.view(3, 2).shape == (3, 2)
+    assert X.reshape(-1).shape == (6,)
+    assert X.permute(1, 0).shape == (3, 2)
+
+
+def test_overloads_are_told_apart_by_type() -> None:
+    values, places = X.max(1)
+    assert (values.tolist(), places.tolist()) == ([3.0, 6.0], [2, 2])
+    assert X.max().item() == 6.0
+    assert X.max(tensor(2.5)).tolist()[0] == [2.5, 2.5, 3.0]
+
+
+def test_a_method_binds_the_schema_s_self_wherever_it_stands() -> None:
+    assert X.where(X > 3, 0.0).tolist() == [[0.0, 0.0, 0.0], [4.0, 5.0, 6.0]]
+
+
+def test_the_choice_is_not_remembered_for_other_types() -> None:
+    assert call("add", (X, 1), {}).tolist()[0] == [2.0, 3.0, 4.0]
+    assert call("add", (X, X), {}).tolist()[0] == [2.0, 4.0, 6.0]
+    assert call("cat", ([X, X], 1), {}).shape == (2, 6)
+
+
+def test_a_refusal_lists_what_would_do() -> None:
+    with pytest.raises(ArgumentError) as refusal:
+        X.sum("rows")
+    assert "sum() received an invalid combination of arguments: (float32[2, 3], 'rows')" in str(refusal.value)
+    assert "it takes sum(Tensor self, *, ScalarType? dtype=None) -> Tensor" in str(refusal.value)
+
+
+def test_unknown_names_are_answered_with_a_near_one() -> None:
+    with pytest.raises(AttributeError, match="did you mean 'softmax'"):
+        X.softmx(0)
+    with pytest.raises(ArgumentError, match="there is no operator 'softmx'"):
+        call("softmx", (X, 0), {})
+
+
+def test_numpy_scalars_convert() -> None:
+    assert X.select(np.int64(0), np.int64(1)).tolist() == [4.0, 5.0, 6.0]
