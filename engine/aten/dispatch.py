@@ -18,6 +18,7 @@ import numpy as np
 
 from engine.aten import errors, xp
 from engine.aten.promotion import check_cast
+from engine.aten.rules import overlaps_partly
 from engine.aten.scalar import scalar_kernel
 from engine.aten.tensor import Tensor
 from engine.aten.xp import Array
@@ -40,6 +41,8 @@ class Hooks:
     trace: Hook | None = None
     composite: Callable[[Op], Callable[..., Any]] | None = None
     """Compiles TorchScript bodies; the layer that knows the language sets it."""
+    call: Callable[[Any, Sequence[Any]], Any] | None = None
+    """Runs a script function or method on its arguments; the layer that executes sets it."""
 
 
 HOOKS: Final = Hooks()
@@ -78,6 +81,7 @@ def _array_body(op: Op, schema: FunctionSchema) -> Callable[..., Any]:
         f"def body({', '.join(names)}):",
         "    token = quiet()",
         "    try:",
+        *(f"        {line}" for line in _overlap_check(schema)),
         f"        result = kernel({', '.join(passed)})",
         *("        " + line for line in stores),
         "    except REFUSALS as error:",
@@ -216,6 +220,25 @@ def _stores(written: Sequence[str]) -> list[str]:
     return [f"store_out({name}, result[{i}])" for i, name in enumerate(names)]
 
 
+def _overlap_check(schema: FunctionSchema) -> list[str]:
+    """Lines that look, where `self` is written and has views, for inputs that show part of the same memory."""
+    inputs = [_safe(a.name) for a in schema.arguments if _kind(a.type) == "tensor" and not a.is_write]
+    if not inputs or not schema.arguments[0].is_write:
+        return []
+    target = _safe(schema.arguments[0].name)
+    return [f"if {target}._storage is not None: refuse_overlap({target}, ({', '.join(inputs)},))"]
+
+
+def refuse_overlap(target: Tensor, inputs: Sequence[Tensor]) -> None:
+    """Raise OperatorError if an input shows part of the memory that is written."""
+    for tensor in inputs:
+        if tensor._storage is target._storage and overlaps_partly(target.array, tensor.array):
+            raise OperatorError(
+                "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+                "memory location. Please clone() the tensor before performing the operation."
+            )
+
+
 def _written_results(written: Sequence[str]) -> list[str]:
     return [f"return {', '.join(map(_safe, written))}"]
 
@@ -280,5 +303,5 @@ def _check_no_overlap(array: Array) -> None:
 _ENVIRONMENT: Final[dict[str, Any]] = {
     "Tensor": Tensor, "new": object.__new__, "ndarray": np.ndarray, "asarray": np.asarray, "quiet": xp.quiet,
     "loud": xp.loud, "REFUSALS": errors.REFUSALS, "refusal": errors.refusal, "hooks": HOOKS, "fresh": fresh,
-    "view": view, "store": store, "store_out": store_out,
+    "view": view, "store": store, "store_out": store_out, "refuse_overlap": refuse_overlap,
 }  # fmt: skip

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from engine.aten import xp
 from engine.aten.errors import broadcast_message
 from engine.aten.promotion import result_type
+from engine.aten.storage import address
 from engine.aten.xp import Array
 from engine.lang.errors import OperatorDtypeError, OperatorError, OperatorIndexError
 
@@ -117,6 +118,27 @@ def contiguous_strides(shape: Shape, itemsize: int) -> tuple[int, ...]:
         strides.append(step)
         step *= max(size, 1)
     return tuple(reversed(strides))
+
+
+def is_dense(array: Array) -> bool:
+    """Does the array fill a block of memory without gaps or overlaps, in whatever order?"""
+    steps = sorted((s, n) for s, n in zip(array.strides, array.shape, strict=True) if n != 1)
+    expected = array.itemsize
+    for stride, size in steps:
+        if stride != expected:
+            return False
+        expected *= size
+    return True
+
+
+def overlaps_partly(a: Array, b: Array) -> bool:
+    """Do two dense arrays share memory without being the same view of it?  (Of others nobody asks.)"""
+    if not (a.size and b.size and is_dense(a) and is_dense(b)):
+        return False
+    start_a, start_b = address(a), address(b)
+    if start_a == start_b and a.nbytes == b.nbytes:
+        return a.strides != b.strides
+    return start_a < start_b + b.nbytes and start_b < start_a + a.nbytes
 
 
 def no_kernel(name: str, d: xp.NumpyDtype) -> OperatorDtypeError:

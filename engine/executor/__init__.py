@@ -1,6 +1,6 @@
-"""Running programs.  Importing it gives operators that are written in TorchScript their compiler."""
+"""Running programs.  Importing it lets operators compile TorchScript and call functions of programs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -14,4 +14,10 @@ def _compile_composite(op: Op) -> Callable[..., Any]:
     return compiled
 
 
+def _call(function: Any, args: Sequence[Any]) -> Any:
+    """The interpreter is loaded once an operator calls a program's function, as sorting by `__lt__` does."""
+    return import_module("engine.executor.interpreter").run_function(function, args)
+
+
 HOOKS.composite = _compile_composite
+HOOKS.call = _call

@@ -13,6 +13,7 @@ from engine.frontend.builder import Builder
 from engine.frontend.schema_match import Actual, Call, match_schema
 from engine.frontend.sugar import Iterable, SugaredValue
 from engine.frontend.values import MethodValue, SimpleValue, SpecialForm, SugaredTuple
+from engine.ir.constants import constant_value
 from engine.ir.graph import Value
 from engine.ir.unit import Function
 from engine.lang.errors import CompileError, did_you_mean
@@ -32,6 +33,23 @@ class FunctionValue(SugaredValue):
 
     def call(self, b: Builder, args: Sequence[Actual], kwargs: Sequence[Actual], range: SourceRange) -> SugaredValue:
         return SimpleValue(b.call_function(self.functions, Call(args, kwargs, None, range)))
+
+
+class ChosenByFlag(SugaredValue):
+    """One of two functions, told by a bool argument that must be known while compiling."""
+
+    __slots__ = ("argument", "position", "when_false", "when_true")
+    kind = "function"
+
+    def __init__(self, argument: str, position: int, when_true: SugaredValue, when_false: SugaredValue) -> None:
+        self.argument, self.position, self.when_true, self.when_false = argument, position, when_true, when_false
+
+    def call(self, b: Builder, args: Sequence[Actual], kwargs: Sequence[Actual], range: SourceRange) -> SugaredValue:
+        given = [arg for arg in kwargs if arg.name == self.argument] or list(args[self.position : self.position + 1])
+        flag = constant_value(given[0].value) if given else False
+        if not isinstance(flag, bool):
+            raise CompileError(f"{self.argument} must be True or False, known while compiling", given[0].range or range)
+        return (self.when_true if flag else self.when_false).call(b, args, kwargs, range)
 
 
 class ClassValue(SugaredValue):

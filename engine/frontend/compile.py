@@ -16,7 +16,7 @@ from typing import Final
 from engine.frontend import library
 from engine.frontend.builder import Builder
 from engine.frontend.class_definitions import define_type
-from engine.frontend.classes import FunctionValue
+from engine.frontend.classes import ChosenByFlag, FunctionValue
 from engine.frontend.emit import RULES, Emitter
 from engine.frontend.function_schema import read_signature
 from engine.frontend.lower import finish
@@ -174,6 +174,12 @@ _library_unit: Final = CompilationUnit()
 
 def library_value(path: str) -> SugaredValue | None:
     """What `torch.nn.functional.relu` and the like stand for; None where no library text defines the name."""
+    choice = library.DISPATCHES.get(path)
+    if choice is not None:
+        pair = library_value(choice.when_true), library_value(choice.when_false)
+        assert pair[0] is not None
+        assert pair[1] is not None
+        return ChosenByFlag(choice.argument, choice.position, *pair)
     functions = []
     for index, definition in enumerate(library.find(path)):
         found = _library_definition(definition, path.rpartition(".")[2], index)

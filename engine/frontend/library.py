@@ -16,12 +16,17 @@ _FOLDER: Final = Path(__file__).parent / "library_source"
 _SCOPES: Final = {
     "torch.nn.functional": "torch.nn.functional",
     "torch.functional": "torch.functional",
+    "torch.nn.utils.rnn": "torch.nn.utils.rnn",
     "torch.autograd.grad_mode": "torch.autograd.grad_mode",
     "torch": "torch.functional",
 }
 """Where a name may be looked up -> the scope whose file defines it."""
 _ELSEWHERE: Final = {"torch.no_grad": "torch.autograd.grad_mode.no_grad",
                      "torch.enable_grad": "torch.autograd.grad_mode.enable_grad"}  # fmt: skip
+_POOLS: Final = {
+    **{f"max_pool{n}d": 6 for n in (1, 2, 3)}, **{f"adaptive_max_pool{n}d": 2 for n in (1, 2, 3)},
+    **{f"fractional_max_pool{n}d": 4 for n in (2, 3)},
+}  # fmt: skip
 _DEFINITION: Final = re.compile(r"^(?:def|class) (\w+)", re.MULTILINE)
 
 
@@ -31,6 +36,31 @@ class Definition(NamedTuple):
     text: str
     line: int
     scope: str
+
+
+class Dispatch(NamedTuple):
+    """A name that stands for one of two others, told by a bool argument that is known while compiling."""
+
+    argument: str
+    position: int
+    when_true: str
+    when_false: str
+
+
+DISPATCHES: Final = {
+    **{
+        f"torch.nn.functional.{name}": Dispatch(
+            "return_indices", at, f"torch.nn.functional.{name}_with_indices", f"torch.nn.functional._{name}"
+        )
+        for name, at in _POOLS.items()
+    },
+    "torch.unique": Dispatch("return_counts", 3, "unique with counts", "unique without counts"),
+    "torch.functional.unique": Dispatch("return_counts", 3, "unique with counts", "unique without counts"),
+    "unique with counts": Dispatch("return_inverse", 2, "torch.functional._unique_impl", "torch.functional._return_counts"),
+    "unique without counts": Dispatch(
+        "return_inverse", 2, "torch.functional._return_inverse", "torch.functional._return_output"
+    ),
+}
 
 
 def find(path: str) -> list[Definition]:

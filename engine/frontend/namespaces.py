@@ -74,8 +74,8 @@ class TorchNamespace(SugaredValue):
         last = self.path.rpartition(".")[2].lstrip("_")
         if last == "prim":
             return f"prim::{name}"
-        prefixed = f"aten::{_PREFIXED.get(last, '')}{name}"
-        return prefixed if op.overloads(prefixed) else f"aten::{name}"
+        plain, prefixed = f"aten::{name}", f"aten::{_PREFIXED.get(last, '')}{name}"
+        return plain if op.overloads(plain) and not op.overloads(prefixed) else prefixed
 
 
 class OperatorNamespace(SugaredValue):

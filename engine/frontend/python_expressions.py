@@ -231,9 +231,16 @@ def _dict(place: PythonSource, node: ast.Dict, range: SourceRange) -> Tree:
     return DictLiteral.make(range, expressions(place, keys), expressions(place, node.values))
 
 
-def _list_comp(place: PythonSource, node: ast.ListComp | ast.GeneratorExp, range: SourceRange) -> Tree:
+def _list_comp(place: PythonSource, node: ast.ListComp, range: SourceRange) -> Tree:
     target, iterable = _generator(place, node.generators, range)
     return ListComp.make(range, expression(place, node.elt), target, iterable)
+
+
+def _generator_expression(place: PythonSource, node: ast.GeneratorExp, range: SourceRange) -> Tree:
+    """A list, too.  Python counts the brackets of a call to it."""
+    target, iterable = _generator(place, node.generators, range)
+    element = expression(place, node.elt)
+    return ListComp.make(element.range.to(iterable.range), element, target, iterable)
 
 
 def _dict_comp(place: PythonSource, node: ast.DictComp, range: SourceRange) -> Tree:
@@ -293,7 +300,7 @@ _BUILDERS: Final[dict[type[ast.expr], Callable[[PythonSource, Any, SourceRange],
     ast.Tuple: _tuple,
     ast.Dict: _dict,
     ast.ListComp: _list_comp,
-    ast.GeneratorExp: _list_comp,
+    ast.GeneratorExp: _generator_expression,
     ast.DictComp: _dict_comp,
     ast.JoinedStr: _f_string,
     ast.Subscript: _subscript,

@@ -25,8 +25,8 @@ from engine.frontend.compile import declare, define_class
 from engine.frontend.from_python import tree_from_class, tree_from_function
 from engine.frontend.namespaces import MathNamespace, TorchNamespace
 from engine.frontend.parser import parse_expression
+from engine.frontend.python_values import SCALARS, PythonValue
 from engine.frontend.resolve import qualified, type_value
-from engine.frontend.schema_match import Actual
 from engine.frontend.sugar import SugaredValue
 from engine.frontend.type_annotations import TypeReader
 from engine.ir.unit import CompilationUnit, Function
@@ -53,7 +53,6 @@ from engine.lang.types import (
 )  # fmt: skip
 
 _TORCH_MODULES: Final = {"engine": "torch", "engine.torch": "torch"}
-_SCALARS: Final = (bool, int, float, complex, str, type(None))
 _TYPES: Final[dict[Any, Type]] = {
     Tensor: TENSOR, int: INT, float: FLOAT, complex: COMPLEX, bool: BOOL, str: STR, None: NONE, type(None): NONE,
     scalars.device: DEVICE, scalars.dtype: INT, Any: ANY,
@@ -215,7 +214,7 @@ class PythonResolver:
             return self._function(b, value, range)
         if isinstance(value, scalars.dtype):
             return ConstantValue(value.number)
-        if constant and isinstance(value, (*_SCALARS, scalars.device)):
+        if constant and isinstance(value, (*SCALARS, scalars.device)):
             return ConstantValue(value)
         if isinstance(value, enum.Enum):
             found = self.python.type_of(type(value))
@@ -263,44 +262,6 @@ class PythonModule(SugaredValue):
                 hints=did_you_mean(name, dir(self.module)),
             )
         return self.resolver.sugared(b, getattr(self.module, name), range, constant=True)
-
-
-class PythonValue(SugaredValue):
-    """A Python object that TorchScript has no meaning for."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def describe(self) -> str:
-        return f"python value of type '{type(self.value).__name__}'"
-
-    def as_value(self, b: Builder, range: SourceRange) -> Any:
-        hint = "pass it in as an argument, or use a local variable" if isinstance(self.value, _SCALARS) else ""
-        raise CompileError(
-            f"{self.describe()} cannot be used as a value. Perhaps it is a closed over global variable? If so, please "
-            "consider passing it in as an argument or use a local variable instead.",
-            range,
-            hints=(hint,) if hint else (),
-        )
-
-    def call(self, b: Builder, args: Sequence[Actual], kwargs: Sequence[Actual], range: SourceRange) -> SugaredValue:
-        name = getattr(self.value, "__name__", repr(self.value))
-        refuse_python_call(name, args, range)
-        raise AssertionError("unreachable")
-
-
-def refuse_python_call(name: str, args: Sequence[Actual], range: SourceRange) -> None:
-    """Calls of plain Python functions are refused, first for their arguments, as the original does."""
-    for index, arg in enumerate(args):
-        if not arg.value.type.is_subtype_of(TENSOR):
-            raise CompileError(
-                f"{name}: Expected a value of type 'Tensor' for argument '{index}' but instead found type "
-                f"'{arg.value.type.annotation_str}'.",
-                arg.range,
-            )
-    raise CompileError(f"'{name}' is a Python function that TorchScript cannot call", range)
 
 
 def _generic(origin: Any, args: Sequence[Type | None]) -> Type | None:

@@ -13,6 +13,7 @@ from typing import Final, Protocol
 from engine.frontend.builder import Builder
 from engine.frontend.classes import ClassValue, EnumClassValue, ExceptionClass, FunctionValue, NamedTupleConstructor
 from engine.frontend.namespaces import MathNamespace, TorchNamespace
+from engine.frontend.python_values import PythonValue
 from engine.frontend.sugar import SugaredValue
 from engine.ir.unit import CompilationUnit
 from engine.lang.source import SourceRange
@@ -47,6 +48,14 @@ EXCEPTIONS: Final = {
 }
 
 
+_BUILTINS: Final = {
+    name: PythonValue(value)
+    for name, value in vars(builtins).items()
+    if callable(value) and not name.startswith("_") and name not in EXCEPTIONS
+}
+"""Python's own functions; those that TorchScript has are found before."""
+
+
 def qualified(prefix: str, name: str) -> str:
     """`prefix.name`, or the name alone."""
     return f"{prefix}.{name}" if prefix else name
@@ -67,7 +76,7 @@ class TextResolver:
         if function is not None:
             return FunctionValue(function)
         type = self.resolve_type(name, range)
-        return type_value(type) if type is not None else None
+        return type_value(type) if type is not None else _BUILTINS.get(name)
 
     def resolve_type(self, name: str, range: SourceRange) -> Type | None:
         return self.unit.find_type(qualified(self.prefix, name))

@@ -22,6 +22,7 @@ from typing import Final
 from engine.ir.clone import copy_block_at
 from engine.ir.constants import insert_constant
 from engine.ir.graph import Block, Graph, Node, Value
+from engine.ir.names import name_after
 from engine.lang.types import Type, unify
 
 Types = MutableMapping[str, Type]
@@ -55,6 +56,7 @@ def _carry_variables(block: Block, outer: Types) -> Written:
     for node in block.nodes():
         if node.kind == "prim::Store":
             known[node.attr("name")] = node.input.type
+            written.exits = False  # printed code hands values on even behind its call of prim::RaiseException
         elif node.kind == "prim::If":
             written.exits |= _carry_through_if(node, known)
         elif node.kind == "prim::Loop":
@@ -100,7 +102,7 @@ def _carry_through_loop(node: Node, known: Types) -> None:
         joined = unify(before, type, default_to_union=True)
         assert joined is not None
         node.add_input(_load(node, name, before))
-        carried = body.add_input(joined, name)
+        carried = body.add_input(joined, name_after(name))
         first = body.param_node.next
         assert first is not None
         _store(first, name, carried)
@@ -110,7 +112,7 @@ def _carry_through_loop(node: Node, known: Types) -> None:
 
 def _load(place: Node, name: str, type: Type) -> Value:
     node = place.graph.create("prim::Load", (), [type]).set_attr("name", name).insert_before(place)
-    return node.output.set_debug_name(name)
+    return node.output.set_debug_name(name_after(name))
 
 
 def _store(place: Node, name: str, value: Value) -> Node:
@@ -119,7 +121,7 @@ def _store(place: Node, name: str, value: Value) -> Node:
 
 def _store_output(node: Node, name: str, type: Type, known: Types) -> None:
     assert node.next is not None
-    _store(node.next, name, node.add_output(type, name))
+    _store(node.next, name, node.add_output(type, name_after(name)))
     known[name] = type
 
 

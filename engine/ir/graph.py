@@ -13,9 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from engine.ir import order, printer
+from engine.ir.attributes import ATTRIBUTE_KINDS, Attr
+from engine.ir.attributes import InlinedFrom as InlinedFrom
 from engine.ir.names import Names
 from engine.lang.source import SourceRange
 from engine.lang.types import TENSOR, Type
@@ -28,27 +30,6 @@ class Use(NamedTuple):
 
     user: Node
     offset: int
-
-
-class Attr(NamedTuple):
-    """An attribute of a node; `kind` is one of `ATTRIBUTE_KINDS`."""
-
-    kind: str
-    value: Any
-
-
-class InlinedFrom(NamedTuple):
-    """One call that inlining removed: the function that was called and where."""
-
-    function: str
-    range: SourceRange | None
-
-
-ATTRIBUTE_KINDS: Final = {
-    "i": "int", "f": "float", "c": "complex", "s": "str", "t": "Tensor", "g": "Graph", "ty": "Type",
-    "ival": "any value",
-    "is": "ints", "fs": "floats", "cs": "complexes", "ss": "strs", "ts": "Tensors", "gs": "Graphs", "tys": "Types",
-}  # fmt: skip
 
 
 @dataclass(eq=False, slots=True)
@@ -302,6 +283,9 @@ class Node:
         assert self.block is not None
         assert self.prev is not None
         assert self.next is not None
+        if self.prev is self.block.param_node:
+            self._position = 0 if self.next is self.block.return_node else self.next._position - _GAP
+            return
         before = self.prev._position
         if self.next is self.block.return_node:
             self._position = before + _GAP
@@ -332,7 +316,7 @@ class Block:
         self.param_node.next, self.return_node.prev = self.return_node, self.param_node
         # The list is a ring, so that inserting before the return node needs no special case.
         self.param_node.prev, self.return_node.next = self.return_node, self.param_node
-        self.return_node._position = 1 << 62
+        self.param_node._position, self.return_node._position = -(1 << 62), 1 << 62
 
     @property
     def inputs(self) -> list[Value]:

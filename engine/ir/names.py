@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from engine.ir.graph import Value
 
 _SUFFIX: Final = re.compile(r"(.*)\.(\d+)")
+_NAMELESS: Final = re.compile(r"\$.*|_[0-9]*")
+
+
+def name_after(variable: str) -> str:
+    """The debug name of a variable's values: none for `_1` …, which a printer made up, and for the compiler's own."""
+    return "" if _NAMELESS.fullmatch(variable) else variable
 
 
 @dataclass(eq=False, slots=True)

@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from engine.ir.alias import AliasDb
+from engine.ir.attributes import Attr
 from engine.ir.constants import constant_key
-from engine.ir.graph import Attr, Block, Graph, Node
+from engine.ir.graph import Block, Graph, Node
 from engine.ir.ops import has_side_effects, is_nondeterministic
 from engine.ir.printer import attribute_text
 

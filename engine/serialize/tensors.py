@@ -119,12 +119,13 @@ def check_view(count: int, itemsize: int, offset: Any, size: Any, stride: Any) -
         raise Refusal(f"a tensor reaches element {last} of a storage that has {count}")
 
 
-def storage_bytes(storage: Storage) -> bytes:
-    """The storage's memory as little-endian bytes."""
-    flat = np.array(storage.flat())
+def storage_bytes(storage: Storage) -> bytes | memoryview:
+    """The storage's memory as little-endian bytes; not a copy where it is so already."""
+    flat = np.ascontiguousarray(storage.flat())
     if sys.byteorder == "big":
+        flat = flat.copy()
         _swap_bytes(flat)
-    return flat.tobytes()
+    return flat.view(np.uint8).data if flat.size else b""
 
 
 def _swap_bytes(array: Array) -> None:

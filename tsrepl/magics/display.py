@@ -39,6 +39,9 @@ class CellError(Exception):
 
     def _render_traceback_(self) -> list[str]:
         stream = io.StringIO()
-        console = Console(file=stream, width=WIDTH, force_terminal=True, color_system="standard", legacy_windows=False)
+        # In a notebook rich would display what it prints, and not write it to the stream.
+        console = Console(
+            file=stream, width=WIDTH, force_terminal=True, force_jupyter=False, color_system="standard", legacy_windows=False
+        )
         console.print(to_rich(self.reply, WIDTH), end="")
         return stream.getvalue().splitlines()

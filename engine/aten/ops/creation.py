@@ -13,11 +13,10 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten import xp
-from engine.aten.dispatch import overwrite, store_out
+from engine.aten.dispatch import overwrite, refuse_overlap, store_out
 from engine.aten.op import op
-from engine.aten.ops.layout import is_dense
 from engine.aten.promotion import converted, default_complex, default_dtype, dtype_of_number, result_type
-from engine.aten.rules import broadcast_shapes
+from engine.aten.rules import broadcast_shapes, is_dense
 from engine.aten.tensor import Tensor, check_differentiable, tensor
 from engine.aten.xp import Array
 from engine.lang import scalars
@@ -297,8 +296,19 @@ def copy_(self: Tensor, source: Any, non_blocking: bool = False) -> Tensor:
     shape = self.array.shape
     if values.shape != shape:
         values = np.broadcast_to(values, broadcast_shapes(shape, values.shape))
-    overwrite(self, values)
+    if isinstance(source, Tensor) and source.storage is self.storage and np.shares_memory(values, self.array):
+        refuse_overlap(self, (source,))
+        _copy_in_order(self, values)
+    else:
+        overwrite(self, values)
     return self
+
+
+def _copy_in_order(self: Tensor, values: Array) -> None:
+    """Element by element: what is read may have been written before, as in a loop over the memory."""
+    for place in np.ndindex(values.shape):
+        self.array[place] = values[place]
+    self.bump_version()
 
 
 op("aten::fill.Scalar(Tensor self, Scalar value) -> Tensor", kernel=fill, variants="function method inplace out",

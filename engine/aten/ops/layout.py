@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from engine.aten.op import op
-from engine.aten.rules import wrap_dim
+from engine.aten.rules import is_dense, wrap_dim
 from engine.aten.tensor import Tensor
 from engine.aten.xp import Array
 from engine.lang.errors import OperatorError, OperatorIndexError
@@ -70,17 +70,6 @@ def laid_out(self: Array, memory_format: int) -> Array:
         name = {4: "channels_last", 5: "channels_last_3d"}[len(order)]
         raise OperatorError(f"required rank {len(order)} tensor to use {name} format")
     return self.transpose(order).copy(order="C").transpose(np.argsort(order))
-
-
-def is_dense(array: Array) -> bool:
-    """Does the array fill a block of memory without gaps or overlaps, in whatever order?"""
-    steps = sorted((s, n) for s, n in zip(array.strides, array.shape, strict=True) if n != 1)
-    expected = array.itemsize
-    for stride, size in steps:
-        if stride != expected:
-            return False
-        expected *= size
-    return True
 
 
 def detach(self: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from functools import cmp_to_key, reduce
 from typing import Any, Final
 
 from engine.aten import arithmetic
+from engine.aten.dispatch import HOOKS
 from engine.aten.ivalue import Object
 from engine.aten.op import op
 from engine.aten.tensor import Tensor
@@ -255,8 +256,9 @@ def _less(x: Any, y: Any) -> bool:
 
 def call_method(receiver: Object, name: str, *args: Any) -> Any:
     """A script method from inside an operator, through whatever runs functions."""
-    method: Any = receiver.type.methods[name]
-    return method.executor(receiver, *args)
+    if HOOKS.call is None:
+        raise AssertionError(f"{receiver.type.qualname}.{name} is needed, and nothing that runs methods has registered")
+    return HOOKS.call(receiver.type.methods[name], [receiver, *args])
 
 
 def _sorted_by(sort_in_place: Callable[[list[Any], bool], None]) -> Callable[[list[Any]], list[Any]]:

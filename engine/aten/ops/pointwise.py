@@ -347,7 +347,8 @@ def masked_fill(self: Array, mask: Array, value: Any) -> Array:
 
 
 _WHERE = {"self": "where(condition, grad, 0)", "other": "where(condition, 0, grad)"}
-op("aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", kernel=where, variants="function method out",
+op("aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", kernel=where,
+   variants="function method out",
    gradient=_WHERE)  # fmt: skip
 op("aten::where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor", kernel=where, variants="method",
    gradient={"self": _WHERE["self"]})  # fmt: skip

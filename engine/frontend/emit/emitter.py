@@ -7,12 +7,11 @@ of free functions in this package.  Out: nodes in the graph.  Variables are writ
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from engine.frontend.builder import Builder
 from engine.frontend.convert import convert
@@ -23,6 +22,7 @@ from engine.frontend.tree import Tree
 from engine.frontend.type_annotations import TypeReader
 from engine.frontend.values import SimpleValue
 from engine.ir.graph import Block, Value
+from engine.ir.names import name_after
 from engine.lang.errors import CompileError, did_you_mean
 from engine.lang.source import SourceRange
 from engine.lang.types import ANY, ListType, Type
@@ -30,7 +30,6 @@ from engine.lang.types import ANY, ListType, Type
 if TYPE_CHECKING:
     from engine.frontend.resolve import Resolver
 
-_NAMELESS: Final = re.compile(r"\$.*|_[0-9]*")
 """Variables that are made up, by the compiler or the Python printer; values are not named after them."""
 
 
@@ -148,7 +147,7 @@ class Emitter(Builder):
     def load(self, name: str, variable: Variable, range: SourceRange | None = None) -> Value:
         """Read a variable."""
         node = self.node("prim::Load", (), [variable.type], range).set_attr("name", variable.stored)
-        return node.output if _NAMELESS.fullmatch(name) else node.output.set_debug_name(name)
+        return node.output.set_debug_name(name_after(name))
 
     def store(self, name: str, value: Value, type: Type, range: SourceRange | None = None) -> None:
         """Write a variable, unchecked."""
@@ -181,8 +180,8 @@ class Emitter(Builder):
     def _name_after(self, name: str, value: Value) -> None:
         """Name the value after its first variable, if it was made in the same block."""
         made_here = value.node.block is self.environment.block
-        if not value.has_debug_name and made_here and not _NAMELESS.fullmatch(name):
-            value.set_debug_name(name)
+        if not value.has_debug_name and made_here:
+            value.set_debug_name(name_after(name))
 
     def _fit_outer(
         self, name: str, value: Value, outer: Variable | SugaredValue, range: SourceRange, annotated: Type | None

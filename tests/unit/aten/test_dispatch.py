@@ -122,3 +122,16 @@ def test_floating_point_state_is_restored() -> None:
         run("aten::log", Tensor(np.zeros(1)))
         with pytest.raises(FloatingPointError):
             np.log(np.zeros(1))
+
+
+def test_an_input_that_shows_part_of_what_is_written_is_refused() -> None:
+    whole = tensor([[1.0, 2.0], [3.0, 4.0]])
+    with pytest.raises(OperatorError, match="refer to a single memory location"):
+        whole.sub_(whole[0])
+    assert whole.sub_(whole).tolist() == [[0.0, 0.0], [0.0, 0.0]]
+
+
+def test_a_copy_within_one_memory_goes_in_order() -> None:
+    rows = tensor([[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]])
+    rows[:, 1:] = rows[:, :-1]
+    assert rows.tolist() == [[0.0, 0.0, 0.0], [3.0, 3.0, 3.0]]

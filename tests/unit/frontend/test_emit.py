@@ -114,3 +114,8 @@ def test_refusals(text: str, message: str) -> None:
 
 def test_every_operator_has_a_rule() -> None:
     assert set(RULES.expressions) >= BINARY_KINDS | UNARY_KINDS
+
+
+def test_a_name_that_is_a_value_in_one_branch_only_cannot_be_used_after() -> None:
+    with pytest.raises(CompileError, match="z does not stand for a value in the true branch"):
+        raw("if c:\n    z = int\nelse:\n    z = 1\ny = z\n", c="bool")

@@ -15,7 +15,7 @@ from engine.frontend.written_operators import sources
 from engine.ir.verify import verify
 from engine.lang.errors import CompileError
 
-SCOPES = ("torch.nn.functional", "torch.functional", "torch.autograd.grad_mode")
+SCOPES = ("torch.nn.functional", "torch.functional", "torch.autograd.grad_mode", "torch.nn.utils.rnn")
 NAMES = [f"{scope}.{name}" for scope in SCOPES for name in library.definitions(scope)]
 
 

@@ -55,7 +55,9 @@ def test_strings(text: str, value: str) -> None:
     assert string_value(text) == value
 
 
-@pytest.mark.parametrize("text", [r"'\x41'", r"'\u0041'", r"'\U00000041'", r"'\0'", r"'\r'", r"'\q'", r"'\400'", r"'\é'"])
+@pytest.mark.parametrize(
+    "text", [r"'\x41'", r"'\u0041'", r"'\U00000041'", r"'\0'", r"'\r'", r"'\q'", r"'\400'", r"'\é'"]
+)
 def test_escapes_that_are_none(text: str) -> None:
     with pytest.raises(LiteralError):
         string_value(text)

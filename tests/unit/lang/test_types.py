@@ -115,7 +115,10 @@ def test_unions() -> None:
         ([STR, INT, FLOAT, BOOL], "Union(float, int, str, bool)"),
         ([ListType(INT), TENSOR, STR], "Union(Tensor, int[], str)"),
         ([TENSOR, ListType(STR), NONE], "Union(Tensor, str[], NoneType)"),
-        ([DictType(STR, INT), TupleType((INT, INT)), NONE, COMPLEX], "Union((int, int), Dict(str, int), complex, NoneType)"),
+        (
+            [DictType(STR, INT), TupleType((INT, INT)), NONE, COMPLEX],
+            "Union((int, int), Dict(str, int), complex, NoneType)",
+        ),
         ([ListType(STR), ListType(INT)], "Union(int[], str[])"),
         ([INT, STR, NONE], "Union(int, NoneType, str)"),
     ],

@@ -128,9 +128,8 @@ def test_extra_files():
 
 
 def test_methods_are_compiled_at_once_or_when_they_are_called():
-    bad = {
-        "code/__torch__.py": b"class PlaceholderModule(Module):\n  training : bool\n  def f(self) -> int:\n    return x\n"
-    }
+    code = b"class PlaceholderModule(Module):\n  training : bool\n  def f(self) -> int:\n    return x\n"
+    bad = {"code/__torch__.py": code}
     refused(rebuilt("function", **bad))
     module = load(rebuilt("function", **bad), lazy=True)
     with pytest.raises(CompileError):

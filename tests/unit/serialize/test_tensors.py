@@ -29,7 +29,7 @@ def written(value, type=TENSOR):
     """The pickle and the storage records of a value."""
     pickler = Pickler(str, str)
     data = pickler.dump(value, type)
-    return data, {f"data/{i}": storage_bytes(storage) for i, storage in enumerate(pickler.storages)}
+    return data, {f"data/{i}": bytes(storage_bytes(storage)) for i, storage in enumerate(pickler.storages)}
 
 
 def reread(value, type=TENSOR, **options):

@@ -1,0 +1,57 @@
+"""Python objects that TorchScript has no meaning for.
+
+In: a value of the Python program around.  Out: a sugared value whose uses are refused, each with what to do
+instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from engine.frontend.builder import Builder
+from engine.frontend.schema_match import Actual
+from engine.frontend.sugar import SugaredValue
+from engine.lang.errors import CompileError
+from engine.lang.source import SourceRange
+from engine.lang.types import TENSOR
+
+SCALARS: Final = (bool, int, float, complex, str, type(None))
+
+
+class PythonValue(SugaredValue):
+    """A Python object that TorchScript has no meaning for."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def describe(self) -> str:
+        return f"python value of type '{type(self.value).__name__}'"
+
+    def as_value(self, b: Builder, range: SourceRange) -> Any:
+        hint = "pass it in as an argument, or use a local variable" if isinstance(self.value, SCALARS) else ""
+        raise CompileError(
+            f"{self.describe()} cannot be used as a value. Perhaps it is a closed over global variable? If so, please "
+            "consider passing it in as an argument or use a local variable instead.",
+            range,
+            hints=(hint,) if hint else (),
+        )
+
+    def call(self, b: Builder, args: Sequence[Actual], kwargs: Sequence[Actual], range: SourceRange) -> SugaredValue:
+        name = getattr(self.value, "__name__", repr(self.value))
+        refuse_python_call(name, args, range)
+        raise AssertionError("unreachable")
+
+
+def refuse_python_call(name: str, args: Sequence[Actual], range: SourceRange) -> None:
+    """Calls of plain Python functions are refused, first for their arguments, as the original does."""
+    for index, arg in enumerate(args):
+        if not arg.value.type.is_subtype_of(TENSOR):
+            raise CompileError(
+                f"{name}: Expected a value of type 'Tensor' for argument '{index}' but instead found type "
+                f"'{arg.value.type.annotation_str}'.",
+                arg.range,
+            )
+    raise CompileError(f"'{name}' is a Python function that TorchScript cannot call", range)
