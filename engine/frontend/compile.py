@@ -28,6 +28,7 @@ from engine.frontend.views import ClassDef, Def
 from engine.frontend.written_operators import sources
 from engine.ir.unit import CompilationUnit, Function
 from engine.lang.errors import CompileError
+from engine.lang.recursion import deep_recursion
 from engine.lang.schema import Argument, FunctionSchema
 from engine.lang.source import Source, SourceRange
 from engine.lang.types import ClassType, Type
@@ -127,8 +128,14 @@ def declare(
 def _create(
     function: Function, *, unit: CompilationUnit, tree: Tree, resolver: Resolver, self_type: ClassType | None
 ) -> None:
-    """Compile one function."""
-    view = Def(tree)
+    """Compile one function; trees are walked recursively, so they need room."""
+    with deep_recursion():
+        _compile(function, unit, Def(tree), resolver, self_type)
+
+
+def _compile(
+    function: Function, unit: CompilationUnit, view: Def, resolver: Resolver, self_type: ClassType | None
+) -> None:
     schema = read_signature(view, function.name, self_type, lambda: _emitter(unit, resolver))
     e = _emitter(unit, resolver)
     e.initializes = self_type if function.name == "__init__" else None
@@ -176,10 +183,10 @@ def library_value(path: str) -> SugaredValue | None:
     """What `torch.nn.functional.relu` and the like stand for; None where no library text defines the name."""
     choice = library.DISPATCHES.get(path)
     if choice is not None:
-        pair = library_value(choice.when_true), library_value(choice.when_false)
-        assert pair[0] is not None
-        assert pair[1] is not None
-        return ChosenByFlag(choice.argument, choice.position, *pair)
+        when_true, when_false = library_value(choice.when_true), library_value(choice.when_false)
+        assert when_true is not None
+        assert when_false is not None
+        return ChosenByFlag(choice.argument, choice.position, when_true, when_false)
     functions = []
     for index, definition in enumerate(library.find(path)):
         found = _library_definition(definition, path.rpartition(".")[2], index)

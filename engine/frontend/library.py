@@ -56,7 +56,9 @@ DISPATCHES: Final = {
     },
     "torch.unique": Dispatch("return_counts", 3, "unique with counts", "unique without counts"),
     "torch.functional.unique": Dispatch("return_counts", 3, "unique with counts", "unique without counts"),
-    "unique with counts": Dispatch("return_inverse", 2, "torch.functional._unique_impl", "torch.functional._return_counts"),
+    "unique with counts": Dispatch(
+        "return_inverse", 2, "torch.functional._unique_impl", "torch.functional._return_counts"
+    ),
     "unique without counts": Dispatch(
         "return_inverse", 2, "torch.functional._return_inverse", "torch.functional._return_output"
     ),

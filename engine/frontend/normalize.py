@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Final
 
 from engine.aten import op
-from engine.ir.graph import Graph, Node
-from engine.lang.types import BOOL
+from engine.ir.graph import Graph
+from engine.lang.types import BOOL, TensorType
 
 _PAIRS: Final = (
     "absolute abs, adjoint mH, arccos acos, arccosh acosh, arcsin asin, arcsinh asinh, arctan atan, arctan2 atan2, "
@@ -40,8 +40,8 @@ def normalize_operators(graph: Graph) -> None:
     """Rename aliases in place, and turn `rsub(x, y)` of tensors into `sub(y, x)`."""
     for node in list(graph.all_nodes()):
         if node.kind in ALIASES:
-            _rename(node, ALIASES[node.kind])
-        elif node.kind == "aten::rsub" and _overload(node) == "Tensor":
+            node.kind, node.op = ALIASES[node.kind], None
+        elif node.kind == "aten::rsub" and isinstance(node.inputs[1].type, TensorType):
             x, y = node.inputs[:2]
             node.replace_input(0, y)
             node.replace_input(1, x)
@@ -49,13 +49,3 @@ def normalize_operators(graph: Graph) -> None:
         elif node.kind in _IDENTITY and [value.type for value in node.inputs] == [BOOL, BOOL]:
             node.kind = _IDENTITY[node.kind]
             node.op = op.find(f"{node.kind}.bool")
-
-
-def _overload(node: Node) -> str:
-    return node.op.overload if isinstance(node.op, op.Op) else ""
-
-
-def _rename(node: Node, name: str) -> None:
-    overload = _overload(node)
-    node.kind = name
-    node.op = op.find(f"{name}.{overload}" if overload else name)

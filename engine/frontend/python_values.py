@@ -7,7 +7,7 @@ instead.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from engine.frontend.builder import Builder
 from engine.frontend.schema_match import Actual
@@ -42,10 +42,9 @@ class PythonValue(SugaredValue):
     def call(self, b: Builder, args: Sequence[Actual], kwargs: Sequence[Actual], range: SourceRange) -> SugaredValue:
         name = getattr(self.value, "__name__", repr(self.value))
         refuse_python_call(name, args, range)
-        raise AssertionError("unreachable")
 
 
-def refuse_python_call(name: str, args: Sequence[Actual], range: SourceRange) -> None:
+def refuse_python_call(name: str, args: Sequence[Actual], range: SourceRange) -> NoReturn:
     """Calls of plain Python functions are refused, first for their arguments, as the original does."""
     for index, arg in enumerate(args):
         if not arg.value.type.is_subtype_of(TENSOR):

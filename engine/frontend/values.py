@@ -13,6 +13,7 @@ from typing import Final
 from engine.aten import op
 from engine.frontend.builder import Builder, schema_of
 from engine.frontend.convert import convert, unpack_tuple
+from engine.frontend.normalize import ALIASES
 from engine.frontend.schema_match import Actual, Call
 from engine.frontend.sugar import Iterable, SugaredValue
 from engine.frontend.type_variables import evaluate, match_variables
@@ -158,15 +159,21 @@ class SugaredTuple(Iterable):
 
 
 class BuiltinFunction(SugaredValue):
-    """An operator, to be called; bound to a value it is a method."""
+    """An operator, to be called; bound to a value it is a method.
 
-    __slots__ = ("name", "self_value")
+    With `leads` the value is the first argument, whatever the schema calls it: `x.det()` is `linalg_det(Tensor A)`.
+    """
+
+    __slots__ = ("leads", "name", "self_value")
     kind = "builtin"
 
-    def __init__(self, name: str, self_value: Value | None = None) -> None:
-        self.name, self.self_value = name, self_value
+    def __init__(self, name: str, self_value: Value | None = None, *, leads: bool = False) -> None:
+        self.name, self.self_value, self.leads = name, self_value, leads
 
     def call(self, b: Builder, args: Sequence[Actual], kwargs: Sequence[Actual], range: SourceRange) -> SugaredValue:
+        if self.leads and self.self_value is not None:
+            args = [Actual(self.self_value, range), *args]
+            return SimpleValue(b.call_operator(self.name, Call(args, kwargs, None, range)))
         bound = None if self.self_value is None else Actual(self.self_value, range, "self")
         return SimpleValue(b.call_operator(self.name, Call(args, kwargs, bound, range)))
 
@@ -267,7 +274,7 @@ def _class_attribute(
     attribute = type.attribute(name)
     if attribute is not None:
         node = b.node("prim::GetAttr", [value], [attribute.type], range).set_attr("name", name)
-        return SimpleValue(node.output.set_debug_name(name) if name.isidentifier() else node.output)
+        return SimpleValue(node.output.set_debug_name(f"_{name}" if name.isdigit() else name))
     if name in type.properties:
         getter = type.properties[name][0]
         return MethodValue(value, getter.name).call(b, (), (), range)
@@ -278,10 +285,12 @@ def _class_attribute(
 
 def _method_operator(b: Builder, value: Value, name: str) -> BuiltinFunction | None:
     """The operator `aten::name` as a method, if an overload's `self` takes such a value."""
-    bound = BuiltinFunction(f"aten::{name}", value)
+    operator = f"aten::{name}"
+    aliased = operator in ALIASES and not op.overloads(operator)
+    bound = BuiltinFunction(ALIASES[operator] if aliased else operator, value, leads=aliased)
     for schema in (entry.schema for entry in op.overloads(bound.name)):
-        index = schema.index_of("self")
-        if index is None:
+        index = 0 if aliased else schema.index_of("self")
+        if index is None or not schema.arguments:
             continue
         formal, variables = schema.arguments[index].type, dict[str, Type]()
         if match_variables(formal, value.type, variables) is not None:

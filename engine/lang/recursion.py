@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-MAX_NESTING: Final = 200
+MAX_NESTING: Final = 400
 MAX_HEIGHT: Final = 600
 _FRAMES: Final = 15_000
 """Python frames that a tree of `MAX_HEIGHT` may take, many for each level."""

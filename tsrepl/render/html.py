@@ -23,16 +23,18 @@ _PAGE = """
 body{margin:2em;background:#fff;color:#1f2328}
 @media (prefers-color-scheme:dark){body{background:#0d1117;color:#f0f3f6}}
 """
+# Notebooks style every table they find, with more weight than a class of ours has; hence the !important.
 _LAYOUT = """
 .tsrepl{font:13px/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;max-width:100%;overflow-x:auto}
 .tsrepl p{margin:0;white-space:pre-wrap;overflow-wrap:anywhere}
 .tsrepl pre{margin:0;padding:0;font:inherit;white-space:pre;background:none;border:0;overflow-x:auto;color:inherit}
 .tsrepl pre.excerpt{margin-left:2em}
 .tsrepl table{border-collapse:collapse;font:inherit;margin:.2em 0;background:none}
-.tsrepl th,.tsrepl td{text-align:left;vertical-align:top;padding:.1em 1.2em .1em 0;border:0;background:none}
+.tsrepl table tr{background:none!important}
+.tsrepl table :is(th,td){text-align:left!important;vertical-align:top;padding:.1em 1.2em .1em 0;border:0;background:none}
 .tsrepl th,.tsrepl td{white-space:pre-wrap}
-.tsrepl th{font-weight:normal;opacity:.75}
-.tsrepl .right{text-align:right}
+.tsrepl table th{font-weight:normal;opacity:.75}
+.tsrepl table .right{text-align:right!important}
 .tsrepl details{margin:.15em 0}
 .tsrepl details>:not(summary){margin-left:1.2em}
 .tsrepl summary{cursor:pointer}

@@ -36,7 +36,10 @@ def to_rich(reply: Reply, width: int) -> RenderableType:
 def to_text(reply: Reply, width: int = UNLIMITED) -> str:
     """The reply without any colour, each line ended by a newline; "" when there is nothing to show."""
     stream = io.StringIO()
-    console = Console(file=stream, width=width, color_system=None, force_terminal=False, legacy_windows=False)
+    # In a notebook rich would display what it prints, and not write it to the stream.
+    console = Console(
+        file=stream, width=width, color_system=None, force_terminal=False, force_jupyter=False, legacy_windows=False
+    )
     console.print(to_rich(reply, width), end="")
     return "".join(text.rstrip() + "\n" for text in stream.getvalue().splitlines())
 

@@ -19,6 +19,8 @@ SUMMARY = 44
 DEEPEST = 6
 """Containers nested deeper than this are shown as `…`: a list may contain itself."""
 MOST_ITEMS = 1000
+FIRST_ELEMENTS = 3
+"""Elements of a tensor that its summary shows."""
 
 
 def value_text(value: Any, type: Type | None = None) -> str:
@@ -66,7 +68,8 @@ def _text(value: Any, depth: int) -> str:
 
 def _summary(value: Any, depth: int) -> str:
     if isinstance(value, Tensor):
-        return f"{value!r}" if value.ndim == 0 else tensor_facts(value)
+        facts = tensor_facts(value)
+        return f"{value!r}" if value.ndim == 0 else facts + (f"  {_first_elements(value)}" if depth == 0 else "")
     if isinstance(value, (list, tuple, dict)) and depth >= 2:
         return "…"
     if isinstance(value, dict):
@@ -81,6 +84,13 @@ def _summary(value: Any, depth: int) -> str:
     if isinstance(value, Function):
         return f"<function {value.name}>"
     return _text(value, depth).replace("\n", " ")
+
+
+def _first_elements(tensor: Tensor) -> str:
+    """The first elements in row order: `1, 2.5, -3 …`."""
+    first = tensor.numpy().ravel()[:FIRST_ELEMENTS].tolist()
+    shown = ", ".join(f"{each:.4g}" if isinstance(each, float) else str(each) for each in first)
+    return shown + (" …" if tensor.numel() > FIRST_ELEMENTS else "")
 
 
 def _tuple_text(value: tuple[Any, ...], parts: list[str]) -> str:

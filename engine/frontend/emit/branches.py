@@ -60,11 +60,11 @@ def _merge(e: Emitter, frames: Sequence[Environment], exits: Sequence[bool], ran
     names: set[str] = set()
     for frame, other, other_exits, side in zip(frames, frames[::-1], exits[::-1], sides[::-1], strict=True):
         for name in frame.types:
-            found = other.find(name)
-            if other_exits or isinstance(found, Variable):
+            opposite = other.find(name)
+            if other_exits or isinstance(opposite, Variable):
                 names.add(name)
                 continue
-            missing = "is not defined" if found is None else "does not stand for a value"
+            missing = "is not defined" if opposite is None else "does not stand for a value"
             e.environment.errors[name] = (f"{name} {missing} in the {side} branch", range)
     for name in sorted(names):
         found = [None if leaves else _type_of(frame, name) for frame, leaves in zip(frames, exits, strict=True)]

@@ -42,7 +42,10 @@ def apply(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
     view = Apply(tree)
     callee = e.sugared(view.callee)
     if isinstance(callee, SpecialForm):
-        return FORMS[callee.form](e, view, callee, hint)
+        form = FORMS.get(callee.form)
+        if form is None:
+            raise CompileError(f"'{callee.form}' is not supported", tree.range)
+        return form(e, view, callee, hint)
     args = actuals_of(e, view.inputs)
     return callee.call(e, args, keywords_of(e, view.attributes), tree.range)
 

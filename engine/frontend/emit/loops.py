@@ -6,6 +6,7 @@ block for the body and one for the condition; a loop over a tuple or a module li
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -78,15 +79,12 @@ def _unrolled(
     e: Emitter, targets: Sequence[Tree], iterable: Iterable, length: int, body: Body, range: SourceRange
 ) -> None:
     e.loops.append(Loop.UNROLLED)
-    for index in _range(length):
+    for index in builtins.range(length):
         e.literal(index, range)
         item = iterable.static_element(e, index, range)
         assign_targets(e, _as_one_target(targets, range), [item], range)
         body()
     e.loops.pop()
-
-
-_range = range
 
 
 def _as_one_target(targets: Sequence[Tree], range: SourceRange) -> Sequence[Tree]:

@@ -63,8 +63,7 @@ def subscript(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
 def _sugared_item(e: Emitter, target: SugaredValue, view: Subscript, hint: Type | None) -> SugaredValue:
     part = view.subscripts[0]
     if part.kind == "slice_expr" and isinstance(target, SugaredTuple):
-        start, stop, step = (_static_bound(e, bound) for bound in _bounds(SliceExpr(part)))
-        return SugaredTuple(target.parts[start:stop:step])
+        return SugaredTuple(target.parts[_static_slice(e, SliceExpr(part))])
     return target.item(e, e.expression(part), hint, view.tree.range)
 
 
@@ -190,12 +189,18 @@ def _slice_of(e: Emitter, value: Value, view: SliceExpr, tree: Tree) -> Value:
 
 def _tuple_slice(e: Emitter, value: Value, type: TupleType, view: SliceExpr, tree: Tree) -> Value:
     """A tuple's slice has bounds that are known while compiling."""
-    start, stop, step = (_static_bound(e, bound) for bound in _bounds(view))
     picked = []
-    for position in range(*slice(start, stop, step).indices(len(type.elements))):
+    for position in range(len(type.elements))[_static_slice(e, view)]:
         index = e.constant(position, tree.range)
         picked.append(e.value("prim::TupleIndex", [value, index], type.elements[position], tree.range))
     return e.tuple(picked)
+
+
+def _static_slice(e: Emitter, view: SliceExpr) -> slice:
+    start, stop, step = (_static_bound(e, bound) for bound in _bounds(view))
+    if step == 0:
+        raise CompileError("slice step cannot be zero", view.range)
+    return slice(start, stop, step)
 
 
 def _static_bound(e: Emitter, bound: Tree | None) -> int | None:

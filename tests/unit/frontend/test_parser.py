@@ -439,7 +439,13 @@ def test_deep_nesting_is_refused(text: str, extended: bool) -> None:
 
 
 def test_what_people_nest_is_not_deep() -> None:
-    for text in ("(" * 150 + "a,)" + ")" * 149, "a" + " + a" * 500, "f(" * 90 + ")" * 90, "a" + ".b()" * 250):
+    for text in (
+        "(" * 150 + "a,)" + ")" * 149,
+        "(1+" * 150 + "a" + ")" * 150,
+        "a" + " + a" * 500,
+        "f(" * 90 + ")" * 90,
+        "a" + ".b()" * 250,
+    ):
         assert parse_expression(Source(text)).range.end > len(text) / 2
 
 
