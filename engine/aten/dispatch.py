@@ -55,6 +55,8 @@ def compile_op(op: Op) -> Callable[..., Any]:
     if op.python is not None or op.composite is not None:
         body = op.python or _composite(op)
         return _hooked(op, body, schema, grad=bool(op.gradient)) if of_tensors else body
+    if op.functional is not None and op.functional.python is not None:
+        return _hooked(op, _written_body(schema, op.functional), schema, grad=False)
     return _hooked(op, _array_body(op, schema), schema, grad=bool(_tensors(schema.arguments)))
 
 
@@ -69,6 +71,24 @@ def _composite(op: Op) -> Callable[..., Any]:
     if HOOKS.composite is None:
         raise AssertionError(f"{op.qualified_name} is written in TorchScript, and no compiler has registered")
     return HOOKS.composite(op)
+
+
+def _written_body(schema: FunctionSchema, functional: Op) -> Callable[..., Any]:
+    """For the in-place or out form of an operator made of others: run those, then write."""
+    outs = [i for i, a in enumerate(schema.arguments) if a.is_write and a.kwarg_only]
+    compute = functional.run
+
+    def body(*args: Any) -> Any:
+        result = compute(*(arg for i, arg in enumerate(args) if i not in outs))
+        if not outs:
+            _check_writable(args[0], result.array)
+            return args[0].copy_(result)
+        targets = tuple(args[i] for i in outs)
+        for target, part in zip(targets, (result,) if len(outs) == 1 else result, strict=True):
+            store_out(target, part.array)
+        return targets[0] if len(targets) == 1 else targets
+
+    return body
 
 
 def _array_body(op: Op, schema: FunctionSchema) -> Callable[..., Any]:
@@ -271,13 +291,22 @@ def store(target: Tensor, result: Any) -> None:
 def overwrite(target: Tensor, result: Array) -> None:
     """`store` whatever the dtype of the result."""
     array = target.array
+    _check_shape(array, result)
+    _check_no_overlap(array)
+    np.copyto(array, xp.cast(result, array.dtype), casting="unsafe")
+    target.bump_version()
+
+
+def _check_shape(array: Array, result: Array) -> None:
     if result.shape != array.shape:
         raise OperatorError(
             f"output with shape {list(array.shape)} doesn't match the broadcast shape {list(result.shape)}"
         )
-    _check_no_overlap(array)
-    np.copyto(array, xp.cast(result, array.dtype), casting="unsafe")
-    target.bump_version()
+
+
+def _check_writable(target: Tensor, result: Array) -> None:
+    check_cast(result.dtype, target.array.dtype)
+    _check_shape(target.array, result)
 
 
 def store_out(target: Tensor, result: Any) -> None:

@@ -156,6 +156,21 @@ def derived_texts(entry: Op) -> Iterator[tuple[str, str]]:
         yield "out", f"{name}.{target}({arguments}{comma}{star}Tensor(a!) out) -> Tensor(a!)"
 
 
+def out_form(entry: Op, overload: str, names: str, *, named: bool = True) -> Op:
+    """Register the form of an operator with several results that writes them into the tensors `names`.
+
+    `named` tells whether its results carry the names that the operator's own have.
+    """
+    arguments = entry.text.partition("(")[2].rpartition(") -> ")[0]
+    star = "" if "*, " in arguments else "*, "
+    marks = [f"Tensor({letter}!)" for letter in "abcdefg"]
+    written = ", ".join(f"{mark} {name}" for mark, name in zip(marks, names.split(), strict=False))
+    labels = [f" {r.name}" if named and r.name else "" for r in entry.schema.returns]
+    returned = ", ".join(f"{mark}{label}" for mark, label in zip(marks, labels, strict=False))
+    returned = f"({returned})" if len(labels) > 1 else returned
+    return op(f"{entry.name}.{overload}({arguments}, {star}{written}) -> {returned}", functional=entry)
+
+
 def _variant(entry: Op, wanted: str) -> str | None:
     """None if the entry has no such variant, else the overload that it names for it (`out:dtype_out`), or ""."""
     for variant in entry.variants:

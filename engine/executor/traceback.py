@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from engine.executor.code import Code
 from engine.ir.graph import Node
-from engine.lang.errors import EngineError, Error, ExecutionError, Frame
+from engine.lang.errors import EngineError, Error, ExecutionDtypeError, ExecutionError, Frame
 
 _ADVICE: Final[dict[type[Exception], str]] = {
     MemoryError: "the program needs more memory than there is",
@@ -48,7 +48,8 @@ def execution_error(error: Exception, calls: Iterable[InFrame]) -> ExecutionErro
         return Error(error.message, range, python_class=error.python_class, frames=frames)
     if isinstance(error, EngineError):
         message = error.message if isinstance(error, ExecutionError) or error.range is None else str(error)
-        return ExecutionError(message, range, hints=error.hints, frames=frames)
+        kind = ExecutionDtypeError if isinstance(error, NotImplementedError) else ExecutionError
+        return kind(message, range, hints=error.hints, frames=frames)
     advice = next((text for kind, text in _ADVICE.items() if isinstance(error, kind)), "")
     return ExecutionError(_message(error, calls), range, hints=[advice] if advice else [], frames=frames)
 

@@ -71,9 +71,7 @@ class Builder:
     def tuple(self, values: Sequence[Value], type: TupleType | None = None) -> Value:
         return make_tuple(self.graph, [*values], type)
 
-    def insert(
-        self, name: str, args: Sequence[Value], range: SourceRange | None = None, /, **kwargs: Value
-    ) -> Value:
+    def insert(self, name: str, args: Sequence[Value], range: SourceRange | None = None, /, **kwargs: Value) -> Value:
         """Call an operator with plain values."""
         named = [Actual(value, range, key) for key, value in kwargs.items()]
         return self.call_operator(name, Call([Actual(value, range) for value in args], named, None, range))

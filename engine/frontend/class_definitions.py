@@ -64,7 +64,7 @@ def _named_tuple(
     names, types, defaults = [], [], []
     for view in _assignments(definition):
         type = TENSOR if view.annotation is None else fresh().types.read(view.annotation)
-        names.append(Var(view.targets[0]).name)
+        names.append(_name_of(view, "a NamedTuple's field"))
         types.append(type)
         if view.value is not None:
             defaults.append(evaluate_default(view.value, type, names[-1], fresh()))
@@ -76,8 +76,10 @@ def _named_tuple(
 def _enum(unit: CompilationUnit, qualname: str, definition: ClassDef, fresh: Fresh, declare: Declare) -> EnumType:
     members = []
     for view in _assignments(definition):
-        assert view.value is not None
-        members.append((Var(view.targets[0]).name, evaluate_default(view.value, None, "", fresh())))
+        name = _name_of(view, "an Enum's member")
+        if view.value is None:
+            raise CompileError(f"the member '{name}' has no value", view.range, hints=(f"write `{name} = 1`",))
+        members.append((name, evaluate_default(view.value, None, "", fresh())))
     found = enum_type(qualname, members, definition)
     unit.add_type(qualname, found)
     return found
@@ -91,6 +93,13 @@ def enum_type(qualname: str, members: list[tuple[str, object]], definition: Clas
             f"the values of enum '{qualname}' must all be of one type", definition.range if definition else None
         )
     return EnumType(qualname, types.pop(), tuple(members))
+
+
+def _name_of(view: Assign, what: str) -> str:
+    """The name that the assignment gives a value."""
+    if len(view.targets) > 1 or view.targets[0].kind != "variable":
+        raise CompileError(f"{what} must be a single name", view.range)
+    return Var(view.targets[0]).name
 
 
 def _assignments(definition: ClassDef) -> list[Assign]:

@@ -129,8 +129,11 @@ def _create(
     function: Function, *, unit: CompilationUnit, tree: Tree, resolver: Resolver, self_type: ClassType | None
 ) -> None:
     """Compile one function; trees are walked recursively, so they need room."""
-    with deep_recursion():
-        _compile(function, unit, Def(tree), resolver, self_type)
+    try:
+        with deep_recursion():
+            _compile(function, unit, Def(tree), resolver, self_type)
+    except RecursionError:
+        raise CompileError("functions that need each other to be compiled form too long a chain", tree.range) from None
 
 
 def _compile(

@@ -110,6 +110,4 @@ class MathNamespace(SugaredValue):
         if callable(value) and op.overloads(f"aten::{renamed}"):
             return BuiltinFunction(f"aten::{renamed}")
         known = [each for each in dir(math) if not each.startswith("_")]
-        raise CompileError(
-            f"module 'math': object has no attribute {name}", range, hints=did_you_mean(name, known)
-        )
+        raise CompileError(f"module 'math': object has no attribute {name}", range, hints=did_you_mean(name, known))

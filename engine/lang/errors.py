@@ -143,6 +143,13 @@ class ExecutionError(EngineError, RuntimeError):
         return "RuntimeError"
 
 
+class ExecutionDtypeError(ExecutionError, NotImplementedError):
+    """While a program ran, an operator had no code for a dtype."""
+
+    def kind(self) -> str:
+        return "NotImplementedError"
+
+
 class Error(ExecutionError):
     """A `raise` or `assert` of the program itself; `python_class` is the class that it named."""
 

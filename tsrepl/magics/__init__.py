@@ -1,6 +1,7 @@
 """The door for notebooks: `%load_ext tsrepl`.
 
-In: an IPython shell.  Out: the cell magic `%%torchscript` and a line magic `%tsjit_NAME` for every command of the session.
+In: an IPython shell.  Out: the cell magic `%%torchscript`, and a line magic `%tsjit_NAME` for every command of the
+session.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Names that Python and the session share.
 
-In: the notebook's namespace and the text of a cell.  Out: what the cell needs from Python is known to the session, and what
-the cell made is known to Python: functions as callables, values as Python sees them.
+In: the notebook's namespace and the text of a cell.  Out: what the cell needs from Python is known to the session, and
+what the cell made is known to Python: functions as callables, values as Python sees them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 def take_from_python(session: Session, text: str, namespace: Namespace) -> None:
-    """Let the session know the names of the text that Python has a value for; what is no TorchScript value is left out."""
+    """Let the session know the names of the text that Python has a TorchScript value for."""
     for name in dict.fromkeys(_NAME.findall(text)):
         if name in namespace and not name.startswith("_"):
             _take(session, name, namespace[name])

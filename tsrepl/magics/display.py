@@ -40,8 +40,6 @@ class CellError(Exception):
     def _render_traceback_(self) -> list[str]:
         stream = io.StringIO()
         # In a notebook rich would display what it prints, and not write it to the stream.
-        console = Console(
-            file=stream, width=WIDTH, force_terminal=True, force_jupyter=False, color_system="standard", legacy_windows=False
-        )
+        console = Console(file=stream, width=WIDTH, force_terminal=True, force_jupyter=False, color_system="standard")
         console.print(to_rich(self.reply, WIDTH), end="")
         return stream.getvalue().splitlines()

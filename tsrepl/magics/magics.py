@@ -1,7 +1,7 @@
 """The magics: `%%torchscript` and `%tsjit_…`.
 
-In: cells and lines.  Out: displayed replies, and functions in the notebook's namespace.  There is no logic here: a magic
-carries text to the session and its replies to the page, and every command of the session's table is a magic.
+In: cells and lines.  Out: displayed replies, and functions in the notebook's namespace.  There is no logic here: a
+magic carries text to the session and its replies to the page, and every command of the session's table is a magic.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ class TorchScriptMagics:
 
     def register(self) -> None:
         """Make the magics known to IPython."""
-        self.shell.register_magic_function(self.cell, "cell", CELL)
+        register = self.shell.magics_manager.register_function
+        register(self.cell, "cell", CELL)
         for command in COMMANDS:
-            self.shell.register_magic_function(self._line_magic(command), "line", PREFIX + command.name)
+            register(self._line_magic(command), "line", PREFIX + command.name)
 
     def cell(self, line: str, cell: str) -> None:
         """Compile and run the cell as TorchScript: `def`s become functions that Python cells can call.
@@ -61,5 +62,5 @@ class TorchScriptMagics:
             if isinstance(reply, ErrorReply):
                 raise CellError(reply)
             replies.append(reply)
-            display(Shown(reply))
+            display(Shown(reply))  # type: ignore[no-untyped-call]  # IPython has no types for it
         give_to_python(self.session, replies, before, namespace)

@@ -31,7 +31,8 @@ _LAYOUT = """
 .tsrepl pre.excerpt{margin-left:2em}
 .tsrepl table{border-collapse:collapse;font:inherit;margin:.2em 0;background:none}
 .tsrepl table tr{background:none!important}
-.tsrepl table :is(th,td){text-align:left!important;vertical-align:top;padding:.1em 1.2em .1em 0;border:0;background:none}
+.tsrepl table :is(th,td){text-align:left!important;vertical-align:top;padding:.1em 1.2em .1em 0}
+.tsrepl table :is(th,td){border:0;background:none}
 .tsrepl th,.tsrepl td{white-space:pre-wrap}
 .tsrepl table th{font-weight:normal;opacity:.75}
 .tsrepl table .right{text-align:right!important}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codeop
 import re
+import warnings
 from dataclasses import dataclass
 
 COMMAND = "%"
@@ -86,7 +87,9 @@ def _belongs_to_block(lines: list[str], start: int, at: int) -> bool:
 
 def _wants_more(text: str, symbol: str) -> bool:
     try:
-        return codeop.compile_command(text, "<entry>", symbol) is None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return codeop.compile_command(text, "<entry>", symbol) is None
     except (SyntaxError, ValueError, OverflowError, MemoryError, RecursionError):
         return False
 

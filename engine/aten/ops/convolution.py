@@ -167,9 +167,7 @@ def _check(x: Array, w: Array, bias: Array | None, g: Geometry, transposed: bool
             kind = "negative" if least == 0 else "non-positive"
             raise OperatorError(f"{kind} {name} is not supported")
     if x.dtype != w.dtype:
-        raise OperatorError(
-            f"Input type ({c_name(x.dtype)}) and weight type ({c_name(w.dtype)}) should be the same"
-        )
+        raise OperatorError(f"Input type ({c_name(x.dtype)}) and weight type ({c_name(w.dtype)}) should be the same")
     if bias is not None and bias.dtype != x.dtype:
         raise OperatorError(f"Input type ({c_name(x.dtype)}) and bias type ({c_name(bias.dtype)}) should be the same")
     if x.dtype.kind == "b":

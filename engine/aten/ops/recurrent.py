@@ -66,9 +66,7 @@ def _check_cell(x: Tensor, h: Tensor, w_ih: Tensor, w_hh: Tensor, gates: int) ->
 
 
 def _cell_op(kind: str) -> Callable[..., Any]:
-    def cell(
-        input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None, b_hh: Tensor | None
-    ) -> Any:
+    def cell(input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None, b_hh: Tensor | None) -> Any:
         state = tuple(hx) if kind == "lstm" else (hx,)
         if kind == "lstm" and len(state) != 2:
             raise OperatorError("lstm_cell expects two hidden states")

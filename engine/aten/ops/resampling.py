@@ -322,7 +322,7 @@ def pad(self: Tensor, pad: list[int], mode: str, value: float | None) -> Tensor:
     name, rest = "constant_pad_nd", (0.0 if value is None else value,)
     if mode != "constant":
         if value is not None and value != 0:
-            raise OperatorError(f"Padding mode \"{mode}\" doesn't take in value argument")
+            raise OperatorError(f'Padding mode "{mode}" doesn\'t take in value argument')
         kind = {"reflect": "reflection", "replicate": "replication", "circular": "circular"}.get(mode)
         if kind is None:
             raise OperatorError(f"Unrecognised padding mode {mode}", hints=("constant, reflect, replicate, circular",))

@@ -234,8 +234,10 @@ def join(separator: str, values: list[str]) -> str:
 def replace(text: str, old: str, new: str, most: int) -> str:
     if not old:
         raise OperatorError("replace of an empty string", hints=("the string to replace must not be empty",))
-    return normal(text.replace(old, new, most)) if text.isascii() else from_bytes(
-        to_bytes(text).replace(to_bytes(old), to_bytes(new), most)
+    return (
+        normal(text.replace(old, new, most))
+        if text.isascii()
+        else from_bytes(to_bytes(text).replace(to_bytes(old), to_bytes(new), most))
     )
 
 

@@ -26,9 +26,7 @@ def if_statement(e: Emitter, tree: Tree) -> None:
     branch(e, condition(e, view.condition), view.true_branch, view.false_branch, tree.range)
 
 
-def branch(
-    e: Emitter, test: Condition, true: Sequence[Tree], false: Sequence[Tree], range: SourceRange
-) -> None:
+def branch(e: Emitter, test: Condition, true: Sequence[Tree], false: Sequence[Tree], range: SourceRange) -> None:
     """Compile `if test: true else: false`."""
     if test.static is not None:
         refine(e, test.refinements.true if test.static else test.refinements.false, range)

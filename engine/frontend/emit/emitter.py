@@ -213,5 +213,3 @@ def _not_first_class(name: str, kind: str) -> str:
         f"Cannot re-assign '{name}' to a value of type {kind} because {name} is not a first-class value. Only "
         "reassignments to first-class values are allowed"
     )
-
-

@@ -100,7 +100,9 @@ graph(%c : bool, %x : Tensor, %y : Tensor):
       -> (%b)
   return (%z)
 """)
-    assert str(code) == """\
+    assert (
+        str(code)
+        == """\
 0, 1, 2 = Load
 = JumpZ move(0) -> @6
 = Drop move(2)
@@ -113,6 +115,7 @@ graph(%c : bool, %x : Tensor, %y : Tensor):
 4 = Assign move(5)
 @9:
 = Store move(4)"""
+    )
 
 
 def test_loop_keeps_what_the_next_round_needs_and_drops_it_at_the_exit() -> None:
@@ -125,7 +128,9 @@ graph(%n : int, %x : Tensor, %y : Tensor):
       -> (%t, %b)
   return (%z)
 """)
-    assert str(code) == """\
+    assert (
+        str(code)
+        == """\
 0, 1, 2 = Load
 3 = Constant
 = Drop move(3)
@@ -143,6 +148,7 @@ graph(%n : int, %x : Tensor, %y : Tensor):
 = Drop move(0), move(2), move(4), move(5)
 9 = Assign move(6)
 = Store move(9)"""
+    )
 
 
 def test_a_while_loop_tests_its_condition_and_counts_nothing() -> None:

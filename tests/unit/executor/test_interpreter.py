@@ -52,7 +52,8 @@ def test_a_for_loop() -> None:
 
 
 def test_values_swapped_by_a_loop_do_not_overwrite_each_other() -> None:
-    assert run("""
+    assert run(
+        """
 graph(%n : int, %a.1 : int, %b.1 : int):
   %t : bool = prim::Constant[value=1]()
   %a : int, %b : int = prim::Loop(%n, %t, %a.1, %b.1)
@@ -60,7 +61,11 @@ graph(%n : int, %a.1 : int, %b.1 : int):
       -> (%t, %y, %x)
   %r : (int, int) = prim::TupleConstruct(%a, %b)
   return (%r)
-""", 3, 10, 20) == (20, 10)
+""",
+        3,
+        10,
+        20,
+    ) == (20, 10)
 
 
 def test_a_loop_that_ends_by_its_condition_or_by_its_count() -> None:
@@ -106,12 +111,15 @@ graph(%x : Tensor):
 
 
 def test_a_call_does_not_keep_its_arguments_alive(spy: list[object]) -> None:
-    callee = function("callee", parse_ir("""
+    callee = function(
+        "callee",
+        parse_ir("""
 graph(%x : Tensor):
   %y : int = prim::spy(%x)
   %z : int = prim::spy(%y)
   return (%z)
-"""))
+"""),
+    )
     graph = Graph()
     x = graph.add_input("x")
     made = graph.append("aten::neg", [x])

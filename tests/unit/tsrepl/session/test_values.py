@@ -39,7 +39,9 @@ def test_a_summary_is_short() -> None:
 
 def test_tensors_tell_dtype_shape_and_gradient() -> None:
     tensor = from_numpy(np.ones((2, 3), dtype=np.float32))
-    assert summary(tensor) == tensor_facts(tensor) == "float32 (2, 3)"
+    assert tensor_facts(tensor) == "float32 (2, 3)"
+    assert summary(tensor) == "float32 (2, 3)  1, 1, 1 …"
+    assert summary([tensor]) == "[float32 (2, 3)]"
     tensor.requires_grad = True
     assert tensor_facts(tensor) == "float32 (2, 3), requires grad"
 

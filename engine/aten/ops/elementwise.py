@@ -1,0 +1,313 @@
+"""Pointwise operators that are met less often: rounding of angles, parts of complex numbers, steps between floats.
+
+In: arrays.  Out: arrays, or views of complex numbers' memory.  Gradient formulas: see `pointwise`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from engine.aten import xp
+from engine.aten.compose import run
+from engine.aten.op import op, out_form
+from engine.aten.promotion import result_type, to_float, wide
+from engine.aten.random import Generator, generator
+from engine.aten.rules import no_kernel, wrap_dim
+from engine.aten.tensor import Tensor
+from engine.aten.xp import Array
+from engine.lang.errors import OperatorError
+
+ALL: Final = "function method inplace out"
+OUT: Final = "function method out"
+
+# ------------------------------------------------------------------ pairs of numbers
+
+
+def binary(
+    function: Callable[..., Any], name: str, kinds: str = "biuf", floats: bool = False
+) -> Callable[[Any, Any], Array]:
+    """A kernel of two operands in their common dtype, which must be of one of `kinds`; halves through float32."""
+
+    def kernel(self: Any, other: Any) -> Array:
+        d = result_type((self, other))
+        d = to_float(d) if floats else d
+        if (xp.FROM_NUMPY[d].is_floating_point and "f" not in kinds) or (d.kind in "biuc" and d.kind not in kinds):
+            raise no_kernel(name, d)
+        a, b = (np.asarray(v).astype(wide(d), copy=False) for v in (self, other))
+        return np.asarray(function(a, b)).astype(d, copy=False)
+
+    return kernel
+
+
+def log_add_exp2(a: Array, b: Array) -> Array:
+    return np.asarray(np.logaddexp2(a, b))
+
+
+def heaviside(self: Array, values: Array) -> Array:
+    if self.dtype != values.dtype:
+        raise OperatorError("heaviside is not yet implemented for tensors with different dtypes.")
+    if self.dtype.kind == "c":
+        raise OperatorError("heaviside is not yet implemented for complex tensors.")
+    zero = self == 0
+    return np.where(zero, values, np.asarray(self > 0).astype(self.dtype))
+
+
+def copysign(self: Array, other: Any) -> Array:
+    d = to_float(result_type((self, other)))
+    a, b = (np.asarray(v).astype(wide(d), copy=False) for v in (self, other))
+    return np.asarray(np.copysign(a, b)).astype(d)
+
+
+def nextafter(self: Array, other: Array) -> Array:
+    d = result_type((self, other))
+    if not xp.is_float(d):
+        raise no_kernel("nextafter_cpu", d)
+    return np.asarray(np.nextafter(self.astype(d), other.astype(d)))
+
+
+def ldexp(self: Tensor, other: Tensor) -> Tensor:
+    """self * 2**other."""
+    power: Tensor = run("pow.Scalar", 2.0, other)
+    return self * power
+
+
+def frexp(self: Array) -> tuple[Array, Array]:
+    if not xp.is_float(self.dtype):
+        raise OperatorError("torch.frexp() only supports floating-point dtypes")
+    mantissa, exponent = np.frexp(self.astype(wide(self.dtype), copy=False))
+    return np.asarray(mantissa).astype(self.dtype), np.asarray(exponent).astype(np.int32)
+
+
+def float_power(self: Any, exponent: Any) -> Array:
+    """The power in double precision."""
+    d = xp.COMPLEX128 if result_type((self, exponent)).kind == "c" else xp.FLOAT64
+    return np.asarray(np.power(np.asarray(self).astype(d), np.asarray(exponent).astype(d)))
+
+
+def gcd(a: Array, b: Array) -> Array:
+    return np.asarray(np.gcd(a, b))
+
+
+def lcm(a: Array, b: Array) -> Array:
+    return np.asarray(np.lcm(a, b))
+
+
+for _name, _function, _gradient in (
+    ("logaddexp", np.logaddexp, ("grad / (1 + exp(other - self))", "grad / (1 + exp(self - other))")),
+    ("logaddexp2", log_add_exp2, ("grad / (1 + pow(2, other - self))", "grad / (1 + pow(2, self - other))")),
+    ("fmax", np.fmax, ("grad.masked_fill((self >= other).logical_or_(other.isnan()).logical_not_(), 0)",
+                       "grad.masked_fill((self >= other).logical_or_(other.isnan()), 0)")),
+    ("fmin", np.fmin, ("grad.masked_fill((self <= other).logical_or_(other.isnan()).logical_not_(), 0)",
+                       "grad.masked_fill((self <= other).logical_or_(other.isnan()), 0)")),
+):  # fmt: skip
+    _kinds = "f" if _name.startswith("log") else "biuf"
+    op(f"aten::{_name}(Tensor self, Tensor other) -> Tensor", kernel=binary(_function, _name, _kinds), variants=OUT,
+       gradient=dict(zip(("self", "other"), _gradient, strict=True)))  # fmt: skip
+op("aten::hypot(Tensor self, Tensor other) -> Tensor", kernel=binary(np.hypot, "hypot_cpu", "f"), variants=ALL,
+   gradient={"self": "grad * (self / result)", "other": "grad * (other / result)"})  # fmt: skip
+op("aten::heaviside(Tensor self, Tensor values) -> Tensor", kernel=heaviside, variants=ALL)
+_COPYSIGN: Final = "where(self == 0, zeros_like(grad), grad * (result / self))"
+op("aten::copysign.Tensor(Tensor self, Tensor other) -> Tensor", kernel=copysign,
+   variants="function method inplace out:out", gradient={"self": _COPYSIGN, "other": "zeros_like(other)"})  # fmt: skip
+op("aten::copysign.Scalar(Tensor self, Scalar other) -> Tensor", kernel=copysign, variants=ALL,
+   gradient={"self": _COPYSIGN})  # fmt: skip
+op("aten::nextafter(Tensor self, Tensor other) -> Tensor", kernel=nextafter, variants=ALL)
+op("aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor", python=ldexp,
+   variants="function method inplace: out:out")  # fmt: skip
+out_form(op("aten::frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)", kernel=frexp,
+            variants="function method", gradient={"self": "grad / exponent.exp2()"}),
+         "Tensor_out", "mantissa exponent")  # fmt: skip
+op("aten::float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", kernel=float_power,
+   variants="function method inplace:Tensor out",
+   gradient={"self": "grad * exponent * self.double().pow(exponent - 1)",
+             "exponent": "where(self == 0, zeros_like(result), grad * result * self.double().log())"})  # fmt: skip
+op("aten::float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", kernel=float_power,
+   variants="function method inplace:Scalar out",
+   gradient={"self": "zeros_like(grad) if exponent == 0 else grad * (exponent * self.double().pow(exponent - 1))"}
+   )  # fmt: skip
+op("aten::float_power.Scalar(Scalar self, Tensor exponent) -> Tensor", kernel=float_power, variants="function out",
+   gradient={"exponent": "grad * result * log(self)"})  # fmt: skip
+op("aten::gcd(Tensor self, Tensor other) -> Tensor", kernel=binary(gcd, "gcd_cpu", "iu"), variants=ALL)
+op("aten::lcm(Tensor self, Tensor other) -> Tensor", kernel=binary(lcm, "lcm_cpu", "iu"), variants=ALL)
+
+
+def add_relu(self: Array, other: Any, alpha: Any) -> Array:
+    d = result_type((self, other))
+    total = self.astype(wide(d)) + alpha * np.asarray(other).astype(wide(d))
+    return np.asarray(np.maximum(total, 0)).astype(d)
+
+
+op("aten::_add_relu.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", kernel=add_relu,
+   variants="function inplace out:out")  # fmt: skip
+op("aten::_add_relu.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", kernel=add_relu,
+   variants="function inplace out")  # fmt: skip
+
+# ------------------------------------------------------------------ one number
+
+
+def log_cumulative_sum(self: Array, dim: int) -> Array:
+    """The logarithm of the running sum of exponentials."""
+    if not xp.is_float(self.dtype) and self.dtype.kind != "c":
+        raise no_kernel("logcumsumexp_out_cpu", self.dtype)
+    axis = wrap_dim(dim, self.ndim)
+    if self.ndim == 0:
+        return self.copy()
+    return np.asarray(np.logaddexp.accumulate(self.astype(wide(self.dtype)), axis=axis)).astype(self.dtype)
+
+
+def sgn(self: Array) -> Array:
+    if self.dtype.kind != "c":
+        return np.array(self) if self.dtype.kind == "b" else np.asarray(np.sign(self))
+    size = np.abs(self)
+    return np.where(size == 0, 0, self / np.where(size == 0, 1, size)).astype(self.dtype)
+
+
+def signbit(self: Array) -> Array:
+    if self.dtype.kind == "c":
+        raise OperatorError("signbit is not implemented for complex tensors.")
+    return np.asarray(np.signbit(self) if xp.is_float(self.dtype) else self < 0)
+
+
+def angle(self: Array) -> Array:
+    if self.dtype.kind == "c":
+        return np.asarray(np.angle(self)).astype(_real_of(self.dtype))
+    d = to_float(self.dtype)
+    x = self.astype(wide(d))
+    return np.where(np.isnan(x), x, np.where(x < 0, np.pi, 0.0)).astype(d)
+
+
+def _real_of(d: xp.NumpyDtype) -> xp.NumpyDtype:
+    return xp.FLOAT64 if d == xp.COMPLEX128 else xp.FLOAT32
+
+
+def infinite(sign: float, name: str) -> Callable[[Array], Array]:
+    def kernel(self: Array) -> Array:
+        if self.dtype.kind == "c":
+            raise OperatorError(f"{name} does not support complex inputs.")
+        return np.asarray(self == sign) if xp.is_float(self.dtype) else np.zeros(self.shape, np.bool_)
+
+    return kernel
+
+
+def isreal(self: Array) -> Array:
+    return np.asarray(self.imag == 0) if self.dtype.kind == "c" else np.ones(self.shape, np.bool_)
+
+
+def rrelu(self: Tensor, lower: float, upper: float, training: bool, generator_: Generator | None) -> Tensor:
+    """Leaky, with a random slope for each element while training, else with the mean of the two."""
+    if not training:
+        leaky: Tensor = run("leaky_relu", self, (lower + upper) / 2)
+        return leaky
+    slopes = generator(generator_).uniform(self.array.shape, xp.FLOAT64) * (upper - lower) + lower
+    slope = Tensor(np.where(self.array <= 0, slopes, 1).astype(self.array.dtype))
+    return self * slope
+
+
+op("aten::logcumsumexp(Tensor self, int dim) -> Tensor", kernel=log_cumulative_sum, variants=OUT)
+op("aten::deg2rad(Tensor self) -> Tensor", scalar="self * 0.017453292519943295", dtype="float", variants=ALL,
+   gradient={"self": "grad * 0.017453292519943295"})  # fmt: skip
+op("aten::rad2deg(Tensor self) -> Tensor", scalar="self * 57.29577951308232", dtype="float", variants=ALL,
+   gradient={"self": "grad * 57.29577951308232"})  # fmt: skip
+op("aten::sgn(Tensor self) -> Tensor", kernel=sgn, variants=ALL)
+op("aten::signbit(Tensor self) -> Tensor", kernel=signbit, variants=OUT)
+op("aten::angle(Tensor self) -> Tensor", kernel=angle, variants=OUT)
+op("aten::isposinf(Tensor self) -> Tensor", kernel=infinite(np.inf, "isposinf"), variants=OUT)
+op("aten::isneginf(Tensor self) -> Tensor", kernel=infinite(-np.inf, "isneginf"), variants=OUT)
+op("aten::isreal(Tensor self) -> Tensor", kernel=isreal, variants="function method")
+op("aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", dtype="float: self", variants="function out",
+   scalar="where(self > lambd, self - lambd, where(self < 0 - lambd, self + lambd, self * 0))",
+   gradient={"self": "where((self >= -lambd) & (self <= lambd), 0, grad)"})  # fmt: skip
+op("aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", dtype="float: self", variants=OUT,
+   scalar="where((self >= 0 - lambd) & (self <= lambd), self * 0, self)",
+   gradient={"self": "where((self >= -lambd) & (self <= lambd), 0, grad)"})  # fmt: skip
+op("aten::rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, "
+   "Generator? generator=None) -> Tensor", python=rrelu, variants="function inplace", nondeterministic=True)  # fmt: skip
+
+# ------------------------------------------------------------------ complex numbers
+
+
+def real(self: Array) -> Array:
+    return self.real if self.dtype.kind == "c" else self
+
+
+def imag(self: Array) -> Array:
+    if self.dtype.kind != "c":
+        raise OperatorError("imag is not implemented for tensors with non-complex dtypes.")
+    return self.imag
+
+
+def conj(self: Array) -> Array:
+    return np.asarray(np.conj(self)) if self.dtype.kind == "c" else self
+
+
+def conj_physical(self: Array) -> Array:
+    return np.array(np.conj(self))
+
+
+def complex_(real: Array, imag: Array) -> Array:
+    _check_parts(real, imag, "complex", "Half, Float and Double")
+    d = xp.COMPLEX128 if real.dtype == xp.FLOAT64 else xp.COMPLEX64
+    shape = np.broadcast_shapes(real.shape, imag.shape)
+    result = np.empty(shape, d)
+    result.real, result.imag = real, imag
+    return result
+
+
+def polar(abs: Array, angle: Array) -> Array:
+    _check_parts(abs, angle, "polar", "Float and Double")
+    return complex_(np.asarray(abs * np.cos(angle)), np.asarray(abs * np.sin(angle)))
+
+
+def _check_parts(a: Array, b: Array, name: str, kinds: str) -> None:
+    if not xp.is_float(a.dtype) or not xp.is_float(b.dtype) or xp.BFLOAT16 in (a.dtype, b.dtype):
+        raise OperatorError(
+            f"Expected both inputs to be {kinds} tensors but got {xp.ir_name(a.dtype)} and {xp.ir_name(b.dtype)}"
+        )
+    if a.dtype != b.dtype:
+        raise OperatorError(
+            f"Expected object of scalar type {xp.ir_name(a.dtype)} but got scalar type {xp.ir_name(b.dtype)} "
+            "for second argument"
+        )
+
+
+def view_as_real(self: Array) -> Array:
+    if self.dtype.kind != "c":
+        raise OperatorError("view_as_real is only supported for complex tensors")
+    parts = self[..., np.newaxis].view(_real_of(self.dtype))
+    return np.asarray(parts)
+
+
+def view_as_complex(self: Array) -> Array:
+    if self.dtype not in (xp.FLOAT32, xp.FLOAT64):
+        raise OperatorError(
+            f"view_as_complex is only supported for floating point tensors, but got a tensor of scalar type: "
+            f"{xp.ir_name(self.dtype)}"
+        )
+    if self.ndim == 0 or self.shape[-1] != 2:
+        raise OperatorError("Tensor must have a last dimension of size 2")
+    if self.strides[-1] != self.itemsize:
+        raise OperatorError("Tensor must have a last dimension with stride 1")
+    whole = xp.COMPLEX128 if self.dtype == xp.FLOAT64 else xp.COMPLEX64
+    return np.asarray(self.view(whole)[..., 0])
+
+
+VIEW: Final = "function method"
+op("aten::real(Tensor(a) self) -> Tensor(a)", kernel=real, variants=VIEW)
+op("aten::imag(Tensor(a) self) -> Tensor(a)", kernel=imag, variants=VIEW)
+op("aten::conj(Tensor(a) self) -> Tensor(a)", kernel=conj, variants=VIEW, gradient={"self": "grad.conj()"})
+op("aten::resolve_conj(Tensor(a) self) -> Tensor(a)", kernel=lambda self: self, variants=VIEW,
+   gradient={"self": "grad"})  # fmt: skip
+op("aten::resolve_neg(Tensor(a) self) -> Tensor(a)", kernel=lambda self: self, variants=VIEW,
+   gradient={"self": "grad"})  # fmt: skip
+op("aten::conj_physical(Tensor self) -> Tensor", kernel=conj_physical, variants=ALL,
+   gradient={"self": "grad.conj()"})  # fmt: skip
+op("aten::complex(Tensor real, Tensor imag) -> Tensor", kernel=complex_, variants="function out",
+   gradient={"real": "real(grad)", "imag": "imag(grad)"})  # fmt: skip
+op("aten::polar(Tensor abs, Tensor angle) -> Tensor", kernel=polar, variants="function out")
+op("aten::view_as_real(Tensor(a) self) -> Tensor(a)", kernel=view_as_real,
+   gradient={"self": "view_as_complex(grad.contiguous())"})  # fmt: skip
+op("aten::view_as_complex(Tensor(a) self) -> Tensor(a)", kernel=view_as_complex,
+   gradient={"self": "view_as_real(grad)"})  # fmt: skip
