@@ -67,7 +67,7 @@ def main() -> None:
     for name in inputs:
         story.session.bind(name, engine.tensor(recorded[name]), TENSOR)
     call = f"cell({', '.join(inputs)})"
-    story.tell("1  Open an archive that PyTorch wrote", f"%load {ARCHIVE} as cell")
+    story.tell("1  Open an archive that PyTorch wrote", f"%load {ARCHIVE} as cell", "cell")
     story.tell("2  The code inside, printed from the graph", "%code cell")
     story.tell("3  The graph", "%graph cell")
     story.tell("4  What each pass changes", "%passes cell")

@@ -186,6 +186,11 @@ def overloads(name: str) -> Sequence[Op]:
     return _by_name.get(name, ())
 
 
+def registered(name: str) -> Sequence[Op]:
+    """The same of what has been imported so far: for families that build on others."""
+    return _by_name.get(name, ())
+
+
 def find(qualified_name: str) -> Op | None:
     """The operator `aten::add.Tensor`, or None."""
     _load()

@@ -115,8 +115,9 @@ op("aten::copysign.Tensor(Tensor self, Tensor other) -> Tensor", kernel=copysign
 op("aten::copysign.Scalar(Tensor self, Scalar other) -> Tensor", kernel=copysign, variants=ALL,
    gradient={"self": _COPYSIGN})  # fmt: skip
 op("aten::nextafter(Tensor self, Tensor other) -> Tensor", kernel=nextafter, variants=ALL)
-op("aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor", python=ldexp,
-   variants="function method inplace: out:out")  # fmt: skip
+_LDEXP: Final = op("aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor", python=ldexp,
+                   variants="function method out:out")  # fmt: skip
+op("aten::ldexp_(Tensor(a!) self, Tensor other) -> Tensor(a!)", functional=_LDEXP, variants="method")
 out_form(op("aten::frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)", kernel=frexp,
             variants="function method", gradient={"self": "grad / exponent.exp2()"}),
          "Tensor_out", "mantissa exponent")  # fmt: skip
@@ -295,7 +296,7 @@ def view_as_complex(self: Array) -> Array:
 
 
 VIEW: Final = "function method"
-op("aten::real(Tensor(a) self) -> Tensor(a)", kernel=real, variants=VIEW)
+op("aten::real(Tensor(a) self) -> Tensor(a)", kernel=real, variants=VIEW, gradient={"self": "grad"})
 op("aten::imag(Tensor(a) self) -> Tensor(a)", kernel=imag, variants=VIEW)
 op("aten::conj(Tensor(a) self) -> Tensor(a)", kernel=conj, variants=VIEW, gradient={"self": "grad.conj()"})
 op("aten::resolve_conj(Tensor(a) self) -> Tensor(a)", kernel=lambda self: self, variants=VIEW,

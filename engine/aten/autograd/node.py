@@ -1,0 +1,222 @@
+"""The graph that a backward pass walks: nodes, edges, and the values that nodes keep.
+
+In: tensors.  Out: the place in the graph where a tensor's gradient goes.  A node's inputs are the gradients of what an
+operator returned, its outputs those of what the operator took; its edges say where the latter go.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+from engine.aten import xp
+from engine.aten.autograd.mode import MODE
+from engine.aten.compose import cast, run
+from engine.aten.tensor import Tensor
+from engine.lang.errors import OperatorError
+
+Gradient = Tensor | None
+Hook = Callable[..., Any]
+
+_sequence = itertools.count()
+
+
+class Form(NamedTuple):
+    """What a gradient has to look like."""
+
+    shape: tuple[int, ...]
+    dtype: xp.NumpyDtype
+
+
+class Edge(NamedTuple):
+    """One input of a node, and the form of the gradient it takes."""
+
+    node: Node
+    input: int
+    form: Form
+
+
+class Node:
+    """One step of the backward pass.
+
+    `sequence` grows with time: of two nodes that are ready, the later goes first.  `tensor_hooks` are called with the
+    gradient of one input and may replace it, `retained` are the tensors that keep it as `.grad`, `hooks` see what went
+    in and came out.
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "edges", "hooks", "retained", "sequence", "tensor_hooks")
+
+    def __init__(self, edges: Sequence[Edge | None]) -> None:
+        self.edges = edges
+        self.sequence: float = next(_sequence)
+        self.tensor_hooks: list[tuple[int, Hook]] | None = None
+        self.retained: dict[int, weakref.ref[Tensor]] | None = None
+        self.hooks: list[Hook] | None = None
+
+    def name(self) -> str:
+        return type(self).__name__
+
+    @property
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        return tuple((None, 0) if edge is None else (edge.node, edge.input) for edge in self.edges)
+
+    def apply(self, gradients: list[Gradient]) -> Sequence[Gradient]:
+        """Gradients for the edges, from those of the outputs (None where there is none)."""
+        raise NotImplementedError
+
+    def release(self) -> None:
+        """Let go of what was kept for the backward pass."""
+
+    def register_hook(self, hook: Hook) -> RemovableHandle:
+        """Call `hook(outgoing gradients, incoming gradients)` after the node; it may return others."""
+        self.hooks = self.hooks or []
+        return RemovableHandle(self.hooks, hook)
+
+    def __repr__(self) -> str:
+        return f"<{self.name()} object at {id(self):#x}>"
+
+
+class AccumulateGrad(Node):
+    """Where gradients of a leaf end: they are added to its `.grad`.  A leaf has one as long as somebody needs it."""
+
+    __slots__ = ("variable",)
+
+    def __init__(self, variable: Tensor) -> None:
+        super().__init__(())
+        self.sequence = math.inf
+        self.variable = variable
+
+    def apply(self, gradients: list[Gradient]) -> Sequence[Gradient]:
+        if gradients[0] is not None:
+            accumulate(self.variable, gradients[0])
+            for hook in tuple(self.variable.hooks().accumulated):
+                hook(self.variable)
+        return ()
+
+
+def accumulate(variable: Tensor, gradient: Tensor) -> None:
+    """Add to `.grad`: in place, unless what happens is recorded itself."""
+    if variable.grad is None:
+        variable.grad = run("clone", gradient if MODE.enabled else gradient.data, 0)
+    elif MODE.enabled:
+        variable.grad = variable.grad + gradient
+    else:
+        variable.grad.add_(gradient)
+
+
+def edge_of(tensor: Tensor) -> Edge | None:
+    """Where the tensor's gradient goes; None where nobody asks for it."""
+    if not tensor.requires_grad:
+        return None
+    form = Form(tensor.array.shape, tensor.array.dtype)
+    node: Node | None = tensor.grad_fn
+    return Edge(accumulator(tensor), 0, form) if node is None else Edge(node, tensor.output_nr, form)
+
+
+def accumulator(leaf: Tensor) -> Node:
+    """The leaf's node, the same one while it lives."""
+    hooks = leaf.hooks()
+    node: Node | None = None if hooks.accumulator is None else hooks.accumulator()
+    if node is None:
+        node = AccumulateGrad(leaf)
+        node.tensor_hooks = hooks.before
+        hooks.accumulator = weakref.ref(node)
+    return node
+
+
+class RemovableHandle:
+    """A hook in a list, which `remove` takes out again."""
+
+    def __init__(self, hooks: list[Any], hook: Any) -> None:
+        self._hooks, self._hook = hooks, hook
+        hooks.append(hook)
+
+    def remove(self) -> None:
+        self._hooks[:] = [hook for hook in self._hooks if hook is not self._hook]
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+
+# ------------------------------------------------------------------ kept values
+
+_MODIFIED: Final = "one of the variables needed for gradient computation has been modified by an inplace operation"
+
+
+class Saved:
+    """A tensor that a formula needs: its version tells whether it was written to in between.
+
+    A result of the node itself (`output` >= 0) is kept as another tensor on the same memory, so that the node does not
+    hold on to itself; when it is unpacked for a recorded backward pass it gets its history back.
+    """
+
+    __slots__ = ("output", "tensor", "version")
+
+    def __init__(self, tensor: Tensor, output: int = -1) -> None:
+        self.tensor = tensor if output < 0 else tensor.data
+        self.version = tensor._version
+        self.output = output
+
+    def unpack(self, node: Node) -> Tensor:
+        """The tensor; raises OperatorError when its values are not those that were saved."""
+        tensor = self.tensor
+        if tensor._version != self.version:
+            raise self._modified(node)
+        if self.output < 0 or not MODE.enabled:
+            return tensor
+        again = tensor.data
+        again.attach(node, self.output)
+        return again
+
+    def _modified(self, node: Node) -> OperatorError:
+        array, source = self.tensor.array, node if self.output >= 0 else self.tensor.grad_fn
+        place = max(self.output, 0) if self.output >= 0 else self.tensor.output_nr
+        origin = f", which is output {place} of {source.name()}," if source is not None else ""
+        return OperatorError(
+            f"{_MODIFIED}: [torch.{xp.ir_name(array.dtype)}Tensor {list(array.shape)}]{origin} is at version "
+            f"{self.tensor._version}; expected version {self.version} instead.",
+            hints=("write the in-place operator that came after as one that returns a new tensor",),
+        )
+
+
+def used_twice() -> OperatorError:
+    return OperatorError(
+        "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
+        "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
+        "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
+        "saved tensors after calling backward."
+    )
+
+
+# ------------------------------------------------------------------ the form of gradients
+
+
+def fitted(gradient: Tensor, form: Form) -> Tensor:
+    """The gradient summed down to a shape that was broadcast, and in the right dtype."""
+    array = gradient.array
+    if array.shape != form.shape:
+        gradient = sum_to_size(gradient, form.shape)
+    if array.dtype is not form.dtype and array.dtype != form.dtype:
+        gradient = cast(gradient, form.dtype)
+    return gradient
+
+
+def sum_to_size(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """The sum over the dimensions along which `shape` was broadcast to the tensor's."""
+    lead = x.array.ndim - len(shape)
+    dims = [*range(lead), *(i + lead for i, size in enumerate(shape) if size == 1 != x.array.shape[i + lead])]
+    if dims:
+        x = run("sum.dim_IntList", x, dims, True, None)
+    return x if x.array.shape == shape else run("reshape", x, list(shape))
+
+
+def fits(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
+    """Could a tensor of shape `into` have been broadcast to `shape`?"""
+    tail = shape[len(shape) - len(into) :]
+    return len(into) <= len(shape) and all(a in (1, b) for a, b in zip(into, tail, strict=True))

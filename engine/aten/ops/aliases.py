@@ -1,0 +1,80 @@
+"""Further names of operators.
+
+In: the table as it stands.  Out: entries that do the same under another name; programs are compiled to the first name.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from engine.aten import op as table
+from engine.aten.op import Op, op
+
+_PAIRS: Final = (
+    "absolute abs, arccos acos, arccosh acosh, arcsin asin, arcsinh asinh, arctan atan, arctan2 atan2, arctanh atanh, "
+    "clip clamp, concat cat, concatenate cat, divide div, fix trunc, ger outer, greater gt, "
+    "greater_equal ge, less lt, less_equal le, linalg_matmul matmul, "
+    "moveaxis movedim, multiply mul, negative neg, "
+    "not_equal ne, orgqr linalg_householder_product, row_stack vstack, special_digamma digamma, special_erf erf, "
+    "special_erfc erfc, special_erfinv erfinv, special_exp2 exp2, special_expit sigmoid, special_expm1 expm1, "
+    "special_gammainc igamma, special_gammaincc igammac, special_gammaln lgamma, special_i0 i0, special_log1p log1p, "
+    "special_logit logit, special_logsumexp logsumexp, special_multigammaln mvlgamma, "
+    "special_polygamma polygamma, special_psi digamma, special_sinc sinc, subtract sub"
+)
+_RENAMED: Final = (
+    # name with its arguments, the entry it does the same as, whether it has an out= form
+    ("inverse(Tensor self) -> Tensor", "linalg_inv", "function method out"),
+    ("det(Tensor self) -> Tensor", "linalg_det", "function method"),
+    ("matrix_exp(Tensor self) -> Tensor", "linalg_matrix_exp", "function method"),
+    ("matrix_power(Tensor self, int n) -> Tensor", "linalg_matrix_power", "function method out"),
+    ("adjoint(Tensor(a) self) -> Tensor(a)", "mH", "function method"),
+    ("swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)", "transpose.int", "function method"),
+    ("swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", "transpose.int", "function method"),
+    ("special_xlogy(Tensor self, Tensor other) -> Tensor", "xlogy.Tensor", "function out"),
+    ("special_xlogy.other_scalar(Tensor self, Scalar other) -> Tensor", "xlogy.Scalar_Other", "function out"),
+    ("special_xlogy.self_scalar(Scalar self, Tensor other) -> Tensor", "xlogy.Scalar_Self", "function out"),
+    ("special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", "softmax.int", "function"),
+    ("special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", "log_softmax.int", "function"),
+    ("special_round(Tensor self, *, int decimals=0) -> Tensor", "round.decimals", "function out"),
+)
+_NO_METHOD: Final = ("special_", "linalg_", "concat", "row_stack")
+_INTO_OUT: Final = ("divide", "multiply", "subtract")
+"""Of their out= forms there is one, without the number's."""
+
+
+def _copy_entry(entry: Op, text: str, variants: str) -> Op:
+    """The entry under another schema text."""
+    facts: dict[str, Any] = {
+        "scalar": entry.scalar, "kernel": entry.kernel, "python": entry.python, "dtype": entry.dtype,
+        "gradient": _renamed_gradient(entry, text), "nondeterministic": entry.nondeterministic,
+    }  # fmt: skip
+    return op(text, variants=variants, **facts)
+
+
+def _renamed_gradient(entry: Op, text: str) -> dict[str, str]:
+    """The formulas where the arguments keep their names; what has others never meets autograd under this name."""
+    return dict(entry.gradient) if all(f" {a.name}" in text for a in entry.schema.arguments) else {}
+
+
+def _variants(alias: str, entry: Op) -> str:
+    kept = set(entry.variants)
+    if alias.startswith(_NO_METHOD):
+        kept -= {"method", *(v for v in kept if v.startswith("inplace"))}
+    if alias in _INTO_OUT and entry.overload.startswith("Scalar"):
+        kept -= {"out"}
+    return " ".join(sorted(kept))
+
+
+def _has_tensor_self(entry: Op) -> bool:
+    """Is it an operator of tensors, and no in-place or out form (those come with it)?"""
+    arguments = entry.text.partition("(")[2]
+    return "Tensor" in arguments and "(a!)" not in arguments and "Tensor[] a" not in arguments
+
+
+for _alias, _name in (pair.split() for pair in _PAIRS.split(", ")):
+    for _entry in list(table.registered(f"aten::{_name}")):
+        if _has_tensor_self(_entry):
+            _copy_entry(_entry, _entry.text.replace(f"aten::{_name}", f"aten::{_alias}", 1), _variants(_alias, _entry))
+for _text, _name, _wanted in _RENAMED:
+    (_entry,) = (e for e in table.registered(f"aten::{_name.partition('.')[0]}") if e.qualified_name == f"aten::{_name}")
+    _copy_entry(_entry, f"aten::{_text}", _wanted)

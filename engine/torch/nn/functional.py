@@ -1,0 +1,19 @@
+"""`torch.nn.functional` for eager use.
+
+In: a name.  Out: the function: the same one that programs call, written in TorchScript where it is composed of
+operators (then it runs as a compiled function), else the operator itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.torch import names
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    value = names.library_function(f"torch.nn.functional.{name}") or names.operator(name, "torch.nn.functional")
+    globals()[name] = value
+    return value
