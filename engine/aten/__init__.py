@@ -1,3 +1,4 @@
 """Values and the operators on them."""
 
+from engine.aten import autograd as _autograd  # noqa: F401  (records operators for gradients)
 from engine.aten import methods as _methods  # noqa: F401  (gives tensors their methods)

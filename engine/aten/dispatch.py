@@ -38,6 +38,8 @@ class Hooks:
     """Who wants to step in; None costs one attribute read."""
 
     grad: Hook | None = None
+    rebased: int = 0
+    """How many tensors came to require grad by a write, so that views of them may not know yet."""
     trace: Hook | None = None
     composite: Callable[[Op], Callable[..., Any]] | None = None
     """Compiles TorchScript bodies; the layer that knows the language sets it."""
@@ -124,7 +126,8 @@ def _hooked(op: Op, body: Callable[..., Any], schema: FunctionSchema, grad: bool
     ]
     if grad and _tensors(schema.arguments):
         lines += [
-            f"    if hooks.grad is not None and ({' or '.join(map(_requires_grad, _tensors(schema.arguments)))}):",
+            f"    if hooks.grad is not None and ({' or '.join(map(_requires_grad, _tensors(schema.arguments)))}"
+            " or hooks.rebased):",
             f"        return hooks.grad(op, {args}, body)",
         ]
     return _compiled([*lines, f"    return body({', '.join(names)})"], "run", op, body=body)
@@ -169,12 +172,12 @@ _UNWRAP: Final = {
     "tensor?[]?": "(None if {0} is None else [None if t is None else t.array for t in {0}])",
 }
 _REQUIRES_GRAD: Final = {
-    "tensor": "{0}.requires_grad",
-    "tensor?": "({0} is not None and {0}.requires_grad)",
-    "tensor[]": "any([t.requires_grad for t in {0}])",
-    "tensor[]?": "any([t.requires_grad for t in {0} or ()])",
-    "tensor?[]": "any([t.requires_grad for t in {0} if t is not None])",
-    "tensor?[]?": "any([t.requires_grad for t in {0} or () if t is not None])",
+    "tensor": "{0}._requires_grad",
+    "tensor?": "({0} is not None and {0}._requires_grad)",
+    "tensor[]": "any([t._requires_grad for t in {0}])",
+    "tensor[]?": "any([t._requires_grad for t in {0} or ()])",
+    "tensor?[]": "any([t._requires_grad for t in {0} if t is not None])",
+    "tensor?[]?": "any([t._requires_grad for t in {0} or () if t is not None])",
 }
 
 
@@ -208,7 +211,7 @@ def _wrap_one(schema: FunctionSchema, returned: Argument) -> list[str]:
         return ["return result"]
     source = _viewed(schema, returned)
     if kind == "tensor[]":
-        return [f"return [view(r, {source}) for r in result]" if source else "return [fresh(r) for r in result]"]
+        return [f"return [part(r, {source}) for r in result]" if source else "return [fresh(r) for r in result]"]
     if source is not None:
         return [f"return view(result, {source})"]
     return [
@@ -277,7 +280,16 @@ def view(result: Array, source: Tensor) -> Tensor:
     tensor = fresh(result)
     array = source.array
     if result.base is array or (result.base is not None and result.base is array.base) or may_share(result, array):
-        tensor._storage = source.storage
+        tensor._storage = storage = source.storage
+        tensor._base = source if source._base is None else source._base
+        tensor._seen = storage.version
+    return tensor
+
+
+def part(result: Array, source: Tensor) -> Tensor:
+    """One of the views that an operator returns together: none of them may be written to while gradients flow."""
+    tensor = view(result, source)
+    tensor._view_kind = "many"
     return tensor
 
 
@@ -332,5 +344,5 @@ def _check_no_overlap(array: Array) -> None:
 _ENVIRONMENT: Final[dict[str, Any]] = {
     "Tensor": Tensor, "new": object.__new__, "ndarray": np.ndarray, "asarray": np.asarray, "quiet": xp.quiet,
     "loud": xp.loud, "REFUSALS": errors.REFUSALS, "refusal": errors.refusal, "hooks": HOOKS, "fresh": fresh,
-    "view": view, "store": store, "store_out": store_out, "refuse_overlap": refuse_overlap,
+    "view": view, "part": part, "store": store, "store_out": store_out, "refuse_overlap": refuse_overlap,
 }  # fmt: skip

@@ -56,6 +56,19 @@ FAMILIES: Final[tuple[str, ...]] = (
     "resampling",
     "losses",
     "recurrent",
+    "elementwise",
+    "special",
+    "linalg",
+    "factorizations",
+    "fft",
+    "arranging",
+    "picking",
+    "sequences",
+    "statistics",
+    "aliases",
+    "backward",
+    "backward_picking",
+    "autograd",
 )
 """Modules of `engine.aten.ops`, in the order they are imported."""
 

@@ -55,3 +55,54 @@ def _erf_near(x: Any) -> Any:
 def _erfc_far(x: Any) -> Any:
     t = 1.0 / (1.0 + 0.5 * x)
     return np.exp(-x * x) * t * chebval(3.0 * t - 1.0, _ERFCX)
+
+
+def erfcx(x: Any) -> Any:
+    """exp(x*x) * erfc(x), without overflow for large x."""
+    wide = np.asarray(x, np.float64)
+    t = 1.0 / (1.0 + 0.5 * np.maximum(wide, 1.0))
+    far = t * chebval(3.0 * t - 1.0, _ERFCX)
+    near = np.exp(wide * wide) * erfc(np.minimum(wide, 1.0))
+    return np.where(np.isnan(wide), wide, np.where(wide >= 1.0, far, near)).astype(x.dtype)
+
+
+def erfcinv(q: Any) -> Any:
+    """Where erfc is q, for q of (0, 1]; Newton's steps on its logarithm."""
+    logarithm = np.log(q)
+    z = np.sqrt(np.maximum(-logarithm - 0.5 * np.log(np.maximum(-logarithm, 1.0) * np.pi), 0.0))
+    for _ in range(8):
+        scaled = erfcx(z)
+        z = z + (np.log(scaled) - z * z - logarithm) * scaled * (0.5 * np.sqrt(np.pi))
+    return z
+
+
+def erfinv(y: Any) -> Any:
+    wide = np.asarray(y, np.float64)
+    size = np.abs(wide)
+    inside = np.where(size < 1, size, 0.5)
+    z = np.where(inside < 0.5, inside, erfcinv(np.maximum(1 - inside, 1e-300)))
+    small = inside < 0.5
+    for _ in range(6):
+        step = (erf(z) - inside) * np.exp(z * z) * (0.5 * np.sqrt(np.pi))
+        z = np.where(small, z - step, z)
+    z = np.where(size == 1, np.inf, np.where(size < 1, z, np.nan))
+    return np.copysign(z, wide).astype(y.dtype)
+
+
+def ndtri(p: Any) -> Any:
+    """The inverse of the normal distribution's cumulative function."""
+    wide = np.asarray(p, np.float64)
+    tail = np.minimum(wide, 1 - wide)
+    inside = (tail > 0) & (tail <= 0.5)
+    z = np.sqrt(2.0) * erfcinv(np.where(inside, 2 * tail, 1.0))
+    z = np.where(wide < 0.5, -z, z)
+    z = np.where(wide == 0, -np.inf, np.where(wide == 1, np.inf, np.where(inside, z, np.nan)))
+    return z.astype(p.dtype)
+
+
+def log_ndtr(x: Any) -> Any:
+    """The logarithm of the normal distribution's cumulative function."""
+    wide = np.asarray(x, np.float64)
+    z = wide * np.sqrt(0.5)
+    left = np.log(erfcx(np.maximum(-z, 0.0)) / 2) - z * z
+    return np.where(wide < -1, left, np.log1p(-erfc(np.maximum(z, -1.0)) / 2)).astype(x.dtype)

@@ -7,7 +7,9 @@ table; `engine.aten.methods` binds them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex
+from weakref import ref
 
 import numpy as np
 
@@ -31,25 +33,94 @@ class Size(tuple[int, ...]):
         return f"torch.Size({list(self)})"
 
 
+@dataclass(eq=False, slots=True)
+class LeafHooks:
+    """What a leaf carries for backward passes: its node, hooks before and after its gradient is added."""
+
+    accumulator: ref[Any] | None = None
+    before: list[Any] = field(default_factory=list)
+    accumulated: list[Any] = field(default_factory=list)
+
+
 class Tensor:
     """An n-dimensional array of one dtype.
 
-    `array` is the view of the memory that the tensor shows, `grad_fn` what autograd recorded.  The
-    storage is made when first asked for: most tensors live and die without views or writes.
+    `array` is the view of the memory that the tensor shows, `_grad_fn` what autograd recorded.  The
+    storage is made when first asked for: most tensors live and die without views or writes.  A view
+    knows its `_base` and the version of the memory that its history is `_seen` of; `_view_kind` says
+    what keeps it from being written to ("many" views at once, made under "no_grad").
     """
 
     array: Array
-    requires_grad: bool = False
-    grad: Tensor | None = None
-    grad_fn: Any = None
+    output_nr: int = 0
+    _requires_grad: bool = False
+    _grad: Tensor | None = None
+    _grad_fn: Any = None
+    _hooks: LeafHooks | None = None
     _storage: Storage | None = None
+    _base: Tensor | None = None
+    _seen: int = 0
+    _view_kind: str = ""
 
     def __init__(self, array: Array, requires_grad: bool = False, storage: Storage | None = None) -> None:
         self.array = array
         if requires_grad:
-            self.requires_grad = True
+            self._requires_grad = True
         if storage is not None:
             self._storage = storage
+
+    # -- autograd
+
+    @property
+    def requires_grad(self) -> bool:
+        """Do backward passes care for this tensor?  Setting it raises OperatorError where that cannot be."""
+        return self._requires_grad or (self._base is not None and _history(self) is not None)
+
+    @requires_grad.setter
+    def requires_grad(self, wanted: bool) -> None:
+        if self.grad_fn is not None and not wanted:
+            raise OperatorError(
+                "you can only change requires_grad flags of leaf variables.",
+                hints=("use detach() to leave the computation that made this tensor",),
+            )
+        if wanted:
+            check_differentiable(self.array.dtype)
+        self._requires_grad = wanted
+
+    @property
+    def grad_fn(self) -> Any:
+        """The node that the backward pass enters here; None for leaves."""
+        return self._grad_fn if self._base is None else _history(self)
+
+    def attach(self, node: Any, output: int) -> None:
+        """Make the tensor the result number `output` of a node."""
+        self._grad_fn = node
+        self._requires_grad = True
+        if output or self.output_nr:
+            self.output_nr = output
+
+    @property
+    def is_leaf(self) -> bool:
+        return self.grad_fn is None
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient that backward passes added up; raises OperatorError when set to one that does not fit."""
+        return self._grad
+
+    @grad.setter
+    def grad(self, gradient: Tensor | None) -> None:
+        if gradient is not None:
+            _check_gradient(self, gradient)
+        self._grad = gradient
+
+    def hooks(self) -> LeafHooks:
+        """What this leaf carries for backward passes."""
+        if self._hooks is None:
+            self._hooks = LeafHooks()
+        return self._hooks
+
+    # -- memory
 
     @property
     def storage(self) -> Storage:
@@ -91,22 +162,23 @@ class Tensor:
         return self.array.nbytes
 
     @property
-    def is_leaf(self) -> bool:
-        return self.grad_fn is None
-
-    @property
     def is_cuda(self) -> bool:
         return False
 
     @property
     def T(self) -> Tensor:
         """The tensor with its dimensions reversed, a view."""
-        return Tensor(self.array.T, storage=self.storage)
+        reversed_: Tensor = _caller("permute", (self, list(range(self.array.ndim))[::-1]), {})
+        return reversed_
 
     @property
     def data(self) -> Tensor:
         """The same values outside autograd, in the same memory."""
         return Tensor(self.array, storage=self.storage)
+
+    @data.setter
+    def data(self, values: Tensor) -> None:
+        self.array, self._storage = values.array, values.storage
 
     def numpy(self) -> Array:
         """The values as an array that shares the memory; raises OperatorError for a tensor that requires grad."""
@@ -177,6 +249,18 @@ class Tensor:
 
     if TYPE_CHECKING:
 
+        def backward(
+            self,
+            gradient: Tensor | None = None,
+            retain_graph: bool | None = None,
+            create_graph: bool = False,
+            inputs: Tensor | Sequence[Tensor] | None = None,
+        ) -> None: ...
+        def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Any: ...
+        def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> Any: ...
+        def retain_grad(self) -> None: ...
+        @property
+        def retains_grad(self) -> bool: ...
         def __add__(self, other: Any) -> Tensor: ...
         def __radd__(self, other: Any) -> Tensor: ...
         def __sub__(self, other: Any) -> Tensor: ...
@@ -226,6 +310,22 @@ def from_numpy(array: Array) -> Tensor:
 def check_differentiable(d: xp.NumpyDtype) -> None:
     if promotion.rank(d) < 2:
         raise OperatorError("Only Tensors of floating point and complex dtype can require gradients")
+
+
+def _check_gradient(tensor: Tensor, gradient: Any) -> None:
+    if not isinstance(gradient, Tensor):
+        kind = type(gradient).__name__
+        raise OperatorTypeError(f"assigned grad expected to be a Tensor or None but got grad of type {kind}")
+    if gradient.array.shape != tensor.array.shape:
+        raise OperatorError(
+            f"attempting to assign a gradient of size '{list(gradient.shape)}' to a tensor of size "
+            f"'{list(tensor.shape)}'. Please ensure that the gradient and the tensor are the same size"
+        )
+    if gradient.array.dtype != tensor.array.dtype:
+        raise OperatorError(
+            f"attempting to assign a gradient with dtype '{gradient.dtype.name}' to a tensor with dtype "
+            f"'{tensor.dtype.name}'"
+        )
 
 
 def copy_layout(array: Array) -> Array:
@@ -294,6 +394,13 @@ def _unbound(*_: Any) -> Any:
 _caller: Callable[[str, tuple[Any, ...], dict[str, Any]], Any] = _unbound
 _method: Callable[[Tensor, str], Any] = _unbound
 _printer: Callable[[Tensor], str] = _unbound
+_history: Callable[[Tensor], Any] = _unbound
+
+
+def bind_history(history: Callable[[Tensor], Any]) -> None:
+    """Tell tensors how a view finds its node after its base was written to."""
+    global _history
+    _history = history
 
 
 def bind(

@@ -7,7 +7,7 @@ that is wanted and what was given.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from engine.executor.executor import GraphExecutor, executor_of
@@ -48,7 +48,7 @@ class Boundary:
 
     def __init__(self, schema: FunctionSchema) -> None:
         self.schema = schema
-        self._converters = [from_python(argument.type) for argument in schema.arguments]
+        self._converters = [_converter(argument) for argument in schema.arguments]
         self._positional = sum(not argument.kwarg_only for argument in schema.arguments)
         self.result = to_python(schema.returns[0].type) if len(schema.returns) == 1 else None
 
@@ -131,6 +131,14 @@ class Boundary:
     @property
     def _declaration(self) -> str:
         return f"Declaration: {self.schema}"
+
+
+def _converter(argument: Argument) -> Callable[[Any], Any]:
+    """The argument's conversion; where a list of one length is wanted, one number stands for all."""
+    convert, length = from_python(argument.type), argument.broadcast
+    if length is None:
+        return convert
+    return lambda value: convert([value] * length if isinstance(value, (int, float)) else value)
 
 
 def _default(argument: Argument) -> Any:

@@ -20,7 +20,7 @@ from engine.executor.futures import Future
 from engine.ir.constants import type_of
 from engine.ir.graph import Node
 from engine.ir.unit import Function
-from engine.lang.errors import CompileError, OperatorError
+from engine.lang.errors import CompileError, OperatorError, OperatorIndexError
 from engine.lang.types import (
     ClassType,
     FunctionType,
@@ -156,6 +156,26 @@ def _class_of(type: Type) -> ClassType:
     return type
 
 
+def _container_item(_: Node) -> Operation:
+    """`layers[i]` where only the run tells which: modules by number, or by name."""
+
+    def item(owner: Object, index: int | str) -> Any:
+        parts = {
+            attribute.name: value
+            for attribute, value in zip(owner.type.attributes, owner.slots, strict=False)
+            if isinstance(value, Object) and value.type.is_module
+        }
+        if isinstance(index, int):
+            if not -len(parts) <= index < len(parts):
+                raise OperatorIndexError("list index out of range")
+            return list(parts.values())[index]
+        if index not in parts:
+            raise OperatorError(f"KeyError: {index}")
+        return parts[index]
+
+    return item
+
+
 def _isinstance(node: Node) -> Operation:
     types = node.attr("types")
     return lambda value: any(is_instance(value, type) for type in types)
@@ -223,6 +243,7 @@ OPERATIONS: Final[dict[str, Callable[[Node], Operation]]] = {
     "prim::CreateObject": _create_object,
     "prim::GetAttr": _get_attribute,
     "prim::SetAttr": _set_attribute,
+    "prim::ModuleContainerIndex": _container_item,
     "prim::isinstance": _isinstance,
     "prim::Print": _print,
 }

@@ -9,7 +9,7 @@ each compiled when it is first needed: tree, raw graph, SSA form, early exits re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final
 
@@ -26,12 +26,17 @@ from engine.frontend.sugar import SugaredValue
 from engine.frontend.tree import Tree
 from engine.frontend.views import ClassDef, Def
 from engine.frontend.written_operators import sources
+from engine.ir.graph import Value
 from engine.ir.unit import CompilationUnit, Function
 from engine.lang.errors import CompileError
 from engine.lang.recursion import deep_recursion
 from engine.lang.schema import Argument, FunctionSchema
 from engine.lang.source import Source, SourceRange
 from engine.lang.types import ClassType, Type
+
+
+MakeSelf = Callable[[Value], SugaredValue]
+"""What `self` stands for in the methods of a class."""
 
 
 def compile_source(
@@ -108,12 +113,18 @@ def declare(
     resolver: Resolver,
     prefix: str = "",
     self_type: ClassType | None = None,
+    make_self: MakeSelf | None = None,
 ) -> list[Function]:
-    """The same, but each function is compiled only when it is first needed."""
+    """The same, but each function is compiled only when it is first needed.
+
+    With `make_self`, `self` is no variable but what that makes of the first argument.
+    """
     added: list[Function] = []
     try:
         for tree in trees:
-            creator = partial(_create, unit=unit, tree=tree, resolver=resolver, self_type=self_type)
+            creator = partial(
+                _create, unit=unit, tree=tree, resolver=resolver, self_type=self_type, make_self=make_self
+            )
             function = unit.add_function(Function(qualified(prefix, Def(tree).name), creator))
             added.append(function)
             if self_type is not None:
@@ -126,29 +137,51 @@ def declare(
 
 
 def _create(
-    function: Function, *, unit: CompilationUnit, tree: Tree, resolver: Resolver, self_type: ClassType | None
+    function: Function,
+    *,
+    unit: CompilationUnit,
+    tree: Tree,
+    resolver: Resolver,
+    self_type: ClassType | None,
+    make_self: MakeSelf | None,
 ) -> None:
     """Compile one function; trees are walked recursively, so they need room."""
     try:
         with deep_recursion():
-            _compile(function, unit, Def(tree), resolver, self_type)
+            _compile(function, unit, Def(tree), resolver, self_type, make_self)
     except RecursionError:
         raise CompileError("functions that need each other to be compiled form too long a chain", tree.range) from None
 
 
 def _compile(
-    function: Function, unit: CompilationUnit, view: Def, resolver: Resolver, self_type: ClassType | None
+    function: Function,
+    unit: CompilationUnit,
+    view: Def,
+    resolver: Resolver,
+    self_type: ClassType | None,
+    make_self: MakeSelf | None,
 ) -> None:
     schema = read_signature(view, function.name, self_type, lambda: _emitter(unit, resolver))
     e = _emitter(unit, resolver)
     e.initializes = self_type if function.name == "__init__" else None
-    for param, argument in zip(view.decl.params, schema.arguments, strict=True):
+    for index, (param, argument) in enumerate(zip(view.decl.params, schema.arguments, strict=True)):
         value = e.graph.add_input(argument.name, argument.type)
-        e.store(argument.name, value, argument.type, param.range)
+        if index == 0 and make_self is not None:
+            e.environment.define_sugared(argument.name, make_self(value))
+        else:
+            e.store(argument.name, value, argument.type, param.range)
     e.declared = schema.returns[0].type if schema.returns else None
     e.statements(view.body)
     returns = (Argument("", finish(e, view.range)),)
     function.define(FunctionSchema(schema.name, "", schema.arguments, returns), e.graph)
+
+
+def signature_of(
+    unit: CompilationUnit, tree: Tree, resolver: Resolver, self_type: Type | None = None
+) -> FunctionSchema:
+    """The schema that a definition declares; nothing of its body is compiled.  Raises CompileError."""
+    view = Def(tree)
+    return read_signature(view, view.name, self_type, lambda: _emitter(unit, resolver))
 
 
 def _emitter(unit: CompilationUnit, resolver: Resolver) -> Emitter:

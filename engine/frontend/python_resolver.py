@@ -13,7 +13,9 @@ import inspect
 import math
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import is_dataclass
 from typing import Any, Final
 
 from engine.aten.ivalue import EnumValue
@@ -21,17 +23,23 @@ from engine.aten.tensor import Tensor
 from engine.frontend.builder import Builder
 from engine.frontend.class_definitions import enum_type
 from engine.frontend.classes import ConstantValue, ExceptionClass, FunctionValue
-from engine.frontend.compile import declare, define_class
+from engine.frontend.compile import declare, define_class, signature_of
+from engine.frontend.dataclass_methods import with_dataclass_methods
 from engine.frontend.from_python import tree_from_class, tree_from_function
 from engine.frontend.namespaces import MathNamespace, TorchNamespace
+from engine.frontend.overloads import overloads_of, with_signature
 from engine.frontend.parser import parse_expression
+from engine.frontend.python_functions import LEFT_TO_PYTHON, PythonFunction, modifier_of
 from engine.frontend.python_values import SCALARS, PythonValue
 from engine.frontend.resolve import qualified, type_value
 from engine.frontend.sugar import SugaredValue
+from engine.frontend.tree import Tree
 from engine.frontend.type_annotations import TypeReader
+from engine.frontend.views import Def
 from engine.ir.unit import CompilationUnit, Function
 from engine.lang import scalars
 from engine.lang.errors import CompileError, did_you_mean
+from engine.lang.schema import Argument, FunctionSchema
 from engine.lang.source import Source, SourceRange
 from engine.lang.types import (
     ANY,
@@ -46,6 +54,7 @@ from engine.lang.types import (
     ClassType,
     DictType,
     EnumType,
+    InterfaceType,
     ListType,
     TupleType,
     Type,
@@ -58,7 +67,8 @@ _TYPES: Final[dict[Any, Type]] = {
     scalars.device: DEVICE, scalars.dtype: INT, Any: ANY,
 }  # fmt: skip
 NOWHERE: Final = SourceRange(Source(""), 0, 0)
-_MODIFIER: Final = "_torchscript_modifier"
+INTERFACE: Final = "_torchscript_interface"
+"""The attribute of classes that are interfaces."""
 
 
 class PythonUnit:
@@ -87,21 +97,56 @@ class PythonUnit:
             self._types[cls] = self._define(cls)
         return self._types[cls]
 
-    def forget(self, function: Function) -> None:
-        """Drop a function whose compilation failed, so that it can be tried again."""
-        self.unit.remove_function(function.qualname)
-        self._functions = {fn: known for fn, known in self._functions.items() if known is not function}
+    def overloads(self, fn: Callable[..., Any]) -> Sequence[Function]:
+        """The function, or, where several signatures were declared for it, one function for each of them."""
+        signatures = overloads_of(fn)
+        if not signatures:
+            return [self.function(fn)]
+        return [self._overload(fn, signature) for signature in signatures]
+
+    def _overload(self, fn: Callable[..., Any], signature: Callable[..., Any]) -> Function:
+        if signature not in self._functions:
+            tree = with_signature(tree_from_function(fn), tree_from_function(signature), fn.__name__)
+            resolver = PythonResolver(self, names_of(fn))
+            (self._functions[signature],) = declare(self.unit, [tree], resolver, self._free_prefix(fn))
+        return self._functions[signature]
+
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Compile all of something or nothing: after a CompileError everything is as it was."""
+        functions, types = set(self.unit.functions), set(self.unit.types)
+        known_functions, known_types = dict(self._functions), dict(self._types)
+        try:
+            yield
+        except CompileError:
+            self._functions, self._types = known_functions, known_types
+            for name in set(self.unit.functions) - functions:
+                self._remove(name)
+            for name in set(self.unit.types) - types:
+                del self.unit.types[name]
+            raise
+
+    def _remove(self, qualname: str) -> None:
+        prefix, _, name = qualname.rpartition(".")
+        owner = self.unit.find_type(prefix)
+        if isinstance(owner, ClassType):
+            owner.methods.pop(name, None)
+        self.unit.remove_function(qualname)
 
     def _define(self, cls: type) -> Type:
         prefix = self._free_prefix(cls)
         resolver = PythonResolver(self, names_of(cls), own=cls)
+        if INTERFACE in vars(cls):
+            return self._interface(cls, qualified(prefix, cls.__name__), resolver)
         if issubclass(cls, enum.Enum):
             found = enum_type(qualified(prefix, cls.__name__), [(each.name, each.value) for each in cls])
             self.unit.add_type(found.qualname, found)
             return found
         if issubclass(cls, tuple) and hasattr(cls, "_fields"):
             return self._named_tuple(cls, qualified(prefix, cls.__name__), resolver)
-        type = define_class(self.unit, tree_from_class(cls), resolver, prefix)
+        tree = tree_from_class(cls)
+        tree = with_dataclass_methods(cls, tree) if is_dataclass(cls) else tree
+        type = define_class(self.unit, tree, resolver, prefix)
         if isinstance(type, ClassType):
             self._add_static_methods(cls, type)
         return type
@@ -115,6 +160,16 @@ class PythonUnit:
         self.unit.add_type(qualname, found)
         return found
 
+    def _interface(self, cls: type, qualname: str, resolver: PythonResolver) -> InterfaceType:
+        """What a class must offer: the methods, whose bodies are `pass`."""
+        type = InterfaceType(qualname, is_module=is_module_class(cls))
+        self.unit.add_type(qualname, type)
+        for name, member in vars(cls).items():
+            if inspect.isfunction(member):
+                tree = tree_from_function(member)
+                type.methods[name] = _interface_method(signature_of(self.unit, tree, resolver, type), tree)
+        return type
+
     def _add_static_methods(self, cls: type, type: ClassType) -> None:
         for name, member in vars(cls).items():
             if isinstance(member, staticmethod):
@@ -124,8 +179,27 @@ class PythonUnit:
 
     def _free_prefix(self, thing: Any) -> str:
         """The prefix under which the name of the function or class is free."""
-        qualname = self.unit.mangle(f"__torch__.{thing.__module__}.{thing.__name__}")
-        return qualname.rpartition(".")[0]
+        return self.free_name(thing).rpartition(".")[0]
+
+    def free_name(self, thing: Any) -> str:
+        """The qualified name for a function or class; the layers of `torch.nn` have the names that PyTorch's have."""
+        module = "" if thing.__module__ == "__main__" else thing.__module__.removeprefix("engine.")
+        return self.unit.mangle(qualified(qualified("__torch__", module), thing.__name__))
+
+
+def is_module_class(cls: type) -> bool:
+    """Are the instances modules?"""
+    return bool(getattr(cls, "_torchscript_module", False))
+
+
+def _interface_method(schema: FunctionSchema, tree: Tree) -> FunctionSchema:
+    """Raises CompileError for a method that has a body."""
+    if any(part.kind != "pass" for part in Def(tree).body):
+        raise CompileError(
+            f"interfaces declare methods only: the body of '{schema.name}' must be 'pass'", Def(tree).range
+        )
+    returns = schema.returns or (Argument("", TENSOR),)
+    return FunctionSchema(schema.name, arguments=schema.arguments, returns=returns)
 
 
 def names_of(thing: Any) -> Mapping[str, Any]:
@@ -195,6 +269,10 @@ class PythonResolver:
     def _class(self, hint: Any) -> Type | None:
         if isinstance(hint, types.ModuleType) or not isinstance(hint, type) or issubclass(hint, BaseException):
             return None
+        if issubclass(hint, Tensor):
+            return TENSOR
+        if is_module_class(hint) and INTERFACE not in vars(hint):
+            return None
         if hint.__module__ == "builtins" or hint.__module__.startswith(("engine.", "typing")):
             return None
         return self.python.type_of(hint)
@@ -212,6 +290,9 @@ class PythonResolver:
             return FunctionValue(value)
         if inspect.isfunction(value):
             return self._function(b, value, range)
+        path: str | None = getattr(value, "torch_path", None)
+        if path is not None:
+            return TorchNamespace(path.rpartition(".")[0]).attr(b, path.rpartition(".")[2], range)
         if isinstance(value, scalars.dtype):
             return ConstantValue(value.number)
         if constant and isinstance(value, (*SCALARS, scalars.device)):
@@ -240,9 +321,9 @@ class PythonResolver:
         if fn.__module__.startswith("engine."):
             path = fn.__module__.replace("engine.torch", "torch")
             return TorchNamespace(path).attr(b, fn.__name__, range)
-        if getattr(fn, _MODIFIER, None) in ("ignore", "unused"):
-            return PythonValue(fn)
-        return FunctionValue(self.python.function(fn))
+        if modifier_of(fn) in LEFT_TO_PYTHON:
+            return PythonFunction(fn, PythonResolver(self.python, names_of(fn)).annotation)
+        return FunctionValue(*self.python.overloads(fn))
 
 
 class PythonModule(SugaredValue):

@@ -81,7 +81,7 @@ class SimpleValue(SugaredValue):
         type = self.type
         if isinstance(type, ClassType) and "__call__" in type.methods:
             return self.attr(b, "__call__", range).call(b, args, kwargs, range)
-        if isinstance(type, ClassType) and type.is_module and "forward" in type.methods:
+        if isinstance(type, (ClassType, InterfaceType)) and type.is_module and "forward" in type.methods:
             return self.attr(b, "forward", range).call(b, args, kwargs, range)
         return super().call(b, args, kwargs, range)
 

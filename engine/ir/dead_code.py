@@ -40,6 +40,8 @@ class _Liveness:
         self.db = db
         self.nodes: set[Node] = set()
         self.values: set[Value] = set()
+        self._settled: dict[Block, int] = {}
+        """Blocks that had nothing to mark when so much was known to live."""
 
     def mark_node(self, node: Node) -> bool:
         """The node lives, and with it its inputs and the nodes around it."""
@@ -53,6 +55,9 @@ class _Liveness:
 
     def mark_block(self, block: Block) -> bool:
         """Mark from the end to the start; did anything change?"""
+        known = len(self.nodes) + len(self.values)
+        if self._settled.get(block) == known:
+            return False
         changed = False
         for node in block.nodes():
             if node not in self.nodes and self._must_run(node):
@@ -62,6 +67,8 @@ class _Liveness:
             changed |= self._mark_inside(node)
             if self._gives_live_value(node):
                 changed |= self.mark_node(node)
+        if not changed:
+            self._settled[block] = known
         return changed
 
     def _must_run(self, node: Node) -> bool:

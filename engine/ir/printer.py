@@ -132,6 +132,8 @@ def _operation(node: Node, groups: list[Node]) -> str:
     """The kind and the attributes in brackets."""
     shown = list(node.attributes)
     kind = node.kind
+    if kind == "prim::PythonOp":
+        return f"^{node.attr('name')}[]()"
     if "Subgraph" in node.attributes:
         kind = f"{kind}_{len(groups)}"
         groups.append(node)

@@ -76,6 +76,10 @@ class NotSupportedError(CompileError):
     """Valid Python that TorchScript does not have."""
 
 
+class InvalidConstantError(CompileError, TypeError):
+    """An attribute that shall be a constant has a value that no constant can have."""
+
+
 class SchemaError(EngineError, RuntimeError):
     """A schema's text cannot be read, or two schemas clash."""
 

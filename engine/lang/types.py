@@ -287,7 +287,7 @@ class InterfaceType(Type):
     is_module: bool = False
 
     def __str__(self) -> str:
-        return f"InterfaceType<{self.qualname}>"
+        return f"InterfaceType<{self.qualname.rpartition('.')[2]}>"
 
     @property
     def annotation_str(self) -> str:

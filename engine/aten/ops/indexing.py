@@ -117,10 +117,12 @@ op("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", kernel=index,
    gradient={"self": "zeros_like(self).index_put(indices, grad, True)"})  # fmt: skip
 op("aten::index.Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor", kernel=index,
    gradient={"self": "zeros_like(self).index_put(indices, grad, True)"})  # fmt: skip
+_PUT: Final = {"self": "grad if accumulate else index_put(grad, indices, zeros_like(values))",
+               "values": "index(grad, indices)"}  # fmt: skip
 op("aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
-   kernel=index_put, variants=ALL)  # fmt: skip
+   kernel=index_put, variants=ALL, gradient=_PUT)  # fmt: skip
 op("aten::index_put.hacked_twin(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor",
-   kernel=index_put, variants="function inplace")  # fmt: skip
+   kernel=index_put, variants="function inplace", gradient=_PUT)  # fmt: skip
 
 # ------------------------------------------------------------------ along one dimension
 

@@ -196,17 +196,22 @@ def _check_pixels(name: str, self: Array, factor: int) -> None:
         raise OperatorError(f"{name} expects a positive factor, but got {factor}")
 
 
-op("aten::cat(Tensor[] tensors, int dim=0) -> Tensor", kernel=cat, variants="function out")
+op("aten::cat(Tensor[] tensors, int dim=0) -> Tensor", kernel=cat, variants="function out",
+   gradient={"tensors": "_cat_backward(grad, tensors, dim)"})  # fmt: skip
 op("aten::stack(Tensor[] tensors, int dim=0) -> Tensor", kernel=stack, variants="function out",
    gradient={"tensors": "grad.unbind(dim)"})  # fmt: skip
-op("aten::repeat(Tensor self, SymInt[] repeats) -> Tensor", kernel=repeat, variants="method out")
-op("aten::tile(Tensor self, SymInt[] dims) -> Tensor", kernel=tile, variants=VIEW)
+op("aten::repeat(Tensor self, SymInt[] repeats) -> Tensor", kernel=repeat, variants="method out",
+   gradient={"self": "_repeat_backward(grad, self.size(), repeats)"})  # fmt: skip
+op("aten::tile(Tensor self, SymInt[] dims) -> Tensor", kernel=tile, variants=VIEW,
+   gradient={"self": "_repeat_backward(grad, self.size(), dims)"})  # fmt: skip
 op("aten::repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor", kernel=repeat_interleave,
    variants="function out")  # fmt: skip
 op("aten::repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) "
-   "-> Tensor", kernel=repeat_interleave_self, variants=VIEW)  # fmt: skip
+   "-> Tensor", kernel=repeat_interleave_self, variants=VIEW,
+   gradient={"self": "_repeat_interleave_backward(grad, self.size(), repeats, dim)"})  # fmt: skip
 op("aten::repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) "
-   "-> Tensor", kernel=repeat_interleave_self, variants=VIEW)  # fmt: skip
+   "-> Tensor", kernel=repeat_interleave_self, variants=VIEW,
+   gradient={"self": "_repeat_interleave_backward(grad, self.size(), tensor(repeats), dim)"})  # fmt: skip
 op("aten::flip(Tensor self, int[] dims) -> Tensor", kernel=flip, variants="function method out",
    gradient={"self": "grad.flip(dims)"})  # fmt: skip
 op("aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", kernel=roll,

@@ -77,8 +77,9 @@ def detach(self: Tensor) -> Tensor:
 
 
 def detach_(self: Tensor) -> Tensor:
-    self.grad_fn = None
-    self.requires_grad = False
+    if self._base is not None:
+        raise OperatorError("Can't detach views in-place. Use detach() instead.")
+    self._grad_fn, self._requires_grad = None, False
     return self
 
 

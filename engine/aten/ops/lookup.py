@@ -92,13 +92,25 @@ def _bags(rows: Array, bag: Array, count: int, mode: int) -> Array:
     return np.where(np.isneginf(largest), 0, largest)
 
 
+def _bag_gradient(padding_idx: str) -> dict[str, str]:
+    both = (
+        "_embedding_bag_backward(grad, weight, indices, result1, result2, result0, mode, per_sample_weights, "
+        f"{padding_idx}, scale_grad_by_freq)"
+    )
+    return {"weight": f"{both}[0]", "per_sample_weights": f"{both}[1]"}
+
+
 _BAG: Final = "Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq"
 op("aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, "
-   "bool sparse=False) -> Tensor", kernel=embedding, variants="function out")  # fmt: skip
+   "bool sparse=False) -> Tensor", kernel=embedding, variants="function out",
+   gradient={"weight": "_embedding_backward(grad, indices, weight.size(0), padding_idx, scale_grad_by_freq)"}
+   )  # fmt: skip
 op(f"aten::embedding_bag({_BAG}=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, "
-   "bool include_last_offset=False) -> (Tensor, Tensor, Tensor, Tensor)", kernel=embedding_bag)  # fmt: skip
+   "bool include_last_offset=False) -> (Tensor, Tensor, Tensor, Tensor)", kernel=embedding_bag,
+   gradient=_bag_gradient("None"))  # fmt: skip
 op(f"aten::embedding_bag.padding_idx({_BAG}, int mode, bool sparse, Tensor? per_sample_weights, "
-   "bool include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, Tensor)", kernel=embedding_bag)  # fmt: skip
+   "bool include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, Tensor)", kernel=embedding_bag,
+   gradient=_bag_gradient("padding_idx"))  # fmt: skip
 op("aten::one_hot(Tensor self, int num_classes=-1) -> Tensor", kernel=one_hot)
 
 # ------------------------------------------------------------------ search

@@ -260,7 +260,9 @@ def _check_sizes(place: int, subscripts: str, shape: tuple[int, ...], seen: dict
             )
 
 
-op("aten::matmul(Tensor self, Tensor other) -> Tensor", kernel=matmul, variants="function method out")
+op("aten::matmul(Tensor self, Tensor other) -> Tensor", kernel=matmul, variants="function method out",
+   gradient={"self": "_matmul_backward(grad, self, other, [True, False])[0]",
+             "other": "_matmul_backward(grad, self, other, [False, True])[1]"})  # fmt: skip
 op("aten::mm(Tensor self, Tensor mat2) -> Tensor", kernel=mm, variants="function method out",
    gradient={"self": "grad.mm(mat2.t())", "mat2": "self.t().mm(grad)"})  # fmt: skip
 op("aten::mm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor", kernel=mm_dtype,
@@ -290,4 +292,5 @@ op("aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", ker
    gradient={"input": "grad.matmul(weight)",
              "weight": "grad.reshape([-1, weight.size(0)]).t().mm(input.reshape([-1, weight.size(1)]))",
              "bias": "grad"})  # fmt: skip
-op("aten::einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", kernel=einsum)
+op("aten::einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", kernel=einsum,
+   gradient={"tensors": "_einsum_backward(grad, equation, tensors)"})  # fmt: skip

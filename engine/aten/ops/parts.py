@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from engine.aten.dispatch import view
 from engine.aten.op import op
 from engine.aten.rules import wrap_dim
 from engine.aten.tensor import Tensor
@@ -161,7 +162,7 @@ def as_strided_view(self: Tensor, size: Sequence[int], stride: Sequence[int], st
             f"{memory.size * itemsize}"
         )
     array = as_strided(memory[offset:].view(self.array.dtype), tuple(size), tuple(s * itemsize for s in stride))
-    return Tensor(array, storage=storage)
+    return view(array, self)
 
 
 def as_strided_(self: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None) -> Tensor:
@@ -169,26 +170,34 @@ def as_strided_(self: Tensor, size: Sequence[int], stride: Sequence[int], storag
     return self
 
 
+_JOINED: Final = {"self": "cat(grads, dim)"}
 op("aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", kernel=select, variants=VIEW,
    gradient={"self": "zeros_like(self).select_scatter(grad, dim, index)"})  # fmt: skip
 op("aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
    kernel=slice_, variants="function",
    gradient={"self": "zeros_like(self).slice_scatter(grad, dim, start, end, step)"})  # fmt: skip
-op("aten::narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)", kernel=narrow, variants=VIEW)
+op("aten::narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)", kernel=narrow, variants=VIEW,
+   gradient={"self": "_narrow_backward(grad, self.size(), dim, start, length)"})  # fmt: skip
 op("aten::narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)", kernel=narrow,
-   variants=VIEW)  # fmt: skip
-op("aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]", kernel=split, variants=VIEW)
+   variants=VIEW, gradient={"self": "_narrow_backward(grad, self.size(), dim, start.item(), length)"})  # fmt: skip
+op("aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]", kernel=split, variants=VIEW,
+   gradient=_JOINED)  # fmt: skip
 op("aten::split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]", kernel=split_with_sizes,
-   variants=VIEW)  # fmt: skip
+   variants=VIEW, gradient=_JOINED)  # fmt: skip
 op("aten::split(Tensor(a -> *) self, int[] split_sizes, int dim=0) -> Tensor(a)[]", kernel=split_with_sizes,
-   variants=VIEW)  # fmt: skip
+   variants=VIEW, gradient=_JOINED)  # fmt: skip
 op("aten::split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]",
-   kernel=split_with_sizes, variants=VIEW)  # fmt: skip
-op("aten::chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]", kernel=chunk, variants=VIEW)
-op("aten::unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]", kernel=unbind, variants=VIEW)
-op("aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", kernel=diagonal, variants=VIEW)
-op("aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", kernel=unfold, variants="method")
+   kernel=split_with_sizes, variants=VIEW, gradient=_JOINED)  # fmt: skip
+op("aten::chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]", kernel=chunk, variants=VIEW,
+   gradient=_JOINED)  # fmt: skip
+op("aten::unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]", kernel=unbind, variants=VIEW,
+   gradient={"self": "stack(grads, dim)"})  # fmt: skip
+op("aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", kernel=diagonal, variants=VIEW,
+   gradient={"self": "_diagonal_backward(grad, self.size(), offset, dim1, dim2)"})  # fmt: skip
+op("aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", kernel=unfold, variants="method",
+   gradient={"self": "_unfold_backward(grad, self.size(), dimension, size, step)"})  # fmt: skip
 op("aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)",
-   python=as_strided_view, variants=VIEW)  # fmt: skip
+   python=as_strided_view, variants=VIEW,
+   gradient={"self": "_as_strided_backward(grad, self, size, stride, storage_offset)"})  # fmt: skip
 op("aten::as_strided_(Tensor(a!) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a!)",
    python=as_strided_, variants=VIEW)  # fmt: skip

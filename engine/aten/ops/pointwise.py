@@ -106,7 +106,8 @@ for _name, (_expression, _dtype, _gradient) in _UNARY.items():
 op("aten::abs(Tensor self) -> Tensor", kernel=absolute, variants=ALL, gradient={"self": "grad * self.sgn()"})
 op("aten::round.decimals(Tensor self, *, int decimals) -> Tensor", kernel=round_decimals, variants=ALL,
    gradient={"self": "zeros_like(grad)"})  # fmt: skip
-op("aten::positive(Tensor(a) self) -> Tensor(a)", kernel=lambda self: self, variants="function method")
+op("aten::positive(Tensor(a) self) -> Tensor(a)", kernel=lambda self: self, variants="function method",
+   gradient={"self": "grad"})  # fmt: skip
 op("aten::isnan(Tensor self) -> Tensor", scalar="self != self", dtype="bool", variants="function method out")
 op("aten::isinf(Tensor self) -> Tensor", kernel=isinf, variants="function method out")
 op("aten::isfinite(Tensor self) -> Tensor", scalar="isfinite(self)", dtype="bool", variants="function method")
@@ -141,8 +142,12 @@ def clamp_max(self: Array, max: Any) -> Array:
     return clamp(self, None, max)
 
 
-op("aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", kernel=clamp, variants=ALL)
-op("aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", kernel=clamp, variants=ALL)
+op("aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", kernel=clamp, variants=ALL,
+   gradient={"self": "_clamp_backward(grad, self, min, max)"})  # fmt: skip
+op("aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", kernel=clamp, variants=ALL,
+   gradient={"self": "_clamp_backward(grad, self, min, max)",
+             "min": "_clamp_limit_backward(grad, self, min, max, True)",
+             "max": "_clamp_limit_backward(grad, self, min, max, False)"})  # fmt: skip
 op("aten::clamp_min(Tensor self, Scalar min) -> Tensor", kernel=clamp_min, variants=ALL,
    gradient={"self": "where(self >= min, grad, 0)"})  # fmt: skip
 op("aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor", kernel=clamp_min, variants=ALL,
@@ -230,7 +235,9 @@ def remainder_scalar_first(self: Any, other: Array) -> Array:
 
 _MODE_GRADIENT = "grad / other if rounding_mode is None else zeros_like(grad)"
 op("aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor", kernel=divide_mode,
-   variants="function method inplace out:out_mode")  # fmt: skip
+   variants="function method inplace out:out_mode",
+   gradient={"self": _MODE_GRADIENT,
+             "other": "-grad * self / (other * other) if rounding_mode is None else zeros_like(grad)"})  # fmt: skip
 op("aten::div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor", kernel=divide_mode,
    variants=ALL, gradient={"self": _MODE_GRADIENT})  # fmt: skip
 op("aten::true_divide.Tensor(Tensor self, Tensor other) -> Tensor", scalar="self / other", dtype="float",

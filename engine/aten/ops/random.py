@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -74,6 +75,10 @@ def filler(name: str, draw: Draw) -> None:
 
 
 def _register(text: str, **facts: Any) -> None:
+    """Random results do not depend on tensors differentiably: what is filled or parametrized has the gradient zero."""
+    formula = "None" if "_like" in text else "zeros_like(grad)"
+    given = [] if "(a!) out" in text else re.findall(r"Tensor(?:\(a!\))? (\w+)", text.partition(" -> ")[0])
+    facts.setdefault("gradient", dict.fromkeys(given, formula))
     op(f"aten::{text}", nondeterministic=True, **facts)
 
 

@@ -76,19 +76,22 @@ def prod_dim(self: Array, dim: int, keepdim: bool, dtype: int | None) -> Array:
     return np.asarray(over(np.multiply, xp.cast(self, d).astype(wide(d)), axes, keepdim)).astype(d)
 
 
-_EXPAND: Final = "grad if keepdim else grad.unsqueeze(dim)"
 op("aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-   kernel=sum_dims, variants="function method out:IntList_out")  # fmt: skip
+   kernel=sum_dims, variants="function method out:IntList_out",
+   gradient={"self": "_unreduced(grad, self.size(), dim, keepdim)"})  # fmt: skip
 op("aten::sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", kernel=sum_all, variants=OUT,
    gradient={"self": "grad.expand(self.size())"})  # fmt: skip
 op("aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", kernel=mean_all,
    variants="function method out:dtype_out",
    gradient={"self": "grad.expand(self.size()) / self.numel()"})  # fmt: skip
 op("aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-   kernel=mean_dims, variants="function method out:out")  # fmt: skip
-op("aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", kernel=prod_all, variants=OUT)
+   kernel=mean_dims, variants="function method out:out",
+   gradient={"self": "_mean_backward(grad, self.size(), dim, keepdim)"})  # fmt: skip
+op("aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", kernel=prod_all, variants=OUT,
+   gradient={"self": "_prod_backward(grad, self, None, False, result)"})  # fmt: skip
 op("aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-   kernel=prod_dim, variants="function method out:int_out")  # fmt: skip
+   kernel=prod_dim, variants="function method out:int_out",
+   gradient={"self": "_prod_backward(grad, self, dim, keepdim, result)"})  # fmt: skip
 
 # ------------------------------------------------------------------ extremes
 
@@ -195,7 +198,8 @@ for _name, _ufunc, _more in (("max", np.maximum, ">"), ("min", np.minimum, "<"))
     op(f"aten::{_name}.dim_{_name}(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) {_outs}) "
        "-> (Tensor(a!) values, Tensor(b!) indices)", functional=_entry)  # fmt: skip
     op(f"aten::a{_name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
-       kernel=extremes(f"a{_name}", _ufunc.reduce), variants=OUT)  # fmt: skip
+       kernel=extremes(f"a{_name}", _ufunc.reduce), variants=OUT,
+       gradient={"self": "_extreme_backward(grad, self, result, dim, keepdim)"})  # fmt: skip
     op(f"aten::arg{_name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
        kernel=place_of_extreme(f"arg{_name}", _largest), variants=OUT)  # fmt: skip
 
@@ -270,12 +274,17 @@ for _name in ("var", "std", "var_mean", "std_mean"):
     _whole, _dims, _corrected = spread(_name, _name.startswith("std"), _mean)
     _returns = "(Tensor, Tensor)" if _mean else "Tensor"
     _form = "function" if _mean else "function method"
-    op(f"aten::{_name}(Tensor self, bool unbiased=True) -> {_returns}", kernel=_whole, variants=_form)
+    _by = ("grads[0], grads[1]" if _mean else "grads[0], None") + ", self"
+    _std = "None" if not _name.startswith("std") else "result0" if _mean else "result"
+    op(f"aten::{_name}(Tensor self, bool unbiased=True) -> {_returns}", kernel=_whole, variants=_form,
+       gradient={"self": f"_var_backward({_by}, None, 1 if unbiased else 0, False, {_std})"})  # fmt: skip
     op(f"aten::{_name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> {_returns}",
-       kernel=_dims, variants=_form if _mean else f"{_form} out:out")  # fmt: skip
+       kernel=_dims, variants=_form if _mean else f"{_form} out:out",
+       gradient={"self": f"_var_backward({_by}, dim, 1 if unbiased else 0, keepdim, {_std})"})  # fmt: skip
     _entry = op(f"aten::{_name}.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
                 f"bool keepdim=False) -> {_returns}", kernel=_corrected,
-                variants=_form if _mean else f"{_form} out")  # fmt: skip
+                variants=_form if _mean else f"{_form} out",
+                gradient={"self": f"_var_backward({_by}, dim, correction, keepdim, {_std})"})  # fmt: skip
     if _mean:
         op(
             f"aten::{_name}.correction_out(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
@@ -334,16 +343,19 @@ def norm(self: Array, p: Any, dim: Dims, keepdim: bool, dtype: int | None) -> Ar
 
 
 op("aten::norm.Scalar(Tensor self, Scalar p=2) -> Tensor", kernel=lambda self, p: norm(self, p, None, False, None),
-   variants=OUT)  # fmt: skip
+   variants=OUT, gradient={"self": "_norm_backward(grad, self, p, result, None, False)"})  # fmt: skip
 op("aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",
    kernel=lambda self, p, dim, keepdim: norm(self, p, dim, keepdim, None),
-   variants="function method out:out")  # fmt: skip
+   variants="function method out:out", gradient={"self": "_norm_backward(grad, self, p, result, dim, keepdim)"})  # fmt: skip
 op("aten::norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor",
-   kernel=norm, variants="function method out:dtype_out")  # fmt: skip
+   kernel=norm, variants="function method out:dtype_out",
+   gradient={"self": "_norm_backward(grad, self, p, result, dim, keepdim)"})  # fmt: skip
 op("aten::norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor",
-   kernel=lambda self, p, dtype: norm(self, p, None, False, dtype), variants=OUT)  # fmt: skip
+   kernel=lambda self, p, dtype: norm(self, p, None, False, dtype), variants=OUT,
+   gradient={"self": "_norm_backward(grad, self, p, result, None, False)"})  # fmt: skip
 op("aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, "
-   "ScalarType? dtype=None) -> Tensor", kernel=vector_norm, variants="function out")  # fmt: skip
+   "ScalarType? dtype=None) -> Tensor", kernel=vector_norm, variants="function out",
+   gradient={"self": "_norm_backward(grad, self, ord, result, dim, keepdim)"})  # fmt: skip
 
 
 def logsumexp(self: Array, dim: Dims, keepdim: bool) -> Array:
@@ -358,7 +370,8 @@ def logsumexp(self: Array, dim: Dims, keepdim: bool) -> Array:
     return np.asarray(total if keepdim else total.squeeze(axes)).astype(d)
 
 
-op("aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", kernel=logsumexp, variants=OUT)
+op("aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", kernel=logsumexp, variants=OUT,
+   gradient={"self": "_logsumexp_backward(grad, self, result, dim, keepdim)"})  # fmt: skip
 
 # ------------------------------------------------------------------ median
 
@@ -387,7 +400,8 @@ def median_dim(self: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
     return (values, middle) if keepdim else (values.squeeze(axis), middle.squeeze(axis))
 
 
-op("aten::median(Tensor self) -> Tensor", kernel=median_all, variants=OUT)
+op("aten::median(Tensor self) -> Tensor", kernel=median_all, variants=OUT,
+   gradient={"self": "where(self == result, grad / (self == result).sum(), 0)"})  # fmt: skip
 _MEDIAN = op("aten::median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
              kernel=median_dim, variants="function method", gradient={"self": _SCATTER})  # fmt: skip
 op("aten::median.dim_values(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices) "
@@ -410,4 +424,5 @@ op("aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", ke
    variants="function method inplace out",
    gradient={"self": "grad.flip([dim]).cumsum(dim).flip([dim])"})  # fmt: skip
 op("aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", kernel=scan(np.multiply.accumulate),
-   variants="function method inplace out")  # fmt: skip
+   variants="function method inplace out",
+   gradient={"self": "_cumprod_backward(grad, self, dim, result)"})  # fmt: skip

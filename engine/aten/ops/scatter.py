@@ -148,8 +148,10 @@ op("aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value,
    kernel=scatter, variants=ALL)  # fmt: skip
 op("aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", kernel=scatter_add, variants=ALL,
    gradient={"self": "grad", "src": "grad.gather(dim, index)"})  # fmt: skip
+_REDUCE_BACKWARD: Final = "_scatter_reduce_backward(grad, self, dim, index, src, reduce, include_self, result)"
 op("aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) "
-   "-> Tensor", kernel=scatter_reduce, variants=ALL)  # fmt: skip
+   "-> Tensor", kernel=scatter_reduce, variants=ALL,
+   gradient={"self": f"{_REDUCE_BACKWARD}[0]", "src": f"{_REDUCE_BACKWARD}[1]"})  # fmt: skip
 
 # ------------------------------------------------------------------ masks
 
@@ -186,7 +188,9 @@ def nonzero(self: Array) -> Array:
 
 op("aten::masked_select(Tensor self, Tensor mask) -> Tensor", kernel=masked_select, variants=OUT,
    gradient={"self": "zeros_like(self).masked_scatter(mask, grad)"})  # fmt: skip
-op("aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", kernel=masked_scatter, variants=ALL)
+op("aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", kernel=masked_scatter, variants=ALL,
+   gradient={"self": "grad.masked_fill(mask, 0)",
+             "source": "_masked_scatter_backward(grad, mask, source.size())"})  # fmt: skip
 op("aten::nonzero(Tensor self) -> Tensor", kernel=nonzero, variants=OUT)
 
 # ------------------------------------------------------------------ parts replaced, diagonals
@@ -243,10 +247,13 @@ def diag_embed(self: Array, offset: int, dim1: int, dim2: int) -> Array:
 
 op("aten::slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) "
    "-> Tensor", kernel=slice_scatter, variants=OUT,
-   gradient={"self": "grad.slice_scatter(zeros_like(src), dim, start, end, step)"})  # fmt: skip
+   gradient={"self": "grad.slice_scatter(zeros_like(src), dim, start, end, step)",
+                           "src": "slice(grad, dim, start, end, step)"})  # fmt: skip
 op("aten::select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor", kernel=select_scatter,
    variants=OUT, gradient={"self": "grad.select_scatter(zeros_like(src), dim, index)",
                            "src": "grad.select(dim, index)"})  # fmt: skip
-op("aten::diag(Tensor self, int diagonal=0) -> Tensor", kernel=diag, variants=OUT)
+op("aten::diag(Tensor self, int diagonal=0) -> Tensor", kernel=diag, variants=OUT,
+   gradient={"self": "_diagonal_backward(grad, self.size(), diagonal, 0, 1) if self.dim() == 2 else "
+                     "grad.diagonal(diagonal, 0, 1)"})  # fmt: skip
 op("aten::diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", kernel=diag_embed,
    variants=OUT, gradient={"self": "grad.diagonal(offset, dim1, dim2)"})  # fmt: skip

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from engine.frontend.emit.emitter import Emitter
 from engine.frontend.emit.literals import common_type
+from engine.frontend.modules import ModuleValue
 from engine.frontend.refine import Condition, Refinements, Types, can_be_none, without_none
 from engine.frontend.schema_match import Actual
 from engine.frontend.sugar import SugaredValue
@@ -223,10 +224,13 @@ def _flat(types: Sequence[Type]) -> list[Type]:
 
 
 def _has_attribute(e: Emitter, view: Apply, tree: Tree) -> Condition:
-    target, name = e.expression(view.inputs[0]), constant_value(e.expression(view.inputs[1]))
+    owner, name = e.sugared(view.inputs[0]), constant_value(e.expression(view.inputs[1]))
     if not isinstance(name, str):
         raise CompileError("hasattr's second argument must be a string literal", view.inputs[1].range)
-    type = target.type
+    if isinstance(owner, ModuleValue):
+        found = owner.has_attr(e, name, tree.range)
+        return Condition(e.constant(found, tree.range), Refinements(), found)
+    type = owner.as_value(e, view.inputs[0].range).type
     if isinstance(type, ClassType):
         found = type.attribute(name) is not None or name in type.methods
     elif isinstance(type, TupleType) and type.fields:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from engine.frontend.emit.emitter import Emitter
+from engine.frontend.modules import ModuleValue
 from engine.frontend.schema_match import Actual
 from engine.frontend.sugar import SugaredValue
 from engine.frontend.tree import Tree
@@ -62,8 +63,8 @@ def subscript(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
 
 def _sugared_item(e: Emitter, target: SugaredValue, view: Subscript, hint: Type | None) -> SugaredValue:
     part = view.subscripts[0]
-    if part.kind == "slice_expr" and isinstance(target, SugaredTuple):
-        return SugaredTuple(target.parts[_static_slice(e, SliceExpr(part))])
+    if part.kind == "slice_expr" and isinstance(target, (SugaredTuple, ModuleValue)):
+        return SugaredTuple(target.as_tuple(e, None, view.tree.range)[_static_slice(e, SliceExpr(part))])
     return target.item(e, e.expression(part), hint, view.tree.range)
 
 

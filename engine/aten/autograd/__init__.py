@@ -1,0 +1,69 @@
+"""Gradients: operators on tensors that require grad leave a trail, which backward passes follow.
+
+Importing it makes dispatch record and gives tensors `backward`, hooks and the like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from engine.aten.autograd import walk
+from engine.aten.autograd.walk import backward, grad, retain_grad
+from engine.aten.autograd.check import gradcheck, gradgradcheck
+from engine.aten.autograd.function import Function, once_differentiable
+from engine.aten.autograd.mode import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)  # fmt: skip
+from engine.aten.autograd.node import Node, RemovableHandle
+from engine.aten.autograd.record import record
+from engine.aten.autograd.views import history
+from engine.aten.dispatch import HOOKS
+from engine.aten.tensor import Tensor, bind_history
+from engine.lang.errors import OperatorError
+
+__all__ = [
+    "Function", "Node", "backward", "enable_grad", "grad", "gradcheck", "gradgradcheck", "inference_mode",
+    "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "once_differentiable", "set_grad_enabled",
+]  # fmt: skip
+
+
+def _backward(
+    self: Tensor, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
+) -> None:
+    walk.backward(self, gradient, retain_graph, create_graph, inputs)
+
+
+def _register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
+    if not self.requires_grad:
+        raise OperatorError("cannot register a hook on a tensor that doesn't require gradient")
+    node: Node | None = self.grad_fn
+    if node is None:
+        return RemovableHandle(self.hooks().before, (0, hook))
+    node.tensor_hooks = node.tensor_hooks or []
+    return RemovableHandle(node.tensor_hooks, (self.output_nr, hook))
+
+
+def _register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], None]) -> RemovableHandle:
+    if not self.requires_grad or not self.is_leaf:
+        raise OperatorError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+    return RemovableHandle(self.hooks().accumulated, hook)
+
+
+def _retains_grad(self: Tensor) -> bool:
+    node: Node | None = self.grad_fn
+    return node is not None and node.retained is not None and self.output_nr in node.retained
+
+
+HOOKS.grad = record
+bind_history(history)
+for _name, _value in {
+    "backward": _backward, "register_hook": _register_hook, "retain_grad": retain_grad,
+    "register_post_accumulate_grad_hook": _register_post_accumulate_grad_hook, "retains_grad": property(_retains_grad),
+}.items():  # fmt: skip
+    setattr(Tensor, _name, _value)

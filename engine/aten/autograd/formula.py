@@ -1,0 +1,103 @@
+"""Gradient formulas, from the operator table's text to functions.
+
+In: an entry and the name of an argument.  Out: a `Formula`: the function that evaluates the text, and what of the call
+it reads.  Names in a formula are arguments, `result` (of several `result0`, `result1` or their names), `grad` (the
+gradient of the first result, zeros if there is none) and `grads[i]` (of any, None if there is none); functions are
+operators, methods those of tensors.  What only asks for a tensor's size (`self.size()`, `zeros_like(self)`) does not
+keep the tensor: an empty stand-in of its shape is enough.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from engine.aten import calls
+from engine.aten.tensor import Tensor
+from engine.lang.schema import FunctionSchema
+
+if TYPE_CHECKING:
+    from engine.aten.op import Op
+
+NO_GRADIENT: Final = "None"
+"""The formula of an argument on which the result does not depend differentiably."""
+_SIZES: Final = frozenset({"size", "numel", "dim"})
+"""Methods that only look at a tensor's form."""
+_FORM_AT: Final = {"zeros_like": 0, "_cat_backward": 1}
+"""Functions that only look at the form of one argument, and its position."""
+
+
+class Read(NamedTuple):
+    """Something a formula looks at: an argument or a result, its values or just its form."""
+
+    is_result: bool
+    index: int
+    by_value: bool
+
+
+class Formula(NamedTuple):
+    """`evaluate(grads, grad, *values of the reads)` is the gradient of the argument."""
+
+    argument: int
+    evaluate: Callable[..., Any]
+    reads: tuple[Read, ...]
+    uses_grad: bool
+
+
+def compile_formula(op: Op, argument: str) -> Formula:
+    """The formula for one argument of an entry."""
+    schema, text = op.schema, op.gradient[argument]
+    tree = ast.parse(text, mode="eval")
+    sources = {a.name: (False, i) for i, a in enumerate(schema.arguments)} | _results(schema)
+    uses = list(_uses(tree, sources.keys() | {"grad", "grads"}))
+    names = sorted({name for name, _ in uses} - {"grad", "grads"})
+    values = {name for name, by_value in uses if by_value}
+    environment = {name: _operator(name) for name in _called(tree)}
+    code = compile(f"lambda {', '.join(['grads', 'grad', *names])}: {text}", f"<gradient of {op.name}>", "eval")
+    index = schema.index_of(argument)
+    assert index is not None, f"{op.qualified_name} has no argument {argument}"
+    reads = tuple(Read(*sources[name], name in values) for name in names)
+    return Formula(index, eval(code, environment), reads, any(name == "grad" for name, _ in uses))
+
+
+def _results(schema: FunctionSchema) -> dict[str, tuple[bool, int]]:
+    found = {"result": (True, 0)}
+    for i, result in enumerate(schema.returns):
+        found[f"result{i}"] = (True, i)
+        if result.name and schema.index_of(result.name) is None:
+            found[result.name] = (True, i)
+    return found
+
+
+def _uses(tree: ast.AST, known: set[str]) -> Iterator[tuple[str, bool]]:
+    """Every use of a known name, and whether it looks at values."""
+    formal = {id(name) for node in ast.walk(tree) for name in _asks_for_form(node)}
+    functions = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id in known and id(node) not in functions:
+            yield node.id, id(node) not in formal
+
+
+def _asks_for_form(node: ast.AST) -> list[ast.AST]:
+    if not isinstance(node, ast.Call):
+        return []
+    if isinstance(node.func, ast.Attribute) and node.func.attr in _SIZES:
+        return [node.func.value]
+    place = _FORM_AT.get(node.func.id) if isinstance(node.func, ast.Name) else None
+    return [] if place is None else node.args[place : place + 1]
+
+
+def _called(tree: ast.AST) -> set[str]:
+    return {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+
+
+def _operator(name: str) -> Callable[..., Any]:
+    return lambda *args, **kwargs: calls.call(name, args, kwargs)
+
+
+def stand_in(tensor: Tensor) -> Tensor:
+    """A tensor of the same shape and dtype that takes no memory."""
+    return Tensor(np.broadcast_to(np.zeros((), tensor.array.dtype), tensor.array.shape))

@@ -1,0 +1,198 @@
+"""Functions with gradients of their own.
+
+In: a subclass of `Function` with static methods `forward(ctx, ...)` (or `forward(...)` and
+`setup_context(ctx, inputs, output)`) and `backward(ctx, *gradients)`.  Out: `apply`, which runs it and records one node
+for it.  The context is that node.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from engine.aten import promotion
+from engine.aten.autograd import views
+from engine.aten.autograd.mode import MODE, no_grad
+from engine.aten.autograd.node import Form, Gradient, Node, Saved, fits, fitted, used_twice
+from engine.aten.tensor import Tensor
+from engine.lang.errors import OperatorDtypeError, OperatorError, OperatorTypeError
+
+
+class FunctionContext(Node):
+    """What `forward` leaves for `backward`: tensors by `save_for_backward`, everything else as attributes."""
+
+    def __init__(self, function: type[Function], inputs: Sequence[Any]) -> None:
+        super().__init__(views.edges_of(inputs) if MODE.enabled else [None] * len(inputs))
+        self.function = function
+        self.needs_input_grad = tuple(edge is not None for edge in self.edges)
+        self.outputs: list[Form] = []
+        self.materialize_grads = True
+        self.dirty: tuple[Tensor, ...] = ()
+        self.non_differentiable: tuple[Tensor, ...] = ()
+        self._to_save: tuple[Tensor | None, ...] = ()
+        self._saved: list[Saved | None] | None = []
+
+    def name(self) -> str:
+        return f"{self.function.__name__}Backward"
+
+    # -- for forward
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        """Keep inputs or outputs; backward finds them as `saved_tensors`, or learns that they were written to."""
+        self._to_save = tensors
+
+    def mark_dirty(self, *tensors: Tensor) -> None:
+        """Inputs that were written to and are returned."""
+        self.dirty = tensors
+
+    def mark_non_differentiable(self, *tensors: Tensor) -> None:
+        """Outputs through which no gradients flow."""
+        self.non_differentiable = tensors
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether backward gets zeros (the default) or None for outputs that had no gradient."""
+        self.materialize_grads = value
+
+    # -- for backward
+
+    @property
+    def saved_tensors(self) -> tuple[Tensor | None, ...]:
+        """What `save_for_backward` kept.  Raises OperatorError after the graph was freed or a tensor written to."""
+        if self._saved is None:
+            raise used_twice()
+        return tuple(None if saved is None else saved.unpack(self) for saved in self._saved)
+
+    def keep(self, results: Sequence[Any]) -> None:
+        """Turn what was marked into what lives as long as the node."""
+        places = {id(result): i for i, result in enumerate(results)}
+        self._saved = [None if t is None else Saved(t, places.get(id(t), -1)) for t in self._to_save]
+        self._to_save = self.dirty = self.non_differentiable = ()
+
+    def apply(self, gradients: list[Gradient]) -> Sequence[Gradient]:
+        given = [self._materialized(i, gradient) for i, gradient in enumerate(gradients)]
+        found = self.function.backward(self, *given)
+        listed = list(found) if isinstance(found, (tuple, list)) else [found]
+        count = len(self.edges)
+        if len(listed) > count and all(gradient is None for gradient in listed[count:]):
+            del listed[count:]
+        if len(listed) != count:
+            raise OperatorError(
+                f"function {self.name()} returned an incorrect number of gradients (expected {count}, "
+                f"got {len(listed)})",
+                hints=("backward returns one gradient for each argument of forward, None where there is none",),
+            )
+        return [self._checked(i, gradient) for i, gradient in enumerate(listed)]
+
+    def _materialized(self, place: int, gradient: Gradient) -> Gradient:
+        if gradient is not None or not self.materialize_grads:
+            return gradient
+        return Tensor(np.zeros(*self.outputs[place]))
+
+    def _checked(self, place: int, gradient: Any) -> Gradient:
+        edge = self.edges[place]
+        if edge is None or gradient is None:
+            return None
+        if not isinstance(gradient, Tensor):
+            raise OperatorTypeError(f"expected Variable or None (got {type(gradient).__name__})")
+        if not fits(gradient.array.shape, edge.form.shape):
+            raise OperatorError(
+                f"Function {self.name()} returned an invalid gradient at index {place} - got "
+                f"{list(gradient.shape)} but expected shape compatible with {list(edge.form.shape)}"
+            )
+        return fitted(gradient, edge.form)
+
+    def release(self) -> None:
+        if self._saved:
+            self._saved = None
+
+    def __repr__(self) -> str:
+        return f"<torch.autograd.function.{self.name()} object at {id(self):#x}>"
+
+
+class Function:
+    """Base of custom functions: see the module's top."""
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        raise OperatorDtypeError("You must implement the forward function for custom autograd.Function.")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        raise OperatorDtypeError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        raise OperatorDtypeError(
+            "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
+            "backward mode AD."
+        )
+
+    @classmethod
+    def apply(cls, *args: Any) -> Any:
+        """Run the function; what it returns has it as history if an argument requires grad."""
+        context = FunctionContext(cls, args)
+        with no_grad():
+            if cls.setup_context is Function.setup_context:
+                result = cls.forward(context, *args)
+            else:
+                result = cls.forward(*args)
+                cls.setup_context(context, args, result)
+        results = list(result) if isinstance(result, (tuple, list)) else [result]
+        if MODE.enabled and any(context.needs_input_grad):
+            results = _attach(context, args, results)
+        return tuple(results) if isinstance(result, (tuple, list)) else results[0]
+
+
+def _attach(context: FunctionContext, args: tuple[Any, ...], results: list[Any]) -> list[Any]:
+    dirty = {id(t) for t in context.dirty}
+    fixed = {id(t) for t in context.non_differentiable}
+    inputs = {id(a) for a in args}
+    attached = [r.data if id(r) in inputs - dirty and isinstance(r, Tensor) else r for r in results]
+    context.outputs = [_form(r) for r in attached]
+    context.keep(attached)
+    for i, result in enumerate(attached):
+        if not isinstance(result, Tensor) or id(result) in fixed or promotion.rank(result.array.dtype) < 2:
+            continue
+        if id(result) in dirty:
+            views.check_write(result)
+            views.move_retained(result, context)
+        result._base = None if id(result) not in dirty else result._base
+        result.attach(context, i)
+    return attached
+
+
+def _form(result: Any) -> Form:
+    return views.form_of(result) if isinstance(result, Tensor) else Form((), np.dtype(np.float32))
+
+
+def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
+    """A `backward` whose own gradient cannot be taken: it runs without being recorded."""
+
+    @functools.wraps(backward)
+    def once(ctx: Any, *gradients: Any) -> Any:
+        recorded = MODE.enabled and any(isinstance(g, Tensor) and g.requires_grad for g in gradients)
+        with no_grad():
+            found = backward(ctx, *gradients)
+        if not recorded:
+            return found
+        listed = found if isinstance(found, (tuple, list)) else (found,)
+        return tuple(_refusing(g) if isinstance(g, Tensor) else g for g in listed)
+
+    return once
+
+
+class _Refusal(Node):
+    def name(self) -> str:
+        return "DelayedError"
+
+    def apply(self, gradients: list[Gradient]) -> Sequence[Gradient]:
+        raise OperatorError("trying to differentiate twice a function that was marked with @once_differentiable")
+
+
+def _refusing(gradient: Tensor) -> Tensor:
+    marked = gradient.data
+    marked.attach(_Refusal(()), 0)
+    return marked

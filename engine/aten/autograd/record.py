@@ -1,0 +1,248 @@
+"""Recording: what happens to an operator when an argument requires grad.
+
+In: the operator, its arguments, the function that does its work.  Out: its result, with a node attached that holds
+what the gradient formulas read.  What can be settled once for an operator is its `Recipe`, what can be settled once
+for the set of its arguments that require grad is a `Plan`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from engine.aten import promotion, xp
+from engine.aten.autograd import views
+from engine.aten.autograd.formula import NO_GRADIENT, Formula, Read, compile_formula, stand_in
+from engine.aten.autograd.mode import MODE
+from engine.aten.autograd.names import node_name
+from engine.aten.autograd.node import Edge, Form, Gradient, Node, Saved, edge_of, fitted, used_twice
+from engine.aten.tensor import Tensor
+from engine.lang.errors import OperatorError
+from engine.lang.types import ListType
+
+if TYPE_CHECKING:
+    from engine.aten.op import Op
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to keep, and which formulas to evaluate with which of it."""
+
+    formulas: tuple[tuple[Formula, tuple[int, ...]], ...]
+    reads: tuple[Read, ...]
+
+
+@dataclass(eq=False, slots=True)
+class Recipe:
+    """How calls of one operator are recorded.
+
+    `formulas` are by argument, `gives_list` says that it returns a list of tensors, `written` is the argument that an in-place operator writes, `only_out` says that it
+    writes to an `out=` argument, `is_made_of_others` that its body runs operators.
+    """
+
+    op: Op
+    name: str
+    formulas: dict[int, Formula]
+    is_known: bool
+    gives_list: bool
+    written: int | None
+    only_out: bool
+    is_made_of_others: bool
+    plans: dict[tuple[int, ...], Plan] = field(default_factory=dict)
+
+    def plan(self, needed: tuple[int, ...]) -> Plan:
+        found = self.plans.get(needed)
+        if found is None:
+            formulas = [self.formulas[i] for i in needed if i in self.formulas]
+            reads = tuple(dict.fromkeys(read for formula in formulas for read in formula.reads))
+            slots = [tuple(reads.index(read) for read in formula.reads) for formula in formulas]
+            found = self.plans[needed] = Plan(tuple(zip(formulas, slots, strict=True)), reads)
+        return found
+
+
+_recipes: Final[dict[Op, Recipe]] = {}
+
+
+def recipe_of(op: Op) -> Recipe:
+    found = _recipes.get(op)
+    if found is None:
+        found = _recipes[op] = _recipe(op)
+    return found
+
+
+def _recipe(op: Op) -> Recipe:
+    source = op.functional or op
+    formulas = [compile_formula(source, name) for name, text in source.gradient.items() if text != NO_GRADIENT]
+    written = [i for i, a in enumerate(op.schema.arguments) if a.is_write]
+    is_out = any(op.schema.arguments[i].kwarg_only for i in written)
+    return Recipe(
+        op, node_name(op), {f.argument: f for f in formulas}, bool(source.gradient),
+        isinstance(op.schema.returns[0].type, ListType) if op.schema.returns else False, None if is_out or not written else written[0], is_out, op.python is not None,
+    )  # fmt: skip
+
+
+class OperatorNode(Node):
+    """The gradient of one call of an operator, by its formulas."""
+
+    __slots__ = ("kept", "outputs", "plan", "recipe")
+
+    def __init__(self, recipe: Recipe, plan: Plan, edges: Sequence[Edge | None], kept: list[Any]) -> None:
+        super().__init__(edges)
+        self.recipe = recipe
+        self.plan = plan
+        self.kept: list[Any] | None = kept
+        self.outputs: list[Form] = []
+
+    def name(self) -> str:
+        return self.recipe.name if self.recipe.is_known else "NotImplemented"
+
+    def apply(self, gradients: list[Gradient]) -> Sequence[Gradient]:
+        if self.kept is None:
+            raise used_twice()
+        if not self.recipe.is_known:
+            raise OperatorError(f"derivative for {self.recipe.op.name} is not implemented")
+        if self.recipe.gives_list:
+            gradients = [Tensor(np.zeros(*form)) if g is None else g for g, form in zip(gradients, self.outputs, strict=True)]
+        first = gradients[0]
+        if first is None and any(formula.uses_grad for formula, _ in self.plan.formulas):
+            first = Tensor(np.zeros(*self.outputs[0]))
+        values = [_unpacked(value, self) for value in self.kept]
+        found: list[Gradient] = []
+        for formula, slots in self.plan.formulas:
+            gradient = formula.evaluate(gradients, first, *[values[slot] for slot in slots])
+            found += gradient if isinstance(gradient, list) else [gradient]
+        return [
+            None if edge is None or gradient is None else fitted(gradient, edge.form)
+            for edge, gradient in zip(self.edges, found, strict=True)
+        ]
+
+    def release(self) -> None:
+        if self.kept is not None and any(map(_holds_tensor, self.kept)):
+            self.kept = None
+
+
+def record(op: Op, args: tuple[Any, ...], body: Callable[..., Any]) -> Any:
+    """Run the operator; its results know how gradients get back to the arguments.  Raises OperatorError."""
+    if not MODE.enabled:
+        return _mark(body(*args))
+    recipe = recipe_of(op)
+    needed = tuple(i for i, value in enumerate(args) if _requires_grad(value))
+    if not needed:
+        return body(*args)
+    if recipe.only_out:
+        raise OperatorError(
+            f"{op.name.removeprefix('aten::')}(): functions with out=... arguments don't support automatic "
+            "differentiation, but one of the arguments requires grad.",
+            hints=("use the form without out=",),
+        )
+    if recipe.written is not None:
+        return _record_write(recipe, needed, args, body)
+    return _record(recipe, needed, args, body)
+
+
+def _record(recipe: Recipe, needed: tuple[int, ...], args: tuple[Any, ...], body: Callable[..., Any]) -> Any:
+    plan = recipe.plan(needed)
+    if not plan.formulas and recipe.is_known:
+        return _run(recipe, args, body)
+    result = _run(recipe, args, body)
+    if any(result is args[i] for i in needed):
+        return result
+    results = result if isinstance(result, (tuple, list)) else (result,)
+    if not any(isinstance(r, Tensor) and promotion.rank(r.array.dtype) >= 2 for r in results):
+        return result
+    node = OperatorNode(recipe, plan, _edges(plan, args), [_kept(read, args, results) for read in plan.reads])
+    _attach(node, results)
+    return result
+
+
+def _record_write(recipe: Recipe, needed: tuple[int, ...], args: tuple[Any, ...], body: Callable[..., Any]) -> Any:
+    """The same for an operator that writes: the history of what is written, and of its base, becomes another."""
+    assert recipe.written is not None
+    target: Tensor = args[recipe.written]
+    views.check_write(target)
+    if promotion.rank(target.array.dtype) < 2:
+        return _run(recipe, args, body)
+    plan = recipe.plan(needed)
+    edges = _edges(plan, args)
+    kept = [None if read.is_result else _kept(read, args, (), recipe.written) for read in plan.reads]
+    before = views.place_of(target)
+    result = _run(recipe, args, body)
+    for slot, read in enumerate(plan.reads):
+        if read.is_result:
+            kept[slot] = _kept(read, args, (target,))
+    node = OperatorNode(recipe, plan, edges, kept)
+    node.outputs = [Form(target.array.shape, target.array.dtype)]
+    of_target = 0 if plan.formulas and plan.formulas[0][0].argument == recipe.written else None
+    views.rebase(target, node, of_target, before)
+    return result
+
+
+def _run(recipe: Recipe, args: tuple[Any, ...], body: Callable[..., Any]) -> Any:
+    if not recipe.is_made_of_others:
+        return body(*args)
+    MODE.enabled = False
+    try:
+        return body(*args)
+    finally:
+        MODE.enabled = True
+
+
+def _requires_grad(value: Any) -> bool:
+    if isinstance(value, Tensor):
+        return value.requires_grad
+    return type(value) is list and any(isinstance(t, Tensor) and t.requires_grad for t in value)
+
+
+def _edges(plan: Plan, args: tuple[Any, ...]) -> list[Edge | None]:
+    edges: list[Edge | None] = []
+    for formula, _ in plan.formulas:
+        value = args[formula.argument]
+        edges += [edge_of(t) for t in value] if isinstance(value, list) else [edge_of(value)]
+    return edges
+
+
+def _kept(read: Read, args: tuple[Any, ...], results: Sequence[Any], written: int | None = None) -> Any:
+    """What a node keeps of an argument or a result."""
+    value = results[read.index] if read.is_result else args[read.index]
+    if isinstance(value, list):
+        return [_kept_tensor(v, read, False) if isinstance(v, Tensor) else v for v in value]
+    return _kept_tensor(value, read, written == read.index) if isinstance(value, Tensor) else value
+
+
+def _kept_tensor(tensor: Tensor, read: Read, is_written: bool) -> Any:
+    if not read.by_value:
+        return stand_in(tensor)
+    if is_written:
+        return Saved(views.copy_with_history(tensor))
+    return Saved(tensor, read.index if read.is_result else -1)
+
+
+def _unpacked(value: Any, node: Node) -> Any:
+    if isinstance(value, Saved):
+        return value.unpack(node)
+    return [_unpacked(v, node) for v in value] if isinstance(value, list) else value
+
+
+def _holds_tensor(value: Any) -> bool:
+    return isinstance(value, Saved) or (isinstance(value, list) and any(map(_holds_tensor, value)))
+
+
+def _attach(node: OperatorNode, results: Sequence[Any]) -> None:
+    for i, result in enumerate(results):
+        if not isinstance(result, Tensor):
+            node.outputs.append(Form((), xp.FLOAT32))
+            continue
+        node.outputs.append(Form(result.array.shape, result.array.dtype))
+        if promotion.rank(result.array.dtype) >= 2:
+            result.attach(node, i)
+
+
+def _mark(result: Any) -> Any:
+    """Views that are made while nothing is recorded."""
+    for part in result if isinstance(result, (tuple, list)) else (result,):
+        if isinstance(part, Tensor) and part._base is not None and not part._requires_grad:
+            part._view_kind = "no_grad"
+    return result

@@ -1,0 +1,258 @@
+"""The backward pass: gradients from results to what they were computed from.
+
+In: tensors, the gradients to begin with.  Out: `.grad` of leaves, or the gradients of given tensors.  Nodes are taken
+latest first, each once all that its results were used for is done; a heap and a table of counts, no recursion.
+"""
+
+from __future__ import annotations
+
+import heapq
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from engine.aten import promotion
+from engine.aten.autograd.mode import MODE
+from engine.aten.autograd.node import AccumulateGrad, Edge, Gradient, Node, edge_of
+from engine.aten.tensor import Tensor
+from engine.lang.errors import OperatorError, OperatorTypeError
+
+Tensors = Tensor | Sequence[Tensor]
+Place = tuple[Node, int]
+
+
+@dataclass(eq=False, slots=True)
+class _Pass:
+    """One walk: how many uses of a node's inputs are still to come, and the gradients that have arrived."""
+
+    keep: bool
+    wanted: dict[Place, list[int]]
+    """For gradients of given tensors: where they pass, and their positions among the results."""
+    found: list[Gradient]
+    pending: dict[Node, int] = field(default_factory=dict)
+    arrived: dict[Node, dict[int, Tensor]] = field(default_factory=dict)
+    useful: set[Node] | None = None
+    """The nodes on a way to what is wanted; None: all are."""
+    ready: list[tuple[float, int, Node]] = field(default_factory=list)
+
+    def run(self, roots: Iterable[tuple[Edge, Tensor]]) -> None:
+        for edge, gradient in roots:
+            is_new = edge.node not in self.arrived
+            self._arrive(edge, gradient)
+            if is_new and self.pending[edge.node] == 0:
+                self._push(edge.node)
+        while self.ready:
+            node = heapq.heappop(self.ready)[2]
+            self._step(node, self.arrived.pop(node, {}))
+
+    def _push(self, node: Node) -> None:
+        heapq.heappush(self.ready, (-node.sequence, id(node), node))
+
+    def _arrive(self, edge: Edge, gradient: Tensor) -> None:
+        inputs = self.arrived.setdefault(edge.node, {})
+        before = inputs.get(edge.input)
+        inputs[edge.input] = gradient if before is None else before + gradient
+
+    def _step(self, node: Node, inputs: dict[int, Tensor]) -> None:
+        self._call_tensor_hooks(node, inputs)
+        for place, gradient in inputs.items():
+            for position in self.wanted.get((node, place), ()):
+                self.found[position] = gradient
+        if self.useful is not None and node not in self.useful:
+            return
+        found = self._apply(node, inputs)
+        for edge, gradient in zip(node.edges, found, strict=True):
+            if edge is None:
+                continue
+            if gradient is not None:
+                self._arrive(edge, gradient)
+            self.pending[edge.node] -= 1
+            if self.pending[edge.node] == 0:
+                self._push(edge.node)
+
+    def _call_tensor_hooks(self, node: Node, inputs: dict[int, Tensor]) -> None:
+        for place, hook in tuple(node.tensor_hooks or ()):
+            if place in inputs:
+                changed = hook(inputs[place])
+                inputs[place] = inputs[place] if changed is None else changed
+        for place, tensor in (node.retained or {}).items():
+            kept = tensor()
+            if kept is not None and place in inputs:
+                kept._grad = inputs[place] if kept._grad is None else kept._grad + inputs[place]
+
+    def _apply(self, node: Node, inputs: dict[int, Tensor]) -> Sequence[Gradient]:
+        if not inputs:
+            return [None] * len(node.edges)
+        gradients = [inputs.get(i) for i in range(max(inputs) + 1)]
+        found = node.apply(_padded(node, gradients))
+        for hook in tuple(node.hooks or ()):
+            changed = hook(tuple(found), tuple(gradients))
+            found = found if changed is None else list(changed)
+        if not self.keep:
+            node.release()
+        return found
+
+
+def _padded(node: Node, gradients: list[Gradient]) -> list[Gradient]:
+    """One gradient for each of the node's results."""
+    count = len(getattr(node, "outputs", gradients))
+    return gradients + [None] * (count - len(gradients))
+
+
+def _reachable(roots: Iterable[Node]) -> dict[Node, int]:
+    """Every node on the way down, and how many edges lead to it."""
+    uses: dict[Node, int] = dict.fromkeys(roots, 0)
+    stack = list(uses)
+    while stack:
+        for edge in stack.pop().edges:
+            if edge is None:
+                continue
+            if edge.node not in uses:
+                uses[edge.node] = 0
+                stack.append(edge.node)
+            uses[edge.node] += 1
+    return uses
+
+
+def _useful(nodes: Iterable[Node], wanted: set[Node], accumulating: set[Node]) -> set[Node]:
+    """The nodes that lead to what is wanted; edges lead to earlier nodes or leaves."""
+    leading: set[Node] = set()
+    useful: set[Node] = set(accumulating)
+    for node in sorted((n for n in nodes if not isinstance(n, AccumulateGrad)), key=lambda n: n.sequence):
+        if any(edge is not None and (edge.node in wanted or edge.node in leading) for edge in node.edges):
+            leading.add(node)
+    return useful | leading
+
+
+def _walk(
+    outputs: Sequence[Tensor], gradients: Sequence[Tensor], keep: bool, create_graph: bool,
+    inputs: Sequence[Tensor] | None, accumulate: bool,
+) -> list[Gradient]:  # fmt: skip
+    roots = [(edge, gradient) for t, gradient in zip(outputs, gradients, strict=True) if (edge := edge_of(t))]
+    uses = _reachable(edge.node for edge, _ in roots)
+    state = _Pass(keep, {}, [None] * len(inputs or ()), uses)
+    if inputs is not None:
+        edges = [edge_of(t) for t in inputs]
+        for position, edge in enumerate(edges):
+            if edge is not None and not accumulate:
+                state.wanted.setdefault((edge.node, edge.input), []).append(position)
+        nodes = {edge.node for edge in edges if edge is not None}
+        leaves = {n for n in nodes if isinstance(n, AccumulateGrad)} if accumulate else set()
+        state.useful = _useful(uses, nodes, leaves)
+    before, MODE.enabled = MODE.enabled, create_graph
+    try:
+        state.run(roots)
+    finally:
+        MODE.enabled = before
+    return state.found
+
+
+# ------------------------------------------------------------------ what programs call
+
+
+def backward(
+    tensors: Tensors, grad_tensors: Tensors | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None, create_graph: bool = False, inputs: Tensors | None = None,
+) -> None:  # fmt: skip
+    """Add to `.grad` of the leaves (or of `inputs`) the gradients of `tensors`.
+
+    `grad_tensors` are the gradients to begin with; a tensor of one element may go without.  `retain_graph` keeps what
+    another backward pass needs (default: `create_graph`), `create_graph` records the backward pass itself.
+    Raises OperatorError.
+    """
+    outputs = _listed(tensors)
+    gradients = _initial(outputs, grad_tensors)
+    wanted = None if inputs is None else _listed(inputs)
+    if wanted is not None and not wanted:
+        raise OperatorError("`inputs` argument to `backward()` cannot be empty.")
+    for tensor in wanted or ():
+        if not tensor.is_leaf:
+            retain_grad(tensor)
+    keep = create_graph if retain_graph is None else retain_graph
+    _walk(outputs, gradients, keep, create_graph, wanted, accumulate=True)
+
+
+def grad(
+    outputs: Tensors, inputs: Tensors, grad_outputs: Tensors | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None, create_graph: bool = False, allow_unused: bool | None = None,
+    is_grads_batched: bool = False, materialize_grads: bool = False,
+) -> tuple[Tensor | None, ...]:  # fmt: skip
+    """The gradients of `outputs` with respect to `inputs`, one for each; `.grad` stays as it is.
+
+    `allow_unused` gives None for inputs on which no output depends, `materialize_grads` zeros; without, they are
+    refused.  Raises OperatorError.
+    """
+    if is_grads_batched:
+        raise OperatorError("is_grads_batched is not supported", hints=("call grad() once for each gradient",))
+    results, wanted = _listed(outputs), _listed(inputs)
+    for tensor in wanted:
+        if not tensor.requires_grad:
+            raise OperatorError("One of the differentiated Tensors does not require grad")
+    keep = create_graph if retain_graph is None else retain_graph
+    found = _walk(results, _initial(results, grad_outputs), keep, create_graph, wanted, accumulate=False)
+    for i, gradient in enumerate(found):
+        if gradient is None and materialize_grads:
+            found[i] = Tensor(np.zeros(wanted[i].array.shape, wanted[i].array.dtype))
+        elif gradient is None and not allow_unused:
+            raise OperatorError(
+                f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set "
+                "allow_unused=True if this is the desired behavior."
+            )
+    return tuple(found)
+
+
+def _listed(tensors: Tensors) -> list[Tensor]:
+    return [tensors] if isinstance(tensors, Tensor) else list(tensors)
+
+
+def _initial(outputs: Sequence[Tensor], given: Tensors | Sequence[Tensor | None] | None) -> list[Tensor]:
+    listed: list[Tensor | None] = [None] * len(outputs)
+    if given is not None:
+        listed = [given] if isinstance(given, Tensor) else list(given)
+    if len(listed) != len(outputs):
+        raise OperatorError(f"got {len(outputs)} tensors and {len(listed)} gradients")
+    return [_begin(i, output, gradient) for i, (output, gradient) in enumerate(zip(outputs, listed, strict=True))]
+
+
+def _begin(place: int, output: Tensor, gradient: Any) -> Tensor:
+    """The gradient of an output: the given one, checked, or 1."""
+    if not output.requires_grad:
+        raise OperatorError(
+            f"element {place} of tensors does not require grad and does not have a grad_fn",
+            hints=("nothing that it was computed from requires grad, or it was computed under torch.no_grad()",),
+        )
+    if gradient is None:
+        if output.array.size != 1:
+            raise OperatorError(
+                "grad can be implicitly created only for scalar outputs",
+                hints=(f"this output has the shape {list(output.shape)}: pass its gradient, or call .sum() first",),
+            )
+        if promotion.rank(output.array.dtype) == 3:
+            raise OperatorError(
+                f"grad can be implicitly created only for real scalar outputs but got {output.dtype!r}"
+            )
+        return Tensor(np.ones(output.array.shape, output.array.dtype))
+    if not isinstance(gradient, Tensor):
+        raise OperatorTypeError(f"gradients can be either Tensors or None, but got {type(gradient).__name__}")
+    if gradient.array.shape != output.array.shape:
+        raise OperatorError(
+            f"Mismatch in shape: grad_output[{place}] has a shape of {gradient.shape!r} and output[{place}] has a "
+            f"shape of {output.shape!r}."
+        )
+    return gradient
+
+
+# ------------------------------------------------------------------ methods of tensors
+
+
+def retain_grad(tensor: Tensor) -> None:
+    """Keep the gradient of a tensor that is no leaf as its `.grad`.  Raises OperatorError."""
+    if not tensor.requires_grad:
+        raise OperatorError("can't retain_grad on Tensor that has requires_grad=False")
+    node: Node | None = tensor.grad_fn
+    if node is not None:
+        node.retained = node.retained or {}
+        node.retained[tensor.output_nr] = weakref.ref(tensor)

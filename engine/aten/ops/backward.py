@@ -1,0 +1,379 @@
+"""What gradient formulas are made of where an expression is not enough.
+
+In: the gradient of a result, and what the formula passes along.  Out: the gradient of an argument.  Nearly all are
+made of other operators, so that they have gradients themselves; what only looks at numbers of elements takes sizes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from engine.aten.compose import cast, run, sum_over, where
+from engine.aten.op import op
+from engine.aten.rules import reduce_dims, wrap_dim
+from engine.aten.storage import address
+from engine.aten.tensor import Tensor, from_numpy
+from engine.aten.xp import Array, as_strided
+
+Dims = Sequence[int] | int | None
+
+# ------------------------------------------------------------------ reductions
+
+
+def unreduced(grad: Tensor, size: list[int], dim: Dims, keepdim: bool) -> Tensor:
+    """What was reduced over dimensions, repeated along them."""
+    if not keepdim and size:
+        axes = reduce_dims(dim, len(size))
+        grad = run("reshape", grad, [1 if i in axes else n for i, n in enumerate(size)])
+    expanded: Tensor = run("expand", grad, size, False)
+    return expanded
+
+
+def mean_backward(grad: Tensor, size: list[int], dim: Dims, keepdim: bool) -> Tensor:
+    count = math.prod(size[axis] for axis in reduce_dims(dim, len(size))) if size else 1
+    return unreduced(grad, size, dim, keepdim) / max(count, 1)
+
+
+def extreme_backward(grad: Tensor, self: Tensor, result: Tensor, dim: Dims, keepdim: bool) -> Tensor:
+    """Places that share the extreme share its gradient."""
+    size = list(self.shape)
+    chosen = run("eq.Tensor", self, unreduced(result, size, dim, keepdim))
+    share = sum_over(cast(chosen, self.array.dtype), reduce_dims(dim, self.ndim)) if size else 1
+    return where(chosen, unreduced(grad, size, dim, keepdim), 0) / share
+
+
+def prod_backward(grad: Tensor, self: Tensor, dim: int | None, keepdim: bool, result: Tensor) -> Tensor:
+    x = cast(self, grad.array.dtype)
+    if self.ndim == 0:
+        return grad
+    if np.all(self.array):
+        size = list(self.shape)
+        return unreduced(grad, size, dim, keepdim) * unreduced(result, size, dim, keepdim) / x
+    flat, axis = (x.reshape([-1]), 0) if dim is None else (x, wrap_dim(dim, self.ndim))
+    others = _product_before(flat, axis) * _product_before(flat.flip([axis]), axis).flip([axis])
+    others = others.reshape(list(self.shape))
+    return unreduced(grad, list(self.shape), dim, keepdim) * others
+
+
+def _product_before(x: Tensor, dim: int) -> Tensor:
+    """For each place along a dimension, the product of those before it."""
+    first = run("ones_like", x.narrow(dim, 0, 1), None, None, None, None, None)
+    shifted = run("cat", [first, x.narrow(dim, 0, x.shape[dim] - 1)], dim)
+    product: Tensor = run("cumprod", shifted, dim, None)
+    return product
+
+
+def cumprod_backward(grad: Tensor, self: Tensor, dim: int, result: Tensor) -> Tensor:
+    if self.ndim == 0 or self.array.size == 0:
+        return grad
+    x, axis = cast(self, grad.array.dtype), wrap_dim(dim, self.ndim)
+    if np.all(self.array):
+        return (grad * result).flip([axis]).cumsum(axis).flip([axis]) / x
+    sums = [grad.select(axis, -1)]
+    for i in range(x.shape[axis] - 1, 0, -1):
+        sums.append(grad.select(axis, i - 1) + x.select(axis, i) * sums[-1])
+    after: Tensor = run("stack", sums[::-1], axis)
+    return after * _product_before(x, axis)
+
+
+def var_backward(
+    grad: Tensor | None, of_mean: Tensor | None, self: Tensor, dim: Dims, correction: Any, keepdim: bool,
+    std: Tensor | None,
+) -> Tensor:  # fmt: skip
+    """Gradient of var, and of std where its result is given; and of the mean beside them."""
+    size = list(self.shape)
+    total = mean_backward(of_mean, size, dim, keepdim) if of_mean is not None else None
+    if grad is None:
+        assert total is not None
+        return total
+    if std is not None:
+        grad = (grad / (std * 2)).masked_fill(run("eq.Scalar", std, 0), 0)
+    axes = reduce_dims(dim, self.ndim)
+    degrees = math.prod(size[axis] for axis in axes) - (1 if correction is None else correction)
+    mean = run("mean.dim", self, list(axes), True, None) if size else self
+    factor = 2 / degrees if degrees else math.inf
+    through = unreduced(grad, size, dim, keepdim) * factor * (self - mean)
+    return through if total is None else through + total
+
+
+def norm_backward(grad: Tensor, self: Tensor, p: Any, result: Tensor, dim: Dims, keepdim: bool) -> Tensor:
+    size, d = list(self.shape), result.array.dtype
+    x, order = cast(self, d), 2.0 if p is None else float(p)
+    if order == 0:
+        return x * 0
+    grad, norm = (unreduced(t, size, dim, keepdim) for t in (grad, result))
+    at_zero = run("eq.Scalar", norm, 0)
+    if order == 1:
+        return x.sgn() * grad
+    if order == 2:
+        return (x / norm).masked_fill(at_zero, 0) * grad
+    if math.isinf(order):
+        chosen = cast(run("eq.Tensor", x.abs(), norm), d)
+        count = sum_over(chosen, reduce_dims(dim, self.ndim)) if size else 1
+        return x.sgn() * (chosen * grad / count)
+    scaled = x.sgn() * x.abs().pow(order - 1).masked_fill(run("eq.Scalar", x, 0), 0)
+    return scaled * (grad / norm.pow(order - 1)).masked_fill(at_zero, 0)
+
+
+def logsumexp_backward(grad: Tensor, self: Tensor, result: Tensor, dim: Dims, keepdim: bool) -> Tensor:
+    size = list(self.shape)
+    top = where(run("isfinite", result), result, 0.0)
+    return unreduced(grad, size, dim, keepdim) * (self - unreduced(top, size, dim, keepdim)).exp()
+
+
+_GRAD = "Tensor grad, Tensor self"
+_OVER = "int[]? dim, bool keepdim"
+op(f"aten::_unreduced(Tensor grad, int[] size, {_OVER}) -> Tensor", python=unreduced)
+op(f"aten::_mean_backward(Tensor grad, int[] size, {_OVER}) -> Tensor", python=mean_backward)
+op(f"aten::_extreme_backward({_GRAD}, Tensor result, {_OVER}) -> Tensor", python=extreme_backward)
+op(f"aten::_prod_backward({_GRAD}, int? dim, bool keepdim, Tensor result) -> Tensor", python=prod_backward)
+op(f"aten::_cumprod_backward({_GRAD}, int dim, Tensor result) -> Tensor", python=cumprod_backward)
+op(f"aten::_var_backward(Tensor? grad, Tensor? of_mean, Tensor self, int[]? dim, Scalar? correction, bool keepdim, "
+   "Tensor? std) -> Tensor", python=var_backward)  # fmt: skip
+op(f"aten::_norm_backward({_GRAD}, Scalar? p, Tensor result, {_OVER}) -> Tensor", python=norm_backward)
+op(f"aten::_logsumexp_backward({_GRAD}, Tensor result, {_OVER}) -> Tensor", python=logsumexp_backward)
+
+# ------------------------------------------------------------------ products
+
+
+def matmul_backward(grad: Tensor, self: Tensor, other: Tensor, mask: list[bool]) -> tuple[Tensor, Tensor]:
+    """Gradients of both factors; of one not asked for, the gradient as it came."""
+    if self.ndim == 1 and other.ndim == 1:
+        return grad * other, grad * self
+    rows = self if self.ndim > 1 else self.unsqueeze(0)
+    columns = other if other.ndim > 1 else other.unsqueeze(-1)
+    whole = grad if self.ndim > 1 else grad.unsqueeze(-1 if other.ndim == 1 else -2)
+    whole = whole if other.ndim > 1 else whole.unsqueeze(-1)
+    of_rows = of_columns = grad
+    if mask[0]:
+        of_rows = _summed_to(whole.matmul(columns.transpose(-2, -1)), rows).reshape(list(self.shape))
+    if mask[1] and columns.ndim == 2 and rows.ndim > 2:
+        flat = rows.reshape([-1, rows.shape[-1]]).t()
+        of_columns = flat.matmul(whole.reshape([-1, whole.shape[-1]])).reshape(list(other.shape))
+    elif mask[1]:
+        of_columns = _summed_to(rows.transpose(-2, -1).matmul(whole), columns).reshape(list(other.shape))
+    return of_rows, of_columns
+
+
+def _summed_to(x: Tensor, like: Tensor) -> Tensor:
+    lead = x.ndim - like.ndim
+    dims = [*range(lead), *(i + lead for i, n in enumerate(like.shape) if n == 1 != x.shape[i + lead])]
+    return sum_over(x, dims).reshape(list(like.shape)) if dims else x
+
+
+def einsum_backward(grad: Tensor, equation: str, tensors: list[Tensor]) -> list[Tensor]:
+    """The gradient of an operand is an einsum of the others, with the result's gradient in the place of the operand."""
+    operands, result = _explicit(equation.replace(" ", ""), [t.ndim for t in tensors])
+    return [_of_operand(grad, result, operands, tensors, i) for i in range(len(tensors))]
+
+
+def _explicit(equation: str, ndims: list[int]) -> tuple[list[str], str]:
+    """The letters of each operand and of the result, with letters for what `...` stands for."""
+    left, arrow, right = equation.partition("->")
+    operands = left.split(",")
+    free = [letter for letter in _LETTERS if letter not in equation]
+    counts = [n - len(s.replace("...", "")) if "..." in s else 0 for s, n in zip(operands, ndims, strict=True)]
+    dots = "".join(free[: max(counts)])
+    operands = [s.replace("...", dots[len(dots) - n :]) for s, n in zip(operands, counts, strict=True)]
+    if not arrow:
+        letters = "".join(operands)
+        right = "..." + "".join(sorted(c for c in set(letters) - set(dots) if letters.count(c) == 1))
+    return operands, right.replace("...", dots)
+
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def _of_operand(grad: Tensor, result: str, operands: list[str], tensors: list[Tensor], place: int) -> Tensor:
+    wanted, tensor = operands[place], tensors[place]
+    names = [result, *(s for i, s in enumerate(operands) if i != place)]
+    values = [grad, *(t for i, t in enumerate(tensors) if i != place)]
+    free = iter(letter for letter in _LETTERS if letter not in "".join([result, *operands]))
+    target = ""
+    for letter, size in zip(wanted, tensor.shape, strict=True):
+        name = next(free) if letter in target else letter
+        if name != letter:  # a diagonal: zero elsewhere
+            names.append(letter + name)
+            values.append(from_numpy(np.eye(size, dtype=tensor.array.dtype)))
+        elif not any(letter in other for other in names):
+            names.append(letter)
+            values.append(from_numpy(np.ones(size, tensor.array.dtype)))
+        target += name
+    found: Tensor = run("einsum", f"{','.join(names)}->{target}", values, None)
+    return _summed_to(found, tensor)
+
+
+op("aten::_matmul_backward(Tensor grad, Tensor self, Tensor other, bool[2] mask) -> (Tensor, Tensor)",
+   python=matmul_backward)  # fmt: skip
+op("aten::_einsum_backward(Tensor grad, str equation, Tensor[] tensors) -> Tensor[]", python=einsum_backward)
+
+# ------------------------------------------------------------------ shapes
+
+
+def permute_backward(grad: Tensor, dims: list[int]) -> Tensor:
+    order: Tensor = grad.permute(np.argsort([wrap_dim(d, len(dims)) for d in dims]).tolist())
+    return order
+
+
+def cat_backward(grad: Tensor, tensors: list[Tensor], dim: int) -> list[Tensor]:
+    """The parts; of the tensors only the sizes matter."""
+    axis, start = wrap_dim(dim, grad.ndim), 0
+    parts: list[Tensor] = []
+    for tensor in tensors:
+        if tensor.shape == (0,):
+            parts.append(from_numpy(np.zeros(0, tensor.array.dtype)))
+            continue
+        parts.append(grad.narrow(axis, start, tensor.shape[axis]))
+        start += tensor.shape[axis]
+    return parts
+
+
+def narrow_backward(grad: Tensor, size: list[int], dim: int, start: int, length: int) -> Tensor:
+    axis = wrap_dim(dim, len(size))
+    begin = start + size[axis] if start < 0 else start
+    zeros = from_numpy(np.zeros(size, grad.array.dtype))
+    placed: Tensor = run("slice_scatter", zeros, grad, axis, begin, begin + length, 1)
+    return placed
+
+
+def diagonal_backward(grad: Array, size: Sequence[int], offset: int, dim1: int, dim2: int) -> Array:
+    result = np.zeros(tuple(size), grad.dtype)
+    a, b = wrap_dim(dim1, len(size)), wrap_dim(dim2, len(size))
+    moved = np.moveaxis(result, (a, b), (-2, -1))
+    places = np.arange(grad.shape[-1])
+    moved[..., places + max(-offset, 0), places + max(offset, 0)] = grad
+    return result
+
+
+def unfold_backward(grad: Array, size: Sequence[int], dimension: int, length: int, step: int) -> Array:
+    result = np.zeros(tuple(size), grad.dtype)
+    if not result.ndim:
+        return np.asarray(grad.reshape(()))
+    axis = wrap_dim(dimension, len(size))
+    moved, parts = np.moveaxis(result, axis, -1), np.moveaxis(grad, axis, -2)
+    for i in range(length):
+        moved[..., i : i + step * parts.shape[-2] : step][..., : parts.shape[-2]] += parts[..., i]
+    return result
+
+
+def repeat_backward(grad: Tensor, size: list[int], repeats: list[int]) -> Tensor:
+    lead = len(repeats) - len(size)
+    counts = [1] * -lead + list(repeats)
+    sizes = [1] * lead + list(size)
+    if 0 in counts:
+        return from_numpy(np.zeros(size, grad.array.dtype))
+    pairs = [n for pair in zip(counts, sizes, strict=True) for n in pair]
+    summed: Tensor = sum_over(grad.reshape(pairs), range(0, len(pairs), 2), keep=False) if pairs else grad
+    return summed.reshape(list(size))
+
+
+def repeat_interleave_backward(grad: Tensor, size: list[int], repeats: Tensor, dim: int | None) -> Tensor:
+    axis = 0 if dim is None else wrap_dim(dim, len(size))
+    count = math.prod(size) if dim is None or not size else size[axis]
+    places = np.repeat(np.arange(count), repeats.array.reshape(-1) if repeats.array.size != 1 else repeats.item())
+    flat = [count] if dim is None or not size else size
+    zeros = from_numpy(np.zeros(flat, grad.array.dtype))
+    return run("index_add", zeros, axis, from_numpy(places), grad, 1).reshape(list(size))
+
+
+def as_strided_backward(
+    grad: Tensor, self: Tensor, size: list[int], stride: list[int], storage_offset: int | None
+) -> Tensor:
+    """Through the memory: elements shown more than once add up, those shown twice by the input share."""
+    x = self.array
+    steps = [s // x.itemsize for s in x.strides]
+    here = (address(x) - address(self.storage.owner)) // x.itemsize if x.size else 0
+    there = here if storage_offset is None else storage_offset
+    span = 1 + max(_reach(here, x.shape, steps), _reach(there, size, stride))
+    numbers = np.arange(span)
+    read, written = (
+        np.array(as_strided(numbers[start:], tuple(shape), tuple(8 * s for s in by))).reshape(-1)
+        for start, shape, by in ((here, x.shape, steps), (there, size, stride))
+    )
+    memory = run("index_add", from_numpy(np.zeros(span, grad.array.dtype)), 0, from_numpy(written), grad.reshape([-1]), 1)
+    shares = np.maximum(np.bincount(read, minlength=span), 1)[read].astype(grad.array.dtype)
+    of_input: Tensor = memory.index_select(0, from_numpy(read)) / from_numpy(shares)
+    return of_input.reshape(list(x.shape))
+
+
+def _reach(start: int, shape: Sequence[int], steps: Sequence[int]) -> int:
+    return start + sum((max(n, 1) - 1) * s for n, s in zip(shape, steps, strict=True))
+
+
+op("aten::_permute_backward(Tensor grad, int[] dims) -> Tensor", python=permute_backward)
+op("aten::_cat_backward(Tensor grad, Tensor[] tensors, int dim) -> Tensor[]", python=cat_backward)
+op("aten::_narrow_backward(Tensor grad, int[] size, int dim, int start, int length) -> Tensor", python=narrow_backward)
+op("aten::_diagonal_backward(Tensor grad_output, int[] size, int offset, int dim1, int dim2) -> Tensor",
+   kernel=diagonal_backward, gradient={"grad_output": "grad.diagonal(offset, dim1, dim2)"})  # fmt: skip
+op("aten::_unfold_backward(Tensor grad_output, int[] size, int dimension, int length, int step) -> Tensor",
+   kernel=unfold_backward, gradient={"grad_output": "grad.unfold(dimension, length, step)"})  # fmt: skip
+op("aten::_repeat_backward(Tensor grad, int[] size, int[] repeats) -> Tensor", python=repeat_backward)
+op("aten::_repeat_interleave_backward(Tensor grad, int[] size, Tensor repeats, int? dim) -> Tensor",
+   python=repeat_interleave_backward)  # fmt: skip
+op("aten::_as_strided_backward(Tensor grad, Tensor self, int[] size, int[] stride, int? storage_offset) -> Tensor",
+   python=as_strided_backward)  # fmt: skip
+
+# ------------------------------------------------------------------ pointwise
+
+
+def clamp_backward(grad: Tensor, self: Tensor, low: Any, high: Any) -> Tensor:
+    """Where the number was within its limits."""
+    for limit, inside in ((low, "ge"), (high, "le")):
+        if limit is not None:
+            kind = "Tensor" if isinstance(limit, Tensor) else "Scalar"
+            grad = where(run(f"{inside}.{kind}", self, limit), grad, 0)
+    return grad
+
+
+def clamp_limit_backward(grad: Tensor, self: Tensor, low: Tensor | None, high: Tensor | None, of_low: bool) -> Tensor:
+    """Where a limit took the place of the number; the upper one wins if they are crossed."""
+    if of_low:
+        assert low is not None
+        taken = run("lt.Tensor", self, low)
+        taken = taken if high is None else taken & run("lt.Tensor", low, high)
+    else:
+        assert high is not None
+        taken = run("gt.Tensor", self, high)
+        taken = taken if low is None else taken | run("gt.Tensor", low, high)
+    return where(taken, grad, 0)
+
+
+def gelu_backward(grad: Tensor, self: Tensor, approximate: str) -> Tensor:
+    if approximate == "tanh":
+        inner = (self + self.pow(3) * 0.044715) * 0.7978845608028654
+        slope = (1 + self.pow(2) * (3 * 0.044715)) * 0.7978845608028654
+        bent = inner.tanh()
+        return grad * ((1 + bent) * 0.5 + self * 0.5 * (1 - bent * bent) * slope)
+    below = (1 + (self * 0.7071067811865476).erf()) * 0.5
+    return grad * (below + self * (self * self * -0.5).exp() * 0.3989422804014327)
+
+
+def prelu_backward(grad: Tensor, self: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    slope = weight
+    if weight.array.size != 1 and self.ndim > 1:
+        slope = weight.reshape([1, -1, *[1] * (self.ndim - 2)])
+    elif self.ndim == 0:
+        slope = weight.reshape([])
+    positive = run("gt.Scalar", self, 0)
+    of_weight = where(positive, 0, grad * self)
+    return where(positive, grad, grad * slope), _summed_to(of_weight, slope).reshape(list(weight.shape))
+
+
+def glu_backward(grad: Tensor, self: Tensor, dim: int) -> Tensor:
+    a, b = self.chunk(2, dim)
+    gate = b.sigmoid()
+    joined: Tensor = run("cat", [grad * gate, grad * a * gate * (1 - gate)], dim)
+    return joined
+
+
+op(f"aten::_clamp_backward({_GRAD}, Scalar? min, Scalar? max) -> Tensor", python=clamp_backward)
+op(f"aten::_clamp_backward.Tensor({_GRAD}, Tensor? min, Tensor? max) -> Tensor", python=clamp_backward)
+op(f"aten::_clamp_limit_backward({_GRAD}, Tensor? min, Tensor? max, bool of_min) -> Tensor",
+   python=clamp_limit_backward)  # fmt: skip
+op(f"aten::_gelu_backward({_GRAD}, str approximate) -> Tensor", python=gelu_backward)
+op(f"aten::_prelu_backward({_GRAD}, Tensor weight) -> (Tensor, Tensor)", python=prelu_backward)
+op(f"aten::_glu_backward({_GRAD}, int dim) -> Tensor", python=glu_backward)

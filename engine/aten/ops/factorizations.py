@@ -1,0 +1,434 @@
+"""Matrices as products of simpler ones: Cholesky, QR, LU, singular values, eigenvalues, least squares.
+
+In: arrays (*batch, rows, columns) of float32, float64 or complex types.  Out: arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from engine.aten import xp
+from engine.aten.compose import run
+from engine.aten.op import op, out_form
+from engine.aten.ops.linalg import adjoint, check_matrix, check_square, solve_kernel
+from engine.aten.tensor import Tensor
+from engine.aten.xp import Array
+from engine.lang.errors import OperatorError
+
+OUT: Final = "function out"
+METHOD: Final = "function method out"
+
+# ------------------------------------------------------------------ Cholesky
+
+
+def cholesky_ex(self: Array, upper: bool, check_errors: bool) -> tuple[Array, Array]:
+    """A triangle L with L L^H = self, and for every matrix which leading part is not positive (0: none)."""
+    check_square("linalg.cholesky", self)
+    try:
+        factor, info = np.linalg.cholesky(adjoint(self) if upper else self), np.zeros(self.shape[:-2], np.int32)
+    except np.linalg.LinAlgError:
+        info = np.array([_first_bad(m) for m in self.reshape(-1, *self.shape[-2:])], np.int32)
+        info = info.reshape(self.shape[:-2])
+        identity = np.eye(self.shape[-1], dtype=self.dtype)
+        factor = np.linalg.cholesky(np.where(info[..., None, None] > 0, identity, self))
+    if check_errors:
+        refuse_indefinite("linalg.cholesky", info)
+    return (adjoint(factor) if upper else factor), info
+
+
+def _first_bad(matrix: Array) -> int:
+    """Size of the smallest leading part that is not positive-definite; 0 if all are."""
+    signs = (np.linalg.eigvalsh(matrix[:k, :k]).min() for k in range(1, len(matrix) + 1))
+    return next((k for k, least in enumerate(signs, 1) if not least > 0), 0)
+
+
+def refuse_indefinite(name: str, info: Array) -> None:
+    if not np.any(info):
+        return
+    place = int(np.flatnonzero(info)[0])
+    batch = f"(Batch element {place}): " if info.ndim else ""
+    raise OperatorError(
+        f"{name}: {batch}The factorization could not be completed because the input is not positive-definite "
+        f"(the leading minor of order {int(info.flat[place])} is not positive-definite)."
+    )
+
+
+def linalg_cholesky(self: Tensor, upper: bool) -> Tensor:
+    factor, info = run("linalg_cholesky_ex", self, upper, False)
+    refuse_indefinite("linalg.cholesky", info.array)
+    result: Tensor = factor
+    return result
+
+
+def cholesky(self: Tensor, upper: bool) -> Tensor:
+    check_square("cholesky", self.array)
+    factor, info = run("linalg_cholesky_ex", self, upper, False)
+    refuse_indefinite("cholesky", info.array)
+    result: Tensor = factor
+    return result
+
+
+def cholesky_solve(self: Array, input2: Array, upper: bool) -> Array:
+    """X of A X = self, where `input2` is A's Cholesky factor."""
+    if self.ndim < 2 or input2.ndim < 2:
+        raise OperatorError(f"b should have at least 2 dimensions, but has {self.ndim} dimensions instead")
+    return solve_kernel(_restored(input2, upper), self)[0]
+
+
+def cholesky_inverse(self: Array, upper: bool) -> Array:
+    check_square("cholesky_inverse", self)
+    return np.asarray(np.linalg.inv(_restored(self, upper)))
+
+
+def _restored(factor: Array, upper: bool) -> Array:
+    triangle = np.triu(factor) if upper else np.tril(factor)
+    return adjoint(triangle) @ triangle if upper else triangle @ adjoint(triangle)
+
+
+# ------------------------------------------------------------------ QR
+
+
+def linalg_qr(A: Array, mode: str) -> tuple[Array, Array]:
+    check_matrix("linalg.qr", A)
+    if mode not in ("reduced", "complete", "r"):
+        raise OperatorError(
+            f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
+        )
+    if mode == "r":
+        return np.empty(0, A.dtype), np.asarray(np.linalg.qr(A, mode="r"))
+    q, r = np.linalg.qr(A, mode=mode)
+    return np.asarray(q), np.asarray(r)
+
+
+def qr(self: Tensor, some: bool) -> tuple[Tensor, Tensor]:
+    q, r = run("linalg_qr", self, "reduced" if some else "complete")
+    return q, r
+
+
+def geqrf(self: Array) -> tuple[Array, Array]:
+    """R above the diagonal, Householder vectors below it, and their factors."""
+    check_matrix("geqrf", self)
+    matrices = self.reshape(-1, *self.shape[-2:])
+    count = min(self.shape[-2:])
+    a, tau = np.empty_like(matrices), np.empty((len(matrices), count), self.dtype)
+    for i, matrix in enumerate(matrices):
+        h, tau[i] = np.linalg.qr(matrix, mode="raw")
+        a[i] = h.T
+    return a.reshape(self.shape), tau.reshape(*self.shape[:-2], count)
+
+
+def householder_product(input: Array, tau: Array) -> Array:
+    """The first columns of the product of reflections that `input` holds below its diagonal."""
+    if input.ndim < 2:
+        raise OperatorError("torch.linalg.householder_product: input must have at least 2 dimensions.")
+    rows, columns = input.shape[-2:]
+    if rows < columns:
+        raise OperatorError(
+            "torch.linalg.householder_product: input.shape[-2] must be greater than or equal to input.shape[-1]"
+        )
+    if columns < tau.shape[-1]:
+        raise OperatorError(
+            "torch.linalg.householder_product: input.shape[-1] must be greater than or equal to tau.shape[-1]"
+        )
+    product = np.broadcast_to(np.eye(rows, columns, dtype=input.dtype), input.shape).copy()
+    vectors = np.tril(input, -1) + np.eye(rows, columns, dtype=input.dtype)
+    for k in reversed(range(tau.shape[-1])):
+        v = vectors[..., :, k : k + 1]
+        product = product - tau[..., k, None, None] * (v @ (adjoint(v) @ product))
+    return product
+
+
+# ------------------------------------------------------------------ singular values
+
+
+def svd_kernel(A: Array, full_matrices: bool) -> tuple[Array, Array, Array]:
+    u, s, vh = np.linalg.svd(A, full_matrices=full_matrices)
+    return np.asarray(u), np.asarray(s), np.asarray(vh)
+
+
+def linalg_svd(A: Tensor, full_matrices: bool, driver: str | None) -> tuple[Tensor, Tensor, Tensor]:
+    check_matrix("linalg.svd", A.array)
+    _check_driver("torch.linalg.svd", driver)
+    u, s, vh = run("_svd", A, full_matrices)
+    return u, s, vh
+
+
+def _check_driver(name: str, driver: str | None) -> None:
+    if driver is not None:
+        raise OperatorError(f"{name}: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend.")
+
+
+def svdvals(A: Tensor, driver: str | None) -> Tensor:
+    check_matrix("linalg.svd", A.array)
+    _check_driver("torch.linalg.svdvals", driver)
+    values: Tensor = run("_svdvals", A)
+    return values
+
+
+def svd(self: Tensor, some: bool, compute_uv: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """U, S, V; zeros for U and V when they are not wanted."""
+    if self.ndim < 2:
+        raise OperatorError("linalg.svd: The input tensor A must have at least 2 dimensions.")
+    if compute_uv:
+        u, s, vh = linalg_svd(self, not some, None)
+        return u, s, vh.mH
+    rows, columns = self.shape[-2:]
+    batch = self.array.shape[:-2]
+    zeros = [Tensor(np.zeros((*batch, n, n), self.array.dtype)) for n in (rows, columns)]
+    return zeros[0], svdvals(self, None), zeros[1]
+
+
+_SVDVALS: Final = (
+    "linalg_svd(A, False)[0].matmul(grad.unsqueeze(-1) * linalg_svd(A, False)[2])"
+)
+
+
+def pinv(self: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:
+    """The pseudo-inverse, with singular values below a tolerance left out."""
+    if self.ndim < 2:
+        raise OperatorError("linalg.pinv: Expected a tensor with 2 or more dimensions")
+    if self.array.size == 0:
+        empty: Tensor = self.transpose(-2, -1).clone()
+        return empty
+    if hermitian:
+        values, vectors = run("linalg_eigh", self, "L")
+        factors = _inverted(values, values.abs(), self, atol, rtol)
+        product: Tensor = (vectors * factors.unsqueeze(-2)).matmul(vectors.mH)
+        return product
+    u, s, vh = run("linalg_svd", self, False, None)
+    factors = _inverted(s, s, self, atol, rtol)
+    product = vh.mH.matmul(factors.unsqueeze(-1) * u.mH)
+    return product
+
+
+def _inverted(values: Tensor, sizes: Tensor, self: Tensor, atol: Any, rtol: Any) -> Tensor:
+    """1 / value, 0 where the value counts as zero."""
+    limit = _tolerance(self.array, np.max(sizes.array, axis=-1, keepdims=True), atol, rtol)
+    kept = Tensor(np.asarray(sizes.array > limit))
+    safe = run("where.ScalarOther", kept, values, 1.0)
+    result: Tensor = run("where.ScalarOther", kept, safe.reciprocal(), 0.0)
+    return result
+
+
+def _tolerance(A: Array, largest: Array, atol: Any, rtol: Any) -> Array:
+    a, r = (np.asarray(t.array)[..., None] if isinstance(t, Tensor) else t for t in (atol, rtol))
+    if r is None:
+        default = float(np.finfo(A.dtype).eps) * max(A.shape[-2:])
+        r = default if a is None else np.where(np.asarray(a) > 0, 0.0, default)
+    return np.maximum(0 if a is None else a, np.asarray(r) * largest)
+
+
+def pinv_of_rcond(self: Tensor, rcond: Any, hermitian: bool) -> Tensor:
+    return pinv(self, 0.0, rcond, hermitian)
+
+
+def pinverse(self: Tensor, rcond: float) -> Tensor:
+    return pinv(self, 0.0, rcond, False)
+
+
+def matrix_rank(self: Array, atol: Any, rtol: Any, hermitian: bool) -> Array:
+    """How many singular values are above a tolerance."""
+    if self.ndim < 2:
+        raise OperatorError("torch.linalg.matrix_rank: The input tensor input must have at least 2 dimensions.")
+    if self.size == 0:
+        return np.zeros(self.shape[:-2], np.int64)
+    values = np.abs(np.linalg.eigvalsh(self)) if hermitian else np.linalg.svd(self, compute_uv=False)
+    a, r = (Tensor(t) if isinstance(t, np.ndarray) else t for t in (atol, rtol))
+    limit = _tolerance(self, np.max(values, axis=-1, keepdims=True), a, r)
+    return np.asarray(np.sum(values > limit, axis=-1)).astype(np.int64)
+
+
+def matrix_rank_of_tol(self: Array, tol: Any, hermitian: bool) -> Array:
+    return matrix_rank(self, tol, 0.0, hermitian)
+
+
+# ------------------------------------------------------------------ eigenvalues
+
+
+def eigh_kernel(self: Array, UPLO: str) -> tuple[Array, Array]:
+    check_square("linalg.eigh", self)
+    if UPLO.upper() not in ("L", "U"):
+        raise OperatorError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
+    values, vectors = np.linalg.eigh(self, UPLO=UPLO.upper())
+    return np.asarray(values), np.asarray(vectors)
+
+
+def eigvalsh(self: Tensor, UPLO: str) -> Tensor:
+    values, _ = run("linalg_eigh", self, UPLO)
+    result: Tensor = values
+    return result
+
+
+def eig(self: Array) -> tuple[Array, Array]:
+    check_square("linalg.eig", self)
+    d = xp.COMPLEX128 if self.dtype in (xp.FLOAT64, xp.COMPLEX128) else xp.COMPLEX64
+    values, vectors = np.linalg.eig(self)
+    return np.asarray(values).astype(d), np.asarray(vectors).astype(d)
+
+
+def eigvals(self: Tensor) -> Tensor:
+    values, _ = run("linalg_eig", self)
+    result: Tensor = values
+    return result
+
+
+# ------------------------------------------------------------------ LU
+
+
+def lu_factor(A: Array, pivot: bool) -> tuple[Array, Array]:
+    """L below the diagonal and U above, and with which row each step changed places, counted from 1."""
+    if A.ndim < 2:
+        raise OperatorError("torch.lu_factor: Expected tensor with 2 or more dimensions. Got size: " + str(list(A.shape)))
+    check_matrix("torch.lu_factor", A)
+    lu = A.copy()
+    rows, count = A.shape[-2], min(A.shape[-2:])
+    pivots = np.empty((*A.shape[:-2], count), np.int32)
+    batch = np.indices(A.shape[:-2])
+    for k in range(count):
+        best = k + np.argmax(np.abs(lu[..., k:, k]), axis=-1) if pivot else np.full(A.shape[:-2], k)
+        pivots[..., k] = best + 1
+        swapped = lu[(*batch, best)].copy()
+        lu[(*batch, best)] = lu[..., k, :]
+        lu[..., k, :] = swapped
+        head = lu[..., k, k]
+        lu[..., k + 1 :, k] /= np.where(head == 0, 1, head)[..., None] if rows > k + 1 else 1
+        lu[..., k + 1 :, k + 1 :] -= lu[..., k + 1 :, k : k + 1] * lu[..., k : k + 1, k + 1 :]
+    return lu, pivots
+
+
+def permutation(pivots: Array, rows: int) -> Array:
+    """Which row of the matrix each row of the factors is, from the exchanges."""
+    order = np.broadcast_to(np.arange(rows), (*pivots.shape[:-1], rows)).copy()
+    batch = np.indices(pivots.shape[:-1])
+    for k in range(pivots.shape[-1]):
+        other = pivots[..., k] - 1
+        held = order[(*batch, other)].copy()
+        order[(*batch, other)] = order[..., k]
+        order[..., k] = held
+    return order
+
+
+def lu_unpack(LU: Array, pivots: Array, unpack_data: bool, unpack_pivots: bool) -> tuple[Array, Array, Array]:
+    rows, columns = LU.shape[-2:]
+    none = np.empty(0, LU.dtype)
+    lower = upper = p = none
+    if unpack_data:
+        count = min(rows, columns)
+        lower = np.tril(LU[..., :count], -1) + np.eye(rows, count, dtype=LU.dtype)
+        upper = np.triu(LU[..., :count, :])
+    if unpack_pivots:
+        if pivots.dtype != np.int32:
+            raise OperatorError(
+                "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\n"
+                "Note: this function is intended to be used with the output produced by torch.linalg.lu_factor"
+            )
+        p = np.swapaxes(np.eye(rows, dtype=LU.dtype)[permutation(pivots, rows)], -1, -2)
+    return p, lower, upper
+
+
+def lu(A: Array, pivot: bool) -> tuple[Array, Array, Array]:
+    factors, pivots = lu_factor(A, pivot)
+    p, lower, upper = lu_unpack(factors, pivots, True, pivot)
+    return p, lower, upper
+
+
+def lu_solve(LU: Array, pivots: Array, B: Array, left: bool, adjoint_: bool) -> Array:
+    """X of A X = B (`left`) or X A = B, where LU and pivots are what A was made of."""
+    p, lower, upper = lu_unpack(LU, pivots, True, True)
+    whole = p @ lower @ upper
+    whole = adjoint(whole) if adjoint_ else whole
+    if left:
+        return solve_kernel(whole, B)[0]
+    return np.swapaxes(solve_kernel(np.swapaxes(whole, -1, -2), np.swapaxes(B, -1, -2))[0], -1, -2)
+
+
+# ------------------------------------------------------------------ least squares
+
+
+def lstsq(self: Array, b: Array, rcond: float | None, driver: str | None) -> tuple[Array, Array, Array, Array]:
+    if self.ndim < 2:
+        raise OperatorError("torch.linalg.lstsq: input must have at least 2 dimensions.")
+    if b.ndim < 1:
+        raise OperatorError("torch.linalg.lstsq: other must have at least 1 dimension.")
+    driver = "gelsy" if driver is None else driver
+    if driver not in ("gels", "gelsy", "gelsd", "gelss"):
+        raise OperatorError("torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
+    vector = b.ndim == self.ndim - 1 and b.shape == self.shape[:-1]
+    columns = b[..., None] if vector else b
+    u, s, vh = np.linalg.svd(self, full_matrices=False)
+    limit = (float(np.finfo(self.dtype).eps) * max(self.shape[-2:]) if rcond is None else rcond) * s[..., :1]
+    inverse = np.where(s > limit, 1 / np.where(s == 0, 1, s), 0)
+    solution = adjoint(vh) @ (inverse[..., None] * (adjoint(u) @ columns))
+    rank = np.sum(s > limit, axis=-1).astype(np.int64)
+    rows, n = self.shape[-2:]
+    residuals = np.empty(0, self.dtype)
+    if rows > n and driver != "gelsy" and np.all(rank == n):
+        residuals = np.sum(np.abs(self @ solution - columns) ** 2, axis=-2).astype(self.dtype)
+    solution = (solution[..., 0] if vector else solution).astype(self.dtype)
+    rank = np.empty(0, np.int64) if driver == "gels" else rank
+    return solution, residuals, rank, s if driver in ("gelsd", "gelss") else np.empty(0, s.dtype)
+
+
+# ------------------------------------------------------------------ entries
+
+_QR: Final = "-> (Tensor Q, Tensor R)"
+_EIGEN: Final = "-> (Tensor eigenvalues, Tensor eigenvectors)"
+_LU: Final = "-> (Tensor P, Tensor L, Tensor U)"
+
+out_form(op("aten::linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> "
+            "(Tensor L, Tensor info)", kernel=cholesky_ex), "L", "L info")  # fmt: skip
+op("aten::linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", python=linalg_cholesky, variants=OUT)
+op("aten::cholesky(Tensor self, bool upper=False) -> Tensor", python=cholesky, variants=METHOD)
+op("aten::cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", kernel=cholesky_solve,
+   variants=METHOD)  # fmt: skip
+op("aten::cholesky_inverse(Tensor self, bool upper=False) -> Tensor", kernel=cholesky_inverse, variants=METHOD)
+
+out_form(op(f'aten::linalg_qr(Tensor A, str mode="reduced") {_QR}', kernel=linalg_qr), "out", "Q R")
+out_form(op(f"aten::qr(Tensor self, bool some=True) {_QR}", python=qr, variants="function method"), "Q", "Q R")
+out_form(op("aten::geqrf(Tensor self) -> (Tensor a, Tensor tau)", kernel=geqrf, variants="function method"),
+         "a", "a tau")  # fmt: skip
+op("aten::linalg_householder_product(Tensor input, Tensor tau) -> Tensor", kernel=householder_product, variants=OUT)
+
+op("aten::_svd(Tensor A, bool full_matrices) -> (Tensor U, Tensor S, Tensor Vh)", kernel=svd_kernel)
+op("aten::_svdvals(Tensor A) -> Tensor", kernel=lambda A: np.asarray(np.linalg.svd(A, compute_uv=False)),
+   gradient={"A": _SVDVALS})  # fmt: skip
+out_form(op("aten::linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> "
+            "(Tensor U, Tensor S, Tensor Vh)", python=linalg_svd), "U", "U S Vh")  # fmt: skip
+op("aten::linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", python=svdvals, variants=OUT)
+out_form(op("aten::svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
+            python=svd, variants="function method"), "U", "U S V")  # fmt: skip
+op("aten::linalg_pinv(Tensor self, float rcond, bool hermitian=False) -> Tensor", python=pinv_of_rcond, variants=OUT)
+op("aten::linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) "
+   "-> Tensor", python=pinv, variants=OUT)  # fmt: skip
+op("aten::linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) "
+   "-> Tensor", python=pinv, variants=OUT)  # fmt: skip
+op("aten::linalg_pinv.rcond_tensor(Tensor self, Tensor rcond, bool hermitian=False) -> Tensor", python=pinv_of_rcond,
+   variants="function out:out_rcond_tensor")  # fmt: skip
+op("aten::pinverse(Tensor self, float rcond=1.0000000000000001e-15) -> Tensor", python=pinverse,
+   variants="function method")  # fmt: skip
+op("aten::linalg_matrix_rank(Tensor self, float tol, bool hermitian=False) -> Tensor", kernel=matrix_rank_of_tol,
+   variants=OUT)  # fmt: skip
+op("aten::linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, bool hermitian=False) -> Tensor",
+   kernel=matrix_rank_of_tol, variants="function out:out_tol_tensor")  # fmt: skip
+op("aten::linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, "
+   "bool hermitian=False) -> Tensor", kernel=matrix_rank, variants=OUT)  # fmt: skip
+op("aten::linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, "
+   "bool hermitian=False) -> Tensor", kernel=matrix_rank, variants=OUT)  # fmt: skip
+
+out_form(op(f'aten::linalg_eigh(Tensor self, str UPLO="L") {_EIGEN}', kernel=eigh_kernel), "eigvals", "eigvals eigvecs")
+op('aten::linalg_eigvalsh(Tensor self, str UPLO="L") -> Tensor', python=eigvalsh, variants=OUT)
+out_form(op(f"aten::linalg_eig(Tensor self) {_EIGEN}", kernel=eig), "out", "eigenvalues eigenvectors")
+op("aten::linalg_eigvals(Tensor self) -> Tensor", python=eigvals, variants=OUT)
+
+out_form(op(f"aten::linalg_lu(Tensor A, *, bool pivot=True) {_LU}", kernel=lu), "out", "P L U")
+out_form(op("aten::linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)", kernel=lu_factor),
+         "out", "LU pivots")  # fmt: skip
+op("aten::linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
+   kernel=lu_solve, variants=OUT)  # fmt: skip
+out_form(op(f"aten::lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) {_LU}",
+            kernel=lu_unpack), "out", "P L U")  # fmt: skip
+out_form(op("aten::linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, "
+            "Tensor residuals, Tensor rank, Tensor singular_values)", kernel=lstsq),
+         "out", "solution residuals rank singular_values")  # fmt: skip

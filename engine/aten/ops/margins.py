@@ -1,0 +1,297 @@
+"""Losses with margins, of sequences, and the distances under them.
+
+In: tensors, the number of a reduction (0 none, 1 mean, 2 sum).  Out: tensors.  All but the alignment of sequences are
+made of other operators, from which their gradients come.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from engine.aten.compose import MEAN, reduced, run, where
+from engine.aten.op import op
+from engine.aten.tensor import Tensor
+from engine.aten.xp import Array
+from engine.lang.errors import OperatorError
+
+# ------------------------------------------------------------------ distances
+
+
+def pairwise_distance(x1: Tensor, x2: Tensor, p: float, eps: float, keepdim: bool) -> Tensor:
+    distance: Tensor = run("norm.ScalarOpt_dim", x1 - x2 + eps, p, [-1], keepdim)
+    return distance
+
+
+def cdist(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) -> Tensor:
+    """Distances of every row of one matrix to every row of another."""
+    for name, x in (("X1", x1), ("X2", x2)):
+        if x.ndim < 2:
+            raise OperatorError(f"cdist only supports at least 2D tensors, {name} got: {x.ndim}D")
+    if x1.shape[-1] != x2.shape[-1]:
+        raise OperatorError(
+            f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}"
+        )
+    if p < 0:
+        raise OperatorError("cdist only supports non-negative p values")
+    distance: Tensor = run("linalg_vector_norm", x1.unsqueeze(-2) - x2.unsqueeze(-3), p, [-1], False, None)
+    return distance
+
+
+def pdist(self: Tensor, p: float) -> Tensor:
+    """Distances of the rows to those after them."""
+    if self.ndim != 2:
+        raise OperatorError(f"pdist only supports 2D tensors, got: {self.ndim}D")
+    if p < 0:
+        raise OperatorError("pdist only supports non-negative p values")
+    first, second = (Tensor(i) for i in np.triu_indices(self.shape[0], 1))
+    difference = run("index_select", self, 0, first) - run("index_select", self, 0, second)
+    distance: Tensor = run("linalg_vector_norm", difference, p, [-1], False, None)
+    return distance
+
+
+op("aten::pairwise_distance(Tensor x1, Tensor x2, float p=2., float eps=9.9999999999999995e-07, bool keepdim=False) "
+   "-> Tensor", python=pairwise_distance)  # fmt: skip
+op("aten::cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor", python=cdist)
+op("aten::pdist(Tensor self, float p=2.) -> Tensor", python=pdist)
+
+# ------------------------------------------------------------------ margins
+
+
+def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
+    """Pairs that belong together (1) should point the same way, others (-1) apart by a margin."""
+    dim = [input1.ndim - 1] if target.ndim == 0 else [1]
+    product = (input1 * input2).sum(dim)
+    lengths = [(x * x).sum(dim) + 1e-12 for x in (input1, input2)]
+    cosine = product / (lengths[0] * lengths[1]).sqrt()
+    together = where(run("eq.Scalar", target, 1), 1 - cosine, 0.0)
+    apart = where(run("eq.Scalar", target, -1), (cosine - margin).clamp_min(0), 0.0)
+    return reduced(together + apart, reduction)
+
+
+def hinge_embedding_loss(self: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
+    apart = where(run("ne.Scalar", target, 1), (margin - self).clamp_min(0), 0.0)
+    return reduced(apart + where(run("ne.Scalar", target, -1), self, 0.0), reduction)
+
+
+def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
+    return reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
+
+
+def triplet_margin_loss(
+    anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, p: float, eps: float, swap: bool, reduction: int
+) -> Tensor:
+    near = pairwise_distance(anchor, positive, p, eps, False)
+    far = pairwise_distance(anchor, negative, p, eps, False)
+    if swap:
+        far = run("min.other", far, pairwise_distance(positive, negative, p, eps, False))
+    return reduced((margin + near - far).clamp_min(0), reduction)
+
+
+def _rows(self: Tensor) -> Tensor:
+    rows: Tensor = self if self.ndim == 2 else self.reshape([1, -1])
+    return rows
+
+
+def multi_margin_loss(
+    self: Tensor, target: Tensor, p: Any, margin: Any, weight: Tensor | None, reduction: int
+) -> Tensor:
+    """The target's score should be above all others by a margin."""
+    if p not in (1, 2):
+        raise OperatorError("only p == 1 and p == 2 supported")
+    x, y = _rows(self), target.reshape([-1])
+    _check_targets(y.array, x.shape[1])
+    at = y.unsqueeze(1)
+    short = (margin - x.gather(1, at) + x).clamp_min(0)
+    short = short * short if p == 2 else short
+    if weight is not None:
+        short = short * run("index_select", weight, 0, y).unsqueeze(1)
+    loss = run("scatter.value", short, 1, at, 0).sum([1]) / x.shape[1]
+    return reduced(loss if self.ndim == 2 else loss.squeeze(0), reduction)
+
+
+def _check_targets(target: Array, classes: int) -> None:
+    if target.size and (target.min() < 0 or target.max() >= classes):
+        raise OperatorError("target out of range", hints=(f"there are {classes} classes",))
+
+
+def multilabel_margin_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
+    """Every target class (those before the first -1) should score above every other by 1."""
+    x, y = _rows(self), target.array.reshape(-1, self.shape[-1] if self.ndim else 1)
+    listed = np.cumprod(y >= 0, axis=1).astype(np.bool_)
+    _check_targets(y[listed], x.shape[1])
+    is_target = np.zeros(x.shape, np.bool_)
+    rows = np.nonzero(listed)[0]
+    is_target[rows, y[listed]] = True
+    places = Tensor(np.where(listed, y, 0))
+    short = (1 - x.gather(1, places).unsqueeze(2) + x.unsqueeze(1)).clamp_min(0)
+    counted = Tensor(listed[:, :, None] & ~is_target[:, None, :])
+    loss = where(counted, short, 0.0).sum([1, 2]) / x.shape[1]
+    return reduced(loss if self.ndim == 2 else loss.squeeze(0), reduction)
+
+
+def soft_margin_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
+    return reduced((-target * self).exp().log1p(), reduction)
+
+
+def poisson_nll_loss(
+    input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int
+) -> Tensor:
+    loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
+    if full:
+        stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
+        loss = loss + where(run("le.Scalar", target, 1), 0.0, stirling)
+    return reduced(loss, reduction)
+
+
+_REDUCTION: Final = "int reduction=1) -> Tensor"
+op(f"aten::cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., {_REDUCTION}",
+   python=cosine_embedding_loss)  # fmt: skip
+op(f"aten::hinge_embedding_loss(Tensor self, Tensor target, float margin=1., {_REDUCTION}",
+   python=hinge_embedding_loss)  # fmt: skip
+op(f"aten::margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., {_REDUCTION}",
+   python=margin_ranking_loss)  # fmt: skip
+op("aten::triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1., float p=2., "
+   f"float eps=9.9999999999999995e-07, bool swap=False, {_REDUCTION}", python=triplet_margin_loss)  # fmt: skip
+op(f"aten::multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, "
+   f"{_REDUCTION}", python=multi_margin_loss, variants="function out")  # fmt: skip
+op(f"aten::multilabel_margin_loss(Tensor self, Tensor target, {_REDUCTION}", python=multilabel_margin_loss,
+   variants="function out")  # fmt: skip
+op(f"aten::soft_margin_loss(Tensor self, Tensor target, {_REDUCTION}", python=soft_margin_loss,
+   variants="function out")  # fmt: skip
+op("aten::poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor",
+   python=poisson_nll_loss)  # fmt: skip
+
+# ------------------------------------------------------------------ alignment of sequences
+
+_NEVER: Final = -np.inf
+
+
+def alignments(
+    log_probs: Array, targets: Array, input_lengths: Array, target_lengths: Array, blank: int
+) -> tuple[Array, Array]:
+    """For every sequence, minus the log-probability of all alignments, and the gradient for `log_probs`.
+
+    `log_probs` is (times, batch, classes).  The gradient is the one for what a log-softmax made.
+    """
+    probs = log_probs.astype(np.float64)
+    times, batch, _ = probs.shape
+    states = _states(targets, target_lengths, blank)
+    emitted = np.take_along_axis(probs, np.broadcast_to(states, (times, *states.shape)), 2)
+    skips = np.zeros(states.shape, np.bool_)
+    skips[:, 2:] = (states[:, 2:] != states[:, :-2]) & (states[:, 2:] != blank)
+    alive = np.arange(states.shape[1]) < 2 * target_lengths[:, None] + 1
+    forward = _forward(emitted, skips, alive)
+    last = forward[np.maximum(input_lengths - 1, 0), np.arange(batch)]
+    ends = (np.arange(states.shape[1]) // 2 == target_lengths[:, None] - (np.arange(states.shape[1]) % 2)) & alive
+    total = np.logaddexp.reduce(np.where(ends, last, _NEVER), axis=1)
+    empty = input_lengths == 0
+    total = np.where(empty, np.where(target_lengths == 0, 0.0, _NEVER), total)
+    backward = _backward(emitted, skips, alive, ends, input_lengths)
+    weight = np.exp(forward + backward - emitted - np.where(np.isinf(total), 0, total)[:, None])
+    gradient = np.exp(probs)
+    rows = np.broadcast_to(np.arange(batch)[:, None], states.shape)
+    for t in range(times):
+        np.subtract.at(gradient[t], (rows, states), weight[t])
+    inside = np.arange(times)[:, None] < input_lengths
+    gradient = np.where(inside[:, :, None], gradient, 0)
+    return (-total).astype(log_probs.dtype), gradient.astype(log_probs.dtype)
+
+
+def _states(targets: Array, lengths: Array, blank: int) -> Array:
+    """(batch, 2 * longest + 1): the target's labels with blanks between."""
+    longest = int(lengths.max(initial=0))
+    labels = np.full((len(lengths), longest), blank, np.int64)
+    inside = np.arange(longest) < lengths[:, None]
+    if targets.ndim == 1:
+        labels[inside] = targets[: int(lengths.sum())]
+    else:
+        labels[inside] = targets[:, :longest][inside]
+    states = np.full((len(lengths), 2 * longest + 1), blank, np.int64)
+    states[:, 1::2] = labels
+    return states
+
+
+def _moved(x: Array, by: int) -> Array:
+    """Each state's number moved to a later (or earlier) one."""
+    moved = np.full_like(x, _NEVER)
+    if by > 0:
+        moved[:, by:] = x[:, :-by]
+    else:
+        moved[:, :by] = x[:, -by:]
+    return moved
+
+
+def _forward(emitted: Array, skips: Array, alive: Array) -> Array:
+    result = np.full(emitted.shape, _NEVER)
+    if len(emitted):
+        result[0, :, :2] = emitted[0, :, :2]
+        result[0] = np.where(alive, result[0], _NEVER)
+    for t in range(1, len(emitted)):
+        before = result[t - 1]
+        reached = np.logaddexp(before, _moved(before, 1))
+        if skips.shape[1] > 2:
+            reached = np.logaddexp(reached, np.where(skips, _moved(before, 2), _NEVER))
+        result[t] = np.where(alive, reached + emitted[t], _NEVER)
+    return result
+
+
+def _backward(emitted: Array, skips: Array, alive: Array, ends: Array, input_lengths: Array) -> Array:
+    result = np.full(emitted.shape, _NEVER)
+    leaps = np.zeros_like(skips)
+    leaps[:, :-2] = skips[:, 2:]
+    after = np.full(emitted.shape[1:], _NEVER)
+    for t in range(len(emitted) - 1, -1, -1):
+        reached = np.logaddexp(after, _moved(after, -1))
+        if skips.shape[1] > 2:
+            reached = np.logaddexp(reached, np.where(leaps, _moved(after, -2), _NEVER))
+        starts = (input_lengths - 1 == t)[:, None]
+        reached = np.where(starts, np.where(ends, 0.0, _NEVER), reached)
+        after = np.where(alive, reached + emitted[t], _NEVER)
+        result[t] = after
+    return result
+
+
+def ctc_loss(
+    log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int, reduction: int,
+    zero_infinity: bool,
+) -> Tensor:  # fmt: skip
+    """How unlikely it is that the labels were said, in whatever alignment."""
+    if log_probs.ndim not in (2, 3):
+        raise OperatorError(f"ctc_loss: expected log_probs of 2 or 3 dimensions, got {log_probs.ndim}")
+    whole = log_probs if log_probs.ndim == 3 else log_probs.unsqueeze(1)
+    lengths = [_lengths(given) for given in (input_lengths, target_lengths)]
+    if not 0 <= blank < whole.shape[2]:
+        raise OperatorError("blank must be in label range")
+    for name, given in zip(("input_lengths", "target_lengths"), lengths, strict=True):
+        if given.array.size != whole.shape[1]:
+            raise OperatorError(f"{name} must be of size batch_size")
+    if lengths[0].array.max(initial=0) > whole.shape[0]:
+        raise OperatorError(
+            f"Expected input_lengths to have value at most {whole.shape[0]}, but got value {lengths[0].array.max()}"
+        )
+    labels = targets if targets.ndim == 1 or log_probs.ndim == 3 else targets.reshape([-1])
+    loss = run("_alignments", whole, labels, *lengths, blank)[0]
+    if zero_infinity:
+        loss = where(run("isinf", loss), 0.0, loss)
+    if reduction == MEAN:
+        loss = loss / run("clamp_min", lengths[1], 1).to(loss.dtype)
+    return reduced(loss if log_probs.ndim == 3 else loss.squeeze(0), reduction)
+
+
+def _lengths(given: Tensor | Sequence[int]) -> Tensor:
+    return Tensor(np.asarray(given.array if isinstance(given, Tensor) else given, np.int64).reshape(-1))
+
+
+op("aten::_alignments(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank) -> "
+   "(Tensor loss, Tensor slope)", kernel=alignments,
+   gradient={"log_probs": "where(isinf(result0), zeros_like(grad), grad).unsqueeze(0).unsqueeze(-1) * result1"}
+   )  # fmt: skip
+_CTC: Final = "int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor"
+op("aten::ctc_loss.IntList(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, " + _CTC,
+   python=ctc_loss)  # fmt: skip
+op("aten::ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, " + _CTC,
+   python=ctc_loss)  # fmt: skip

@@ -1,0 +1,345 @@
+"""Sampling images at places of their own: grids, antialiased resizing, unpooling, random windows, segments.
+
+In: tensors (batch, channels, *space).  Out: tensors.  All but the random windows are made of other operators, from
+which their gradients come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import Any, Final
+
+import numpy as np
+
+from engine.aten import xp
+from engine.aten.compose import cast, run, where, widened
+from engine.aten.op import op, out_form
+from engine.aten.promotion import wide
+from engine.aten.tensor import Tensor
+from engine.aten.xp import Array
+from engine.lang.errors import OperatorError
+
+BILINEAR, NEAREST, BICUBIC = 0, 1, 2
+ZEROS, BORDER, REFLECTION = 0, 1, 2
+
+# ------------------------------------------------------------------ grids
+
+
+def _in_pixels(x: Tensor, size: int, align: bool) -> Tensor:
+    """Places from -1 to 1 as places from 0 to size - 1."""
+    pixels: Tensor = (x + 1) * ((size - 1) / 2) if align else ((x + 1) * size - 1) / 2
+    return pixels
+
+
+def _padded(x: Tensor, size: int, padding: int, align: bool) -> Tensor:
+    """Places outside brought inside, by the rule of the padding."""
+    if padding == ZEROS:
+        return x
+    if padding == REFLECTION:
+        low, span = (0.0, float(size - 1)) if align else (-0.5, float(size))
+        x = _reflected(x, low, span)
+    clamped: Tensor = run("clamp", x, 0, size - 1)
+    return clamped
+
+
+def _reflected(x: Tensor, low: float, span: float) -> Tensor:
+    if span == 0:
+        return x * 0
+    distance = (x - low).abs()
+    flips = run("floor", distance / span)
+    extra = distance - flips * span
+    return where(run("eq.Scalar", run("remainder.Scalar", flips, 2), 0), extra + low, span - extra + low)
+
+
+def _at(input: Tensor, places: Sequence[Tensor]) -> Tensor:
+    """(batch, channels, *out): elements at whole places (batch, *out), 0 outside."""
+    sizes = input.shape[2:]
+    inside, flat = None, None
+    for place, size in zip(places, sizes, strict=True):
+        x = place.array
+        fits = (x >= 0) & (x <= size - 1)
+        index = np.where(fits, x, 0).astype(np.int64)
+        inside = fits if inside is None else inside & fits
+        flat = index if flat is None else flat * size + index
+    assert flat is not None
+    assert inside is not None
+    batch, channels = input.shape[:2]
+    wanted = np.broadcast_to(flat.reshape(batch, 1, -1), (batch, channels, flat[0].size))
+    found = input.reshape([batch, channels, -1]).gather(2, Tensor(np.ascontiguousarray(wanted)))
+    return where(Tensor(inside[:, None]), found.reshape([batch, channels, *flat.shape[1:]]), 0.0)
+
+
+def _linear_weights(x: Tensor) -> tuple[Tensor, list[tuple[int, Tensor]]]:
+    low = run("floor", x.detach())
+    part = x - low
+    return low, [(0, 1 - part), (1, part)]
+
+
+def _cubic_weights(x: Tensor) -> tuple[Tensor, list[tuple[int, Tensor]]]:
+    low = run("floor", x.detach())
+    part = x - low
+    a = -0.75
+
+    def near(t: Tensor) -> Tensor:
+        return ((a + 2) * t - (a + 3)) * t * t + 1
+
+    def far(t: Tensor) -> Tensor:
+        return ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
+
+    return low, [(-1, far(part + 1)), (0, near(part)), (1, near(1 - part)), (2, far(2 - part))]
+
+
+def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align: bool) -> Tensor:
+    """`input` at the places that `grid` (batch, *out, n) names, in order x, y, z and from -1 to 1."""
+    n = input.ndim - 2
+    _check_grid(input, grid, interpolation_mode)
+    sizes = input.shape[2:]
+    places = [_in_pixels(widened(grid.select(-1, n - 1 - i)), sizes[i], align) for i in range(n)]
+    x = widened(input)
+    if interpolation_mode != BICUBIC:
+        places = [_padded(place, size, padding_mode, align) for place, size in zip(places, sizes, strict=True)]
+    if interpolation_mode == NEAREST:
+        return cast(_at(x, [run("round", place) for place in places]), input.array.dtype)
+    taps = [(_cubic_weights if interpolation_mode == BICUBIC else _linear_weights)(place) for place in places]
+    total = None
+    for corner in product(*(weights for _, weights in taps)):
+        spots = [low + step for (low, _), (step, _) in zip(taps, corner, strict=True)]
+        if interpolation_mode == BICUBIC:
+            spots = [_padded(spot, size, padding_mode, align) for spot, size in zip(spots, sizes, strict=True)]
+        weight = corner[0][1]
+        for _, factor in corner[1:]:
+            weight = weight * factor
+        part = _at(x, spots) * weight.unsqueeze(1)
+        total = part if total is None else total + part
+    assert total is not None
+    return cast(total, input.array.dtype)
+
+
+def _check_grid(input: Tensor, grid: Tensor, mode: int) -> None:
+    if input.ndim not in (4, 5) or input.ndim != grid.ndim:
+        raise OperatorError(
+            "grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, "
+            f"but got input with sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
+        )
+    if input.shape[0] != grid.shape[0]:
+        raise OperatorError(
+            "grid_sampler(): expected grid and input to have same batch size, "
+            f"but got input with sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
+        )
+    if grid.shape[-1] != input.ndim - 2:
+        raise OperatorError(
+            f"grid_sampler(): expected grid to have size {input.ndim - 2} in last dimension, "
+            f"but got grid with sizes {list(grid.shape)}"
+        )
+    if 0 in input.shape[2:]:
+        raise OperatorError("grid_sampler(): expected input to have non-empty spatial dimensions, "
+                            f"but input has sizes {list(input.shape)}")  # fmt: skip
+    if input.ndim == 5 and mode == BICUBIC:
+        raise OperatorError("grid_sampler(): bicubic interpolation only supports 4D input")
+
+
+def affine_grid_generator(theta: Tensor, size: Sequence[int], align_corners: bool) -> Tensor:
+    """The grid of an affine map (batch, n, n + 1) of an image of that size."""
+    n = len(size) - 2
+    if n not in (2, 3):
+        raise OperatorError("AffineGridGenerator needs 4d (spatial) or 5d (volumetric) inputs.")
+    if tuple(theta.shape) != (size[0], n, n + 1):
+        raise OperatorError(f"Expected a batch of {n}x{n + 1} affine matrices, got {list(theta.shape)}")
+    space = list(size[2:])
+    d = theta.array.dtype
+    axes = [np.linspace(-1, 1, count) if count > 1 else np.zeros(1) for count in space]
+    if not align_corners:
+        axes = [axis * ((len(axis) - 1) / len(axis)) for axis in axes]
+    mesh = np.stack([*np.meshgrid(*axes, indexing="ij")[::-1], np.ones(space)], axis=-1)
+    base = Tensor(mesh.astype(d).reshape(1, -1, n + 1)).expand([size[0], -1, -1])
+    grid: Tensor = base.bmm(theta.transpose(1, 2)).reshape([size[0], *space, n])
+    return grid
+
+
+_GRID: Final = "(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor"
+op(f"aten::grid_sampler{_GRID}", python=grid_sampler)
+for _n in (2, 3):
+    op(f"aten::grid_sampler_{_n}d{_GRID}", python=grid_sampler, variants="function out")
+op("aten::affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor",
+   python=affine_grid_generator, variants="function out")  # fmt: skip
+
+# ------------------------------------------------------------------ antialiased resizing
+
+
+def _triangle(x: Array) -> Array:
+    return np.maximum(1 - np.abs(x), 0)
+
+
+def _cubic(x: Array) -> Array:
+    a, t = -0.5, np.abs(x)
+    near = ((a + 2) * t - (a + 3)) * t * t + 1
+    far = ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
+    return np.where(t < 1, near, np.where(t < 2, far, 0))
+
+
+def _filter_matrix(
+    size: int, count: int, align: bool, scale: float | None, shape: Callable[[Array], Array], reach: int
+) -> Array:
+    """(count, size): what each element of the output takes of the input's."""
+    if align:
+        step = (size - 1) / (count - 1) if count > 1 else 0.0
+    else:
+        step = 1 / scale if scale is not None and scale > 0 else size / count
+    stretch = max(step, 1.0)
+    centre = step * (np.arange(count) + 0.5)[:, None]
+    start = np.maximum((centre - reach * stretch + 0.5).astype(np.int64), 0)
+    end = np.minimum((centre + reach * stretch + 0.5).astype(np.int64), size)
+    places = np.arange(size)[None, :]
+    weights = np.where((places >= start) & (places < end), shape((places - centre + 0.5) / stretch), 0.0)
+    total = weights.sum(axis=1, keepdims=True)
+    return np.asarray(weights / np.where(total == 0, 1, total))
+
+
+def antialiased(shape: Callable[[Array], Array], reach: int) -> Callable[..., Tensor]:
+    def body(
+        self: Tensor, output_size: Sequence[int], align_corners: bool, scales_h: float | None = None,
+        scales_w: float | None = None,
+    ) -> Tensor:  # fmt: skip
+        if self.ndim != 4 or len(output_size) != 2:
+            raise OperatorError(f"It is expected input_size equals to 4, but got size {self.ndim}")
+        d = self.array.dtype
+        whole = d.kind in "iu"
+        x = cast(self, xp.FLOAT32) if whole else widened(self)
+        for axis, scale in ((3, scales_w), (2, scales_h)):
+            matrix = _filter_matrix(x.shape[axis], output_size[axis - 2], align_corners, scale, shape, reach)
+            weights = Tensor(matrix.astype(x.array.dtype))
+            x = x.matmul(weights.t()) if axis == 3 else weights.matmul(x)
+            x = run("clamp", run("round", x), 0, 255) if whole else x
+        return cast(x, d)
+
+    return body
+
+
+def vector_form(body: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def resize(
+        input: Tensor, output_size: Sequence[int] | None, align: bool, factors: Sequence[float] | None
+    ) -> Tensor:
+        if (output_size is None) == (factors is None):
+            raise OperatorError("Must specify exactly one of output_size and scale_factors")
+        sizes = output_size or [int(n * f) for n, f in zip(input.shape[2:], factors or (), strict=True)]
+        return body(input, sizes, align, *(factors or (None, None)))
+
+    return resize
+
+
+for _name, _shape, _reach in (("_upsample_bilinear2d_aa", _triangle, 1), ("_upsample_bicubic2d_aa", _cubic, 2)):
+    _body = antialiased(_shape, _reach)
+    op(f"aten::{_name}.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
+       python=vector_form(_body))  # fmt: skip
+    op(f"aten::{_name}(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, "
+       "float? scales_w=None) -> Tensor", python=_body, variants="function out")  # fmt: skip
+
+# ------------------------------------------------------------------ pooling undone, pooling at random
+
+
+def unpool(n: int) -> Callable[..., Tensor]:
+    def body(
+        self: Tensor, indices: Tensor, output_size: Sequence[int], stride: Any = None, padding: Any = None
+    ) -> Tensor:
+        if indices.array.dtype != np.int64:
+            raise OperatorError(f"elements in indices should be type int64 but got: {xp.ir_name(indices.array.dtype)}")
+        if self.shape != indices.shape:
+            raise OperatorError(
+                f"Expected shape of indices to be same as that of the input tensor ({list(self.shape)}) but got indices "
+                f"tensor with shape: {list(indices.shape)}"
+            )
+        lead, count = list(self.shape[:-n]), int(np.prod(output_size))
+        places = indices.reshape([*lead, -1])
+        if places.array.size and (places.array.min() < 0 or places.array.max() >= count):
+            wrong = places.array[(places.array < 0) | (places.array >= count)].flat[0]
+            raise OperatorError(f"Found an invalid max index: {wrong} (output volumes are of size {list(output_size)})")
+        zeros = Tensor(np.zeros((*lead, count), self.array.dtype))
+        spread: Tensor = zeros.scatter(-1, places, self.reshape([*lead, -1])).reshape([*lead, *output_size])
+        return spread
+
+    return body
+
+
+op("aten::max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor", python=unpool(2),
+   variants="function out")  # fmt: skip
+op("aten::max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor",
+   python=unpool(3), variants="function out")  # fmt: skip
+
+
+def fractional_max_pool2d(
+    self: Array, kernel_size: Sequence[int], output_size: Sequence[int], random_samples: Array
+) -> tuple[Array, Array]:
+    """Greatest of windows whose places the samples (batch, channels, 2) shift."""
+    if self.ndim not in (3, 4):
+        raise OperatorError(f"fractional_max_pool2d(): Expected 3D or 4D tensor, but got: {list(self.shape)}")
+    rows, columns = self.shape[-2:]
+    planes = self.reshape(-1, rows, columns)
+    samples = random_samples.reshape(-1, 2).astype(np.float64)
+    (kh, kw), (oh, ow) = kernel_size, output_size
+    y = _starts(samples[:, 1], rows, oh, kh)[:, :, None, None, None] + np.arange(kh)[:, None]
+    x = _starts(samples[:, 0], columns, ow, kw)[:, None, :, None, None] + np.arange(kw)
+    flat = (y * columns + x).reshape(len(planes), oh, ow, kh * kw)
+    values = planes.reshape(len(planes), 1, 1, -1)
+    seen = np.take_along_axis(np.broadcast_to(values, (*flat.shape[:3], rows * columns)), flat, 3)
+    best = np.argmax(seen.astype(wide(self.dtype)), axis=3)[..., None]
+    shape = (*self.shape[:-2], oh, ow)
+    return np.take_along_axis(seen, best, 3).reshape(shape), np.take_along_axis(flat, best, 3).reshape(shape)
+
+
+def _starts(sample: Array, size: int, count: int, kernel: int) -> Array:
+    """(planes, count): where each plane's windows begin."""
+    if kernel > size - count + 1:
+        raise OperatorError("fractional_max_pool2d(): pool size too large relative to input size")
+    step = (size - kernel) / (count - 1) if count > 1 else 0.0
+    i = np.arange(count)
+    places = ((i + sample[:, None]) * step).astype(np.int64) - (sample[:, None] * step).astype(np.int64)
+    places[:, -1] = size - kernel
+    return places
+
+
+out_form(op("aten::fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size, Tensor random_samples) "
+            "-> (Tensor, Tensor)", kernel=fractional_max_pool2d, gradient={
+                "self": "zeros_like(self).flatten(-2).scatter_add(-1, result1.flatten(-2), grad.flatten(-2))"
+                        ".reshape(self.size())"}), "output", "output indices")  # fmt: skip
+
+# ------------------------------------------------------------------ segments
+
+_SEGMENT: Final = {"sum": ("sum", 0.0), "mean": ("sum", 0.0), "max": ("amax", -np.inf), "min": ("amin", np.inf),
+                   "prod": ("prod", 1.0)}  # fmt: skip
+
+
+def segment_reduce(
+    data: Tensor, reduce: str, lengths: Tensor | None, indices: Tensor | None, offsets: Tensor | None, axis: int,
+    unsafe: bool, initial: Any,
+) -> Tensor:  # fmt: skip
+    """Stretches of a dimension reduced to one element each."""
+    if reduce not in _SEGMENT:
+        raise OperatorError(f"Unsupported reduction '{reduce}'", hints=(f"there are {', '.join(_SEGMENT)}",))
+    if lengths is None and offsets is None:
+        raise OperatorError("Currently only lengths-based or offsets-based reduction is supported!")
+    axis = axis + data.ndim if axis < 0 else axis
+    sizes = lengths.array if lengths is not None else np.diff(offsets.array if offsets is not None else [], axis=-1)
+    if not unsafe and np.any(sizes.sum(axis=-1) != data.shape[axis]):
+        raise OperatorError(f"segment_reduce(): Expected all rows of lengths along axis to sum to data.size(axis) = "
+                            f"{data.shape[axis]}")  # fmt: skip
+    count = sizes.shape[-1]
+    rows = sizes.reshape(-1, count)
+    segment = np.stack([np.repeat(np.arange(count), row) for row in rows])
+    rest = data.ndim - axis - 1
+    places = segment.reshape(*data.shape[: axis + 1], *[1] * rest)
+    places = np.ascontiguousarray(np.broadcast_to(places, data.shape))
+    how, neutral = _SEGMENT[reduce]
+    shape = (*data.shape[:axis], count, *data.shape[axis + 1 :])
+    base = Tensor(np.full(shape, neutral if initial is None else initial, data.array.dtype))
+    result: Tensor = run("scatter_reduce.two", base, axis, Tensor(places), data, how, True)
+    if reduce != "mean":
+        return result
+    divisor = sizes.reshape(*sizes.shape, *[1] * rest).astype(data.array.dtype)
+    mean: Tensor = result / Tensor(divisor if initial is None else np.maximum(divisor, 1))
+    return mean
+
+
+op("aten::segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, "
+   "int axis=0, bool unsafe=False, Scalar? initial=None) -> Tensor", python=segment_reduce,
+   variants="function out")  # fmt: skip

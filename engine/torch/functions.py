@@ -1,0 +1,61 @@
+"""Functions of the torch namespace as Python functions.
+
+In: a name, and where programs find it (`torch`, `torch.nn.functional`).  Out: something to call: the operator, or the
+function that is written in TorchScript, compiled when it is first called.  `torch_path` of it says what it stands
+for, so that a program may also name it by a variable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from engine.aten import calls
+from engine.aten import op as table
+from engine.frontend.classes import ChosenByFlag, FunctionValue
+from engine.frontend.compile import library_value
+from engine.frontend.sugar import SugaredValue
+from engine.lang.errors import ArgumentError
+from engine.torch.objects import ScriptFunction
+
+
+def find(name: str, scope: str = "torch") -> Callable[..., Any] | None:
+    """The function of that name, or None."""
+    path = f"{scope}.{name}"
+    written = library_value(path)
+    function: Any = None if written is None else _callable(written)
+    if function is None and table.overloads(f"aten::{name}"):
+        function = partial(_call_operator, name)
+    if function is not None:
+        function.torch_path = path
+    return function  # type: ignore[no-any-return]
+
+
+def _callable(value: SugaredValue) -> Callable[..., Any] | None:
+    """One function, several overloads, or a choice by a flag."""
+    if isinstance(value, FunctionValue):
+        return partial(_call_first, [ScriptFunction(function) for function in value.functions])
+    if isinstance(value, ChosenByFlag):
+        sides = _callable(value.when_true), _callable(value.when_false)
+        return partial(_call_chosen, value.argument, value.position, *sides)
+    return None
+
+
+def _call_operator(name: str, *args: Any, **kwargs: Any) -> Any:
+    return calls.call(name, args, kwargs)
+
+
+def _call_first(overloads: Sequence[Callable[..., Any]], *args: Any, **kwargs: Any) -> Any:
+    """Call the first overload that takes the arguments."""
+    for function in overloads[:-1]:
+        try:
+            return function(*args, **kwargs)
+        except ArgumentError:
+            continue
+    return overloads[-1](*args, **kwargs)
+
+
+def _call_chosen(argument: str, position: int, when_true: Any, when_false: Any, *args: Any, **kwargs: Any) -> Any:
+    flag = kwargs.get(argument, args[position] if len(args) > position else False)
+    return (when_true if flag else when_false)(*args, **kwargs)

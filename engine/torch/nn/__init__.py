@@ -1,0 +1,10 @@
+"""`torch.nn`: modules, parameters, and the functions behind them.
+
+In: sizes.  Out: layers with parameters of their own, to be called, combined, saved and compiled.
+"""
+
+from engine.torch.nn import functional as functional
+from engine.torch.nn import init as init
+from engine.torch.nn import modules as modules
+from engine.torch.nn.modules import *  # noqa: F403
+from engine.torch.nn.parameter import Parameter as Parameter

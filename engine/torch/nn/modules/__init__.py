@@ -1,0 +1,33 @@
+"""The modules of `torch.nn`, one file for each family."""
+
+from engine.torch.nn.modules.activation import ELU as ELU
+from engine.torch.nn.modules.activation import GELU as GELU
+from engine.torch.nn.modules.activation import Hardswish as Hardswish
+from engine.torch.nn.modules.activation import Hardtanh as Hardtanh
+from engine.torch.nn.modules.activation import LeakyReLU as LeakyReLU
+from engine.torch.nn.modules.activation import LogSoftmax as LogSoftmax
+from engine.torch.nn.modules.activation import ReLU as ReLU
+from engine.torch.nn.modules.activation import Sigmoid as Sigmoid
+from engine.torch.nn.modules.activation import SiLU as SiLU
+from engine.torch.nn.modules.activation import Softmax as Softmax
+from engine.torch.nn.modules.activation import Softplus as Softplus
+from engine.torch.nn.modules.activation import Tanh as Tanh
+from engine.torch.nn.modules.batchnorm import BatchNorm1d as BatchNorm1d
+from engine.torch.nn.modules.batchnorm import BatchNorm2d as BatchNorm2d
+from engine.torch.nn.modules.container import ModuleDict as ModuleDict
+from engine.torch.nn.modules.container import ModuleList as ModuleList
+from engine.torch.nn.modules.container import ParameterDict as ParameterDict
+from engine.torch.nn.modules.container import ParameterList as ParameterList
+from engine.torch.nn.modules.container import Sequential as Sequential
+from engine.torch.nn.modules.conv import Conv1d as Conv1d
+from engine.torch.nn.modules.conv import Conv2d as Conv2d
+from engine.torch.nn.modules.dropout import Dropout as Dropout
+from engine.torch.nn.modules.flatten import Flatten as Flatten
+from engine.torch.nn.modules.linear import Identity as Identity
+from engine.torch.nn.modules.linear import Linear as Linear
+from engine.torch.nn.modules.module import Module as Module
+from engine.torch.nn.modules.normalization import LayerNorm as LayerNorm
+from engine.torch.nn.modules.pooling import AdaptiveAvgPool2d as AdaptiveAvgPool2d
+from engine.torch.nn.modules.pooling import AvgPool2d as AvgPool2d
+from engine.torch.nn.modules.pooling import MaxPool2d as MaxPool2d
+from engine.torch.nn.modules.sparse import Embedding as Embedding

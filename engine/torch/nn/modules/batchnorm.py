@@ -1,0 +1,93 @@
+"""Batch normalization.  In: `(N, num_features, *)`.  Out: the same shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.aten.calls import call
+from engine.aten.tensor import Tensor, tensor
+from engine.torch.nn import functional as F
+from engine.torch.nn import init
+from engine.torch.nn.modules.module import Module
+from engine.torch.nn.parameter import Parameter
+
+
+class _BatchNorm(Module):
+    """Mean zero and variance one for every feature, over the batch (in training) or as measured so far."""
+
+    __constants__ = ("track_running_stats", "momentum", "eps", "num_features", "affine")
+    num_features: int
+    eps: float
+    momentum: float | None
+    affine: bool
+    track_running_stats: bool
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.affine, self.track_running_stats = affine, track_running_stats
+        for name in ("weight", "bias"):
+            self.register_parameter(name, Parameter(init.empty([num_features], dtype)) if affine else None)
+        measured = track_running_stats
+        self.register_buffer("running_mean", call("zeros", ([num_features],), {}) if measured else None)
+        self.register_buffer("running_var", call("ones", ([num_features],), {}) if measured else None)
+        self.register_buffer("num_batches_tracked", tensor(0) if measured else None)
+        if affine:
+            init.ones_(self.weight)
+            init.zeros_(self.bias)
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        raise NotImplementedError
+
+    def forward(self, input: Tensor) -> Tensor:
+        self._check_input_dim(input)
+        average = 0.0 if self.momentum is None else self.momentum
+        if self.training and self.track_running_stats:
+            if self.num_batches_tracked is not None:
+                self.num_batches_tracked.add_(1)
+                if self.momentum is None:
+                    average = 1.0 / float(self.num_batches_tracked)
+        if self.training:
+            from_batch = True
+        else:
+            from_batch = (self.running_mean is None) and (self.running_var is None)
+        return F.batch_norm(
+            input,
+            self.running_mean if not self.training or self.track_running_stats else None,
+            self.running_var if not self.training or self.track_running_stats else None,
+            self.weight,
+            self.bias,
+            from_batch,
+            average,
+            self.eps,
+        )
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
+        )
+
+
+class BatchNorm1d(_BatchNorm):
+    """Over `(N, C)` or `(N, C, L)`."""
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() != 2 and input.dim() != 3:
+            raise ValueError(f"expected 2D or 3D input (got {input.dim()}D input)")
+
+
+class BatchNorm2d(_BatchNorm):
+    """Over `(N, C, H, W)`."""
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() != 4:
+            raise ValueError(f"expected 4D input (got {input.dim()}D input)")

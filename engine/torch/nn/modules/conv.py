@@ -1,0 +1,115 @@
+"""Convolutions.  In: `(N, in_channels, *space)` or without N.  Out: `(N, out_channels, *smaller space)`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+from engine.aten.tensor import Tensor
+from engine.torch.nn import functional as F
+from engine.torch.nn import init
+from engine.torch.nn.modules.module import Module
+from engine.torch.nn.parameter import Parameter
+
+Sizes = int | tuple[int, ...]
+
+
+class _Conv(Module):
+    """What convolutions of every number of dimensions share."""
+
+    __constants__ = (
+        "stride", "padding", "dilation", "groups", "padding_mode", "in_channels", "out_channels", "kernel_size",
+    )  # fmt: skip
+    dims: ClassVar[int]
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Sizes,
+        stride: Sizes = 1,
+        padding: Sizes | str = 0,
+        dilation: Sizes = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if in_channels % groups or out_channels % groups:
+            raise ValueError("in_channels and out_channels must be divisible by groups")
+        if padding_mode not in ("zeros", "reflect", "replicate", "circular"):
+            raise ValueError(f"padding_mode must be zeros, reflect, replicate or circular, but got '{padding_mode}'")
+        self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
+        self.kernel_size, self.stride = self._each(kernel_size), self._each(stride)
+        self.dilation = self._each(dilation)
+        self.padding = padding if isinstance(padding, str) else self._each(padding)
+        self.padding_mode = padding_mode
+        self._reversed_padding_repeated_twice = self._pad_amounts()
+        self.weight = Parameter(init.empty([out_channels, in_channels // groups, *self.kernel_size], dtype))
+        self.register_parameter("bias", Parameter(init.empty([out_channels], dtype)) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        fan_in = init.fans(self.weight)[0]
+        if self.bias is not None and fan_in:
+            init.uniform_(self.bias, -1 / math.sqrt(fan_in), 1 / math.sqrt(fan_in))
+
+    def _each(self, size: Sizes) -> tuple[int, ...]:
+        return (size,) * self.dims if isinstance(size, int) else tuple(size)
+
+    def _pad_amounts(self) -> list[int]:
+        """How much `pad` adds at both ends of every dimension, the last one first."""
+        amounts: list[int] = []
+        for at in reversed(range(self.dims)):
+            if isinstance(self.padding, str):
+                total = self.dilation[at] * (self.kernel_size[at] - 1) if self.padding == "same" else 0
+                amounts += [total // 2, total - total // 2]
+            else:
+                amounts += [self.padding[at]] * 2
+        return amounts
+
+    def extra_repr(self) -> str:
+        parts = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"]
+        if self.padding != (0,) * self.dims:
+            parts.append(f"padding={self.padding if isinstance(self.padding, tuple) else repr(self.padding)}")
+        if self.dilation != (1,) * self.dims:
+            parts.append(f"dilation={self.dilation}")
+        if self.groups != 1:
+            parts.append(f"groups={self.groups}")
+        if self.bias is None:
+            parts.append("bias=False")
+        if self.padding_mode != "zeros":
+            parts.append(f"padding_mode={self.padding_mode}")
+        return ", ".join(parts)
+
+
+class Conv1d(_Conv):
+    """Convolution over sequences."""
+
+    dims = 1
+
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        if self.padding_mode != "zeros":
+            padded = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
+            return F.conv1d(padded, weight, bias, self.stride, (0,), self.dilation, self.groups)
+        return F.conv1d(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._conv_forward(input, self.weight, self.bias)
+
+
+class Conv2d(_Conv):
+    """Convolution over images."""
+
+    dims = 2
+
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        if self.padding_mode != "zeros":
+            padded = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
+            return F.conv2d(padded, weight, bias, self.stride, (0, 0), self.dilation, self.groups)
+        return F.conv2d(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._conv_forward(input, self.weight, self.bias)
