@@ -54,7 +54,7 @@ class Story:
 def compare(story: Story, recorded: Mapping[str, np.ndarray]) -> None:
     """Hold the outputs, `result` in the session, against what PyTorch recorded."""
     for index, output in enumerate(story.session.evaluate("result")):
-        difference = float(np.abs(output.numpy() - recorded[f"result.{index}"]).max())
+        difference = float(np.abs(output.detach().numpy() - recorded[f"result.{index}"]).max())
         story.console.print(f"output {index}: largest difference from PyTorch's is {difference:.1e}")
         if difference > TOLERANCE:
             sys.exit("that is too much")

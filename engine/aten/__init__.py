@@ -2,3 +2,4 @@
 
 from engine.aten import autograd as _autograd  # noqa: F401  (records operators for gradients)
 from engine.aten import methods as _methods  # noqa: F401  (gives tensors their methods)
+from engine.aten import python_methods as _python_methods  # noqa: F401  (and those of Python only)

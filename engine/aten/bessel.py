@@ -18,13 +18,13 @@ _NODES: Final = 96
 
 
 def modified(order: int, x: Array, scaled: bool = False) -> Array:
-    """I0 or I1; `scaled`: times exp(-|x|)."""
+    """I0 or I1; `scaled`: times exp(-|x|).  Unscaled they are NaN at infinity, as in PyTorch."""
     size = np.abs(x)
     near = np.minimum(size, _NEAR)
     inner = _series(order, near) * (np.exp(-near) if scaled else 1.0)
     far = np.maximum(size, _NEAR)
     outer = _asymptotic(order, far) / np.sqrt(2 * np.pi * far) * (1.0 if scaled else np.exp(far))
-    value = np.where(np.isinf(size), 0.0 if scaled else np.inf, np.where(size <= _NEAR, inner, outer))
+    value = np.where(np.isinf(size), 0.0 if scaled else np.nan, np.where(size <= _NEAR, inner, outer))
     value = np.where(np.isnan(x), np.nan, value)
     return np.where(x < 0, -value, value) if order % 2 else value
 

@@ -14,9 +14,12 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten import op as table
+from engine.aten.dispatch import HOOKS
 from engine.aten.errors import describe
 from engine.aten.op import Op
+from engine.aten.results import python_result
 from engine.aten.tensor import Tensor
+from engine.aten.traced import int_of, number_of
 from engine.lang import scalars
 from engine.lang.errors import ArgumentError, did_you_mean
 from engine.lang.schema import NO_DEFAULT, Argument
@@ -55,28 +58,39 @@ class _Parameter:
 
 def call(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Run the overload of `aten::name` that takes the arguments; raises ArgumentError when none does."""
-    return _call(name, args, kwargs, is_method=False)
+    op, values = _choose(name, args, kwargs, is_method=False)
+    return op.run(*values)
+
+
+def call_function(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """The same for Python programs, which see `Size`s and named tuples."""
+    return _for_python(*_choose(name, args, kwargs, is_method=False))
 
 
 def call_method(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """The same where the first argument is the tensor whose method is called: it is the schema's `self`."""
-    return _call(name, args, kwargs, is_method=True)
+    return _for_python(*_choose(name, args, kwargs, is_method=True))
 
 
-def _call(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], is_method: bool) -> Any:
+def _for_python(op: Op, values: list[Any]) -> Any:
+    result, convert = op.run(*values), python_result(op)
+    return result if convert is None else convert(result)
+
+
+def _choose(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], is_method: bool) -> tuple[Op, list[Any]]:
     kinds = (name, is_method, tuple(map(_kind, args)), tuple((k, _kind(v)) for k, v in kwargs.items()))
     chosen = _chosen.get(kinds)
     if chosen is not None:
         values = _match(chosen[0], args, kwargs, chosen[1], is_method)
         if values is not None:
-            return chosen[0].run(*values)
+            return chosen[0], values
     candidates = table.overloads(f"aten::{name}")
     for lenient in (False, True):
         for op in candidates:
             values = _match(op, args, kwargs, lenient, is_method)
             if values is not None:
                 _chosen[kinds] = op, lenient
-                return op.run(*values)
+                return op, values
     raise _no_overload(name, candidates, args, kwargs)
 
 
@@ -144,9 +158,20 @@ def _with_gathered_list(op: Op, args: tuple[Any, ...]) -> tuple[Any, ...]:
     place = next((i for i, a in enumerate(arguments) if isinstance(a.type, ListType)), None)
     if place is None or len(args) <= place or any(not a.kwarg_only for a in arguments[place + 1 :]):
         return args
-    if arguments[place].broadcast is not None or any(type(a) is not int for a in args[place:]):
+    if arguments[place].broadcast is not None or not all(map(_is_size, args[place:])):
+        return args
+    if any(type(a) is not int for a in args[place:]) and element_of(arguments[place].type) != INT:
         return args
     return (*args[:place], list(args[place:]))
+
+
+def _is_size(value: Any) -> bool:
+    """Sizes are tensors while a program is traced."""
+    return type(value) is int or (HOOKS.trace is not None and isinstance(value, Tensor))
+
+
+def element_of(type: Type) -> Type | None:
+    return type.element if isinstance(type, ListType) else None
 
 
 def _parameter(argument: Argument) -> _Parameter:
@@ -192,13 +217,17 @@ def _lenient(argument: Argument, strict: Converter) -> Converter:
     type = argument.type.element if isinstance(argument.type, OptionalType) else argument.type
     if isinstance(type, ListType) and argument.broadcast:
         one, count = _strict(type.element), argument.broadcast
-        return _or_else(strict, lambda v: _REFUSED if one(v) is _REFUSED else [one(v)] * count)
+        strict = _or_else(strict, lambda v: _REFUSED if one(v) is _REFUSED else [one(v)] * count)
+    if element_of(type) == INT:
+        return _or_else(strict, _list_of(_or_else(_int, lambda v: int_of(v) if _is_size(v) else _REFUSED)))
+    if isinstance(type, ListType):
+        return strict
     if type == FLOAT:
         return _or_else(strict, lambda v: float(v) if isinstance(v, (int, np.number, Tensor)) else _REFUSED)
     if type == INT:
-        return _or_else(strict, lambda v: int(v) if isinstance(v, (np.integer, Tensor)) else _REFUSED)
+        return _or_else(strict, lambda v: int_of(v) if isinstance(v, Tensor) else int(v) if isinstance(v, np.integer) else _REFUSED)
     if type == NUMBER:
-        return _or_else(strict, lambda v: v.item() if isinstance(v, (np.generic, Tensor)) else _REFUSED)
+        return _or_else(strict, lambda v: number_of(v) if isinstance(v, Tensor) else v.item() if isinstance(v, np.generic) else _REFUSED)
     if type == BOOL:
         return _or_else(strict, lambda v: bool(v) if isinstance(v, (np.bool_, Tensor)) else _REFUSED)
     return strict

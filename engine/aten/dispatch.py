@@ -5,13 +5,14 @@ here: which arguments are tensors to unwrap, how results are wrapped (new, view,
 may step in.  The function is written as text and compiled, so a call inspects nothing.
 
 `HOOKS.grad` steps in where a tensor argument requires grad, `HOOKS.trace` everywhere; both are called
-as hook(op, args, run), where `run(*args)` does the work without hooks, and return the result.
+as hook(op, args, run), where `run(*args)` does the work without that hook, and return the result.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -43,6 +44,8 @@ class Hooks:
     trace: Hook | None = None
     composite: Callable[[Op], Callable[..., Any]] | None = None
     """Compiles TorchScript bodies; the layer that knows the language sets it."""
+    trace_call: Callable[..., Any] | None = None
+    """Called for a call of a script function from Python, as hook(function, args, kwargs, run)."""
     call: Callable[[Any, Sequence[Any]], Any] | None = None
     """Runs a script function or method on its arguments; the layer that executes sets it."""
 
@@ -53,6 +56,8 @@ HOOKS: Final = Hooks()
 def compile_op(op: Op) -> Callable[..., Any]:
     """The operator as a function of all its arguments, positionally; the schema's results come back."""
     schema = op.schema
+    if schema.is_vararg and op.python is not None:
+        return op.python
     of_tensors = bool(_tensors(schema.arguments) or _tensors(schema.returns))
     if op.python is not None or op.composite is not None:
         body = op.python or _composite(op)
@@ -119,18 +124,32 @@ def _hooked(op: Op, body: Callable[..., Any], schema: FunctionSchema, grad: bool
     """The body behind the hooks."""
     names = [_safe(a.name) for a in schema.arguments]
     args = f"({''.join(n + ', ' for n in names)})"
+    grad = grad and bool(_tensors(schema.arguments))
     lines = [
         f"def run({', '.join(names)}):",
         "    if hooks.trace is not None:",
-        f"        return hooks.trace(op, {args}, body)",
+        f"        return hooks.trace(op, {args}, {'partial(untraced, op, body)' if grad else 'body'})",
     ]
-    if grad and _tensors(schema.arguments):
+    if grad:
         lines += [
             f"    if hooks.grad is not None and ({' or '.join(map(_requires_grad, _tensors(schema.arguments)))}"
             " or hooks.rebased):",
             f"        return hooks.grad(op, {args}, body)",
         ]
     return _compiled([*lines, f"    return body({', '.join(names)})"], "run", op, body=body)
+
+
+def untraced(op: Op, body: Callable[..., Any], *args: Any) -> Any:
+    """What an operator does while it is traced: what it would do otherwise."""
+    if HOOKS.grad is not None and (HOOKS.rebased or any(map(_has_grad, args))):
+        return HOOKS.grad(op, args, body)
+    return body(*args)
+
+
+def _has_grad(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(map(_has_grad, value))
+    return isinstance(value, Tensor) and value._requires_grad
 
 
 def _compiled(lines: Sequence[str], name: str, op: Op, **more: Any) -> Callable[..., Any]:
@@ -345,4 +364,5 @@ _ENVIRONMENT: Final[dict[str, Any]] = {
     "Tensor": Tensor, "new": object.__new__, "ndarray": np.ndarray, "asarray": np.asarray, "quiet": xp.quiet,
     "loud": xp.loud, "REFUSALS": errors.REFUSALS, "refusal": errors.refusal, "hooks": HOOKS, "fresh": fresh,
     "view": view, "part": part, "store": store, "store_out": store_out, "refuse_overlap": refuse_overlap,
+    "partial": partial, "untraced": untraced,
 }  # fmt: skip

@@ -85,10 +85,12 @@ def zeta(s: Array, q: Array) -> Array:
     for k, number in enumerate(_BERNOULLI):
         total = total + number * factor / _factorial(2 * k + 2)
         factor = factor * (s + 2 * k + 1) * (s + 2 * k + 2) / (y * y)
-    total = np.where(s == 1, np.inf, np.where(s < 1, np.nan, total))
     at_pole = (q <= 0) & (q == np.floor(q))
-    total = np.where(at_pole & (s > 1), np.inf, total)
-    return np.where((q < 0) & ~at_pole & (s != np.floor(s)), np.nan, total)
+    rules = [
+        (s == 1, np.inf), (s < 1, np.nan), (at_pole, np.inf), ((q < 0) & (s != np.floor(s)), np.nan),
+        (np.isinf(s) & (q == 1), 1.0), (np.isinf(s) & (q > 1), np.nan), (np.isinf(s) & (q > 0), np.inf),
+    ]  # fmt: skip
+    return np.select([c for c, _ in rules], [np.asarray(v) for _, v in rules], total)
 
 
 def _factorial(n: int) -> float:
@@ -139,14 +141,12 @@ def _incomplete(a: Array, x: Array, lower: bool) -> Array:
     fraction = scale * _continued_fraction(safe_a, np.where(small, safe_a + 1, safe_x))
     low = np.where(small, series, 1 - fraction)
     high = np.where(small, 1 - series, fraction)
-    result = low if lower else high
-    zero, one = (0.0, 1.0) if lower else (1.0, 0.0)
-    result = np.where((x == 0) & (a > 0), zero, result)
-    result = np.where((a == 0) & (x > 0), one, result)
-    result = np.where(np.isinf(x) & (a >= 0) & np.isfinite(a), one, result)
-    result = np.where(np.isinf(a) & (a > 0) & np.isfinite(x) & (x >= 0), zero, result)
-    nowhere = (a < 0) | (x < 0) | ((a == 0) & (x == 0)) | (np.isinf(a) & np.isinf(x)) | np.isnan(a) | np.isnan(x)
-    return np.where(nowhere, np.nan, result)
+    near, far = (0.0, 1.0) if lower else (1.0, 0.0)
+    rules = [
+        ((x < 0) | (a < 0), np.nan), ((a == 0) & (x > 0), far), (a == 0, np.nan), (x == 0, near),
+        (np.isinf(a) & np.isinf(x), np.nan), (np.isinf(a), near), (np.isinf(x), far), (~inside, np.nan),
+    ]  # fmt: skip
+    return np.select([c for c, _ in rules], [np.asarray(v) for _, v in rules], low if lower else high)
 
 
 def _power_series(a: Array, x: Array) -> Array:

@@ -7,11 +7,12 @@ and their writing forms, as the compiler does it for programs.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from engine.aten import calls
+from engine.aten.dispatch import HOOKS
 from engine.aten.tensor import Tensor, tensor
 from engine.lang.errors import OperatorIndexError
 
@@ -29,9 +30,10 @@ def write(self: Tensor, index: Any, value: Any) -> None:
     if picks is not None:
         calls.call("index_put_", (view, picks, values), {})
         return
-    while values.ndim > view.ndim and values.shape[0] == 1:
+    while values.ndim > view.ndim and values.array.shape[0] == 1:
         values = values.squeeze(0)
-    calls.call("copy_", (view, values), {})
+    write_whole = "fill_" if HOOKS.trace is not None and values.ndim == 0 < view.ndim else "copy_"
+    calls.call(write_whole, (view, values), {})
 
 
 def _basic(self: Tensor, index: Any) -> tuple[Tensor, list[Tensor | None] | None]:
@@ -57,19 +59,32 @@ def _apply(view: Tensor, dim: int, part: Any) -> tuple[Tensor, int, Tensor | Non
     if isinstance(part, (bool, np.bool_)):
         return view.unsqueeze(dim), 1, tensor([bool(part)])
     if isinstance(part, slice):
-        if part == slice(None):
-            return view, 1, None
-        step = 1 if part.step is None else int(part.step)
-        return calls.call("slice", (view, dim, _int(part.start), _int(part.stop), step), {}), 1, None
+        return _slice(view, dim, part), 1, None
     if isinstance(part, (list, tuple, np.ndarray)):
         part = tensor(part)
     if isinstance(part, Tensor) and (part.ndim or part.dtype.category == "bool"):
         return view, part.ndim if part.dtype.category == "bool" else 1, part
-    return view.select(dim, int(part)), 0, None
+    return view.select(dim, part if isinstance(part, Tensor) else int(part)), 0, None
 
 
-def _int(value: Any) -> int | None:
-    return None if value is None else int(value)
+def _slice(view: Tensor, dim: int, part: slice) -> Tensor:
+    """`view[start:stop:step]` along a dimension; traces, which shall hold for other sizes, name all of it."""
+    if HOOKS.trace is not None:
+        start, stop, step = (0 if part.start is None else part.start, _END if part.stop is None else part.stop, 1)
+    elif part.start is None and part.stop is None and part.step is None:
+        return view
+    else:
+        start, stop, step = part.start, part.stop, 1
+    bounds = (_int(start), _int(stop), step if part.step is None else _int(part.step))
+    sliced: Tensor = calls.call("slice", (view, dim, *bounds), {})
+    return sliced
+
+
+_END: Final = 2**63 - 1
+
+
+def _int(value: Any) -> Any:
+    return value if value is None or isinstance(value, Tensor) else int(value)
 
 
 def _consumes(part: Any) -> int:

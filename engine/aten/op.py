@@ -59,15 +59,21 @@ FAMILIES: Final[tuple[str, ...]] = (
     "elementwise",
     "special",
     "linalg",
+    "norms",
+    "products",
     "factorizations",
     "fft",
     "arranging",
     "picking",
     "sequences",
     "statistics",
+    "margins",
+    "sampling",
+    "network",
     "aliases",
     "backward",
     "backward_picking",
+    "gradients",
     "autograd",
 )
 """Modules of `engine.aten.ops`, in the order they are imported."""
@@ -201,7 +207,7 @@ def overloads(name: str) -> Sequence[Op]:
 
 def registered(name: str) -> Sequence[Op]:
     """The same of what has been imported so far: for families that build on others."""
-    return _by_name.get(name, ())
+    return tuple(_by_name.get(name, ()))
 
 
 def find(qualified_name: str) -> Op | None:

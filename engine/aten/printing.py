@@ -51,7 +51,7 @@ def tensor_repr(t: Tensor) -> str:
     if not default:
         suffixes.append(f"dtype={t.dtype!r}")
     if t.grad_fn is not None:
-        suffixes.append(f"grad_fn=<{getattr(t.grad_fn, 'name', type(t.grad_fn).__name__)}>")
+        suffixes.append(f"grad_fn=<{t.grad_fn.name()}>")
     elif t.requires_grad:
         suffixes.append("requires_grad=True")
     return _with_suffixes("tensor(" + body, suffixes)

@@ -38,6 +38,14 @@ class Generator:
         self.manual_seed(time.time_ns() & 0x7FFFFFFFFFFFFFFF)
         return self.initial_seed
 
+    def get_state(self) -> bytes:
+        """All that decides on what comes next, as bytes for `set_state`."""
+        return pickle.dumps((self.initial_seed, self._bits.state, self._spare))
+
+    def set_state(self, state: bytes) -> None:
+        """Go on where `get_state` was called."""
+        self.initial_seed, self._bits.state, self._spare = pickle.loads(state)
+
     def words32(self, count: int) -> Array:
         raw: Array = self._bits.random_raw(count)
         return raw.astype(np.uint64, copy=False)

@@ -172,6 +172,18 @@ class Tensor:
         return reversed_
 
     @property
+    def mT(self) -> Tensor:
+        """Every matrix transposed, a view."""
+        turned: Tensor = _caller("transpose", (self, -2, -1), {})
+        return turned
+
+    @property
+    def mH(self) -> Tensor:
+        """Every matrix transposed and conjugated."""
+        turned: Tensor = _caller("conj", (self.mT,), {})
+        return turned
+
+    @property
     def data(self) -> Tensor:
         """The same values outside autograd, in the same memory."""
         return Tensor(self.array, storage=self.storage)

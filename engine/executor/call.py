@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from engine.aten.dispatch import HOOKS
 from engine.executor.executor import GraphExecutor, executor_of
 from engine.executor.from_python import Mismatch, from_python
 from engine.executor.interpreter import Hook, InterpreterState
@@ -26,6 +27,14 @@ def call_function(
     function: Function, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None, hooks: Sequence[Hook] = ()
 ) -> Any:
     """Call the function.  Raises ArgumentError, ExecutionError; CompileError when it was not compiled before."""
+    if HOOKS.trace_call is not None:
+        return HOOKS.trace_call(function, args, kwargs or {}, _call)
+    return _call(function, args, kwargs, hooks)
+
+
+def _call(
+    function: Function, args: Sequence[Any], kwargs: Mapping[str, Any] | None, hooks: Sequence[Hook] = ()
+) -> Any:
     executor = executor_of(function)
     boundary = boundary_of(executor)
     inputs = boundary.inputs(args, kwargs or {})

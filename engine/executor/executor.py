@@ -1,16 +1,21 @@
 """What is kept with a function to run it.
 
 In: a `Function`.  Out: its `GraphExecutor`, made when the function first runs, which holds the `Code` that the
-interpreter executes.
+interpreter executes: that of a simplified copy of the graph.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from engine.executor.code import Code
+from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph
 from engine.ir.unit import Function
+from engine.passes.pipeline import run_pipeline
+
+BEFORE_RUNNING: Final = ("peephole",)
+"""Passes that decide about values too: `x == x` holds for every float, nan among them, as it does in PyTorch."""
 
 
 class GraphExecutor:
@@ -20,7 +25,9 @@ class GraphExecutor:
 
     def __init__(self, function: Function) -> None:
         self.function = function
-        self.code = Code(function.graph, function.name)
+        graph = copy_graph(function.graph)
+        run_pipeline(BEFORE_RUNNING, graph)
+        self.code = Code(graph, function.name)
         self.boundary: Any = None
 
     @property

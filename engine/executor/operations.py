@@ -25,6 +25,7 @@ from engine.lang.types import (
     ClassType,
     FunctionType,
     FutureType,
+    ListType,
     OptionalType,
     TensorType,
     Type,
@@ -230,7 +231,23 @@ def _identity(value: Any) -> Any:
     return value
 
 
+def _tensor_of_data(node: Node) -> Operation:
+    """`torch.tensor([])`: only the list's type tells that it is one of tensors, and that is refused."""
+    element = node.inputs[0].type
+    while isinstance(element, ListType):
+        element = element.element
+    return _refuse_tensors if isinstance(element, TensorType) else op_of(node).run
+
+
+def _refuse_tensors(*values: Any) -> Any:
+    raise OperatorError(
+        "Input must be of ints, floats, or bools, got Tensor",
+        hints=("an empty list is one of tensors unless it is annotated: torch.jit.annotate(List[float], [])",),
+    )
+
+
 OPERATIONS: Final[dict[str, Callable[[Node], Operation]]] = {
+    "aten::tensor": _tensor_of_data,
     "prim::TupleConstruct": lambda _: lambda *values: values,
     "prim::NamedTupleConstruct": lambda _: lambda *values: values,
     "prim::TupleUnpack": _unpack_tuple,

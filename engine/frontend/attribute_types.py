@@ -91,9 +91,7 @@ def _common(values: Iterable[Any], classes: ClassTypes, what: str, when_empty: s
         found = type_of_value(value, classes)
         joined = found if common is None else unify(common, found)
         if joined is None:
-            raise NoType(
-                f"{what} to traced functions must have consistent element type. Found {common} and {found}"
-            )
+            raise NoType(f"{what} to traced functions must have consistent element type. Found {common} and {found}")
         common = joined
     if common is None:
         raise NoType(when_empty)

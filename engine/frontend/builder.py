@@ -51,6 +51,10 @@ class Builder:
         """An ordinary constant at the insert point."""
         return insert_constant(self.graph, value, type, range)
 
+    def literal(self, value: float | complex, range: SourceRange) -> Value:
+        """The constant for a number; what compiles a function keeps one for each value."""
+        return self.constant(value, range)
+
     def node(self, kind: str, inputs: Iterable[Value], types: Sequence[Type], range: SourceRange | None = None) -> Node:
         """A node at the insert point, as given: nothing is matched or converted."""
         node = self.graph.append(kind, inputs, types)

@@ -75,7 +75,8 @@ class ClassValue(SugaredValue):
     def attr(self, b: Builder, name: str, range: SourceRange) -> SugaredValue:
         if name == "__new__":
             return SpecialForm("create_object")
-        method = self.type.static_methods.get(name)
+        hooks = (*self.type.forward_pre_hooks, *self.type.forward_hooks)
+        method = self.type.static_methods.get(name) or next((hook for hook in hooks if hook.name == name), None)
         if isinstance(method, Function):
             return FunctionValue(method)
         raise CompileError(

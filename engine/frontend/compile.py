@@ -34,7 +34,6 @@ from engine.lang.schema import Argument, FunctionSchema
 from engine.lang.source import Source, SourceRange
 from engine.lang.types import ClassType, Type
 
-
 MakeSelf = Callable[[Value], SugaredValue]
 """What `self` stands for in the methods of a class."""
 
@@ -230,6 +229,11 @@ def library_value(path: str) -> SugaredValue | None:
             return type_value(found)
         functions.append(found)
     return FunctionValue(*functions) if functions else None
+
+
+def is_library(function: Function) -> bool:
+    """Is it a function of the torch namespace, or an operator, that is written in TorchScript?"""
+    return any(unit.find_function(function.qualname) is function for unit in (_library_unit, _written_unit))
 
 
 def _library_definition(definition: library.Definition, name: str, index: int) -> Function | Type:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from engine.ir.graph import Graph, Value
+from engine.lang.errors import CompileError
 from engine.lang.source import SourceRange
 from engine.lang.types import (
     BOOL,
@@ -29,6 +30,7 @@ from engine.lang.types import (
     Type,
 )  # fmt: skip
 
+MAX_TUPLE_SIZE: Final = 1 << 15
 EMPTY_LIST: Final = "prim::EmptyListLiteral"
 """An unannotated `[]` until its type is known; afterwards a `prim::ListConstruct`."""
 
@@ -124,7 +126,15 @@ def unpack_tuple(graph: Graph, value: Value) -> list[Value]:
 
 
 def make_tuple(graph: Graph, values: list[Value], type: TupleType | None = None) -> Value:
-    return graph.append("prim::TupleConstruct", values, [type or TupleType(tuple(v.type for v in values))]).output
+    """A tuple of the values.  Raises CompileError when its type is too big to be written down."""
+    type = type or TupleType(tuple(value.type for value in values))
+    if type.size > MAX_TUPLE_SIZE:
+        raise CompileError(
+            f"the type of this tuple has {type.size} parts, {MAX_TUPLE_SIZE} are allowed",
+            graph.current_range,
+            hints=("use a list where the elements share a type",),
+        )
+    return graph.append("prim::TupleConstruct", values, [type]).output
 
 
 def _target(type: Type, wanted: Type) -> Type:

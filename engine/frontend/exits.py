@@ -22,9 +22,11 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from engine.frontend.with_blocks import from_with_blocks, to_with_blocks
-from engine.ir.clone import copy_block_at
 from engine.ir.constants import constant_value, insert_constant
 from engine.ir.graph import Block, Graph, Node, Value
+from engine.ir.order import is_inside
+from engine.lang.errors import CompileError
+from engine.lang.recursion import MAX_BLOCKS
 from engine.lang.types import BOOL, Type, unify
 
 
@@ -66,6 +68,7 @@ class _Transform:
     kind: str
     true: Value
     false: Value
+    depth: int = 0
     target: Block | None = None
     """The block whose outputs an exit found now would become."""
     _never: dict[int, Value] = field(default_factory=dict)
@@ -92,7 +95,11 @@ class _Transform:
     def block(self, block: Block) -> Exit:
         """Transform a block; how it is left, seen from outside."""
         saved, self.target = self.target, block if self.is_target(block) else self.target
+        self.depth += 1
+        if self.depth > MAX_BLOCKS:
+            raise _too_deep(block)
         exit = self.nodes_of(block)
+        self.depth -= 1
         if self.target is block:
             self.set_target_outputs(block, exit)
             exit = WONT
@@ -192,11 +199,25 @@ class _Transform:
             left.register_output(self.never(value.type))
             rest.register_output(value)
             block.replace_output(offset, guard.add_output(value.type))
+        if block.owner is not None and block.owner.kind == "prim::With":
+            self.hand_out(guard, left, rest)
         after = self.block(rest)
         if after.status in (Status.WILL, Status.THROWS):
             return Exit(Status.WILL, self.true, self.join_values(guard, [exit, after]))
         hit = self.add_if_outputs(guard, [self.true], [self.hit_of(after)])[0]
         return Exit(Status.MIGHT, hit, self.join_values(guard, [exit, after]))
+
+    def hand_out(self, guard: Node, left: Block, rest: Block) -> None:
+        """Let the guard give what is used outside of its `rest`: the body of a `with` has no outputs of its own."""
+        for value in [value for node in rest.nodes() for value in node.outputs]:
+            outside = [use for use in value.uses if not is_inside(use.user, rest)]
+            if not outside:
+                continue
+            left.register_output(self.never(value.type))
+            rest.register_output(value)
+            given = guard.add_output(value.type).copy_metadata(value)
+            for user, offset in outside:
+                user.replace_input(offset, given)
 
     def set_target_outputs(self, block: Block, exit: Exit) -> None:
         """The exit reaches its target here: its values are the block's outputs where it was hit."""
@@ -230,6 +251,14 @@ class _Transform:
             dead.destroy()
 
 
+def _too_deep(block: Block) -> CompileError:
+    return CompileError(
+        f"control flow nests more than {MAX_BLOCKS} levels deep",
+        block.owner.range if block.owner is not None else None,
+        hints=("what follows an early `return`, `break` or `continue` counts as one level deeper: split the function",),
+    )
+
+
 def _first(graph: Graph) -> Node:
     first = graph.block.param_node.next
     assert first is not None
@@ -254,10 +283,16 @@ def _merge_with_next(first: Node) -> bool:
     told = [constant_value(block.outputs[second.input.offset]) for block in first.blocks]
     if not all(isinstance(value, bool) for value in told) or told[0] == told[1]:
         return False
+    results = list(first.outputs)
     for block, value in zip(first.blocks, told, strict=True):
-        mapping = dict(zip(first.outputs, block.outputs, strict=False))
         chosen = second.blocks[0 if value else 1]
-        for output in copy_block_at(chosen, block.return_node, mapping):
+        for result, given in zip(results, list(block.outputs), strict=True):
+            for use in result.uses:
+                if is_inside(use.user, chosen):
+                    use.user.replace_input(use.offset, given)
+        for inner in chosen.nodes():
+            inner.move_before(block.return_node)
+        for output in chosen.outputs:
             block.register_output(output)
     for output in second.outputs:
         output.replace_all_uses_with(first.add_output(output.type).copy_metadata(output))

@@ -50,7 +50,7 @@ class RangeValue(Iterable):
         return SimpleValue(b.insert("aten::__derive_index", [index, self.start, self.step], range))
 
     def static_element(self, b: Builder, index: int, range: SourceRange) -> SugaredValue:
-        return self.element(b, b.constant(index, range), range)
+        return self.element(b, b.literal(index, range), range)
 
 
 class IterableTree(Iterable):

@@ -62,6 +62,15 @@ DISPATCHES: Final = {
     "unique without counts": Dispatch(
         "return_inverse", 2, "torch.functional._return_inverse", "torch.functional._return_output"
     ),
+    "torch.unique_consecutive": Dispatch("return_counts", 2, "runs with counts", "runs without counts"),
+    "torch.functional.unique_consecutive": Dispatch("return_counts", 2, "runs with counts", "runs without counts"),
+    "runs with counts": Dispatch(
+        "return_inverse", 1, "torch.functional._unique_consecutive_impl", "torch.functional._consecutive_return_counts"
+    ),
+    "runs without counts": Dispatch(
+        "return_inverse", 1, "torch.functional._consecutive_return_inverse",
+        "torch.functional._consecutive_return_output",
+    ),
 }
 
 

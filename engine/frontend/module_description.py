@@ -67,13 +67,18 @@ def members_of_class(cls: type) -> Members:
     return Members(annotations, tuple(dict.fromkeys([*getattr(cls, "__constants__", ()), *finals])))
 
 
-def describe(module: Any, python: PythonUnit, children: Mapping[str, Type]) -> Description:
-    """The module's description.  Raises CompileError for what no module may have."""
+def check_initialized(module: Any) -> None:
+    """Raises CompileError if the module's `__init__` did not call its base's."""
     if "_parameters" not in vars(module):
         raise CompileError(
             f"'{type(module).__module__}.{type(module).__qualname__}' has not been initialized, did you forget to call "
-            "'super()'?"
+            "'super()'?",
+            hints=("call super().__init__() first in __init__",),
         )
+
+
+def describe(module: Any, python: PythonUnit, children: Mapping[str, Type]) -> Description:
+    """The module's description.  Raises CompileError for what no module may have."""
     work = _Work(module, python, members_of_class(type(module)))
     work.tensors()
     constants = tuple(work.constants(children))
@@ -92,7 +97,7 @@ def describe(module: Any, python: PythonUnit, children: Mapping[str, Type]) -> D
 
 
 def methods_to_compile(cls: type) -> Iterator[str]:
-    """`forward`, and what is marked `@torch.jit.export`; of a ScriptModule's own class what is marked `script_method`."""
+    """`forward` and what is marked `export`; of a class derived from ScriptModule what is marked `script_method`."""
     wanted = "script_method" if getattr(cls, "_script_methods_only", False) else "export"
     forward = getattr(cls, "forward", None)
     if inspect.isfunction(forward) and modifier_of(forward) not in LEFT_TO_PYTHON and wanted == "export":
@@ -162,9 +167,10 @@ class _Work:
     def _why_not(self, name: str, value: Any, reason: str) -> str:
         inferred = name not in self.members.annotations
         advice = " Its type was inferred; try adding a type annotation for the attribute." if inferred else ""
+        reason = reason.removesuffix(".")
         return (
             "(This attribute exists on the Python module, but we failed to convert Python type: "
-            f"'{type(value).__name__}' to a TorchScript type. {reason}{advice})"
+            f"'{type(value).__name__}' to a TorchScript type. {reason}.{advice})"
         )
 
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from engine.frontend.builder import Builder, schema_of
 from engine.frontend.classes import FunctionValue
@@ -87,11 +86,13 @@ class ModuleValue(SugaredValue):
             return self._attribute(b, name, range)
         if name in self.concrete.overloads:
             return OverloadedMethod(self.value, self.concrete.overloads[name])
-        if name in type.methods or name in type.constants or name in type.properties:
+        if name in type.constants:
+            return SimpleValue(_constant(b, type.constants[name], range))
+        if name in type.methods or name in type.properties:
             return SimpleValue(self.value).attr(b, name, range)
-        parts = _PARTS.get(name)
-        if parts is not None and (name not in _OF_DICTS or self.concrete.container in DICTS):
-            return Parts(partial(parts, self, b, range))
+        if name in _PARTS and (name not in _OF_DICTS or self.concrete.container in DICTS):
+            select, shape = _PARTS[name]
+            return Parts(lambda: shape(select(self, b, range), b, range))
         return None if self.concrete.lookup is None else self.concrete.lookup(self, b, name, range)
 
     def set_attr(self, b: Builder, name: str, value: Value, range: SourceRange) -> None:
@@ -116,9 +117,10 @@ class ModuleValue(SugaredValue):
         names = [a.name for a in self.type.attributes if (a.kind == "parameter" if of_parameters else _holds_module(a))]
         return {name: self._attribute(b, name, range) for name in names}
 
-    def as_tuple(self, b: Builder, size: int | None, range: SourceRange) -> list[SugaredValue]:
+    def parts(self, b: Builder, range: SourceRange) -> list[SugaredValue]:
+        """The parts of a list, which may be sliced."""
         if self.concrete.container not in LISTS:
-            return super().as_tuple(b, size, range)
+            raise CompileError(f"'{self.type.name}' module is not subscriptable by a slice", range)
         return list(self.children(b, range).values())
 
     def iterate(self, b: Builder, range: SourceRange) -> Iterable:
@@ -126,7 +128,8 @@ class ModuleValue(SugaredValue):
             raise CompileError(
                 "Only constant Sequential, ModuleList, ModuleDict, or ParameterList can be used as an iterable", range
             )
-        return _keys(self, b, range) if self.concrete.container in DICTS else _values(self, b, range)
+        parts = self.children(b, range)
+        return _keys(parts, b, range) if self.concrete.container in DICTS else _values(parts, b, range)
 
     def item(self, b: Builder, index: Value, hint: Type | None, range: SourceRange) -> SugaredValue:
         if not self.concrete.container:
@@ -156,9 +159,7 @@ class ModuleValue(SugaredValue):
         """An item whose index is not known: all of them must offer the interface."""
         for attribute in filter(_holds_module, self.type.attributes):
             if not attribute.type.is_subtype_of(hint):
-                raise CompileError(
-                    f"Attribute {attribute.name} is not of annotated type {hint.annotation_str}", range
-                )
+                raise CompileError(f"Attribute {attribute.name} is not of annotated type {hint.annotation_str}", range)
         return b.value("prim::ModuleContainerIndex", [self.value, index], hint, range)
 
     # -- calls
@@ -219,21 +220,47 @@ class Parts(SugaredValue):
         return self.make()
 
 
-def _keys(module: ModuleValue, b: Builder, range: SourceRange) -> SugaredTuple:
-    return SugaredTuple([SimpleValue(b.constant(name, range)) for name in module.children(b, range)])
+Named = dict[str, SugaredValue]
+"""What a loop over parts goes through, by name."""
 
 
-def _values(module: ModuleValue, b: Builder, range: SourceRange) -> SugaredTuple:
-    return SugaredTuple(list(module.children(b, range).values()))
+def _of_container(module: ModuleValue, b: Builder, range: SourceRange) -> Named:
+    return module.children(b, range)
 
 
-def _items(module: ModuleValue, b: Builder, range: SourceRange) -> IterableTree:
-    return IterableTree([_keys(module, b, range), _values(module, b, range)], range)
+def _all_modules(module: ModuleValue, b: Builder, range: SourceRange, prefix: str = "") -> Named:
+    """The module and all inside, under dotted names."""
+    found: Named = {prefix: module}
+    for name, child in module.children(b, range).items():
+        path = f"{prefix}.{name}" if prefix else name
+        found |= _all_modules(child, b, range, path) if isinstance(child, ModuleValue) else {path: child}
+    return found
 
 
-_PARTS: Final[dict[str, Callable[[ModuleValue, Builder, SourceRange], SugaredValue]]] = {
-    "keys": _keys, "values": _values, "items": _items, "children": _values, "named_children": _items,
+def _buffers(module: ModuleValue, b: Builder, range: SourceRange) -> Named:
+    """The module's own."""
+    names = [attribute.name for attribute in module.type.attributes if attribute.kind == "buffer"]
+    return {name: module.attr(b, name, range) for name in names}
+
+
+def _keys(parts: Named, b: Builder, range: SourceRange) -> SugaredTuple:
+    return SugaredTuple([SimpleValue(b.constant(name, range)) for name in parts])
+
+
+def _values(parts: Named, b: Builder, range: SourceRange) -> SugaredTuple:
+    return SugaredTuple(list(parts.values()))
+
+
+def _items(parts: Named, b: Builder, range: SourceRange) -> IterableTree:
+    return IterableTree([_keys(parts, b, range), _values(parts, b, range)], range)
+
+
+_PARTS: Final[dict[str, tuple[Callable[..., Named], Callable[..., SugaredValue]]]] = {
+    "keys": (_of_container, _keys), "values": (_of_container, _values), "items": (_of_container, _items),
+    "children": (_of_container, _values), "named_children": (_of_container, _items),
+    "modules": (_all_modules, _values), "named_modules": (_all_modules, _items), "named_buffers": (_buffers, _items),
 }  # fmt: skip
+"""Method -> which parts it gives, and what of them."""
 _OF_DICTS: Final = ("keys", "values", "items")
 _NO_LITERAL: Final = (
     "Expected integer literal for index but got a variable or non-integer. ModuleList/Sequential indexing is only "
@@ -249,6 +276,13 @@ _NO_LITERAL: Final = (
 def _holds_module(attribute: object) -> bool:
     type = getattr(attribute, "type", None)
     return isinstance(type, (ClassType, InterfaceType)) and type.is_module
+
+
+def _constant(b: Builder, value: Any, range: SourceRange) -> Value:
+    """A constant; a tuple is made of those of its parts."""
+    if isinstance(value, tuple):
+        return b.tuple([_constant(b, part, range) for part in value])
+    return b.constant(value, range)
 
 
 def _as_tuple(b: Builder, changed: Value, before: Value) -> Value:

@@ -14,9 +14,10 @@ from typing import Any, Final
 
 from engine.aten.ivalue import Object
 from engine.frontend.builder import Builder
+from engine.frontend.classes import FunctionValue
 from engine.frontend.compile import declare
 from engine.frontend.from_python import tree_from_function
-from engine.frontend.module_description import Description, describe, members_of_class
+from engine.frontend.module_description import Description, check_initialized, describe, members_of_class
 from engine.frontend.module_hooks import declare_hooks
 from engine.frontend.modules import ConcreteModule, ModuleValue
 from engine.frontend.overloads import overloads_of, renamed, with_signature
@@ -49,6 +50,7 @@ class PythonModules:
         inner = getattr(module, "_ivalue", None)
         if isinstance(inner, Object):
             return self.of_type(inner.type)
+        check_initialized(module)
         children = {name: self._child(module, name, each) for name, each in _children(module)}
         description = describe(module, self.python, {name: child.type for name, child in children.items()})
         known = self._known.setdefault(type(module), [])
@@ -129,10 +131,12 @@ class PythonModules:
         """`forward`, what is exported, properties, hooks, and what containers are asked for."""
         for name in description.methods:
             self._declare(concrete, name, getattr(cls, name))
-        for name, tree, function in _property_functions(cls):
-            declared = self._method(concrete, tree, function)
-            getter, setter = concrete.type.properties.get(name, (declared, None))
-            concrete.type.properties[name] = (getter, None if getter is declared else declared if not setter else setter)
+        for name, functions in _properties(cls):
+            made = [
+                self._method(concrete, renamed(tree_from_function(function), f"__{name}_{role}"), function)
+                for function, role in zip(functions, ("getter", "setter"), strict=False)
+            ]
+            concrete.type.properties[name] = (made[0], made[1] if len(made) > 1 else None)
         for text in description.texts:
             self.define(concrete, text)
         declare_hooks(concrete.type, description.pre_hooks, description.hooks, partial(self._method, concrete))
@@ -180,9 +184,9 @@ class PythonModules:
     ) -> SugaredValue | None:
         """A function in an attribute, a static method, one that stays in Python, or a method compiled only now."""
         if name in functions:
-            resolver = PythonResolver(self.python, names_of(cls))
-            return resolver.sugared(b, functions[name], range)
+            return self._function_attribute(cls, functions[name], owner, b, name, range)
         member = inspect.getattr_static(cls, name, None)
+        member = member.__func__ if isinstance(member, classmethod) else member
         if isinstance(member, staticmethod):
             return PythonResolver(self.python, names_of(member.__func__)).sugared(b, member.__func__, range)
         if not inspect.isfunction(member):
@@ -195,6 +199,22 @@ class PythonModules:
         if name in owner.concrete.overloads:
             return owner.find(b, name, range)
         return MethodValue(owner.value, name)
+
+    def _function_attribute(
+        self, cls: type, function: Any, owner: ModuleValue, b: Builder, name: str, range: SourceRange
+    ) -> SugaredValue:
+        try:
+            found = PythonResolver(self.python, names_of(cls)).sugared(b, function, range)
+            for each in found.functions if isinstance(found, FunctionValue) else ():
+                each.ensure_defined()
+        except CompileError as error:
+            raise CompileError(
+                f"Module '{owner.type.name}' has no attribute '{name}' (This function exists as an attribute on the "
+                "Python module, but we failed to compile it to a TorchScript function. \nThe error stack is "
+                f"reproduced here:\n{error})",
+                range,
+            ) from None
+        return found
 
 
 class _Child:
@@ -211,12 +231,9 @@ def _children(module: Any) -> Iterator[tuple[str, Any]]:
     return ((n, child) for n, child in module._modules.items() if child is not None and n not in ignored)
 
 
-def _property_functions(cls: type) -> Iterator[tuple[str, Tree, Callable[..., Any]]]:
-    """The getter, then the setter, of every property that is to be compiled, each under a name of its own."""
+def _properties(cls: type) -> Iterator[tuple[str, list[Callable[..., Any]]]]:
+    """The getter, and the setter if there is one, of every property that is to be compiled."""
     skipped = getattr(cls, "__jit_unused_properties__", ())
     for name, member in inspect.getmembers(cls, lambda member: isinstance(member, property)):
-        if name in skipped or modifier_of(member.fget) in LEFT_TO_PYTHON:
-            continue
-        for function, role in ((member.fget, "getter"), (member.fset, "setter")):
-            if function is not None:
-                yield name, renamed(tree_from_function(function), f"__{name}_{role}"), function
+        if name not in skipped and modifier_of(member.fget) not in LEFT_TO_PYTHON:
+            yield name, [function for function in (member.fget, member.fset) if function is not None]

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import is_dataclass
 from typing import Any, Final
 
-from engine.aten.ivalue import EnumValue
+from engine.aten.ivalue import EnumValue, Object
 from engine.aten.tensor import Tensor
 from engine.frontend.builder import Builder
 from engine.frontend.class_definitions import enum_type
@@ -182,9 +182,13 @@ class PythonUnit:
         return self.free_name(thing).rpartition(".")[0]
 
     def free_name(self, thing: Any) -> str:
-        """The qualified name for a function or class; the layers of `torch.nn` have the names that PyTorch's have."""
+        """A qualified name for a function or class that nothing has yet."""
+        return self.unit.mangle(self.name_of(thing))
+
+    def name_of(self, thing: Any) -> str:
+        """The qualified name of a function or class; the layers of `torch.nn` have the names that PyTorch's have."""
         module = "" if thing.__module__ == "__main__" else thing.__module__.removeprefix("engine.")
-        return self.unit.mangle(qualified(qualified("__torch__", module), thing.__name__))
+        return ".".join(part for part in ("__torch__", module, thing.__name__) if part)
 
 
 def is_module_class(cls: type) -> bool:
@@ -272,7 +276,7 @@ class PythonResolver:
         if issubclass(hint, Tensor):
             return TENSOR
         if is_module_class(hint) and INTERFACE not in vars(hint):
-            return None
+            return self.python.unit.find_type(self.python.name_of(hint))
         if hint.__module__ == "builtins" or hint.__module__.startswith(("engine.", "typing")):
             return None
         return self.python.type_of(hint)
@@ -301,6 +305,12 @@ class PythonResolver:
             found = self.python.type_of(type(value))
             assert isinstance(found, EnumType)
             return ConstantValue(EnumValue(found, value.name))
+        if is_module_class(type(value)) or isinstance(getattr(value, "_ivalue", None), Object):
+            raise CompileError(
+                f"Cannot call a module that is not a submodule of the caller: {type(value).__name__}",
+                range,
+                hints=("assign it to an attribute in __init__, as in self.m = m",),
+            )
         return PythonValue(value)
 
     def _module(self, module: types.ModuleType) -> SugaredValue:
@@ -311,6 +321,12 @@ class PythonResolver:
         return PythonModule(module, self)
 
     def _class_value(self, cls: type, range: SourceRange) -> SugaredValue:
+        if cls is super:
+            raise CompileError(
+                "super() is not supported: TorchScript has no inheritance",
+                range,
+                hints=("write the base's method under a name of its own, and call that on self",),
+            )
         if issubclass(cls, BaseException):
             return ExceptionClass(cls.__name__, f"{cls.__module__}.{cls.__qualname__}")
         found = self._type(cls, range)

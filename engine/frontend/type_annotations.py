@@ -138,7 +138,7 @@ def _make(name: str, parts: Sequence[Type], view: Subscript) -> Type:
     if name == "Union":
         return union_of(parts)
     if name == "Optional" and parts[0] is not NONE and parts[0] is not ANY:
-        return parts[0] if isinstance(parts[0], OptionalType) else union_of([parts[0], NONE])
+        return parts[0] if isinstance(parts[0], OptionalType) else OptionalType(parts[0])
     return parts[0]
 
 

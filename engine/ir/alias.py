@@ -61,6 +61,14 @@ class AliasDb:
         mask = self._writes_of(node)
         return bool(mask and mask & self._contained_mask(values))
 
+    def memory_of(self, values: Iterable[Value]) -> int:
+        """What the values may be or hold, for `writes_to_memory`; of more values it is the `|` of both."""
+        return self._contained_mask(values)
+
+    def writes_to_memory(self, node: Node, memory: int) -> bool:
+        """May the node, or one in its blocks, write to that memory?"""
+        return bool(self._writes_of(node) & memory)
+
     def writes_to_wildcard(self, node: Node) -> bool:
         """May the node write to memory that the graph does not own?"""
         mask = self._writes_of(node)

@@ -9,6 +9,8 @@ Passes that leave dead nodes behind call this themselves, as PyTorch's do.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from engine.ir.alias import AliasDb
 from engine.ir.graph import Block, Graph, Node, Value
 from engine.ir.ops import has_side_effects, schema_of
@@ -40,6 +42,7 @@ class _Liveness:
         self.db = db
         self.nodes: set[Node] = set()
         self.values: set[Value] = set()
+        self._memory = 0
         self._settled: dict[Block, int] = {}
         """Blocks that had nothing to mark when so much was known to live."""
 
@@ -48,10 +51,17 @@ class _Liveness:
         if node in self.nodes:
             return False
         self.nodes.add(node)
-        self.values.update(node.inputs)
+        self._keep(node.inputs)
         if node.block is not None and node.block.owner is not None:
             self.mark_node(node.block.owner)
         return True
+
+    def _keep(self, values: Iterable[Value]) -> None:
+        """The values live, and so does the memory that they may be or hold."""
+        new = [value for value in values if value not in self.values]
+        self.values.update(new)
+        if self.db is not None:
+            self._memory |= self.db.memory_of(new)
 
     def mark_block(self, block: Block) -> bool:
         """Mark from the end to the start; did anything change?"""
@@ -81,7 +91,7 @@ class _Liveness:
             return False
         if not self.values.isdisjoint(node.outputs):
             return True
-        return self.db is not None and self.db.writes_to_alias(node, self.values)
+        return self.db is not None and self.db.writes_to_memory(node, self._memory)
 
     def _mark_inside(self, node: Node) -> bool:
         changed = False
@@ -101,11 +111,11 @@ class _Liveness:
         if owner.kind == "prim::Loop":
             loop = LoopView(owner)
             carried = zip(loop.outputs, loop.body_carried_inputs, loop.body_carried_outputs, strict=True)
-            self.values.update(given for out, inner, given in carried if out in self.values or inner.has_uses)
-            self.values.add(loop.next_condition)
+            self._keep(given for out, inner, given in carried if out in self.values or inner.has_uses)
+            self._keep([loop.next_condition])
         else:
             pairs = zip(owner.outputs, block.outputs, strict=True)
-            self.values.update(given for out, given in pairs if out in self.values)
+            self._keep(given for out, given in pairs if out in self.values)
         return len(self.values) > before
 
 

@@ -59,10 +59,11 @@ class MemoryDag:
 
     def contained_locations(self, element: Element) -> int:
         """The memory that the element may be or hold, at any depth."""
-        known = self._contained.get(element.index)
-        if known is None:
-            known = self._contained[element.index] = self._reach(element)
-        return known
+        if element.index not in self._contained:
+            # Arrows go to older elements mostly; with the answers for these, each search is short.
+            for index in sorted(self._unanswered(element)):
+                self._contained[index] = self._reach(self.elements[index])
+        return self._contained[element.index]
 
     def leaves(self, element: Element) -> list[Element]:
         """The elements behind the bits of `locations`."""
@@ -82,12 +83,20 @@ class MemoryDag:
         return mask or 1 << element.index
 
     def _reach(self, element: Element) -> int:
-        mask, seen, stack = 0, {element.index}, [element]
+        mask = 0
+        for index in self._unanswered(element):
+            mask |= 1 << index
+            for next in (*self.elements[index].points_to, *self.elements[index].contains):
+                mask |= self._contained.get(next, 0)
+        return mask
+
+    def _unanswered(self, element: Element) -> set[int]:
+        """The element and all that it may be or hold, as far as `_contained` does not tell already."""
+        seen, stack = {element.index}, [element]
         while stack:
             current = stack.pop()
-            mask |= 1 << current.index
             for index in (*current.points_to, *current.contains):
-                if index not in seen:
+                if index not in seen and index not in self._contained:
                     seen.add(index)
                     stack.append(self.elements[index])
-        return mask
+        return seen

@@ -29,6 +29,14 @@ def is_before(node: Node, other: Node) -> bool:
     return len(mine) < len(theirs)
 
 
+def is_inside(node: Node, block: Block) -> bool:
+    """Is the node one of the block, or of a block nested in it?"""
+    outer = node.block
+    while outer is not None and outer is not block:
+        outer = outer.owner.block if outer.owner is not None else None
+    return outer is block
+
+
 def walk(block: Block) -> Iterator[Node]:
     """Every node, those of nested blocks after the node that holds them; the current one may be removed."""
     stack = [block.nodes()]

@@ -72,9 +72,10 @@ def python_value(text: str) -> object:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return ast.literal_eval(text)
+            value = ast.literal_eval(text)
     except (SyntaxError, ValueError) as error:
         raise LiteralError(f"invalid literal: {error.args[0]}") from None
+    return _in_range(value) if isinstance(value, int) else value
 
 
 def _hexadecimal(text: str) -> int | float:

@@ -15,6 +15,8 @@ from typing import Final
 
 MAX_NESTING: Final = 400
 MAX_HEIGHT: Final = 600
+MAX_BLOCKS: Final = 240
+"""How deep the blocks of a graph may nest; whatever walks over graphs needs up to three Python frames for each."""
 _FRAMES: Final = 15_000
 """Python frames that a tree of `MAX_HEIGHT` may take, many for each level."""
 

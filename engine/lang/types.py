@@ -109,12 +109,19 @@ class DictType(Type):
 
 @dataclass(frozen=True, slots=True)
 class TupleType(Type):
-    """A tuple; with `name` and `fields` a NamedTuple, whose `defaults` are those of its last fields."""
+    """A tuple; with `name` and `fields` a NamedTuple, whose `defaults` are those of its last fields.
+
+    `size` counts its parts and theirs; tuples of one tuple twice, again and again, get big from little text.
+    """
 
     elements: tuple[Type, ...]
     name: str | None = None
     fields: tuple[str, ...] = ()
     defaults: tuple[Any, ...] = field(default=(), compare=False)
+    size: int = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", 1 + sum(map(_size, self.elements)))
 
     def __str__(self) -> str:
         if self.name is None and not self.fields:
@@ -134,18 +141,19 @@ class TupleType(Type):
 
 @dataclass(frozen=True, slots=True)
 class OptionalType(Type):
-    """A value or None.  Around a Union it prints as the Union of all of them, as it does in PyTorch."""
+    """A value or None.  `as_union` tells how one around a Union prints: `Union(int, NoneType, str)`, as it was written."""
 
     element: Type
+    as_union: bool = field(default=False, compare=False)
 
     def __str__(self) -> str:
-        if isinstance(self.element, UnionType):
+        if self.as_union:
             return f"Union({', '.join(map(str, _in_union_order(members_of(self))))})"
         return f"{self.element}?"
 
     @property
     def annotation_str(self) -> str:
-        if isinstance(self.element, UnionType):
+        if self.as_union:
             return f"Union[{', '.join(m.annotation_str for m in _in_union_order(members_of(self)))}]"
         return f"Optional[{self.element.annotation_str}]"
 
@@ -337,7 +345,7 @@ def union_of(members: Iterable[Type]) -> Type:
     if NONE not in flat:
         return UnionType(tuple(flat))
     rest = [m for m in flat if m != NONE]
-    return OptionalType(rest[0] if len(rest) == 1 else UnionType(tuple(rest)))
+    return OptionalType(rest[0]) if len(rest) == 1 else OptionalType(UnionType(tuple(rest)), as_union=True)
 
 
 def _in_union_order(members: Iterable[Type]) -> list[Type]:
@@ -416,6 +424,13 @@ def unify(a: Type, b: Type, *, default_to_union: bool = False) -> Type | None:
     if unified is None and default_to_union:
         return union_of([a, b])
     return unified
+
+
+def _size(type: Type) -> int:
+    """How many types it is built from; a class counts as one."""
+    if isinstance(type, TupleType):
+        return type.size
+    return 1 if isinstance(type, ClassType) else 1 + sum(map(_size, type.contained()))
 
 
 def walk(type: Type) -> Iterator[Type]:

@@ -5,7 +5,7 @@
     x is None                       →   False              where x cannot be None
     unchecked_cast(x)               →   x                  where it changes no type
     True if c else False            →   c
-    x == x                          →   True               for ints, bools and strings
+    x == x                          →   True               for ints, floats (nan too, as in PyTorch), bools, int lists
     x.dtype, x.dim(), x.size(0)     →   constants          where the type of x tells them
     len([a, b]), [a, b][0]          →   2, a               see `peephole_list_idioms`
 
@@ -30,7 +30,9 @@ from engine.ir.match import (
 )
 from engine.ir.peepholes import Rule, apply_rules
 from engine.ir.views import IfView
-from engine.lang.types import BOOL, INT, STR, TENSOR, TensorType, Type
+from engine.lang.types import BOOL, FLOAT, INT, TENSOR, ListType, TensorType, Type
+
+_EQUAL_TO_ITSELF: Final = (INT, FLOAT, BOOL, ListType(INT))
 
 
 def peephole(graph: Graph) -> bool:
@@ -119,7 +121,7 @@ def _same_number(node: Node) -> Value | None:
 
 
 def _equals_itself(node: Node) -> Value | None:
-    if len(node.inputs) != 2 or node.inputs[0] is not node.inputs[1] or node.inputs[0].type not in (INT, BOOL, STR):
+    if len(node.inputs) != 2 or node.inputs[0] is not node.inputs[1] or node.inputs[0].type not in _EQUAL_TO_ITSELF:
         return None
     return insert_constant(node.graph, node.kind == "aten::eq")
 

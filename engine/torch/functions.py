@@ -43,7 +43,7 @@ def _callable(value: SugaredValue) -> Callable[..., Any] | None:
 
 
 def _call_operator(name: str, *args: Any, **kwargs: Any) -> Any:
-    return calls.call(name, args, kwargs)
+    return calls.call_function(name, args, kwargs)
 
 
 def _call_first(overloads: Sequence[Callable[..., Any]], *args: Any, **kwargs: Any) -> Any:

@@ -19,7 +19,7 @@ from engine.executor.interpreter import run_function
 from engine.executor.to_python import set_object_wrapper
 from engine.ir.graph import Graph
 from engine.ir.unit import Function
-from engine.lang.errors import ArchiveError
+from engine.lang.errors import ArchiveError, ArgumentError
 from engine.lang.types import ClassType
 from engine.serialize.archive import PathOrFile, save_archive
 from engine.torch.objects import ScriptObject, python_class_of
@@ -52,6 +52,11 @@ class ScriptModule(ScriptObject, metaclass=_Derivable):
             result = result if changed is None else changed
         return result
 
+    def _forward(self) -> Any:
+        if "forward" not in self._ivalue.type.methods:
+            raise ArgumentError(f"Method 'forward' is not defined: {self.original_name} has no such method")
+        return self.__getattr__("forward")
+
     def _run_hook(self, hook: Any, *args: Any) -> Any:
         return call_function(hook, (self._ivalue, *args))
 
@@ -70,21 +75,21 @@ class ScriptModule(ScriptObject, metaclass=_Derivable):
 
     @property
     def graph(self) -> Graph:
-        graph: Graph = self.forward.graph
+        graph: Graph = self._forward().graph
         return graph
 
     @property
     def inlined_graph(self) -> Graph:
-        graph: Graph = self.forward.inlined_graph
+        graph: Graph = self._forward().inlined_graph
         return graph
 
     @property
     def code(self) -> str:
-        code: str = self.forward.code
+        code: str = self._forward().code
         return code
 
     def graph_for(self, *args: Any, **kwargs: Any) -> Graph:
-        graph: Graph = self.forward.graph_for(*args, **kwargs)
+        graph: Graph = self._forward().graph_for(*args, **kwargs)
         return graph
 
     # -- parts

@@ -19,10 +19,15 @@ HOMES: Final[dict[str, str]] = {
     "Tensor": "engine.aten.tensor", "tensor": "engine.aten.tensor", "from_numpy": "engine.aten.tensor",
     "Size": "engine.aten.tensor", "device": "engine.lang.scalars", "dtype": "engine.lang.scalars",
     "parse_ir": "engine.ir.parser", "run_pass": "engine.torch.passes", "run_pipeline": "engine.torch.passes",
+    **dict.fromkeys(
+        "no_grad enable_grad inference_mode is_grad_enabled is_inference_mode_enabled set_grad_enabled".split(),
+        "engine.aten.autograd",
+    ),
 }  # fmt: skip
 """Name -> module that defines it."""
 MODULES: Final[dict[str, str]] = {
-    "errors": "engine.lang.errors", "op": "engine.aten.op", "jit": "engine.torch.jit", "nn": "engine.torch.nn",
+    "errors": "engine.lang.errors", "op": "engine.aten.op", "jit": "engine.torch.jit",
+    "autograd": "engine.torch.autograd", "nn": "engine.torch.nn",
 }  # fmt: skip
 CONSTANTS: Final[dict[str, Any]] = {
     **scalars.DTYPE_BY_NAME, **scalars.DTYPE_ALIASES, **scalars.MEMORY_FORMATS, "strided": scalars.STRIDED,

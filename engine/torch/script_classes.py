@@ -6,7 +6,7 @@ class whose `Net(...)` runs `__init__` on a Python module and gives that compile
 
 from __future__ import annotations
 
-import inspect
+from textwrap import dedent
 from typing import Any
 
 from engine.torch.modules import ScriptModule, set_class_maker
@@ -38,7 +38,7 @@ class UncompiledModule(Module, metaclass=_CompiledAtOnce):
 
     def define(self, source: str) -> None:
         """Add the methods that the text defines."""
-        self._definitions.append(inspect.cleandoc(source) + "\n")
+        self._definitions.append(dedent(source))
 
 
 def _make(name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> type:

@@ -8,8 +8,8 @@ once, in one unit, under `__torch__.module.name`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable
+from textwrap import dedent
 from types import MethodType
 from typing import Any, Final
 
@@ -103,7 +103,7 @@ def _slot(name: str, value: Any, type: Type, owner: ConcreteModule) -> Any:
     except Mismatch as error:
         raise CompileError(
             f"Could not cast attribute '{name}' to type {type.annotation_str}: {owner.type.name} has a value of type "
-            f"{_python_name(value)}",
+            f"{value.__class__.__name__}",
             hints=(str(error),) if str(error) else (),
         ) from None
     except ArgumentError as error:
@@ -122,18 +122,11 @@ def _child(name: str, value: Any, type: ClassType | InterfaceType) -> Object:
     return made
 
 
-def _python_name(value: Any) -> str:
-    return value.__class__.__name__
-
-
 # -- what compiled modules have of Python
 
 
 def _python_attribute(module: ScriptModule, name: str) -> Any:
-    """An overloaded method; a method that stays in Python, or any that a ScriptModule's own class has."""
-    concrete = MODULES.of_type(module._ivalue.type)
-    if name in concrete.overloads:
-        return partial(_call_first, [getattr(module, each) for each in concrete.overloads[name]])
+    """A method that stays in Python, or any that a ScriptModule's own class has."""
     cls = MODULES.python_class(module._ivalue.type)
     member = None if cls is None else inspect.getattr_static(cls, name, None)
     derived = getattr(cls, "_script_methods_only", False)
@@ -142,19 +135,10 @@ def _python_attribute(module: ScriptModule, name: str) -> Any:
     return None
 
 
-def _call_first(methods: Sequence[Callable[..., Any]], *args: Any, **kwargs: Any) -> Any:
-    for method in methods[:-1]:
-        try:
-            return method(*args, **kwargs)
-        except ArgumentError:
-            continue
-    return methods[-1](*args, **kwargs)
-
-
 def _define(module: ScriptModule, source: str) -> None:
     concrete = MODULES.of_type(module._ivalue.type)
     with PYTHON.attempt():
-        MODULES.define(concrete, inspect.cleandoc(source) + "\n")
+        MODULES.define(concrete, dedent(source))
         MODULES.compile(concrete)
 
 

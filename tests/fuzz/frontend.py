@@ -96,15 +96,15 @@ def _check_graphs(unit: CompilationUnit) -> None:
     """Whatever compiled is well made, and its text reads back."""
     for function in unit.functions.values():
         verify(function.graph)
-        _check_text(str(function.graph))
+        if not unit.types:  # a class is but a name in the text of a graph
+            _check_text(str(function.graph))
 
 
 def _check_text(printed: str) -> None:
     try:
         again = parse_ir(printed)
     except IRError:
-        # The text does not tell the elements of a tensor, nor what a class is.
-        if "<Tensor>" not in printed and "Enum<" not in printed:
+        if "<Tensor>" not in printed:  # the text does not tell the elements
             raise
         return
     assert str(again) == printed, f"reads back as\n{again}\nwas\n{printed}"
@@ -164,9 +164,9 @@ def own_programs() -> list[str]:
 
 def corpus_programs(path: Path) -> list[str]:
     """The sources of a file with a JSON object on each line."""
-    opened = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
-    with opened as lines:
-        cases = [json.loads(line) for line in lines]
+    data = path.read_bytes()
+    text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
+    cases = map(json.loads, text.splitlines())
     return [case["source"] for case in cases if case.get("source")]
 
 

@@ -17,6 +17,10 @@ def floats(*shape: int, seed: int = 0) -> Tensor:
     return tensor(np.random.default_rng(seed).uniform(0.25, 0.75, shape).astype(np.float32))
 
 
+def complexes(*shape: int) -> Tensor:
+    return tensor(floats(*shape).array + 1j * floats(*shape, seed=1).array)
+
+
 def ints(*shape: int) -> Tensor:
     return tensor(np.arange(1, 1 + int(np.prod(shape)), dtype=np.int64).reshape(shape))
 
@@ -71,10 +75,26 @@ LISTED: dict[str, tuple[Any, ...]] = {
     "aten::gelu": (floats(2, 3), "tanh"),
     "aten::div.Tensor_mode": (floats(2, 3), floats(2, 3, seed=1), "floor"),
     "aten::div.Scalar_mode": (floats(2, 3), 2, "trunc"),
+    "aten::divide.Tensor_mode": (floats(2, 3), floats(2, 3, seed=1), "floor"),
+    "aten::divide.Scalar_mode": (floats(2, 3), 2, "trunc"),
+    "aten::imag": (complexes(2, 3),),
+    "aten::view_as_real": (complexes(2, 3),),
+    "aten::view_as_complex": (floats(3, 2),),
+    "aten::tensor_split.indices": (floats(4, 3), [1, 3], 0),
+    "aten::tensor_split.tensor_indices_or_sections": (floats(4, 3), tensor([1, 3]), 0),
+    "aten::hsplit.array": (floats(2, 3), [1, 2]),
+    "aten::vsplit.array": (floats(3, 2), [1, 2]),
+    "aten::dsplit.int": (floats(2, 3, 4), 2),
+    "aten::dsplit.array": (floats(2, 3, 4), [1, 2]),
+    "aten::addbmm": (floats(3, 2), floats(2, 3, 4), floats(2, 4, 2), 1, 1),
+    "aten::addmv": (floats(3), floats(3, 2), floats(2), 1, 1),
+    "aten::addr": (floats(3, 2), floats(3), floats(2), 1, 1),
+    "aten::put": (floats(2, 3), tensor([0, 4]), floats(2, seed=1), False),
+    "aten::index_reduce": (floats(2, 3), 1, tensor(INDEX), floats(2, 2), "mean", True),
 }
 """For operators whose arguments the types alone do not tell."""
 
-WHOLE = ("bitwise", "__and__", "__or__", "__xor__", "__lshift__", "__rshift__")
+WHOLE = ("bitwise", "__and__", "__or__", "__xor__", "__lshift__", "__rshift__", "gcd", "lcm")
 """Operators on whole numbers have these in their names."""
 
 

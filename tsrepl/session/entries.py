@@ -9,11 +9,15 @@ from __future__ import annotations
 import codeop
 import re
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 COMMAND = "%"
 _BLOCK = re.compile(r"(?:async|def|class|if|for|while|with|try)\b|@")
 _DEFINITION = re.compile(r"(?:def|class)\b|@")
+_PIECE = re.compile(r"""\"{3}|'{3}|"(?:\\.|[^"\\])*"?|'(?:\\.|[^'\\])*'?|\#|[()\[\]{}]""")
+_ENDS_OF_STRINGS = {quotes: re.compile(rf"(?<!\\)(?:\\\\)*{quotes}") for quotes in ('"' * 3, "'" * 3)}
+_DEPTH = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 _CONTINUES = re.compile(r"(?:else|elif|except|finally)\b")
 
 
@@ -70,19 +74,46 @@ def _end_of_entry(lines: list[str], start: int) -> int:
     """Index of the line after the entry that starts at `start`."""
     if _is_blank(lines[start]) or lines[start].lstrip().startswith(COMMAND):
         return start + 1
-    end = start + 1
+    ends = _possible_ends(lines, start)
+    end = next(ends)
     while end < len(lines) and _wants_more("\n".join(lines[start:end]), "exec"):
-        end += 1
+        end = next(ends)
     if _BLOCK.match(lines[start]):
-        while end < len(lines) and _belongs_to_block(lines, start, end):
-            end += 1
+        while end < len(lines) and _belongs_to_block(lines[end]):
+            end = next(ends)
     return end
 
 
-def _belongs_to_block(lines: list[str], start: int, at: int) -> bool:
-    line = lines[at]
-    inside = _is_blank(line) or line[0].isspace() or _CONTINUES.match(line) is not None
-    return inside or _wants_more("\n".join(lines[start:at]), "exec")
+def _belongs_to_block(line: str) -> bool:
+    return _is_blank(line) or line[0].isspace() or _CONTINUES.match(line) is not None
+
+
+def _possible_ends(lines: list[str], start: int) -> Iterator[int]:
+    """Where an entry that begins at `start` may end: behind lines that leave no bracket and no string open.
+
+    Python's compiler knows this, too, but it would read the text again for each line.
+    """
+    depth, quotes = 0, ""
+    for index in range(start, len(lines)):
+        line = lines[index]
+        depth, quotes = _open_after(line, depth, quotes)
+        if depth <= 0 and not quotes and not line.endswith("\\") and not line.startswith("@"):
+            yield index + 1
+    yield len(lines)
+
+
+def _open_after(line: str, depth: int, quotes: str) -> tuple[int, str]:
+    """How many brackets, and which triple quotes, are open after the line."""
+    at = 0
+    while True:
+        found = (_ENDS_OF_STRINGS[quotes] if quotes else _PIECE).search(line, at)
+        if found is None or found[0] == "#":
+            return depth, quotes
+        at = found.end()
+        if quotes or found[0] in _ENDS_OF_STRINGS:
+            quotes = "" if quotes else found[0]
+        else:
+            depth += _DEPTH.get(found[0], 0)
 
 
 def _wants_more(text: str, symbol: str) -> bool:

@@ -88,7 +88,7 @@ def _summary(value: Any, depth: int) -> str:
 
 def _first_elements(tensor: Tensor) -> str:
     """The first elements in row order: `1, 2.5, -3 …`."""
-    first = tensor.numpy().ravel()[:FIRST_ELEMENTS].tolist()
+    first = tensor.detach().numpy().ravel()[:FIRST_ELEMENTS].tolist()
     shown = ", ".join(f"{each:.4g}" if isinstance(each, float) else str(each) for each in first)
     return shown + (" …" if tensor.numel() > FIRST_ELEMENTS else "")
 

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 from engine.aten.autograd import walk
-from engine.aten.autograd.walk import backward, grad, retain_grad
 from engine.aten.autograd.check import gradcheck, gradgradcheck
 from engine.aten.autograd.function import Function, once_differentiable
 from engine.aten.autograd.mode import (
@@ -23,6 +22,7 @@ from engine.aten.autograd.mode import (
 from engine.aten.autograd.node import Node, RemovableHandle
 from engine.aten.autograd.record import record
 from engine.aten.autograd.views import history
+from engine.aten.autograd.walk import backward, grad, retain_grad
 from engine.aten.dispatch import HOOKS
 from engine.aten.tensor import Tensor, bind_history
 from engine.lang.errors import OperatorError

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from engine.aten.autograd.walk import grad
 from engine.aten.autograd.mode import enable_grad, no_grad
+from engine.aten.autograd.walk import grad
+from engine.aten.compose import run
 from engine.aten.tensor import Tensor
 from engine.aten.xp import Array
 from engine.lang.errors import OperatorError, OperatorValueError
@@ -54,7 +55,7 @@ def gradgradcheck(
     if grad_outputs is None:
         source = np.random.default_rng(0)
         arrays = [output.array for output in _differentiable(func(*given))]
-        grad_outputs = [Tensor(source.standard_normal(a.shape).astype(a.dtype), True) for a in arrays]
+        grad_outputs = [Tensor(np.asarray(source.standard_normal(a.shape), a.dtype), True) for a in arrays]
     count = len(given)
 
     def gradients(*values: Any) -> tuple[Tensor, ...]:
@@ -63,14 +64,14 @@ def gradgradcheck(
         found = grad(_differentiable(func(*again)), wanted, values[count:], create_graph=True, allow_unused=True)
         return tuple(g for g in found if g is not None and g.requires_grad)
 
-    return gradcheck(
-        gradients, [*given, *grad_outputs], eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception
-    )
+    return gradcheck(gradients, [*given, *grad_outputs], eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception)
 
 
 def _differentiable(outputs: Any) -> list[Tensor]:
+    """The outputs that have gradients; complex ones as pairs of real numbers."""
     listed = outputs if isinstance(outputs, (tuple, list)) else (outputs,)
-    return [output for output in listed if isinstance(output, Tensor) and output.requires_grad]
+    found = [output for output in listed if isinstance(output, Tensor) and output.requires_grad]
+    return [run("view_as_real", output) if output.array.dtype.kind == "c" else output for output in found]
 
 
 def _analytical(output: Tensor, wanted: Tensor) -> Array:

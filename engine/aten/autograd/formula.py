@@ -5,12 +5,17 @@ it reads.  Names in a formula are arguments, `result` (of several `result0`, `re
 gradient of the first result, zeros if there is none) and `grads[i]` (of any, None if there is none); functions are
 operators, methods those of tensors.  What only asks for a tensor's size (`self.size()`, `zeros_like(self)`) does not
 keep the tensor: an empty stand-in of its shape is enough.
+
+Note [Complex gradients]
+The gradient of a complex number is the conjugate of what the chain rule gives.  A formula is written for real numbers;
+for a complex gradient it is evaluated with the conjugate, and its outcome conjugated: that is right for every
+holomorphic function.  A formula that speaks of conjugates, real or imaginary parts is taken as it stands.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -28,13 +33,16 @@ _SIZES: Final = frozenset({"size", "numel", "dim"})
 """Methods that only look at a tensor's form."""
 _FORM_AT: Final = {"zeros_like": 0, "_cat_backward": 1}
 """Functions that only look at the form of one argument, and its position."""
+_OF_COMPLEX: Final = frozenset(
+    {"conj", "real", "imag", "mH", "sgn", "angle", "complex", "polar", "view_as_real", "view_as_complex"}
+)
 
 
 class Read(NamedTuple):
     """Something a formula looks at: an argument or a result, its values or just its form."""
 
     is_result: bool
-    index: int
+    place: int
     by_value: bool
 
 
@@ -45,6 +53,8 @@ class Formula(NamedTuple):
     evaluate: Callable[..., Any]
     reads: tuple[Read, ...]
     uses_grad: bool
+    is_complex: bool
+    """It speaks of complex numbers itself: see Note [Complex gradients]."""
 
 
 def compile_formula(op: Op, argument: str) -> Formula:
@@ -60,7 +70,9 @@ def compile_formula(op: Op, argument: str) -> Formula:
     index = schema.index_of(argument)
     assert index is not None, f"{op.qualified_name} has no argument {argument}"
     reads = tuple(Read(*sources[name], name in values) for name in names)
-    return Formula(index, eval(code, environment), reads, any(name == "grad" for name, _ in uses))
+    methods = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    is_complex = not _OF_COMPLEX.isdisjoint(methods | environment.keys())
+    return Formula(index, eval(code, environment), reads, any(name == "grad" for name, _ in uses), is_complex)
 
 
 def _results(schema: FunctionSchema) -> dict[str, tuple[bool, int]]:
@@ -81,7 +93,7 @@ def _uses(tree: ast.AST, known: set[str]) -> Iterator[tuple[str, bool]]:
             yield node.id, id(node) not in formal
 
 
-def _asks_for_form(node: ast.AST) -> list[ast.AST]:
+def _asks_for_form(node: ast.AST) -> Sequence[ast.AST]:
     if not isinstance(node, ast.Call):
         return []
     if isinstance(node.func, ast.Attribute) and node.func.attr in _SIZES:

@@ -19,6 +19,7 @@ from engine.aten.autograd.formula import NO_GRADIENT, Formula, Read, compile_for
 from engine.aten.autograd.mode import MODE
 from engine.aten.autograd.names import node_name
 from engine.aten.autograd.node import Edge, Form, Gradient, Node, Saved, edge_of, fitted, used_twice
+from engine.aten.compose import run
 from engine.aten.tensor import Tensor
 from engine.lang.errors import OperatorError
 from engine.lang.types import ListType
@@ -39,8 +40,9 @@ class Plan:
 class Recipe:
     """How calls of one operator are recorded.
 
-    `formulas` are by argument, `gives_list` says that it returns a list of tensors, `written` is the argument that an in-place operator writes, `only_out` says that it
-    writes to an `out=` argument, `is_made_of_others` that its body runs operators.
+    `formulas` are by argument, `gives_list` says that it returns a list of tensors, `written` is the argument that an
+    in-place operator writes, `only_out` says that it writes to an `out=` argument, `is_made_of_others` that its body
+    runs operators.
     """
 
     op: Op
@@ -78,10 +80,17 @@ def _recipe(op: Op) -> Recipe:
     formulas = [compile_formula(source, name) for name, text in source.gradient.items() if text != NO_GRADIENT]
     written = [i for i, a in enumerate(op.schema.arguments) if a.is_write]
     is_out = any(op.schema.arguments[i].kwarg_only for i in written)
+    returns = op.schema.returns
     return Recipe(
-        op, node_name(op), {f.argument: f for f in formulas}, bool(source.gradient),
-        isinstance(op.schema.returns[0].type, ListType) if op.schema.returns else False, None if is_out or not written else written[0], is_out, op.python is not None,
-    )  # fmt: skip
+        op=op,
+        name=node_name(op),
+        formulas={formula.argument: formula for formula in formulas},
+        is_known=bool(source.gradient),
+        gives_list=bool(returns) and isinstance(returns[0].type, ListType),
+        written=None if is_out or not written else written[0],
+        only_out=is_out,
+        is_made_of_others=op.python is not None,
+    )
 
 
 class OperatorNode(Node):
@@ -104,24 +113,46 @@ class OperatorNode(Node):
             raise used_twice()
         if not self.recipe.is_known:
             raise OperatorError(f"derivative for {self.recipe.op.name} is not implemented")
-        if self.recipe.gives_list:
-            gradients = [Tensor(np.zeros(*form)) if g is None else g for g, form in zip(gradients, self.outputs, strict=True)]
-        first = gradients[0]
-        if first is None and any(formula.uses_grad for formula, _ in self.plan.formulas):
-            first = Tensor(np.zeros(*self.outputs[0]))
+        given = self._with_zeros(gradients)
         values = [_unpacked(value, self) for value in self.kept]
         found: list[Gradient] = []
         for formula, slots in self.plan.formulas:
-            gradient = formula.evaluate(gradients, first, *[values[slot] for slot in slots])
+            gradient = _evaluated(formula, given, [values[slot] for slot in slots])
             found += gradient if isinstance(gradient, list) else [gradient]
         return [
             None if edge is None or gradient is None else fitted(gradient, edge.form)
             for edge, gradient in zip(self.edges, found, strict=True)
         ]
 
+    def _with_zeros(self, gradients: list[Gradient]) -> list[Gradient]:
+        """The gradients, with zeros where formulas do not expect that there may be none."""
+        if self.recipe.gives_list:
+            return [_or_zeros(g, form) for g, form in zip(gradients, self.outputs, strict=True)]
+        if gradients[0] is None and any(formula.uses_grad for formula, _ in self.plan.formulas):
+            return [_or_zeros(None, self.outputs[0]), *gradients[1:]]
+        return gradients
+
     def release(self) -> None:
         if self.kept is not None and any(map(_holds_tensor, self.kept)):
             self.kept = None
+
+
+def _or_zeros(gradient: Gradient, form: Form) -> Tensor:
+    return Tensor(np.zeros(*form)) if gradient is None else gradient
+
+
+def _evaluated(formula: Formula, gradients: list[Gradient], values: list[Any]) -> Any:
+    """The gradient, or the list of those of a list.  See Note [Complex gradients]."""
+    if formula.is_complex or not any(g is not None and g.array.dtype.kind == "c" for g in gradients):
+        return formula.evaluate(gradients, gradients[0], *values)
+    turned = [_conjugate(g) for g in gradients]
+    found = formula.evaluate(turned, turned[0], *values)
+    return [_conjugate(g) for g in found] if isinstance(found, list) else _conjugate(found)
+
+
+def _conjugate(gradient: Gradient) -> Gradient:
+    is_complex = gradient is not None and gradient.array.dtype.kind == "c"
+    return run("conj_physical", gradient) if is_complex else gradient
 
 
 def record(op: Op, args: tuple[Any, ...], body: Callable[..., Any]) -> Any:
@@ -206,10 +237,10 @@ def _edges(plan: Plan, args: tuple[Any, ...]) -> list[Edge | None]:
 
 def _kept(read: Read, args: tuple[Any, ...], results: Sequence[Any], written: int | None = None) -> Any:
     """What a node keeps of an argument or a result."""
-    value = results[read.index] if read.is_result else args[read.index]
+    value = results[read.place] if read.is_result else args[read.place]
     if isinstance(value, list):
         return [_kept_tensor(v, read, False) if isinstance(v, Tensor) else v for v in value]
-    return _kept_tensor(value, read, written == read.index) if isinstance(value, Tensor) else value
+    return _kept_tensor(value, read, written == read.place) if isinstance(value, Tensor) else value
 
 
 def _kept_tensor(tensor: Tensor, read: Read, is_written: bool) -> Any:
@@ -217,7 +248,7 @@ def _kept_tensor(tensor: Tensor, read: Read, is_written: bool) -> Any:
         return stand_in(tensor)
     if is_written:
         return Saved(views.copy_with_history(tensor))
-    return Saved(tensor, read.index if read.is_result else -1)
+    return Saved(tensor, read.place if read.is_result else -1)
 
 
 def _unpacked(value: Any, node: Node) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,12 +63,11 @@ class _Pass:
                 self.found[position] = gradient
         if self.useful is not None and node not in self.useful:
             return
-        found = self._apply(node, inputs)
-        for edge, gradient in zip(node.edges, found, strict=True):
+        for edge, outgoing in zip(node.edges, self._apply(node, inputs), strict=True):
             if edge is None:
                 continue
-            if gradient is not None:
-                self._arrive(edge, gradient)
+            if outgoing is not None:
+                self._arrive(edge, outgoing)
             self.pending[edge.node] -= 1
             if self.pending[edge.node] == 0:
                 self._push(edge.node)
@@ -140,7 +139,7 @@ def _walk(
             if edge is not None and not accumulate:
                 state.wanted.setdefault((edge.node, edge.input), []).append(position)
         nodes = {edge.node for edge in edges if edge is not None}
-        leaves = {n for n in nodes if isinstance(n, AccumulateGrad)} if accumulate else set()
+        leaves: set[Node] = {n for n in nodes if isinstance(n, AccumulateGrad)} if accumulate else set()
         state.useful = _useful(uses, nodes, leaves)
     before, MODE.enabled = MODE.enabled, create_graph
     try:
@@ -231,9 +230,7 @@ def _begin(place: int, output: Tensor, gradient: Any) -> Tensor:
                 hints=(f"this output has the shape {list(output.shape)}: pass its gradient, or call .sum() first",),
             )
         if promotion.rank(output.array.dtype) == 3:
-            raise OperatorError(
-                f"grad can be implicitly created only for real scalar outputs but got {output.dtype!r}"
-            )
+            raise OperatorError(f"grad can be implicitly created only for real scalar outputs but got {output.dtype!r}")
         return Tensor(np.ones(output.array.shape, output.array.dtype))
     if not isinstance(gradient, Tensor):
         raise OperatorTypeError(f"gradients can be either Tensors or None, but got {type(gradient).__name__}")

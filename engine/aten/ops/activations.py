@@ -115,7 +115,8 @@ def glu(self: Array, dim: int) -> Array:
 
 
 op("aten::prelu(Tensor self, Tensor weight) -> Tensor", kernel=prelu, variants="function method",
-   gradient={"self": "_prelu_backward(grad, self, weight)[0]", "weight": "_prelu_backward(grad, self, weight)[1]"})  # fmt: skip
+   gradient={"self": "_prelu_backward(grad, self, weight)[0]",
+             "weight": "_prelu_backward(grad, self, weight)[1]"})  # fmt: skip
 op("aten::glu(Tensor self, int dim=-1) -> Tensor", kernel=glu, variants="function out",
    gradient={"self": "_glu_backward(grad, self, dim)"})  # fmt: skip
 

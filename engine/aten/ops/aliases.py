@@ -76,5 +76,7 @@ for _alias, _name in (pair.split() for pair in _PAIRS.split(", ")):
         if _has_tensor_self(_entry):
             _copy_entry(_entry, _entry.text.replace(f"aten::{_name}", f"aten::{_alias}", 1), _variants(_alias, _entry))
 for _text, _name, _wanted in _RENAMED:
-    (_entry,) = (e for e in table.registered(f"aten::{_name.partition('.')[0]}") if e.qualified_name == f"aten::{_name}")
+    (_entry,) = (
+        e for e in table.registered(f"aten::{_name.partition('.')[0]}") if e.qualified_name == f"aten::{_name}"
+    )
     _copy_entry(_entry, f"aten::{_text}", _wanted)

@@ -187,9 +187,7 @@ op("aten::unsafe_split.Tensor_out(Tensor self, SymInt split_size, int dim=0, *, 
 def turned(x: Tensor) -> Tensor:
     """The last two dimensions exchanged."""
     if x.ndim < 2:
-        raise OperatorError(
-            f"tensor.mT is only supported on matrices or batches of matrices. Got {x.ndim}-D tensor."
-        )
+        raise OperatorError(f"tensor.mT is only supported on matrices or batches of matrices. Got {x.ndim}-D tensor.")
     result: Tensor = x.transpose(-2, -1)
     return result
 
@@ -255,9 +253,7 @@ def rot90(self: Tensor, k: int, dims: Sequence[int]) -> Tensor:
         raise OperatorError(f"expected total dims >= 2, but got total dims = {self.ndim}")
     first, second = (wrap_dim(d, self.ndim) for d in dims)
     if first == second:
-        raise OperatorError(
-            f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}"
-        )
+        raise OperatorError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
     turns: dict[int, Callable[[], Tensor]] = {
         0: self.clone,
         1: lambda: self.flip([second]).transpose_(first, second),
@@ -297,8 +293,9 @@ def channel_shuffle(self: Tensor, groups: int) -> Tensor:
         raise OperatorError(
             f"Number of channels must be divisible by groups. Got {channels} channels and {groups} groups."
         )
-    shuffled: Tensor = self.reshape([batch, groups, channels // groups, *rest]).transpose(1, 2)
-    return shuffled.reshape(list(self.shape))
+    grouped = self.reshape([batch, groups, channels // groups, *rest])
+    shuffled: Tensor = grouped.transpose(1, 2).reshape(list(self.shape))
+    return shuffled
 
 
 def combinations(self: Tensor, r: int, with_replacement: bool) -> Tensor:
@@ -339,9 +336,7 @@ def sum_to_size(self: Tensor, size: Sequence[int]) -> Tensor:
     return result
 
 
-def pad_sequence(
-    sequences: Sequence[Tensor], batch_first: bool, padding_value: float, padding_side: str
-) -> Tensor:
+def pad_sequence(sequences: Sequence[Tensor], batch_first: bool, padding_value: float, padding_side: str) -> Tensor:
     """Sequences of different lengths in one tensor."""
     if not sequences:
         raise OperatorError("received an empty list of sequences")
@@ -376,9 +371,7 @@ def _zeros(sizes: Sequence[int], like: Array) -> Array:
     return np.zeros(tuple(sizes), like.dtype)
 
 
-def slice_backward(
-    grad_output: Array, input_sizes: Sequence[int], dim: int, start: int, end: int, step: int
-) -> Array:
+def slice_backward(grad_output: Array, input_sizes: Sequence[int], dim: int, start: int, end: int, step: int) -> Array:
     result = _zeros(input_sizes, grad_output)
     slice_(result, dim, start, end, step)[...] = grad_output
     return result

@@ -13,9 +13,7 @@ from engine.aten.op import op
 from engine.aten.tensor import Tensor
 
 
-def backward(
-    tensors: Any, gradients: Any = None, retain_graph: bool | None = None, create_graph: bool = False
-) -> None:
+def backward(tensors: Any, gradients: Any = None, retain_graph: bool | None = None, create_graph: bool = False) -> None:
     walk.backward(tensors, gradients, retain_graph, create_graph)
 
 

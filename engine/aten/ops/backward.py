@@ -56,7 +56,8 @@ def prod_backward(grad: Tensor, self: Tensor, dim: int | None, keepdim: bool, re
     flat, axis = (x.reshape([-1]), 0) if dim is None else (x, wrap_dim(dim, self.ndim))
     others = _product_before(flat, axis) * _product_before(flat.flip([axis]), axis).flip([axis])
     others = others.reshape(list(self.shape))
-    return unreduced(grad, list(self.shape), dim, keepdim) * others
+    found: Tensor = unreduced(grad, list(self.shape), dim, keepdim) * others
+    return found
 
 
 def _product_before(x: Tensor, dim: int) -> Tensor:
@@ -72,7 +73,8 @@ def cumprod_backward(grad: Tensor, self: Tensor, dim: int, result: Tensor) -> Te
         return grad
     x, axis = cast(self, grad.array.dtype), wrap_dim(dim, self.ndim)
     if np.all(self.array):
-        return (grad * result).flip([axis]).cumsum(axis).flip([axis]) / x
+        found: Tensor = (grad * result).flip([axis]).cumsum(axis).flip([axis]) / x
+        return found
     sums = [grad.select(axis, -1)]
     for i in range(x.shape[axis] - 1, 0, -1):
         sums.append(grad.select(axis, i - 1) + x.select(axis, i) * sums[-1])
@@ -107,22 +109,26 @@ def norm_backward(grad: Tensor, self: Tensor, p: Any, result: Tensor, dim: Dims,
         return x * 0
     grad, norm = (unreduced(t, size, dim, keepdim) for t in (grad, result))
     at_zero = run("eq.Scalar", norm, 0)
+    direction: Tensor = x.sgn()
     if order == 1:
-        return x.sgn() * grad
+        return direction * grad
     if order == 2:
-        return (x / norm).masked_fill(at_zero, 0) * grad
+        unit: Tensor = (x / norm).masked_fill(at_zero, 0)
+        return unit * grad
     if math.isinf(order):
         chosen = cast(run("eq.Tensor", x.abs(), norm), d)
         count = sum_over(chosen, reduce_dims(dim, self.ndim)) if size else 1
-        return x.sgn() * (chosen * grad / count)
-    scaled = x.sgn() * x.abs().pow(order - 1).masked_fill(run("eq.Scalar", x, 0), 0)
-    return scaled * (grad / norm.pow(order - 1)).masked_fill(at_zero, 0)
+        return direction * (chosen * grad / count)
+    scaled: Tensor = direction * x.abs().pow(order - 1).masked_fill(run("eq.Scalar", x, 0), 0)
+    share: Tensor = (grad / norm.pow(order - 1)).masked_fill(at_zero, 0)
+    return scaled * share
 
 
 def logsumexp_backward(grad: Tensor, self: Tensor, result: Tensor, dim: Dims, keepdim: bool) -> Tensor:
     size = list(self.shape)
     top = where(run("isfinite", result), result, 0.0)
-    return unreduced(grad, size, dim, keepdim) * (self - unreduced(top, size, dim, keepdim)).exp()
+    found: Tensor = unreduced(grad, size, dim, keepdim) * (self - unreduced(top, size, dim, keepdim)).exp()
+    return found
 
 
 _GRAD = "Tensor grad, Tensor self"
@@ -132,7 +138,7 @@ op(f"aten::_mean_backward(Tensor grad, int[] size, {_OVER}) -> Tensor", python=m
 op(f"aten::_extreme_backward({_GRAD}, Tensor result, {_OVER}) -> Tensor", python=extreme_backward)
 op(f"aten::_prod_backward({_GRAD}, int? dim, bool keepdim, Tensor result) -> Tensor", python=prod_backward)
 op(f"aten::_cumprod_backward({_GRAD}, int dim, Tensor result) -> Tensor", python=cumprod_backward)
-op(f"aten::_var_backward(Tensor? grad, Tensor? of_mean, Tensor self, int[]? dim, Scalar? correction, bool keepdim, "
+op("aten::_var_backward(Tensor? grad, Tensor? of_mean, Tensor self, int[]? dim, Scalar? correction, bool keepdim, "
    "Tensor? std) -> Tensor", python=var_backward)  # fmt: skip
 op(f"aten::_norm_backward({_GRAD}, Scalar? p, Tensor result, {_OVER}) -> Tensor", python=norm_backward)
 op(f"aten::_logsumexp_backward({_GRAD}, Tensor result, {_OVER}) -> Tensor", python=logsumexp_backward)
@@ -211,6 +217,26 @@ op("aten::_matmul_backward(Tensor grad, Tensor self, Tensor other, bool[2] mask)
    python=matmul_backward)  # fmt: skip
 op("aten::_einsum_backward(Tensor grad, str equation, Tensor[] tensors) -> Tensor[]", python=einsum_backward)
 
+
+def eigh_backward(of_values: Tensor | None, of_vectors: Tensor | None, values: Tensor, vectors: Tensor) -> Tensor:
+    """Through eigenvalues and eigenvectors of a symmetric matrix; equal eigenvalues have no gradient."""
+    turned = vectors.mH
+    if of_vectors is None:
+        assert of_values is not None
+        through: Tensor = vectors.matmul(of_values.unsqueeze(-1) * turned)
+        return through
+    gaps = values.unsqueeze(-2) - values.unsqueeze(-1)
+    diagonal = from_numpy(np.eye(values.shape[-1], dtype=np.bool_))
+    inner = where(diagonal, 0, turned.matmul(of_vectors) / where(diagonal, 1, gaps))
+    if of_values is not None:
+        inner = inner + run("diag_embed", of_values, 0, -2, -1)
+    result: Tensor = vectors.matmul(inner).matmul(turned)
+    return result
+
+
+op("aten::_eigh_backward(Tensor? of_values, Tensor? of_vectors, Tensor values, Tensor vectors) -> Tensor",
+   python=eigh_backward)  # fmt: skip
+
 # ------------------------------------------------------------------ shapes
 
 
@@ -268,7 +294,8 @@ def repeat_backward(grad: Tensor, size: list[int], repeats: list[int]) -> Tensor
         return from_numpy(np.zeros(size, grad.array.dtype))
     pairs = [n for pair in zip(counts, sizes, strict=True) for n in pair]
     summed: Tensor = sum_over(grad.reshape(pairs), range(0, len(pairs), 2), keep=False) if pairs else grad
-    return summed.reshape(list(size))
+    found: Tensor = summed.reshape(list(size))
+    return found
 
 
 def repeat_interleave_backward(grad: Tensor, size: list[int], repeats: Tensor, dim: int | None) -> Tensor:
@@ -277,7 +304,8 @@ def repeat_interleave_backward(grad: Tensor, size: list[int], repeats: Tensor, d
     places = np.repeat(np.arange(count), repeats.array.reshape(-1) if repeats.array.size != 1 else repeats.item())
     flat = [count] if dim is None or not size else size
     zeros = from_numpy(np.zeros(flat, grad.array.dtype))
-    return run("index_add", zeros, axis, from_numpy(places), grad, 1).reshape(list(size))
+    found: Tensor = run("index_add", zeros, axis, from_numpy(places), grad, 1).reshape(list(size))
+    return found
 
 
 def as_strided_backward(
@@ -294,10 +322,13 @@ def as_strided_backward(
         np.array(as_strided(numbers[start:], tuple(shape), tuple(8 * s for s in by))).reshape(-1)
         for start, shape, by in ((here, x.shape, steps), (there, size, stride))
     )
-    memory = run("index_add", from_numpy(np.zeros(span, grad.array.dtype)), 0, from_numpy(written), grad.reshape([-1]), 1)
+    memory = run(
+        "index_add", from_numpy(np.zeros(span, grad.array.dtype)), 0, from_numpy(written), grad.reshape([-1]), 1
+    )
     shares = np.maximum(np.bincount(read, minlength=span), 1)[read].astype(grad.array.dtype)
     of_input: Tensor = memory.index_select(0, from_numpy(read)) / from_numpy(shares)
-    return of_input.reshape(list(x.shape))
+    found: Tensor = of_input.reshape(list(x.shape))
+    return found
 
 
 def _reach(start: int, shape: Sequence[int], steps: Sequence[int]) -> int:
@@ -342,14 +373,26 @@ def clamp_limit_backward(grad: Tensor, self: Tensor, low: Tensor | None, high: T
     return where(taken, grad, 0)
 
 
+def sgn_backward(grad: Tensor, self: Tensor, sgn: Tensor) -> Tensor:
+    """Nothing for real numbers; a complex one can turn."""
+    if self.array.dtype.kind != "c":
+        return grad * 0
+    length = self.abs()
+    along = run("real", grad / self) * sgn
+    found: Tensor = (grad / length - along).masked_fill(run("eq.Scalar", length, 0), 0)
+    return found
+
+
 def gelu_backward(grad: Tensor, self: Tensor, approximate: str) -> Tensor:
     if approximate == "tanh":
         inner = (self + self.pow(3) * 0.044715) * 0.7978845608028654
         slope = (1 + self.pow(2) * (3 * 0.044715)) * 0.7978845608028654
-        bent = inner.tanh()
-        return grad * ((1 + bent) * 0.5 + self * 0.5 * (1 - bent * bent) * slope)
-    below = (1 + (self * 0.7071067811865476).erf()) * 0.5
-    return grad * (below + self * (self * self * -0.5).exp() * 0.3989422804014327)
+        bent: Tensor = inner.tanh()
+        steep: Tensor = (1 - bent * bent) * slope
+        return grad * ((bent + 1) * 0.5 + self * 0.5 * steep)
+    below: Tensor = ((self * 0.7071067811865476).erf() + 1) * 0.5
+    bell: Tensor = (self * self * -0.5).exp() * 0.3989422804014327
+    return grad * (below + self * bell)
 
 
 def prelu_backward(grad: Tensor, self: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
@@ -374,6 +417,7 @@ op(f"aten::_clamp_backward({_GRAD}, Scalar? min, Scalar? max) -> Tensor", python
 op(f"aten::_clamp_backward.Tensor({_GRAD}, Tensor? min, Tensor? max) -> Tensor", python=clamp_backward)
 op(f"aten::_clamp_limit_backward({_GRAD}, Tensor? min, Tensor? max, bool of_min) -> Tensor",
    python=clamp_limit_backward)  # fmt: skip
+op(f"aten::_sgn_backward({_GRAD}, Tensor sgn) -> Tensor", python=sgn_backward)
 op(f"aten::_gelu_backward({_GRAD}, str approximate) -> Tensor", python=gelu_backward)
 op(f"aten::_prelu_backward({_GRAD}, Tensor weight) -> (Tensor, Tensor)", python=prelu_backward)
 op(f"aten::_glu_backward({_GRAD}, int dim) -> Tensor", python=glu_backward)

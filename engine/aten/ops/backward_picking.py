@@ -22,9 +22,7 @@ Pair = tuple[Tensor, Tensor]
 # ------------------------------------------------------------------ rows of a table
 
 
-def embedding_backward(
-    grad: Tensor, indices: Tensor, rows: int, padding_idx: int, scale_grad_by_freq: bool
-) -> Tensor:
+def embedding_backward(grad: Tensor, indices: Tensor, rows: int, padding_idx: int, scale_grad_by_freq: bool) -> Tensor:
     """Gradients of the rows that were looked up, added up."""
     places = indices.array.reshape(-1)
     flat = grad.reshape([places.size, -1])
@@ -68,14 +66,16 @@ def _first_greatest(rows: Array, bag: Array, result: Array) -> Array:
     for i, place in enumerate(bag):
         chosen[i] &= ~seen[place]
         seen[place] |= chosen[i]
-    return chosen
+    found: Array = chosen
+    return found
 
 
 def masked_scatter_backward(grad: Tensor, mask: Tensor, size: list[int]) -> Tensor:
     taken: Tensor = run("masked_select", grad, mask)
     count = math.prod(size)
     rest = from_numpy(np.zeros(count - taken.array.size, grad.array.dtype))
-    return run("cat", [taken, rest], 0).reshape(list(size))
+    found: Tensor = run("cat", [taken, rest], 0).reshape(list(size))
+    return found
 
 
 def scatter_reduce_backward(
@@ -104,7 +104,6 @@ def _back(part: Tensor, src: Tensor) -> Tensor:
             shape = [*part.shape[:axis], src.shape[axis], *part.shape[axis + 1 :]]
             part = narrow_backward(part, shape, axis, 0, size)
     return part
-
 
 
 def _sum_reduced(grad: Tensor, gathered: Tensor, *_: Any) -> Pair:

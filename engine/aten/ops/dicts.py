@@ -86,3 +86,5 @@ for _key in KEYS:
         op(f"aten::{_overload}{_rest}", python=_body)
 
 op("aten::dict() -> Dict(str, Tensor)", python=dict)
+# Behind all others: it takes whatever can pass for a list, tuples among them.
+op("aten::len.any(Any[] a) -> int", python=len)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import xp
+from engine.aten import pointwise, xp
 from engine.aten.compose import run
 from engine.aten.op import op, out_form
 from engine.aten.promotion import result_type, to_float, wide
@@ -123,11 +123,11 @@ out_form(op("aten::frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponen
          "Tensor_out", "mantissa exponent")  # fmt: skip
 op("aten::float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", kernel=float_power,
    variants="function method inplace:Tensor out",
-   gradient={"self": "grad * exponent * self.double().pow(exponent - 1)",
-             "exponent": "where(self == 0, zeros_like(result), grad * result * self.double().log())"})  # fmt: skip
+   gradient={"self": "grad * exponent * self.to(7).pow(exponent - 1)",
+             "exponent": "where(self == 0, zeros_like(result), grad * result * self.to(7).log())"})  # fmt: skip
 op("aten::float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", kernel=float_power,
    variants="function method inplace:Scalar out",
-   gradient={"self": "zeros_like(grad) if exponent == 0 else grad * (exponent * self.double().pow(exponent - 1))"}
+   gradient={"self": "zeros_like(grad) if exponent == 0 else grad * (exponent * self.to(7).pow(exponent - 1))"}
    )  # fmt: skip
 op("aten::float_power.Scalar(Scalar self, Tensor exponent) -> Tensor", kernel=float_power, variants="function out",
    gradient={"exponent": "grad * result * log(self)"})  # fmt: skip
@@ -161,7 +161,7 @@ def log_cumulative_sum(self: Array, dim: int) -> Array:
 
 def sgn(self: Array) -> Array:
     if self.dtype.kind != "c":
-        return np.array(self) if self.dtype.kind == "b" else np.asarray(np.sign(self))
+        return np.asarray(pointwise.sign(self)).astype(self.dtype, copy=False)
     size = np.abs(self)
     return np.where(size == 0, 0, self / np.where(size == 0, 1, size)).astype(self.dtype)
 
@@ -207,12 +207,14 @@ def rrelu(self: Tensor, lower: float, upper: float, training: bool, generator_: 
     return self * slope
 
 
-op("aten::logcumsumexp(Tensor self, int dim) -> Tensor", kernel=log_cumulative_sum, variants=OUT)
+op("aten::logcumsumexp(Tensor self, int dim) -> Tensor", kernel=log_cumulative_sum, variants=OUT,
+   gradient={"self": "(grad * exp(-result)).flip([dim]).cumsum(dim).flip([dim]) * exp(self)"})  # fmt: skip
 op("aten::deg2rad(Tensor self) -> Tensor", scalar="self * 0.017453292519943295", dtype="float", variants=ALL,
    gradient={"self": "grad * 0.017453292519943295"})  # fmt: skip
 op("aten::rad2deg(Tensor self) -> Tensor", scalar="self * 57.29577951308232", dtype="float", variants=ALL,
    gradient={"self": "grad * 57.29577951308232"})  # fmt: skip
-op("aten::sgn(Tensor self) -> Tensor", kernel=sgn, variants=ALL)
+op("aten::sgn(Tensor self) -> Tensor", kernel=sgn, variants=ALL,
+   gradient={"self": "_sgn_backward(grad, self, self.sgn())"})  # fmt: skip
 op("aten::signbit(Tensor self) -> Tensor", kernel=signbit, variants=OUT)
 op("aten::angle(Tensor self) -> Tensor", kernel=angle, variants=OUT)
 op("aten::isposinf(Tensor self) -> Tensor", kernel=infinite(np.inf, "isposinf"), variants=OUT)
@@ -225,7 +227,8 @@ op("aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", dtype="float: se
    scalar="where((self >= 0 - lambd) & (self <= lambd), self * 0, self)",
    gradient={"self": "where((self >= -lambd) & (self <= lambd), 0, grad)"})  # fmt: skip
 op("aten::rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, "
-   "Generator? generator=None) -> Tensor", python=rrelu, variants="function inplace", nondeterministic=True)  # fmt: skip
+   "Generator? generator=None) -> Tensor", python=rrelu, variants="function inplace",
+   nondeterministic=True)  # fmt: skip
 
 # ------------------------------------------------------------------ complex numbers
 
@@ -297,7 +300,8 @@ def view_as_complex(self: Array) -> Array:
 
 VIEW: Final = "function method"
 op("aten::real(Tensor(a) self) -> Tensor(a)", kernel=real, variants=VIEW, gradient={"self": "grad"})
-op("aten::imag(Tensor(a) self) -> Tensor(a)", kernel=imag, variants=VIEW)
+op("aten::imag(Tensor(a) self) -> Tensor(a)", kernel=imag, variants=VIEW,
+   gradient={"self": "complex(zeros_like(grad), grad)"})  # fmt: skip
 op("aten::conj(Tensor(a) self) -> Tensor(a)", kernel=conj, variants=VIEW, gradient={"self": "grad.conj()"})
 op("aten::resolve_conj(Tensor(a) self) -> Tensor(a)", kernel=lambda self: self, variants=VIEW,
    gradient={"self": "grad"})  # fmt: skip
@@ -307,7 +311,8 @@ op("aten::conj_physical(Tensor self) -> Tensor", kernel=conj_physical, variants=
    gradient={"self": "grad.conj()"})  # fmt: skip
 op("aten::complex(Tensor real, Tensor imag) -> Tensor", kernel=complex_, variants="function out",
    gradient={"real": "real(grad)", "imag": "imag(grad)"})  # fmt: skip
-op("aten::polar(Tensor abs, Tensor angle) -> Tensor", kernel=polar, variants="function out")
+op("aten::polar(Tensor abs, Tensor angle) -> Tensor", kernel=polar, variants="function out",
+   gradient={"abs": "real(grad.conj() * result.sgn())", "angle": "real(grad.conj() * result * 1j)"})  # fmt: skip
 op("aten::view_as_real(Tensor(a) self) -> Tensor(a)", kernel=view_as_real,
    gradient={"self": "view_as_complex(grad.contiguous())"})  # fmt: skip
 op("aten::view_as_complex(Tensor(a) self) -> Tensor(a)", kernel=view_as_complex,

@@ -98,7 +98,7 @@ def linalg_qr(A: Array, mode: str) -> tuple[Array, Array]:
         )
     if mode == "r":
         return np.empty(0, A.dtype), np.asarray(np.linalg.qr(A, mode="r"))
-    q, r = np.linalg.qr(A, mode=mode)
+    q, r = np.linalg.qr(A, mode="reduced" if mode == "reduced" else "complete")
     return np.asarray(q), np.asarray(r)
 
 
@@ -157,7 +157,9 @@ def linalg_svd(A: Tensor, full_matrices: bool, driver: str | None) -> tuple[Tens
 
 def _check_driver(name: str, driver: str | None) -> None:
     if driver is not None:
-        raise OperatorError(f"{name}: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend.")
+        raise OperatorError(
+            f"{name}: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend."
+        )
 
 
 def svdvals(A: Tensor, driver: str | None) -> Tensor:
@@ -180,9 +182,7 @@ def svd(self: Tensor, some: bool, compute_uv: bool) -> tuple[Tensor, Tensor, Ten
     return zeros[0], svdvals(self, None), zeros[1]
 
 
-_SVDVALS: Final = (
-    "linalg_svd(A, False)[0].matmul(grad.unsqueeze(-1) * linalg_svd(A, False)[2])"
-)
+_SVDVALS: Final = "linalg_svd(A, False)[0].matmul(grad.unsqueeze(-1) * linalg_svd(A, False)[2])"
 
 
 def pinv(self: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:
@@ -199,8 +199,8 @@ def pinv(self: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:
         return product
     u, s, vh = run("linalg_svd", self, False, None)
     factors = _inverted(s, s, self, atol, rtol)
-    product = vh.mH.matmul(factors.unsqueeze(-1) * u.mH)
-    return product
+    inverse: Tensor = vh.mH.matmul(factors.unsqueeze(-1) * u.mH)
+    return inverse
 
 
 def _inverted(values: Tensor, sizes: Tensor, self: Tensor, atol: Any, rtol: Any) -> Tensor:
@@ -217,7 +217,7 @@ def _tolerance(A: Array, largest: Array, atol: Any, rtol: Any) -> Array:
     if r is None:
         default = float(np.finfo(A.dtype).eps) * max(A.shape[-2:])
         r = default if a is None else np.where(np.asarray(a) > 0, 0.0, default)
-    return np.maximum(0 if a is None else a, np.asarray(r) * largest)
+    return np.asarray(np.maximum(0 if a is None else a, np.asarray(r) * largest))
 
 
 def pinv_of_rcond(self: Tensor, rcond: Any, hermitian: bool) -> Tensor:
@@ -251,7 +251,7 @@ def eigh_kernel(self: Array, UPLO: str) -> tuple[Array, Array]:
     check_square("linalg.eigh", self)
     if UPLO.upper() not in ("L", "U"):
         raise OperatorError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
-    values, vectors = np.linalg.eigh(self, UPLO=UPLO.upper())
+    values, vectors = np.linalg.eigh(self, UPLO="L" if UPLO.upper() == "L" else "U")
     return np.asarray(values), np.asarray(vectors)
 
 
@@ -280,7 +280,9 @@ def eigvals(self: Tensor) -> Tensor:
 def lu_factor(A: Array, pivot: bool) -> tuple[Array, Array]:
     """L below the diagonal and U above, and with which row each step changed places, counted from 1."""
     if A.ndim < 2:
-        raise OperatorError("torch.lu_factor: Expected tensor with 2 or more dimensions. Got size: " + str(list(A.shape)))
+        raise OperatorError(
+            "torch.lu_factor: Expected tensor with 2 or more dimensions. Got size: " + str(list(A.shape))
+        )
     check_matrix("torch.lu_factor", A)
     lu = A.copy()
     rows, count = A.shape[-2], min(A.shape[-2:])
@@ -342,6 +344,11 @@ def lu_solve(LU: Array, pivots: Array, B: Array, left: bool, adjoint_: bool) -> 
     if left:
         return solve_kernel(whole, B)[0]
     return np.swapaxes(solve_kernel(np.swapaxes(whole, -1, -2), np.swapaxes(B, -1, -2))[0], -1, -2)
+
+
+def solve_of_factors(self: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+    solution: Tensor = run("linalg_lu_solve", LU_data, LU_pivots, self, True, False)
+    return solution
 
 
 # ------------------------------------------------------------------ least squares
@@ -417,7 +424,9 @@ op("aten::linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None
 op("aten::linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, "
    "bool hermitian=False) -> Tensor", kernel=matrix_rank, variants=OUT)  # fmt: skip
 
-out_form(op(f'aten::linalg_eigh(Tensor self, str UPLO="L") {_EIGEN}', kernel=eigh_kernel), "eigvals", "eigvals eigvecs")
+out_form(op(f'aten::linalg_eigh(Tensor self, str UPLO="L") {_EIGEN}', kernel=eigh_kernel, gradient={
+    "self": "_eigh_backward(grads[0], grads[1], eigenvalues, eigenvectors)"
+}), "eigvals", "eigvals eigvecs")  # fmt: skip
 op('aten::linalg_eigvalsh(Tensor self, str UPLO="L") -> Tensor', python=eigvalsh, variants=OUT)
 out_form(op(f"aten::linalg_eig(Tensor self) {_EIGEN}", kernel=eig), "out", "eigenvalues eigenvectors")
 op("aten::linalg_eigvals(Tensor self) -> Tensor", python=eigvals, variants=OUT)
@@ -427,6 +436,7 @@ out_form(op("aten::linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU,
          "out", "LU pivots")  # fmt: skip
 op("aten::linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
    kernel=lu_solve, variants=OUT)  # fmt: skip
+op("aten::lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor", python=solve_of_factors, variants=METHOD)
 out_form(op(f"aten::lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) {_LU}",
             kernel=lu_unpack), "out", "P L U")  # fmt: skip
 out_form(op("aten::linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, "

@@ -164,9 +164,7 @@ def stft(
     return result
 
 
-def _check_stft(
-    self: Tensor, n_fft: int, hop: int, length: int, return_complex: bool | None, is_complex: bool
-) -> None:
+def _check_stft(self: Tensor, n_fft: int, hop: int, length: int, return_complex: bool | None, is_complex: bool) -> None:
     if return_complex is None and not is_complex:
         raise OperatorError(
             "stft requires the return_complex parameter be given for real inputs, and will further require that "
@@ -208,10 +206,11 @@ def istft(
     size = n_fft if win_length is None else win_length
     spectrum = self.unsqueeze(0) if self.ndim == 2 else self
     half = onesided if onesided is not None else spectrum.shape[1] != n_fft
+    if not half and not return_complex:
+        spectrum, half = spectrum.narrow(1, 0, n_fft // 2 + 1), True
     weights = _window(window, size, n_fft, self, "istft")
     norm = "ortho" if normalized else None
     frames = run("fft_irfft" if half else "fft_ifft", spectrum.transpose(1, 2), n_fft if half else None, -1, norm)
-    frames = frames if return_complex or not half else frames
     signal = _overlapped(frames * weights, hop)
     weight = _overlapped((weights * weights).expand([1, frames.shape[1], n_fft]), hop)
     start = n_fft // 2 if center else 0
@@ -252,7 +251,7 @@ op(f"aten::istft({_STFT}, bool center=True, {_SIDES}, int? length=None, bool ret
 def _cosines(length: int, periodic: bool, coefficients: Sequence[float]) -> Array:
     """A sum of cosines over one period."""
     turn = 2 * np.pi * np.arange(length) / (length if periodic else max(length - 1, 1))
-    return np.sum([c * np.cos(k * turn) for k, c in enumerate(coefficients)], axis=0)
+    return np.asarray(np.sum([c * np.cos(k * turn) for k, c in enumerate(coefficients)], axis=0))
 
 
 def hann(length: int, periodic: bool = True) -> Array:

@@ -32,9 +32,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) -> Tensor:
         if x.ndim < 2:
             raise OperatorError(f"cdist only supports at least 2D tensors, {name} got: {x.ndim}D")
     if x1.shape[-1] != x2.shape[-1]:
-        raise OperatorError(
-            f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}"
-        )
+        raise OperatorError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
     if p < 0:
         raise OperatorError("cdist only supports non-negative p values")
     distance: Tensor = run("linalg_vector_norm", x1.unsqueeze(-2) - x2.unsqueeze(-3), p, [-1], False, None)
@@ -137,9 +135,7 @@ def soft_margin_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
     return reduced((-target * self).exp().log1p(), reduction)
 
 
-def poisson_nll_loss(
-    input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int
-) -> Tensor:
+def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:
     loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
     if full:
         stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()

@@ -5,14 +5,17 @@ In: arrays.  Half types are multiplied in float32.  Gradient formulas: see `poin
 
 from __future__ import annotations
 
+import string
 from typing import Any, Final
 
 import numpy as np
 
 from engine.aten import xp
+from engine.aten.compose import run
 from engine.aten.op import op
 from engine.aten.promotion import wide
 from engine.aten.rules import broadcast_shapes, c_name, check_same_dtype
+from engine.aten.tensor import Tensor
 from engine.aten.xp import Array
 from engine.lang.errors import OperatorError
 
@@ -292,5 +295,18 @@ op("aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", ker
    gradient={"input": "grad.matmul(weight)",
              "weight": "grad.reshape([-1, weight.size(0)]).t().mm(input.reshape([-1, weight.size(1)]))",
              "bias": "grad"})  # fmt: skip
+def einsum_of_lists(*args: Any) -> Any:
+    """`einsum(a, [0, 1], b, [1, 2], [0, 2])`: numbers in place of letters, the last list names the result."""
+    tensors, lists = args[:-1:2] if len(args) % 2 else args[::2], args[1::2]
+    result = [args[-1]] if len(args) % 2 else []
+    if not all(isinstance(t, Tensor) for t in tensors) or not all(isinstance(x, list) for x in (*lists, *result)):
+        raise OperatorError("einsum(): expected a tensor and the list of its subscripts by turns")
+    letters = string.ascii_uppercase + string.ascii_lowercase
+    spelled = ["".join("..." if n is Ellipsis else letters[n] for n in subscripts) for subscripts in lists]
+    equation = ",".join(spelled) + "".join("->" + "".join(letters[n] for n in subscripts) for subscripts in result)
+    return run("einsum", equation, list(tensors), None)
+
+
+op("aten::einsum.sublist(Tensor a, ...) -> Tensor", python=einsum_of_lists)
 op("aten::einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", kernel=einsum,
    gradient={"tensors": "_einsum_backward(grad, equation, tensors)"})  # fmt: skip

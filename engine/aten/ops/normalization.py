@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from engine.aten.compose import cast, mean_over, run, sum_over, widened
-from engine.aten.op import op
+from engine.aten.op import op, out_form
 from engine.aten.promotion import wide
 from engine.aten.rules import no_kernel
 from engine.aten.tensor import Tensor
@@ -218,12 +218,22 @@ def _affine(x: Tensor, weight: Tensor | None, bias: Tensor | None, d: NumpyDtype
 def native_group_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, n: int, c: int, hxw: int, group: int, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Normalized over each group of channels of each sample."""
+    """Normalized over each group of channels of each sample; mean and spread have gradients too."""
     flat = widened(input).reshape([n, group, c // group * hxw])
-    normal, mean, rstd = run("native_layer_norm", flat, [c // group * hxw], None, None, eps)
+    mean = mean_over(flat, [2])
+    centered = flat - mean
+    rstd = (mean_over(centered * centered, [2]) + eps).rsqrt()
     d = input.array.dtype
-    result = _affine(normal.reshape(list(input.shape)), weight, bias, d)
+    result = _grouped(input, weight, bias, n, c, hxw, group, eps)
     return result, cast(mean.reshape([n, group]), d), cast(rstd.reshape([n, group]), d)
+
+
+def _grouped(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, n: int, c: int, hxw: int, group: int, eps: float
+) -> Tensor:
+    flat = widened(input).reshape([n, group, c // group * hxw])
+    normal = run("native_layer_norm", flat, [c // group * hxw], None, None, eps)[0]
+    return _affine(normal.reshape(list(input.shape)), weight, bias, input.array.dtype)
 
 
 def group_norm(
@@ -246,8 +256,7 @@ def group_norm(
                 f"shape {list(value.shape)} and input of shape {list(input.shape)}"
             )
     hxw = math.prod(input.shape[2:])
-    result: Tensor = native_group_norm(input, weight, bias, n, c, hxw, num_groups, eps)[0]
-    return result
+    return _grouped(input, weight, bias, n, c, hxw, num_groups, eps)
 
 
 def instance_norm(
@@ -290,8 +299,8 @@ def rms_norm(input: Tensor, normalized_shape: list[int], weight: Tensor | None, 
 
 op("aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, "
    "float eps=1.0000000000000001e-05, bool cudnn_enabled=True) -> Tensor", python=group_norm)  # fmt: skip
-op(f"aten::native_group_norm({_AFFINE}, SymInt N, SymInt C, SymInt HxW, int group, float eps) "
-   "-> (Tensor, Tensor, Tensor)", python=native_group_norm)  # fmt: skip
+out_form(op(f"aten::native_group_norm({_AFFINE}, SymInt N, SymInt C, SymInt HxW, int group, float eps) "
+            "-> (Tensor, Tensor, Tensor)", python=native_group_norm), "out", "out0 out1 out2")  # fmt: skip
 op(f"aten::instance_norm({_AFFINE}, {_RUNNING}, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) "
    "-> Tensor", python=instance_norm, side_effects=True)  # fmt: skip
 op("aten::rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",

@@ -56,7 +56,9 @@ def aminmax(self: Array, dim: int | None, keepdim: bool) -> tuple[Array, Array]:
         raise no_kernel("aminmax", self.dtype)
     axis = None if dim is None else (wrap_dim(dim, self.ndim),)
     if self.size == 0 and (axis is None or self.shape[axis[0]] == 0):
-        raise OperatorError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.")
+        raise OperatorError(
+            "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity."
+        )
     if self.ndim == 0:
         axis = None
     return over(np.minimum, self, axis, keepdim), over(np.maximum, self, axis, keepdim)
@@ -121,13 +123,13 @@ op("aten::msort(Tensor self) -> Tensor", python=msort, variants=METHOD)
 def _flat(self: Array, index: Array, name: str) -> Array:
     """Checked places in the flattened array."""
     if index.dtype != np.int64:
-        raise OperatorError(
-            f"{name}(): Expected a long tensor for index, but got {xp.ir_name(index.dtype)}"
-        )
+        raise OperatorError(f"{name}(): Expected a long tensor for index, but got {xp.ir_name(index.dtype)}")
     if self.size == 0 and index.size:
         raise OperatorIndexError(f"{name}(): tried to take from an empty tensor")
     if index.size and (index.min() < -self.size or index.max() >= self.size):
-        raise OperatorIndexError(f"out of range: tried to access index {index.max()} on a tensor of {self.size} elements.")
+        raise OperatorIndexError(
+            f"out of range: tried to access index {index.max()} on a tensor of {self.size} elements."
+        )
     return np.where(index < 0, index + self.size, index)
 
 

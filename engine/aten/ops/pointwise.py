@@ -19,6 +19,7 @@ from engine.aten.xp import Array
 from engine.lang.errors import OperatorError
 
 ALL: Final = "function method inplace out"
+_OUT: Final = "function method out"
 
 # ------------------------------------------------------------------ one tensor
 
@@ -293,8 +294,8 @@ for _name, _short, _message in (("left", "lshift", "lshift_cpu"), ("right", "rsh
     op(f"aten::{_full}.Tensor(Tensor self, Tensor other) -> Tensor", kernel=_kernel, variants=ALL)
     op(f"aten::{_full}.Tensor_Scalar(Tensor self, Scalar other) -> Tensor", kernel=_kernel, variants=ALL)
     op(f"aten::{_full}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", kernel=_kernel, variants="function out")
-    op(f"aten::__{_short}__.Scalar(Tensor self, Scalar other) -> Tensor", kernel=_kernel, variants="function method")
-    op(f"aten::__{_short}__.Tensor(Tensor self, Tensor other) -> Tensor", kernel=_kernel, variants="function method")
+    op(f"aten::__{_short}__.Scalar(Tensor self, Scalar other) -> Tensor", kernel=_kernel, variants=_OUT)
+    op(f"aten::__{_short}__.Tensor(Tensor self, Tensor other) -> Tensor", kernel=_kernel, variants=_OUT)
 for _name in ("logical_and", "logical_or", "logical_xor"):
     op(f"aten::{_name}(Tensor self, Tensor other) -> Tensor", scalar=f"{_name}(self, other)", dtype="bool",
        variants=ALL)  # fmt: skip

@@ -213,6 +213,21 @@ def uniform(self: Array, low: float, high: float, source: Any) -> Array:
     return (drawn.astype(wide(self.dtype)) * (high - low) + low).astype(self.dtype)
 
 
+def integers(self: Array, low: int, high: int | None, source: Any) -> Array:
+    """Whole numbers of [low, high); without `high`, up to the largest that the dtype holds."""
+    end = _beyond(self.dtype) if high is None else high
+    if low >= end:
+        raise OperatorError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={end}")
+    return generator(source).integers(self.shape, low, end).astype(self.dtype)
+
+
+def _beyond(d: xp.NumpyDtype) -> int:
+    """One more than the largest whole number up to which a dtype has them all."""
+    if xp.is_float(d):
+        return int(2 ** (int(xp.limits(d).nmant) + 1)) + 1
+    return 2 if d.kind == "b" else int(np.iinfo(d).max) + 1
+
+
 def multinomial(self: Array, num_samples: int, replacement: bool, source: Any) -> Array:
     if self.ndim not in (1, 2):
         raise OperatorError("prob_dist must be 1 or 2 dim")
@@ -252,6 +267,9 @@ _register(f"bernoulli_.float(Tensor(a!) self, float p=0.5, {_GEN}) -> Tensor(a!)
           variants="method")  # fmt: skip
 _register(f"bernoulli_.Tensor(Tensor(a!) self, Tensor p, {_GEN}) -> Tensor(a!)", python=_in_place(bernoulli_p),
           variants="method")  # fmt: skip
+_register(f"bernoulli.float_out(Tensor self, float p=0.5, {_GEN}, Tensor(a!) out) -> Tensor(a!)", kernel=bernoulli_p)
+_register(f"normal.out(Tensor self, float mean=0., float std=1., {_GEN}, Tensor(a!) out) -> Tensor(a!)",
+          kernel=normal_like)  # fmt: skip
 _register(f"normal.Tensor_float(Tensor mean, float std=1., {_GEN}) -> Tensor", kernel=normal, variants="function out")
 _register(f"normal.float_Tensor(float mean, Tensor std, {_GEN}) -> Tensor", kernel=normal, variants="function out")
 _register(f"normal.Tensor_Tensor(Tensor mean, Tensor std, {_GEN}) -> Tensor", kernel=normal, variants="function out")
@@ -263,6 +281,12 @@ _register(f"normal_(Tensor(a!) self, float mean=0., float std=1., {_GEN}) -> Ten
           python=_in_place(normal_like), variants="method")  # fmt: skip
 _register(f"uniform_(Tensor(a!) self, float from=0., float to=1., {_GEN}) -> Tensor(a!)", python=_in_place(uniform),
           variants="method")  # fmt: skip
+_register(f"random_.from(Tensor(a!) self, int from, int? to, {_GEN}) -> Tensor(a!)", python=_in_place(integers),
+          variants="method")  # fmt: skip
+_register(f"random_.to(Tensor(a!) self, int to, {_GEN}) -> Tensor(a!)", variants="method",
+          python=_in_place(lambda self, to, source: integers(self, 0, to, source)))  # fmt: skip
+_register(f"random_(Tensor(a!) self, {_GEN}) -> Tensor(a!)", variants="method",
+          python=_in_place(lambda self, source: integers(self, 0, None, source)))  # fmt: skip
 _register(f"multinomial(Tensor self, SymInt num_samples, bool replacement=False, {_GEN}) -> Tensor",
           kernel=multinomial, variants="function method out")  # fmt: skip
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from engine.aten import xp
 from engine.aten.compose import run, where
-from engine.aten.op import op
+from engine.aten.op import op, out_form
 from engine.aten.tensor import Tensor, from_numpy
 from engine.lang.errors import OperatorError
 
@@ -255,8 +255,8 @@ def pad_packed_sequence(
     return padded.transpose(0, 1) if batch_first else padded, from_numpy(lengths)
 
 
-op("aten::_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)",
-   python=pack_padded_sequence)  # fmt: skip
+out_form(op("aten::_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)",
+            python=pack_padded_sequence), "out", "out0 out1")  # fmt: skip
 op("aten::_pad_packed_sequence(Tensor data, Tensor batch_sizes, bool batch_first, Scalar padding_value, "
    "int total_length) -> (Tensor, Tensor)", python=pad_packed_sequence)  # fmt: skip
 

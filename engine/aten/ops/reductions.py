@@ -346,7 +346,8 @@ op("aten::norm.Scalar(Tensor self, Scalar p=2) -> Tensor", kernel=lambda self, p
    variants=OUT, gradient={"self": "_norm_backward(grad, self, p, result, None, False)"})  # fmt: skip
 op("aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",
    kernel=lambda self, p, dim, keepdim: norm(self, p, dim, keepdim, None),
-   variants="function method out:out", gradient={"self": "_norm_backward(grad, self, p, result, dim, keepdim)"})  # fmt: skip
+   variants="function method out:out",
+   gradient={"self": "_norm_backward(grad, self, p, result, dim, keepdim)"})  # fmt: skip
 op("aten::norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor",
    kernel=norm, variants="function method out:dtype_out",
    gradient={"self": "_norm_backward(grad, self, p, result, dim, keepdim)"})  # fmt: skip

@@ -122,9 +122,12 @@ def _upsample(name: str, n: int, rule: TapRule) -> Callable[..., Array]:
         if self.dtype.kind in "bc" or (self.dtype.kind in "iu" and self.dtype != xp.UINT8):
             raise no_kernel(name, self.dtype)
         result = self if rule in (_nearest, _nearest_exact) else self.astype(_working(self.dtype), copy=False)
-        for axis, (count, scale) in enumerate(zip(output_size, scales, strict=True), start=2):
-            taps = rule(self.shape[axis], count, align, scale, _working(self.dtype))
+        by_steps = n == 2 and self.dtype == xp.UINT8 and result is not self
+        for axis in (3, 2) if by_steps else range(2, n + 2):
+            taps = rule(self.shape[axis], output_size[axis - 2], align, scales[axis - 2], _working(self.dtype))
             result = _apply(result, taps, axis)
+            if by_steps:
+                result = np.clip(np.floor(result + 0.5), 0, 255)
         return _back(result, self.dtype)
 
     return kernel

@@ -168,7 +168,7 @@ op("aten::affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners)
 
 
 def _triangle(x: Array) -> Array:
-    return np.maximum(1 - np.abs(x), 0)
+    return np.asarray(np.maximum(1 - np.abs(x), 0))
 
 
 def _cubic(x: Array) -> Array:
@@ -210,7 +210,7 @@ def antialiased(shape: Callable[[Array], Array], reach: int) -> Callable[..., Te
             matrix = _filter_matrix(x.shape[axis], output_size[axis - 2], align_corners, scale, shape, reach)
             weights = Tensor(matrix.astype(x.array.dtype))
             x = x.matmul(weights.t()) if axis == 3 else weights.matmul(x)
-            x = run("clamp", run("round", x), 0, 255) if whole else x
+            x = run("clamp", run("floor", x + 0.5), 0, 255) if whole else x
         return cast(x, d)
 
     return body
@@ -246,8 +246,8 @@ def unpool(n: int) -> Callable[..., Tensor]:
             raise OperatorError(f"elements in indices should be type int64 but got: {xp.ir_name(indices.array.dtype)}")
         if self.shape != indices.shape:
             raise OperatorError(
-                f"Expected shape of indices to be same as that of the input tensor ({list(self.shape)}) but got indices "
-                f"tensor with shape: {list(indices.shape)}"
+                f"Expected shape of indices to be same as that of the input tensor ({list(self.shape)}) but got "
+                f"indices tensor with shape: {list(indices.shape)}"
             )
         lead, count = list(self.shape[:-n]), int(np.prod(output_size))
         places = indices.reshape([*lead, -1])

@@ -144,12 +144,14 @@ op("aten::special_zeta(Tensor self, Tensor other) -> Tensor", kernel=_ZETA, vari
 op("aten::special_zeta.other_scalar(Tensor self, Scalar other) -> Tensor", kernel=_ZETA, variants=OUT)
 op("aten::special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor", kernel=_ZETA, variants=OUT,
    gradient={"other": "grad * -self * special_zeta(self + 1., other)"})  # fmt: skip
-for _name, _function, _sign in (("igamma", gamma.igamma, ""), ("igammac", gamma.igammac, "-")):
-    op(f"aten::{_name}(Tensor self, Tensor other) -> Tensor", kernel=in_double(_function, f"{_name}_cpu"), variants=ALL,
+for _name, _gamma, _sign in (("igamma", gamma.igamma, ""), ("igammac", gamma.igammac, "-")):
+    op(f"aten::{_name}(Tensor self, Tensor other) -> Tensor", kernel=in_double(_gamma, f"{_name}_cpu"), variants=ALL,
        gradient={"other": f"{_sign}grad * exp((self - 1) * log(other) - other - lgamma(self))"})  # fmt: skip
 op("aten::sinc(Tensor self) -> Tensor", kernel=sinc, variants=ALL,
    gradient={"self": "grad * where(self == 0, 0.0, ((self * 3.141592653589793).cos() - result) / self)"})  # fmt: skip
-op("aten::logit(Tensor self, float? eps=None) -> Tensor", kernel=logit, variants=ALL)
+op("aten::logit(Tensor self, float? eps=None) -> Tensor", kernel=logit, variants=ALL,
+   gradient={"self": "grad / (self * (1 - self)) if eps is None else "
+                     "where((self < eps) | (self > 1 - eps), 0, grad / (self * (1 - self)))"})  # fmt: skip
 op("aten::polygamma(int n, Tensor self) -> Tensor", kernel=polygamma, variants="function method out",
    gradient={"self": "grad * polygamma(n + 1, self)"})  # fmt: skip
 op("aten::polygamma_(Tensor(a!) self, int n) -> Tensor(a!)", python=polygamma_, variants="method")

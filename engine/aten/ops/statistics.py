@@ -115,7 +115,8 @@ def _check_quantile(self: Tensor, q: Any, interpolation: str) -> None:
     shares = q.array if isinstance(q, Tensor) else np.asarray(q)
     if not np.all((shares >= 0) & (shares <= 1)):
         raise OperatorError(
-            "quantile() q values must be in the range [0, 1]" if isinstance(q, Tensor)
+            "quantile() q values must be in the range [0, 1]"
+            if isinstance(q, Tensor)
             else f"quantile() q must be in the range [0, 1] but got {q}"
         )
     if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
@@ -130,13 +131,12 @@ def _ranks(ordered: Tensor, levels: Tensor, ignore_nan: bool) -> Tensor:
     shares = levels.reshape([-1])
     if ignore_nan:
         count = np.sum(ordered.array == ordered.array, axis=-1, keepdims=True)
-        last = Tensor(np.maximum(count - 1, 0).astype(ordered.array.dtype))
-        ranks: Tensor = shares * last
-        return ranks
+        scaled: Tensor = shares * Tensor(np.maximum(count - 1, 0).astype(ordered.array.dtype))
+        return scaled
     last = ordered.shape[-1] - 1
     ranks = shares * last
     rows = [*ordered.shape[:-1], ranks.shape[-1]]
-    has_nan = Tensor(np.isnan(ordered.array).any(axis=-1, keepdims=True))
+    has_nan = Tensor(np.asarray(np.isnan(ordered.array).any(axis=-1, keepdims=True)))
     spread: Tensor = where(has_nan, float(last), ranks.expand(rows))
     return spread
 
@@ -250,7 +250,7 @@ def cov(self: Tensor, correction: int, fweights: Tensor | None, aweights: Tensor
         divisor = run("clamp_min", divisor, 0)
     weighted = centred if weight is None else centred * weight
     product = weighted.matmul(centred.t().conj()) / (divisor if isinstance(divisor, Tensor) else _positive(divisor))
-    result: Tensor = product if self.ndim == 2 else product.squeeze()
+    result: Tensor = product.squeeze()
     return result
 
 
@@ -355,11 +355,12 @@ def diff(self: Tensor, n: int, dim: int, prepend: Tensor | None, append: Tensor 
         raise OperatorError("diff expects input to be at least one-dimensional")
     if n < 0:
         raise OperatorError(f"order must be non-negative but got {n}")
-    parts = [t for t in (prepend, self, append) if t is not None]
     axis = wrap_dim(dim, self.ndim)
-    result = run("cat", parts, axis) if len(parts) > 1 else self
     if n == 0:
-        return result.clone() if result is self else result
+        copy: Tensor = self.clone()
+        return copy
+    parts = [t for t in (prepend, self, append) if t is not None]
+    result = run("cat", parts, axis) if len(parts) > 1 else self
     for _ in range(min(n, result.shape[axis])):
         size = max(result.shape[axis] - 1, 0)
         after, before = result.narrow(axis, min(1, result.shape[axis]), size), result.narrow(axis, 0, size)
@@ -390,9 +391,7 @@ def gradient(self: Tensor, spacing: Any, dim: int | Sequence[int] | None, edge_o
         )
     for axis in dims:
         if self.shape[axis] < edge_order + 1:
-            raise OperatorError(
-                "torch.gradient expected each dimension size to be at least edge_order+1"
-            )
+            raise OperatorError("torch.gradient expected each dimension size to be at least edge_order+1")
     return [_slope(self, axis, step, edge_order) for axis, step in zip(dims, given, strict=True)]
 
 
@@ -433,9 +432,9 @@ def _edge(at: Any, shaped: Any, step: Array, edge_order: int, size: int, last: b
     sign = 1.0 if last else -1.0
     ends = [size - 1 - i if last else i for i in range(3)]
     weights = [sign * (2 * a + b) / (a * (a + b)), -sign * (a + b) / (a * b), sign * a / (b * (a + b))]
-    slope = sum((shaped(w) * at(i, 1) for w, i in zip(weights[1:], ends[1:], strict=True)),
-                shaped(weights[0]) * at(ends[0], 1))  # fmt: skip
-    return slope
+    parts = [shaped(w) * at(i, 1) for w, i in zip(weights, ends, strict=True)]
+    three: Tensor = parts[0] + parts[1] + parts[2]
+    return three
 
 
 def gradient_spaced(self: Tensor, dim: Sequence[int], edge_order: int) -> list[Tensor]:

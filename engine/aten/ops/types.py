@@ -11,7 +11,7 @@ from engine.aten import xp
 from engine.aten.op import op
 from engine.aten.ops.creation import check_device
 from engine.aten.ops.layout import laid_out
-from engine.aten.promotion import result_type
+from engine.aten.promotion import can_cast, promote_types, result_type
 from engine.aten.tensor import Tensor, xp_tolist
 from engine.aten.xp import Array
 from engine.lang.errors import OperatorError
@@ -100,6 +100,16 @@ def _result_type(a: Any, b: Any) -> int:
 
 op("aten::is_floating_point(Tensor self) -> bool", kernel=lambda self: xp.is_float(self.dtype), variants=VIEW)
 op("aten::is_complex(Tensor self) -> bool", kernel=lambda self: self.dtype.kind == "c", variants=VIEW)
+op("aten::is_signed(Tensor self) -> bool", kernel=lambda self: self.dtype.kind not in "ub", variants=VIEW)
+op("aten::is_conj(Tensor self) -> bool", kernel=lambda self: False, variants=VIEW)
+op("aten::is_neg(Tensor self) -> bool", kernel=lambda self: False, variants=VIEW)
+op("aten::is_inference(Tensor self) -> bool", kernel=lambda self: False, variants=VIEW)
+op("aten::is_same_size(Tensor self, Tensor other) -> bool", kernel=lambda self, other: self.shape == other.shape,
+   variants="method")  # fmt: skip
+op("aten::can_cast(ScalarType from_, ScalarType to) -> bool",
+   python=lambda source, target: can_cast(xp.numpy_dtype(source), xp.numpy_dtype(target)))  # fmt: skip
+op("aten::promote_types(ScalarType type1, ScalarType type2) -> ScalarType",
+   python=lambda a, b: xp.FROM_NUMPY[promote_types(xp.numpy_dtype(a), xp.numpy_dtype(b))].number)  # fmt: skip
 op("aten::result_type.Tensor(Tensor tensor, Tensor other) -> ScalarType", kernel=_result_type)
 op("aten::result_type.Scalar(Tensor tensor, Scalar other) -> ScalarType", kernel=_result_type)
 op("aten::result_type.Scalar_Tensor(Scalar scalar, Tensor tensor) -> ScalarType", kernel=_result_type)
@@ -123,9 +133,10 @@ def _implicit(kind: str, allowed: str, name: str) -> Any:
             raise OperatorError("Cannot input a tensor that requires grad as a scalar argument")
         if a.array.ndim:
             raise OperatorError("Cannot input a tensor of dimension other than 0 as a scalar argument")
-        if a.array.dtype.kind not in allowed and not (kind == "float" and xp.is_float(a.array.dtype)):
+        if a.array.dtype.kind not in allowed:
             raise OperatorError(f"Cannot input a tensor of type {xp.ir_name(a.array.dtype)} as {name}")
-        return item(a.array)
+        value = item(a.array)
+        return float(_real(value)) if kind == "float" else value
 
     return body
 
@@ -142,4 +153,4 @@ for _a, _b in (("Tensor", "Tensor"), ("Tensor", "float"), ("float", "Tensor"), (
        python=lambda a, b: complex(float(a), float(b)))  # fmt: skip
 op("aten::ScalarImplicit(Tensor a) -> Scalar", python=_implicit("scalar", "iubfcV", "a scalar argument"))
 op("aten::IntImplicit(Tensor a) -> int", python=_implicit("int", "iu", "an integral argument"))
-op("aten::FloatImplicit(Tensor a) -> float", python=_implicit("float", "f", "a floating point argument"))
+op("aten::FloatImplicit(Tensor a) -> float", python=_implicit("float", "iubfcV", "a floating point argument"))

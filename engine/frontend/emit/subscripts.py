@@ -64,7 +64,8 @@ def subscript(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
 def _sugared_item(e: Emitter, target: SugaredValue, view: Subscript, hint: Type | None) -> SugaredValue:
     part = view.subscripts[0]
     if part.kind == "slice_expr" and isinstance(target, (SugaredTuple, ModuleValue)):
-        return SugaredTuple(target.as_tuple(e, None, view.tree.range)[_static_slice(e, SliceExpr(part))])
+        parts = target.parts if isinstance(target, SugaredTuple) else target.parts(e, view.tree.range)
+        return SugaredTuple(parts[_static_slice(e, SliceExpr(part))])
     return target.item(e, e.expression(part), hint, view.tree.range)
 
 

@@ -43,7 +43,7 @@ NamedTuple(a : int, b : Tensor[])
 __torch__.foo.Bar
 __torch__.foo.___torch_mangle_0.Bar[]
 Enum<__torch__.Color>
-InterfaceType<__torch__.I>
+InterfaceType<I>
 Long
 Float(2, 3)
 Float(*, *)

@@ -49,24 +49,24 @@ class _BatchNorm(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
-        average = 0.0 if self.momentum is None else self.momentum
-        if self.training and self.track_running_stats:
+        exponential_average_factor = 0.0 if self.momentum is None else self.momentum
+        if self.training and self.track_running_stats:  # noqa: SIM102  (the inner one is decided while compiling)
             if self.num_batches_tracked is not None:
                 self.num_batches_tracked.add_(1)
                 if self.momentum is None:
-                    average = 1.0 / float(self.num_batches_tracked)
+                    exponential_average_factor = 1.0 / float(self.num_batches_tracked)
         if self.training:
-            from_batch = True
+            bn_training = True
         else:
-            from_batch = (self.running_mean is None) and (self.running_var is None)
+            bn_training = (self.running_mean is None) and (self.running_var is None)
         return F.batch_norm(
             input,
             self.running_mean if not self.training or self.track_running_stats else None,
             self.running_var if not self.training or self.track_running_stats else None,
             self.weight,
             self.bias,
-            from_batch,
-            average,
+            bn_training,
+            exponential_average_factor,
             self.eps,
         )
 

@@ -41,7 +41,7 @@ class _Numbered(Module):
         self.extend(modules)
 
     def _of(self, modules: Iterable[Any]) -> Any:
-        return type(self)(modules)
+        raise NotImplementedError
 
     def append(self, module: Any) -> Any:
         self.register_module(str(len(self)), module)
@@ -93,6 +93,9 @@ class ModuleList(_Numbered):
     def __init__(self, modules: Iterable[Any] | None = None) -> None:
         super().__init__()
         self.extend(modules or ())
+
+    def _of(self, modules: Iterable[Any]) -> Any:
+        return type(self)(modules)
 
 
 class ModuleDict(Module):

@@ -21,6 +21,7 @@ class _Conv(Module):
         "stride", "padding", "dilation", "groups", "padding_mode", "in_channels", "out_channels", "kernel_size",
     )  # fmt: skip
     dims: ClassVar[int]
+    bias: Tensor | None
 
     def __init__(
         self,
@@ -73,7 +74,7 @@ class _Conv(Module):
     def extra_repr(self) -> str:
         parts = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"]
         if self.padding != (0,) * self.dims:
-            parts.append(f"padding={self.padding if isinstance(self.padding, tuple) else repr(self.padding)}")
+            parts.append(f"padding={self.padding}")
         if self.dilation != (1,) * self.dims:
             parts.append(f"dilation={self.dilation}")
         if self.groups != 1:

@@ -281,25 +281,17 @@ class Module:
 
     def state_dict(self, prefix: str = "") -> OrderedDict[str, Tensor]:
         """Name -> tensor: of each module first its parameters, then its buffers, then what its children have."""
-        found: OrderedDict[str, Tensor] = OrderedDict()
-        for name, tensor in self._own_state():
-            found[prefix + name] = tensor.data
-        for name, child in self._modules.items():
-            if isinstance(child, Module):
-                found.update(child.state_dict(f"{prefix}{name}."))
-            elif child is not None:
-                found.update((f"{prefix}{name}.{key}", tensor) for key, tensor in child.state_dict().items())
-        return found
+        return OrderedDict((name, tensor.data) for name, tensor in self._state(prefix))
 
     def load_state_dict(self, state_dict: Mapping[str, Tensor], strict: bool = True) -> IncompatibleKeys:
         """Copy the tensors in.  Raises RuntimeError when names (if `strict`) or shapes do not fit; nothing is copied
         then."""
-        own = self._state_by_path()
+        own = dict(self._state())
         missing = [key for key in own if key not in state_dict]
         unexpected = [key for key in state_dict if key not in own]
         wrong = [
-            f"size mismatch for {key}: copying a param with shape {state_dict[key].shape} from checkpoint, the shape in "
-            f"current model is {tensor.shape}."
+            f"size mismatch for {key}: copying a param with shape {state_dict[key].shape} from checkpoint, the shape "
+            f"in current model is {tensor.shape}."
             for key, tensor in own.items()
             if key in state_dict and state_dict[key].shape != tensor.shape
         ]
@@ -312,13 +304,15 @@ class Module:
                 tensor.data.copy_(state_dict[key].data)
         return IncompatibleKeys(missing, unexpected)
 
-    def _state_by_path(self) -> dict[str, Tensor]:
-        """As `state_dict`, but the tensors themselves."""
-        found: dict[str, Tensor] = {}
-        for path, module in self.named_modules():
-            state = module._own_state() if isinstance(module, Module) else module.state_dict().items()
-            found.update((f"{path}.{name}" if path else name, tensor) for name, tensor in state)
-        return found
+    def _state(self, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
+        """The tensors themselves under their paths; what is shared, under each."""
+        for name, tensor in self._own_state():
+            yield prefix + name, tensor
+        for name, child in self._modules.items():
+            if isinstance(child, Module):
+                yield from child._state(f"{prefix}{name}.")
+            elif child is not None:
+                yield from ((f"{prefix}{name}.{key}", tensor) for key, tensor in child.state_dict().items())
 
     def _own_state(self) -> Iterator[tuple[str, Tensor]]:
         yield from _tensors(self, "_parameters")

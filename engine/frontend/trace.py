@@ -1,0 +1,362 @@
+"""Tracing: the operators that a Python program runs, recorded as a graph.
+
+In: calls of operators and of compiled functions, while a trace is under way.  Out: their nodes in the graph of the
+trace.  Operators that give Python numbers are left out, except sizes: these become 0-dim tensors, so that what is
+computed from them is recorded, too.
+
+Note [Numbers as tensors]
+`x * 2` is recorded with a constant tensor for the 2, as in PyTorch, where arithmetic has no other form for Python.
+Where a 0-dim tensor would promote to another dtype than the number does, the number stays a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from engine.aten import op as table
+from engine.aten.calls import element_of
+from engine.aten.ivalue import Object
+from engine.aten.op import Op
+from engine.aten.tensor import Tensor, tensor
+from engine.aten.traced import TracedFloat, TracedInt
+from engine.frontend.compile import is_library
+from engine.frontend.trace_source import range_of
+from engine.frontend.trace_state import TracingState, current
+from engine.ir.constants import insert_constant, tensor_type_of, type_of
+from engine.ir.graph import Node, Value
+from engine.ir.unit import Function
+from engine.lang.errors import CompileError
+from engine.lang.scalars import CPU, DTYPE_BY_NAME
+from engine.lang.schema import Argument
+from engine.lang.types import (
+    FLOAT,
+    INT,
+    NUMBER,
+    TENSOR,
+    DictType,
+    FunctionType,
+    ListType,
+    OptionalType,
+    TensorType,
+    TupleType,
+    Type,
+)  # fmt: skip
+
+_SIZE: Final = tensor_type_of(tensor(0))
+SIZE_TYPE: Final = TensorType(_SIZE.dtype, (), (), None, CPU)
+"""The type of a size that was made a tensor."""
+
+
+# ------------------------------------------------------------------ operators
+
+
+def record_operator(op: Op, args: tuple[Any, ...], run: Callable[..., Any]) -> Any:
+    """The hook of the dispatcher."""
+    state = current()
+    if state is None:
+        return run(*args)
+    sized = _SIZES.get(op.qualified_name)
+    if sized is not None and not state.parameter_names:
+        return sized(state, *args)
+    if not gives_tensors(op):
+        with state.pause():
+            return run(*_plain(args))
+    return _record(state, op, args, run)
+
+
+def gives_tensors(op: Op) -> bool:
+    return any(_is_tensor(r.type) or _is_tensor(element_of(r.type)) for r in op.schema.returns)
+
+
+def _is_tensor(type: Type | None) -> bool:
+    return isinstance(type.element if isinstance(type, OptionalType) else type, TensorType)
+
+
+def _record(state: TracingState, op: Op, args: tuple[Any, ...], run: Callable[..., Any]) -> Any:
+    state.look_around()
+    state.graph.current_range = range_of(state.frame)
+    recorded, values = _as_recorded(op, args)
+    node = state.graph.create(recorded.name, (), 0)
+    for value in _inputs(state, recorded, values):
+        node.add_input(value)
+    state.graph.insert_node(node)
+    with state.pause():
+        result = run(*_plain(args))
+    if recorded.schema.returns[0].type == ListType(TENSOR):
+        made = state.graph.append("prim::ListUnpack", [node.add_output(ListType(TENSOR))], len(result))
+        set_results(state, result, made.outputs)
+        return result
+    results = result if len(recorded.schema.returns) > 1 else (result,)
+    set_results(state, results, [node.add_output() for _ in results])
+    return result
+
+
+def _plain(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments without what numbers remember."""
+    return tuple([_plain_number(p) for p in a] if type(a) is list else _plain_number(a) for a in args)
+
+
+def _plain_number(value: Any) -> Any:
+    if isinstance(value, TracedInt):
+        return int(value)
+    return float(value) if isinstance(value, TracedFloat) else value
+
+
+def set_results(state: TracingState, results: Sequence[Any], values: Sequence[Value]) -> None:
+    """Let values stand for tensors, with all that is known of them."""
+    for result, value in zip(results, values, strict=True):
+        if isinstance(result, Tensor):
+            value.set_type(tensor_type_of(result))
+            state.set_value(result, value)
+
+
+# ------------------------------------------------------------------ what is recorded
+
+_NUMBERS_AS_TENSORS: Final = frozenset(
+    f"aten::{name}{suffix}.Scalar" for name in ("add", "sub", "mul", "div") for suffix in ("", "_")
+)
+"""See Note [Numbers as tensors]."""
+_CONVOLUTIONS: Final = {
+    f"aten::conv{'_transpose' if transposed else ''}{dims}d{overload}": transposed
+    for transposed in (False, True)
+    for dims, overload in ((1, ""), (2, ".input" if transposed else ""), (3, ".input" if transposed else ""))
+}
+"""Recorded as what they all are.  Value: do they go backwards?"""
+
+
+def _as_recorded(op: Op, args: tuple[Any, ...]) -> tuple[Op, tuple[Any, ...]]:
+    """The operator and arguments that the node has; seldom others than those that run."""
+    name = op.qualified_name
+    if name in _NUMBERS_AS_TENSORS or name == "aten::floor_divide.Scalar":
+        return _with_tensor(op, args)
+    transposed = _CONVOLUTIONS.get(name)
+    if transposed is None:
+        return op, args
+    x, weight, bias, stride, padding = args[:5]
+    dims = len(stride)
+    output_padding, groups, dilation = args[5:] if transposed else ([0] * dims, args[6], args[5])
+    convolution = table.find("aten::_convolution")
+    assert convolution is not None
+    return convolution, (x, weight, bias, stride, padding, dilation, transposed, output_padding, groups, *_CUDNN)
+
+
+_CUDNN: Final = (False, False, True, True)
+"""benchmark, deterministic, cudnn_enabled, allow_tf32: what PyTorch's defaults are."""
+
+
+def _with_tensor(op: Op, args: tuple[Any, ...]) -> tuple[Op, tuple[Any, ...]]:
+    x, number, *rest = args
+    form = table.find(f"{op.name}.Tensor") or table.find(op.name)
+    if form is None or isinstance(number, (TracedInt, TracedFloat)) or not isinstance(x, Tensor):
+        return op, args
+    if _RANK[type(number)] > _RANK_OF_CATEGORY.get(x.dtype.category, 3):
+        return op, args
+    return form, (x, tensor(number, dtype=_DTYPES.get(type(number))), *rest)
+
+
+_DTYPES: Final = {float: DTYPE_BY_NAME["float64"], complex: DTYPE_BY_NAME["complex128"]}
+_RANK: Final = {bool: 0, int: 1, float: 2, complex: 3}
+_RANK_OF_CATEGORY: Final = {"bool": 0, "int": 1, "float": 2, "complex": 3}
+
+
+def _inputs(state: TracingState, op: Op, args: tuple[Any, ...]) -> list[Value]:
+    arguments = op.schema.arguments
+    # Where a program's own size is used as a number, the number is taken out before anything else is recorded.
+    numbers = {
+        id(n): _taken_out(state, n.tensor, t) for a, v in zip(arguments, args, strict=True) for n, t in _numbers(a, v)
+    }
+    is_factory = not any(_is_tensor(a.type) or _is_tensor(element_of(a.type)) for a in arguments)
+    values = []
+    for argument, value in zip(arguments, args, strict=True):
+        if value is None and argument.name in _FACTORY_DEFAULTS:
+            value = _FACTORY_DEFAULTS[argument.name] if is_factory or argument.name == "pin_memory" else None
+        values.append(_input(state, argument, value, numbers))
+    return values
+
+
+_FACTORY_DEFAULTS: Final[dict[str, Any]] = {"device": CPU, "pin_memory": False}
+
+
+def _numbers(argument: Argument, value: Any) -> list[tuple[Any, Type]]:
+    """The numbers in an argument that remember their tensors, and the type they have to the operator."""
+    type = argument.type.element if isinstance(argument.type, OptionalType) else argument.type
+    parts = [(part, element_of(type) or type) for part in (value if isinstance(value, list) else [value])]
+    return [(part, each) for part, each in parts if isinstance(part, (TracedInt, TracedFloat))]
+
+
+_FROM_TENSOR: Final[dict[Type, str]] = {INT: "aten::Int", FLOAT: "aten::Float", NUMBER: "aten::ScalarImplicit"}
+
+
+def _input(state: TracingState, argument: Argument, value: Any, numbers: Mapping[int, Value]) -> Value:
+    type = argument.type.element if isinstance(argument.type, OptionalType) and value is not None else argument.type
+    if isinstance(type, ListType) and isinstance(value, (list, tuple)):
+        parts = [_one(state, part, numbers) for part in value]
+        return state.graph.append("prim::ListConstruct", parts, [type]).output
+    return _one(state, value, numbers)
+
+
+def _one(state: TracingState, value: Any, numbers: Mapping[int, Value]) -> Value:
+    if isinstance(value, Tensor):
+        return state.value_of(value)
+    if id(value) in numbers:
+        return numbers[id(value)]
+    return insert_constant(state.graph, value)
+
+
+def _taken_out(state: TracingState, tensor: Tensor, type: Type) -> Value:
+    """`aten::Int(%size)`, behind the node that made the size."""
+    state.value_of(tensor)
+    found = state.values.get(id(tensor))
+    home = state.value_of(tensor) if found is None else found[1]
+    node = home.graph.create(_FROM_TENSOR.get(type, "aten::ScalarImplicit"), [home], [type])
+    node.range = None
+    return state.carry(node.insert_after(home.node).output, state.scope)
+
+
+# ------------------------------------------------------------------ sizes
+
+
+def size_of(state: TracingState, x: Tensor, dim: int) -> Tensor:
+    """`x.size(dim)` as a tensor."""
+    return _as_tensor(state, "aten::size", x, x.array.shape[int(dim)], [int(dim)])
+
+
+def sizes_of(state: TracingState, x: Tensor) -> list[Tensor]:
+    return [size_of(state, x, dim) for dim in range(x.array.ndim)]
+
+
+def _numel(state: TracingState, x: Tensor) -> Tensor:
+    return _as_tensor(state, "aten::numel", x, x.array.size, [])
+
+
+def _as_tensor(state: TracingState, name: str, x: Tensor, number: int, args: list[int]) -> Tensor:
+    state.look_around()
+    graph = state.graph
+    graph.current_range = range_of(state.frame)
+    value = state.value_of(x)
+    inputs = [value, *(insert_constant(graph, arg) for arg in args)]
+    counted = graph.append(name, inputs, [INT]).output
+    made = tensor(number)
+    state.set_value(made, graph.append("prim::NumToTensor", [counted], [SIZE_TYPE]).output)
+    return made
+
+
+_SIZES: Final[dict[str, Callable[..., Any]]] = {
+    "aten::size.int": size_of, "aten::size": sizes_of, "aten::numel": _numel,
+}  # fmt: skip
+
+
+# ------------------------------------------------------------------ calls of compiled functions
+
+
+def record_call(function: Function, args: Sequence[Any], kwargs: Mapping[str, Any], run: Callable[..., Any]) -> Any:
+    """The hook for calls of compiled functions: one node for all that the call does."""
+    state = current()
+    if state is None:
+        return run(function, args, kwargs)
+    if is_library(function):
+        return _run_library(state, function, args, kwargs, run)
+    state.look_around()
+    graph = state.graph
+    graph.current_range = range_of(state.frame)
+    values = [any_value(state, value, a.type) for value, a in zip(*_in_order(function, args, kwargs), strict=True)]
+    if args and isinstance(args[0], Object) and function.name in args[0].type.methods:
+        node = graph.create("prim::CallMethod", values, 0).set_attr("name", function.name)
+    else:
+        callee = graph.append("prim::Constant", (), [FunctionType(function)]).output
+        callee.node.set_attr("name", function.name)
+        node = graph.create("prim::CallFunction", [callee, *values], 0)
+    graph.insert_node(node)
+    with state.pause():
+        result = run(function, args, kwargs)
+    declared = function.schema.returns[0].type if function.schema.returns else type_of(None)
+    take_apart(state, result, node.add_output(declared))
+    return result
+
+
+def _run_library(state: TracingState, function: Function, args: Any, kwargs: Any, run: Callable[..., Any]) -> Any:
+    """A function of the library is no more than the operators that it runs."""
+    names = {}
+    for value, argument in zip(*_in_order(function, args, kwargs), strict=True):
+        if isinstance(value, Tensor):
+            names[id(value)] = argument.name
+    state.parameter_names.append(names)
+    try:
+        return run(function, args, kwargs)
+    finally:
+        state.parameter_names.pop()
+
+
+def _in_order(function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], list[Argument]]:
+    """The arguments that the call has, and what they are to the function; too many of them are the call's matter."""
+    arguments = function.schema.arguments
+    values = [
+        args[i] if i < len(args) else kwargs.get(a.name, a.default if a.has_default else None)
+        for i, a in enumerate(arguments)
+    ]
+    return values, list(arguments)
+
+
+def any_value(state: TracingState, value: Any, type: Type) -> Value:
+    """What stands for a Python value: tensors in lists, tuples and dicts are put together to one value again."""
+    graph = state.graph
+    type = type.element if isinstance(type, OptionalType) and value is not None else type
+    if isinstance(value, Tensor):
+        if isinstance(type, TensorType) or type not in _FROM_TENSOR:
+            return state.value_of(value)
+        return _taken_out(state, value, type)
+    if isinstance(value, Object):
+        return _object_value(state, value)
+    if isinstance(type, TupleType) and isinstance(value, tuple):
+        parts = [any_value(state, part, each) for part, each in zip(value, type.elements, strict=True)]
+        return graph.append("prim::TupleConstruct", parts, [type]).output
+    if isinstance(type, ListType) and isinstance(value, (list, tuple)):
+        parts = [any_value(state, part, type.element) for part in value]
+        return graph.append("prim::ListConstruct", parts, [type]).output
+    if isinstance(type, DictType) and isinstance(value, dict):
+        pairs = [any_value(state, part, t) for item in value.items() for part, t in zip(item, _of(type), strict=True)]
+        return graph.append("prim::DictConstruct", pairs, [type]).output
+    if type == FLOAT and isinstance(value, int):
+        value = float(value)
+    return insert_constant(graph, value)
+
+
+def _of(type: DictType) -> tuple[Type, Type]:
+    return type.key, type.value
+
+
+def _object_value(state: TracingState, value: Object) -> Value:
+    if id(value) in state.values:
+        return state.carry(state.values[id(value)][1], state.scope)
+    attribute = state.attributes.get(id(value))
+    if attribute is None:
+        raise CompileError(
+            f"a method of {value.type.name} is called, which is no submodule of what is traced",
+            state.graph.current_range,
+            hints=("assign the compiled module to an attribute of the module that is traced",),
+        )
+    return state.attribute_of(state.scope, attribute)
+
+
+def take_apart(state: TracingState, result: Any, value: Value) -> None:
+    """Let the parts of a value stand for the tensors that it holds."""
+    graph = state.graph
+    if isinstance(result, Tensor):
+        set_results(state, [result], [value])
+    elif isinstance(result, tuple) and isinstance(value.type, TupleType):
+        unpack = graph.append("prim::TupleUnpack", [value], list(value.type.elements))
+        for part, output in zip(result, unpack.outputs, strict=True):
+            take_apart(state, part, output)
+    elif isinstance(result, list) and isinstance(value.type, ListType) and _holds_tensors(value.type):
+        unpack = graph.append("prim::ListUnpack", [value], [value.type.element] * len(result))
+        for part, output in zip(result, unpack.outputs, strict=True):
+            take_apart(state, part, output)
+    elif isinstance(result, dict) and isinstance(value.type, DictType) and _holds_tensors(value.type):
+        for key, part in result.items():
+            inputs = [value, insert_constant(graph, key)]
+            take_apart(state, part, graph.append("aten::__getitem__", inputs, [value.type.value]).output)
+
+
+def _holds_tensors(type: Type) -> bool:
+    return isinstance(type, TensorType) or any(map(_holds_tensors, type.contained()))

@@ -1,0 +1,42 @@
+"""`torch.autograd`: gradients on request, functions with gradients of their own, and the recording switch.
+
+In: tensors.  Out: gradients.  See `engine.aten.autograd`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.aten.autograd import (
+    Function,
+    backward,
+    enable_grad,
+    grad,
+    gradcheck,
+    gradgradcheck,
+    inference_mode,
+    no_grad,
+    once_differentiable,
+    set_grad_enabled,
+)  # fmt: skip
+from engine.aten.tensor import Tensor
+
+__all__ = [
+    "Function", "Variable", "backward", "enable_grad", "grad", "gradcheck", "gradgradcheck", "inference_mode",
+    "no_grad", "once_differentiable", "set_grad_enabled",
+]  # fmt: skip
+
+
+def Variable(data: Tensor, requires_grad: bool = False) -> Tensor:
+    """The tensor outside what recorded it, with `requires_grad` as asked for.  (Tensors once had to be wrapped so.)"""
+    variable = data.detach()
+    variable.requires_grad = requires_grad
+    made: Tensor = variable
+    return made
+
+
+class function:
+    """`torch.autograd.function`, by the names that scripts import from it."""
+
+    Function = Function
+    once_differentiable: Any = staticmethod(once_differentiable)

@@ -1,0 +1,151 @@
+"""`Optimizer`: groups of parameters, each with its options, and what is remembered of every parameter.
+
+In: parameters (or dicts of them with options of their own), and options for the rest.  Out: an object whose `step`
+runs `_update` for every parameter that has a gradient; an optimizer defines that, or `step` itself.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
+from typing import Any
+
+from engine.aten.autograd import enable_grad, no_grad
+from engine.aten.tensor import Tensor
+
+Group = dict[str, Any]
+State = dict[str, Any]
+Closure = Callable[[], Any]
+
+
+class Optimizer:
+    """The base of all optimizers.
+
+    `param_groups` is a list of dicts: the parameters under "params", and the options.  `state` has a dict for every
+    parameter that was changed.
+    """
+
+    param_groups: list[Group]
+    state: defaultdict[Tensor, State]
+
+    def __init__(self, params: Iterable[Any], defaults: Mapping[str, Any]) -> None:
+        if isinstance(params, Tensor):
+            raise TypeError("params argument given to the optimizer should be an iterable of Tensors or dicts")
+        self.defaults = dict(defaults)
+        self.state = defaultdict(dict)
+        self.param_groups = []
+        given = list(params)
+        if not given:
+            raise ValueError("optimizer got an empty parameter list")
+        for group in given if isinstance(given[0], dict) else [{"params": given}]:
+            self.add_param_group(group)
+
+    def add_param_group(self, param_group: Mapping[str, Any]) -> None:
+        """Change these parameters too.  Raises TypeError, ValueError for what cannot be changed or is there already."""
+        given = param_group["params"]
+        params = [given] if isinstance(given, Tensor) else _unnamed(given)
+        for param in params:
+            if not isinstance(param, Tensor):
+                raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(param).__name__}")
+            if not param.is_leaf:
+                raise ValueError("can't optimize a non-leaf Tensor")
+        known = {id(param) for group in self.param_groups for param in group["params"]}
+        if known & {id(param) for param in params}:
+            raise ValueError("some parameters appear in more than one parameter group")
+        self.param_groups.append({**param_group, "params": params, **_missing(self.defaults, param_group)})
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients, or make them zeros."""
+        for group in self.param_groups:
+            for param in group["params"]:
+                if param.grad is not None:
+                    param.grad = None if set_to_none else param.grad.detach() * 0
+
+    def step(self, closure: Closure | None = None) -> Any:
+        """Change every parameter that has a gradient; the closure, if given, computes the loss anew first."""
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
+        with no_grad():
+            for group in self.param_groups:
+                for param in group["params"]:
+                    if param.grad is not None:
+                        self._update(param, _direction(param.grad, group), self.state[param], group)
+        return loss
+
+    def _update(self, param: Tensor, grad: Tensor, state: State, group: Group) -> None:
+        """Change one parameter by its gradient."""
+        raise NotImplementedError(f"{type(self).__name__} defines neither step nor _update")
+
+    # -- state
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state by the parameters' numbers, and the groups with numbers for parameters."""
+        numbers = self._numbers()
+        groups = [
+            {**_options(group), "params": [numbers[id(param)] for param in group["params"]]}
+            for group in self.param_groups
+        ]
+        return {"state": {numbers[id(p)]: s for p, s in self.state.items() if id(p) in numbers}, "param_groups": groups}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go on where another optimizer of as many parameters was.  Raises ValueError when the groups differ."""
+        given = state_dict["param_groups"]
+        lengths = [len(group["params"]) for group in given]
+        if len(given) != len(self.param_groups):
+            raise ValueError("loaded state dict has a different number of parameter groups")
+        if lengths != [len(group["params"]) for group in self.param_groups]:
+            raise ValueError("loaded state dict contains a parameter group that doesn't match the size of ours")
+        params = [param for group in self.param_groups for param in group["params"]]
+        numbers = [number for group in given for number in group["params"]]
+        by_number = dict(zip(numbers, params, strict=True))
+        self.state = defaultdict(dict)
+        for number, state in state_dict["state"].items():
+            if number in by_number:
+                self.state[by_number[number]] = {k: _loaded(k, v, by_number[number]) for k, v in state.items()}
+        for group, loaded in zip(self.param_groups, given, strict=True):
+            group.update(deepcopy(_options(loaded)))
+
+    def _numbers(self) -> dict[int, int]:
+        params = (param for group in self.param_groups for param in group["params"])
+        return {id(param): number for number, param in enumerate(params)}
+
+    def __repr__(self) -> str:
+        lines = [f"{type(self).__name__} ("]
+        for number, group in enumerate(self.param_groups):
+            lines += [f"Parameter Group {number}", *(f"    {k}: {v}" for k, v in sorted(_options(group).items()))]
+        return "\n".join([*lines, ")"])
+
+
+def check(**options: float) -> None:
+    """Raise ValueError for a negative option."""
+    for name, value in options.items():
+        if value < 0.0:
+            raise ValueError(f"Invalid {name} value: {value}")
+
+
+def _unnamed(params: Iterable[Any]) -> list[Any]:
+    """Parameters, which may come with their names, without them."""
+    return [param[1] if isinstance(param, tuple) else param for param in params]
+
+
+def _missing(defaults: Mapping[str, Any], group: Mapping[str, Any]) -> Group:
+    return {name: value for name, value in defaults.items() if name not in group}
+
+
+def _options(group: Mapping[str, Any]) -> Group:
+    return {name: value for name, value in group.items() if name != "params"}
+
+
+def _direction(grad: Tensor, group: Group) -> Tensor:
+    return -grad if group.get("maximize") else grad
+
+
+def _loaded(name: str, value: Any, param: Tensor) -> Any:
+    """A value of another optimizer's state; tensors take the parameter's dtype, except the count of steps."""
+    if not isinstance(value, Tensor):
+        return deepcopy(value)
+    keep = name == "step" or not param.dtype.is_floating_point
+    return value.clone() if keep else value.detach().to(dtype=param.dtype, copy=True)

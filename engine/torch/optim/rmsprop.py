@@ -1,0 +1,61 @@
+"""RMSprop: gradients divided by their own size of late.  In: parameters with gradients.  Out: they, changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from engine.aten.tensor import Tensor, tensor
+from engine.lang.scalars import float32
+from engine.torch.optim.optimizer import Group, Optimizer, State, check
+
+
+class RMSprop(Optimizer):
+    """The gradient over the root of the running mean of its square.  Raises ValueError.
+
+    `centered` takes the variance for that mean; `momentum` lets earlier steps go on acting.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum: float = 0,
+        centered: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        check(lr=lr, eps=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
+        options = {
+            "lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered,
+            "weight_decay": weight_decay, "capturable": False, "foreach": None, "maximize": maximize,
+            "differentiable": False,
+        }  # fmt: skip
+        super().__init__(params, options)
+
+    def _update(self, param: Tensor, grad: Tensor, state: State, group: Group) -> None:
+        if not state:
+            _begin(param, state, group)
+        state["step"] += 1
+        if group["weight_decay"] != 0:
+            grad = grad.add(param, alpha=group["weight_decay"])
+        squares, alpha = state["square_avg"], group["alpha"]
+        squares.mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
+        if group["centered"]:
+            mean = state["grad_avg"].lerp_(grad, 1 - alpha)
+            squares = squares.addcmul(mean, mean, value=-1)
+        size = squares.sqrt().add_(group["eps"])
+        if group["momentum"] > 0:
+            moving = state["momentum_buffer"].mul_(group["momentum"]).addcdiv_(grad, size)
+            param.add_(moving, alpha=-group["lr"])
+        else:
+            param.addcdiv_(grad, size, value=-group["lr"])
+
+
+def _begin(param: Tensor, state: State, group: Group) -> None:
+    state["step"] = tensor(0.0, dtype=float32)
+    wanted = {"square_avg": True, "momentum_buffer": group["momentum"] > 0, "grad_avg": group["centered"]}
+    state.update((name, param.detach() * 0) for name, needed in wanted.items() if needed)

@@ -1,0 +1,67 @@
+"""The law of gradients: every formula of the table equals finite differences, on the operator's samples in float64."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from engine.aten import op as table
+from engine.aten.autograd import gradcheck
+from engine.aten.autograd.formula import NO_GRADIENT
+from engine.aten.op import Op
+from engine.aten.tensor import Tensor
+from engine.lang.errors import EngineError
+from tests.table.gradient_samples import SYMMETRIC, gradient_arguments_for, in_float64
+
+UNTRIED = {"aten::imag", "aten::view_as_real", "aten::linalg_eigh", "aten::_alignments"}
+"""The first two take complex numbers, for which there are no finite differences here; the third reads half of a matrix;
+the last takes its argument for a log-softmax, through which only its gradient is right."""
+ONLY_FIRST = {"aten::native_layer_norm", "aten::native_batch_norm"}
+"""Their other results, mean and spread, count as constants."""
+ENTRIES = [
+    e for e in table.entries()
+    if any(text != NO_GRADIENT for text in e.gradient.values())
+    and e.qualified_name not in UNTRIED and not e.nondeterministic and not any(a.is_write for a in e.schema.arguments)
+]  # fmt: skip
+
+
+def by_name(op: Op) -> str:
+    return op.qualified_name
+
+
+@pytest.mark.parametrize("op", ENTRIES, ids=by_name)
+def test_gradients_equal_finite_differences(op: Op) -> None:
+    named = [a.name for a in op.schema.arguments]
+    known = {name for name, text in op.gradient.items() if text != NO_GRADIENT}
+    args = [in_float64(v, name in known) for v, name in zip(gradient_arguments_for(op), named, strict=True)]
+    flat: list[Tensor] = []
+    places: list[tuple[int, int | None]] = []
+    for i, value in enumerate(args):
+        for j, part in enumerate(value) if isinstance(value, list) else [(None, value)]:
+            if isinstance(part, Tensor) and part.requires_grad:
+                flat.append(part)
+                places.append((i, j))
+    assert flat, f"no sample of {op.qualified_name} has a number to differentiate by"
+
+    def function(*tensors: Tensor) -> Any:
+        given = [list(v) if isinstance(v, list) else v for v in args]
+        for (i, j), tensor in zip(places, tensors, strict=True):
+            if j is None:
+                given[i] = tensor
+            else:
+                given[i][j] = tensor
+        return op.run(*given)[0] if op.qualified_name in ONLY_FIRST else op.run(*given)
+
+    try:
+        function(*flat)
+    except EngineError as error:
+        pytest.fail(f"the sample of {op.qualified_name} does not run: {error}")
+    assert gradcheck(function, flat)
+
+
+def test_eigenvalues_and_vectors_of_symmetric_matrices() -> None:
+    matrix = in_float64(SYMMETRIC, differentiated=True)
+    eigh = table.find("aten::linalg_eigh")
+    assert eigh is not None
+    assert gradcheck(lambda m: eigh.run((m + m.mT) / 2, "L"), [matrix])

@@ -1,0 +1,445 @@
+"""Scripted modules: the graphs and the code that PyTorch gives for the same programs, the results of the Python
+modules, what is refused, and archives.
+
+`recorded_modules.txt` was written by PyTorch 2.13 for `module_programs.py`: of each method the graph and the code.
+"""
+
+# ruff: noqa: UP006, UP035, UP045
+import importlib.util
+import io
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Tuple
+
+import pytest
+
+import engine as torch
+from engine import Tensor, nn
+from engine.lang.errors import ArchiveError, ArgumentError, CompileError, InvalidConstantError
+
+HERE = Path(__file__).parent
+RECORDED = (HERE / "recorded_modules.txt").read_text()
+
+
+def load_programs() -> Any:
+    """The programs as a module of the name that they had when they were recorded, which the texts show."""
+    spec = importlib.util.spec_from_file_location("module_programs", HERE / "module_programs.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+PROGRAMS = load_programs().PROGRAMS
+
+
+def recorded() -> Iterator[tuple[str, str, str]]:
+    for section in re.split(r"^=== ", RECORDED, flags=re.M)[1:]:
+        head, _, rest = section.partition("\n")
+        graph, _, code = rest.partition("\n---\n")
+        yield head, graph, code
+
+
+def renumbered(text: str) -> str:
+    """Values under numbers in the order in which they appear, each graph with its own; types without the part of their
+    names that depends on what was compiled before."""
+    graphs = re.split(r"(?=\bgraph\()", re.sub(r"___torch_mangle_\d+\.", "", text))
+    return "".join(map(_renumbered, graphs)).strip()
+
+
+def _renumbered(graph: str) -> str:
+    numbers: dict[str, str] = {}
+    return re.sub(r"%[\w.]+", lambda found: numbers.setdefault(found[0], f"%{len(numbers)}"), graph)
+
+
+@pytest.mark.parametrize(("head", "graph", "code"), list(recorded()))
+def test_graphs_and_code_are_the_original_s(head: str, graph: str, code: str) -> None:
+    name, path, method = head.split()
+    module = torch.script(PROGRAMS[name]())
+    for part in [] if path == "." else path.split("."):
+        module = module[int(part)] if part.isdigit() else getattr(module, part)
+    compiled = module.__getattr__(method)
+    assert renumbered(str(compiled.graph)) == renumbered(graph)
+    assert renumbered(compiled.code) == renumbered(code)
+
+
+INPUTS: Dict[str, Tuple[Any, ...]] = {
+    "Containers": ([[1.0, -2.0]],), "Members": ([[1.0, -2.0]],), "Attributes": ([[1.0, 2.0, 3.0, 4.0]], "a"),
+    "Hooked": ([1.0, -1.0],), "Overloaded": ([1.0],), "Choice": ([1.0],), "Mangled": ([1.0, 2.0],),
+    "Ignoring": ([1.0, 2.0],), "Packed": ([1.0, 2.0],), "Forking": ([1.0, -2.0],),
+    "Linear": ([[1.0, 2.0]],), "GELU": ([1.0, -2.0],), "LayerNorm": ([[1.0, 2.0, 3.0], [4.0, 5.0, 7.0]],),
+}  # fmt: skip
+
+
+def arguments(name: str) -> List[Any]:
+    return [torch.tensor(value) if isinstance(value, list) else value for value in INPUTS[name]]
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value.detach().tolist()
+    if isinstance(value, (tuple, list)):
+        return [plain(part) for part in value]
+    return value
+
+
+# To Python, a torch.jit.Attribute is a pair and not its value.
+@pytest.mark.parametrize("name", [name for name in INPUTS if name != "Attributes"])
+def test_a_scripted_module_computes_what_the_python_one_does(name: str) -> None:
+    module = PROGRAMS[name]()
+    compiled = torch.script(module)
+    expected = plain(module(*arguments(name)))
+    if name == "Members":
+        module.count, module.mean = 0, torch.zeros(2)
+    assert plain(compiled(*arguments(name))) == expected
+
+
+@pytest.mark.parametrize("name", [name for name in INPUTS if name != "Ignoring"])
+def test_archives_of_scripted_modules(name: str) -> None:
+    compiled = torch.script(PROGRAMS[name]())
+    loaded = torch.jit.load(io.BytesIO(compiled.save_to_buffer()))
+    assert plain(loaded(*arguments(name))) == plain(compiled(*arguments(name)))
+    assert list(loaded.state_dict()) == list(compiled.state_dict())
+
+
+def test_modules_of_equal_types_share_a_class_and_others_do_not() -> None:
+    module = torch.script(PROGRAMS["Mangled"]())
+    types = [part._ivalue.type for part in module.children()]
+    assert len({type.qualname for type in types}) == 3
+    assert ".___torch_mangle_" in types[1].qualname
+    assert torch.script(nn.Linear(1, 2))._ivalue.type is torch.script(nn.Linear(1, 2))._ivalue.type
+    assert torch.script(nn.Linear(1, 2))._ivalue.type is not torch.script(nn.Linear(2, 2))._ivalue.type
+    assert torch.script(nn.Linear(1, 2))._ivalue.type.qualname.startswith("__torch__.torch.nn.modules.linear.")
+
+
+def test_parameters_are_those_of_the_python_module() -> None:
+    module = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
+    compiled = torch.script(module)
+    assert compiled[0].weight is module[0].weight
+    assert [name for name, _ in compiled.named_parameters()] == [name for name, _ in module.named_parameters()]
+    assert list(compiled.state_dict()) == list(module.state_dict())
+    compiled.eval()
+    assert not compiled[1].training
+    assert module.training
+
+
+def test_attributes_can_be_set_on_the_compiled_module() -> None:
+    compiled = torch.script(PROGRAMS["Members"]())
+    compiled(torch.ones(1, 2))
+    assert compiled.count == 1
+    compiled.reset()
+    compiled.count += 5
+    assert (compiled.count, compiled.twice, compiled.limit) == (5, 6, 3)
+
+
+def test_ignored_methods_run_in_python_and_cannot_be_saved() -> None:
+    compiled = torch.script(PROGRAMS["Ignoring"]())
+    assert compiled(torch.ones(4)) == [3, 4]
+    assert compiled.in_python(torch.ones(2), 1) == [1, 2]
+    with pytest.raises(RuntimeError, match="annotated to be ignored and cannot be run"):
+        compiled(torch.ones(4), True)
+    with pytest.raises(ArchiveError, match="Could not export Python function call 'in_python'"):
+        compiled.save_to_buffer()
+
+
+def test_hooks_run_when_the_module_is_called_and_not_when_forward_is() -> None:
+    compiled = torch.script(PROGRAMS["Hooked"]())
+    assert compiled.relu(torch.ones(1)).tolist() == [3.0]
+    assert compiled.relu.forward(torch.ones(1)).tolist() == [1.0]
+
+
+def test_overloaded_methods_are_compiled_once_for_each_signature() -> None:
+    compiled = torch.script(PROGRAMS["Overloaded"]())
+    assert compiled.more__0(1) == 2
+    assert compiled.more__1(torch.ones(1)).tolist() == [2.0]
+    assert compiled(torch.ones(1)).tolist() == [5.0]
+
+
+@torch.jit._overload
+def doubled(x: int) -> int: ...
+
+
+@torch.jit._overload
+def doubled(x: Tensor) -> Tensor: ...  # noqa: F811
+
+
+def doubled(x):  # type: ignore[no-untyped-def]  # noqa: F811
+    return x + x
+
+
+def uses_overloads(x: Tensor) -> Tensor:
+    return doubled(x) + doubled(2)
+
+
+def test_overloaded_functions() -> None:
+    assert torch.script(uses_overloads)(torch.ones(1)).tolist() == [6.0]
+
+
+def test_a_module_that_does_not_offer_its_interface_is_refused() -> None:
+    module = PROGRAMS["Choice"]()
+    module.act = nn.ReLU()
+    with pytest.raises(CompileError, match="does not offer that"):
+        torch.script(module)
+
+
+# -- refusals: what is wrong, where, and the calls that led there
+
+
+class Base(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.relu = nn.ReLU()
+        self.odd = {1, 2}
+        self.empty: List[int] = []
+        self.mixed = [1, "a"]
+        self.layers = nn.ModuleList([nn.ReLU()])
+        self.named = nn.ModuleDict({"a": nn.ReLU()})
+        self.function = lambda x: x
+
+
+class Missing(Base):
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.nothing
+
+
+class NoType(Base):
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.odd
+
+
+class Empty(Base):
+    def forward(self, x: Tensor) -> int:
+        return len(self.empty)
+
+
+class Mixed(Base):
+    def forward(self, x: Tensor) -> int:
+        return len(self.mixed)
+
+
+class NewAttribute(Base):
+    def forward(self, x: Tensor) -> Tensor:
+        self.added = x
+        return x
+
+
+class NotIterable(Base):
+    def forward(self, x: Tensor) -> Tensor:
+        for module in self.relu:
+            x = module(x)
+        return x
+
+
+class VariableIndex(Base):
+    def forward(self, x: Tensor, i: int) -> Tensor:
+        return self.layers[i](x)
+
+
+class WrongKey(Base):
+    def forward(self, x: Tensor) -> Tensor:
+        return self.named["b"](x)
+
+
+class Super(Missing):
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x)
+
+
+class Lambda(Base):
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function(x)
+
+
+class Recursive(Base):
+    def forward(self, x: Tensor) -> Tensor:
+        return self.forward(x)
+
+
+class ForPython(Base):
+    def forward(self, x: Tensor) -> Tensor:
+        self.eval()
+        return x
+
+
+class NoneStays(Base):
+    def __init__(self) -> None:
+        super().__init__()
+        self.number: Optional[int] = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.number = 3
+        return x
+
+
+somewhere = nn.ReLU()
+
+
+class NoSubmodule(Base):
+    def forward(self, x: Tensor) -> Tensor:
+        return somewhere(x)
+
+
+REFUSED = [
+    (Missing, "Module 'Missing' has no attribute 'nothing'", "self.nothing"),
+    (NoType, "failed to convert Python type: 'set' to a TorchScript type. Only tensors and", "self.odd"),
+    (Empty, "List trace inputs must have elements. Its type was inferred; try adding a type", "self.empty"),
+    (Mixed, "consistent element type. Found int and str. Its type was inferred", "self.mixed"),
+    (NewAttribute, "Tried to set nonexistent attribute: added", "self.added = x"),
+    (NotIterable, "Only constant Sequential, ModuleList, ModuleDict, or ParameterList can be", "for module in"),
+    (VariableIndex, "Expected integer literal for index but got a variable", "self.layers[i]"),
+    (WrongKey, "Key Error, b", 'self.named["b"]'),
+    (Super, "super() is not supported", "super().forward"),
+    (Lambda, "This function exists as an attribute on the Python module, but we failed", "self.function"),
+    (Recursive, "'forward' is called recursively", "self.forward"),
+    (ForPython, "'eval' of a module is for Python alone", "self.eval"),
+    (NoneStays, "Wrong type for attribute assignment. Expected NoneType but got int", "self.number = 3"),
+    (NoSubmodule, "Cannot call a module that is not a submodule of the caller", "somewhere(x)"),
+]
+
+
+@pytest.mark.parametrize(("cls", "message", "place"), REFUSED)
+def test_refusals_tell_what_and_where(cls: type, message: str, place: str) -> None:
+    for _ in range(2):
+        with pytest.raises(CompileError, match=re.escape(message)) as caught:
+            torch.script(cls())
+        lines = str(caught.value).splitlines()
+        carets = [at for at, line in enumerate(lines) if "~" in line]
+        assert any(place in lines[at - 1] for at in carets)
+
+
+class Outer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.ReLU()
+
+    def helper(self, x: Tensor) -> Tensor:
+        return x + unknown  # type: ignore[name-defined]  # noqa: F821
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.helper(x)
+
+
+def test_an_error_in_a_method_tells_who_called_it() -> None:
+    with pytest.raises(CompileError, match="undefined value unknown") as caught:
+        torch.script(Outer())
+    assert "'helper' is being compiled since it was called from here" in str(caught.value)
+
+
+def test_nothing_is_left_of_what_failed() -> None:
+    unit = torch.jit.script.__globals__["PYTHON"].unit
+    before = set(unit.functions), set(unit.types)
+    with pytest.raises(CompileError):
+        torch.script(nn.Sequential(nn.Tanh(), Outer()))
+    assert (set(unit.functions), set(unit.types)) == before
+
+
+def test_constants_must_be_constants() -> None:
+    module = Base()
+    module.__constants__ = ("odd",)
+    type(module).__constants__ = ("odd",)
+    try:
+        with pytest.raises(InvalidConstantError, match="'set' object in attribute 'Base.odd' is not a valid constant"):
+            torch.script(module)
+        with pytest.raises(TypeError):
+            torch.script(module)
+    finally:
+        del type(module).__constants__
+
+
+class Uninitialized(nn.Module):
+    def __init__(self) -> None:
+        pass
+
+
+class Wrong(nn.Module):
+    sizes: List[int]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sizes = "a"
+
+
+class Hookless(nn.Module):
+    def __init__(self, hook: Any) -> None:
+        super().__init__()
+        self.register_forward_pre_hook(hook)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x
+
+
+def bare(self, input: Tuple[Tensor]):  # type: ignore[no-untyped-def]
+    return None
+
+
+def untupled(self, input: Tensor) -> None:  # type: ignore[no-untyped-def]
+    return None
+
+
+@pytest.mark.parametrize(("make", "message"), [
+    (Uninitialized, "Uninitialized' has not been initialized, did you forget to call 'super()'?"),
+    (Wrong, "Could not cast attribute 'sizes' to type List[int]"),
+    (lambda: Hookless(bare), "Pre-hook 'bare' on module 'Hookless' is missing a return annotation"),
+    (lambda: Hookless(untupled), "expected the input argument to be typed as a Tuple but found type: 'Tensor'"),
+])  # fmt: skip
+def test_modules_that_cannot_be_compiled_as_they_are(make: Any, message: str) -> None:
+    with pytest.raises(CompileError, match=re.escape(message)):
+        torch.script(make())
+
+
+def test_a_module_class_is_no_script_class() -> None:
+    with pytest.raises(CompileError, match="consider passing an instance instead"):
+        torch.script(Base)
+
+
+def test_a_module_without_forward_has_no_graph() -> None:
+    with pytest.raises(ArgumentError, match="Method 'forward' is not defined"):
+        torch.script(nn.Module()).graph  # noqa: B018
+
+
+# -- classes derived from ScriptModule
+
+
+class Derived(torch.jit.ScriptModule):
+    __constants__ = ("k",)
+
+    def __init__(self, k: int) -> None:
+        super().__init__()
+        self.k = k
+        self.weight = nn.Parameter(torch.ones(2))
+        self.define("def extra(self, x):\n    return x + self.weight\n")
+
+    @torch.jit.script_method
+    def forward(self, x: Tensor) -> Tensor:
+        return self.scaled(x) + self.extra(x)
+
+    @torch.jit.script_method
+    def scaled(self, x: Tensor) -> Tensor:
+        return x * self.k
+
+    def in_python(self) -> int:
+        return self.k + 1
+
+
+def test_classes_derived_from_script_module_are_compiled_when_made() -> None:
+    module = Derived(4)
+    assert isinstance(module, Derived)
+    assert isinstance(module, torch.jit.ScriptModule)
+    assert not isinstance(torch.script(nn.ReLU()), Derived)
+    assert module(torch.ones(2)).tolist() == [6.0, 6.0]
+    assert module.in_python() == 5
+    module.define("def more(self, x):\n    return self.extra(x) + 1\n")
+    assert module.more(torch.ones(2)).tolist() == [3.0, 3.0]
+
+
+def test_scripted_modules_can_be_submodules() -> None:
+    inner = torch.script(nn.Linear(2, 2))
+    outer = nn.Sequential(inner, nn.ReLU())
+    assert [name for name, _ in outer.named_parameters()] == ["0.weight", "0.bias"]
+    compiled = torch.script(outer)
+    assert compiled[0]._ivalue is inner._ivalue
+    x = torch.ones(1, 2)
+    assert compiled(x).tolist() == outer(x).tolist()
