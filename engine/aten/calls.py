@@ -72,6 +72,15 @@ def call_method(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
     return _for_python(*_choose(name, args, kwargs, is_method=True))
 
 
+def call_overload(op: Op, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Run this overload for a Python program; raises ArgumentError when it does not take the arguments."""
+    for lenient in (False, True):
+        values = _match(op, args, kwargs, lenient, is_method=False)
+        if values is not None:
+            return _for_python(op, values)
+    raise _no_overload(op.name.removeprefix("aten::"), [op], args, kwargs)
+
+
 def _for_python(op: Op, values: list[Any]) -> Any:
     result, convert = op.run(*values), python_result(op)
     return result if convert is None else convert(result)

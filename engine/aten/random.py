@@ -7,6 +7,8 @@ In: shapes and parameters.  Out: float64 or float32 arrays.
 
 from __future__ import annotations
 
+import math
+import struct
 import time
 from typing import Any, Final
 
@@ -17,17 +19,20 @@ from engine.aten.xp import Array
 
 DEFAULT_SEED: Final = 67280421310721
 _BLOCK: Final = 16
+_STATE: Final = struct.Struct("<QQd")
+_MASK: Final = 0xFFFFFFFFFFFFFFFF
 
 
 class Generator:
     """A source of random numbers with a seed."""
 
-    def __init__(self, seed: int = DEFAULT_SEED) -> None:
-        self.manual_seed(seed)
+    def __init__(self, device: Any = "cpu") -> None:
+        self.device = device
+        self.manual_seed(DEFAULT_SEED)
 
     def manual_seed(self, seed: int) -> Generator:
         """Start the stream of `seed` anew."""
-        self.initial_seed = seed
+        self._seed = seed
         self._bits: Any = np.random.MT19937()
         self._bits._legacy_seeding(seed & 0xFFFFFFFF)
         self._spare: float | None = None
@@ -36,15 +41,25 @@ class Generator:
     def seed(self) -> int:
         """Seed from the clock; the new seed."""
         self.manual_seed(time.time_ns() & 0x7FFFFFFFFFFFFFFF)
-        return self.initial_seed
+        return self._seed
 
-    def get_state(self) -> bytes:
-        """All that decides on what comes next, as bytes for `set_state`."""
-        return pickle.dumps((self.initial_seed, self._bits.state, self._spare))
+    def initial_seed(self) -> int:
+        return self._seed
 
-    def set_state(self, state: bytes) -> None:
-        """Go on where `get_state` was called."""
-        self.initial_seed, self._bits.state, self._spare = pickle.loads(state)
+    def state_bytes(self) -> bytes:
+        """All that decides on what comes next, for `restore`."""
+        inner = self._bits.state["state"]
+        spare = math.nan if self._spare is None else self._spare
+        return _STATE.pack(self._seed & _MASK, inner["pos"], spare) + inner["key"].astype("<u4").tobytes()
+
+    def restore(self, state: bytes) -> None:
+        """Go on where `state_bytes` was called.  Raises ValueError for other bytes."""
+        if len(state) != _STATE.size + 4 * 624:
+            raise ValueError("RNG state is wrong size")
+        self._seed, position, spare = _STATE.unpack_from(state)
+        key = np.frombuffer(state, "<u4", offset=_STATE.size).astype(np.uint32)
+        self._bits.state = {"bit_generator": "MT19937", "state": {"key": key, "pos": position}}
+        self._spare = None if math.isnan(spare) else spare
 
     def words32(self, count: int) -> Array:
         raw: Array = self._bits.random_raw(count)

@@ -53,9 +53,10 @@ def evaluate(type: Type, known: TypeVariables) -> Type | None:
         return type
     if isinstance(type, TupleType):
         return TupleType(tuple(found), type.name, type.fields)
-    assert isinstance(type, (ListType, DictType, OptionalType, FutureType))
-    if isinstance(type, OptionalType) and (isinstance(found[0], OptionalType) or found[0] is NONE):
-        return found[0]
+    if isinstance(type, OptionalType):
+        is_optional = isinstance(found[0], OptionalType) or found[0] is NONE
+        return found[0] if is_optional else OptionalType(found[0])
+    assert isinstance(type, (ListType, DictType, FutureType))
     return type.__class__(*found)
 
 

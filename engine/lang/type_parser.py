@@ -206,7 +206,7 @@ class TypeParser:
         return FutureType(element)
 
     def _optional(self, token: Token) -> Type:
-        return OptionalType(*self._parts(token, 1))
+        return OptionalType(self._parts(token, 1)[0])
 
     def _list_type(self, token: Token) -> Type:
         return ListType(*self._parts(token, 1))

@@ -141,7 +141,7 @@ class TupleType(Type):
 
 @dataclass(frozen=True, slots=True)
 class OptionalType(Type):
-    """A value or None.  `as_union` tells how one around a Union prints: `Union(int, NoneType, str)`, as it was written."""
+    """A value or None.  `as_union`: one around a Union that was written, and prints, as `Union(int, NoneType, str)`."""
 
     element: Type
     as_union: bool = field(default=False, compare=False)

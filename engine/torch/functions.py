@@ -9,27 +9,45 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from engine.aten import calls
 from engine.aten import op as table
 from engine.frontend.classes import ChosenByFlag, FunctionValue
 from engine.frontend.compile import library_value
 from engine.frontend.sugar import SugaredValue
-from engine.lang.errors import ArgumentError
+from engine.lang.errors import ArgumentError, did_you_mean
+from engine.torch import eager
 from engine.torch.objects import ScriptFunction
+
+
+_PREFIXES: Final = {"torch.linalg": "linalg_", "torch.fft": "fft_", "torch.special": "special_"}
+"""What the names of a scope's operators begin with."""
 
 
 def find(name: str, scope: str = "torch") -> Callable[..., Any] | None:
     """The function of that name, or None."""
-    path = f"{scope}.{name}"
+    path, operator = f"{scope}.{name}", _PREFIXES.get(scope, "") + name
     written = library_value(path)
     function: Any = None if written is None else _callable(written)
-    if function is None and table.overloads(f"aten::{name}"):
-        function = partial(_call_operator, name)
-    if function is not None:
-        function.torch_path = path
+    if function is None and table.overloads(f"aten::{operator}"):
+        function = partial(_call_operator, operator)
+    if function is None:
+        return None
+    style = eager.STYLES.get(name) if scope == "torch" else None
+    function = function if style is None else partial(style, function)
+    function.torch_path = path
     return function  # type: ignore[no-any-return]
+
+
+def attribute(name: str, scope: str) -> Any:
+    """The function of that name in a module; raises AttributeError with the nearest name when there is none."""
+    value = None if name.startswith("__") else find(name, scope)
+    if value is None:
+        known = (each.removeprefix("aten::").removeprefix(_PREFIXES.get(scope, "")) for each in table.names())
+        hint = "" if name.startswith("__") else "".join(f"; {h}" for h in did_you_mean(name, known))
+        raise AttributeError(f"module '{scope}' has no attribute '{name}'{hint}")
+    return value
 
 
 def _callable(value: SugaredValue) -> Callable[..., Any] | None:

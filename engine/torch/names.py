@@ -15,7 +15,7 @@ from engine.lang.errors import did_you_mean
 
 HOMES: Final[dict[str, str]] = {
     "CompilationUnit": "engine.torch.jit", "ScriptFunction": "engine.torch.jit", "ScriptModule": "engine.torch.jit",
-    "script": "engine.torch.jit", "load": "engine.torch.jit", "save": "engine.torch.jit",
+    "script": "engine.torch.jit", "load": "engine.torch.saving", "save": "engine.torch.saving",
     "Tensor": "engine.aten.tensor", "tensor": "engine.aten.tensor", "from_numpy": "engine.aten.tensor",
     "Size": "engine.aten.tensor", "device": "engine.lang.scalars", "dtype": "engine.lang.scalars",
     "parse_ir": "engine.ir.parser", "run_pass": "engine.torch.passes", "run_pipeline": "engine.torch.passes",
@@ -23,11 +23,24 @@ HOMES: Final[dict[str, str]] = {
         "no_grad enable_grad inference_mode is_grad_enabled is_inference_mode_enabled set_grad_enabled".split(),
         "engine.aten.autograd",
     ),
+    **dict.fromkeys(
+        "Generator manual_seed seed initial_seed get_rng_state set_rng_state".split(), "engine.torch.random"
+    ),
+    **dict.fromkeys(
+        "is_tensor is_storage typename get_default_dtype set_default_dtype set_default_tensor_type get_default_device "
+        "get_num_threads set_num_threads set_printoptions use_deterministic_algorithms "
+        "are_deterministic_algorithms_enabled compile as_tensor asarray finfo iinfo".split(),
+        "engine.torch.eager",
+    ),
 }  # fmt: skip
 """Name -> module that defines it."""
 MODULES: Final[dict[str, str]] = {
     "errors": "engine.lang.errors", "op": "engine.aten.op", "jit": "engine.torch.jit",
-    "autograd": "engine.torch.autograd", "nn": "engine.torch.nn",
+    "functional": "engine.torch.functional", "nn": "engine.torch.nn", "types": "engine.torch.types",
+    **{
+        name: f"engine.torch.{name}"
+        for name in "autograd cuda fft linalg ops optim random serialization special testing utils".split()
+    },
 }  # fmt: skip
 CONSTANTS: Final[dict[str, Any]] = {
     **scalars.DTYPE_BY_NAME, **scalars.DTYPE_ALIASES, **scalars.MEMORY_FORMATS, "strided": scalars.STRIDED,

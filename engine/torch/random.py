@@ -27,25 +27,25 @@ def seed() -> int:
 
 
 def initial_seed() -> int:
-    return generator().initial_seed
+    return generator().initial_seed()
 
 
 def get_rng_state() -> Tensor:
     """The generator's state as a tensor of bytes, in a form of its own."""
-    return Tensor(np.frombuffer(generator().get_state(), np.uint8).copy())
+    return Tensor(np.frombuffer(generator().state_bytes(), np.uint8).copy())
 
 
 def set_rng_state(new_state: Tensor) -> None:
     """Go on where `get_rng_state` was called."""
-    generator().set_state(new_state.array.tobytes())
+    generator().restore(new_state.array.tobytes())
 
 
 @contextmanager
 def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
     """What is drawn inside is not missed outside."""
-    before = generator().get_state()
+    before = generator().state_bytes()
     try:
         yield
     finally:
         if enabled:
-            generator().set_state(before)
+            generator().restore(before)

@@ -73,7 +73,11 @@ def list_literal(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
 
 def dict_literal(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
     view = DictLiteral(tree)
-    keys, values = values_of(e, view.keys), values_of(e, view.values)
+    keys: list[Value] = []
+    values: list[Value] = []
+    for key, value in zip(view.keys, view.values, strict=True):
+        keys.append(e.expression(key))
+        values.append(e.expression(value))
     wanted = wanted_container(hint, DictType, tree)
     if not keys:
         type = wanted or DictType(STR, TENSOR)

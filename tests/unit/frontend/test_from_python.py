@@ -181,7 +181,10 @@ def test_a_method() -> None:
     assert signature(tree_from_function(samples.Counter.add))[0] == "self: None = None"
 
 
-@pytest.mark.parametrize("thing", [len, eval(compile("lambda x: x", "<nowhere>", "eval")), Path.exists.__code__.co_code])
+NOWHERE = eval(compile("lambda x: x", "<nowhere>", "eval"))
+
+
+@pytest.mark.parametrize("thing", [len, NOWHERE, Path.exists.__code__.co_code])
 def test_what_has_no_source(thing: object) -> None:
     with pytest.raises(CompileError, match="cannot read the source"):
         tree_from_function(thing)  # type: ignore[arg-type]

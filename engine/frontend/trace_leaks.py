@@ -1,0 +1,141 @@
+"""Where values of tensors leak into Python, so that a trace cannot follow them.
+
+In: nothing.  Out: while a trace is under way, `Tensor` with other methods for what makes Python values of it: they
+warn, with the place in the program, and do what they always do; `shape` gives sizes that the trace follows.  Swapping
+the methods, rather than asking in each of them whether a trace is on, keeps them free of charge the rest of the time.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial, wraps
+from typing import Any, Final
+
+from engine.aten.calls import call
+from engine.aten.dispatch import HOOKS
+from engine.aten.tensor import Size, Tensor
+from engine.frontend.trace import record_call, record_operator, sizes_of
+from engine.frontend.trace_source import stack_depth
+from engine.frontend.trace_state import TracingState, active, current
+
+
+class TracerWarning(Warning):
+    """The trace may not hold for other inputs than the example."""
+
+
+_DATAFLOW: Final = (
+    "Converting a tensor to {} might cause the trace to be incorrect: the program goes on with a Python value, which "
+    "the trace takes for a constant. It might not generalize to other inputs!"
+)
+_ITERATION: Final = (
+    "Iterating over a tensor might cause the trace to be incorrect: the number of iterations is fixed, and a tensor of "
+    "another shape will not change it."
+)
+_LENGTH: Final = (
+    "Using len to get tensor shape might cause the trace to be incorrect: the length is fixed. tensor.shape[0] would be "
+    "followed."
+)
+_LEAKS: Final = {
+    "__bool__": _DATAFLOW.format("a Python boolean"),
+    "__int__": _DATAFLOW.format("a Python integer"),
+    "__float__": _DATAFLOW.format("a Python float"),
+    "__complex__": _DATAFLOW.format("a Python complex number"),
+    "__index__": _DATAFLOW.format("a Python index"),
+    "item": _DATAFLOW.format("a Python number"),
+    "tolist": _DATAFLOW.format("a Python list"),
+    "numpy": _DATAFLOW.format("a NumPy array"),
+    "__array__": _DATAFLOW.format("a NumPy array"),
+    "__len__": _LENGTH,
+    "__repr__": "",
+}
+"""Method -> what to warn of."""
+
+
+def warn(message: str, state: TracingState | None = None) -> None:
+    """Warn of something at the program's present place."""
+    if state is not None:
+        state.look_around()
+    frame = None if state is None else state.frame
+    warnings.warn(message, TracerWarning, stacklevel=2 if frame is None else stack_depth(frame))
+
+
+def _leaking(original: Callable[..., Any], message: str) -> Callable[..., Any]:
+    @wraps(original)
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        state = current()
+        if state is None:
+            return original(self, *args, **kwargs)
+        if message:
+            warn(message, state)
+        with state.pause():
+            return original(self, *args, **kwargs)
+
+    return method
+
+
+def _iterating(original: Callable[[Tensor], Iterator[Tensor]]) -> Callable[[Tensor], Iterator[Tensor]]:
+    def method(self: Tensor) -> Iterator[Tensor]:
+        state = current()
+        if state is not None:
+            warn(_ITERATION, state)
+        return original(self)
+
+    return method
+
+
+def _traced_shape(original: Callable[[Tensor], Any], self: Tensor) -> Any:
+    state = current()
+    if state is None or state.parameter_names:
+        return original(self)
+    sizes: Any = sizes_of(state, self)
+    return Size(sizes)
+
+
+def _traced_data(original: Callable[[Tensor], Any], self: Tensor) -> Any:
+    return original(self) if current() is None else call("detach", (self,), {})
+
+
+def _swapped() -> dict[str, Any]:
+    methods = {name: _leaking(getattr(Tensor, name), message) for name, message in _LEAKS.items()}
+    shape, data = Tensor.__dict__["shape"], Tensor.__dict__["data"]
+    return {
+        **methods,
+        "__iter__": _iterating(Tensor.__iter__),
+        "shape": property(partial(_traced_shape, shape.fget)),
+        "data": property(partial(_traced_data, data.fget), data.fset),
+    }
+
+
+_lock = threading.Lock()
+_originals: dict[str, Any] = {}
+_traces = 0
+
+
+@contextmanager
+def recording(state: TracingState) -> Iterator[None]:
+    """Record what this thread does meanwhile."""
+    global _traces
+    with _lock:
+        _traces += 1
+        if _traces == 1:
+            swapped = _swapped()
+            _originals.update((name, Tensor.__dict__[name]) for name in swapped)
+            _install(swapped)
+            HOOKS.trace, HOOKS.trace_call = record_operator, record_call
+    try:
+        with active(state):
+            yield
+    finally:
+        with _lock:
+            _traces -= 1
+            if _traces == 0:
+                HOOKS.trace = HOOKS.trace_call = None
+                _install(_originals)
+
+
+def _install(members: dict[str, Any]) -> None:
+    for name, member in members.items():
+        setattr(Tensor, name, member)

@@ -1,0 +1,13 @@
+"""`torch.fft`: Fourier transforms by their names.  In: a name.  Out: the operator `aten::fft_name`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.torch import functions
+
+
+def __getattr__(name: str) -> Any:
+    value = functions.attribute(name, "torch.fft")
+    globals()[name] = value
+    return value

@@ -1,0 +1,13 @@
+"""`torch.linalg`: linear algebra by their names.  In: a name.  Out: the operator `aten::linalg_name`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.torch import functions
+
+
+def __getattr__(name: str) -> Any:
+    value = functions.attribute(name, "torch.linalg")
+    globals()[name] = value
+    return value

@@ -1,0 +1,77 @@
+"""`torch.ops`: operators by namespace and name, and by overload: `torch.ops.aten.add.Tensor`.
+
+In: names.  Out: something to call.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.aten import calls
+from engine.aten import op as table
+from engine.lang.errors import did_you_mean
+
+
+class OpOverload:
+    """One overload of one operator."""
+
+    def __init__(self, entry: table.Op) -> None:
+        self._entry, self._schema = entry, entry.schema
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return calls.call_overload(self._entry, args, kwargs)
+
+    def name(self) -> str:
+        return self._entry.qualified_name
+
+    def __repr__(self) -> str:
+        return f"<OpOverload(op='{self._entry.name.replace('::', '.')}', overload='{self._entry.overload or 'default'}')>"
+
+
+class OpOverloadPacket:
+    """All overloads of one operator; called, it takes the one that fits."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name.partition("::")[2]
+        self._name = name
+        self.torch_path = f"torch.ops.{name.replace('::', '.')}"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return calls.call_function(self.__name__, args, kwargs)
+
+    def overloads(self) -> list[str]:
+        return [entry.overload or "default" for entry in table.overloads(self._name)]
+
+    def __getattr__(self, overload: str) -> OpOverload:
+        entry = table.find(self._name if overload == "default" else f"{self._name}.{overload}")
+        if entry is None:
+            hint = "" if overload.startswith("_") else "".join(f"; {h}" for h in did_you_mean(overload, self.overloads()))
+            raise AttributeError(f"The underlying op of '{self._name}' has no overload name '{overload}'{hint}")
+        return OpOverload(entry)
+
+    def __repr__(self) -> str:
+        return f"<OpOverloadPacket(op='{self._name.replace('::', '.')}')>"
+
+
+class OpNamespace:
+    """`torch.ops.aten`."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __getattr__(self, name: str) -> OpOverloadPacket:
+        qualified = f"{self.name}::{name}"
+        if not table.overloads(qualified):
+            known = (each.partition("::")[2] for each in table.names() if each.startswith(f"{self.name}::"))
+            hint = "" if name.startswith("__") else "".join(f"; {h}" for h in did_you_mean(name, known))
+            raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{name}'{hint}")
+        return OpOverloadPacket(qualified)
+
+    def __dir__(self) -> list[str]:
+        return [each.partition("::")[2] for each in table.names() if each.startswith(f"{self.name}::")]
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(f"module 'torch.ops' has no attribute '{name}'")
+    return OpNamespace(name)
