@@ -62,7 +62,11 @@ class Tensor:
     _seen: int = 0
     _view_kind: str = ""
 
-    def __init__(self, array: Array, requires_grad: bool = False, storage: Storage | None = None) -> None:
+    def __init__(self, array: Any = (), requires_grad: Any = False, storage: Any = None, *more: int) -> None:
+        """Of an array; programs may also give sizes, or nested sequences of numbers for the default dtype."""
+        if type(array) is not np.ndarray:
+            self.array = _array_for_program((array, requires_grad, storage, *more))
+            return
         self.array = array
         if requires_grad:
             self._requires_grad = True
@@ -353,6 +357,17 @@ def copy_layout(array: Array) -> Array:
 
 def xp_tolist(array: Array) -> Any:
     return (array.astype(np.float32) if array.dtype == xp.BFLOAT16 else array).tolist()
+
+
+def _array_for_program(args: tuple[Any, ...]) -> Array:
+    """`torch.Tensor(2, 3)` has sizes, `torch.Tensor([2.0, 3.0])` data."""
+    data, d = args[0], promotion.default_dtype()
+    if isinstance(data, np.generic):
+        return np.asarray(data)
+    sizes = [arg for arg in args if type(arg) is int] if type(data) is int else data
+    if isinstance(data, (int, Size)) and not isinstance(data, bool):
+        return np.zeros(sizes, d)
+    return tensor(data).array.astype(d)
 
 
 def _array_from(data: Any) -> Array:

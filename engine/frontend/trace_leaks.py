@@ -62,7 +62,7 @@ def warn(message: str, state: TracingState | None = None) -> None:
     warnings.warn(message, TracerWarning, stacklevel=2 if frame is None else stack_depth(frame))
 
 
-def _leaking(original: Callable[..., Any], message: str) -> Callable[..., Any]:
+def _leaking(message: str, original: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(original)
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
         state = current()
@@ -98,44 +98,51 @@ def _traced_data(original: Callable[[Tensor], Any], self: Tensor) -> Any:
     return original(self) if current() is None else call("detach", (self,), {})
 
 
-def _swapped() -> dict[str, Any]:
-    methods = {name: _leaking(getattr(Tensor, name), message) for name, message in _LEAKS.items()}
-    shape, data = Tensor.__dict__["shape"], Tensor.__dict__["data"]
-    return {
-        **methods,
-        "__iter__": _iterating(Tensor.__iter__),
-        "shape": property(partial(_traced_shape, shape.fget)),
-        "data": property(partial(_traced_data, data.fget), data.fset),
-    }
+Swap = Callable[[Any], Any]
+"""Makes the member that stands in for one, given that one."""
+_SWAPS: Final[dict[tuple[type, str], Swap]] = {
+    **{(Tensor, name): partial(_leaking, message) for name, message in _LEAKS.items()},
+    (Tensor, "__iter__"): _iterating,
+    (Tensor, "shape"): lambda shape: property(partial(_traced_shape, shape.fget)),
+    (Tensor, "data"): lambda data: property(partial(_traced_data, data.fget), data.fset),
+}
+
+
+def swap_while_tracing(owner: type, name: str, swap: Swap) -> None:
+    """Let a class have another member while a trace is under way."""
+    _SWAPS[owner, name] = swap
 
 
 _lock = threading.Lock()
-_originals: dict[str, Any] = {}
+_originals: dict[tuple[type, str], Any] = {}
 _traces = 0
 
 
 @contextmanager
 def recording(state: TracingState) -> Iterator[None]:
     """Record what this thread does meanwhile."""
-    global _traces
-    with _lock:
-        _traces += 1
-        if _traces == 1:
-            swapped = _swapped()
-            _originals.update((name, Tensor.__dict__[name]) for name in swapped)
-            _install(swapped)
-            HOOKS.trace, HOOKS.trace_call = record_operator, record_call
+    _count(1)
     try:
         with active(state):
             yield
     finally:
-        with _lock:
-            _traces -= 1
-            if _traces == 0:
-                HOOKS.trace = HOOKS.trace_call = None
-                _install(_originals)
+        _count(-1)
 
 
-def _install(members: dict[str, Any]) -> None:
-    for name, member in members.items():
-        setattr(Tensor, name, member)
+def _count(step: int) -> None:
+    """Begin with the first trace, end with the last: other threads may be tracing, too."""
+    global _traces
+    with _lock:
+        before, _traces = _traces, _traces + step
+        if before == 0:
+            _originals.update((place, vars(place[0])[place[1]]) for place in _SWAPS)
+            _install({place: swap(_originals[place]) for place, swap in _SWAPS.items()})
+            HOOKS.trace, HOOKS.trace_call = record_operator, record_call
+        elif _traces == 0:
+            HOOKS.trace = HOOKS.trace_call = None
+            _install(_originals)
+
+
+def _install(members: dict[tuple[type, str], Any]) -> None:
+    for (owner, name), member in members.items():
+        setattr(owner, name, member)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any
+from typing import Any, Final
 
 from engine.aten.tensor import Tensor, copy_layout
 from engine.frontend.trace_source import calling_frame, variable_name
@@ -49,6 +49,7 @@ class Scope:
     module: TracedModule | None = None
     outer: Scope | None = None
     call: Node | None = None
+    method: str = "forward"
     imports: dict[Value, Value] = field(default_factory=dict)
     exports: dict[Value, Value] = field(default_factory=dict)
     attributes: dict[tuple[str, ...], Value] = field(default_factory=dict)
@@ -88,29 +89,42 @@ class Scope:
             self.attributes[path] = node.output.set_debug_name(f"_{path[-1]}" if path[-1][0].isdigit() else path[-1])
         return self.attributes[path]
 
-    def finish(self) -> None:
-        """Give the call one result, as calls have."""
-        call, results = self.call, self.graph.outputs
+    # -- when all is recorded
+
+    def drop_unused_results(self) -> None:
+        """Forget results of the call that were of use only to what was not needed itself."""
+        for value, result in list(self.exports.items()):
+            if not result.has_uses:
+                self.graph.block.erase_output(result.offset)
+                result.node.erase_output(result.offset)
+                del self.exports[value]
+
+    def drop_unused_arguments(self) -> None:
+        for value, argument in list(self.imports.items()):
+            if not argument.has_uses:
+                assert self.call is not None
+                self.call.remove_input(argument.offset)
+                self.graph.block.erase_input(argument.offset)
+                del self.imports[value]
+
+    def give_one_result(self) -> None:
+        """Calls have one: None, the value, or a tuple that the caller takes apart."""
+        call, results = self.call, list(self.graph.outputs)
         assert call is not None
         if not results:
             self.graph.register_output(insert_constant(self.graph, None))
             call.add_output(NONE)
         if len(results) < 2:
             return
-        types = [output.type for output in call.outputs]
         made = self.graph.append("prim::TupleConstruct", results, [TupleType(tuple(r.type for r in results))])
         self.graph.return_node.remove_inputs_from(0)
         self.graph.register_output(made.output)
-        unpack = self.outer_graph.create("prim::TupleUnpack", (), types).insert_after(call)
+        types = [output.type for output in call.outputs]
+        unpack = call.graph.create("prim::TupleUnpack", (), types).insert_after(call)
         call.replace_all_uses_with(unpack)
         for offset in reversed(range(len(types))):
             call.erase_output(offset)
         unpack.add_input(call.add_output(TupleType(tuple(types))))
-
-    @property
-    def outer_graph(self) -> Graph:
-        assert self.outer is not None
-        return self.outer.graph
 
 
 @dataclass(eq=False, slots=True)
@@ -119,7 +133,6 @@ class TracingState:
 
     scope: Scope
     strict: bool = True
-    force_outplace: bool = False
     paused: bool = False
     frame: FrameType | None = None
     """The program's frame that called the operator which is recorded."""
@@ -219,7 +232,7 @@ def _type_at(type: ClassType, path: tuple[str, ...]) -> Any:
     return found
 
 
-_thread = threading.local()
+_thread: Final = threading.local()
 
 
 def current() -> TracingState | None:

@@ -142,7 +142,7 @@ def _put_together(state: TracingState, result: Any) -> Value:
         return graph.append("prim::TupleConstruct", parts, [names]).output
     if isinstance(result, list) and result:
         if state.strict:
-            warn(_STRICT.format("list"))
+            warn(_STRICT.format("list"), state)
         parts = [_put_together(state, part) for part in result]
         return graph.append("prim::ListConstruct", parts, [ListType(_element(parts))]).output
     if isinstance(result, dict) and result:
@@ -180,12 +180,8 @@ def _element(parts: list[Value]) -> Type:
 def schema_of(name: str, graph: Graph) -> FunctionSchema:
     """The signature of a traced graph: tensors of any kind, under the names that the inputs have."""
     arguments = [
-        Argument(value.name.partition(".")[0] or f"argument_{i}", value.type if i == 0 and _is_self(value) else unshaped(value.type))
+        Argument(value.name.partition(".")[0] or f"argument_{i}", unshaped(value.type))
         for i, value in enumerate(graph.inputs)
     ]
     returns = tuple(Argument("", unshaped(output.type)) for output in graph.outputs)
     return FunctionSchema(name, arguments=tuple(arguments), returns=returns)
-
-
-def _is_self(value: Value) -> bool:
-    return value.name.partition(".")[0] == "self"

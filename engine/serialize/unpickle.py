@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from engine.aten.ivalue import EnumValue, Object
-from engine.aten.tensor import Tensor
+from engine.aten.tensor import Size, Tensor
 from engine.ir.unit import Function
 from engine.lang import scalars
 from engine.lang.types import ClassType, EnumType, Type
@@ -58,10 +58,17 @@ def _ordered_dict(items: Any = ()) -> dict[Any, Any]:
     return {}
 
 
+def _size(sizes: Any = ()) -> Size:
+    if type(sizes) is not tuple or any(type(each) is not int for each in sizes):
+        raise Refusal("a size is not made of integers")
+    return Size(sizes)
+
+
 _TABLE: Final[dict[tuple[str, str], Callable[..., Any]]] = {
     ("collections", "OrderedDict"): _ordered_dict,
     ("builtins", "complex"): _complex,
     ("torch", "device"): _device,
+    ("torch", "Size"): _size,
     ("torch.jit._pickle", "build_intlist"): _typed_list(int),
     ("torch.jit._pickle", "build_doublelist"): _typed_list(float),
     ("torch.jit._pickle", "build_boollist"): _typed_list(bool),
@@ -78,10 +85,14 @@ def unpickle(
     tensors: TensorReader | None = None,
     classes: ClassResolver | None = None,
     run: Runner | None = None,
+    build: Callable[[Any, Any], None] = no_build,
 ) -> Any:
-    """The value that a pickle holds.  Raises ArchiveError, with record and byte, for whatever is not on the list."""
+    """The value that a pickle holds.  Raises ArchiveError, with record and byte, for whatever is not on the list.
+
+    `build` gets what carries a state of its own, and that state, where no classes are known.
+    """
     names = _Names(tensors, classes)
-    fill = _Filler(run).fill if classes else no_build
+    fill = _Filler(run).fill if classes else build
     return PickleMachine(data, record, names.find, tensors.load if tensors else no_persistent, fill).run()
 
 
@@ -93,6 +104,7 @@ class _Names:
         self._known: dict[tuple[str, str], Any] = dict(_PLAIN)
         if tensors is not None:
             self._known["torch._utils", "_rebuild_tensor_v2"] = Builder("_rebuild_tensor_v2", tensors.rebuild)
+            self._known["torch._utils", "_rebuild_parameter"] = Builder("_rebuild_parameter", _parameter)
 
     def find(self, module: str, name: str) -> Any:
         known = self._known.get((module, name))
@@ -103,6 +115,8 @@ class _Names:
     def _find_new(self, module: str, name: str) -> Any:
         if module == "torch" and name in _STORAGES:
             return _STORAGES[name]
+        if module == "torch" and name in scalars.DTYPE_BY_NAME:
+            return scalars.DTYPE_BY_NAME[name]
         qualname = f"{module}.{name}"
         if module.partition(".")[0] != ROOT or self._classes is None:
             raise Refusal(f"the global name '{qualname:.200}' is not allowed in an archive")
@@ -112,6 +126,13 @@ class _Names:
         if isinstance(found, EnumType):
             return Builder(qualname, call_bare=lambda value: _enum_member(found, value))
         raise Refusal(f"the archive has no class '{qualname:.200}'")
+
+
+def _parameter(data: Any, requires_grad: Any, _hooks: Any) -> Tensor:
+    if not isinstance(data, Tensor) or type(requires_grad) is not bool:
+        raise Refusal("a parameter's description is damaged")
+    data.requires_grad = requires_grad
+    return data
 
 
 def _enum_member(type: EnumType, value: Any) -> EnumValue:

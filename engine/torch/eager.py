@@ -125,6 +125,9 @@ class LegacyTensor:
     def __call__(self, *args: Any) -> Tensor:
         return legacy_tensor(self.dtype, *args)
 
+    def __instancecheck__(self, instance: Any) -> bool:
+        return isinstance(instance, Tensor) and instance.dtype is self.dtype
+
     def __repr__(self) -> str:
         return f"<class 'torch.{self.__name__}'>"
 
@@ -141,6 +144,17 @@ def legacy_tensor(d: scalars.dtype, *args: Any) -> Tensor:
         return legacy_tensor(d, *data)
     return tensor(data, dtype=d)
 
+
+FloatTensor: Final = LegacyTensor("FloatTensor", scalars.float32)
+DoubleTensor: Final = LegacyTensor("DoubleTensor", scalars.float64)
+HalfTensor: Final = LegacyTensor("HalfTensor", scalars.float16)
+BFloat16Tensor: Final = LegacyTensor("BFloat16Tensor", scalars.bfloat16)
+LongTensor: Final = LegacyTensor("LongTensor", scalars.int64)
+IntTensor: Final = LegacyTensor("IntTensor", scalars.int32)
+ShortTensor: Final = LegacyTensor("ShortTensor", scalars.int16)
+CharTensor: Final = LegacyTensor("CharTensor", scalars.int8)
+ByteTensor: Final = LegacyTensor("ByteTensor", scalars.uint8)
+BoolTensor: Final = LegacyTensor("BoolTensor", scalars.bool_)
 
 # -- call styles
 

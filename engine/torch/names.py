@@ -15,7 +15,7 @@ from engine.lang.errors import did_you_mean
 
 HOMES: Final[dict[str, str]] = {
     "CompilationUnit": "engine.torch.jit", "ScriptFunction": "engine.torch.jit", "ScriptModule": "engine.torch.jit",
-    "script": "engine.torch.jit", "load": "engine.torch.saving", "save": "engine.torch.saving",
+    "script": "engine.torch.jit", "load": "engine.torch.serialization", "save": "engine.torch.serialization",
     "Tensor": "engine.aten.tensor", "tensor": "engine.aten.tensor", "from_numpy": "engine.aten.tensor",
     "Size": "engine.aten.tensor", "device": "engine.lang.scalars", "dtype": "engine.lang.scalars",
     "parse_ir": "engine.ir.parser", "run_pass": "engine.torch.passes", "run_pipeline": "engine.torch.passes",
@@ -29,14 +29,15 @@ HOMES: Final[dict[str, str]] = {
     **dict.fromkeys(
         "is_tensor is_storage typename get_default_dtype set_default_dtype set_default_tensor_type get_default_device "
         "get_num_threads set_num_threads set_printoptions use_deterministic_algorithms "
-        "are_deterministic_algorithms_enabled compile as_tensor asarray finfo iinfo".split(),
+        "are_deterministic_algorithms_enabled compile as_tensor asarray finfo iinfo FloatTensor DoubleTensor HalfTensor "
+        "BFloat16Tensor LongTensor IntTensor ShortTensor CharTensor ByteTensor BoolTensor".split(),
         "engine.torch.eager",
     ),
 }  # fmt: skip
 """Name -> module that defines it."""
 MODULES: Final[dict[str, str]] = {
     "errors": "engine.lang.errors", "op": "engine.aten.op", "jit": "engine.torch.jit",
-    "functional": "engine.torch.functional", "nn": "engine.torch.nn", "types": "engine.torch.types",
+    "nn": "engine.torch.nn",
     **{
         name: f"engine.torch.{name}"
         for name in "autograd cuda fft linalg ops optim random serialization special testing utils".split()

@@ -26,7 +26,7 @@ class LRScheduler:
         self.optimizer = optimizer
         for index, group in enumerate(self.groups):
             if last_epoch == -1:
-                group["initial_lr"] = group["lr"]
+                group.setdefault("initial_lr", group["lr"])
             elif "initial_lr" not in group:
                 raise KeyError(f"param 'initial_lr' is not specified in param_groups[{index}] when resuming")
         self.base_lrs: list[float] = [group["initial_lr"] for group in self.groups]
@@ -274,7 +274,7 @@ class OneCycleLR(LRScheduler):
                 optimizer.param_groups, _each(max_lr, optimizer), lows, highs, strict=True
             ):
                 start = top / div_factor
-                group.update(lr=start, max_lr=top, min_lr=start / final_div_factor)
+                group.update(initial_lr=start, lr=start, max_lr=top, min_lr=start / final_div_factor)
                 if cycle_momentum:
                     group.update(base_momentum=low, max_momentum=high)
         super().__init__(optimizer, last_epoch)

@@ -88,7 +88,7 @@ class Optimizer:
             {**_options(group), "params": [numbers[id(param)] for param in group["params"]]}
             for group in self.param_groups
         ]
-        return {"state": {numbers[id(p)]: s for p, s in self.state.items() if id(p) in numbers}, "param_groups": groups}
+        return {"state": {numbers[id(p)]: s for p, s in self.state.items() if s}, "param_groups": groups}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on where another optimizer of as many parameters was.  Raises ValueError when the groups differ."""

@@ -341,7 +341,9 @@ def test_constants_must_be_constants() -> None:
     module.__constants__ = ("odd",)
     type(module).__constants__ = ("odd",)
     try:
-        with pytest.raises(InvalidConstantError, match="'set' object in attribute 'Base.odd' is not a valid constant"):
+        with pytest.raises(
+            InvalidConstantError, match=r"'set' object in attribute 'Base\.odd' is not a valid constant"
+        ):
             torch.script(module)
         with pytest.raises(TypeError):
             torch.script(module)

@@ -1,6 +1,7 @@
 """First values of parameters."""
 
 import math
+from collections.abc import Callable
 
 import pytest
 
@@ -38,7 +39,12 @@ def test_gains_and_fans() -> None:
     assert init.calculate_gain("tanh") == 5 / 3
     assert init.calculate_gain("leaky_relu", 0.5) == math.sqrt(1.6)
     assert init.fans(torch.zeros(4, 3, 2, 2)) == (12, 16)
-    for wrong in (lambda: init.calculate_gain("odd"), lambda: init.fans(torch.zeros(3)), lambda: init.eye_(torch.ones(2)),
-                  lambda: init.kaiming_normal_(torch.zeros(2, 2), mode="odd")):  # fmt: skip
-        with pytest.raises(ValueError, match=r"\w+"):
-            wrong()
+
+
+@pytest.mark.parametrize("wrong", [
+    lambda: init.calculate_gain("odd"), lambda: init.fans(torch.zeros(3)), lambda: init.eye_(torch.ones(2)),
+    lambda: init.kaiming_normal_(torch.zeros(2, 2), mode="odd"),
+])  # fmt: skip
+def test_impossible_values_are_refused(wrong: Callable[[], object]) -> None:
+    with pytest.raises(ValueError, match=r"\w+"):
+        wrong()

@@ -1,0 +1,194 @@
+"""`torch.save` and `torch.load`: tensors in dicts, lists and tuples, in the files that PyTorch reads and writes.
+
+In: a value and where to put it.  Out: a zip file with one pickle and the tensors' memory beside it, and the value
+again.  Compiled modules are saved and loaded as `torch.jit` does.  Files are untrusted: nothing in one is executed.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from engine.aten.storage import Storage
+from engine.aten.tensor import Size, Tensor
+from engine.lang import scalars
+from engine.lang.errors import ArchiveError
+from engine.serialize.archive import PathOrFile
+from engine.serialize.container import Container, open_container
+from engine.serialize.container_write import ContainerWriter, replace_file
+from engine.serialize.pickle_read import Refusal
+from engine.serialize.tensors import TensorReader, storage_bytes
+from engine.serialize.unpickle import unpickle
+from engine.torch import jit
+from engine.torch.objects import ScriptFunction, ScriptObject
+
+_PICKLE: Final = "data.pkl"
+
+
+def save(obj: Any, f: PathOrFile, **_options: Any) -> None:
+    """Write a value to a file.  Raises ArchiveError for what is not made of tensors, numbers, strings and containers."""
+    if isinstance(obj, (ScriptFunction, ScriptObject)):
+        jit.save(obj, f)  # type: ignore[arg-type]
+        return
+    pickler = _StatePickler()
+    data = pickler.dump(obj)
+    is_file = hasattr(f, "write")
+    writer = ContainerWriter("archive" if is_file else Path(os.fspath(f)).stem or "archive")  # type: ignore[arg-type]
+    writer.add(_PICKLE, data)
+    writer.add("byteorder", b"little")
+    for number, storage in enumerate(pickler.storages):
+        writer.add(f"data/{number}", storage_bytes(storage))
+    writer.add("version", b"3\n")
+    if is_file:
+        f.writelines(writer.pieces())  # type: ignore[union-attr]
+    else:
+        replace_file(f, writer.pieces())  # type: ignore[arg-type]
+
+
+def load(f: PathOrFile, map_location: Any = None, **options: Any) -> Any:
+    """The value in a file that `save` or PyTorch wrote; a compiled module of an archive.  Raises ArchiveError."""
+    container = open_container(f)
+    try:
+        if "constants.pkl" not in container and _PICKLE in container:
+            return _state(container, map_location)
+    finally:
+        if container.file is not f:
+            container.close()
+    if hasattr(f, "seek"):
+        f.seek(0)  # type: ignore[union-attr]
+    return jit.load(f, map_location, options.get("_extra_files"))
+
+
+def _state(container: Container, map_location: Any) -> Any:
+    target = scalars.device(map_location) if isinstance(map_location, str) else map_location
+    swapped = "byteorder" in container and container.read("byteorder") == b"big"
+    reader = TensorReader(container, "data", swapped, target)
+    return unpickle(container.read(_PICKLE), _PICKLE, reader, build=_forget)
+
+
+def _forget(instance: Any, _state: Any) -> None:
+    """What state dicts of modules carry besides the tensors: versions of the modules' classes."""
+    if type(instance) is not dict:
+        raise Refusal("it fills what is no dict")
+
+
+class _StatePickler:
+    """Writes one value as a pickle of protocol 2, storages by persistent ids."""
+
+    def __init__(self) -> None:
+        self.storages: list[Storage] = []
+        self._numbers: dict[int, int] = {}
+        self._out = bytearray(b"\x80\x02")
+        self._open: set[int] = set()
+
+    def dump(self, value: Any) -> bytes:
+        try:
+            self._write(value)
+        except RecursionError:
+            raise ArchiveError("the value nests too deeply") from None
+        return bytes(self._out + b".")
+
+    def _write(self, value: Any) -> None:
+        write = _WRITERS.get(type(value)) or next((w for kind, w in _FAMILIES if isinstance(value, kind)), None)
+        if write is None:
+            raise ArchiveError(
+                f"a {type(value).__name__} cannot be saved",
+                hints=("save the state_dict of a module or an optimizer", "torch.jit.save saves compiled modules"),
+            )
+        write(self, value)
+
+    # -- atoms
+
+    def _number(self, value: int) -> None:
+        if -(1 << 31) <= value < 1 << 31:
+            self._out += struct.pack("<ci", b"J", value)
+            return
+        data = value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True)
+        if len(data) > 255:
+            raise ArchiveError("an integer has too many digits")
+        self._out += b"\x8a" + bytes([len(data)]) + data
+
+    def _text(self, value: str) -> None:
+        data = value.encode()
+        self._out += b"X" + struct.pack("<I", len(data)) + data
+
+    def _global(self, module: str, name: str) -> None:
+        self._out += f"c{module}\n{name}\n".encode()
+
+    # -- containers
+
+    def _nested(self, value: Any, begin: bytes, parts: Iterable[Any], end: bytes) -> None:
+        if id(value) in self._open:
+            raise ArchiveError("a value that holds itself cannot be saved")
+        self._open.add(id(value))
+        self._out += begin
+        for part in parts:
+            self._write(part)
+        self._out += end
+        self._open.discard(id(value))
+
+    def _mapping(self, value: Mapping[Any, Any]) -> None:
+        parts = (part for pair in value.items() for part in pair)
+        if isinstance(value, OrderedDict):
+            self._global("collections", "OrderedDict")
+            self._nested(value, b")R(", parts, b"u")
+        else:
+            self._nested(value, b"}(", parts, b"u")
+
+    # -- tensors
+
+    def _tensor(self, value: Tensor) -> None:
+        storage, array = value.storage, value.array
+        self._global("torch._utils", "_rebuild_tensor_v2")
+        self._out += b"("
+        self._persistent(storage, value.dtype)
+        self._number(storage.offset_of(array))
+        self._write(tuple(array.shape))
+        self._write(tuple(step // array.itemsize for step in array.strides))
+        self._write(value.requires_grad and value.is_leaf)
+        self._global("collections", "OrderedDict")
+        self._out += b")RtR"
+
+    def _persistent(self, storage: Storage, d: scalars.dtype) -> None:
+        if id(storage) not in self._numbers:
+            self._numbers[id(storage)] = len(self.storages)
+            self.storages.append(storage)
+        self._out += b"("
+        self._text("storage")
+        self._global("torch", d.storage)
+        self._text(str(self._numbers[id(storage)]))
+        self._text("cpu")
+        self._number(storage.owner.size)
+        self._out += b"tQ"
+
+    def _device(self, value: scalars.device) -> None:
+        self._global("torch", "device")
+        self._write((value.type,) if value.index is None else (value.type, value.index))
+        self._out += b"R"
+
+    def _size(self, value: Size) -> None:
+        self._write(tuple(value))
+
+    def _bytes(self, data: bytes) -> None:
+        self._out += data
+
+
+Write = Callable[[_StatePickler, Any], None]
+_WRITERS: Final[dict[type, Write]] = {
+    type(None): lambda p, v: p._bytes(b"N"),
+    bool: lambda p, v: p._bytes(b"\x88" if v else b"\x89"),
+    int: _StatePickler._number,
+    float: lambda p, v: p._bytes(b"G" + struct.pack(">d", v)),
+    str: _StatePickler._text,
+    tuple: lambda p, v: p._nested(v, b"(", v, b"t"),
+    list: lambda p, v: p._nested(v, b"](", v, b"e"),
+    Size: _StatePickler._size,
+    scalars.device: _StatePickler._device,
+}
+_FAMILIES: Final[tuple[tuple[type, Write], ...]] = (
+    (Tensor, _StatePickler._tensor), (Mapping, _StatePickler._mapping),
+)  # fmt: skip

@@ -1,0 +1,253 @@
+"""`torch.jit.trace`: programs recorded while they run.
+
+In: a Python function or module, and example inputs.  Out: a `ScriptFunction` or `ScriptModule` with what the program
+did to the examples; what Python decided on the way (branches, numbers of iterations) is fixed.  Calls of submodules
+become methods of their own types.  Afterwards the trace is checked against the program, see `trace_check`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
+from typing import Any, Final
+
+from engine.aten.ivalue import Object
+from engine.aten.tensor import Tensor
+from engine.frontend.trace_leaks import TracerWarning as TracerWarning
+from engine.frontend.trace_leaks import recording, swap_while_tracing, warn
+from engine.frontend.trace_source import range_of
+from engine.frontend.trace_state import Scope, TracedModule, TracingState, current
+from engine.frontend.trace_values import add_input, add_output, fresh, input_type, schema_of
+from engine.ir.graph import Graph
+from engine.ir.unit import CompilationUnit, Function
+from engine.ir.verify import verify
+from engine.lang.errors import ArgumentError
+from engine.lang.types import BOOL, NONE, TENSOR, ClassType, OptionalType, Type
+from engine.passes.pipeline import run_pass
+from engine.torch.modules import ScriptModule, wrap
+from engine.torch.nn.modules.module import Module
+from engine.torch.objects import ScriptFunction
+from engine.torch.scripting import PYTHON, script
+from engine.torch.trace_check import TracingCheckError as TracingCheckError
+from engine.torch.trace_check import check
+
+Inputs = Mapping[str, Any]
+"""Example inputs under the names of the arguments (numbers, for arguments without names), and how to give them."""
+
+
+def trace(
+    func: Any,
+    example_inputs: Any = None,
+    optimize: Any = None,
+    check_trace: bool = True,
+    check_inputs: Sequence[Any] | None = None,
+    check_tolerance: float = 1e-5,
+    strict: bool = True,
+    *,
+    example_kwarg_inputs: Mapping[str, Any] | None = None,
+) -> Any:
+    """The function or module as it runs on the example inputs: a tensor, or a tuple of arguments.
+
+    With `check_trace` the program is traced again and the results are compared, on `check_inputs` if given.  Without
+    `strict` the program may return lists and dicts.  Raises CompileError, TracingCheckError.
+    """
+    if isinstance(func, (ScriptFunction, ScriptModule)):
+        warn("The input to trace is already a ScriptModule, tracing it is a no-op. Returning the object as is.")
+        return func
+    owner = getattr(func, "__self__", None)
+    if isinstance(owner, Module) and func.__name__ == "forward":
+        func = owner
+    examples = [_Example.of(example_inputs, example_kwarg_inputs)]
+    checks = examples if check_inputs is None else [_Example.of(each, None) for each in check_inputs]
+    if isinstance(func, Module):
+        return _trace_methods(func, {"forward": examples}, {"forward": checks} if check_trace else {},
+                              check_tolerance, strict)  # fmt: skip
+    if not callable(func):
+        raise ArgumentError(f"cannot trace a {type(func).__name__}", hints=("functions and modules can be traced",))
+    function, _ = _trace_function(func, examples[0], strict, PYTHON.unit)
+    if check_trace:
+        _check_function(func, function, examples[0], checks, check_tolerance, strict)
+    return ScriptFunction(function)
+
+
+def trace_module(
+    mod: Module,
+    inputs: Mapping[str, Any],
+    optimize: Any = None,
+    check_trace: bool = True,
+    check_inputs: Sequence[Mapping[str, Any]] | None = None,
+    check_tolerance: float = 1e-5,
+    strict: bool = True,
+    *,
+    example_inputs_is_kwarg: bool = False,
+) -> ScriptModule:
+    """The module with the named methods as they run on the example inputs.  Raises CompileError, TracingCheckError."""
+
+    def example(value: Any) -> _Example:
+        return _Example.of(None, value) if example_inputs_is_kwarg else _Example.of(value, None)
+
+    examples = {name: [example(value)] for name, value in inputs.items()}
+    checks = examples
+    if check_inputs is not None:
+        checks = {name: [example(each[name]) for each in check_inputs] for name in inputs}
+    return _trace_methods(mod, examples, checks if check_trace else {}, check_tolerance, strict)
+
+
+def is_tracing() -> bool:
+    """Is this run recorded?"""
+    return current() is not None
+
+
+def script_if_tracing(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that is compiled when a trace calls it, so that its control flow is kept."""
+
+    @wraps(fn)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return script(fn)(*args, **kwargs) if is_tracing() else fn(*args, **kwargs)
+
+    return wrapper
+
+
+def get_trace_graph(f: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None, strict: bool = True) -> Any:
+    """The graph of one run and what the run returned; a module's parameters and buffers are inputs of the graph."""
+    example = _Example.of(args, None)
+    example.kwargs.update(kwargs or {})
+    state = TracingState(Scope(Graph()), strict)
+    _add_inputs(state, f, example)
+    if isinstance(f, Module):
+        named = {**dict(f.named_parameters()), **dict(f.named_buffers())}
+        for name, tensor in named.items():
+            add_input(state, tensor, name)
+    with recording(state):
+        result = f(*example.args, **example.kwargs)
+        add_output(state, result)
+    _finish(state)
+    return state.graph, result
+
+
+# ------------------------------------------------------------------ examples
+
+
+class _Example:
+    """The arguments of one run."""
+
+    def __init__(self, args: Iterable[Any], kwargs: Mapping[str, Any]) -> None:
+        seen: set[int] = set()
+        self.args = [fresh(each, seen) for each in args]
+        self.kwargs = {name: fresh(each, seen) for name, each in kwargs.items()}
+
+    @classmethod
+    def of(cls, inputs: Any, kwargs: Mapping[str, Any] | None) -> _Example:
+        if kwargs is not None and inputs is not None:
+            raise ArgumentError("example inputs are given both by position and by name")
+        if kwargs is None and inputs is None:
+            raise ArgumentError("example inputs are needed to trace a program")
+        if kwargs is not None:
+            return cls((), kwargs)
+        return cls(inputs if isinstance(inputs, tuple) else _as_arguments(inputs), {})
+
+    def copy(self) -> _Example:
+        """The same values in other memory."""
+        return _Example(map(_copied, self.args), {name: _copied(each) for name, each in self.kwargs.items()})
+
+    def run(self, callee: Callable[..., Any]) -> Any:
+        return callee(*self.args, **self.kwargs)
+
+
+def _as_arguments(inputs: Any) -> Sequence[Any]:
+    """A list of tensors is a list of arguments; anything else that is no tuple is the only one."""
+    return inputs if isinstance(inputs, list) and all(isinstance(each, Tensor) for each in inputs) else [inputs]
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        copy = value.detach().clone()
+        copy.requires_grad = value.requires_grad
+        return copy
+    if isinstance(value, (list, tuple)):
+        parts = [_copied(part) for part in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    return {key: _copied(part) for key, part in value.items()} if isinstance(value, dict) else value
+
+
+def _add_inputs(state: TracingState, callee: Any, example: _Example) -> None:
+    """A graph input for each argument; those by name come in the order in which the callee declares them."""
+    names = _argument_names(callee)
+    for index, value in enumerate(example.args):
+        input_type((value,))
+        add_input(state, value, names[index] if index < len(names) else "")
+    order = [name for name in names if name in example.kwargs]
+    for name in [*order, *(name for name in example.kwargs if name not in order)]:
+        input_type((example.kwargs[name],))
+        add_input(state, example.kwargs[name], name)
+
+
+def _argument_names(callee: Any) -> list[str]:
+    """None for a callee that takes any number of arguments."""
+    function = callee.forward if isinstance(callee, Module) else callee
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return []
+    named = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    return named if len(named) == len(parameters) else []
+
+
+# ------------------------------------------------------------------ functions
+
+
+def _trace_function(
+    func: Callable[..., Any], example: _Example, strict: bool, unit: CompilationUnit
+) -> tuple[Function, Any]:
+    state = TracingState(Scope(Graph()), strict)
+    _add_inputs(state, func, example)
+    with recording(state):
+        result = example.run(func)
+        add_output(state, result)
+    _finish(state)
+    return _defined(unit, unit.mangle(_name_of(func)), state.graph), result
+
+
+def _name_of(func: Any) -> str:
+    name = PYTHON.name_of(func if hasattr(func, "__name__") else type(func))
+    return name.replace("<lambda>", "_lambda").replace("<locals>.", "")
+
+
+def _defined(unit: CompilationUnit, qualname: str, graph: Graph) -> Function:
+    function = unit.add_function(Function(qualname))
+    function.define(schema_of(function.name, graph), graph)
+    return function
+
+
+def _finish(state: TracingState) -> None:
+    """Remove what nobody needs, from the graphs and from the calls between them."""
+    scopes = list(state.scopes.values())
+    for scope in scopes:
+        if scope.call is not None:
+            scope.drop_unused_results()
+        run_pass("dce", scope.graph)
+    for scope in reversed(scopes):
+        run_pass("dce", scope.graph)
+        if scope.call is not None:
+            scope.drop_unused_arguments()
+    for scope in scopes:
+        if scope.call is not None:
+            scope.give_one_result()
+    for scope in scopes:
+        verify(scope.graph)
+
+
+def _check_function(
+    func: Callable[..., Any], function: Function, example: _Example, checks: Sequence[_Example], tolerance: float,
+    strict: bool,
+) -> None:  # fmt: skip
+    traced = ScriptFunction(function)
+    for each in checks:
+        def again(each: _Example = each) -> ScriptFunction:
+            return ScriptFunction(_trace_function(func, each.copy(), strict, CompilationUnit())[0])
+
+        check(traced, again, *(lambda callee, each=each: each.copy().run(callee), func), tolerance)
+
+
+# ------------------------------------------------------------------ modules
