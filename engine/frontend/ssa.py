@@ -43,10 +43,21 @@ def to_ssa(graph: Graph) -> None:
 
 @dataclass(slots=True)
 class Written:
-    """The variables that a block writes, with their types at its end, and whether it is always left early."""
+    """The variables that a block writes, with their types at its end, and whether it is always left early.
+
+    `looped` are those that only loops in it write: for the emitter the block itself does not define them.
+    """
 
     types: dict[str, Type] = field(default_factory=dict)
+    looped: set[str] = field(default_factory=set)
     exits: bool = False
+
+    def add(self, name: str, type: Type, *, looped: bool = False) -> None:
+        if looped and name not in self.types:
+            self.looped.add(name)
+        elif not looped:
+            self.looped.discard(name)
+        self.types[name] = type
 
 
 def _carry_variables(block: Block, outer: Types) -> Written:
@@ -55,12 +66,12 @@ def _carry_variables(block: Block, outer: Types) -> Written:
     known: Types = ChainMap(written.types, outer)
     for node in block.nodes():
         if node.kind == "prim::Store":
-            known[node.attr("name")] = node.input.type
+            written.add(node.attr("name"), node.input.type)
             written.exits = False  # printed code hands values on even behind its call of prim::RaiseException
         elif node.kind == "prim::If":
-            written.exits |= _carry_through_if(node, known)
+            written.exits |= _carry_through_if(node, known, written)
         elif node.kind == "prim::Loop":
-            _carry_through_loop(node, known)
+            _carry_through_loop(node, known, written)
         elif node.kind in EXITS:
             written.exits = True
         else:
@@ -69,23 +80,32 @@ def _carry_variables(block: Block, outer: Types) -> Written:
     return written
 
 
-def _carry_through_if(node: Node, known: Types) -> bool:
+def _carry_through_if(node: Node, known: Types, written: Written) -> bool:
     """Do both branches leave early?  Then nothing follows, and nothing has to be carried."""
     branches = [_carry_variables(block, known) for block in node.blocks]
-    if all(branch.exits for branch in branches):
+    staying = [branch for branch in branches if not branch.exits]
+    if not staying:
         return True
-    staying = [branch.types for branch in branches if not branch.exits]
-    for name in sorted(set().union(*staying)):
-        types = [None if branch.exits else branch.types.get(name, known.get(name)) for branch in branches]
-        reaching = [type for type in types if type is not None]
+    for name in sorted(set().union(*(branch.types for branch in staying))):
+        looped = all(name in branch.looped for branch in staying if name in branch.types)
+        types = [_type_at_end(branch, name, known, looped) for branch in branches]
+        reaching = [type for branch, type in zip(branches, types, strict=True) if type and not branch.exits]
         if len(reaching) < len(staying):
             continue  # not defined on every way here, so nothing after may read it
         joined = unify(reaching[0], reaching[-1], default_to_union=True)
         assert joined is not None
         for block, type in zip(node.blocks, types, strict=True):
             block.register_output(_load(block.return_node, name, type) if type else _never(block, joined))
-        _store_output(node, name, joined, known)
+        _store_output(node, name, joined)
+        written.add(name, joined, looped=looped)
     return False
+
+
+def _type_at_end(branch: Written, name: str, known: Types, looped: bool) -> Type | None:
+    """The variable's type at the end of a branch; None where it has no value there, or none that is ever seen."""
+    if branch.exits:
+        return known.get(name) if looped else None
+    return branch.types.get(name, known.get(name))
 
 
 def _never(block: Block, type: Type) -> Value:
@@ -93,7 +113,7 @@ def _never(block: Block, type: Type) -> Value:
     return block.append(block.graph.create("prim::Uninitialized", (), [type])).output
 
 
-def _carry_through_loop(node: Node, known: Types) -> None:
+def _carry_through_loop(node: Node, known: Types, written: Written) -> None:
     body = node.blocks[0]
     for name, type in sorted(_carry_variables(body, known).types.items()):
         before = known.get(name)
@@ -107,7 +127,8 @@ def _carry_through_loop(node: Node, known: Types) -> None:
         assert first is not None
         _store(first, name, carried)
         body.register_output(_load(body.return_node, name, type))
-        _store_output(node, name, joined, known)
+        _store_output(node, name, joined)
+        written.add(name, joined, looped=True)
 
 
 def _load(place: Node, name: str, type: Type) -> Value:
@@ -119,10 +140,9 @@ def _store(place: Node, name: str, value: Value) -> Node:
     return place.graph.create("prim::Store", [value], 0).set_attr("name", name).insert_before(place)
 
 
-def _store_output(node: Node, name: str, type: Type, known: Types) -> None:
+def _store_output(node: Node, name: str, type: Type) -> None:
     assert node.next is not None
     _store(node.next, name, node.add_output(type, name_after(name)))
-    known[name] = type
 
 
 # -- break and continue

@@ -29,6 +29,13 @@ from engine.torch.objects import ScriptMethod as ScriptMethod
 from engine.torch.objects import ScriptObject as ScriptObject
 from engine.torch.script_classes import UncompiledModule as UncompiledModule
 from engine.torch.scripting import script as script
+from engine.torch.tracing import TracerWarning as TracerWarning
+from engine.torch.tracing import TracingCheckError as TracingCheckError
+from engine.torch.tracing import get_trace_graph as get_trace_graph
+from engine.torch.tracing import is_tracing as is_tracing
+from engine.torch.tracing import script_if_tracing as script_if_tracing
+from engine.torch.tracing import trace as trace
+from engine.torch.tracing import trace_module as trace_module
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -101,10 +108,6 @@ def annotate(_type: Any, value: T) -> T:
 
 def is_scripting() -> bool:
     """Is this TorchScript?  In Python: no."""
-    return False
-
-
-def is_tracing() -> bool:
     return False
 
 

@@ -8,9 +8,10 @@ become methods of their own types.  Afterwards the trace is checked against the 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import wraps
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial, wraps
+from itertools import chain, count
+from typing import Any
 
 from engine.aten.ivalue import Object
 from engine.aten.tensor import Tensor
@@ -27,14 +28,10 @@ from engine.lang.types import BOOL, NONE, TENSOR, ClassType, OptionalType, Type
 from engine.passes.pipeline import run_pass
 from engine.torch.modules import ScriptModule, wrap
 from engine.torch.nn.modules.module import Module
-from engine.torch.objects import ScriptFunction
+from engine.torch.objects import ScriptFunction, ScriptMethod
 from engine.torch.scripting import PYTHON, script
 from engine.torch.trace_check import TracingCheckError as TracingCheckError
 from engine.torch.trace_check import check
-
-Inputs = Mapping[str, Any]
-"""Example inputs under the names of the arguments (numbers, for arguments without names), and how to give them."""
-
 
 def trace(
     func: Any,
@@ -61,14 +58,15 @@ def trace(
     examples = [_Example.of(example_inputs, example_kwarg_inputs)]
     checks = examples if check_inputs is None else [_Example.of(each, None) for each in check_inputs]
     if isinstance(func, Module):
-        return _trace_methods(func, {"forward": examples}, {"forward": checks} if check_trace else {},
-                              check_tolerance, strict)  # fmt: skip
+        wanted = {"forward": checks} if check_trace else {}
+        return _trace_methods(func, {"forward": examples}, wanted, check_tolerance, strict)
     if not callable(func):
         raise ArgumentError(f"cannot trace a {type(func).__name__}", hints=("functions and modules can be traced",))
-    function, _ = _trace_function(func, examples[0], strict, PYTHON.unit)
-    if check_trace:
-        _check_function(func, function, examples[0], checks, check_tolerance, strict)
-    return ScriptFunction(function)
+    traced = _trace_function(func, examples[0], strict, PYTHON.unit)
+    for example in checks if check_trace else ():
+        again = partial(_trace_function, func, example.copy(), strict, CompilationUnit())
+        check(traced, again, func, example.run_copy, check_tolerance)
+    return traced
 
 
 def trace_module(
@@ -145,7 +143,7 @@ class _Example:
             raise ArgumentError("example inputs are needed to trace a program")
         if kwargs is not None:
             return cls((), kwargs)
-        return cls(inputs if isinstance(inputs, tuple) else _as_arguments(inputs), {})
+        return cls(inputs if isinstance(inputs, (tuple, list)) else [inputs], {})
 
     def copy(self) -> _Example:
         """The same values in other memory."""
@@ -154,10 +152,8 @@ class _Example:
     def run(self, callee: Callable[..., Any]) -> Any:
         return callee(*self.args, **self.kwargs)
 
-
-def _as_arguments(inputs: Any) -> Sequence[Any]:
-    """A list of tensors is a list of arguments; anything else that is no tuple is the only one."""
-    return inputs if isinstance(inputs, list) and all(isinstance(each, Tensor) for each in inputs) else [inputs]
+    def run_copy(self, callee: Callable[..., Any]) -> Any:
+        return self.copy().run(callee)
 
 
 def _copied(value: Any) -> Any:
@@ -184,7 +180,7 @@ def _add_inputs(state: TracingState, callee: Any, example: _Example) -> None:
 
 
 def _argument_names(callee: Any) -> list[str]:
-    """None for a callee that takes any number of arguments."""
+    """Empty for a callee that takes any number of arguments."""
     function = callee.forward if isinstance(callee, Module) else callee
     try:
         parameters = list(inspect.signature(function).parameters.values())
@@ -199,14 +195,13 @@ def _argument_names(callee: Any) -> list[str]:
 
 def _trace_function(
     func: Callable[..., Any], example: _Example, strict: bool, unit: CompilationUnit
-) -> tuple[Function, Any]:
+) -> ScriptFunction:
     state = TracingState(Scope(Graph()), strict)
     _add_inputs(state, func, example)
     with recording(state):
-        result = example.run(func)
-        add_output(state, result)
+        add_output(state, example.run(func))
     _finish(state)
-    return _defined(unit, unit.mangle(_name_of(func)), state.graph), result
+    return ScriptFunction(_defined(unit, unit.mangle(_name_of(func)), state.graph))
 
 
 def _name_of(func: Any) -> str:
@@ -238,16 +233,147 @@ def _finish(state: TracingState) -> None:
         verify(scope.graph)
 
 
-def _check_function(
-    func: Callable[..., Any], function: Function, example: _Example, checks: Sequence[_Example], tolerance: float,
-    strict: bool,
-) -> None:  # fmt: skip
-    traced = ScriptFunction(function)
-    for each in checks:
-        def again(each: _Example = each) -> ScriptFunction:
-            return ScriptFunction(_trace_function(func, each.copy(), strict, CompilationUnit())[0])
-
-        check(traced, again, *(lambda callee, each=each: each.copy().run(callee), func), tolerance)
-
-
 # ------------------------------------------------------------------ modules
+
+
+def _trace_methods(
+    module: Module,
+    examples: Mapping[str, Sequence[_Example]],
+    checks: Mapping[str, Sequence[_Example]],
+    tolerance: float,
+    strict: bool,
+) -> ScriptModule:
+    traced = _traced_module(module, examples, strict, PYTHON.unit)
+    for name, each_check in checks.items():
+        for example in each_check:
+            again = partial(_traced_again, module, name, example, strict)
+            check(getattr(traced, name), again, getattr(module, name), example.run_copy, tolerance)
+    return traced
+
+
+def _traced_again(module: Module, name: str, example: _Example, strict: bool) -> ScriptMethod:
+    """The method traced once more, in a unit of its own."""
+    traced = _traced_module(module, {name: [example.copy()]}, strict, CompilationUnit())
+    method: ScriptMethod = getattr(traced, name)
+    return method
+
+
+def _traced_module(
+    module: Module, examples: Mapping[str, Sequence[_Example]], strict: bool, unit: CompilationUnit
+) -> ScriptModule:
+    registry = _Registry(unit)
+    made = registry.add(module, None, "")
+    for name, (example, *_) in examples.items():
+        _trace_method(registry, module, name, example, strict)
+    wrapped: ScriptModule = wrap(made)
+    return wrapped
+
+
+def _trace_method(registry: _Registry, module: Module, name: str, example: _Example, strict: bool) -> None:
+    root = registry.modules[id(module)][1]
+    scope = Scope(Graph(), root, method=name)
+    scope.graph.add_input("self", root.type)
+    state = TracingState(scope, strict, attributes=registry.attributes, modules=registry.modules)
+    callee = module if name == "forward" else getattr(module, name)
+    _add_inputs(state, callee, example)
+    with recording(state):
+        add_output(state, example.run(callee))
+    _finish(state)
+    for each in state.scopes.values():
+        assert each.module is not None
+        type = each.module.type
+        type.methods[each.method] = _defined(registry.unit, f"{type.qualname}.{each.method}", each.graph)
+
+
+class _Registry:
+    """The types of traced modules, one for each, and what is found in which of them."""
+
+    def __init__(self, unit: CompilationUnit) -> None:
+        self.unit = unit
+        self.attributes: dict[int, tuple[Any, TracedModule, str]] = {}
+        self.modules: dict[int, tuple[Any, TracedModule]] = {}
+        self._objects: dict[int, Object] = {}
+
+    def add(self, module: Any, owner: TracedModule | None, name: str) -> Object:
+        """The module's object; its type has the tensors and submodules, and methods once they are traced."""
+        known = self._objects.get(id(module))
+        if known is not None:
+            return known
+        if isinstance(module, ScriptModule):
+            self._add_compiled(module._ivalue)
+            return module._ivalue
+        type = ClassType(self.unit.mangle(PYTHON.name_of(module.__class__)), is_module=True)
+        self.unit.add_type(type.qualname, type)
+        made = self._objects[id(module)] = Object(type)
+        traced = TracedModule(type, owner, name)
+        self.modules[id(module)] = (module, traced)
+        for attribute, value, declared, kind in _tensors_of(module):
+            self._set(made, traced, attribute, value, declared, kind)
+        self._set(made, traced, "training", module.training, BOOL)
+        self._set(made, traced, "_is_full_backward_hook", None, OptionalType(BOOL))
+        for child_name, child in module._modules.items():
+            if child is None:
+                self._set(made, traced, child_name, None, NONE)
+                continue
+            inner = self.add(child, traced, child_name)
+            self._set(made, traced, child_name, inner, inner.type)
+            self._remember(child, traced, child_name)
+        return made
+
+    def _set(
+        self, made: Object, traced: TracedModule, name: str, value: Any, type: Type, kind: str = "attribute"
+    ) -> None:
+        traced.type.add_attribute(name, type, kind)
+        made.set(name, value)
+        if isinstance(value, (Tensor, Object)):
+            self._remember(value, traced, name)
+
+    def _remember(self, thing: Any, owner: TracedModule, name: str) -> None:
+        """Where programs find the thing: at the first place that it has."""
+        self.attributes.setdefault(id(thing), (thing, owner, name))
+
+    def _add_compiled(self, made: Object) -> None:
+        """The tensors in compiled modules are not the trace's: their methods use them."""
+        self._objects[id(made)] = made
+
+
+def _tensors_of(module: Module) -> Iterator[tuple[str, Tensor | None, Type, str]]:
+    for table, kind in ((module._parameters, "parameter"), (module._buffers, "buffer")):
+        for name, tensor in table.items():
+            yield name, tensor, NONE if tensor is None else TENSOR, kind
+
+
+def _recording_calls(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Calls of submodules are calls in the graph."""
+
+    @wraps(original)
+    def call(self: Module, *args: Any, **kwargs: Any) -> Any:
+        state = current()
+        known = None if state is None else state.modules.get(id(self))
+        if state is None or known is None or known[1].owner is None:
+            return original(self, *args, **kwargs)
+        outer = state.scope
+        state.scope = _enter(state, self, known[1])
+        try:
+            return original(self, *args, **kwargs)
+        finally:
+            state.scope = outer
+
+    return call
+
+
+def _enter(state: TracingState, module: Module, traced: TracedModule) -> Scope:
+    """The graph of one call, and its node in the graph of the caller."""
+    state.look_around()
+    graph = Graph()
+    graph.add_input("self", traced.type)
+    state.graph.current_range = range_of(state.frame)
+    receiver = state.attribute_of(state.scope, state.attributes[id(module)])
+    taken = {scope.method for scope in state.scopes.values() if scope.module is traced} | set(traced.type.methods)
+    names = chain(["forward"], (f"forward{number}" for number in count(1)))
+    method = next(name for name in names if name not in taken)
+    call = state.graph.append("prim::CallMethod", [receiver], 0).set_attr("name", method)
+    return state.add_scope(Scope(graph, traced, state.scope, call, method))
+
+
+swap_while_tracing(Module, "__call__", _recording_calls)
