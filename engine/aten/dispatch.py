@@ -46,6 +46,8 @@ class Hooks:
     """Compiles TorchScript bodies; the layer that knows the language sets it."""
     trace_call: Callable[..., Any] | None = None
     """Called for a call of a script function from Python, as hook(function, args, kwargs, run)."""
+    trace_constant: Callable[[Tensor, str], None] | None = None
+    """Called for a tensor that Python makes of its own values, with the name of what makes it."""
     call: Callable[[Any, Sequence[Any]], Any] | None = None
     """Runs a script function or method on its arguments; the layer that executes sets it."""
 

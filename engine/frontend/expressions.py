@@ -78,6 +78,8 @@ class Expressions:
         self.extended = extended
         self.grammar = PYTHON_GRAMMAR if extended else TEXT_GRAMMAR
         self._nesting = 0
+        self._bare: Tree | None = None
+        """The last comprehension that was read without its bracket."""
 
     def enter(self) -> None:
         """One bracket, operator or block deeper; `leave` undoes it."""
@@ -304,7 +306,7 @@ class Expressions:
         start = self.lexer.next().range.start
         items = self.items("]", self._element)
         range = self.since(start)
-        if not any(item.kind == "list_comp" for item in items):
+        if not any(map(self._is_comprehension, items)):
             return ListLiteral.make(range, items)
         if len(items) > 1:
             raise ParseError("expected a single list comprehension within '[' , ']'", range)
@@ -314,7 +316,14 @@ class Expressions:
         """An element of a list or call, or the comprehension that makes them all."""
         start = self.lexer.cur.range.start
         element = self.parse()
-        return self._comprehension(element, start) if self.extended and self.lexer.next_if("for") else element
+        if not self.extended or not self.lexer.next_if("for"):
+            return element
+        self._bare = self._comprehension(element, start)
+        return self._bare
+
+    def _is_comprehension(self, item: Tree) -> bool:
+        """Does the bracket around the item belong to it?  Text cannot tell `[[i for i in x]]` from `[i for i in x]`."""
+        return item is self._bare if self.extended else item.kind == "list_comp"
 
     def _dict(self) -> Tree:
         start = self.lexer.next().range.start
@@ -327,7 +336,7 @@ class Expressions:
             if not self.lexer.next_if(","):
                 break
         self.lexer.expect("}")
-        if len(values) == 1 and values[0].kind == "list_comp":
+        if len(values) == 1 and self._is_comprehension(values[0]):
             parts = ListComp(values[0])
             return DictComp.make(self.since(start), keys[0], parts.element, parts.target, parts.iterable)
         return DictLiteral.make(self.since(start), keys, values)

@@ -83,10 +83,10 @@ class PythonSource:
         Places inside f-strings are wrong before Python 3.12; they count as the nearest that exists.
         """
         index = min(max(0, line - 1 - self.skipped), len(self.source.line_starts()) - 1)
-        text = self.source.line_text(index)
-        if not text.isascii():
-            column = len(text.encode()[:column].decode(errors="ignore"))
-        return self.source.line_starts()[index] + min(column, len(text))
+        start, end = self.source.line_span(index)
+        if not self.source.text.isascii():
+            column = len(self.source.text[start:end].encode(errors="surrogatepass")[:column].decode(errors="ignore"))
+        return min(start + column, end)
 
     def range(self, node: ast.expr | ast.stmt | ast.arg | ast.keyword) -> SourceRange:
         """The text of the node."""

@@ -1,7 +1,6 @@
 """Tracing: the operators that a Python program runs, recorded as a graph.
 
-In: calls of operators and of compiled functions, while a trace is under way.  Out: their nodes in the graph of the
-trace.  Operators that give Python numbers are left out, except sizes: these become 0-dim tensors, so that what is
+In: calls of operators, while a trace is under way.  Out: their nodes in the graph of the trace.  Operators that give Python numbers are left out, except sizes: these become 0-dim tensors, so that what is
 computed from them is recorded, too.
 
 Note [Numbers as tensors]
@@ -16,17 +15,13 @@ from typing import Any, Final
 
 from engine.aten import op as table
 from engine.aten.calls import element_of
-from engine.aten.ivalue import Object
 from engine.aten.op import Op
 from engine.aten.tensor import Tensor, tensor
 from engine.aten.traced import TracedFloat, TracedInt
-from engine.frontend.compile import is_library
 from engine.frontend.trace_source import range_of
 from engine.frontend.trace_state import TracingState, current
-from engine.ir.constants import insert_constant, tensor_type_of, type_of
-from engine.ir.graph import Node, Value
-from engine.ir.unit import Function
-from engine.lang.errors import CompileError
+from engine.ir.constants import insert_constant, tensor_type_of
+from engine.ir.graph import Value
 from engine.lang.scalars import CPU, DTYPE_BY_NAME
 from engine.lang.schema import Argument
 from engine.lang.types import (
@@ -34,12 +29,9 @@ from engine.lang.types import (
     INT,
     NUMBER,
     TENSOR,
-    DictType,
-    FunctionType,
     ListType,
     OptionalType,
     TensorType,
-    TupleType,
     Type,
 )  # fmt: skip
 
@@ -56,13 +48,11 @@ def record_operator(op: Op, args: tuple[Any, ...], run: Callable[..., Any]) -> A
     state = current()
     if state is None:
         return run(*args)
-    sized = _SIZES.get(op.qualified_name)
-    if sized is not None and not state.parameter_names:
-        return sized(state, *args)
-    if not gives_tensors(op):
-        with state.pause():
-            return run(*_plain(args))
-    return _record(state, op, args, run)
+    sized = None if state.parameter_names else _SIZES.get(op.qualified_name)
+    with state.pause():
+        if sized is not None:
+            return sized(state, *args)
+        return _record(state, op, args, run) if gives_tensors(op) else run(*_plain(args))
 
 
 def gives_tensors(op: Op) -> bool:
@@ -81,8 +71,7 @@ def _record(state: TracingState, op: Op, args: tuple[Any, ...], run: Callable[..
     for value in _inputs(state, recorded, values):
         node.add_input(value)
     state.graph.insert_node(node)
-    with state.pause():
-        result = run(*_plain(args))
+    result = run(*_plain(args))
     if recorded.schema.returns[0].type == ListType(TENSOR):
         made = state.graph.append("prim::ListUnpack", [node.add_output(ListType(TENSOR))], len(result))
         set_results(state, result, made.outputs)
@@ -164,7 +153,7 @@ def _inputs(state: TracingState, op: Op, args: tuple[Any, ...]) -> list[Value]:
     arguments = op.schema.arguments
     # Where a program's own size is used as a number, the number is taken out before anything else is recorded.
     numbers = {
-        id(n): _taken_out(state, n.tensor, t) for a, v in zip(arguments, args, strict=True) for n, t in _numbers(a, v)
+        id(n): taken_out(state, n.tensor, t) for a, v in zip(arguments, args, strict=True) for n, t in _numbers(a, v)
     }
     is_factory = not any(_is_tensor(a.type) or _is_tensor(element_of(a.type)) for a in arguments)
     values = []
@@ -185,7 +174,7 @@ def _numbers(argument: Argument, value: Any) -> list[tuple[Any, Type]]:
     return [(part, each) for part, each in parts if isinstance(part, (TracedInt, TracedFloat))]
 
 
-_FROM_TENSOR: Final[dict[Type, str]] = {INT: "aten::Int", FLOAT: "aten::Float", NUMBER: "aten::ScalarImplicit"}
+FROM_TENSOR: Final[dict[Type, str]] = {INT: "aten::Int", FLOAT: "aten::Float", NUMBER: "aten::ScalarImplicit"}
 
 
 def _input(state: TracingState, argument: Argument, value: Any, numbers: Mapping[int, Value]) -> Value:
@@ -204,14 +193,28 @@ def _one(state: TracingState, value: Any, numbers: Mapping[int, Value]) -> Value
     return insert_constant(state.graph, value)
 
 
-def _taken_out(state: TracingState, tensor: Tensor, type: Type) -> Value:
+def taken_out(state: TracingState, tensor: Tensor, type: Type) -> Value:
     """`aten::Int(%size)`, behind the node that made the size."""
     state.value_of(tensor)
     found = state.values.get(id(tensor))
     home = state.value_of(tensor) if found is None else found[1]
-    node = home.graph.create(_FROM_TENSOR.get(type, "aten::ScalarImplicit"), [home], [type])
+    node = home.graph.create(FROM_TENSOR.get(type, "aten::ScalarImplicit"), [home], [type])
     node.range = None
     return state.carry(node.insert_after(home.node).output, state.scope)
+
+
+def record_constant(state: TracingState, made: Tensor) -> None:
+    """A new tensor, as PyTorch records it: taken from a constant, and outside of gradients."""
+    with state.pause():
+        state.look_around()
+        graph = state.graph
+        graph.current_range = range_of(state.frame)
+        plain = Tensor(made.array)
+        constant = state.value_of(plain)
+        moved = [insert_constant(graph, each) for each in (CPU, made.dtype.number, False, False, None)]
+        taken = graph.append("aten::to", [constant, *moved])
+        detached = graph.append("aten::detach", taken.outputs)
+        set_results(state, [plain, made], [*taken.outputs, *detached.outputs])
 
 
 # ------------------------------------------------------------------ sizes
@@ -245,118 +248,3 @@ def _as_tensor(state: TracingState, name: str, x: Tensor, number: int, args: lis
 _SIZES: Final[dict[str, Callable[..., Any]]] = {
     "aten::size.int": size_of, "aten::size": sizes_of, "aten::numel": _numel,
 }  # fmt: skip
-
-
-# ------------------------------------------------------------------ calls of compiled functions
-
-
-def record_call(function: Function, args: Sequence[Any], kwargs: Mapping[str, Any], run: Callable[..., Any]) -> Any:
-    """The hook for calls of compiled functions: one node for all that the call does."""
-    state = current()
-    if state is None:
-        return run(function, args, kwargs)
-    if is_library(function):
-        return _run_library(state, function, args, kwargs, run)
-    state.look_around()
-    graph = state.graph
-    graph.current_range = range_of(state.frame)
-    values = [any_value(state, value, a.type) for value, a in zip(*_in_order(function, args, kwargs), strict=True)]
-    if args and isinstance(args[0], Object) and function.name in args[0].type.methods:
-        node = graph.create("prim::CallMethod", values, 0).set_attr("name", function.name)
-    else:
-        callee = graph.append("prim::Constant", (), [FunctionType(function)]).output
-        callee.node.set_attr("name", function.name)
-        node = graph.create("prim::CallFunction", [callee, *values], 0)
-    graph.insert_node(node)
-    with state.pause():
-        result = run(function, args, kwargs)
-    declared = function.schema.returns[0].type if function.schema.returns else type_of(None)
-    take_apart(state, result, node.add_output(declared))
-    return result
-
-
-def _run_library(state: TracingState, function: Function, args: Any, kwargs: Any, run: Callable[..., Any]) -> Any:
-    """A function of the library is no more than the operators that it runs."""
-    names = {}
-    for value, argument in zip(*_in_order(function, args, kwargs), strict=True):
-        if isinstance(value, Tensor):
-            names[id(value)] = argument.name
-    state.parameter_names.append(names)
-    try:
-        return run(function, args, kwargs)
-    finally:
-        state.parameter_names.pop()
-
-
-def _in_order(function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], list[Argument]]:
-    """The arguments that the call has, and what they are to the function; too many of them are the call's matter."""
-    arguments = function.schema.arguments
-    values = [
-        args[i] if i < len(args) else kwargs.get(a.name, a.default if a.has_default else None)
-        for i, a in enumerate(arguments)
-    ]
-    return values, list(arguments)
-
-
-def any_value(state: TracingState, value: Any, type: Type) -> Value:
-    """What stands for a Python value: tensors in lists, tuples and dicts are put together to one value again."""
-    graph = state.graph
-    type = type.element if isinstance(type, OptionalType) and value is not None else type
-    if isinstance(value, Tensor):
-        if isinstance(type, TensorType) or type not in _FROM_TENSOR:
-            return state.value_of(value)
-        return _taken_out(state, value, type)
-    if isinstance(value, Object):
-        return _object_value(state, value)
-    if isinstance(type, TupleType) and isinstance(value, tuple):
-        parts = [any_value(state, part, each) for part, each in zip(value, type.elements, strict=True)]
-        return graph.append("prim::TupleConstruct", parts, [type]).output
-    if isinstance(type, ListType) and isinstance(value, (list, tuple)):
-        parts = [any_value(state, part, type.element) for part in value]
-        return graph.append("prim::ListConstruct", parts, [type]).output
-    if isinstance(type, DictType) and isinstance(value, dict):
-        pairs = [any_value(state, part, t) for item in value.items() for part, t in zip(item, _of(type), strict=True)]
-        return graph.append("prim::DictConstruct", pairs, [type]).output
-    if type == FLOAT and isinstance(value, int):
-        value = float(value)
-    return insert_constant(graph, value)
-
-
-def _of(type: DictType) -> tuple[Type, Type]:
-    return type.key, type.value
-
-
-def _object_value(state: TracingState, value: Object) -> Value:
-    if id(value) in state.values:
-        return state.carry(state.values[id(value)][1], state.scope)
-    attribute = state.attributes.get(id(value))
-    if attribute is None:
-        raise CompileError(
-            f"a method of {value.type.name} is called, which is no submodule of what is traced",
-            state.graph.current_range,
-            hints=("assign the compiled module to an attribute of the module that is traced",),
-        )
-    return state.attribute_of(state.scope, attribute)
-
-
-def take_apart(state: TracingState, result: Any, value: Value) -> None:
-    """Let the parts of a value stand for the tensors that it holds."""
-    graph = state.graph
-    if isinstance(result, Tensor):
-        set_results(state, [result], [value])
-    elif isinstance(result, tuple) and isinstance(value.type, TupleType):
-        unpack = graph.append("prim::TupleUnpack", [value], list(value.type.elements))
-        for part, output in zip(result, unpack.outputs, strict=True):
-            take_apart(state, part, output)
-    elif isinstance(result, list) and isinstance(value.type, ListType) and _holds_tensors(value.type):
-        unpack = graph.append("prim::ListUnpack", [value], [value.type.element] * len(result))
-        for part, output in zip(result, unpack.outputs, strict=True):
-            take_apart(state, part, output)
-    elif isinstance(result, dict) and isinstance(value.type, DictType) and _holds_tensors(value.type):
-        for key, part in result.items():
-            inputs = [value, insert_constant(graph, key)]
-            take_apart(state, part, graph.append("aten::__getitem__", inputs, [value.type.value]).output)
-
-
-def _holds_tensors(type: Type) -> bool:
-    return isinstance(type, TensorType) or any(map(_holds_tensors, type.contained()))

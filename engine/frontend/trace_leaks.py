@@ -17,8 +17,9 @@ from typing import Any, Final
 from engine.aten.calls import call
 from engine.aten.dispatch import HOOKS
 from engine.aten.tensor import Size, Tensor
-from engine.frontend.trace import record_call, record_operator, sizes_of
-from engine.frontend.trace_source import stack_depth
+from engine.frontend.trace import record_constant, record_operator, sizes_of
+from engine.frontend.trace_calls import record_call
+from engine.frontend.trace_source import calling_frame, stack_depth
 from engine.frontend.trace_state import TracingState, active, current
 
 
@@ -52,14 +53,23 @@ _LEAKS: Final = {
     "__repr__": "",
 }
 """Method -> what to warn of."""
+_BAKED_IN: Final = (
+    "{} results are registered as constants in the trace. That is harmless when the values are the same at every call; "
+    "in any other case, this might cause the trace to be incorrect."
+)
 
 
-def warn(message: str, state: TracingState | None = None) -> None:
-    """Warn of something at the program's present place."""
+def note_constant(made: Tensor, maker: str) -> None:
+    """A tensor was made of Python's values: a trace can but keep them."""
+    state = current()
     if state is not None:
-        state.look_around()
-    frame = None if state is None else state.frame
-    warnings.warn(message, TracerWarning, stacklevel=2 if frame is None else stack_depth(frame))
+        warn(_BAKED_IN.format(maker))
+        record_constant(state, made)
+
+
+def warn(message: str) -> None:
+    """Warn of something at the program's present place."""
+    warnings.warn(message, TracerWarning, stacklevel=stack_depth(calling_frame()))
 
 
 def _leaking(message: str, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -69,7 +79,7 @@ def _leaking(message: str, original: Callable[..., Any]) -> Callable[..., Any]:
         if state is None:
             return original(self, *args, **kwargs)
         if message:
-            warn(message, state)
+            warn(message)
         with state.pause():
             return original(self, *args, **kwargs)
 
@@ -78,9 +88,8 @@ def _leaking(message: str, original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _iterating(original: Callable[[Tensor], Iterator[Tensor]]) -> Callable[[Tensor], Iterator[Tensor]]:
     def method(self: Tensor) -> Iterator[Tensor]:
-        state = current()
-        if state is not None:
-            warn(_ITERATION, state)
+        if current() is not None:
+            warn(_ITERATION)
         return original(self)
 
     return method
@@ -90,7 +99,8 @@ def _traced_shape(original: Callable[[Tensor], Any], self: Tensor) -> Any:
     state = current()
     if state is None or state.parameter_names:
         return original(self)
-    sizes: Any = sizes_of(state, self)
+    with state.pause():
+        sizes: Any = sizes_of(state, self)
     return Size(sizes)
 
 
@@ -137,9 +147,9 @@ def _count(step: int) -> None:
         if before == 0:
             _originals.update((place, vars(place[0])[place[1]]) for place in _SWAPS)
             _install({place: swap(_originals[place]) for place, swap in _SWAPS.items()})
-            HOOKS.trace, HOOKS.trace_call = record_operator, record_call
+            HOOKS.trace, HOOKS.trace_call, HOOKS.trace_constant = record_operator, record_call, note_constant
         elif _traces == 0:
-            HOOKS.trace = HOOKS.trace_call = None
+            HOOKS.trace = HOOKS.trace_call = HOOKS.trace_constant = None
             _install(_originals)
 
 

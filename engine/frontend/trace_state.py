@@ -20,7 +20,7 @@ from engine.frontend.trace_source import calling_frame, variable_name
 from engine.ir.constants import insert_constant, tensor_type_of
 from engine.ir.graph import Graph, Node, Value
 from engine.lang.errors import CompileError
-from engine.lang.types import NONE, TENSOR, ClassType, TupleType
+from engine.lang.types import NONE, TENSOR, ClassType, TupleType, Type
 
 
 @dataclass(eq=False, slots=True)
@@ -60,12 +60,12 @@ class Scope:
             scope = scope.outer
         return scope is not None
 
-    def bring_in(self, value: Value) -> Value:
+    def bring_in(self, value: Value, type: Type) -> Value:
         """A value of the outer graph, as an argument of this one."""
         if value not in self.imports:
             assert self.call is not None
             self.call.add_input(value)
-            self.imports[value] = self.graph.add_input(value.name, value.type)
+            self.imports[value] = self.graph.add_input(value.name, type)
         return self.imports[value]
 
     def bring_out(self, value: Value) -> Value:
@@ -76,7 +76,7 @@ class Scope:
             self.exports[value] = self.call.add_output(TENSOR if value.type.is_subtype_of(TENSOR) else value.type)
         return self.exports[value]
 
-    def attribute(self, path: tuple[str, ...], type: Any) -> Value:
+    def attribute(self, path: tuple[str, ...], type: Type) -> Value:
         """The attribute of `self` under that path, read at the start of the graph."""
         if not path:
             return self.graph.inputs[0]
@@ -120,7 +120,7 @@ class Scope:
         self.graph.return_node.remove_inputs_from(0)
         self.graph.register_output(made.output)
         types = [output.type for output in call.outputs]
-        unpack = call.graph.create("prim::TupleUnpack", (), types).insert_after(call)
+        unpack = call.graph.create("prim::TupleUnpack", (), [r.type for r in results]).insert_after(call)
         call.replace_all_uses_with(unpack)
         for offset in reversed(range(len(types))):
             call.erase_output(offset)
@@ -173,15 +173,20 @@ class TracingState:
         attribute = self.attributes.get(id(tensor))
         return self._constant(tensor) if attribute is None else self.attribute_of(self.scope, attribute)
 
-    def carry(self, value: Value, scope: Scope) -> Value:
-        """The value as it is known in the graph of `scope`."""
-        home = self.scopes[id(value.graph)]
+    def type_of(self, tensor: Tensor) -> Type:
+        """What is known of the tensor; a value that came out of a call is but a Tensor to the caller."""
+        found = self.values.get(id(tensor))
+        return tensor_type_of(tensor) if found is None else found[1].type
+
+    def carry(self, value: Value, scope: Scope, type: Type | None = None) -> Value:
+        """The value as it is known in the graph of `scope`; `type` is what is known of it at home."""
+        home, type = self.scopes[id(value.graph)], type or value.type
         if home is scope:
             return value
         if scope.is_inside(home):
             assert scope.outer is not None
-            return scope.bring_in(self.carry(value, scope.outer))
-        return self.carry(home.bring_out(value), scope)
+            return scope.bring_in(self.carry(value, scope.outer, type), type)
+        return self.carry(home.bring_out(value), scope, type)
 
     def attribute_of(self, scope: Scope, attribute: tuple[Any, TracedModule, str]) -> Value:
         """A parameter, buffer or submodule, read from the module whose method this is or from one around it."""
@@ -189,7 +194,8 @@ class TracingState:
         path = None if scope.module is None else owner.path_from(scope.module)
         if path is None:
             assert scope.outer is not None, f"{name} is of no module that is traced"
-            return scope.bring_in(self.attribute_of(scope.outer, attribute))
+            outer = self.attribute_of(scope.outer, attribute)
+            return scope.bring_in(outer, outer.type)
         declared = owner.type.attribute(name)
         assert declared is not None
         return scope.attribute((*path, name), declared.type)

@@ -8,16 +8,27 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from engine.aten.calls import call
 from engine.aten.tensor import Tensor
-from engine.frontend.trace import take_apart
+from engine.frontend.trace_calls import take_apart
 from engine.frontend.trace_leaks import warn
 from engine.frontend.trace_state import TracingState
 from engine.ir.constants import insert_constant, tensor_type_of
 from engine.ir.graph import Graph, Value
 from engine.lang.errors import CompileError
 from engine.lang.schema import Argument, FunctionSchema
-from engine.lang.types import BOOL, FLOAT, INT, STR, TENSOR, DictType, ListType, OptionalType, TensorType, TupleType, Type
+from engine.lang.types import (
+    BOOL,
+    FLOAT,
+    INT,
+    STR,
+    TENSOR,
+    DictType,
+    ListType,
+    OptionalType,
+    TensorType,
+    TupleType,
+    Type,
+)
 
 _STRICT: Final = (
     "Encountering a {0} at the output of the tracer might cause the trace to be incorrect, this is only valid if the "
@@ -100,20 +111,6 @@ def unshaped(type: Type) -> Type:
     return type
 
 
-def fresh(value: Any, seen: set[int]) -> Any:
-    """The input, with another tensor in the same memory where one occurs twice: each place has a value of its own."""
-    if isinstance(value, Tensor):
-        again = id(value) in seen
-        seen.add(id(value))
-        return call("alias", (value,), {}) if again else value
-    if isinstance(value, (list, tuple)):
-        parts = [fresh(part, seen) for part in value]
-        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
-    if isinstance(value, dict):
-        return {key: fresh(part, seen) for key, part in value.items()}
-    return value
-
-
 def add_input(state: TracingState, value: Any, name: str) -> None:
     """A graph input for the value; its tensors get values of their own."""
     value_in = state.graph.add_input(name, input_type(value))
@@ -129,6 +126,7 @@ def add_output(state: TracingState, result: Any) -> None:
             "The traced function didn't return any values! Side-effects are not captured in traces, so it would be a "
             "no-op."
         )
+    state.frame = None  # Variables have no part in what comes now.
     state.graph.register_output(_put_together(state, result))
 
 
@@ -138,11 +136,11 @@ def _put_together(state: TracingState, result: Any) -> Value:
         return state.value_of(result)
     if isinstance(result, tuple):
         parts = [_put_together(state, part) for part in result]
-        names = TupleType(tuple(part.type for part in parts))
-        return graph.append("prim::TupleConstruct", parts, [names]).output
+        types = (state.type_of(r) if isinstance(r, Tensor) else p.type for r, p in zip(result, parts, strict=True))
+        return graph.append("prim::TupleConstruct", parts, [TupleType(tuple(types))]).output
     if isinstance(result, list) and result:
         if state.strict:
-            warn(_STRICT.format("list"), state)
+            warn(_STRICT.format("list"))
         parts = [_put_together(state, part) for part in result]
         return graph.append("prim::ListConstruct", parts, [ListType(_element(parts))]).output
     if isinstance(result, dict) and result:
@@ -159,7 +157,9 @@ def _dict(state: TracingState, result: dict[Any, Any]) -> Value:
     parts: list[Value] = []
     for key, part in result.items():
         if type(key) not in _KEYS:
-            raise CompileError(f"a dict that is returned has a key of type {_spelt(key)}; a trace knows str and numbers")
+            raise CompileError(
+                f"a dict that is returned has a key of type {_spelt(key)}; a trace knows str and numbers"
+            )
         parts += [insert_constant(state.graph, key), _put_together(state, part)]
     type_ = DictType(parts[0].type, _element(parts[1::2]))
     return state.graph.append("prim::DictConstruct", parts, [type_]).output
@@ -170,7 +170,9 @@ def _element(parts: list[Value]) -> Type:
     types = [unshaped(part.type) for part in parts]
     if any(t != types[0] for t in types):
         names = ", ".join(sorted({t.annotation_str for t in types}))
-        raise CompileError(f"the elements of a list or dict that is returned must have one type, and these have {names}")
+        raise CompileError(
+            f"the elements of a list or dict that is returned must have one type, and these have {names}"
+        )
     return types[0]
 
 

@@ -15,6 +15,10 @@ from dataclasses import dataclass
 from engine.lang.source import SourceRange
 
 
+_SHOWN_FRAMES = 4
+"""A long chain of calls shows so many of its innermost and so many of its outermost ones."""
+
+
 @dataclass(frozen=True, slots=True)
 class Frame:
     """One call on the way to the error: the function, and where in it the call stands."""
@@ -55,7 +59,12 @@ class EngineError(Exception):
         parts = [self.message]
         if self.range is not None:
             parts = [f"{self.message}:", "  " + self.range.location(), self.range.excerpt()]
-        for frame in reversed(self.frames):
+        skipped = len(self.frames) - 2 * _SHOWN_FRAMES
+        for index, frame in enumerate(reversed(self.frames)):
+            if skipped > 0 and index == _SHOWN_FRAMES:
+                parts.append(f"... {skipped} more calls ...")
+            if skipped > 0 and _SHOWN_FRAMES <= index < _SHOWN_FRAMES + skipped:
+                continue
             parts += [
                 f"'{frame.function}' is being compiled since it was called from here:",
                 "  " + frame.range.location(),

@@ -43,9 +43,13 @@ class Source:
 
     def line_text(self, index: int) -> str:
         """The text of the 0-based line `index`, without its newline."""
+        start, end = self.line_span(index)
+        return self.text[start:end]
+
+    def line_span(self, index: int) -> tuple[int, int]:
+        """Where the 0-based line `index` begins, and where its newline stands."""
         starts = self.line_starts()
-        end = starts[index + 1] - 1 if index + 1 < len(starts) else len(self.text)
-        return self.text[starts[index] : end]
+        return starts[index], starts[index + 1] - 1 if index + 1 < len(starts) else len(self.text)
 
     def whole(self) -> SourceRange:
         return SourceRange(self, 0, len(self.text))

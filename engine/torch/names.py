@@ -16,7 +16,7 @@ from engine.lang.errors import did_you_mean
 HOMES: Final[dict[str, str]] = {
     "CompilationUnit": "engine.torch.jit", "ScriptFunction": "engine.torch.jit", "ScriptModule": "engine.torch.jit",
     "script": "engine.torch.jit", "load": "engine.torch.serialization", "save": "engine.torch.serialization",
-    "Tensor": "engine.aten.tensor", "tensor": "engine.aten.tensor", "from_numpy": "engine.aten.tensor",
+    "Tensor": "engine.aten.tensor", "tensor": "engine.torch.creation", "from_numpy": "engine.torch.creation",
     "Size": "engine.aten.tensor", "device": "engine.lang.scalars", "dtype": "engine.lang.scalars",
     "parse_ir": "engine.ir.parser", "run_pass": "engine.torch.passes", "run_pipeline": "engine.torch.passes",
     **dict.fromkeys(

@@ -8,30 +8,27 @@ become methods of their own types.  Afterwards the trace is checked against the 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial, wraps
-from itertools import chain, count
 from typing import Any
 
-from engine.aten.ivalue import Object
 from engine.aten.tensor import Tensor
+from engine.frontend.trace_calls import fresh
 from engine.frontend.trace_leaks import TracerWarning as TracerWarning
-from engine.frontend.trace_leaks import recording, swap_while_tracing, warn
-from engine.frontend.trace_source import range_of
-from engine.frontend.trace_state import Scope, TracedModule, TracingState, current
-from engine.frontend.trace_values import add_input, add_output, fresh, input_type, schema_of
+from engine.frontend.trace_leaks import recording, warn
+from engine.frontend.trace_state import Scope, TracingState, current
+from engine.frontend.trace_values import add_input, add_output, input_type
 from engine.ir.graph import Graph
-from engine.ir.unit import CompilationUnit, Function
-from engine.ir.verify import verify
+from engine.ir.unit import CompilationUnit
 from engine.lang.errors import ArgumentError
-from engine.lang.types import BOOL, NONE, TENSOR, ClassType, OptionalType, Type
-from engine.passes.pipeline import run_pass
 from engine.torch.modules import ScriptModule, wrap
 from engine.torch.nn.modules.module import Module
 from engine.torch.objects import ScriptFunction, ScriptMethod
 from engine.torch.scripting import PYTHON, script
 from engine.torch.trace_check import TracingCheckError as TracingCheckError
 from engine.torch.trace_check import check
+from engine.torch.traced_modules import Registry, defined, finish
+
 
 def trace(
     func: Any,
@@ -118,9 +115,9 @@ def get_trace_graph(f: Any, args: Any = (), kwargs: Mapping[str, Any] | None = N
         for name, tensor in named.items():
             add_input(state, tensor, name)
     with recording(state):
-        result = f(*example.args, **example.kwargs)
-        add_output(state, result)
-    _finish(state)
+        result = example.run(f)
+    add_output(state, result)
+    finish(state)
     return state.graph, result
 
 
@@ -193,44 +190,19 @@ def _argument_names(callee: Any) -> list[str]:
 # ------------------------------------------------------------------ functions
 
 
-def _trace_function(
-    func: Callable[..., Any], example: _Example, strict: bool, unit: CompilationUnit
-) -> ScriptFunction:
+def _trace_function(func: Callable[..., Any], example: _Example, strict: bool, unit: CompilationUnit) -> ScriptFunction:
     state = TracingState(Scope(Graph()), strict)
     _add_inputs(state, func, example)
     with recording(state):
-        add_output(state, example.run(func))
-    _finish(state)
-    return ScriptFunction(_defined(unit, unit.mangle(_name_of(func)), state.graph))
+        result = example.run(func)
+    add_output(state, result)
+    finish(state)
+    return ScriptFunction(defined(unit, unit.mangle(_name_of(func)), state.graph))
 
 
 def _name_of(func: Any) -> str:
     name = PYTHON.name_of(func if hasattr(func, "__name__") else type(func))
     return name.replace("<lambda>", "_lambda").replace("<locals>.", "")
-
-
-def _defined(unit: CompilationUnit, qualname: str, graph: Graph) -> Function:
-    function = unit.add_function(Function(qualname))
-    function.define(schema_of(function.name, graph), graph)
-    return function
-
-
-def _finish(state: TracingState) -> None:
-    """Remove what nobody needs, from the graphs and from the calls between them."""
-    scopes = list(state.scopes.values())
-    for scope in scopes:
-        if scope.call is not None:
-            scope.drop_unused_results()
-        run_pass("dce", scope.graph)
-    for scope in reversed(scopes):
-        run_pass("dce", scope.graph)
-        if scope.call is not None:
-            scope.drop_unused_arguments()
-    for scope in scopes:
-        if scope.call is not None:
-            scope.give_one_result()
-    for scope in scopes:
-        verify(scope.graph)
 
 
 # ------------------------------------------------------------------ modules
@@ -261,7 +233,7 @@ def _traced_again(module: Module, name: str, example: _Example, strict: bool) ->
 def _traced_module(
     module: Module, examples: Mapping[str, Sequence[_Example]], strict: bool, unit: CompilationUnit
 ) -> ScriptModule:
-    registry = _Registry(unit)
+    registry = Registry(unit)
     made = registry.add(module, None, "")
     for name, (example, *_) in examples.items():
         _trace_method(registry, module, name, example, strict)
@@ -269,7 +241,7 @@ def _traced_module(
     return wrapped
 
 
-def _trace_method(registry: _Registry, module: Module, name: str, example: _Example, strict: bool) -> None:
+def _trace_method(registry: Registry, module: Module, name: str, example: _Example, strict: bool) -> None:
     root = registry.modules[id(module)][1]
     scope = Scope(Graph(), root, method=name)
     scope.graph.add_input("self", root.type)
@@ -277,103 +249,10 @@ def _trace_method(registry: _Registry, module: Module, name: str, example: _Exam
     callee = module if name == "forward" else getattr(module, name)
     _add_inputs(state, callee, example)
     with recording(state):
-        add_output(state, example.run(callee))
-    _finish(state)
+        result = example.run(callee)
+    add_output(state, result)
+    finish(state)
     for each in state.scopes.values():
         assert each.module is not None
         type = each.module.type
-        type.methods[each.method] = _defined(registry.unit, f"{type.qualname}.{each.method}", each.graph)
-
-
-class _Registry:
-    """The types of traced modules, one for each, and what is found in which of them."""
-
-    def __init__(self, unit: CompilationUnit) -> None:
-        self.unit = unit
-        self.attributes: dict[int, tuple[Any, TracedModule, str]] = {}
-        self.modules: dict[int, tuple[Any, TracedModule]] = {}
-        self._objects: dict[int, Object] = {}
-
-    def add(self, module: Any, owner: TracedModule | None, name: str) -> Object:
-        """The module's object; its type has the tensors and submodules, and methods once they are traced."""
-        known = self._objects.get(id(module))
-        if known is not None:
-            return known
-        if isinstance(module, ScriptModule):
-            self._add_compiled(module._ivalue)
-            return module._ivalue
-        type = ClassType(self.unit.mangle(PYTHON.name_of(module.__class__)), is_module=True)
-        self.unit.add_type(type.qualname, type)
-        made = self._objects[id(module)] = Object(type)
-        traced = TracedModule(type, owner, name)
-        self.modules[id(module)] = (module, traced)
-        for attribute, value, declared, kind in _tensors_of(module):
-            self._set(made, traced, attribute, value, declared, kind)
-        self._set(made, traced, "training", module.training, BOOL)
-        self._set(made, traced, "_is_full_backward_hook", None, OptionalType(BOOL))
-        for child_name, child in module._modules.items():
-            if child is None:
-                self._set(made, traced, child_name, None, NONE)
-                continue
-            inner = self.add(child, traced, child_name)
-            self._set(made, traced, child_name, inner, inner.type)
-            self._remember(child, traced, child_name)
-        return made
-
-    def _set(
-        self, made: Object, traced: TracedModule, name: str, value: Any, type: Type, kind: str = "attribute"
-    ) -> None:
-        traced.type.add_attribute(name, type, kind)
-        made.set(name, value)
-        if isinstance(value, (Tensor, Object)):
-            self._remember(value, traced, name)
-
-    def _remember(self, thing: Any, owner: TracedModule, name: str) -> None:
-        """Where programs find the thing: at the first place that it has."""
-        self.attributes.setdefault(id(thing), (thing, owner, name))
-
-    def _add_compiled(self, made: Object) -> None:
-        """The tensors in compiled modules are not the trace's: their methods use them."""
-        self._objects[id(made)] = made
-
-
-def _tensors_of(module: Module) -> Iterator[tuple[str, Tensor | None, Type, str]]:
-    for table, kind in ((module._parameters, "parameter"), (module._buffers, "buffer")):
-        for name, tensor in table.items():
-            yield name, tensor, NONE if tensor is None else TENSOR, kind
-
-
-def _recording_calls(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Calls of submodules are calls in the graph."""
-
-    @wraps(original)
-    def call(self: Module, *args: Any, **kwargs: Any) -> Any:
-        state = current()
-        known = None if state is None else state.modules.get(id(self))
-        if state is None or known is None or known[1].owner is None:
-            return original(self, *args, **kwargs)
-        outer = state.scope
-        state.scope = _enter(state, self, known[1])
-        try:
-            return original(self, *args, **kwargs)
-        finally:
-            state.scope = outer
-
-    return call
-
-
-def _enter(state: TracingState, module: Module, traced: TracedModule) -> Scope:
-    """The graph of one call, and its node in the graph of the caller."""
-    state.look_around()
-    graph = Graph()
-    graph.add_input("self", traced.type)
-    state.graph.current_range = range_of(state.frame)
-    receiver = state.attribute_of(state.scope, state.attributes[id(module)])
-    taken = {scope.method for scope in state.scopes.values() if scope.module is traced} | set(traced.type.methods)
-    names = chain(["forward"], (f"forward{number}" for number in count(1)))
-    method = next(name for name in names if name not in taken)
-    call = state.graph.append("prim::CallMethod", [receiver], 0).set_attr("name", method)
-    return state.add_scope(Scope(graph, traced, state.scope, call, method))
-
-
-swap_while_tracing(Module, "__call__", _recording_calls)
+        type.methods[each.method] = defined(registry.unit, f"{type.qualname}.{each.method}", each.graph)

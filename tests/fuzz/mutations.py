@@ -19,8 +19,8 @@ _WORDS: Final = (
     "del import with as lambda yield try except async await nonlocal from match self super print len range zip "
     "enumerate int float bool str complex List Dict Tuple Optional Union Any Tensor torch math nn Final Enum "
     "isinstance hasattr getattr list dict tuple min max sorted type annotate unchecked_cast uninitialized fork wait "
-    "jit append items keys values shape dtype device forward NamedTuple __init__ __enter__ __exit__ no_grad Ellipsis inf "
-    "0 1 -1 2.5 1e400 1j 0x1F 08 9223372036854775807 9223372036854775808 99999999999999999999999 1_000 0b1 "
+    "jit append items keys values shape dtype device forward NamedTuple __init__ __enter__ __exit__ no_grad inf "
+    "Ellipsis 0 1 -1 2.5 1e400 1j 0x1F 08 9223372036854775807 9223372036854775808 99999999999999999999999 1_000 0b1 "
     "+ - * / // % ** @ << >> & | ^ ~ < > <= >= == != = += -= *= /= //= %= **= @= := -> ... . , : ; ( ) [ ] { } ? ! "
     "'' 'a' \"b\" '''c''' f'{x}' r'\\d' b'x' '\\x41' '\\400' #"
 )

@@ -118,7 +118,7 @@ class OperatorNode(Node):
         found: list[Gradient] = []
         for formula, slots in self.plan.formulas:
             gradient = _evaluated(formula, given, [values[slot] for slot in slots])
-            found += gradient if isinstance(gradient, list) else [gradient]
+            found += gradient if isinstance(gradient, (list, tuple)) else [gradient]
         return [
             None if edge is None or gradient is None else fitted(gradient, edge.form)
             for edge, gradient in zip(self.edges, found, strict=True)
@@ -147,7 +147,7 @@ def _evaluated(formula: Formula, gradients: list[Gradient], values: list[Any]) -
         return formula.evaluate(gradients, gradients[0], *values)
     turned = [_conjugate(g) for g in gradients]
     found = formula.evaluate(turned, turned[0], *values)
-    return [_conjugate(g) for g in found] if isinstance(found, list) else _conjugate(found)
+    return [_conjugate(g) for g in found] if isinstance(found, (list, tuple)) else _conjugate(found)
 
 
 def _conjugate(gradient: Gradient) -> Gradient:

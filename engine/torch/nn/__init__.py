@@ -6,5 +6,6 @@ In: sizes.  Out: layers with parameters of their own, to be called, combined, sa
 from engine.torch.nn import functional as functional
 from engine.torch.nn import init as init
 from engine.torch.nn import modules as modules
+from engine.torch.nn import utils as utils
 from engine.torch.nn.modules import *  # noqa: F403
 from engine.torch.nn.parameter import Parameter as Parameter

@@ -48,16 +48,19 @@ LEAVES: Final = st.one_of(
 def _compound(inner: Strategy) -> Strategy:
     elements = lists(st.one_of(inner, make(views.Starred, inner)))
     bounds = st.one_of(st.none(), inner)
-    subscripts = st.one_of(inner.filter(lambda tree: tree.kind != "tuple_literal"), make(views.SliceExpr, *[bounds] * 3))
+    index = inner.filter(lambda tree: tree.kind != "tuple_literal")
+    subscripts = st.one_of(index, make(views.SliceExpr, *[bounds] * 3))
     targets = st.one_of(VARIABLES, make(views.TupleLiteral, lists(VARIABLES, 1)))
-    pairs = st.lists(st.tuples(inner, inner), max_size=3)
+    # Text reads `[[i for i in x]]` as `[i for i in x]`, and a lone `{1: [i for i in x]}` as a comprehension, too.
+    plain = inner.filter(lambda tree: tree.kind != "list_comp")
+    pairs = st.lists(st.tuples(inner, plain), max_size=3)
     return st.one_of(
-        node([kind for kind in BINARY_KINDS], inner, inner),
+        node(list(BINARY_KINDS), inner, inner),
         node(list(UNARY_KINDS), inner),
         make(views.Select, inner, NAMES),
         make(views.Apply, inner, elements, lists(make(views.Attribute, NAMES, inner))),
         make(views.Subscript, inner, lists(subscripts, 1)),
-        make(views.ListLiteral, lists(inner)),
+        make(views.ListLiteral, lists(plain)),
         make(views.TupleLiteral, elements),
         pairs.map(lambda found: views.DictLiteral.make(HERE, [k for k, _ in found], [v for _, v in found])),
         make(views.ListComp, inner, targets, inner),
@@ -103,10 +106,10 @@ def functions(draw: st.DrawFn) -> Tree:
     """A `def` of no meaning; parameters with a default come last, as Python wants it."""
     names = draw(st.lists(NAMES, unique=True, max_size=4))
     defaults = draw(st.integers(0, len(names)))
-    params = [
-        views.Param.make(HERE, name, draw(st.one_of(st.none(), VARIABLES)), draw(LEAVES) if i >= defaults else None, False)
-        for i, name in enumerate(names)
-    ]
+    params = []
+    for index, name in enumerate(names):
+        default = draw(LEAVES) if index >= defaults else None
+        params.append(views.Param.make(HERE, name, draw(st.one_of(st.none(), VARIABLES)), default, False))
     decl = views.Decl.make(HERE, params, draw(st.one_of(st.none(), VARIABLES)))
     return views.Def.make(HERE, draw(NAMES), decl, draw(lists(STATEMENTS, 1)))
 
@@ -211,7 +214,7 @@ _FORMS: Final[dict[str, tuple[Form, ...]]] = {
         lambda w, d: f"{w.pick('abs', 'int')}({w.expression('int', d)})",
         lambda w, d: f"len({w.expression('list', d)})",
         lambda w, d: f"int({w.expression('float', d)} % 97.0)",
-        lambda w, d: f"-{w.expression('int', d)}" if d else "(-i)",
+        lambda w, d: f"(- {w.pick('i', 'j', 'len(v)')})",
     ),
     "float": (
         _binary("float", "+", "-", "*"), _choice("float"),

@@ -12,7 +12,7 @@ from engine.passes.pipeline import run_pass
 
 from .generated import programs
 
-PASSES = ("peephole", "constant_propagation", "cse", "dce", "constant_pooling", "loop_unroll")
+PASSES = ("peephole", "constant_propagation", "cse", "dce", "constant_pooling", "loop_unrolling")
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -31,3 +31,10 @@ from engine.torch.nn.modules.pooling import AdaptiveAvgPool2d as AdaptiveAvgPool
 from engine.torch.nn.modules.pooling import AvgPool2d as AvgPool2d
 from engine.torch.nn.modules.pooling import MaxPool2d as MaxPool2d
 from engine.torch.nn.modules.sparse import Embedding as Embedding
+from engine.torch.nn.modules.rnn import GRU as GRU
+from engine.torch.nn.modules.rnn import LSTM as LSTM
+from engine.torch.nn.modules.rnn import RNN as RNN
+from engine.torch.nn.modules.rnn import GRUCell as GRUCell
+from engine.torch.nn.modules.rnn import LSTMCell as LSTMCell
+from engine.torch.nn.modules.rnn import RNNBase as RNNBase
+from engine.torch.nn.modules.rnn import RNNCell as RNNCell

@@ -1,0 +1,54 @@
+"""Keeping gradients small.  In: parameters with gradients.  Out: the gradients, changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from engine.aten.autograd import no_grad
+from engine.aten.calls import call
+from engine.aten.tensor import Tensor, tensor
+from engine.lang.errors import OperatorError
+
+Parameters = Tensor | Iterable[Tensor]
+
+
+@no_grad
+def clip_grad_norm_(
+    parameters: Parameters, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False
+) -> Tensor:
+    """Shrink all gradients alike so that their norm as one vector is at most `max_norm`; the norm before is returned.
+
+    Raises OperatorError, if asked to, when the norm is no number.
+    """
+    gradients = _gradients(parameters)
+    total = get_total_norm(gradients, norm_type)
+    if error_if_nonfinite and not bool(call("isfinite", (total,), {})):
+        raise OperatorError(f"The total norm of order {norm_type} for gradients is non-finite, so it cannot be clipped.")
+    factor = call("clamp", (max_norm / (total + 1e-6),), {"max": 1.0})
+    for gradient in gradients:
+        gradient.mul_(factor)
+    return total
+
+
+clip_grad_norm = clip_grad_norm_
+
+
+@no_grad
+def clip_grad_value_(parameters: Parameters, clip_value: float) -> None:
+    """Keep every element of the gradients between `-clip_value` and `clip_value`."""
+    for gradient in _gradients(parameters):
+        gradient.clamp_(-float(clip_value), float(clip_value))
+
+
+def get_total_norm(tensors: Iterable[Tensor], norm_type: float = 2.0) -> Tensor:
+    """The norm of all of them as one vector."""
+    norms = [call("linalg_vector_norm", (each, norm_type), {}) for each in tensors]
+    if not norms:
+        return tensor(0.0)
+    total: Tensor = call("linalg_vector_norm", (call("stack", (norms,), {}), norm_type), {})
+    return total
+
+
+def _gradients(parameters: Parameters) -> list[Tensor]:
+    given = [parameters] if isinstance(parameters, Tensor) else parameters
+    return [each.grad for each in given if each.grad is not None]

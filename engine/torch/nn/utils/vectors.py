@@ -1,0 +1,22 @@
+"""Parameters as one vector.  In: parameters.  Out: all their elements in a row, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from engine.aten.calls import call
+from engine.aten.tensor import Tensor
+
+
+def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
+    vector: Tensor = call("cat", ([each.reshape(-1) for each in parameters],), {})
+    return vector
+
+
+def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
+    """Let each parameter show its part of the vector's values."""
+    at = 0
+    for parameter in parameters:
+        count = parameter.numel()
+        parameter.data = vec[at : at + count].view(parameter.shape).data
+        at += count

@@ -1,0 +1,165 @@
+"""`FileCheck`: what a text must contain, in which order.
+
+In: checks, one after the other, and a text (or a graph, which is printed).  Out: nothing, or a RuntimeError that
+shows the check and where it was looked for.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Final
+
+_ANNOTATION: Final = re.compile(
+    r"#\s*CHECK(?:-(?P<kind>NEXT|SAME|DAG|NOT|REGEX|COUNT(?:-EXACTLY)?-(?P<count>\d+)))?:\s*(?P<text>.*?)\s*$", re.MULTILINE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    kind: str
+    text: str
+    count: int = 1
+    exactly: bool = False
+
+    @property
+    def name(self) -> str:
+        if self.kind == "COUNT":
+            return f"CHECK-COUNT-{'EXACTLY-' if self.exactly else ''}{self.count}"
+        return f"CHECK-{self.kind}" if self.kind else "CHECK"
+
+    def find(self, text: str, start: int, end: int | None = None) -> tuple[int, int] | None:
+        """Where it is first found between the two places."""
+        pattern = self.text if self.kind == "REGEX" else re.escape(self.text)
+        found = re.compile(pattern).search(text, start, len(text) if end is None else end)
+        return found.span() if found else None
+
+
+class FileCheck:
+    """Checks in order: each is looked for behind what the one before it found."""
+
+    def __init__(self) -> None:
+        self._checks: list[_Check] = []
+
+    def check(self, test_string: str) -> FileCheck:
+        """It is there."""
+        return self._add(_Check("", test_string))
+
+    def check_not(self, test_string: str) -> FileCheck:
+        """It is not there, between what the checks before and after find."""
+        return self._add(_Check("NOT", test_string))
+
+    def check_next(self, test_string: str) -> FileCheck:
+        """It is in the next line."""
+        return self._add(_Check("NEXT", test_string))
+
+    def check_same(self, test_string: str) -> FileCheck:
+        """It is in the same line."""
+        return self._add(_Check("SAME", test_string))
+
+    def check_dag(self, test_string: str) -> FileCheck:
+        """It is there; neighbouring checks of this kind may be found in any order."""
+        return self._add(_Check("DAG", test_string))
+
+    def check_count(self, test_string: str, count: int, exactly: bool = False) -> FileCheck:
+        """It is there so many times, and, if `exactly`, no more before the next check."""
+        return self._add(_Check("COUNT", test_string, count, exactly))
+
+    def check_regex(self, test_string: str) -> FileCheck:
+        """Something is there that matches the regular expression."""
+        return self._add(_Check("REGEX", test_string))
+
+    def run(self, text: Any, test: Any = None) -> None:
+        """Look at the text; with two arguments, the first has the checks in comments: `# CHECK: word`.
+
+        Raises RuntimeError for the first check that fails, or when there are none.
+        """
+        if test is not None:
+            self._checks = [*self._checks, *_annotated(str(text))]
+        if not self._checks:
+            raise RuntimeError("FileCheck has nothing to check")
+        _run(self._checks, str(text if test is None else test))
+
+    def _add(self, check: _Check) -> FileCheck:
+        self._checks.append(check)
+        return self
+
+    def __repr__(self) -> str:
+        return f"FileCheck({', '.join(f'{check.name}: {check.text}' for check in self._checks)})"
+
+
+def _annotated(text: str) -> list[_Check]:
+    """The checks that comments ask for."""
+    found = []
+    for match in _ANNOTATION.finditer(text):
+        kind, count = match["kind"] or "", match["count"]
+        if count is None:
+            found.append(_Check(kind, match["text"]))
+        else:
+            found.append(_Check("COUNT", match["text"], int(count), "EXACTLY" in kind))
+    if not found:
+        raise RuntimeError('Could not find any checks: write them as "# CHECK: text"')
+    return found
+
+
+def _run(checks: list[_Check], text: str) -> None:
+    at, unwanted = 0, list[_Check]()
+    for kind, group in groupby(checks, key=lambda check: check.kind):
+        if kind == "NOT":
+            unwanted += group
+            continue
+        for together in [list(group)] if kind == "DAG" else [[check] for check in group]:
+            start, end = _find(together, text, at)
+            _refuse(unwanted, text, at, start)
+            unwanted = [_Check("NOT", check.text) for check in together if check.exactly]
+            at = end
+    _refuse(unwanted, text, at, len(text))
+
+
+def _find(together: list[_Check], text: str, at: int) -> tuple[int, int]:
+    """From where to where the checks (several only of the kind DAG) are found."""
+    check = together[0]
+    if check.kind == "COUNT":
+        return _find_count(check, text, at)
+    spans = [_found(each, text, at) for each in together]
+    start, end = min(first for first, _ in spans), max(last for _, last in spans)
+    lines = text.count("\n", at, start)
+    if check.kind == "NEXT" and lines != 1:
+        raise _error(check, "Expected to find it in the next line, but it is in " + _line(lines), text, at)
+    if check.kind == "SAME" and lines:
+        raise _error(check, "Expected to find it in the same line, but it is in " + _line(lines), text, at)
+    return start, end
+
+
+def _find_count(check: _Check, text: str, at: int) -> tuple[int, int]:
+    first = end = at
+    for number in range(check.count):
+        start, end = _found(check, text, end)
+        first = start if number == 0 else first
+    return first, end
+
+
+def _found(check: _Check, text: str, at: int) -> tuple[int, int]:
+    span = check.find(text, at)
+    if span is None:
+        raise _error(check, f'Expected to find "{check.text}" but did not find it', text, at)
+    return span
+
+
+def _refuse(unwanted: list[_Check], text: str, start: int, end: int) -> None:
+    for check in unwanted:
+        span = check.find(text, start, end)
+        if span is not None:
+            raise _error(check, f'Expected to not find "{check.text}" but found it', text, span[0])
+
+
+def _line(lines: int) -> str:
+    return "the same line" if not lines else f"a line {lines} further down"
+
+
+def _error(check: _Check, message: str, text: str, at: int) -> RuntimeError:
+    begin = text.rfind("\n", 0, at) + 1
+    lines = text[begin:].split("\n")
+    shown = "\n".join([lines[0], " " * (at - begin) + "~~~ <--- HERE", *lines[1:]])
+    return RuntimeError(f"{message}\nSearched string:\n{shown}\nFrom {check.name}: {check.text}\n")

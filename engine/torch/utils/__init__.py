@@ -1,0 +1,3 @@
+"""`torch.utils`: data for training."""
+
+from engine.torch.utils import data as data

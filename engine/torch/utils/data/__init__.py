@@ -1,0 +1,16 @@
+"""`torch.utils.data`: samples, ways to put them together, and batches of them."""
+
+from engine.torch.utils.data.datasets import ConcatDataset as ConcatDataset
+from engine.torch.utils.data.datasets import Dataset as Dataset
+from engine.torch.utils.data.datasets import IterableDataset as IterableDataset
+from engine.torch.utils.data.datasets import Subset as Subset
+from engine.torch.utils.data.datasets import TensorDataset as TensorDataset
+from engine.torch.utils.data.datasets import random_split as random_split
+from engine.torch.utils.data.loader import DataLoader as DataLoader
+from engine.torch.utils.data.loader import default_collate as default_collate
+from engine.torch.utils.data.samplers import BatchSampler as BatchSampler
+from engine.torch.utils.data.samplers import RandomSampler as RandomSampler
+from engine.torch.utils.data.samplers import Sampler as Sampler
+from engine.torch.utils.data.samplers import SequentialSampler as SequentialSampler
+from engine.torch.utils.data.samplers import SubsetRandomSampler as SubsetRandomSampler
+from engine.torch.utils.data.samplers import WeightedRandomSampler as WeightedRandomSampler
