@@ -234,12 +234,24 @@ def _lenient(argument: Argument, strict: Converter) -> Converter:
     if type == FLOAT:
         return _or_else(strict, lambda v: float(v) if isinstance(v, (int, np.number, Tensor)) else _REFUSED)
     if type == INT:
-        return _or_else(strict, lambda v: int_of(v) if isinstance(v, Tensor) else int(v) if isinstance(v, np.integer) else _REFUSED)
+        return _or_else(strict, _any_int)
     if type == NUMBER:
-        return _or_else(strict, lambda v: number_of(v) if isinstance(v, Tensor) else v.item() if isinstance(v, np.generic) else _REFUSED)
+        return _or_else(strict, _any_number)
     if type == BOOL:
         return _or_else(strict, lambda v: bool(v) if isinstance(v, (np.bool_, Tensor)) else _REFUSED)
     return strict
+
+
+def _any_int(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return int_of(value)
+    return int(value) if isinstance(value, np.integer) else _REFUSED
+
+
+def _any_number(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return number_of(value)
+    return value.item() if isinstance(value, np.generic) else _REFUSED
 
 
 def _or_else(first: Converter, second: Converter) -> Converter:

@@ -50,7 +50,8 @@ class Generator:
         """All that decides on what comes next, for `restore`."""
         inner = self._bits.state["state"]
         spare = math.nan if self._spare is None else self._spare
-        return _STATE.pack(self._seed & _MASK, inner["pos"], spare) + inner["key"].astype("<u4").tobytes()
+        key: bytes = inner["key"].astype("<u4").tobytes()
+        return _STATE.pack(self._seed & _MASK, inner["pos"], spare) + key
 
     def restore(self, state: bytes) -> None:
         """Go on where `state_bytes` was called.  Raises ValueError for other bytes."""

@@ -14,7 +14,7 @@ from engine.ir.graph import Graph
 from engine.ir.unit import Function
 from engine.passes.pipeline import run_pipeline
 
-BEFORE_RUNNING: Final = ("peephole",)
+BEFORE_RUNNING: Final = ("erase_shape_information", "peephole")
 """Passes that decide about values too: `x == x` holds for every float, nan among them, as it does in PyTorch."""
 
 

@@ -15,6 +15,7 @@ from typing import Final
 
 from engine.frontend import library
 from engine.frontend.builder import Builder
+from engine.frontend.cautions import cautions
 from engine.frontend.class_definitions import define_type
 from engine.frontend.classes import ChosenByFlag, FunctionValue
 from engine.frontend.emit import RULES, Emitter
@@ -171,6 +172,7 @@ def _compile(
             e.store(argument.name, value, argument.type, param.range)
     e.declared = schema.returns[0].type if schema.returns else None
     e.statements(view.body)
+    function.cautions = cautions(view.tree, e.graph)
     returns = (Argument("", finish(e, view.range)),)
     function.define(FunctionSchema(schema.name, "", schema.arguments, returns), e.graph)
 

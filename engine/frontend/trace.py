@@ -1,7 +1,7 @@
 """Tracing: the operators that a Python program runs, recorded as a graph.
 
-In: calls of operators, while a trace is under way.  Out: their nodes in the graph of the trace.  Operators that give Python numbers are left out, except sizes: these become 0-dim tensors, so that what is
-computed from them is recorded, too.
+In: calls of operators, while a trace is under way.  Out: their nodes in the graph of the trace.  Operators that give
+Python numbers are left out, except sizes: these become 0-dim tensors, so that what is computed from them is recorded.
 
 Note [Numbers as tensors]
 `x * 2` is recorded with a constant tensor for the 2, as in PyTorch, where arithmetic has no other form for Python.
@@ -52,11 +52,15 @@ def record_operator(op: Op, args: tuple[Any, ...], run: Callable[..., Any]) -> A
     with state.pause():
         if sized is not None:
             return sized(state, *args)
-        return _record(state, op, args, run) if gives_tensors(op) else run(*_plain(args))
+        return _record(state, op, args, run) if _is_recorded(op) else run(*_plain(args))
 
 
-def gives_tensors(op: Op) -> bool:
-    return any(_is_tensor(r.type) or _is_tensor(element_of(r.type)) for r in op.schema.returns)
+def _is_recorded(op: Op) -> bool:
+    """What gives numbers to Python is not, nor what belongs to Python's own gradients."""
+    return op.name not in _UNRECORDED and any(_is_tensor(r.type) or _is_tensor(element_of(r.type)) for r in op.schema.returns)
+
+
+_UNRECORDED: Final = ("aten::requires_grad_", "aten::retain_grad")
 
 
 def _is_tensor(type: Type | None) -> bool:

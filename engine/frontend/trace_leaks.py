@@ -36,8 +36,8 @@ _ITERATION: Final = (
     "another shape will not change it."
 )
 _LENGTH: Final = (
-    "Using len to get tensor shape might cause the trace to be incorrect: the length is fixed. tensor.shape[0] would be "
-    "followed."
+    "Using len to get tensor shape might cause the trace to be incorrect: the length is fixed. tensor.shape[0] would "
+    "be followed."
 )
 _LEAKS: Final = {
     "__bool__": _DATAFLOW.format("a Python boolean"),

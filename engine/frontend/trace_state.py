@@ -76,18 +76,22 @@ class Scope:
             self.exports[value] = self.call.add_output(TENSOR if value.type.is_subtype_of(TENSOR) else value.type)
         return self.exports[value]
 
-    def attribute(self, path: tuple[str, ...], type: Type) -> Value:
+    def attribute(self, path: tuple[str, ...]) -> Value:
         """The attribute of `self` under that path, read at the start of the graph."""
-        if not path:
-            return self.graph.inputs[0]
-        if path not in self.attributes:
-            assert self.module is not None
-            owner = self.attribute(path[:-1], _type_at(self.module.type, path[:-1]))
-            node = self.graph.create("prim::GetAttr", [owner], [type]).set_attr("name", path[-1])
+        if path in self.attributes:
+            return self.attributes[path]
+        assert self.module is not None
+        place, value = self.graph.param_node, self.graph.inputs[0]
+        type: Any = self.module.type
+        for name in path:
+            declared = type.attribute(name)
+            assert declared is not None, f"{type} has no {name}"
+            node = self.graph.create("prim::GetAttr", [value], [declared.type]).set_attr("name", name)
             node.range = None
-            node.insert_after(owner.node)
-            self.attributes[path] = node.output.set_debug_name(f"_{path[-1]}" if path[-1][0].isdigit() else path[-1])
-        return self.attributes[path]
+            place, value, type = node.insert_after(place), node.output, declared.type
+            value.set_debug_name(f"_{name}" if name[0].isdigit() else name)
+        self.attributes[path] = value
+        return value
 
     # -- when all is recorded
 
@@ -196,9 +200,7 @@ class TracingState:
             assert scope.outer is not None, f"{name} is of no module that is traced"
             outer = self.attribute_of(scope.outer, attribute)
             return scope.bring_in(outer, outer.type)
-        declared = owner.type.attribute(name)
-        assert declared is not None
-        return scope.attribute((*path, name), declared.type)
+        return scope.attribute((*path, name))
 
     def _constant(self, tensor: Tensor) -> Value:
         if tensor.requires_grad:
@@ -229,13 +231,6 @@ class TracingState:
     def look_around(self) -> None:
         """Find out where the program is."""
         self.frame = calling_frame()
-
-
-def _type_at(type: ClassType, path: tuple[str, ...]) -> Any:
-    found: Any = type
-    for name in path:
-        found = found.attribute(name).type
-    return found
 
 
 _thread: Final = threading.local()

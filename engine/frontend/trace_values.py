@@ -21,14 +21,12 @@ from engine.lang.types import (
     FLOAT,
     INT,
     STR,
-    TENSOR,
     DictType,
     ListType,
-    OptionalType,
-    TensorType,
     TupleType,
     Type,
 )
+from engine.passes.erase_shape_information import unshaped
 
 _STRICT: Final = (
     "Encountering a {0} at the output of the tracer might cause the trace to be incorrect, this is only valid if the "
@@ -96,21 +94,6 @@ def _spelt(value: Any) -> str:
     return type(value).__name__
 
 
-def unshaped(type: Type) -> Type:
-    """The type without what is known of its tensors."""
-    if isinstance(type, TensorType):
-        return TENSOR
-    if isinstance(type, ListType):
-        return ListType(unshaped(type.element))
-    if isinstance(type, OptionalType):
-        return OptionalType(unshaped(type.element))
-    if isinstance(type, DictType):
-        return DictType(type.key, unshaped(type.value))
-    if isinstance(type, TupleType):
-        return TupleType(tuple(map(unshaped, type.elements)), type.name, type.fields, type.defaults)
-    return type
-
-
 def add_input(state: TracingState, value: Any, name: str) -> None:
     """A graph input for the value; its tensors get values of their own."""
     value_in = state.graph.add_input(name, input_type(value))
@@ -146,8 +129,8 @@ def _put_together(state: TracingState, result: Any) -> Value:
     if isinstance(result, dict) and result:
         return _dict(state, result)
     raise CompileError(
-        "Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced functions, and this "
-        f"one returned a {_spelt(result)}"
+        "Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced functions, and "
+        f"this one returned a {_spelt(result)}"
     )
 
 
@@ -157,9 +140,7 @@ def _dict(state: TracingState, result: dict[Any, Any]) -> Value:
     parts: list[Value] = []
     for key, part in result.items():
         if type(key) not in _KEYS:
-            raise CompileError(
-                f"a dict that is returned has a key of type {_spelt(key)}; a trace knows str and numbers"
-            )
+            raise CompileError(f"a dict that is returned has a key of type {_spelt(key)}, and not str or a number")
         parts += [insert_constant(state.graph, key), _put_together(state, part)]
     type_ = DictType(parts[0].type, _element(parts[1::2]))
     return state.graph.append("prim::DictConstruct", parts, [type_]).output

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.ir.graph import Graph
-from engine.lang.errors import CompileError
+from engine.lang.errors import Caution, CompileError
 from engine.lang.schema import FunctionSchema
 from engine.lang.types import ClassType as ClassType
 from engine.lang.types import EnumType, InterfaceType, Type
@@ -26,13 +26,14 @@ class Function:
 
     `creator` makes both when they are first needed, so that functions may call each other in any
     order; a function that needs its own schema meanwhile is a recursive one and refused.
-    `executor` is whatever `engine.executor` keeps to run it.
+    `executor` is whatever `engine.executor` keeps to run it, `cautions` what may surprise in its text.
     """
 
     qualname: str
     creator: Callable[[Function], None] | None = None
     executor: Any = None
     doc: str = ""
+    cautions: tuple[Caution, ...] = ()
     _schema: FunctionSchema | None = None
     _graph: Graph | None = None
     _compiling: bool = False

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 from engine.lang.source import SourceRange
 
-
 _SHOWN_FRAMES = 4
 """A long chain of calls shows so many of its innermost and so many of its outermost ones."""
 
@@ -70,7 +69,20 @@ class EngineError(Exception):
                 "  " + frame.range.location(),
                 frame.range.excerpt(),
             ]
-        return "\n".join([*parts, *(f"Hint: {hint}" for hint in self.hints)])
+        return "\n".join([*parts, *map(_hint, self.hints)])
+
+
+@dataclass(frozen=True, slots=True)
+class Caution:
+    """No error: something that compiles, and may not mean what its author thinks."""
+
+    message: str
+    range: SourceRange
+    hints: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        place = "  " + self.range.location()
+        return "\n".join([f"{self.message}:", place, self.range.excerpt(), *map(_hint, self.hints)])
 
 
 class CompileError(EngineError, RuntimeError):
@@ -188,6 +200,10 @@ def did_you_mean(name: str, known: Iterable[str]) -> tuple[str, ...]:
     """A hint that names the nearest known name, or nothing."""
     near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return (f"did you mean '{near[0]}'?",) if near else ()
+
+
+def _hint(text: str) -> str:
+    return f"Hint: {text}"
 
 
 def _indent(text: str) -> str:

@@ -17,9 +17,9 @@ from engine.ir.clone import copy_graph, inline_graph
 from engine.ir.graph import Graph, InlinedFrom, Node
 from engine.ir.unit import Function
 from engine.lang.types import ClassType, FunctionType
-from engine.passes.pipeline import run_pipeline
+from engine.passes.pipeline import find_pass, run_pipeline
 
-_SIMPLIFY: Final = ("peephole", "constant_propagation_immutable_types", "constant_pooling")
+_SIMPLIFY: Final = ("constant_propagation_immutable_types", "constant_pooling")
 _Bodies = dict[Function, Graph]
 """Functions met so far: their bodies, simplified and with their own calls inlined."""
 
@@ -42,6 +42,8 @@ def _body(callee: Function, bodies: _Bodies, callers: tuple[Function, ...]) -> G
     if callee not in bodies:
         body = copy_graph(callee.graph)
         _inline_calls(body, bodies, (*callers, callee))
+        # A trace's shapes are those of its example: nothing may be concluded from them.
+        find_pass("peephole")(body, shapes=False)
         run_pipeline(_SIMPLIFY, body)
         bodies[callee] = body
     return bodies[callee]

@@ -35,9 +35,11 @@ from engine.lang.types import BOOL, FLOAT, INT, TENSOR, ListType, TensorType, Ty
 _EQUAL_TO_ITSELF: Final = (INT, FLOAT, BOOL, ListType(INT))
 
 
-def peephole(graph: Graph) -> bool:
-    """Apply all rules once."""
+def peephole(graph: Graph, *, shapes: bool = True) -> bool:
+    """Apply all rules once; without `shapes` none that take what is known of single tensors for granted."""
     changed = apply_rules(graph, _TENSOR_RULES)
+    if shapes:
+        changed |= apply_rules(graph, _SHAPE_RULES)
     changed |= apply_list_idioms(graph)
     swapped = _put_constants_right(graph)
     changed |= apply_rules(graph, _SCALAR_RULES)
@@ -184,6 +186,8 @@ def _is_floating_point(node: Node) -> Value | None:
 
 _TENSOR_RULES: Final[dict[str, Rule]] = {
     "aten::t": _transposed_twice,
+}
+_SHAPE_RULES: Final[dict[str, Rule]] = {
     "prim::dtype": _dtype,
     "prim::device": _device,
     "prim::is_cuda": _is_cuda,

@@ -21,7 +21,7 @@ from engine.ir.graph import Graph
 from engine.ir.verify import verify
 from engine.lang.errors import CompileError, did_you_mean
 
-Pass = Callable[[Graph], bool]
+Pass = Callable[..., bool]
 
 ALIASES: Final = {
     "lower_tuples": "lower_all_tuples",

@@ -110,7 +110,7 @@ def compile(model: Any = None, **_: Any) -> Any:
 def as_tensor(data: Any, dtype: scalars.dtype | None = None, device: Any = None) -> Tensor:
     """A tensor of the data, in the same memory where that can be."""
     made = data if isinstance(data, Tensor) else from_numpy(data) if isinstance(data, np.ndarray) else tensor(data)
-    return made if dtype is None else made.to(dtype)  # type: ignore[no-any-return]
+    return made if dtype is None else made.to(dtype)
 
 
 asarray = as_tensor
@@ -179,6 +179,14 @@ def bundled(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return tuple(result) if isinstance(result, list) else result
 
 
+def with_sizes_of_input(function: Callable[..., Any], input: Tensor, output_size: Any, *args: Any, **kwargs: Any) -> Any:
+    """What takes the sizes of its output, None where the input's shall stay."""
+    if isinstance(output_size, (tuple, list)):
+        own = input.shape[-len(output_size) :]
+        output_size = [have if wanted is None else wanted for wanted, have in zip(output_size, own, strict=True)]
+    return function(input, output_size, *args, **kwargs)
+
+
 _FACTORIES: Final = (
     "arange blackman_window bartlett_window empty empty_like empty_strided eye full full_like hamming_window "
     "hann_window kaiser_window linspace logspace ones ones_like rand rand_like randint randint_like randn randn_like "
@@ -186,12 +194,16 @@ _FACTORIES: Final = (
 )
 _GATHERING: Final = "einsum block_diag cartesian_prod chain_matmul"
 _BUNDLING: Final = "meshgrid broadcast_tensors atleast_1d atleast_2d atleast_3d"
-STYLES: Final[dict[str, Callable[..., Any]]] = {
-    **dict.fromkeys(_FACTORIES.split(), with_requires_grad),
-    **dict.fromkeys(_GATHERING.split(), with_gathered),
-    **dict.fromkeys(_BUNDLING.split(), bundled),
+_ADAPTIVE: Final = "adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d"
+STYLES: Final[dict[str, dict[str, Callable[..., Any]]]] = {
+    "torch": {
+        **dict.fromkeys(_FACTORIES.split(), with_requires_grad),
+        **dict.fromkeys(_GATHERING.split(), with_gathered),
+        **dict.fromkeys(_BUNDLING.split(), bundled),
+    },
+    "torch.nn.functional": dict.fromkeys(_ADAPTIVE.split(), with_sizes_of_input),
 }
-"""Operator -> how Python programs call it, where that differs."""
+"""Where a function is found -> its name -> how Python programs call it, where that differs."""
 
 
 # -- facts about dtypes
@@ -205,7 +217,7 @@ class finfo:
         if not (d.is_floating_point or d.is_complex):
             raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{d}'")
         kind = np.empty(0, xp.TO_NUMPY[d]).real.dtype
-        facts: Any = ml_dtypes.finfo(kind)
+        facts: Any = ml_dtypes.finfo(kind)  # type: ignore[no-untyped-call]
         self.dtype, self.bits = xp.FROM_NUMPY[kind].name, int(facts.bits)
         self.min, self.max, self.eps = float(facts.min), float(facts.max), float(facts.eps)
         self.tiny, self.resolution = float(facts.smallest_normal), float(facts.resolution)

@@ -34,7 +34,7 @@ def find(name: str, scope: str = "torch") -> Callable[..., Any] | None:
         function = partial(_call_operator, operator)
     if function is None:
         return None
-    style = eager.STYLES.get(name) if scope == "torch" else None
+    style = eager.STYLES.get(scope, {}).get(name)
     function = function if style is None else partial(style, function)
     function.torch_path = path
     return function  # type: ignore[no-any-return]

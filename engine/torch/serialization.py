@@ -59,7 +59,7 @@ def load(f: PathOrFile, map_location: Any = None, **options: Any) -> Any:
         if container.file is not f:
             container.close()
     if hasattr(f, "seek"):
-        f.seek(0)  # type: ignore[union-attr]
+        f.seek(0)
     return jit.load(f, map_location, options.get("_extra_files"))
 
 

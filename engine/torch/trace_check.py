@@ -18,10 +18,10 @@ from engine.aten.autograd import no_grad
 from engine.aten.op import overloads
 from engine.aten.tensor import Tensor
 from engine.frontend.trace_leaks import TracerWarning, warn
-from engine.frontend.trace_values import unshaped
 from engine.ir.constants import constant_value
 from engine.ir.graph import Graph, Node
 from engine.lang.errors import EngineError
+from engine.passes.pipeline import run_pass
 from engine.torch.objects import ScriptFunction, ScriptMethod
 
 Traced = ScriptFunction | ScriptMethod
@@ -53,9 +53,7 @@ def check(
 def _plain(traced: Traced) -> Graph:
     """The graph with its calls inlined, without what is known of single tensors."""
     graph: Graph = traced.inlined_graph
-    values = [*graph.inputs, *(output for node in graph.all_nodes() for output in node.outputs)]
-    for value in values:
-        value.set_type(unshaped(value.type))
+    run_pass("erase_shape_information", graph)
     return graph
 
 
@@ -82,8 +80,8 @@ def _warn_of_chance(graph: Graph) -> None:
     if random:
         shown = "".join(f"\n\t{node}{_place(node)}" for node in random[:20])
         warn(
-            f"Trace had nondeterministic nodes. Did you forget call .eval() on your model? Nodes:{shown}\nThis may cause "
-            "errors in trace checking. To disable trace checking, pass check_trace=False to torch.jit.trace()"
+            f"Trace had nondeterministic nodes. Did you forget call .eval() on your model? Nodes:{shown}\nThis may "
+            "cause errors in trace checking. To disable trace checking, pass check_trace=False to torch.jit.trace()"
         )
 
 

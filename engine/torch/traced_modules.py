@@ -13,6 +13,7 @@ from typing import Any
 
 from engine.aten.ivalue import Object
 from engine.aten.tensor import Tensor
+from engine.frontend.normalize import normalize_operators
 from engine.frontend.trace_leaks import swap_while_tracing
 from engine.frontend.trace_source import range_of
 from engine.frontend.trace_state import Scope, TracedModule, TracingState, current
@@ -131,9 +132,10 @@ def defined(unit: CompilationUnit, qualname: str, graph: Graph) -> Function:
 
 
 def finish(state: TracingState) -> None:
-    """Remove what nobody needs, from the graphs and from the calls between them."""
+    """Give operators their usual names, and remove what nobody needs, in the graphs and in the calls between them."""
     scopes = list(state.scopes.values())
     for scope in scopes:
+        normalize_operators(scope.graph)
         if scope.call is not None:
             scope.drop_unused_results()
         run_pass("dce", scope.graph)

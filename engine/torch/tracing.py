@@ -50,7 +50,10 @@ def trace(
         warn("The input to trace is already a ScriptModule, tracing it is a no-op. Returning the object as is.")
         return func
     owner = getattr(func, "__self__", None)
-    if isinstance(owner, Module) and func.__name__ == "forward":
+    if isinstance(owner, Module):
+        if func.__name__ != "forward":
+            hint = f"use trace_module(module, {{'{func.__name__}': inputs}})"
+            raise ArgumentError("trace doesn't support compiling individual methods of modules", hints=(hint,))
         func = owner
     examples = [_Example.of(example_inputs, example_kwarg_inputs)]
     checks = examples if check_inputs is None else [_Example.of(each, None) for each in check_inputs]

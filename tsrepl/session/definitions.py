@@ -65,6 +65,11 @@ class Definitions:
         """The definition as it was typed."""
         return self.trees.get(name)
 
+    def functions(self, name: str) -> list[Function]:
+        """The function of that name, or the methods of the class that have been compiled."""
+        own = [each for key, each in self.unit.functions.items() if key == name or key.startswith(f"{name}.")]
+        return [each for each in own if each.is_defined]
+
     def signature(self, name: str) -> str | None:
         """The function's schema, or the class and what it takes; None when there is neither."""
         function = self.unit.find_function(name)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from engine.ir.unit import Function
 from engine.lang.errors import (
     ArchiveError,
     ArgumentError,
@@ -24,7 +25,7 @@ from engine.lang.errors import (
     SchemaError,
 )
 from engine.lang.source import SourceRange
-from tsrepl.session.replies import ErrorReply, Place
+from tsrepl.session.replies import ErrorReply, Place, TextReply
 
 _TITLES: Final[tuple[tuple[type[BaseException], str], ...]] = (
     (ParseError, "Syntax error"),
@@ -83,6 +84,15 @@ def error_reply(error: BaseException) -> ErrorReply:
         f"{type(error).__name__}: {error}",
         hints=("this is a mistake in tsrepl, not in your program; please report it with the input that led here",),
     )
+
+
+def caution_replies(function: Function) -> list[TextReply]:
+    """What may surprise in the function's text."""
+    found = []
+    for caution in function.cautions:
+        hints = "".join(f"; {hint}" for hint in caution.hints)
+        found.append(TextReply(f"{location_text(caution.range)}: {caution.message}{hints}", "warning"))
+    return found
 
 
 def location_text(range: SourceRange, inside: str = "") -> str:

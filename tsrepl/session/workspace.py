@@ -25,9 +25,9 @@ from engine.lang.types import NONE, ClassType, OptionalType, Type
 from tsrepl.session.definitions import Definitions
 from tsrepl.session.entries import Entry, split_entries
 from tsrepl.session.entry_function import EntryFunction, compile_entry
-from tsrepl.session.failures import SessionError, UsageError, error_reply
+from tsrepl.session.failures import SessionError, UsageError, caution_replies, error_reply
 from tsrepl.session.modules import module_node, short_name
-from tsrepl.session.replies import Binding, DefinitionReply, ModuleReply, Reply, SchemaReply, TextReply, ValueReply
+from tsrepl.session.replies import Binding, ModuleReply, Reply, SchemaReply, TextReply, ValueReply
 from tsrepl.session.values import summary, tensor_facts, value_text
 
 LAST = "_"
@@ -84,12 +84,13 @@ class Workspace:
             for tree in trees:
                 yield from self._define_alone(tree)
 
-    def _define(self, trees: Sequence[Tree]) -> list[DefinitionReply]:
+    def _define(self, trees: Sequence[Tree]) -> list[Reply]:
         """A name that stood for a variable stands for its definition now.  Raises CompileError."""
         replies = self.definitions.define(trees, self.variables)
         for reply in replies:
             self.variables.pop(reply.name, None)
-        return replies
+        functions = [function for reply in replies for function in self.definitions.functions(reply.name)]
+        return [*replies, *(each for function in functions for each in caution_replies(function))]
 
     def _define_alone(self, tree: Tree) -> Iterator[Reply]:
         try:
@@ -110,6 +111,7 @@ class Workspace:
             yield shown
             return
         entry = self._compile(statements)
+        yield from caution_replies(entry.function)
         results = entry.split(self.run(entry.function, self.arguments(entry)))
         for name in entry.deleted:
             self.variables.pop(name, None)

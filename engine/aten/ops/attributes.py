@@ -22,6 +22,12 @@ for _name, _type, _body in (
     ("is_sparse", "bool", lambda a: False),
     ("is_mkldnn", "bool", lambda a: False),
     ("is_meta", "bool", lambda a: a.device.type == "meta"),
+    ("is_nested", "bool", lambda a: False),
+    ("is_sparse_csr", "bool", lambda a: False),
+    ("is_mps", "bool", lambda a: False),
+    ("is_xla", "bool", lambda a: False),
+    ("is_xpu", "bool", lambda a: False),
+    ("is_vulkan", "bool", lambda a: False),
     ("requires_grad", "bool", lambda a: a.requires_grad),
     ("name", "str?", lambda a: None),
 ):

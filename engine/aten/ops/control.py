@@ -62,3 +62,7 @@ op("aten::is_scripting() -> bool", python=lambda: True)
 op("aten::_get_tracing_state() -> bool", python=lambda: False)
 op("prim::RaiseException(str msg, str? cls=None) -> ()", python=raise_exception, side_effects=True)
 op("aten::wait(Future(t) self) -> t", python=wait)
+
+# There is no autocast: every operator computes in the dtypes of its arguments.
+op("aten::is_autocast_enabled() -> bool", python=lambda: False, side_effects=True)
+op("aten::is_autocast_cpu_enabled() -> bool", python=lambda: False, side_effects=True)

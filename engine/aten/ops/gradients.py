@@ -37,7 +37,8 @@ def softmax_backward(grad_output: Tensor, output: Tensor, dim: int, input_dtype:
 
 def log_softmax_backward(grad_output: Tensor, output: Tensor, dim: int, input_dtype: int) -> Tensor:
     total: Tensor = grad_output.sum([dim], True)
-    return grad_output - output.exp() * total
+    result: Tensor = grad_output - output.exp() * total
+    return result
 
 
 def with_grad_input(entry: Op) -> None:

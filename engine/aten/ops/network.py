@@ -20,8 +20,8 @@ from engine.lang.errors import OperatorError
 
 # ------------------------------------------------------------------ dropout
 
-_SELU_LOW: Final = -1.7580993408473766
-"""What SELU tends to far below zero; alpha dropout replaces elements by it."""
+_SELU_DEPTH: Final = 1.7580993408473766
+"""How far below zero SELU tends to; alpha dropout replaces elements by that."""
 
 
 def _check_probability(p: float) -> None:
@@ -36,14 +36,29 @@ def _kept(shape: Sequence[int], p: float, like: Tensor) -> Tensor:
 
 def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Dropout that keeps mean and variance of what SELU makes."""
+    return _alpha_dropped(input, input.shape, p, train)
+
+
+def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
+    """The same for whole channels."""
+    return _alpha_dropped(input, _channels(input), p, train)
+
+
+def _alpha_dropped(input: Tensor, shape: Sequence[int], p: float, train: bool) -> Tensor:
     _check_probability(p)
     if not train or p == 0 or input.array.size == 0:
         return input
     if p == 1:
         return input * Tensor(np.zeros((), input.array.dtype))
-    kept = _kept(input.shape, p, input)
-    scale = 1 / math.sqrt((_SELU_LOW * _SELU_LOW * p + 1) * (1 - p))
-    return input * (kept * scale) + ((kept - 1) * (_SELU_LOW * scale) + _SELU_LOW * scale * p)
+    kept = _kept(shape, p, input)
+    scale = 1 / math.sqrt((_SELU_DEPTH * _SELU_DEPTH * p + 1) * (1 - p))
+    return input * (kept * scale) + ((kept - 1) * (_SELU_DEPTH * scale) + _SELU_DEPTH * scale * p)
+
+
+def _channels(input: Tensor) -> list[int]:
+    if input.ndim < 2:
+        raise OperatorError("Feature dropout requires at least 2 dimensions in the input")
+    return [*input.shape[:2], *[1] * (input.ndim - 2)]
 
 
 def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
@@ -51,11 +66,10 @@ def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     _check_probability(p)
     if not train or p == 0 or input.array.size == 0:
         return input
-    if input.ndim < 2:
-        raise OperatorError("Feature dropout requires at least 2 dimensions in the input")
+    shape = _channels(input)
     if p == 1:
         return input * Tensor(np.zeros((), input.array.dtype))
-    return input * (_kept([*input.shape[:2], *[1] * (input.ndim - 2)], p, input) / (1 - p))
+    return input * (_kept(shape, p, input) / (1 - p))
 
 
 def written(body: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -76,7 +90,10 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
     return input * mask * (0.0 if p == 1 else 1 / (1 - p)), mask
 
 
-for _name, _body in (("alpha_dropout", alpha_dropout), ("feature_dropout", feature_dropout)):
+_DROPOUTS: Final = {
+    "alpha_dropout": alpha_dropout, "feature_dropout": feature_dropout, "feature_alpha_dropout": feature_alpha_dropout,
+}  # fmt: skip
+for _name, _body in _DROPOUTS.items():
     op(f"aten::{_name}(Tensor input, float p, bool train) -> Tensor", python=_body, nondeterministic=True)
     op(f"aten::{_name}_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", python=written(_body),
        nondeterministic=True)  # fmt: skip

@@ -43,7 +43,7 @@ def test_a_strided_array_keeps_its_layout() -> None:
     buffer = np.arange(12, dtype=np.float32)
     strided = np.lib.stride_tricks.as_strided(buffer, (2, 3), (4, 16))
     copy = tensor(strided)
-    assert copy.stride() == [1, 4]
+    assert copy.stride() == (1, 4)
     np.testing.assert_array_equal(copy.array, strided)
     assert not np.shares_memory(copy.array, buffer)
 

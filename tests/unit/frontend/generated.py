@@ -90,11 +90,13 @@ _SIMPLE: Final = st.one_of(
 
 def _blocks(inner: Strategy) -> Strategy:
     body = lists(inner, 1)
+    # Python takes the brackets of `with (a, b):` for its own.
+    contexts = EXPRESSIONS.filter(lambda tree: tree.kind != "tuple_literal")
     return st.one_of(
         make(views.If, EXPRESSIONS, body, lists(inner)),
         make(views.While, EXPRESSIONS, body),
         make(views.For, VARIABLES.map(lambda tree: [tree]), EXPRESSIONS.map(lambda tree: [tree]), body),
-        make(views.With, lists(make(views.WithItem, EXPRESSIONS, st.one_of(st.none(), VARIABLES)), 1), body),
+        make(views.With, lists(make(views.WithItem, contexts, st.one_of(st.none(), VARIABLES)), 1), body),
     )
 
 

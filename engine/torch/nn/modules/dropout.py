@@ -1,4 +1,4 @@
-"""Dropout.  In: any shape.  Out: the same shape; in training with elements set to zero at random."""
+"""Dropout.  In: any shape.  Out: the same shape; in training with elements or channels set to zero at random."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from engine.torch.nn import functional as F
 from engine.torch.nn.modules.module import Module
 
 
-class Dropout(Module):
-    """Each element becomes zero with probability `p`, the others grow by `1 / (1 - p)`.  Raises ValueError."""
+class _Dropout(Module):
+    """With probability `p`.  Raises ValueError."""
 
     __constants__ = ("p", "inplace")
     p: float
@@ -20,8 +20,47 @@ class Dropout(Module):
             raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
         self.p, self.inplace = p, inplace
 
+    def extra_repr(self) -> str:
+        return f"p={self.p}, inplace={self.inplace}"
+
+
+class Dropout(_Dropout):
+    """Each element becomes zero with probability `p`, the others grow by `1 / (1 - p)`."""
+
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout(input, self.p, self.training, self.inplace)
 
-    def extra_repr(self) -> str:
-        return f"p={self.p}, inplace={self.inplace}"
+
+class Dropout1d(_Dropout):
+    """The same for whole channels of sequences."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.dropout1d(input, self.p, self.training, self.inplace)
+
+
+class Dropout2d(_Dropout):
+    """The same for whole channels of images."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.dropout2d(input, self.p, self.training, self.inplace)
+
+
+class Dropout3d(_Dropout):
+    """The same for whole channels of volumes."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.dropout3d(input, self.p, self.training, self.inplace)
+
+
+class AlphaDropout(_Dropout):
+    """Elements become what SELU gives far below zero; mean and variance are kept."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.alpha_dropout(input, self.p, self.training)
+
+
+class FeatureAlphaDropout(_Dropout):
+    """The same for whole channels."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.feature_alpha_dropout(input, self.p, self.training)

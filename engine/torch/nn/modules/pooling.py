@@ -1,6 +1,8 @@
-"""Pooling over images.  In: `(N, C, H, W)` or `(C, H, W)`.  Out: the same with smaller H and W."""
+"""Pooling.  In: `(N, C, *space)` or `(C, *space)`.  Out: the same with less space."""
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 from engine.aten.tensor import Tensor
 from engine.torch.nn import functional as F
@@ -9,7 +11,7 @@ from engine.torch.nn.modules.module import Module
 Sizes = int | tuple[int, ...]
 
 
-class MaxPool2d(Module):
+class _MaxPool(Module):
     """The largest element under the kernel at every place."""
 
     __constants__ = ("kernel_size", "stride", "padding", "dilation", "return_indices", "ceil_mode")
@@ -28,6 +30,31 @@ class MaxPool2d(Module):
         self.padding, self.dilation = padding, dilation
         self.return_indices, self.ceil_mode = return_indices, ceil_mode
 
+    def extra_repr(self) -> str:
+        return (
+            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, dilation={self.dilation}, "
+            f"ceil_mode={self.ceil_mode}"
+        )
+
+
+class MaxPool1d(_MaxPool):
+    """Over sequences."""
+
+    def forward(self, input: Tensor):  # type: ignore[no-untyped-def]
+        return F.max_pool1d(
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.dilation,
+            ceil_mode=self.ceil_mode,
+            return_indices=self.return_indices,
+        )
+
+
+class MaxPool2d(_MaxPool):
+    """Over images."""
+
     def forward(self, input: Tensor):  # type: ignore[no-untyped-def]
         return F.max_pool2d(
             input,
@@ -39,17 +66,74 @@ class MaxPool2d(Module):
             return_indices=self.return_indices,
         )
 
-    def extra_repr(self) -> str:
-        return (
-            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, dilation={self.dilation}, "
-            f"ceil_mode={self.ceil_mode}"
+
+class MaxPool3d(_MaxPool):
+    """Over volumes."""
+
+    def forward(self, input: Tensor):  # type: ignore[no-untyped-def]
+        return F.max_pool3d(
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.dilation,
+            ceil_mode=self.ceil_mode,
+            return_indices=self.return_indices,
         )
 
 
-class AvgPool2d(Module):
+class _MaxUnpool(Module):
+    """Puts elements back to where a max pool took them from, zeros elsewhere."""
+
+    __constants__ = ("kernel_size", "stride", "padding")
+    dims: ClassVar[int]
+    kernel_size: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+
+    def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0) -> None:
+        super().__init__()
+        self.kernel_size = _each(kernel_size, self.dims)
+        self.stride = self.kernel_size if stride is None else _each(stride, self.dims)
+        self.padding = _each(padding, self.dims)
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class MaxUnpool1d(_MaxUnpool):
+    """Over sequences."""
+
+    dims = 1
+
+    def forward(self, input: Tensor, indices: Tensor, output_size: list[int] | None = None) -> Tensor:
+        return F.max_unpool1d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+
+class MaxUnpool2d(_MaxUnpool):
+    """Over images."""
+
+    dims = 2
+
+    def forward(self, input: Tensor, indices: Tensor, output_size: list[int] | None = None) -> Tensor:
+        return F.max_unpool2d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+
+class MaxUnpool3d(_MaxUnpool):
+    """Over volumes."""
+
+    dims = 3
+
+    def forward(self, input: Tensor, indices: Tensor, output_size: list[int] | None = None) -> Tensor:
+        return F.max_unpool3d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+
+class _AvgPool(Module):
     """The mean of the elements under the kernel at every place."""
 
-    __constants__ = ("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override")
+    __constants__: tuple[str, ...] = (
+        "kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -65,6 +149,36 @@ class AvgPool2d(Module):
         self.padding, self.ceil_mode = padding, ceil_mode
         self.count_include_pad, self.divisor_override = count_include_pad, divisor_override
 
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class AvgPool1d(_AvgPool):
+    """Over sequences."""
+
+    def __init__(
+        self,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        padding: Sizes = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ) -> None:
+        super().__init__(
+            _each(kernel_size, 1),
+            None if stride is None else _each(stride, 1),
+            _each(padding, 1),
+            ceil_mode,
+            count_include_pad,
+        )
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
+
+
+class AvgPool2d(_AvgPool):
+    """Over images."""
+
     def forward(self, input: Tensor) -> Tensor:
         return F.avg_pool2d(
             input,
@@ -76,21 +190,114 @@ class AvgPool2d(Module):
             self.divisor_override,
         )
 
+
+class AvgPool3d(_AvgPool):
+    """Over volumes."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.avg_pool3d(
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.ceil_mode,
+            self.count_include_pad,
+            self.divisor_override,
+        )
+
+
+class _LPPool(Module):
+    """The norm of the elements under the kernel at every place."""
+
+    __constants__ = ("norm_type", "kernel_size", "stride", "ceil_mode")
+    norm_type: float
+    ceil_mode: bool
+
+    def __init__(
+        self, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False
+    ) -> None:
+        super().__init__()
+        self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode
+
     def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+        return (
+            f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
+            f"ceil_mode={self.ceil_mode}"
+        )
 
 
-class AdaptiveAvgPool2d(Module):
-    """Means over as many parts as the output shall have places."""
+class LPPool1d(_LPPool):
+    """Over sequences."""
 
-    __constants__ = ("output_size",)
+    def forward(self, input: Tensor) -> Tensor:
+        return F.lp_pool1d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+
+
+class _AdaptivePool(Module):
+    """As many parts as the output shall have places."""
+
+    __constants__: tuple[str, ...] = ("output_size",)
 
     def __init__(self, output_size: Sizes) -> None:
         super().__init__()
         self.output_size = output_size
 
+    def extra_repr(self) -> str:
+        return f"output_size={self.output_size}"
+
+
+class AdaptiveAvgPool1d(_AdaptivePool):
+    """Means of the parts of sequences."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.adaptive_avg_pool1d(input, self.output_size)
+
+
+class AdaptiveAvgPool2d(_AdaptivePool):
+    """Means of the parts of images."""
+
     def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_avg_pool2d(input, self.output_size)
 
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
+
+class AdaptiveAvgPool3d(_AdaptivePool):
+    """Means of the parts of volumes."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.adaptive_avg_pool3d(input, self.output_size)
+
+
+class _AdaptiveMaxPool(_AdaptivePool):
+    """The largest element of each part, and, with `return_indices`, where it is."""
+
+    __constants__ = ("output_size", "return_indices")
+    return_indices: bool
+
+    def __init__(self, output_size: Sizes, return_indices: bool = False) -> None:
+        super().__init__(output_size)
+        self.return_indices = return_indices
+
+
+class AdaptiveMaxPool1d(_AdaptiveMaxPool):
+    """Over sequences."""
+
+    def forward(self, input: Tensor):  # type: ignore[no-untyped-def]
+        return F.adaptive_max_pool1d(input, self.output_size, return_indices=self.return_indices)
+
+
+class AdaptiveMaxPool2d(_AdaptiveMaxPool):
+    """Over images."""
+
+    def forward(self, input: Tensor):  # type: ignore[no-untyped-def]
+        return F.adaptive_max_pool2d(input, self.output_size, return_indices=self.return_indices)
+
+
+class AdaptiveMaxPool3d(_AdaptiveMaxPool):
+    """Over volumes."""
+
+    def forward(self, input: Tensor):  # type: ignore[no-untyped-def]
+        return F.adaptive_max_pool3d(input, self.output_size, return_indices=self.return_indices)
+
+
+def _each(size: Sizes, dims: int) -> tuple[int, ...]:
+    return (size,) * dims if isinstance(size, int) else tuple(size)

@@ -1,6 +1,6 @@
 """Recurrent layers and their cells.
 
-In: sequences `(L, N, input_size)`, `(N, L, input_size)` with `batch_first`, or `(L, input_size)`; a `PackedSequence`; and
+In: sequences `(L, N, input_size)`, `(N, L, input_size)` with `batch_first`, `(L, input_size)`, a `PackedSequence`; and
 the state to begin with.  Out: what each step gave, `(L, N, directions * hidden_size)` or likewise, and the last state.
 """
 
@@ -139,7 +139,9 @@ class RNN(RNNBase):
     _gates = 1
     nonlinearity: str
 
-    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = "tanh", **options: Any) -> None:
+    def __init__(
+        self, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = "tanh", **options: Any
+    ) -> None:
         if nonlinearity not in ("tanh", "relu"):
             raise ValueError(f"Unknown nonlinearity '{nonlinearity}'. Select from 'tanh' or 'relu'.")
         super().__init__(input_size, hidden_size, num_layers, **options)
@@ -226,9 +228,7 @@ class LSTM(RNNBase):
         zeros = super()._zeros(like, batch)
         return zeros, zeros
 
-    def forward(
-        self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None
-    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         if input.dim() != 2 and input.dim() != 3:
             raise ValueError(f"LSTM: Expected input to be 2D or 3D, got {input.dim()}D instead")
         batched = input.dim() == 3
@@ -265,7 +265,9 @@ class RNNCellBase(Module):
     bias_hh: Tensor | None
     _gates: ClassVar[int]
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
         super().__init__()
         self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
         rows = self._gates * hidden_size
@@ -291,7 +293,9 @@ class RNNCell(RNNCellBase):
     _gates = 1
     nonlinearity: str
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", **options: Any) -> None:
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", **options: Any
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, **options)
         self.nonlinearity = nonlinearity
 

@@ -1,0 +1,47 @@
+"""Forgets what is known of single tensors: traces know it of their example, and it holds for no other input.
+
+graph(%x : Float(2, 3, strides=[3, 1])):                   graph(%x : Tensor):
+  %1 : Float(2, 3, strides=[3, 1]) = aten::neg(%x)    →      %1 : Tensor = aten::neg(%x)
+  return (%1)                                                return (%1)
+"""
+
+from __future__ import annotations
+
+from engine.ir.graph import Block, Graph, Value
+from engine.lang.types import TENSOR, DictType, FutureType, ListType, OptionalType, TensorType, TupleType, Type
+
+
+def erase_shape_information(graph: Graph) -> bool:
+    """Let every tensor be a Tensor."""
+    return _erase_in(graph.block)
+
+
+def unshaped(type: Type) -> Type:
+    """The type without what is known of its tensors."""
+    if isinstance(type, TensorType):
+        return TENSOR
+    if isinstance(type, TupleType):
+        return TupleType(tuple(map(unshaped, type.elements)), type.name, type.fields, type.defaults)
+    if isinstance(type, DictType):
+        return DictType(type.key, unshaped(type.value))
+    if isinstance(type, (ListType, OptionalType, FutureType)):
+        return type.__class__(unshaped(type.element))
+    return type
+
+
+def _erase_in(block: Block) -> bool:
+    changed = _erase(block.inputs)
+    for node in block.nodes():
+        changed |= _erase(node.outputs)
+        for inner in node.blocks:
+            changed |= _erase_in(inner)
+    return changed
+
+
+def _erase(values: list[Value]) -> bool:
+    changed = False
+    for value in values:
+        type = unshaped(value.type)
+        changed |= type != value.type
+        value.set_type(type)
+    return changed

@@ -1,0 +1,38 @@
+"""How far apart vectors are.  In: two batches of vectors.  Out: a number for each pair."""
+
+from __future__ import annotations
+
+from engine.aten.tensor import Tensor
+from engine.torch.nn import functional as F
+from engine.torch.nn.modules.module import Module
+
+
+class CosineSimilarity(Module):
+    """The cosine of the angle between them, along `dim`."""
+
+    __constants__ = ("dim", "eps")
+    dim: int
+    eps: float
+
+    def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
+        super().__init__()
+        self.dim, self.eps = dim, eps
+
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+        return F.cosine_similarity(x1, x2, self.dim, self.eps)
+
+
+class PairwiseDistance(Module):
+    """The norm of their difference, along the last dimension."""
+
+    __constants__ = ("norm", "eps", "keepdim")
+    norm: float
+    eps: float
+    keepdim: bool
+
+    def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
+        super().__init__()
+        self.norm, self.eps, self.keepdim = p, eps, keepdim
+
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+        return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)

@@ -1,0 +1,53 @@
+"""The façade has the names that existing programs use, and answers others with the nearest."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import engine.torch as torch
+
+sys.path.insert(0, str(Path(__file__).parent))
+from facade_names import GROUPS, MISSING
+
+NAMES = [f"{group}.{name}" if group and group != "others" else name for group, names in GROUPS.items() for name in names.split()]
+
+
+def found(name: str) -> bool:
+    value: Any = torch
+    for part in name.split("."):
+        if part == "Tensor" and name != "Tensor":
+            value = torch.ones(2, 2)
+            continue
+        try:
+            value = getattr(value, part)
+        except AttributeError:
+            return False
+    return True
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in MISSING])
+def test_name_is_there(name: str) -> None:
+    assert found(name)
+
+
+@pytest.mark.parametrize("name", MISSING)
+def test_missing_name_is_still_missing(name: str) -> None:
+    assert not found(name), "it is there now: take it off the list"
+
+
+def test_nearly_all_names_are_there() -> None:
+    assert len(MISSING) <= 0.05 * len(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"), [("optimm", "optim"), ("ranndn", "randn"), ("nn.functional.reluu", "relu"), ("linalg.nrom", "norm")]
+)
+def test_unknown_names_are_answered_with_the_nearest(name: str, nearest: str) -> None:
+    with pytest.raises(AttributeError, match=f"did you mean '{nearest}'"):
+        value: Any = torch
+        for part in name.split("."):
+            value = getattr(value, part)

@@ -1,0 +1,321 @@
+"""Modules recorded while they run, and the check of traces."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import engine as torch
+from engine.torch import nn
+from engine.torch.nn import functional as F
+
+X = torch.tensor([[1.0, -2.0, 3.0], [4.0, 5.0, -6.0]])
+
+
+def near(a: Any, b: Any) -> bool:
+    return bool((a - b).abs().max() < 1e-5)
+
+
+class Attention(nn.Module):
+    def __init__(self, width: int = 8, heads: int = 2) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norm = nn.LayerNorm(width)
+        self.qkv = nn.Linear(width, 3 * width)
+        self.out = nn.Sequential(nn.Linear(width, width), nn.GELU())
+
+    def forward(self, x):  # type: ignore[no-untyped-def]
+        b, t, d = x.shape
+        split = self.qkv(self.norm(x)).view(b, t, 3, self.heads, d // self.heads)
+        q, k, v = split.permute(2, 0, 3, 1, 4)[0], split.select(2, 1).transpose(1, 2), split[:, :, 2].transpose(1, 2)
+        scores = F.softmax(q @ k.transpose(-2, -1) / math.sqrt(d), dim=-1)
+        return x + self.out((scores @ v).transpose(1, 2).reshape(b, t, -1))
+
+
+@pytest.mark.filterwarnings("ignore::engine.frontend.trace_leaks.TracerWarning")
+def test_a_traced_module_takes_other_sizes(tmp_path: Path) -> None:
+    module = Attention().eval()
+    traced = torch.jit.trace(module, torch.randn(2, 5, 8))
+    other = torch.randn(3, 4, 8)
+    assert near(traced(other), module(other))
+    traced.save(tmp_path / "traced.pt")
+    loaded = torch.load(tmp_path / "traced.pt")
+    assert near(loaded(other), module(other))
+    assert loaded.qkv.code == traced.qkv.code
+    assert list(traced.state_dict()) == list(module.state_dict())
+
+
+class Small(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lin = nn.Linear(3, 3)
+        self.act = nn.ReLU()
+        self.drop = nn.Dropout(0.5)
+
+    def forward(self, x):  # type: ignore[no-untyped-def]
+        y = self.act(self.lin(x))
+        return self.drop(y) * y
+
+
+def test_submodules_are_methods_of_their_types() -> None:
+    traced = torch.jit.trace(Small().eval(), X)
+    assert traced.code == (
+        "def forward(self,\n    x: Tensor) -> Tensor:\n  drop = self.drop\n  act = self.act\n  lin = self.lin\n"
+        "  _0 = (drop).forward((act).forward((lin).forward(x, ), ), )\n  return torch.mul(_0, _0)\n"
+    )
+    assert traced.lin.code == (
+        "def forward(self,\n    x: Tensor) -> Tensor:\n  bias = self.bias\n  weight = self.weight\n"
+        "  return torch.linear(x, weight, bias)\n"
+    )
+    assert traced.drop.code == (
+        "def forward(self,\n    argument_1: Tensor) -> Tensor:\n  return torch.dropout(argument_1, 0.5, False)\n"
+    )
+    assert (traced.original_name, traced.lin.original_name) == ("Small", "Linear")
+    assert [name for name, _ in traced.named_modules()] == ["", "lin", "act", "drop"]
+    assert not traced.training
+
+
+def test_parameters_are_shared_and_learn() -> None:
+    module = Small().eval()
+    traced = torch.jit.trace(module, X)
+    traced(X).sum().backward()
+    gradient = module.lin.weight.grad
+    module.zero_grad()
+    module(X).sum().backward()
+    assert near(gradient, module.lin.weight.grad)
+    module.lin.bias.data.fill_(2.0)
+    assert near(traced(X), module(X))
+
+
+class Owner(nn.Module):
+    """A module inside uses a tensor of another, keeps one for later, is called twice, or is not needed at all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lin = nn.Linear(3, 3)
+        self.keeper = Keeper(self.lin)
+        self.again = self.lin
+        self.idle = nn.Identity()
+        self.parts = nn.ModuleList([nn.Linear(3, 3), nn.Tanh()])
+        self.scales = nn.ParameterList([torch.ones(3)])
+        self.register_buffer("count", torch.zeros(1))
+
+    def forward(self, x):  # type: ignore[no-untyped-def]
+        y = self.keeper(self.again(self.lin(x)))["double"]
+        self.idle(x)
+        for part in self.parts:
+            y = part(y)
+        self.count.add_(1)
+        return y * self.scales[0] + self.keeper.kept, self.count + self.lin.weight.sum()
+
+
+class Keeper(nn.Module):
+    def __init__(self, other: nn.Module) -> None:
+        super().__init__()
+        self.others = [lambda: other]
+
+    def forward(self, x):  # type: ignore[no-untyped-def]
+        self.kept = x * self.others[0]().bias
+        return {"double": x * 2, "unused": [x - 1]}
+
+
+def test_values_cross_the_borders_of_modules() -> None:
+    module = Owner()
+    traced = torch.jit.trace(module, X, check_trace=False)
+    calls = [node.attr("name") for node in traced.graph.find_all_nodes("prim::CallMethod")]
+    assert calls == ["forward", "forward1", "forward", "forward", "forward", "forward"]
+    assert "aten::sub" not in str(traced.keeper.graph)
+    before = float(module.count)
+    mine = traced(X * 2)
+    module.count.fill_(before)
+    for a, b in zip(mine, module(X * 2), strict=True):
+        assert near(a, b)
+
+
+def test_convolutions_and_statistics() -> None:
+    module = nn.Sequential(
+        nn.Conv2d(1, 2, 3, padding=1), nn.BatchNorm2d(2), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(8, 3)
+    )
+    traced = torch.jit.trace(module.eval(), torch.randn(2, 1, 4, 4))
+    other = torch.randn(5, 1, 4, 4)
+    assert near(traced(other), module(other))
+    assert traced[0].graph.find_node("aten::_convolution") is not None
+    training = torch.jit.trace(module.train(), torch.randn(2, 1, 4, 4), check_trace=False)
+    count = int(module[1].num_batches_tracked)
+    training(other)
+    assert int(module[1].num_batches_tracked) == count + 1
+
+
+class Chooser(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lin = nn.Linear(3, 3)
+
+    def forward(self, x, flip: bool = False):  # type: ignore[no-untyped-def]
+        if bool(x.sum() > 0) or flip:
+            x = self.lin(x)
+        return x
+
+
+class Holder(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = torch.jit.script(Chooser())
+
+    def forward(self, x):  # type: ignore[no-untyped-def]
+        return self.inner(x, flip=False) + 1
+
+
+def test_compiled_submodules_keep_their_control_flow(tmp_path: Path) -> None:
+    module = Holder()
+    traced = torch.jit.trace(module, X)
+    assert "if bool(" in traced.inner.code
+    for x in (X, -X):
+        assert near(traced(x), module(x))
+    traced.save(tmp_path / "holder.pt")
+    assert near(torch.load(tmp_path / "holder.pt")(-X), module(-X))
+
+
+def test_methods_of_compiled_modules_outside() -> None:
+    compiled = torch.jit.script(nn.Linear(3, 3))
+    with pytest.raises(RuntimeError, match="no submodule of what is traced"):
+        torch.jit.trace(lambda x: compiled(x), X)
+
+
+class Two(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lin = nn.Linear(3, 2)
+
+    def forward(self, x):  # type: ignore[no-untyped-def]
+        return self.lin(x)
+
+    def shifted(self, x, by):  # type: ignore[no-untyped-def]
+        return self.lin(x) + by
+
+
+def test_several_methods() -> None:
+    module = Two()
+    traced = torch.jit.trace_module(module, {"forward": X, "shifted": (X, torch.ones(2))})
+    assert near(traced(X), module(X))
+    assert near(traced.shifted(X, torch.ones(2) * 3), module(X) + 3)
+    assert torch.jit.trace(Two().forward, X).original_name == "Two"
+    with pytest.raises(RuntimeError, match="trace_module"):
+        torch.jit.trace(module.shifted, (X, X))
+
+
+def test_arguments_by_name() -> None:
+    traced = torch.jit.trace(lambda a, b: a - b, example_kwarg_inputs={"b": X, "a": X + 1})
+    assert [argument.name for argument in traced.schema.arguments] == ["a", "b"]
+    assert traced(b=X, a=X * 3).tolist() == (X * 2).tolist()
+
+
+def test_traced_functions() -> None:
+    def double(x: Any) -> Any:
+        return x * 2
+
+    traced = torch.jit.trace(double, X)
+    assert isinstance(traced, torch.jit.ScriptFunction)
+    assert traced.name == "double"
+    assert traced.code == "def double(x: Tensor) -> Tensor:\n  return torch.mul(x, CONSTANTS.c0)\n"
+    outer = torch.jit.trace(lambda x: traced(x) + 1, X)
+    assert outer.graph.find_node("prim::CallFunction") is not None
+    assert outer(X).tolist() == (X * 2 + 1).tolist()
+    with pytest.warns(torch.jit.TracerWarning, match="no-op"):
+        assert torch.jit.trace(traced, X) is traced
+
+
+def test_is_tracing_and_script_if_tracing() -> None:
+    seen = []
+
+    @torch.jit.script_if_tracing
+    def clamp(x):  # type: ignore[no-untyped-def]
+        if bool(x.sum() > 0):
+            return x
+        return -x
+
+    def f(x: Any) -> Any:
+        seen.append(torch.jit.is_tracing())
+        return clamp(x) + 1
+
+    traced = torch.jit.trace(f, X, check_trace=False)
+    assert seen == [True]
+    assert not torch.jit.is_tracing()
+    assert traced(-X).tolist() == f(-X).tolist()
+
+
+def test_ignored_functions_are_python() -> None:
+    @torch.jit.ignore
+    def helper(x: Any) -> Any:
+        return x + 1
+
+    assert torch.jit.trace(lambda x: helper(x) * 2, X)(-X).tolist() == ((1 - X) * 2).tolist()
+
+
+def test_the_graph_alone() -> None:
+    graph, result = torch.jit.get_trace_graph(nn.Linear(3, 2), (X,))
+    assert [value.name for value in graph.inputs] == ["input", "weight", "bias"]
+    assert result.shape == (2, 2)
+
+
+# ------------------------------------------------------------------ the check
+
+
+def test_other_graphs_at_every_call() -> None:
+    calls = []
+
+    def f(x: Any) -> Any:
+        calls.append(1)
+        return x * 2 if len(calls) == 1 else x + 1
+
+    with (
+        pytest.warns(torch.jit.TracerWarning, match="does not match the corresponding output of the Python function"),
+        pytest.raises(torch.jit.TracingCheckError, match="Graphs differed across invocations") as caught,
+    ):
+        torch.jit.trace(f, X)
+    text = str(caught.value)
+    assert "First diverging operator" in text
+    assert "aten::mul" in text
+    assert f"{__file__}(" in text
+
+
+def test_other_constants_at_every_call() -> None:
+    calls = []
+
+    def f(x: Any) -> Any:
+        calls.append(1)
+        return x + len(calls)
+
+    with (
+        pytest.warns(torch.jit.TracerWarning, match="does not match"),
+        pytest.raises(torch.jit.TracingCheckError, match="Tensor-valued Constant nodes differed"),
+    ):
+        torch.jit.trace(f, X)
+    assert torch.jit.trace(f, X, check_trace=False) is not None
+
+
+def test_random_operators() -> None:
+    with pytest.warns(torch.jit.TracerWarning, match="Trace had nondeterministic nodes") as caught:
+        torch.jit.trace(Small().train(), X)
+    assert "aten::dropout" in str(caught[0].message)
+    assert caught[0].filename == __file__
+
+
+def test_checks_on_other_inputs() -> None:
+    def f(x: Any) -> Any:
+        return x * 2 if bool((x > 0).all()) else x * 3
+
+    with (
+        pytest.warns(torch.jit.TracerWarning),
+        pytest.raises(torch.jit.TracingCheckError, match="Graphs differed"),
+    ):
+        torch.jit.trace(f, X, check_inputs=[(X.abs(),)])
+
+
+def test_inputs_stay_as_they_were_during_the_check() -> None:
+    x = torch.ones(3)
+    torch.jit.trace(lambda x: x.add_(1), x)
+    assert x.tolist() == [2.0, 2.0, 2.0]
