@@ -38,7 +38,7 @@ def pictures(count: int) -> tuple[torch.Tensor, torch.Tensor]:
     images = 0.3 * torch.randn(count, 1, SIZE, SIZE)
     labels = torch.randint(0, 3, (count,))
     corners = torch.randint(0, SIZE - 7, (count, 2))
-    for image, label, (row, column) in zip(images, labels.tolist(), corners.tolist()):
+    for image, label, (row, column) in zip(images, labels.tolist(), corners.tolist(), strict=True):
         height, width = [(2, 7), (7, 2), (5, 5)][label]
         image[0, row : row + height, column : column + width] += 1.0
     return images, labels

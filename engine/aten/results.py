@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from engine.aten.op import Op
 from engine.aten.tensor import Size
-from engine.lang.schema import FunctionSchema
 from engine.lang.scalars import DTYPE_BY_NUMBER
+from engine.lang.schema import FunctionSchema
 from engine.lang.types import TENSOR, ListType
 
 _BY_NAME: Final[dict[str, Callable[[Any], Any]]] = {
@@ -40,7 +40,7 @@ def python_result(op: Op) -> Callable[[Any], Any] | None:
 
 def _named(schema: FunctionSchema) -> Callable[[Any], Any]:
     names = [each.name for each in schema.returns]
-    kind: Any = namedtuple(schema.name.removeprefix("aten::"), names)  # type: ignore[misc]  # noqa: PYI024
+    kind: Any = namedtuple(schema.name.removeprefix("aten::"), names)  # type: ignore[misc]
     kind.__module__ = "torch.return_types"
     make: Callable[[Any], Any] = kind._make
     return make

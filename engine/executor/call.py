@@ -32,9 +32,7 @@ def call_function(
     return _call(function, args, kwargs, hooks)
 
 
-def _call(
-    function: Function, args: Sequence[Any], kwargs: Mapping[str, Any] | None, hooks: Sequence[Hook] = ()
-) -> Any:
+def _call(function: Function, args: Sequence[Any], kwargs: Mapping[str, Any] | None, hooks: Sequence[Hook] = ()) -> Any:
     executor = executor_of(function)
     boundary = boundary_of(executor)
     inputs = boundary.inputs(args, kwargs or {})

@@ -18,6 +18,7 @@ import numpy as np
 
 from engine.aten.ivalue import EnumValue, Object
 from engine.aten.tensor import Tensor, from_numpy
+from engine.aten.traced import TracedInt
 from engine.executor.futures import Future
 from engine.executor.operations import is_instance
 from engine.ir.constants import type_of
@@ -70,7 +71,7 @@ def from_python(type: Type) -> Converter:
 
 def _to_int(value: Any) -> int:
     if isinstance(value, (int, np.generic, Tensor)):
-        number = int(_item(value))
+        number = value if type(value) is TracedInt else int(_item(value))
         if -(2**63) <= number < 2**63:
             return number
         raise Mismatch("it does not fit in 64 bits")

@@ -68,7 +68,9 @@ DISPATCHES: Final = {
         "return_inverse", 1, "torch.functional._unique_consecutive_impl", "torch.functional._consecutive_return_counts"
     ),
     "runs without counts": Dispatch(
-        "return_inverse", 1, "torch.functional._consecutive_return_inverse",
+        "return_inverse",
+        1,
+        "torch.functional._consecutive_return_inverse",
         "torch.functional._consecutive_return_output",
     ),
 }

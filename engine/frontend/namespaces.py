@@ -41,7 +41,8 @@ _RENAMED: Final = {
     "torch.jit._unwrap_optional": "aten::_unwrap_optional",
     "torch.jit.is_scripting": "aten::is_scripting", "torch.jit.is_tracing": "aten::is_tracing",
     "torch.special.expit": "aten::special_expit", "torch._assert": "aten::_assert",
-    "torch._segment_reduce": "aten::segment_reduce", "torch.autograd.backward": "aten::backward", "torch.autograd.grad": "aten::grad",
+    "torch._segment_reduce": "aten::segment_reduce", "torch.autograd.backward": "aten::backward",
+    "torch.autograd.grad": "aten::grad",
 }  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from engine.aten import op as table
 from engine.aten.calls import element_of
 from engine.aten.op import Op
 from engine.aten.tensor import Tensor, tensor
-from engine.aten.traced import TracedFloat, TracedInt
+from engine.aten.traced import TracedFloat, TracedInt, number_of, plain
 from engine.frontend.trace_source import range_of
 from engine.frontend.trace_state import TracingState, current
 from engine.ir.constants import insert_constant, tensor_type_of
@@ -48,16 +48,24 @@ def record_operator(op: Op, args: tuple[Any, ...], run: Callable[..., Any]) -> A
     state = current()
     if state is None:
         return run(*args)
-    sized = None if state.parameter_names else _SIZES.get(op.qualified_name)
+    sized = _SIZES.get(op.qualified_name)
     with state.pause():
         if sized is not None:
-            return sized(state, *args)
+            found = sized(state, *args)
+            return _as_numbers(found) if state.parameter_names else found
         return _record(state, op, args, run) if _is_recorded(op) else run(*_plain(args))
 
 
 def _is_recorded(op: Op) -> bool:
     """What gives numbers to Python is not, nor what belongs to Python's own gradients."""
-    return op.name not in _UNRECORDED and any(_is_tensor(r.type) or _is_tensor(element_of(r.type)) for r in op.schema.returns)
+    return op.name not in _UNRECORDED and any(
+        _is_tensor(r.type) or _is_tensor(element_of(r.type)) for r in op.schema.returns
+    )
+
+
+def _as_numbers(sizes: Any) -> Any:
+    """Library functions are written for numbers."""
+    return [number_of(size) for size in sizes] if isinstance(sizes, list) else number_of(sizes)
 
 
 _UNRECORDED: Final = ("aten::requires_grad_", "aten::retain_grad")
@@ -87,13 +95,7 @@ def _record(state: TracingState, op: Op, args: tuple[Any, ...], run: Callable[..
 
 def _plain(args: tuple[Any, ...]) -> tuple[Any, ...]:
     """The arguments without what numbers remember."""
-    return tuple([_plain_number(p) for p in a] if type(a) is list else _plain_number(a) for a in args)
-
-
-def _plain_number(value: Any) -> Any:
-    if isinstance(value, TracedInt):
-        return int(value)
-    return float(value) if isinstance(value, TracedFloat) else value
+    return tuple([plain(part) for part in arg] if type(arg) is list else plain(arg) for arg in args)
 
 
 def set_results(state: TracingState, results: Sequence[Any], values: Sequence[Value]) -> None:
@@ -141,11 +143,13 @@ _CUDNN: Final = (False, False, True, True)
 def _with_tensor(op: Op, args: tuple[Any, ...]) -> tuple[Op, tuple[Any, ...]]:
     x, number, *rest = args
     form = table.find(f"{op.name}.Tensor") or table.find(op.name)
-    if form is None or isinstance(number, (TracedInt, TracedFloat)) or not isinstance(x, Tensor):
+    if form is None or not isinstance(x, Tensor):
         return op, args
-    if _RANK[type(number)] > _RANK_OF_CATEGORY.get(x.dtype.category, 3):
+    known = isinstance(number, (TracedInt, TracedFloat))
+    if _RANK[type(plain(number))] > _RANK_OF_CATEGORY.get(x.dtype.category, 3):
         return op, args
-    return form, (x, tensor(number, dtype=_DTYPES.get(type(number))), *rest)
+    made = number.tensor if known else tensor(number, dtype=_DTYPES.get(type(number)))
+    return form, (x, made, *rest)
 
 
 _DTYPES: Final = {float: DTYPE_BY_NAME["float64"], complex: DTYPE_BY_NAME["complex128"]}

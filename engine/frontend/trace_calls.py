@@ -13,6 +13,7 @@ from typing import Any
 from engine.aten.calls import call
 from engine.aten.ivalue import Object
 from engine.aten.tensor import Tensor
+from engine.aten.traced import number_of
 from engine.frontend.compile import is_library
 from engine.frontend.trace import FROM_TENSOR, set_results, taken_out
 from engine.frontend.trace_source import range_of
@@ -59,15 +60,26 @@ def _record_call(
 
 def _run_library(state: TracingState, function: Function, args: Any, kwargs: Any, run: Callable[..., Any]) -> Any:
     """A function of the library is no more than the operators that it runs."""
-    names = {}
-    for value, argument in zip(*_in_order(function, args, kwargs), strict=True):
-        if isinstance(value, Tensor):
-            names[id(value)] = argument.name
+    types = {argument.name: argument.type for argument in function.schema.arguments}
+    given = dict(zip(types, args, strict=False))
+    names = {id(value): name for name, value in (*given.items(), *kwargs.items()) if isinstance(value, Tensor)}
+    numbers = [_with_numbers(value, type) for value, type in zip(args, types.values(), strict=False)]
+    by_name = {name: _with_numbers(value, types[name]) if name in types else value for name, value in kwargs.items()}
     state.parameter_names.append(names)
     try:
-        return run(function, args, kwargs)
+        return run(function, [*numbers, *args[len(numbers) :]], by_name)
     finally:
         state.parameter_names.pop()
+
+
+def _with_numbers(value: Any, type: Type) -> Any:
+    """The sizes that a program gives where the library wants numbers, as numbers."""
+    type = type.element if isinstance(type, OptionalType) else type
+    if isinstance(value, Tensor):
+        return number_of(value) if type in FROM_TENSOR else value
+    if isinstance(value, (list, tuple)) and isinstance(type, ListType):
+        return [_with_numbers(part, type.element) for part in value]
+    return value
 
 
 def _in_order(function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], list[Argument]]:

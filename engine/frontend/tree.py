@@ -15,9 +15,7 @@ from engine.lang.errors import ParseError
 from engine.lang.recursion import MAX_HEIGHT
 from engine.lang.source import SourceRange
 
-BINARY_KINDS: Final = frozenset(
-    "+ - * / // % @ ** << >> & | ^ < > <= >= == != is isnot in and or".split()  # noqa: SIM905 - a row reads best
-)
+BINARY_KINDS: Final = frozenset("+ - * / // % @ ** << >> & | ^ < > <= >= == != is isnot in and or".split())
 UNARY_KINDS: Final = frozenset(["not", "~", "unary_minus"])
 
 

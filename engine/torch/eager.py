@@ -12,7 +12,7 @@ from typing import Any, Final
 import ml_dtypes
 import numpy as np
 
-from engine.aten import printing, promotion, xp
+from engine.aten import promotion, xp
 from engine.aten.calls import call
 from engine.aten.python_methods import LEGACY_TYPES
 from engine.aten.storage import Storage
@@ -179,7 +179,9 @@ def bundled(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return tuple(result) if isinstance(result, list) else result
 
 
-def with_sizes_of_input(function: Callable[..., Any], input: Tensor, output_size: Any, *args: Any, **kwargs: Any) -> Any:
+def with_sizes_of_input(
+    function: Callable[..., Any], input: Tensor, output_size: Any, *args: Any, **kwargs: Any
+) -> Any:
     """What takes the sizes of its output, None where the input's shall stay."""
     if isinstance(output_size, (tuple, list)):
         own = input.shape[-len(output_size) :]

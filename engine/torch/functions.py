@@ -20,7 +20,6 @@ from engine.lang.errors import ArgumentError, did_you_mean
 from engine.torch import eager
 from engine.torch.objects import ScriptFunction
 
-
 _PREFIXES: Final = {"torch.linalg": "linalg_", "torch.fft": "fft_", "torch.special": "special_"}
 """What the names of a scope's operators begin with."""
 

@@ -22,6 +22,14 @@ from engine.lang import scalars
 from engine.lang.errors import Error as Error
 from engine.lang.errors import did_you_mean
 from engine.serialize.archive import PathOrFile, load_archive
+from engine.torch.jit_settings import export_opnames as export_opnames
+from engine.torch.jit_settings import frontend as frontend
+from engine.torch.jit_settings import fuser as fuser
+from engine.torch.jit_settings import isinstance as isinstance
+from engine.torch.jit_settings import optimized_execution as optimized_execution
+from engine.torch.jit_settings import set_fusion_strategy as set_fusion_strategy
+from engine.torch.jit_settings import signature_types as annotations  # type: ignore[assignment]  # noqa: F401
+from engine.torch.jit_settings import strict_fusion as strict_fusion
 from engine.torch.modules import ScriptModule as ScriptModule
 from engine.torch.modules import wrap
 from engine.torch.objects import ScriptFunction as ScriptFunction

@@ -29,8 +29,8 @@ HOMES: Final[dict[str, str]] = {
     **dict.fromkeys(
         "is_tensor is_storage typename get_default_dtype set_default_dtype set_default_tensor_type get_default_device "
         "get_num_threads set_num_threads set_printoptions use_deterministic_algorithms "
-        "are_deterministic_algorithms_enabled compile as_tensor asarray finfo iinfo FloatTensor DoubleTensor HalfTensor "
-        "BFloat16Tensor LongTensor IntTensor ShortTensor CharTensor ByteTensor BoolTensor".split(),
+        "are_deterministic_algorithms_enabled compile as_tensor asarray finfo iinfo FloatTensor DoubleTensor "
+        "HalfTensor BFloat16Tensor LongTensor IntTensor ShortTensor CharTensor ByteTensor BoolTensor".split(),
         "engine.torch.eager",
     ),
 }  # fmt: skip

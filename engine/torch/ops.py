@@ -25,7 +25,9 @@ class OpOverload:
         return self._entry.qualified_name
 
     def __repr__(self) -> str:
-        return f"<OpOverload(op='{self._entry.name.replace('::', '.')}', overload='{self._entry.overload or 'default'}')>"
+        return (
+            f"<OpOverload(op='{self._entry.name.replace('::', '.')}', overload='{self._entry.overload or 'default'}')>"
+        )
 
 
 class OpOverloadPacket:
@@ -45,7 +47,9 @@ class OpOverloadPacket:
     def __getattr__(self, overload: str) -> OpOverload:
         entry = table.find(self._name if overload == "default" else f"{self._name}.{overload}")
         if entry is None:
-            hint = "" if overload.startswith("_") else "".join(f"; {h}" for h in did_you_mean(overload, self.overloads()))
+            hint = (
+                "" if overload.startswith("_") else "".join(f"; {h}" for h in did_you_mean(overload, self.overloads()))
+            )
             raise AttributeError(f"The underlying op of '{self._name}' has no overload name '{overload}'{hint}")
         return OpOverload(entry)
 

@@ -30,7 +30,7 @@ _PICKLE: Final = "data.pkl"
 
 
 def save(obj: Any, f: PathOrFile, **_options: Any) -> None:
-    """Write a value to a file.  Raises ArchiveError for what is not made of tensors, numbers, strings and containers."""
+    """Write a value to a file.  Raises ArchiveError for what is not tensors, numbers, strings and containers."""
     if isinstance(obj, (ScriptFunction, ScriptObject)):
         jit.save(obj, f)  # type: ignore[arg-type]
         return

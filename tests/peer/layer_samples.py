@@ -85,7 +85,9 @@ LAYERS = {
     "MultiLabelSoftMarginLoss()": "r(2, 4), (r(2, 4) > 0).float()",
     "MultiMarginLoss()": "r(3, 4), i(3)",
     "TripletMarginLoss(swap=True)": "r(3, 4), r(3, 4), r(3, 4)",
-    "CTCLoss()": "r(6, 2, 4).log_softmax(2), torch.tensor([[1, 2], [3, 1]]), torch.tensor([6, 5]), torch.tensor([2, 1])",
+    "CTCLoss()": (
+        "r(6, 2, 4).log_softmax(2), torch.tensor([[1, 2], [3, 1]]), torch.tensor([6, 5]), torch.tensor([2, 1])"
+    ),
     "Dropout(0.3)": "r(20)",
     "Dropout1d(0.3)": "r(3, 4, 2)",
     "Dropout2d(0.3)": "r(3, 4, 2, 2)",

@@ -141,7 +141,9 @@ def test_batches_come_in_the_same_order() -> None:
 
 def test_files_are_read_by_both(tmp_path: Path) -> None:
     layer = torch.nn.Linear(2, 3)
-    torch.save({"model": layer.state_dict(), "epoch": 3, "half": torch.ones(2, dtype=torch.bfloat16)}, tmp_path / "a.pt")
+    torch.save(
+        {"model": layer.state_dict(), "epoch": 3, "half": torch.ones(2, dtype=torch.bfloat16)}, tmp_path / "a.pt"
+    )
     read = engine.torch.load(tmp_path / "a.pt")
     assert read["model"]["weight"].tolist() == layer.weight.tolist()
     assert (read["epoch"], read["half"].dtype) == (3, engine.bfloat16)

@@ -34,7 +34,22 @@ _SIZES: Final = frozenset({"size", "numel", "dim"})
 _FORM_AT: Final = {"zeros_like": 0, "_cat_backward": 1}
 """Functions that only look at the form of one argument, and its position."""
 _OF_COMPLEX: Final = frozenset(
-    {"conj", "real", "imag", "mH", "sgn", "angle", "complex", "polar", "view_as_real", "view_as_complex"}
+    {
+        "conj",
+        "real",
+        "imag",
+        "mH",
+        "sgn",
+        "angle",
+        "complex",
+        "polar",
+        "view_as_real",
+        "view_as_complex",
+        "_fft_backward",
+        "_solve_triangular_backward",
+        "_pinv_backward",
+        "_cholesky_backward",
+    }
 )
 
 

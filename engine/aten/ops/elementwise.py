@@ -224,7 +224,7 @@ op("aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", dtype="float: se
    scalar="where(self > lambd, self - lambd, where(self < 0 - lambd, self + lambd, self * 0))",
    gradient={"self": "where((self >= -lambd) & (self <= lambd), 0, grad)"})  # fmt: skip
 op("aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", dtype="float: self", variants=OUT,
-   scalar="where((self >= 0 - lambd) & (self <= lambd), self * 0, self)",
+   scalar="where((self >= 0 - lambd) & (self <= lambd), 0, self)",
    gradient={"self": "where((self >= -lambd) & (self <= lambd), 0, grad)"})  # fmt: skip
 op("aten::rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, "
    "Generator? generator=None) -> Tensor", python=rrelu, variants="function inplace",

@@ -70,11 +70,24 @@ def cholesky(self: Tensor, upper: bool) -> Tensor:
     return result
 
 
-def cholesky_solve(self: Array, input2: Array, upper: bool) -> Array:
+def cholesky_backward(grad: Tensor, factor: Tensor, upper: bool) -> Tensor:
+    """The gradient of the matrix, as a Hermitian one."""
+    lower, slope = (factor.mH, grad.mH) if upper else (factor, grad)
+    phi = run("tril", lower.mH.matmul(slope), 0)
+    phi = phi - run("diag_embed", phi.diagonal(0, -2, -1), 0, -2, -1) / 2
+    half = run("linalg_solve_triangular", lower.mH, phi, True, True, False)
+    whole: Tensor = run("linalg_solve_triangular", lower, half, False, False, False)
+    return (whole + whole.mH) / 2
+
+
+def cholesky_solve(self: Tensor, input2: Tensor, upper: bool) -> Tensor:
     """X of A X = self, where `input2` is A's Cholesky factor."""
     if self.ndim < 2 or input2.ndim < 2:
         raise OperatorError(f"b should have at least 2 dimensions, but has {self.ndim} dimensions instead")
-    return solve_kernel(_restored(input2, upper), self)[0]
+    first, second = (input2.mH, input2) if upper else (input2, input2.mH)
+    half = run("linalg_solve_triangular", first, self, False, True, False)
+    solution: Tensor = run("linalg_solve_triangular", second, half, True, True, False)
+    return solution
 
 
 def cholesky_inverse(self: Array, upper: bool) -> Array:
@@ -192,28 +205,39 @@ def pinv(self: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:
     if self.array.size == 0:
         empty: Tensor = self.transpose(-2, -1).clone()
         return empty
-    if hermitian:
-        values, vectors = run("linalg_eigh", self, "L")
-        factors = _inverted(values, values.abs(), self, atol, rtol)
-        product: Tensor = (vectors * factors.unsqueeze(-2)).matmul(vectors.mH)
-        return product
-    u, s, vh = run("linalg_svd", self, False, None)
-    factors = _inverted(s, s, self, atol, rtol)
-    inverse: Tensor = vh.mH.matmul(factors.unsqueeze(-1) * u.mH)
+    limits = [Tensor(np.asarray(t, np.float64)) if isinstance(t, float) else t for t in (atol, rtol)]
+    inverse: Tensor = run("_pinv", self, *limits, hermitian)
     return inverse
 
 
-def _inverted(values: Tensor, sizes: Tensor, self: Tensor, atol: Any, rtol: Any) -> Tensor:
-    """1 / value, 0 where the value counts as zero."""
-    limit = _tolerance(self.array, np.max(sizes.array, axis=-1, keepdims=True), atol, rtol)
-    kept = Tensor(np.asarray(sizes.array > limit))
-    safe = run("where.ScalarOther", kept, values, 1.0)
-    result: Tensor = run("where.ScalarOther", kept, safe.reciprocal(), 0.0)
-    return result
+def pinv_kernel(self: Array, atol: Array | None, rtol: Array | None, hermitian: bool) -> Array:
+    check_matrix("linalg.pinv", self)
+    if hermitian:
+        values, vectors = np.linalg.eigh(self)
+        left, right = vectors, adjoint(vectors)
+    else:
+        u, values, vh = np.linalg.svd(self, full_matrices=False)
+        left, right = adjoint(vh), adjoint(u)
+    sizes = np.abs(values)
+    kept = sizes > _tolerance(self, np.max(sizes, axis=-1, keepdims=True), atol, rtol)
+    factors = np.where(kept, 1 / np.where(kept, values, 1), 0)
+    return np.asarray((left * factors[..., None, :]) @ right).astype(self.dtype)
+
+
+def pinv_backward(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
+    """How the pseudo-inverse X of A moves with A, while the rank stays: by X dA X, and by A's complements."""
+    x, g = result.mH, grad.mH
+    rows = g.matmul(result)
+    columns = result.matmul(g)
+    through = -x.matmul(grad).matmul(x)
+    outside = rows.matmul(x) - self.matmul(result).matmul(rows).matmul(x)
+    inside: Tensor = x.matmul(columns) - x.matmul(columns).matmul(result).matmul(self)
+    total: Tensor = through + outside + inside
+    return total
 
 
 def _tolerance(A: Array, largest: Array, atol: Any, rtol: Any) -> Array:
-    a, r = (np.asarray(t.array)[..., None] if isinstance(t, Tensor) else t for t in (atol, rtol))
+    a, r = (t[..., None] if isinstance(t, np.ndarray) else t for t in (atol, rtol))
     if r is None:
         default = float(np.finfo(A.dtype).eps) * max(A.shape[-2:])
         r = default if a is None else np.where(np.asarray(a) > 0, 0.0, default)
@@ -235,8 +259,7 @@ def matrix_rank(self: Array, atol: Any, rtol: Any, hermitian: bool) -> Array:
     if self.size == 0:
         return np.zeros(self.shape[:-2], np.int64)
     values = np.abs(np.linalg.eigvalsh(self)) if hermitian else np.linalg.svd(self, compute_uv=False)
-    a, r = (Tensor(t) if isinstance(t, np.ndarray) else t for t in (atol, rtol))
-    limit = _tolerance(self, np.max(values, axis=-1, keepdims=True), a, r)
+    limit = _tolerance(self, np.max(values, axis=-1, keepdims=True), atol, rtol)
     return np.asarray(np.sum(values > limit, axis=-1)).astype(np.int64)
 
 
@@ -384,11 +407,13 @@ _QR: Final = "-> (Tensor Q, Tensor R)"
 _EIGEN: Final = "-> (Tensor eigenvalues, Tensor eigenvectors)"
 _LU: Final = "-> (Tensor P, Tensor L, Tensor U)"
 
+op("aten::_cholesky_backward(Tensor grad, Tensor factor, bool upper) -> Tensor", python=cholesky_backward)
 out_form(op("aten::linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> "
-            "(Tensor L, Tensor info)", kernel=cholesky_ex), "L", "L info")  # fmt: skip
+            "(Tensor L, Tensor info)", kernel=cholesky_ex,
+            gradient={"self": "_cholesky_backward(grad, result0, upper)"}), "L", "L info")  # fmt: skip
 op("aten::linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", python=linalg_cholesky, variants=OUT)
 op("aten::cholesky(Tensor self, bool upper=False) -> Tensor", python=cholesky, variants=METHOD)
-op("aten::cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", kernel=cholesky_solve,
+op("aten::cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", python=cholesky_solve,
    variants=METHOD)  # fmt: skip
 op("aten::cholesky_inverse(Tensor self, bool upper=False) -> Tensor", kernel=cholesky_inverse, variants=METHOD)
 
@@ -406,6 +431,9 @@ out_form(op("aten::linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=
 op("aten::linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", python=svdvals, variants=OUT)
 out_form(op("aten::svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
             python=svd, variants="function method"), "U", "U S V")  # fmt: skip
+op("aten::_pinv_backward(Tensor grad, Tensor self, Tensor result) -> Tensor", python=pinv_backward)
+op("aten::_pinv(Tensor self, Tensor? atol, Tensor? rtol, bool hermitian) -> Tensor", kernel=pinv_kernel,
+   gradient={"self": "_pinv_backward(grad, self, result)"})  # fmt: skip
 op("aten::linalg_pinv(Tensor self, float rcond, bool hermitian=False) -> Tensor", python=pinv_of_rcond, variants=OUT)
 op("aten::linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) "
    "-> Tensor", python=pinv, variants=OUT)  # fmt: skip

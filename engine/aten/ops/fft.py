@@ -113,14 +113,70 @@ def frequencies(real: bool) -> Callable[..., Array]:
     return kernel
 
 
+# ------------------------------------------------------------------ gradients
+
+_ADJOINT: Final = {"fft": "ifft", "ifft": "fft", "rfft": "ifft", "irfft": "rfft"}
+_OPPOSITE: Final = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
+
+
+def transform_backward(
+    grad: Tensor, self: Tensor, kind: str, s: Sequence[int] | None, dim: Sequence[int] | None, norm: str | None
+) -> Tensor:
+    """The transform that leads back, its result cut or padded to the size of what went in."""
+    x = self.array
+    sizes, axes = _geometry(x, s, dim)
+    lengths = [x.shape[a] if n == -1 else n for n, a in zip(sizes, axes, strict=True)]
+    if kind == "irfft" and sizes[-1] == -1:
+        lengths[-1] = 2 * (x.shape[axes[-1]] - 1)
+    if kind == "rfft":
+        grad = _fitted(grad, axes[-1], lengths[-1])
+    back = run(f"fft_{_ADJOINT[kind]}n", grad, None, list(axes), _OPPOSITE[norm])
+    if kind == "irfft":
+        # Every frequency but the first and the middle one stands for itself and its mirror image.
+        weight = np.full(back.shape[axes[-1]], 2.0)
+        weight[[0, -1] if lengths[-1] % 2 == 0 else [0]] = 1.0
+        shape = [-1] + [1] * (x.ndim - 1 - axes[-1])
+        back = back * Tensor(weight.astype(grad.array.dtype).reshape(shape))
+    for axis in axes:
+        back = _fitted(back, axis, x.shape[axis])
+    result: Tensor = back if x.dtype.kind == "c" else run("real", back)
+    return result
+
+
+def _fitted(x: Tensor, axis: int, size: int) -> Tensor:
+    """The dimension cut or filled up with zeros to that size."""
+    missing = size - x.shape[axis]
+    padded: Tensor = run("constant_pad_nd", x, [0, 0] * (x.ndim - 1 - axis) + [0, missing], 0) if missing else x
+    return padded
+
+
+def one_backward(grad: Tensor, self: Tensor, kind: str, n: int | None, dim: int, norm: str | None) -> Tensor:
+    s = None if n is None else [n]
+    if kind == "hfft":
+        back: Tensor = transform_backward(grad, self, "irfft", s, [dim], _OPPOSITE[norm]).conj()
+        return back
+    if kind == "ihfft":
+        return transform_backward(grad.conj(), self, "rfft", s, [dim], _OPPOSITE[norm])
+    return transform_backward(grad, self, kind, s, [dim], norm)
+
+
+op("aten::_fft_backward(Tensor grad, Tensor self, str kind, int? n, int dim, str? norm) -> Tensor", python=one_backward)
+op("aten::_fft_backward.many(Tensor grad, Tensor self, str kind, int[]? s, int[]? dim, str? norm) -> Tensor",
+   python=transform_backward)  # fmt: skip
+
+# ------------------------------------------------------------------ entries
+
 for _name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
     op(f"aten::fft_{_name}(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor",
-       kernel=one_dimension(_name), variants=OUT)  # fmt: skip
+       kernel=one_dimension(_name), variants=OUT,
+       gradient={"self": f"_fft_backward(grad, self, '{_name}', n, dim, norm)"})  # fmt: skip
 for _name in ("fft", "ifft", "rfft", "irfft"):
     op(f"aten::fft_{_name}2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
-       kernel=many_dimensions(f"{_name}n"), variants=OUT)  # fmt: skip
+       kernel=many_dimensions(f"{_name}n"), variants=OUT,
+       gradient={"self": f"_fft_backward(grad, self, '{_name}', s, dim, norm)"})  # fmt: skip
     op(f"aten::fft_{_name}n(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
-       kernel=many_dimensions(f"{_name}n"), variants=OUT)  # fmt: skip
+       kernel=many_dimensions(f"{_name}n"), variants=OUT,
+       gradient={"self": f"_fft_backward(grad, self, '{_name}', s, dim, norm)"})  # fmt: skip
 op("aten::fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor", python=shift(False))
 op("aten::fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor", python=shift(True))
 for _name, _real in (("fft_fftfreq", False), ("fft_rfftfreq", True)):

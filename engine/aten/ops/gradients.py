@@ -47,7 +47,7 @@ def with_grad_input(entry: Op) -> None:
 
 
 with_grad_input(op(f"aten::threshold_backward({_GRAD}, Scalar threshold) -> Tensor", dtype="promote: grad_output, self",
-                   scalar="where(self <= threshold, 0 * grad_output, grad_output)",
+                   scalar="where(self <= threshold, 0, grad_output)",
                    gradient={"grad_output": "where(self <= threshold, 0, grad)", "self": "zeros_like(grad)"}
                    ))  # fmt: skip
 with_grad_input(op("aten::sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor",

@@ -159,6 +159,17 @@ def solve_triangular(self: Array, B: Array, upper: bool, left: bool, unitriangul
     return solution if left else np.swapaxes(solution, -1, -2)
 
 
+def solve_triangular_backward(
+    grad: Tensor, self: Tensor, result: Tensor, upper: bool, left: bool, unitriangular: bool
+) -> tuple[Tensor, Tensor]:
+    """Gradients of A, in its triangle only, and of B."""
+    of_b = run("linalg_solve_triangular", self.mH, grad, not upper, left, unitriangular)
+    product = of_b.matmul(result.mH) if left else result.mH.matmul(of_b)
+    offset = int(unitriangular)
+    of_a = run("triu", -product, offset) if upper else run("tril", -product, -offset)
+    return of_a, of_b
+
+
 def triangular_solve(
     self: Tensor, A: Tensor, upper: bool, transpose: bool, unitriangular: bool
 ) -> tuple[Tensor, Tensor]:
@@ -232,8 +243,12 @@ op("aten::_solve(Tensor A, Tensor B) -> (Tensor result, Tensor info)", kernel=so
 out_form(op("aten::linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> "
             "(Tensor result, Tensor info)", python=solve_ex), "out", "result info")  # fmt: skip
 op("aten::linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", python=solve, variants=OUT)
+op("aten::_solve_triangular_backward(Tensor grad, Tensor self, Tensor result, bool upper, bool left, "
+   "bool unitriangular) -> (Tensor, Tensor)", python=solve_triangular_backward)  # fmt: skip
+_TRIANGULAR: Final = "_solve_triangular_backward(grad, self, result, upper, left, unitriangular)"
 op("aten::linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) "
-   "-> Tensor", kernel=solve_triangular, variants=OUT)  # fmt: skip
+   "-> Tensor", kernel=solve_triangular, variants=OUT,
+   gradient={"self": f"{_TRIANGULAR}[0]", "B": f"{_TRIANGULAR}[1]"})  # fmt: skip
 out_form(op("aten::triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, "
             "bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)", python=triangular_solve,
             variants="function method"), "X", "X M")  # fmt: skip

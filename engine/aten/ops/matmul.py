@@ -295,6 +295,8 @@ op("aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", ker
    gradient={"input": "grad.matmul(weight)",
              "weight": "grad.reshape([-1, weight.size(0)]).t().mm(input.reshape([-1, weight.size(1)]))",
              "bias": "grad"})  # fmt: skip
+
+
 def einsum_of_lists(*args: Any) -> Any:
     """`einsum(a, [0, 1], b, [1, 2], [0, 2])`: numbers in place of letters, the last list names the result."""
     tensors, lists = args[:-1:2] if len(args) % 2 else args[::2], args[1::2]

@@ -291,7 +291,9 @@ op("aten::diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, in
              "src": "grad.diagonal(offset, dim1, dim2)"})  # fmt: skip
 op("aten::as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) "
    "-> Tensor", kernel=as_strided_scatter, variants=METHOD,
-   gradient={"self": "grad.as_strided_scatter(zeros_like(src), size, stride, storage_offset)",
+   # Of self the reference answers with the gradient of what was replaced, and so do we.
+   gradient={"self": "zeros_like(grad.contiguous()).as_strided_scatter(grad.contiguous().as_strided("
+                     "size, stride, storage_offset), size, stride, storage_offset)",
              "src": "grad.contiguous().as_strided(size, stride, storage_offset)"})  # fmt: skip
 op("aten::fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)", python=fill_diagonal_,
    variants="method")  # fmt: skip

@@ -155,4 +155,5 @@ op("aten::logit(Tensor self, float? eps=None) -> Tensor", kernel=logit, variants
 op("aten::polygamma(int n, Tensor self) -> Tensor", kernel=polygamma, variants="function method out",
    gradient={"self": "grad * polygamma(n + 1, self)"})  # fmt: skip
 op("aten::polygamma_(Tensor(a!) self, int n) -> Tensor(a!)", python=polygamma_, variants="method")
-op("aten::mvlgamma(Tensor self, int p) -> Tensor", kernel=mvlgamma, variants=ALL)
+op("aten::mvlgamma(Tensor self, int p) -> Tensor", kernel=mvlgamma, variants=ALL,
+   gradient={"self": "grad * digamma(self.unsqueeze(-1) - arange(p) / 2).sum([-1])"})  # fmt: skip

@@ -71,6 +71,59 @@ def kaiming_normal_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinea
     return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity))
 
 
+def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0) -> Tensor:
+    """Normal numbers between `a` and `b`."""
+    values = tensor.data
+    low, high = (math.erf((bound - mean) / (std * math.sqrt(2.0))) for bound in (a, b))
+    if high - low < 2 * _WORTH_DRAWING_AGAIN:
+        values.uniform_(low, high).erfinv_().mul_(std * math.sqrt(2.0)).add_(mean).clamp_(a, b)
+        return tensor
+    outside = values.normal_(mean, std).lt(a) | values.gt(b)
+    while bool(outside.any()):
+        values.copy_(call("where", (outside, empty(tensor.shape, tensor.dtype).normal_(mean, std), values), {}))
+        outside = values.lt(a) | values.gt(b)
+    return tensor
+
+
+_WORTH_DRAWING_AGAIN = 0.3
+"""When this share of normal numbers fits, those that do not are drawn again; PyTorch does so, and seeds show it."""
+
+
+def orthogonal_(tensor: Tensor, gain: float = 1) -> Tensor:
+    """Rows (or columns, where there are fewer) that are orthogonal.  Raises ValueError."""
+    if tensor.ndim < 2:
+        raise ValueError("Only tensors with 2 or more dimensions are supported")
+    rows, columns = tensor.shape[0], tensor.numel() // tensor.shape[0]
+    flat = empty([rows, columns], tensor.dtype).normal_()
+    q, r = call("linalg_qr", (flat.t() if rows < columns else flat,), {})
+    q = q * r.diagonal().sign()
+    tensor.data.copy_((q.t() if rows < columns else q).reshape(tensor.shape)).mul_(gain)
+    return tensor
+
+
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """Kernels that hand as many channels on as they can.  Raises ValueError."""
+    if tensor.ndim not in (3, 4, 5) or tensor.shape[0] % groups:
+        raise ValueError("Only tensors with 3, 4, or 5 dimensions, their first divisible by groups, are supported")
+    each = tensor.shape[0] // groups
+    values, middle = tensor.data.zero_(), [size // 2 for size in tensor.shape[2:]]
+    for group in range(groups):
+        for channel in range(min(each, tensor.shape[1])):
+            values[(group * each + channel, channel, *middle)] = 1
+    return tensor
+
+
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01) -> Tensor:
+    """Normal numbers, a share of each column zero.  Raises ValueError."""
+    if tensor.ndim != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    rows, columns = tensor.shape
+    values, zeros = tensor.data.normal_(0.0, std), math.ceil(sparsity * rows)
+    for column in range(columns):
+        values[call("randperm", (rows,), {})[:zeros], column] = 0
+    return tensor
+
+
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     """How much a nonlinearity shrinks the spread of what goes through it.  Raises ValueError for an unknown one."""
     if nonlinearity == "leaky_relu":

@@ -65,7 +65,10 @@ def assert_close(
 def _compare(actual: Any, expected: Any, options: _Options, where: str) -> None:
     if isinstance(actual, Mapping) and isinstance(expected, Mapping):
         if set(actual) != set(expected):
-            missing, extra = sorted(map(repr, set(expected) - set(actual))), sorted(map(repr, set(actual) - set(expected)))
+            missing, extra = (
+                sorted(map(repr, set(expected) - set(actual))),
+                sorted(map(repr, set(actual) - set(expected))),
+            )
             _fail(options, f"The keys of the mappings do not match: missing {missing}, additional {extra}", where)
         for key in expected:
             _compare(actual[key], expected[key], options, f"{where}[{key!r}]")

@@ -12,7 +12,8 @@ from itertools import groupby
 from typing import Any, Final
 
 _ANNOTATION: Final = re.compile(
-    r"#\s*CHECK(?:-(?P<kind>NEXT|SAME|DAG|NOT|REGEX|COUNT(?:-EXACTLY)?-(?P<count>\d+)))?:\s*(?P<text>.*?)\s*$", re.MULTILINE
+    r"#\s*CHECK(?:-(?P<kind>NEXT|SAME|DAG|NOT|REGEX|COUNT(?:-EXACTLY)?-(?P<count>\d+)))?:\s*(?P<text>.*?)\s*$",
+    re.MULTILINE,
 )
 
 

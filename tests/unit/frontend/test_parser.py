@@ -451,8 +451,8 @@ def test_what_people_nest_is_not_deep() -> None:
 
 WORDS = [
     *["def f(x):\n    ", "# type: (int) -> int", "\n", "\n    ", "\n  ", "\n\t", " ", "\\\n", "{x!r}", "\0", "\r"],
-    *"def f ( ) : if else elif while for in is not and or class with as return raise assert del global pass".split(),  # noqa: SIM905
-    *"x 1 2.5 'a' \"b\" f'{x}' f' ''' { } [ ] , . = == += //= ** * + - ~ -> ... @ ; := 0x 1j $ ? ! \\ é".split(),  # noqa: SIM905
+    *"def f ( ) : if else elif while for in is not and or class with as return raise assert del global pass".split(),
+    *"x 1 2.5 'a' \"b\" f'{x}' f' ''' { } [ ] , . = == += //= ** * + - ~ -> ... @ ; := 0x 1j $ ? ! \\ é".split(),
 ]
 
 

@@ -34,6 +34,7 @@ class _Conv(Module):
         groups: int = 1,
         bias: bool = True,
         padding_mode: str = "zeros",
+        device: Any = None,
         dtype: Any = None,
     ) -> None:
         super().__init__()

@@ -45,9 +45,12 @@ class _ConvTranspose(Module):
         if in_channels % groups or out_channels % groups:
             raise ValueError("in_channels and out_channels must be divisible by groups")
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
-        self.kernel_size, self.stride = self._each(kernel_size), self._each(stride)
-        self.padding, self.dilation = self._each(padding), self._each(dilation)
-        self.output_padding, self.padding_mode = self._each(output_padding), padding_mode
+        self.kernel_size: Any = self._each(kernel_size)
+        self.stride: Any = self._each(stride)
+        self.padding: Any = self._each(padding)
+        self.dilation: Any = self._each(dilation)
+        self.output_padding: Any = self._each(output_padding)
+        self.padding_mode = padding_mode
         self.weight = Parameter(init.empty([in_channels, out_channels // groups, *self.kernel_size], dtype))
         self.register_parameter("bias", Parameter(init.empty([out_channels], dtype)) if bias else None)
         self.reset_parameters()

@@ -35,6 +35,7 @@ class Embedding(Module):
         norm_type: float = 2.0,
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
+        device: Any = None,
         dtype: Any = None,
     ) -> None:
         super().__init__()

@@ -240,16 +240,17 @@ class Transformer(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        options: tuple[Any, ...] = (
-            d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias,
-        )  # fmt: skip
+        options: dict[str, Any] = {
+            "dim_feedforward": dim_feedforward, "dropout": dropout, "activation": activation, "bias": bias,
+            "layer_norm_eps": layer_norm_eps, "batch_first": batch_first, "norm_first": norm_first, "dtype": dtype,
+        }  # fmt: skip
         self.encoder = custom_encoder or TransformerEncoder(
-            TransformerEncoderLayer(*options, dtype=dtype),
+            TransformerEncoderLayer(d_model, nhead, **options),
             num_encoder_layers,
             LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype),
         )
         self.decoder = custom_decoder or TransformerDecoder(
-            TransformerDecoderLayer(*options, dtype=dtype),
+            TransformerDecoderLayer(d_model, nhead, **options),
             num_decoder_layers,
             LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype),
         )

@@ -12,7 +12,6 @@ from engine.lang.errors import OperatorError
 Parameters = Tensor | Iterable[Tensor]
 
 
-@no_grad
 def clip_grad_norm_(
     parameters: Parameters, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False
 ) -> Tensor:
@@ -21,23 +20,26 @@ def clip_grad_norm_(
     Raises OperatorError, if asked to, when the norm is no number.
     """
     gradients = _gradients(parameters)
-    total = get_total_norm(gradients, norm_type)
-    if error_if_nonfinite and not bool(call("isfinite", (total,), {})):
-        raise OperatorError(f"The total norm of order {norm_type} for gradients is non-finite, so it cannot be clipped.")
-    factor = call("clamp", (max_norm / (total + 1e-6),), {"max": 1.0})
-    for gradient in gradients:
-        gradient.mul_(factor)
+    with no_grad():
+        total = get_total_norm(gradients, norm_type)
+        if error_if_nonfinite and not bool(call("isfinite", (total,), {})):
+            raise OperatorError(
+                f"The total norm of order {norm_type} for gradients is non-finite, so it cannot be clipped."
+            )
+        factor = call("clamp", ((total + 1e-6).reciprocal() * max_norm,), {"max": 1.0})
+        for gradient in gradients:
+            gradient.mul_(factor)
     return total
 
 
 clip_grad_norm = clip_grad_norm_
 
 
-@no_grad
 def clip_grad_value_(parameters: Parameters, clip_value: float) -> None:
     """Keep every element of the gradients between `-clip_value` and `clip_value`."""
-    for gradient in _gradients(parameters):
-        gradient.clamp_(-float(clip_value), float(clip_value))
+    with no_grad():
+        for gradient in _gradients(parameters):
+            gradient.clamp_(-float(clip_value), float(clip_value))
 
 
 def get_total_norm(tensors: Iterable[Tensor], norm_type: float = 2.0) -> Tensor:

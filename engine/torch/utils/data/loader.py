@@ -41,7 +41,9 @@ class DataLoader:
         if sampler is not None and shuffle:
             raise ValueError("sampler option is mutually exclusive with shuffle")
         if batch_sampler is not None and (batch_size != 1 or shuffle or sampler is not None or drop_last):
-            raise ValueError("batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last")
+            raise ValueError(
+                "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last"
+            )
         self.dataset, self.drop_last, self.generator, self.num_workers = dataset, drop_last, generator, num_workers
         self.batch_size = None if batch_sampler is not None else batch_size
         self._in_order = isinstance(dataset, IterableDataset)
@@ -102,7 +104,9 @@ def default_collate(batch: Sequence[Any]) -> Any:
         return type(first)(*map(default_collate, zip(*batch, strict=True)))
     if isinstance(first, Sequence):
         return [default_collate(part) for part in zip(*batch, strict=True)]
-    raise TypeError(f"default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {type(first)}")
+    raise TypeError(
+        f"default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {type(first)}"
+    )
 
 
 def default_convert(sample: Any) -> Any:

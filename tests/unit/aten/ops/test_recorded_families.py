@@ -1,7 +1,7 @@
 """Tensor operators against recorded results.
 
-`recorded_families.txt` holds lines `expression => text`: the text is what PyTorch 2.13 prints of the expression's
-value.  Elements are printed with four digits, which is what is compared.
+`recorded_families.txt` and `recorded_more.txt` hold lines `expression => text`: the text is what PyTorch 2.13
+prints of the expression's value.  Elements are printed with four digits, which is what is compared.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from engine.aten.tensor import Tensor, tensor
 from engine.lang import scalars
 
 RECORDED = [
-    line.split(" => ", 1) for line in Path(__file__).with_name("recorded_families.txt").read_text().splitlines()
+    line.split(" => ", 1)
+    for name in ("recorded_families.txt", "recorded_more.txt")
+    for line in Path(__file__).with_name(name).read_text().splitlines()
 ]
 
 
@@ -39,7 +41,8 @@ def names() -> dict[str, Any]:
         "j": tensor([0, 1]), "k": tensor([[0, 1, 0], [1, 1, 0]]),
         "h": tensor([0.1, 0.2], dtype=scalars.float16), "b": tensor([0.1, 0.2], dtype=scalars.bfloat16),
         "c": tensor([1 + 2j, -1j]), "u": tensor([1, 5], dtype=scalars.uint8),
-        "z": tensor(2.5, dtype=scalars.float64),
+        "z": tensor(2.5, dtype=scalars.float64), "s": tensor([0.5, -1.0, 0.25, 2.0, 1.5, -0.75, 0.0, 1.0]),
+        "a": tensor([[4.0, 1.0, 0.5], [1.0, 3.0, 0.25], [0.5, 0.25, 2.0]]),
     }  # fmt: skip
 
 

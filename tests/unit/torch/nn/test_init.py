@@ -1,50 +1,35 @@
 """First values of parameters."""
 
-import math
-from collections.abc import Callable
+from __future__ import annotations
 
 import pytest
 
-import engine as torch
-from engine.torch.nn import Parameter, init
+import engine.torch as torch
+
+init = torch.nn.init
 
 
-def test_constants() -> None:
-    weight = Parameter(torch.zeros(2, 2))
-    assert init.ones_(weight) is weight
-    assert weight.tolist() == [[1.0, 1.0]] * 2
-    assert init.zeros_(weight).tolist() == [[0.0, 0.0]] * 2
-    assert init.eye_(weight).tolist() == [[1.0, 0.0], [0.0, 1.0]]
-    assert init.constant_(weight, 3.0).tolist() == [[3.0, 3.0]] * 2
-    assert weight.requires_grad
+def test_orthogonal_rows_or_columns() -> None:
+    for shape in ((3, 5), (5, 3), (4, 2, 3)):
+        flat = init.orthogonal_(torch.empty(*shape), gain=2).reshape(shape[0], -1)
+        product = flat @ flat.t() if shape[0] <= flat.shape[1] else flat.t() @ flat
+        torch.testing.assert_close(product, 4 * torch.eye(len(product)), rtol=1e-5, atol=1e-5)
+    with pytest.raises(ValueError, match="2 or more"):
+        init.orthogonal_(torch.empty(3))
 
 
-@pytest.mark.parametrize(("fill", "bound"), [
-    (init.xavier_uniform_, math.sqrt(6 / 30)), (init.kaiming_uniform_, math.sqrt(3) * math.sqrt(2) / math.sqrt(20)),
-    (init.uniform_, 1.0),
-])  # fmt: skip
-def test_uniform_values_stay_within_their_bounds(fill: object, bound: float) -> None:
-    assert callable(fill)
-    values = fill(torch.zeros(10, 20)).abs()
-    assert 0.5 * bound < values.max().item() <= bound
+def test_truncated_normal_numbers_stay_inside() -> None:
+    values = init.trunc_normal_(torch.empty(1000), std=2.0, a=-1.0, b=3.0)
+    assert -1.0 <= values.min().item() < -0.9
+    assert 2.5 < values.max().item() <= 3.0
 
 
-def test_normal_values_have_their_spread() -> None:
-    for fill, std in ((init.normal_, 1.0), (init.xavier_normal_, math.sqrt(2 / 120)),
-                      (init.kaiming_normal_, math.sqrt(2 / 60))):  # fmt: skip
-        assert fill(torch.zeros(60, 60)).std().item() == pytest.approx(std, rel=0.1)
+def test_dirac_kernels_hand_channels_on() -> None:
+    x = torch.randn(1, 2, 5)
+    weight = init.dirac_(torch.empty(4, 2, 3), groups=2)
+    result = torch.nn.functional.conv1d(x, weight, padding=1)
+    assert result.tolist() == torch.cat([x, x], 1).tolist()
 
 
-def test_gains_and_fans() -> None:
-    assert init.calculate_gain("tanh") == 5 / 3
-    assert init.calculate_gain("leaky_relu", 0.5) == math.sqrt(1.6)
-    assert init.fans(torch.zeros(4, 3, 2, 2)) == (12, 16)
-
-
-@pytest.mark.parametrize("wrong", [
-    lambda: init.calculate_gain("odd"), lambda: init.fans(torch.zeros(3)), lambda: init.eye_(torch.ones(2)),
-    lambda: init.kaiming_normal_(torch.zeros(2, 2), mode="odd"),
-])  # fmt: skip
-def test_impossible_values_are_refused(wrong: Callable[[], object]) -> None:
-    with pytest.raises(ValueError, match=r"\w+"):
-        wrong()
+def test_sparse_columns_have_zeros() -> None:
+    assert (init.sparse_(torch.empty(10, 3), 0.25) == 0).sum(0).tolist() == [3, 3, 3]

@@ -1,0 +1,64 @@
+"""FileCheck: what it finds, and what it says when it does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from engine.torch.testing import FileCheck
+
+TEXT = "aa bb\ncc dd aa\nee aa\nff\n"
+GOOD = [
+    "check('aa').check('dd')", "check('aa').check_next('cc')", "check('aa').check_same('bb')",
+    "check('bb').check_not('bb').check('ff')", "check_not('zz')", "check_count('aa', 3)",
+    "check_count('aa', 3, exactly=True)", "check_count('aa', 2, exactly=True).check('ee')",
+    "check_dag('dd').check_dag('bb').check('ee')", "check_dag('dd').check_dag('aa').check_not('zz').check('ff')",
+    "check_regex('c+ d')", "check('ff').check_not('aa')",
+]  # fmt: skip
+BAD = {
+    "check('dd').check('bb')": 'Expected to find "bb" but did not find it',
+    "check('aa').check_next('ee')": "in the next line",
+    "check('bb').check_same('cc')": "in the same line",
+    "check('aa').check_not('cc').check('dd')": 'Expected to not find "cc" but found it',
+    "check_count('aa', 2, exactly=True)": 'Expected to not find "aa"',
+    "check_count('aa', 4)": 'Expected to find "aa"',
+    "check_dag('ff').check_dag('bb').check('ee')": 'Expected to find "ee"',
+}
+
+
+def made(checks: str) -> Any:
+    return eval(f"FileCheck().{checks}", {"FileCheck": FileCheck})
+
+
+@pytest.mark.parametrize("checks", GOOD)
+def test_found(checks: str) -> None:
+    made(checks).run(TEXT)
+
+
+@pytest.mark.parametrize("checks", BAD)
+def test_not_found(checks: str) -> None:
+    with pytest.raises(RuntimeError, match=BAD[checks]):
+        made(checks).run(TEXT)
+
+
+def test_the_message_shows_the_place() -> None:
+    with pytest.raises(RuntimeError) as error:
+        FileCheck().check("cc").check("bb").run(TEXT)
+    assert str(error.value) == (
+        'Expected to find "bb" but did not find it\nSearched string:\n'
+        "cc dd aa\n  ~~~ <--- HERE\nee aa\nff\n\nFrom CHECK: bb\n"
+    )
+
+
+def test_checks_in_comments() -> None:
+    FileCheck().run("# CHECK: aa\n  # CHECK-NEXT: cc\n# CHECK-NOT: zz\n# CHECK-COUNT-1: ff\n", TEXT)
+    with pytest.raises(RuntimeError, match='not find "aa"'):
+        FileCheck().run("# CHECK-COUNT-EXACTLY-2: aa\n", TEXT)
+    with pytest.raises(RuntimeError, match="Could not find any checks"):
+        FileCheck().run("aa", TEXT)
+
+
+def test_nothing_to_check_is_a_mistake() -> None:
+    with pytest.raises(RuntimeError, match="nothing to check"):
+        FileCheck().run(TEXT)
