@@ -25,6 +25,7 @@ _OFFSETS = tensor([0, 2])
 LISTED: dict[str, tuple[Any, ...]] = {
     "where.self": (mask(2, 3), X, Y), "where.ScalarOther": (mask(2, 3), X, 2), "where.ScalarSelf": (mask(2, 3), 2, X),
     "matmul": (floats(2, 1, 2, 3), floats(4, 3, 2, seed=1)), "linalg_matmul": (floats(2, 2, 3), floats(3, 2, seed=1)),
+    "_pinv": (X, None, None, False),
     "linalg_solve_triangular": (SYMMETRIC, floats(3, 2), True, True, False),
     "mm": (X, floats(3, 2, seed=1)), "bmm": (floats(2, 2, 3), floats(2, 3, 2, seed=1)),
     "mv": (X, floats(3, seed=1)), "dot": (floats(3), floats(3, seed=1)), "outer": (floats(2), floats(3, seed=1)),

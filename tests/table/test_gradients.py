@@ -14,10 +14,12 @@ from engine.aten.tensor import Tensor
 from engine.lang.errors import EngineError
 from tests.table.gradient_samples import SYMMETRIC, gradient_arguments_for, in_float64
 
-UNTRIED = {"aten::imag", "aten::view_as_real", "aten::linalg_eigh", "aten::_alignments", "aten::as_strided_scatter"}
+UNTRIED = {"aten::imag", "aten::view_as_real", "aten::linalg_eigh", "aten::_alignments", "aten::as_strided_scatter"} | {
+    "aten::linalg_cholesky_ex"
+}
 """The first two take complex numbers, for which there are no finite differences here; the third reads half of a matrix;
 the fourth takes its argument for a log-softmax, through which only its gradient is right; of the last PyTorch's own
-gradient is not the derivative, and ours is PyTorch's."""
+gradient is not the derivative, and ours is PyTorch's; a Cholesky factor, too, is made of half of a matrix."""
 ONLY_FIRST = {"aten::native_layer_norm", "aten::native_batch_norm"}
 """Their other results, mean and spread, count as constants."""
 ENTRIES = [
@@ -66,3 +68,10 @@ def test_eigenvalues_and_vectors_of_symmetric_matrices() -> None:
     eigh = table.find("aten::linalg_eigh")
     assert eigh is not None
     assert gradcheck(lambda m: eigh.run((m + m.mT) / 2, "L"), [matrix])
+
+
+def test_cholesky_factors_of_symmetric_matrices() -> None:
+    matrix = in_float64(SYMMETRIC, differentiated=True)
+    cholesky = table.find("aten::linalg_cholesky_ex")
+    assert cholesky is not None
+    assert gradcheck(lambda m: cholesky.run((m + m.mT) / 2, False, False)[0], [matrix])
