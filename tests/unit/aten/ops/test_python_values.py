@@ -111,3 +111,10 @@ def test_lists_change_in_place() -> None:
     assert run("aten::add_.t", values, [4]) is values
     assert run("aten::mul_.t", values, 2) is values
     assert values == [1, 2, 3, 4, 1, 2, 3, 4]
+
+
+def test_the_remainder_of_a_tiny_float_is_rounded_as_in_pytorch() -> None:
+    """Python gives the tiny number itself; PyTorch 2.13 gives 0.0."""
+    remainder = table.find("aten::remainder.float")
+    assert remainder is not None
+    assert remainder.run(2.1895041839177528e-281, 2.5) == 0.0
