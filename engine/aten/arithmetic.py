@@ -305,6 +305,15 @@ COMPLEX_FUNCTIONS: Final[dict[str, Callable[[complex], complex]]] = {
 log_complex: Final = COMPLEX_FUNCTIONS["log"]
 
 
+def mul(a: Any, b: Any) -> Any:
+    """A product of numbers; a real factor scales both parts of a complex one."""
+    if isinstance(a, complex) and not isinstance(b, complex):
+        return complex(a.real * b, a.imag * b)
+    if isinstance(b, complex) and not isinstance(a, complex):
+        return complex(a * b.real, a * b.imag)
+    return a * b
+
+
 def div_complex(a: complex, b: complex) -> complex:
     try:
         return a / b

@@ -5,8 +5,8 @@ In: an operator's name and all its arguments.  Out: its result, with everything 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 from engine.aten import op as table
 from engine.aten import xp
@@ -19,9 +19,18 @@ NONE, MEAN, SUM = 0, 1, 2
 
 def run(name: str, *args: Any) -> Any:
     """Call the overload of that qualified name, without `aten::`."""
+    function = _found.get(name)
+    return _find(name)(*args) if function is None else function(*args)
+
+
+_found: Final[dict[str, Callable[..., Any]]] = {}
+
+
+def _find(name: str) -> Callable[..., Any]:
     entry = table.find(f"aten::{name}")
     assert entry is not None, f"aten::{name} is not in the table"
-    return entry.run(*args)
+    _found[name] = entry.run
+    return entry.run
 
 
 def where(condition: Tensor, x: Tensor | float, y: Tensor | float) -> Tensor:

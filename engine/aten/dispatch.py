@@ -10,7 +10,7 @@ as hook(op, args, run), where `run(*args)` does the work without that hook, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -18,19 +18,22 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from engine.aten import errors, xp
+from engine.aten.outs import IN_DTYPE_OF_OUT, WRITE_APART, Check, check_of
 from engine.aten.promotion import check_cast
-from engine.aten.rules import overlaps_partly
-from engine.aten.scalar import scalar_kernel
-from engine.aten.tensor import Tensor
+from engine.aten.refused import guarded
+from engine.aten.rules import is_dense, ordered_like, overlaps_partly
+from engine.aten.scalar import QUICK_ENVIRONMENT, general_kernel, quick_code, scalar_kernel
+from engine.aten.tensor import Tensor, fresh_lines
 from engine.aten.xp import Array
 from engine.lang.errors import OperatorError
 from engine.lang.schema import Argument, FunctionSchema
-from engine.lang.types import ListType, OptionalType, TensorType, Type
+from engine.lang.types import INT, ListType, OptionalType, TensorType, Type
 
 if TYPE_CHECKING:
     from engine.aten.op import Op
 
 may_share: Final = np.may_share_memory
+_new: Final[Callable[..., Any]] = object.__new__
 Hook = Callable[["Op", tuple[Any, ...], Callable[..., Any]], Any]
 
 
@@ -39,6 +42,10 @@ class Hooks:
     """Who wants to step in; None costs one attribute read."""
 
     grad: Hook | None = None
+    recorder: Callable[[Op, Callable[..., Any]], Callable[..., Any]] | None = None
+    """Makes the function that does, for one operator and its body, what `recorded` does."""
+    recorded: Hook | None = None
+    """The hook of which `recorder` knows; another one in `grad` is called itself."""
     rebased: int = 0
     """How many tensors came to require grad by a write, so that views of them may not know yet."""
     trace: Hook | None = None
@@ -62,18 +69,19 @@ def compile_op(op: Op) -> Callable[..., Any]:
         return op.python
     of_tensors = bool(_tensors(schema.arguments) or _tensors(schema.returns))
     if op.python is not None or op.composite is not None:
-        body = op.python or _composite(op)
+        body = guarded(op, op.python or _composite(op))
         return _hooked(op, body, schema, grad=bool(op.gradient)) if of_tensors else body
     if op.functional is not None and op.functional.python is not None:
-        return _hooked(op, _written_body(schema, op.functional), schema, grad=False)
-    return _hooked(op, _array_body(op, schema), schema, grad=bool(_tensors(schema.arguments)))
+        return _hooked(op, _written_body(op, schema, op.functional), schema, grad=False)
+    return _hooked_array(op, schema)
 
 
 def array_kernel(op: Op) -> Callable[..., Any]:
     """What computes the operator's results from arrays: its kernel, or its scalar expression compiled."""
     if op.functional is not None:
-        return array_kernel(op.functional)
-    return op.kernel if op.kernel is not None else scalar_kernel(op)
+        kernel = array_kernel(op.functional)
+        return guarded(op, kernel) if op.schema.arguments[0].is_write else kernel
+    return guarded(op, op.kernel if op.kernel is not None else scalar_kernel(op))
 
 
 def _composite(op: Op) -> Callable[..., Any]:
@@ -82,63 +90,147 @@ def _composite(op: Op) -> Callable[..., Any]:
     return HOOKS.composite(op)
 
 
-def _written_body(schema: FunctionSchema, functional: Op) -> Callable[..., Any]:
+def _written_body(op: Op, schema: FunctionSchema, functional: Op) -> Callable[..., Any]:
     """For the in-place or out form of an operator made of others: run those, then write."""
     outs = [i for i, a in enumerate(schema.arguments) if a.is_write and a.kwarg_only]
-    compute = functional.run
+    compute, check = functional.run, check_of(op.qualified_name)
+
+    refuse = guarded(op, lambda *_: None)
 
     def body(*args: Any) -> Any:
-        result = compute(*(arg for i, arg in enumerate(args) if i not in outs))
+        refuse(*args)
+        given = args if outs or not args[0].requires_grad else (args[0].clone(), *args[1:])
+        result = compute(*(arg for i, arg in enumerate(given) if i not in outs))
         if not outs:
             _check_writable(args[0], result.array)
             return args[0].copy_(result)
         targets = tuple(args[i] for i in outs)
         for target, part in zip(targets, (result,) if len(outs) == 1 else result, strict=True):
-            store_out(target, part.array)
+            store_out(target, part.array, check)
         return targets[0] if len(targets) == 1 else targets
 
     return body
 
 
-def _array_body(op: Op, schema: FunctionSchema) -> Callable[..., Any]:
-    """The operator over tensors, without hooks."""
+def _array_body(op: Op, schema: FunctionSchema) -> tuple[list[str], dict[str, Any]]:
+    """The operator over tensors, without hooks: the lines of a function, and the names in it."""
     written = [a.name for a in schema.arguments if a.is_write]
-    names = [_safe(a.name) for a in schema.arguments]
+    names = [safe(a.name) for a in schema.arguments]
     passed = [_unwrapped(a) for a in schema.arguments if not (a.kwarg_only and a.is_write)]
-    stores = _stores(written)
-    lines = [
-        f"def body({', '.join(names)}):",
-        "    token = quiet()",
+    if op.qualified_name in IN_DTYPE_OF_OUT:
+        passed[-1] = "(dtype_number(out) if dtype is None else dtype)"
+    general = f"kernel({', '.join(passed)})"
+    quick = quick_code(op) if op.scalar is not None else None
+    environment: dict[str, Any] = {"kernel": array_kernel(op) if quick is None else guarded(op, general_kernel(op))}
+    environment["check"] = check_of(op.qualified_name)
+    compute = [f"result = {general}"]
+    if quick is not None:
+        environment |= QUICK_ENVIRONMENT
+        spelled = {name: f"{safe(name)}_array" for name in quick.tensors}
+        arrays = [f"{spelled[name]} = {safe(name)}.array" for name in quick.tensors]
+        compute = [*arrays, *quick.lines("result = ", general, spelled)]
+        shown = ", ".join(spelled[name] for name in quick.tensors)
+        compute.append(f"if not result.flags.c_contiguous: result = ordered_like(result, ({shown},))")
+    refused = f"raise refusal(op, ({''.join(n + ', ' for n in names)}), error) from error"
+    work = [*_overlap_check(schema), *compute, *_stores(written)]
+    lines = ["try:", *_indented(work), "except REFUSALS as error:", f"    {refused}"]
+    if not _only_shows(schema):
+        lines = ["token = switch(SILENT)", *lines, "finally:", "    loud(token)"]
+    in_place = _in_place(op, schema)
+    if in_place is not None:
+        environment |= QUICK_ENVIRONMENT
+        lines = [*in_place, *lines]
+    return [*lines, *([f"return {', '.join(map(safe, written))}"] if written else _wraps(schema))], environment
+
+
+def _in_place(op: Op, schema: FunctionSchema) -> list[str] | None:
+    """Lines that let one function of numpy write where the operator writes, if its operands all look like that."""
+    source = op.functional
+    quick = None if source is None or str(source.dtype) == "bool" else quick_code(source)
+    if quick is None or [a.name for a in schema.arguments if a.is_write] != list(quick.tensors[:1]):
+        return None
+    spelled = {name: f"{safe(name)}_array" for name in quick.tensors}
+    call, first = quick.ufunc(spelled), spelled[quick.tensors[0]]
+    if call is None:
+        return None
+    target = safe(quick.tensors[0])
+    alike = [f"{spelled[n]}.dtype is d and {spelled[n]}.shape == {first}.shape" for n in quick.tensors[1:]]
+    alike += [f"{name} == 1" for name in quick.units]
+    alike += [f"type({name}) in real" for name in quick.numbers]
+    return [
+        *(f"{spelled[n]} = {safe(n)}.array" for n in quick.tensors),
+        f"d = {first}.dtype",
+        f"if {' and '.join(['(d is f32 or d is f64)', *alike])} and {first}.flags.c_contiguous:",
+        *_indented(_overlap_check(schema)),
+        "    token = switch(SILENT)",
         "    try:",
-        *(f"        {line}" for line in _overlap_check(schema)),
-        f"        result = kernel({', '.join(passed)})",
-        *("        " + line for line in stores),
+        f"        {call[0]}({call[1]}, {first})",
         "    except REFUSALS as error:",
-        f"        raise refusal(op, ({''.join(n + ', ' for n in names)}), error) from error",
+        f"        raise refusal(op, ({''.join(safe(a.name) + ', ' for a in schema.arguments)}), error) from error",
         "    finally:",
         "        loud(token)",
-        *("    " + line for line in (_written_results(written) if written else _wraps(schema))),
+        f"    storage = {target}._storage",
+        f"    if storage is None: storage = {target}.memory",
+        "    storage.version += 1",
+        f"    return {target}",
     ]
-    return _compiled(lines, "body", op, kernel=array_kernel(op))
+
+
+def _only_shows(schema: FunctionSchema) -> bool:
+    """Is the result a view of the one tensor there is, or sizes?  Then numpy finds no arithmetic to complain about."""
+    if schema.returns and all(a.type in (INT, ListType(INT)) for a in schema.returns):
+        return True
+    if len(_tensors(schema.arguments)) != 1 or any(a.is_write or a.declared == "ScalarType" for a in schema.arguments):
+        return False
+    return len(schema.returns) == 1 and _viewed(schema, schema.returns[0]) is not None
+
+
+def _indented(lines: Iterable[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
+
+
+def _hooked_array(op: Op, schema: FunctionSchema) -> Callable[..., Any]:
+    """The operator over tensors behind the hooks; all in one function, since calls are what costs."""
+    names = [safe(a.name) for a in schema.arguments]
+    lines, environment = _array_body(op, schema)
+    body = _compiled([f"def body({', '.join(names)}):", *_indented(lines)], "body", op, **environment)
+    hooks = _hook_lines(op, schema, grad=bool(_tensors(schema.arguments) and _tensors(schema.returns)))
+    return _compiled([f"def run({', '.join(names)}):", *_indented([*hooks, *lines])], "run", op, body=body,
+                     **environment)  # fmt: skip
 
 
 def _hooked(op: Op, body: Callable[..., Any], schema: FunctionSchema, grad: bool) -> Callable[..., Any]:
     """The body behind the hooks."""
-    names = [_safe(a.name) for a in schema.arguments]
-    args = f"({''.join(n + ', ' for n in names)})"
-    grad = grad and bool(_tensors(schema.arguments))
+    names = [safe(a.name) for a in schema.arguments]
+    hooks = _hook_lines(op, schema, grad and bool(_tensors(schema.arguments)))
+    if op.name.startswith("aten::"):
+        body = _refusing(op, body, names)
+    lines = [f"def run({', '.join(names)}):", *_indented([*hooks, f"return body({', '.join(names)})"])]
+    return _compiled(lines, "run", op, body=body)
+
+
+def _refusing(op: Op, body: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
+    """The body with whatever it may raise worded as the operator's refusal."""
     lines = [
-        f"def run({', '.join(names)}):",
-        "    if hooks.trace is not None:",
-        f"        return hooks.trace(op, {args}, {'partial(untraced, op, body)' if grad else 'body'})",
+        "try:",
+        f"    return body({', '.join(names)})",
+        "except REFUSALS as error:",
+        f"    raise refusal(op, ({''.join(n + ', ' for n in names)}), error) from error",
     ]
-    if grad:
-        lines += [
-            f"    if hooks.grad is not None and ({' or '.join(map(_requires_grad, _tensors(schema.arguments)))}"
-            " or hooks.rebased):",
-            f"        return hooks.grad(op, {args}, body)",
-        ]
-    return _compiled([*lines, f"    return body({', '.join(names)})"], "run", op, body=body)
+    return _compiled([f"def refusing({', '.join(names)}):", *_indented(lines)], "refusing", op, body=body)
+
+
+def _hook_lines(op: Op, schema: FunctionSchema, grad: bool) -> list[str]:
+    args = f"({''.join(safe(a.name) + ', ' for a in schema.arguments)})"
+    traced = f"if hooks.trace is not None: return hooks.trace(op, {args}, "
+    if not grad:
+        return [f"{traced}body)"]
+    asked = " or ".join([*map(_requires_grad, _tensors(schema.arguments)), "hooks.rebased"])
+    return [
+        f"{traced}partial(untraced, op, body))",
+        f"if ({asked}) and hooks.grad is not None:",
+        f"    return recorded{args} if hooks.grad is hooks.recorded else hooks.grad(op, {args}, body)",
+    ]
 
 
 def untraced(op: Op, body: Callable[..., Any], *args: Any) -> Any:
@@ -157,28 +249,37 @@ def _has_grad(value: Any) -> bool:
 def _compiled(lines: Sequence[str], name: str, op: Op, **more: Any) -> Callable[..., Any]:
     environment: dict[str, Any] = {**_ENVIRONMENT, "op": op, **more}
     exec(compile("\n".join(lines), f"<{op.qualified_name}>", "exec"), environment)
+    if "body" in environment and "recorded" not in environment:
+        environment["recorded"] = partial(_first_recorded, environment)
     function: Callable[..., Any] = environment[name]
     function.__qualname__ = op.qualified_name
     return function
 
 
+def _first_recorded(environment: dict[str, Any], *args: Any) -> Any:
+    """How an operator is recorded is worked out when it first is."""
+    assert HOOKS.recorder is not None
+    environment["recorded"] = HOOKS.recorder(environment["op"], environment["body"])
+    return environment["recorded"](*args)
+
+
 # ------------------------------------------------------------------ arguments
 
 
-def _safe(name: str) -> str:
+def safe(name: str) -> str:
     """An argument's name as Python can spell it (`from` is a keyword there)."""
     return name if name.isidentifier() and name not in ("from", "lambda") else name + "_"
 
 
-def _kind(type: Type) -> str:
+def tensor_kind(type: Type) -> str:
     """tensor, tensor?, tensor[] or tensor?[]; empty for every other type."""
     if isinstance(type, TensorType):
         return "tensor"
     if isinstance(type, OptionalType):
-        inner = _kind(type.element)
+        inner = tensor_kind(type.element)
         return inner + "?" if inner in ("tensor", "tensor[]", "tensor?[]") else ""
     if isinstance(type, ListType):
-        inner = _kind(type.element)
+        inner = tensor_kind(type.element)
         return inner + "[]" if inner in ("tensor", "tensor?") else ""
     return ""
 
@@ -203,15 +304,15 @@ _REQUIRES_GRAD: Final = {
 
 
 def _unwrapped(argument: Argument) -> str:
-    return _UNWRAP[_kind(argument.type)].format(_safe(argument.name))
+    return _UNWRAP[tensor_kind(argument.type)].format(safe(argument.name))
 
 
 def _requires_grad(argument: Argument) -> str:
-    return _REQUIRES_GRAD[_kind(argument.type)].format(_safe(argument.name))
+    return _REQUIRES_GRAD[tensor_kind(argument.type)].format(safe(argument.name))
 
 
 def _tensors(arguments: Sequence[Argument]) -> list[Argument]:
-    return [a for a in arguments if _kind(a.type)]
+    return [a for a in arguments if tensor_kind(a.type)]
 
 
 # ------------------------------------------------------------------ results
@@ -227,7 +328,7 @@ def _wraps(schema: FunctionSchema) -> list[str]:
 
 
 def _wrap_one(schema: FunctionSchema, returned: Argument) -> list[str]:
-    kind = _kind(returned.type)
+    kind = tensor_kind(returned.type)
     if not kind:
         return ["return result"]
     source = _viewed(schema, returned)
@@ -240,6 +341,7 @@ def _wrap_one(schema: FunctionSchema, returned: Argument) -> list[str]:
         "    result = asarray(result)",
         "tensor = new(Tensor)",
         "tensor.array = result",
+        *fresh_lines("tensor"),
         "return tensor",
     ]
 
@@ -252,56 +354,76 @@ def _viewed(schema: FunctionSchema, returned: Argument) -> str | None:
     marks = alias.before or (alias.elements[0].before if alias.elements else frozenset())
     for argument in schema.arguments:
         if argument.alias is not None and argument.alias.before & marks:
-            return _safe(argument.name)
+            return safe(argument.name)
     return None
 
 
 def _stores(written: Sequence[str]) -> list[str]:
     """Lines that put the result(s) into the written argument(s)."""
-    names = [_safe(name) for name in written]
+    names = [safe(name) for name in written]
     if len(names) == 1:
-        return [f"{'store' if names[0] == 'self' else 'store_out'}({names[0]}, result)"]
-    return [f"store_out({name}, result[{i}])" for i, name in enumerate(names)]
+        return ["store(self, result)" if names[0] == "self" else f"store_out({names[0]}, result, check)"]
+    return [f"store_out({name}, result[{i}], check)" for i, name in enumerate(names)]
 
 
 def _overlap_check(schema: FunctionSchema) -> list[str]:
-    """Lines that look, where `self` is written and has views, for inputs that show part of the same memory."""
-    inputs = [_safe(a.name) for a in schema.arguments if _kind(a.type) == "tensor" and not a.is_write]
-    if not inputs or not schema.arguments[0].is_write:
-        return []
-    target = _safe(schema.arguments[0].name)
-    return [f"if {target}._storage is not None: refuse_overlap({target}, ({', '.join(inputs)},))"]
+    """Lines that look, where what is written has views, for inputs that show part of the same memory."""
+    inputs = [safe(a.name) for a in schema.arguments if tensor_kind(a.type) == "tensor" and not a.is_write]
+    lists = [f"*{safe(a.name)}" for a in schema.arguments if tensor_kind(a.type) == "tensor[]" and not a.is_write]
+    apart = schema.name in WRITE_APART and schema.arguments[-1].kwarg_only
+    lines = []
+    for target in (safe(a.name) for a in schema.arguments if a.is_write and tensor_kind(a.type) == "tensor"):
+        shown = f"({target}, ({', '.join([*inputs, *lists])},))"
+        others = [f"{target}._storage is not None", *([] if lists else [_other_than(target, inputs)])]
+        if inputs or lists:
+            lines.append(f"refuse_shared{shown}" if apart else f"if {' and '.join(others)}: refuse_overlap{shown}")
+    return lines
+
+
+def _other_than(target: str, names: Sequence[str]) -> str:
+    return "(" + " or ".join(f"{name} is not {target}" for name in names) + ")"
 
 
 def refuse_overlap(target: Tensor, inputs: Sequence[Tensor]) -> None:
     """Raise OperatorError if an input shows part of the memory that is written."""
     for tensor in inputs:
         if tensor._storage is target._storage and overlaps_partly(target.array, tensor.array):
-            raise OperatorError(
-                "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
-                "memory location. Please clone() the tensor before performing the operation."
-            )
+            raise _overlap()
 
 
-def _written_results(written: Sequence[str]) -> list[str]:
-    return [f"return {', '.join(map(_safe, written))}"]
+def refuse_shared(target: Tensor, inputs: Sequence[Tensor]) -> None:
+    """Raise OperatorError if an input shows any of the memory that is written."""
+    for tensor in inputs:
+        if tensor.array.size and tensor._storage is target._storage and may_share(tensor.array, target.array):
+            raise _overlap()
+
+
+def _overlap() -> OperatorError:
+    return OperatorError(
+        "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+        "memory location. Please clone() the tensor before performing the operation."
+    )
 
 
 def fresh(result: Any) -> Tensor:
     """A new tensor of a result that shares no memory with an argument."""
-    tensor = Tensor.__new__(Tensor)
-    tensor.array = result if type(result) is np.ndarray else np.asarray(result)
-    return tensor
+    return Tensor(result if type(result) is np.ndarray else np.asarray(result))
 
 
 def view(result: Array, source: Tensor) -> Tensor:
     """A result that may be a view of `source`: itself, a tensor on the same storage, or a new one."""
-    if result is source.array:
-        return source
-    tensor = fresh(result)
     array = source.array
-    if result.base is array or (result.base is not None and result.base is array.base) or may_share(result, array):
-        tensor._storage = storage = source.storage
+    if result is array:
+        return source
+    tensor: Tensor = _new(Tensor)
+    tensor.array = result if type(result) is np.ndarray else np.asarray(result)
+    tensor._requires_grad = False
+    tensor._grad_fn = tensor._storage = tensor._base = None
+    tensor.output_nr = 0
+    base = result.base
+    if (base is not None and (base is array or base is array.base)) or may_share(result, array):
+        storage = source._storage
+        tensor._storage = storage = source.memory if storage is None else storage
         tensor._base = source if source._base is None else source._base
         tensor._seen = storage.version
     return tensor
@@ -317,6 +439,7 @@ def part(result: Array, source: Tensor) -> Tensor:
 def store(target: Tensor, result: Any) -> None:
     """Write an in-place result; raises OperatorError where shape, dtype or memory do not allow it."""
     result = np.asarray(result)
+    _check_shape(target.array, result)
     check_cast(result.dtype, target.array.dtype)
     overwrite(target, result)
 
@@ -338,18 +461,22 @@ def _check_shape(array: Array, result: Array) -> None:
 
 
 def _check_writable(target: Tensor, result: Array) -> None:
-    check_cast(result.dtype, target.array.dtype)
     _check_shape(target.array, result)
-
-
-def store_out(target: Tensor, result: Any) -> None:
-    """Write an out= result; the target takes the result's shape."""
-    result = np.asarray(result)
     check_cast(result.dtype, target.array.dtype)
+
+
+def store_out(target: Tensor, result: Any, check: Check = check_cast) -> None:
+    """Write an out= result; the target takes the result's shape, and `check` says what its dtype may be."""
+    result = np.asarray(result)
+    check(result.dtype, target.array.dtype)
     if result.shape != target.array.shape:
-        target.array = np.empty(result.shape, target.array.dtype)
+        target.array = np.empty_like(result, target.array.dtype, order="K" if is_dense(result) else "C", subok=False)
         target._storage = None
-    store(target, result)
+    overwrite(target, result)
+
+
+def _dtype_number(tensor: Tensor) -> int:
+    return xp.FROM_NUMPY[tensor.array.dtype].number
 
 
 def _check_no_overlap(array: Array) -> None:
@@ -357,14 +484,15 @@ def _check_no_overlap(array: Array) -> None:
         return
     if any(stride == 0 and size > 1 for stride, size in zip(array.strides, array.shape, strict=True)):
         raise OperatorError(
-            "unsupported operation: more than one element of the written-to tensor refers to a single memory location.",
-            hints=("clone() the tensor before performing the operation",),
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            "Please clone() the tensor before performing the operation."
         )
 
 
 _ENVIRONMENT: Final[dict[str, Any]] = {
-    "Tensor": Tensor, "new": object.__new__, "ndarray": np.ndarray, "asarray": np.asarray, "quiet": xp.quiet,
-    "loud": xp.loud, "REFUSALS": errors.REFUSALS, "refusal": errors.refusal, "hooks": HOOKS, "fresh": fresh,
-    "view": view, "part": part, "store": store, "store_out": store_out, "refuse_overlap": refuse_overlap,
-    "partial": partial, "untraced": untraced,
+    "Tensor": Tensor, "new": object.__new__, "ndarray": np.ndarray, "asarray": np.asarray, "switch": xp.switch,
+    "SILENT": xp.SILENT, "loud": xp.loud, "REFUSALS": errors.REFUSALS, "refusal": errors.refusal, "hooks": HOOKS,
+    "fresh": fresh, "view": view, "part": part, "store": store, "store_out": store_out,
+    "refuse_overlap": refuse_overlap, "refuse_shared": refuse_shared, "partial": partial,
+    "untraced": untraced, "dtype_number": _dtype_number, "ordered_like": ordered_like,
 }  # fmt: skip

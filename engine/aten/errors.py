@@ -6,12 +6,22 @@ hint names the call with its dtypes and shapes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from engine.aten import xp
+from engine.aten.promotion import result_type
 from engine.aten.tensor import Tensor
-from engine.lang.errors import EngineError, OperatorError, OperatorIndexError, OperatorTypeError, OperatorValueError
+from engine.lang.errors import (
+    EngineError,
+    OperatorDtypeError,
+    OperatorError,
+    OperatorIndexError,
+    OperatorTypeError,
+    OperatorValueError,
+)
 
 if TYPE_CHECKING:
     from engine.aten.op import Op
@@ -22,6 +32,10 @@ REFUSALS: Final = (
 """What kernels may raise; anything else is a mistake of ours and passes through."""
 
 
+_TOO_MANY: Final = ("array is too big", "Maximum allowed dimension", "Maximum allowed size", "too large to convert")
+"""How numpy says that a size is more than an address can hold."""
+
+
 def refusal(op: Op, args: tuple[Any, ...], error: Exception) -> EngineError:
     """The error to raise for `error`, with the call as a hint."""
     call = f"in {op.qualified_name}({', '.join(describe(a) for a in args)})"
@@ -30,7 +44,15 @@ def refusal(op: Op, args: tuple[Any, ...], error: Exception) -> EngineError:
             error.hints = (*error.hints, call)
         return error
     message = _broadcast_message(args) if "broadcast" in str(error) else None
-    return _class_for(error)(message or f"{op.name.removeprefix('aten::')}: {error}", hints=(call,))
+    if isinstance(error, MemoryError):
+        return OperatorError(f"DefaultCPUAllocator: can't allocate memory: {error}", hints=(call,))
+    if any(words in str(error) for words in _TOO_MANY):
+        return OperatorError(f"Storage size calculation overflowed: {error}", hints=(call,))
+    if message is not None:
+        return OperatorError(message, hints=(call,))
+    if "not supported for the input types" in str(error):
+        return _no_code(op, args, call)
+    return _class_for(error)(f"{op.name.removeprefix('aten::')}: {error}", hints=(call,))
 
 
 def describe(value: Any) -> str:
@@ -55,8 +77,19 @@ def broadcast_message(a: tuple[int, ...], b: tuple[int, ...]) -> str | None:
     return None
 
 
+def _no_code(op: Op, args: tuple[Any, ...], call: str) -> OperatorDtypeError:
+    """numpy has no function for the dtypes: the refusal of the common one."""
+    d = result_type([a.array if isinstance(a, Tensor) else a for a in args if isinstance(a, (Tensor, int, float))])
+    name = op.name.removeprefix("aten::").rstrip("_")
+    return OperatorDtypeError(f"\"{name}_cpu\" not implemented for '{xp.ir_name(d)}'", hints=(call,))
+
+
 def _broadcast_message(args: tuple[Any, ...]) -> str | None:
-    shapes = [a.array.shape for a in args if isinstance(a, Tensor)]
+    return shapes_message([a.array.shape for a in args if isinstance(a, Tensor)])
+
+
+def shapes_message(shapes: Sequence[tuple[int, ...]]) -> str | None:
+    """What keeps shapes from broadcasting together; None when they do."""
     known: tuple[int, ...] = ()
     for shape in shapes:
         message = broadcast_message(known, shape)

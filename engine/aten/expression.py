@@ -30,10 +30,17 @@ def compile_expression(text: str, parameters: Sequence[str], arrays: Collection[
     return function
 
 
-def array_code(text: str, arrays: Collection[str], known: Mapping[str, Any] | None = None) -> str:
-    """The expression as Python text that calls the functions of `pointwise`; names in `known` become constants."""
+def array_code(
+    text: str, arrays: Collection[str], known: Mapping[str, Any] | None = None, spelled: Mapping[str, str] | None = None
+) -> str:
+    """The expression as Python text that calls the functions of `pointwise`; names in `known` become constants, those
+    in `spelled` other names."""
     tree = ast.parse(text, mode="eval")
-    return ast.unparse(_Lowering(arrays, known or {}).visit(tree))
+    lowered = _Lowering(arrays, known or {}).visit(tree)
+    for node in ast.walk(lowered):
+        if isinstance(node, ast.Name) and spelled and node.id in spelled:
+            node.id = spelled[node.id]
+    return ast.unparse(lowered)
 
 
 class _Lowering(ast.NodeTransformer):

@@ -6,6 +6,7 @@ functions' recurrences; the relative error stays below 1e-13 away from zeros.
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 import numpy as np
@@ -94,10 +95,7 @@ def zeta(s: Array, q: Array) -> Array:
 
 
 def _factorial(n: int) -> float:
-    result = 1.0
-    for k in range(2, n + 1):
-        result *= k
-    return result
+    return float(math.factorial(n)) if n <= 170 else math.inf
 
 
 def polygamma(n: int, x: Array) -> Array:

@@ -7,24 +7,45 @@ and their writing forms, as the compiler does it for programs.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, SupportsIndex
 
 import numpy as np
 
 from engine.aten import calls
+from engine.aten.compose import run
 from engine.aten.dispatch import HOOKS
+from engine.aten.dispatch import view as view_of
 from engine.aten.tensor import Tensor, tensor
-from engine.lang.errors import OperatorIndexError
+from engine.aten.xp import INT64, Array
+from engine.lang.errors import OperatorIndexError, OperatorTypeError, OperatorValueError
 
 
 def read(self: Tensor, index: Any) -> Any:
     """`self[index]`; raises OperatorIndexError."""
+    if HOOKS.trace is None:
+        shown = _shown(self, index)
+        if shown is not None:
+            return view_of(shown, self)
+        if type(index) is int and self.array.ndim:
+            return run("select.int", self, 0, index)
+        if type(index) is slice and self.array.ndim:
+            return _slice(self, 0, index)
+        if type(index) is Tensor and index.array.dtype is INT64 and index.array.ndim and self.array.ndim:
+            return run("index.Tensor", self, [index])
     view, picks = _basic(self, index)
-    return view if picks is None else calls.call("index", (view, picks), {})
+    if view is self and picks is None and HOOKS.trace is not None:
+        return run("alias", self)
+    return view if picks is None else run("index.Tensor", view, picks)
 
 
 def write(self: Tensor, index: Any, value: Any) -> None:
     """`self[index] = value`; raises OperatorIndexError, OperatorError where the value does not fit."""
+    if type(value) in _NUMBERS and HOOKS.trace is None and self.array.dtype.kind == "f":
+        shown = _shown(self, index)
+        if shown is not None and self.array.flags.c_contiguous and self.array.flags.writeable:
+            shown[...] = value
+            self.bump_version()
+            return
     view, picks = _basic(self, index)
     values = value if isinstance(value, Tensor) else tensor(value, dtype=self.dtype)
     if picks is not None:
@@ -34,6 +55,40 @@ def write(self: Tensor, index: Any, value: Any) -> None:
         values = values.squeeze(0)
     write_whole = "fill_" if HOOKS.trace is not None and values.ndim == 0 < view.ndim else "copy_"
     calls.call(write_whole, (view, values), {})
+
+
+_NUMBERS: Final = frozenset({int, float})
+
+
+def _shown(self: Tensor, index: Any) -> Array | None:
+    """What an index of numbers and slices shows, where nobody records it; None for others and for mistakes."""
+    if self._requires_grad or HOOKS.rebased:
+        return None
+    parts = index if type(index) is tuple else (index,)
+    is_all = True
+    for part in parts:
+        if type(part) is int:
+            is_all = False
+        elif type(part) is slice and _is_plain(part):
+            is_all = is_all and part.start is part.stop is part.step is None
+        elif part is not Ellipsis:
+            return None
+    if is_all:
+        return None
+    try:
+        shown: Array = self.array[parts if Ellipsis in parts else (*parts, ...)]
+    except IndexError:
+        return None
+    return shown
+
+
+def _is_plain(part: slice) -> bool:
+    step = part.step
+    is_forward = step is None or (type(step) is int and step > 0)
+    return is_forward and type(part.start) in _BOUNDS and type(part.stop) in _BOUNDS
+
+
+_BOUNDS: Final = frozenset({int, type(None)})
 
 
 def _basic(self: Tensor, index: Any) -> tuple[Tensor, list[Tensor | None] | None]:
@@ -54,17 +109,33 @@ def _basic(self: Tensor, index: Any) -> tuple[Tensor, list[Tensor | None] | None
 
 def _apply(view: Tensor, dim: int, part: Any) -> tuple[Tensor, int, Tensor | None]:
     """One part of an index: the view after it, how many dimensions it leaves behind, the tensor to pick by."""
+    if type(part) is int:
+        return run("select.int", view, dim, part), 0, None
     if part is None:
         return view.unsqueeze(dim), 1, None
     if isinstance(part, (bool, np.bool_)):
         return view.unsqueeze(dim), 1, tensor([bool(part)])
     if isinstance(part, slice):
         return _slice(view, dim, part), 1, None
-    if isinstance(part, (list, tuple, np.ndarray)):
+    if isinstance(part, (list, tuple, range, np.ndarray)):
         part = tensor(part)
+        if HOOKS.trace_constant is not None:
+            HOOKS.trace_constant(part, "indices")
     if isinstance(part, Tensor) and (part.ndim or part.dtype.category == "bool"):
         return view, part.ndim if part.dtype.category == "bool" else 1, part
-    return view.select(dim, part if isinstance(part, Tensor) else int(part)), 0, None
+    return view.select(dim, part if isinstance(part, Tensor) else _whole(part)), 0, None
+
+
+def _whole(part: Any) -> int:
+    """The number that the part of an index is.  Raises OperatorIndexError, OperatorTypeError."""
+    if isinstance(part, str):
+        raise OperatorTypeError(f"a tensor has no name {part!r} to be found by", hints=(_INDICES,))
+    if not isinstance(part, SupportsIndex):
+        raise OperatorIndexError(f"a {type(part).__name__} is no index of a tensor", hints=(_INDICES,))
+    return part.__index__()
+
+
+_INDICES: Final = "indices are integers, slices, `...`, None, and tensors or lists of integers or booleans"
 
 
 def _slice(view: Tensor, dim: int, part: slice) -> Tensor:
@@ -76,7 +147,14 @@ def _slice(view: Tensor, dim: int, part: slice) -> Tensor:
     else:
         start, stop, step = part.start, part.stop, 1
     bounds = (_int(start), _int(stop), step if part.step is None else _int(part.step))
-    sliced: Tensor = calls.call("slice", (view, dim, *bounds), {})
+    if not isinstance(bounds[2], Tensor) and bounds[2] <= 0:
+        raise OperatorValueError(
+            f"the step of a slice must be greater than zero, not {bounds[2]}", hints=("x.flip(0) reverses",)
+        )
+    sliced: Tensor = (
+        run("slice.Tensor", view, dim, *bounds) if _BOUNDS.issuperset(map(type, bounds))
+        else calls.operator("slice")(view, dim, *bounds)
+    )  # fmt: skip
     return sliced
 
 
@@ -84,11 +162,18 @@ _END: Final = 2**63 - 1
 
 
 def _int(value: Any) -> Any:
-    return value if value is None or isinstance(value, Tensor) else int(value)
+    """A bound of a slice.  Raises OperatorTypeError."""
+    if value is None or type(value) is int or isinstance(value, Tensor):
+        return value
+    if not isinstance(value, SupportsIndex):
+        raise OperatorTypeError(f"bounds and steps of a slice are integers or None, not {type(value).__name__}")
+    return value.__index__()
 
 
 def _consumes(part: Any) -> int:
     """How many of the tensor's dimensions a part of an index speaks of."""
+    if type(part) is int or type(part) is slice:
+        return 1
     if part is None or part is Ellipsis or isinstance(part, (bool, np.bool_)):
         return 0
     is_mask = isinstance(part, Tensor) and part.dtype.category == "bool"

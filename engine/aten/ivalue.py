@@ -48,6 +48,9 @@ class EnumValue:
     type: EnumType
     name: str
 
+    def __str__(self) -> str:
+        return f"Enum<{self.type.qualname.rpartition('.')[2]}.{self.name}>"
+
     @property
     def value(self) -> Any:
         return dict(self.type.members)[self.name]

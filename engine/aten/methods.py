@@ -16,66 +16,98 @@ from engine.aten import calls, indexing, printing
 from engine.aten import op as table
 from engine.aten import tensor as tensors
 from engine.aten.tensor import Tensor
-from engine.lang.errors import did_you_mean
+from engine.lang.errors import OperatorTypeError, did_you_mean
 
 _NUMBERS: Final = (int, float, complex)
 
 
-class _Overload:
-    """One overload by name, its function found at the first call."""
+def _special(text: str, **overloads: str) -> Callable[..., Any]:
+    """A special method of this text, in which the names of `overloads` are functions that run them."""
+    environment: dict[str, Any] = {
+        "Tensor": Tensor, "NUMBERS": frozenset({int, float, bool, complex}), "Number": _NUMBERS, "tensor": _of_array,
+        "Array": (np.ndarray, np.generic),
+    }  # fmt: skip
+    for name, qualified_name in overloads.items():
+        environment[name] = partial(_first, environment, name, qualified_name)
+    exec(compile(text, f"<{' '.join(overloads.values())} operator>", "exec"), environment)
+    function: Callable[..., Any] = environment["special"]
+    return function
 
-    __slots__ = ("name", "run")
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.run: Callable[..., Any] = self._first
+def _first(environment: dict[str, Any], name: str, qualified_name: str, *args: Any) -> Any:
+    """The overload is looked for at the first call."""
+    entry = table.find(qualified_name)
+    assert entry is not None, f"{qualified_name} is not in the table"
+    environment[name] = entry.run
+    return entry.run(*args)
 
-    def _first(self, *args: Any) -> Any:
-        entry = table.find(self.name)
-        assert entry is not None, f"{self.name} is not in the table"
-        self.run = entry.run
-        return self.run(*args)
+
+def _of_array(array: Any) -> Tensor:
+    return tensors.tensor(np.asarray(array))
 
 
 def _binary(name: str, *rest: Any, tensor: str = "Tensor", scalar: str = "Scalar") -> Callable[[Any, Any], Any]:
-    """`x op y` where y is a tensor or a number; `rest` are the arguments after them."""
-    with_tensor, with_number = _overload(name, tensor), _overload(name, scalar)
-
-    def operator(self: Tensor, other: Any) -> Any:
-        if type(other) is Tensor:
-            return with_tensor.run(self, other, *rest)
-        if isinstance(other, _NUMBERS):
-            return with_number.run(self, other, *rest)
-        if isinstance(other, (np.ndarray, np.generic)):
-            return with_tensor.run(self, tensors.tensor(np.asarray(other)), *rest)
-        return NotImplemented
-
-    return operator
+    """`x op y` where y is a tensor or a number (without `scalar`: no number); `rest` are the arguments after them."""
+    more = "".join(f", {each!r}" for each in rest)
+    are_numbers = "type(other) in NUMBERS or isinstance(other, Number)"
+    numbers = f"    if {are_numbers}: return with_number(self, other{more})\n" if scalar else ""
+    text = f"""
+def special(self, other):
+    if type(other) is Tensor: return with_tensor(self, other{more})
+{numbers}    if isinstance(other, Array): return with_tensor(self, tensor(other){more})
+    return NotImplemented
+"""
+    overloads = {"with_tensor": _qualified(name, tensor)}
+    return _special(text, **overloads, **({"with_number": _qualified(name, scalar)} if scalar else {}))
 
 
 def _reflected(name: str) -> Callable[[Any, Any], Any]:
     """`number op x` by the overload that takes the number first, or by the tensor made of it."""
 
     def operator(self: Tensor, other: Any) -> Any:
-        return calls.call(name, (other, self), {}) if isinstance(other, _NUMBERS) else NotImplemented
+        if isinstance(other, (np.ndarray, np.generic)):
+            other = tensors.tensor(np.asarray(other))
+        return calls.call(name, (other, self), {}) if isinstance(other, (*_NUMBERS, Tensor)) else NotImplemented
 
     return operator
 
 
-def _overload(name: str, overload: str) -> _Overload:
-    return _Overload(f"aten::{name}.{overload}" if overload else f"aten::{name}")
+def _qualified(name: str, overload: str) -> str:
+    return f"aten::{name}.{overload}" if overload else f"aten::{name}"
 
 
 def _inplace(name: str) -> Callable[[Any, Any], Any]:
-    return lambda self, other: calls.call(name, (self, other), {})
+    operator = calls.operator(name)
+    return lambda self, other: operator(self, other)
 
 
 def _unary(name: str) -> Callable[[Any], Any]:
-    overload = _overload(name, "")
-    return lambda self: overload.run(self)
+    return _special("def special(self): return run(self)", run=_qualified(name, ""))
+
+
+def _invert(self: Tensor) -> Any:
+    if self.array.dtype.kind not in "bui":
+        raise OperatorTypeError(
+            f"~ inverts bits, so it takes tensors of integers and booleans, but this one is {self.dtype}",
+            hints=("-x negates, 1 - x is the complement of a probability",),
+        )
+    return calls.call("bitwise_not", (self,), {})
+
+
+def _array_first(name: str) -> Callable[[Any, Any], Any]:
+    """`array op x`, or `number op x`: by the tensor made of it."""
+
+    def operator(self: Tensor, other: Any) -> Any:
+        if not isinstance(other, (*_NUMBERS, np.ndarray, np.generic)):
+            return NotImplemented
+        return calls.call(name, (tensors.tensor(other), self), {})
+
+    return operator
 
 
 def _rdiv(self: Tensor, other: Any) -> Any:
+    if isinstance(other, (np.ndarray, np.generic)):
+        return tensors.tensor(np.asarray(other)) / self
     return self.reciprocal() * other if isinstance(other, _NUMBERS) else NotImplemented
 
 
@@ -91,34 +123,63 @@ _SPECIAL: Final[dict[str, Callable[..., Any]]] = {
     "__floordiv__": _binary("floor_divide", tensor=""), "__rfloordiv__": _rfloordiv,
     "__mod__": _binary("remainder"), "__rmod__": _reflected("remainder"),
     "__pow__": _binary("pow", tensor="Tensor_Tensor", scalar="Tensor_Scalar"), "__rpow__": _reflected("pow"),
-    "__matmul__": _binary("matmul", tensor=""),
+    "__matmul__": _binary("matmul", tensor="", scalar=""),
     "__and__": _binary("__and__"), "__or__": _binary("__or__"), "__xor__": _binary("__xor__"),
     "__rand__": _binary("__and__"), "__ror__": _binary("__or__"), "__rxor__": _binary("__xor__"),
     "__lshift__": _binary("__lshift__"), "__rshift__": _binary("__rshift__"),
     "__eq__": _binary("eq"), "__ne__": _binary("ne"), "__lt__": _binary("lt"), "__le__": _binary("le"),
     "__gt__": _binary("gt"), "__ge__": _binary("ge"),
     "__neg__": _unary("neg"), "__pos__": _unary("positive"), "__abs__": _unary("abs"),
-    "__invert__": _unary("bitwise_not"),
+    "__invert__": _invert,
     "__iadd__": _inplace("add_"), "__isub__": _inplace("sub_"), "__imul__": _inplace("mul_"),
     "__itruediv__": _inplace("div_"), "__ifloordiv__": _inplace("floor_divide_"),
-    "__imod__": _inplace("remainder_"), "__ipow__": _inplace("pow_"),
+    "__imod__": _inplace("remainder_"), "__ipow__": _inplace("pow_"), "__iand__": _inplace("bitwise_and_"),
+    "__ior__": _inplace("bitwise_or_"), "__ixor__": _inplace("bitwise_xor_"),
+    "__ilshift__": _inplace("bitwise_left_shift_"), "__irshift__": _inplace("bitwise_right_shift_"),
+    "__rmatmul__": _array_first("matmul"),
+    "__rlshift__": _array_first("__lshift__"),
+    "__rrshift__": _array_first("__rshift__"),
     "__getitem__": indexing.read, "__setitem__": indexing.write,
 }  # fmt: skip
 
 
-def _method(self: Tensor, name: str) -> Callable[..., Any]:
-    """The operator `name` with the tensor as first argument; raises AttributeError when tensors have no such method."""
-    if not any("method" in op.variants for op in table.overloads(f"aten::{name}")):
-        known = (known.removeprefix("aten::") for known in table.names())
-        hint = "".join(f"; {h}" for h in did_you_mean(name, known))
+class _Method:
+    """A method that nobody has asked for yet: it puts the operator's function in its place."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Tensor | None, kind: type) -> Any:
+        setattr(Tensor, self.name, calls.method(self.name))
+        return getattr(kind if instance is None else instance, self.name)
+
+
+def _bind_methods() -> None:
+    """All operators that are methods, and those that will be."""
+    table.NEW.append(_bind)
+    for entry in table.entries():
+        _bind(entry)
+
+
+def _bind(entry: table.Op) -> None:
+    name = entry.name.removeprefix("aten::")
+    if "method" in entry.variants and name not in vars(Tensor):
+        setattr(Tensor, name, _Method(name))
+
+
+def _function(name: str) -> Callable[..., Any]:
+    """The operator `name` as a function that takes the tensor first; raises AttributeError when it is no method."""
+    if not _is_method(name):
+        methods = filter(_is_method, (known.removeprefix("aten::") for known in table.names()))
+        hint = "".join(f"; {h}" for h in did_you_mean(name, {*methods, *vars(Tensor)}))
         raise AttributeError(f"'Tensor' object has no attribute or method '{name}'{hint}")
-    return partial(_call_method, name, self)
+    return calls.method(name)
 
 
-def _call_method(name: str, self: Tensor, *args: Any, **kwargs: Any) -> Any:
-    return calls.call_method(name, (self, *args), kwargs)
+def _is_method(name: str) -> bool:
+    return any("method" in op.variants for op in table.overloads(f"aten::{name}"))
 
 
-for _name, _function in _SPECIAL.items():
-    setattr(Tensor, _name, _function)
-tensors.bind(calls.call, _method, printing.tensor_repr)
+for _name, _value in _SPECIAL.items():
+    setattr(Tensor, _name, _value)
+tensors.bind(calls.call, _bind_methods, _function, printing.tensor_repr)

@@ -43,6 +43,7 @@ FAMILIES: Final[tuple[str, ...]] = (
     "creation",
     "types",
     "random",
+    "random_families",
     "normalization",
     "lists",
     "strings",
@@ -67,12 +68,16 @@ FAMILIES: Final[tuple[str, ...]] = (
     "picking",
     "sequences",
     "statistics",
+    "histograms",
     "margins",
     "sampling",
     "network",
+    "vision",
+    "registered",
     "aliases",
     "backward",
     "backward_picking",
+    "backward_linalg",
     "gradients",
     "autograd",
 )
@@ -140,6 +145,8 @@ class Op:
 _by_name: dict[str, list[Op]] = {}
 _by_qualified_name: dict[str, Op] = {}
 _loaded = False
+NEW: Final[list[Callable[[Op], None]]] = []
+"""Who wants to know of entries that are made later."""
 
 
 def op(text: str, *, variants: str = "", **facts: Any) -> Op:
@@ -184,7 +191,8 @@ def out_form(entry: Op, overload: str, names: str, *, named: bool = True) -> Op:
     star = "" if "*, " in arguments else "*, "
     marks = [f"Tensor({letter}!)" for letter in "abcdefg"]
     written = ", ".join(f"{mark} {name}" for mark, name in zip(marks, names.split(), strict=False))
-    labels = [f" {r.name}" if named and r.name else "" for r in entry.schema.returns]
+    results = entry.text.rpartition(") -> ")[2].strip("()").split(", ")
+    labels = ["".join(result.partition(" ")[1:]) if named else "" for result in results]
     returned = ", ".join(f"{mark}{label}" for mark, label in zip(marks, labels, strict=False))
     returned = f"({returned})" if len(labels) > 1 else returned
     return op(f"{entry.name}.{overload}({arguments}, {star}{written}) -> {returned}", functional=entry)
@@ -233,6 +241,8 @@ def _add(entry: Op) -> None:
         raise SchemaError(f"operator {entry.qualified_name} is registered twice")
     _by_qualified_name[entry.qualified_name] = entry
     _by_name.setdefault(entry.name, []).append(entry)
+    for tell in NEW:
+        tell(entry)
 
 
 def _load() -> None:

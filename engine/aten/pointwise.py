@@ -22,15 +22,15 @@ def _is_int(value: Any) -> bool:
     return isinstance(value, int) if not isinstance(value, (np.ndarray, np.generic)) else value.dtype.kind in "iub"
 
 
-def check_divisor(divisor: Any) -> None:
-    """Raise OperatorError if whole numbers are divided by a zero."""
-    if _is_int(divisor) and not np.all(divisor):
+def check_divisor(dividend: Any, divisor: Any) -> None:
+    """Raise OperatorError if whole numbers, where there are any, are divided by a zero."""
+    if _is_int(divisor) and not np.all(divisor) and np.size(dividend):
         raise OperatorError(ZERO_DIVISION, hints=("an integer tensor was divided by zero",))
 
 
 def floor_divide(a: Any, b: Any) -> Any:
     if _is_int(a):
-        check_divisor(b)
+        check_divisor(a, b)
         return np.floor_divide(a, b)
     quotient = np.floor_divide(a, b)
     return np.where(np.equal(b, 0), np.divide(a, b), quotient)
@@ -39,7 +39,7 @@ def floor_divide(a: Any, b: Any) -> Any:
 def trunc_divide(a: Any, b: Any) -> Any:
     if not _is_int(a):
         return np.trunc(np.divide(a, b))
-    check_divisor(b)
+    check_divisor(a, b)
     quotient = np.floor_divide(a, b)
     inexact = np.not_equal(np.multiply(quotient, b), a)
     return np.add(quotient, np.logical_and(inexact, np.less(quotient, 0)).astype(np.asarray(quotient).dtype))
@@ -47,7 +47,7 @@ def trunc_divide(a: Any, b: Any) -> Any:
 
 def remainder(a: Any, b: Any) -> Any:
     if _is_int(a):
-        check_divisor(b)
+        check_divisor(a, b)
         return np.remainder(a, b)
     rest = np.fmod(a, b)
     wrong_side = np.logical_and(np.not_equal(rest, 0), np.not_equal(np.less(rest, 0), np.less(b, 0)))
@@ -56,7 +56,7 @@ def remainder(a: Any, b: Any) -> Any:
 
 def fmod(a: Any, b: Any) -> Any:
     if _is_int(a):
-        check_divisor(b)
+        check_divisor(a, b)
     return np.fmod(a, b)
 
 
@@ -171,3 +171,32 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor,
     "bitwise_not": np.invert, "left_shift": shift_left, "right_shift": np.right_shift,
 }  # fmt: skip
+
+
+def _relu_of_floats(x: Any) -> Any:
+    return np.maximum(x, _ZEROS[x.dtype])
+
+
+def _power_of_floats(a: Any, b: Any) -> Any:
+    """Squares are what powers are mostly for."""
+    return np.square(a) if type(b) is not np.ndarray and b == 2 else np.power(a, b)
+
+
+_ZEROS: Final = {np.dtype(kind): np.zeros((), kind) for kind in (np.float32, np.float64)}
+
+
+def _sigmoid_of_floats(x: Any) -> Any:
+    if not x.ndim:
+        return sigmoid(x)
+    result = np.negative(x)
+    np.exp(result, result)
+    np.add(result, 1, result)
+    return np.reciprocal(result, result)
+
+
+OF_FLOATS: Final[dict[str, Callable[..., Any]]] = {
+    "neg": np.negative, "sub": np.subtract, "relu": _relu_of_floats, "pow": _power_of_floats,
+    "sigmoid": _sigmoid_of_floats,
+    "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "round": np.rint,
+}  # fmt: skip
+"""The same functions of arrays of float32 or float64, where there is less to look at."""

@@ -1,7 +1,8 @@
 """Tensors as text.
 
 In: a tensor.  Out: `tensor_repr`, the text that Python's `repr` gives, and `cpp_str`, the text that a
-program's `print` gives.  Both choose one format for all elements from the smallest and largest one.
+program's `print` gives.  Both choose one format for all elements from the smallest and largest one; `OPTIONS` says how
+much `tensor_repr` shows.
 """
 
 from __future__ import annotations
@@ -17,12 +18,44 @@ from engine.aten import promotion, xp
 from engine.aten.tensor import Tensor
 from engine.aten.xp import Array
 
-PRECISION: Final = 4
 LINE_WIDTH: Final = 80
-THRESHOLD: Final = 1000
-EDGE: Final = 3
 
 Format = Callable[[Any], str]
+
+
+@dataclass(slots=True)
+class PrintOptions:
+    """How `repr` shows tensors: digits, from how many elements on only edges, how many at each edge, width of lines."""
+
+    precision: int = 4
+    threshold: float = 1000
+    edgeitems: int = 3
+    linewidth: int = LINE_WIDTH
+    sci_mode: bool | None = None
+
+
+OPTIONS: Final = PrintOptions()
+_PROFILES: Final = {"default": (4, 1000, 3, LINE_WIDTH), "short": (2, 1000, 2, LINE_WIDTH),
+                    "full": (4, math.inf, 3, LINE_WIDTH)}  # fmt: skip
+
+
+def set_printoptions(
+    precision: int | None = None,
+    threshold: float | None = None,
+    edgeitems: int | None = None,
+    linewidth: int | None = None,
+    profile: str | None = None,
+    sci_mode: bool | None = None,
+) -> None:
+    """Change what is given; `profile` ("default", "short", "full") stands for the first four.  Raises ValueError."""
+    if profile is not None and profile.lower() not in _PROFILES:
+        raise ValueError(f"there is no profile {profile!r}, only {', '.join(map(repr, _PROFILES))}")
+    names = ("precision", "threshold", "edgeitems", "linewidth")
+    values = zip(names, _PROFILES[profile.lower()], strict=True) if profile is not None else ()
+    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
+    for name, value in {**dict(values), **{n: v for n, v in given.items() if v is not None}}.items():
+        setattr(OPTIONS, name, value)
+    OPTIONS.sci_mode = sci_mode
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +80,8 @@ def tensor_repr(t: Tensor) -> str:
         default = d == promotion.default_dtype()
     else:
         body = _body(t.array, len("tensor("))
+        if OPTIONS.edgeitems == 0:
+            suffixes.append(f"size={tuple(t.array.shape)}")
         default = d in (promotion.default_dtype(), promotion.default_complex(), xp.INT64, xp.BOOL)
     if not default:
         suffixes.append(f"dtype={t.dtype!r}")
@@ -54,14 +89,15 @@ def tensor_repr(t: Tensor) -> str:
         suffixes.append(f"grad_fn=<{t.grad_fn.name()}>")
     elif t.requires_grad:
         suffixes.append("requires_grad=True")
-    return _with_suffixes("tensor(" + body, suffixes)
+    text = _with_suffixes("tensor(" + body, suffixes)
+    return "Parameter containing:\n" + text if getattr(t, "is_parameter", False) else text
 
 
 def _with_suffixes(text: str, suffixes: Sequence[str]) -> str:
     indent = len("tensor(")
     last = len(text) - text.rfind("\n") + 1
     for suffix in suffixes:
-        if last + len(suffix) + 2 > LINE_WIDTH:
+        if last + len(suffix) + 2 > OPTIONS.linewidth:
             text += ",\n" + " " * indent + suffix
             last = indent + len(suffix)
         else:
@@ -73,7 +109,7 @@ def _with_suffixes(text: str, suffixes: Sequence[str]) -> str:
 def _body(array: Array, indent: int) -> str:
     if array.dtype in xp.HALVES:
         array = array.astype(np.float32)
-    summarize = array.size > THRESHOLD
+    summarize = array.size > OPTIONS.threshold
     shown = _edges(array) if summarize else array
     if array.dtype.kind == "c":
         style: Any = _complex_style(shown)
@@ -84,9 +120,10 @@ def _body(array: Array, indent: int) -> str:
 
 def _edges(array: Array) -> Array:
     """The elements that a summary shows."""
+    edge = OPTIONS.edgeitems
     for axis, size in enumerate(array.shape):
-        if size > 2 * EDGE:
-            array = np.take(array, [*range(EDGE), *range(size - EDGE, size)], axis)
+        if size > 2 * edge:
+            array = np.take(array, [*range(edge), *range(size - edge, size)], axis)
     return array
 
 
@@ -96,16 +133,20 @@ def _style(values: Array) -> _Style:
         return _Style(str, width)
     wide = values.astype(np.float64)
     finite = wide[np.isfinite(wide) & (wide != 0)]
-    if finite.size == 0:
-        return _Style(_whole, 1)
-    low, high = float(np.abs(finite).min()), float(np.abs(finite).max())
     whole = bool((finite == np.ceil(finite)).all())
-    spread = high / low > 1000.0 or high > 1.0e8
-    if spread or (not whole and low < 1.0e-4):
-        return _Style(_scientific, max(len(_scientific(v)) for v in finite.tolist()))
-    if whole:
-        return _Style(_whole, max(len(f"{v:.0f}") + 1 for v in finite.tolist()))
-    return _Style(_fixed, max(len(_fixed(v)) for v in finite.tolist()))
+    chosen = _format_for(np.abs(finite), whole)
+    return _Style(chosen, max((len(chosen(v)) for v in finite.tolist()), default=1))
+
+
+def _format_for(sizes: Array, whole: bool) -> Format:
+    """The format that numbers of these sizes call for, or that the options ask for."""
+    if sizes.size == 0:
+        return _whole
+    low, high = float(sizes.min()), float(sizes.max())
+    scientific = high / low > 1000.0 or high > 1.0e8 or (not whole and low < 1.0e-4)
+    if scientific if OPTIONS.sci_mode is None else OPTIONS.sci_mode:
+        return _scientific
+    return _whole if whole else _fixed
 
 
 def _whole(value: float) -> str:
@@ -113,11 +154,11 @@ def _whole(value: float) -> str:
 
 
 def _fixed(value: float) -> str:
-    return f"{value:.{PRECISION}f}"
+    return f"{value:.{OPTIONS.precision}f}"
 
 
 def _scientific(value: float) -> str:
-    return f"{value:.{PRECISION}e}"
+    return f"{value:.{OPTIONS.precision}e}"
 
 
 def _complex_style(values: Array) -> _Style:
@@ -134,21 +175,23 @@ def _complex_style(values: Array) -> _Style:
 def _nested(array: Array, indent: int, summarize: bool, style: _Style) -> str:
     if array.ndim == 0:
         return style(array.item()) if array.dtype.kind != "c" else style.format(array.item())
-    cut = summarize and array.shape[0] > 2 * EDGE
+    edge = OPTIONS.edgeitems
+    cut = summarize and array.shape[0] > 2 * edge
     if array.ndim == 1:
         return _vector(array, indent, cut, style)
-    rows = [*array[:EDGE], *array[-EDGE:]] if cut else list(array)
+    rows = [*array[:edge], *array[len(array) - edge :]] if cut else list(array)
     parts = [_nested(row, indent + 1, summarize, style) for row in rows]
     if cut:
-        parts.insert(EDGE, "...")
+        parts.insert(edge, "...")
     return "[" + ("," + "\n" * (array.ndim - 1) + " " * (indent + 1)).join(parts) + "]"
 
 
 def _vector(array: Array, indent: int, cut: bool, style: _Style) -> str:
-    per_line = max(1, (LINE_WIDTH - indent) // (style.width + 2))
+    edge, per_line = OPTIONS.edgeitems, max(1, (OPTIONS.linewidth - indent) // (style.width + 2))
     text = style.format if array.dtype.kind == "c" else style
     if cut:
-        parts = [*map(text, array[:EDGE].tolist()), " ...", *map(text, array[-EDGE:].tolist())]
+        dots = " ..." if edge else "..."
+        parts = [*map(text, array[:edge].tolist()), dots, *map(text, array[len(array) - edge :].tolist())]
     else:
         parts = [text(v) for v in array.tolist()]
     lines = [", ".join(parts[i : i + per_line]) for i in range(0, len(parts), per_line)]
@@ -189,12 +232,20 @@ def _columns(array: Array) -> _Columns:
     low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)
     least, most = _digits(low), _digits(high)
     if (values == np.ceil(values)).all():
-        return _Columns(1.0, 11, _scientific) if most > 9 else _Columns(1.0, most + 1, _short)
+        return _Columns(1.0, 11, _four_digits_exponent) if most > 9 else _Columns(1.0, most + 1, _short)
     if most - least > 4:
-        return _Columns(1.0, 12 if max(abs(most), abs(least)) > 99 else 11, _scientific)
+        return _Columns(1.0, 12 if max(abs(most), abs(least)) > 99 else 11, _four_digits_exponent)
     if most > 5 or most < 0:
-        return _Columns(10.0 ** (most - 1), 7, _fixed)
-    return _Columns(1.0, 7 if most == 0 else most + 6, _fixed)
+        return _Columns(10.0 ** (most - 1), 7, _four_digits)
+    return _Columns(1.0, 7 if most == 0 else most + 6, _four_digits)
+
+
+def _four_digits(value: float) -> str:
+    return f"{value:.4f}"
+
+
+def _four_digits_exponent(value: float) -> str:
+    return f"{value:.4e}"
 
 
 def _digits(value: float) -> int:

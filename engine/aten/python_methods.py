@@ -10,11 +10,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.aten import interchange, xp
 from engine.aten.calls import call, call_method
-from engine.aten.storage import Storage, address
-from engine.aten.tensor import Tensor, copy_layout, tensor
+from engine.aten.dispatch import HOOKS
+from engine.aten.storage import Storage, TypedStorage, address, storage_of, typed
+from engine.aten.tensor import Tensor, tensor
 from engine.lang import scalars
-from engine.lang.errors import OperatorError
+from engine.lang.errors import OperatorAssertionError, OperatorError
 
 _CASTS: Final = {**scalars.DTYPE_ALIASES, "bool": scalars.bool_, "bfloat16": scalars.bfloat16,
                  "char": scalars.int8, "byte": scalars.uint8}  # fmt: skip
@@ -42,12 +44,32 @@ def _data_ptr(self: Tensor) -> int:
     return address(self.array)
 
 
-def _storage(self: Tensor) -> Storage:
-    return self.storage
+def _untyped_storage(self: Tensor) -> Storage:
+    return self.memory
+
+
+def _storage(self: Tensor) -> TypedStorage:
+    return typed(self.memory)
+
+
+def _set(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """`set_` also takes a storage: the tensor then shows that memory."""
+    source = args[0] if args else kwargs.get("source")
+    if not isinstance(source, (Storage, TypedStorage)):
+        shown: Tensor = call_method("set_", (self, *args), kwargs)
+        return shown
+    storage = source.untyped() if isinstance(source, TypedStorage) else source
+    whole = Tensor(storage.flat().view(self.array.dtype), storage=storage)
+    given = dict(zip(("storage_offset", "size", "stride"), args[1:], strict=False)) | kwargs
+    given.pop("source", None)
+    return _set(self, whole, given.get("storage_offset", 0), given.get("size", whole.shape), given.get("stride", ()))
 
 
 def _cuda(self: Tensor, *_: Any, **__: Any) -> Tensor:
-    raise OperatorError("Tensors cannot be moved to a GPU here", hints=("torch.cuda.is_available() is False",))
+    raise OperatorAssertionError(
+        "there is no CUDA device to move a tensor to",
+        hints=("ask torch.cuda.is_available() first, and use device='cpu' where it is False",),
+    )
 
 
 def _apply(self: Tensor, function: Callable[[Any], Any]) -> Tensor:
@@ -67,38 +89,112 @@ def _reversed(self: Tensor) -> Tensor:
 
 
 def _contains(self: Tensor, element: Any) -> bool:
+    """Raises OperatorError for what no element can be equal to."""
+    if not isinstance(element, (Tensor, np.generic, int, float, complex)):
+        raise OperatorError(f"a tensor holds numbers, but you asked for a {type(element).__name__}")
     return bool((self == element).any())
 
 
 def _format(self: Tensor, spec: str) -> str:
-    return format(self.item(), spec) if self.ndim == 0 and spec else repr(self)
+    """A number formats as a number.  Raises TypeError for a format given to several."""
+    if self.ndim == 0 and not getattr(self, "is_parameter", False):
+        return format(self.item(), spec)
+    return object.__format__(self, spec)
+
+
+def _refuse_history(self: Tensor, what: str) -> None:
+    if not self.is_leaf:
+        raise OperatorError(
+            f"Only Tensors created explicitly by the user (graph leaves) support {what} at the moment.",
+            hints=("x.detach() has the same values without their history",),
+        )
 
 
 def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
-    """Raises OperatorError for the results of recorded computations."""
-    if not self.is_leaf:
-        raise OperatorError(
-            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.",
-            hints=("use x.detach().clone()",),
-        )
+    """Views of one memory stay views of one memory.  Raises OperatorError for results of recorded computations."""
+    _refuse_history(self, "the deepcopy protocol")
     if id(self) not in memo:
-        copy = Tensor(copy_layout(self.array), self.requires_grad)
-        if getattr(self, "is_parameter", False):
-            copy.is_parameter = True  # type: ignore[attr-defined]
-        memo[id(self)] = copy
+        old = self.memory
+        storage = memo.get(id(old)) or storage_of(xp.copy_layout(old.owner))
+        memo[id(old)] = storage
+        array = storage.show(old.byte_offset_of(self.array), self.array)
+        memo[id(self)] = _with_facts(Tensor(array, storage=storage), self.requires_grad, vars_of(self))
+        if self.grad is not None:
+            memo[id(self)].grad = _deepcopy(self.grad, memo)
     made: Tensor = memo[id(self)]
     return made
 
 
-def _reduce(self: Tensor, _: Any) -> tuple[Any, ...]:
-    return _restored, (self.array, self.requires_grad, getattr(self, "is_parameter", False))
+def vars_of(self: Tensor) -> dict[str, Any]:
+    """What programs have hung on the tensor, the mark of parameters included."""
+    return {name: value for name, value in vars(self).items() if name not in _OWN}
 
 
-def _restored(array: Any, requires_grad: bool, is_parameter: bool) -> Tensor:
-    made = Tensor(array, requires_grad)
-    if is_parameter:
-        made.is_parameter = True  # type: ignore[attr-defined]
+def _with_facts(made: Tensor, requires_grad: bool, more: dict[str, Any]) -> Tensor:
+    made._requires_grad = requires_grad
+    vars(made).update(more)
     return made
+
+
+def _copy(self: Tensor) -> Tensor:
+    """`copy.copy`: another tensor in the same memory."""
+    _refuse_history(self, "copying")
+    return _with_facts(Tensor(self.array, storage=self.memory), self.requires_grad, vars_of(self))
+
+
+def _reduce(self: Tensor, _: Any) -> tuple[Any, ...]:
+    """Tensors are pickled with their whole memory, so that views of one memory stay so."""
+    _refuse_history(self, "being pickled")
+    like = np.empty(0, self.array.dtype), self.array.shape, self.array.strides
+    return _restored, (self.memory, self.memory.byte_offset_of(self.array), like, self.requires_grad, vars_of(self))
+
+
+def _restored(storage: Storage, offset: int, like: Any, requires_grad: bool, more: dict[str, Any]) -> Tensor:
+    sample, shape, strides = like
+    array = np.ndarray(shape, sample.dtype, storage.bytes(), offset, strides)
+    return _with_facts(Tensor(array, storage=storage), requires_grad, more)
+
+
+def _new(self: Tensor, *args: Any) -> Tensor:
+    """A tensor of the same dtype: of these sizes, values as they come, or of the data."""
+    if len(args) == 1 and not isinstance(args[0], int) and type(args[0]).__name__ != "Size":
+        return tensor(args[0], self.dtype)
+    sizes = args[0] if args and not isinstance(args[0], int) else args or (0,)
+    return tensor(np.zeros(sizes, self.array.dtype))
+
+
+def _new_tensor(
+    self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    made = tensor(data, self.dtype if dtype is None else dtype, device, requires_grad)
+    if HOOKS.trace_constant is not None:
+        HOOKS.trace_constant(made, "new_tensor")
+    return made
+
+
+def _resize_as(self: Tensor, the_template: Tensor, memory_format: int | None = None) -> Tensor:
+    resized: Tensor = call_method("resize_", (self, list(the_template.shape)), {})
+    return resized
+
+
+def _map(self: Tensor, other: Tensor, function: Callable[[Any, Any], Any]) -> Tensor:
+    """Replace every element by what the function makes of it and of the other tensor's."""
+    pairs = np.broadcast_arrays(self.array, other.array)
+    flat = [function(one, two) for one, two in zip(*(each.ravel().tolist() for each in pairs), strict=True)]
+    copied: Tensor = call("copy_", (self, tensor(np.array(flat).reshape(self.array.shape))), {})
+    return copied
+
+
+def _unsupported(what: str, hint: str) -> Callable[..., Any]:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise OperatorError(f"{what} are not supported", hints=(hint,))
+
+    return refuse
+
+
+def _dim_order(self: Tensor) -> tuple[int, ...]:
+    """The dimensions from the one with the largest step to the one with the smallest."""
+    return tuple(sorted(range(self.ndim), key=lambda d: -self.array.strides[d]))
 
 
 def _operator_property(name: str) -> property:
@@ -119,20 +215,40 @@ def _dimensions(self: Tensor) -> int:
     return self.array.ndim
 
 
+def _no(self: Tensor) -> bool:
+    return False
+
+
+_OWN: Final = frozenset({
+    "array", "output_nr", "_requires_grad", "_grad", "_grad_fn", "_hooks", "_storage", "_base", "_seen", "_view_kind",
+    "_backward_hooks",
+})  # fmt: skip
+_SPARSE: Final = "to_sparse to_sparse_csr to_sparse_csc to_sparse_coo to_sparse_bsr to_sparse_bsc sparse_mask"
+_DENSE: Final = "tensors are dense here: keep indices and values as two tensors, and use index_add or scatter_add"
 _METHODS: Final[dict[str, Any]] = {
     **{name: _cast(d) for name, d in _CASTS.items()},
-    "type": _type, "data_ptr": _data_ptr, "untyped_storage": _storage, "cuda": _cuda, "apply_": _apply,
+    "type": _type, "data_ptr": _data_ptr, "untyped_storage": _untyped_storage, "storage": _storage, "set_": _set,
+    "const_data_ptr": _data_ptr, "cuda": _cuda,
+    "__array__": interchange.array_of, "__array_priority__": 1000, "__array_wrap__": interchange.wrapped,
+    "__dlpack__": interchange.dlpack, "__dlpack_device__": interchange.dlpack_device, "__copy__": _copy,
+    "new": _new, "new_tensor": _new_tensor, "resize_as_": _resize_as, "map_": _map, "dim_order": _dim_order,
+    "to_dense": _same, "is_pinned": _no, "is_shared": _no, "is_distributed": _no, "is_coalesced": _no,
+    "get_device": lambda self: -1,
+ "apply_": _apply,
     "nelement": _elements, "ndimension": _dimensions, "share_memory_": _same, "pin_memory": _same,
     "__reversed__": _reversed, "__contains__": _contains, "__format__": _format, "__deepcopy__": _deepcopy,
-    "__reduce_ex__": _reduce,
-    "layout": property(lambda self: scalars.STRIDED), "name": property(lambda self: None),
-    "names": property(lambda self: (None,) * self.ndim), "H": property(_hermitian),
+    "__reduce_ex__": _reduce, **dict.fromkeys(_SPARSE.split(), _unsupported("sparse tensors", _DENSE)),
+    "layout": property(lambda self: scalars.LAYOUT_BY_NAME["strided"]), "name": property(lambda self: None),
+    "grad_dtype": property(lambda self: self.dtype),
+    "H": property(_hermitian),
     "real": _operator_property("real"), "imag": _operator_property("imag"),
     **dict.fromkeys(
-        "is_sparse is_quantized is_meta is_mkldnn is_mps is_xpu is_nested".split(), property(lambda self: False)
+        "is_sparse is_sparse_csr is_quantized is_meta is_mkldnn is_mps is_xpu is_nested is_ipu is_xla is_vulkan "
+        "is_maia is_mtia volatile".split(), property(lambda self: False)
     ),
     "is_cpu": property(lambda self: True),
 }  # fmt: skip
 
+Tensor.__module__ = "engine.torch"  # where programs find it
 for _name, _value in _METHODS.items():
     setattr(Tensor, _name, _value)

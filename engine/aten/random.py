@@ -10,12 +10,14 @@ from __future__ import annotations
 import math
 import struct
 import time
-from typing import Any, Final
+from typing import Any, Final, SupportsIndex
 
 import numpy as np
 
 from engine.aten import xp
 from engine.aten.xp import Array
+from engine.lang import scalars
+from engine.lang.errors import OperatorError
 
 DEFAULT_SEED: Final = 67280421310721
 _BLOCK: Final = 16
@@ -27,11 +29,14 @@ class Generator:
     """A source of random numbers with a seed."""
 
     def __init__(self, device: Any = "cpu") -> None:
-        self.device = device
+        self.device = scalars.device(device)
         self.manual_seed(DEFAULT_SEED)
 
     def manual_seed(self, seed: int) -> Generator:
-        """Start the stream of `seed` anew."""
+        """Start the stream of `seed` anew.  Raises OperatorError for what is no integer."""
+        if not isinstance(seed, SupportsIndex):
+            raise OperatorError(f"a seed is an integer, not a {type(seed).__name__}")
+        seed = seed.__index__()
         self._seed = seed
         self._bits: Any = np.random.MT19937()
         self._bits._legacy_seeding(seed & 0xFFFFFFFF)

@@ -42,5 +42,12 @@ def _named(schema: FunctionSchema) -> Callable[[Any], Any]:
     names = [each.name for each in schema.returns]
     kind: Any = namedtuple(schema.name.removeprefix("aten::"), names)  # type: ignore[misc]
     kind.__module__ = "torch.return_types"
+    kind.__repr__ = _text  # type: ignore[method-assign]
     make: Callable[[Any], Any] = kind._make
     return make
+
+
+def _text(result: Any) -> str:
+    """The parts of a result, one a line."""
+    parts = ",\n".join(f"{name}={part!r}" for name, part in zip(result._fields, result, strict=True))
+    return f"torch.return_types.{type(result).__name__}(\n{parts})"

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from engine.aten import xp
 from engine.aten.errors import broadcast_message
 from engine.aten.promotion import result_type
@@ -41,6 +43,9 @@ def reduce_dims(dims: Sequence[int] | int | None, ndim: int) -> tuple[int, ...]:
     """The dimensions to reduce over; none given means all."""
     if dims is None or dims == []:
         return tuple(range(ndim))
+    if type(dims) is list and len(dims) == 1:
+        axis = wrap_dim(dims[0], ndim)
+        return (axis,) if ndim else ()
     wrapped = wrap_dims([dims] if isinstance(dims, int) else dims, ndim)
     return wrapped if ndim else ()
 
@@ -129,6 +134,50 @@ def is_dense(array: Array) -> bool:
             return False
         expected *= size
     return True
+
+
+def ordered_like(result: Array, operands: Sequence[Array]) -> Array:
+    """The result of a pointwise operator, laid out as its operands ask for: the first that tells two dimensions apart.
+
+    Where numpy would also go by dimensions that an operand repeats (stride 0), those say nothing here.
+    """
+    full = [np.broadcast_to(a, result.shape) for a in operands if isinstance(a, np.ndarray)]
+    order = _fastest_first(result.shape, [a.strides for a in full])
+    strides, step = [0] * result.ndim, result.itemsize
+    for dim in order:
+        strides[dim] = step
+        step *= result.shape[dim]
+    if result.size == 0 or tuple(strides) == result.strides:
+        return result
+    slowest_first = order[::-1]
+    return np.ascontiguousarray(result.transpose(slowest_first)).transpose(np.argsort(slowest_first))
+
+
+def _fastest_first(shape: Shape, strides: Sequence[tuple[int, ...]]) -> list[int]:
+    """Dimensions by stride, sorted by insertion so that what is not told apart stays as in C."""
+    order = list(range(len(shape)))[::-1]
+    for i in range(1, len(order)):
+        here = i
+        for before in range(i - 1, -1, -1):
+            verdict = _compared(shape, strides, order[before], order[here])
+            if verdict > 0:
+                order[before], order[here] = order[here], order[before]
+                here = before
+            elif verdict < 0:
+                break
+    return order
+
+
+def _compared(shape: Shape, strides: Sequence[tuple[int, ...]], a: int, b: int) -> int:
+    """1 if dimension `a` is slower than `b` in the first operand that tells, -1 if it is faster, else 0."""
+    for steps in strides:
+        if steps[a] == 0 or steps[b] == 0:
+            continue
+        if steps[a] != steps[b]:
+            return -1 if steps[a] < steps[b] else 1
+        if shape[a] > shape[b]:
+            return 1
+    return 0
 
 
 def overlaps_partly(a: Array, b: Array) -> bool:

@@ -4,6 +4,7 @@ In: an entry with a `scalar` body and its `dtype` rule.  Out: a kernel over arra
 
     promote   compute and answer in the common dtype of the operands (the default)
     float     the same, with whole numbers made the default float first
+    number    the same, with bool made int64 first
     bool      compute in the common dtype, answer in bool
     self      compute and answer in self's dtype
 
@@ -13,14 +14,15 @@ that is not keyword-only.  Half types are computed in float32 and rounded once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from engine.aten import xp
 from engine.aten.expression import array_code, compile_expression
-from engine.aten.pointwise import FUNCTIONS
+from engine.aten.pointwise import FUNCTIONS, OF_FLOATS
 from engine.aten.promotion import fit, result_type, to_float, wide
 from engine.lang.errors import OperatorError, SchemaError
 from engine.lang.schema import Argument, FunctionSchema
@@ -34,43 +36,78 @@ Rule = Callable[[tuple[Any, ...]], tuple[xp.NumpyDtype, xp.NumpyDtype]]
 
 def scalar_kernel(op: Op) -> Callable[..., Any]:
     """The operator's expression as a kernel over arrays, in all dtypes."""
-    assert op.scalar is not None
-    schema = op.schema
-    names = [a.name for a in schema.arguments]
-    arrays = [a.name for a in schema.arguments if is_tensor(a)]
-    slow = _any_dtype(compile_expression(op.scalar, names, arrays), dtype_rule(op), check_alpha="alpha" in names)
-    if ":" in str(op.dtype) or not isinstance(schema.arguments[0].type, TensorType):
+    slow, quick = general_kernel(op), quick_code(op)
+    if quick is None:
         return slow
-    return _floats_first(op.scalar, schema, slow)
-
-
-def _floats_first(expression: str, schema: FunctionSchema, slow: Callable[..., Any]) -> Callable[..., Any]:
-    """No conversion where the tensors are all float32 or all float64 and the numbers real, else `slow`."""
-    names = [a.name for a in schema.arguments]
-    tensors = [a.name for a in schema.arguments if is_tensor(a)]
-    numbers = [name for name in names if name not in tensors]
-    alike = [f"{name}.dtype is d" for name in tensors[1:]] + [f"type({name}) in real" for name in numbers]
-    units = {a.name: 1 for a in schema.arguments if a.kwarg_only and a.default == 1}
+    names = [a.name for a in op.schema.arguments]
     lines = [
         f"def kernel({', '.join(names)}):",
-        f"    d = {tensors[0]}.dtype",
-        f"    if {' and '.join(['(d is f32 or d is f64)', *alike])}:",
-        f"        return {array_code(expression, tensors)}",
-        f"    return slow({', '.join(names)})",
+        *(f"    {line}" for line in quick.lines("return ", f"slow({', '.join(names)})", {})),
     ]
-    if units:
-        is_unit = " and ".join(f"{name} == 1" for name in units)
-        lines.insert(3, f"        if {is_unit}: return {array_code(expression, tensors, units)}")
-    environment: dict[str, Any] = {
-        **FUNCTIONS,
-        "f32": xp.FLOAT32,
-        "f64": xp.FLOAT64,
-        "real": (int, float),
-        "slow": slow,
-    }
-    exec(compile("\n".join(lines), f"<scalar {expression}>", "exec"), environment)
+    environment: dict[str, Any] = {**QUICK_ENVIRONMENT, "slow": slow}
+    exec(compile("\n".join(lines), f"<scalar {op.scalar}>", "exec"), environment)
     kernel: Callable[..., Any] = environment["kernel"]
     return kernel
+
+
+def general_kernel(op: Op) -> Callable[..., Any]:
+    """The same with the dtypes looked at in every call."""
+    assert op.scalar is not None
+    names = [a.name for a in op.schema.arguments]
+    arrays = [a.name for a in op.schema.arguments if is_tensor(a)]
+    return _any_dtype(compile_expression(op.scalar, names, arrays), dtype_rule(op), check_alpha="alpha" in names)
+
+
+@dataclass(frozen=True, slots=True)
+class QuickCode:
+    """The expression where nothing has to be converted: the tensors all float32 or all float64 and the numbers real."""
+
+    expression: str
+    tensors: tuple[str, ...]
+    numbers: tuple[str, ...]
+    units: Mapping[str, Any]
+    """Numbers that mostly are 1."""
+
+    def lines(self, begin: str, otherwise: str, spelled: Mapping[str, str]) -> list[str]:
+        """Statements that evaluate it, or else `otherwise`, to what `begin` says; arrays go by the names `spelled`."""
+        first, *rest = (spelled.get(name, name) for name in self.tensors)
+        alike = [f"{name}.dtype is d" for name in rest] + [f"type({name}) in real" for name in self.numbers]
+        quick = begin + array_code(self.expression, self.tensors, None, spelled)
+        if self.units:
+            is_unit = " and ".join(f"{name} == 1" for name in self.units)
+            simpler = array_code(self.expression, self.tensors, self.units, spelled)
+            plain = [f"    if {is_unit}: {begin}{simpler}", f"    else: {quick}"]
+        else:
+            plain = [f"    {quick}"]
+        return [
+            f"d = {first}.dtype",
+            f"if {' and '.join(['(d is f32 or d is f64)', *alike])}:",
+            *plain,
+            f"else: {begin}{otherwise}",
+        ]
+
+    def ufunc(self, spelled: Mapping[str, str]) -> tuple[str, str] | None:
+        """The function and its arguments, where with units at 1 the expression is one call of a numpy function."""
+        code = array_code(self.expression, self.tensors, self.units, spelled)
+        name, _, rest = code.partition("(")
+        is_one_call = rest.endswith(")") and "(" not in rest
+        return (name, rest[:-1]) if is_one_call and isinstance(QUICK_ENVIRONMENT.get(name), np.ufunc) else None
+
+
+QUICK_ENVIRONMENT: Final[dict[str, Any]] = {
+    **FUNCTIONS, **OF_FLOATS, "f32": xp.FLOAT32, "f64": xp.FLOAT64, "real": frozenset({int, float}),
+}  # fmt: skip
+"""The names in `QuickCode`."""
+
+
+def quick_code(op: Op) -> QuickCode | None:
+    """None for an expression that has to look at the dtypes."""
+    arguments = op.schema.arguments
+    if op.scalar is None or ":" in str(op.dtype) or not isinstance(arguments[0].type, TensorType):
+        return None
+    tensors = tuple(a.name for a in arguments if is_tensor(a))
+    numbers = tuple(a.name for a in arguments if a.name not in tensors)
+    return QuickCode(op.scalar, tensors, numbers, {a.name: 1 for a in arguments if a.kwarg_only and a.default == 1})
 
 
 def dtype_rule(op: Op) -> Rule:
@@ -81,13 +118,15 @@ def dtype_rule(op: Op) -> Rule:
     places = [i for i, a in enumerate(op.schema.arguments) if a.name in chosen]
     if kind == "self":
         places = places[:1]
-    if kind not in ("promote", "float", "bool", "self"):
+    if kind not in ("promote", "float", "number", "bool", "self"):
         raise SchemaError(f"{op.qualified_name}: there is no dtype rule '{kind}'")
 
     def rule(args: tuple[Any, ...]) -> tuple[xp.NumpyDtype, xp.NumpyDtype]:
         common = result_type(args[i] for i in places)
         if kind == "float":
             common = to_float(common)
+        if kind == "number" and common.kind == "b":
+            common = xp.INT64
         return wide(common), xp.BOOL if kind == "bool" else common
 
     return rule
@@ -123,11 +162,15 @@ def _any_dtype(compute: Callable[..., Any], rule: Rule, check_alpha: bool) -> Ca
 def _converted(value: Any, d: xp.NumpyDtype) -> Any:
     if isinstance(value, np.ndarray):
         return value if value.dtype is d else value.astype(d)
-    return value if value is None or isinstance(value, str) else fit(value, d)
+    if value is None or isinstance(value, str):
+        return value
+    return d.type(fit(value, d)) if d.kind in "iu" else fit(value, d)
 
 
 def _check_alpha(answer: xp.NumpyDtype, alpha: Any) -> None:
     if answer.kind in "iub" and isinstance(alpha, (float, complex)):
         raise OperatorError("For integral input tensors, argument alpha must not be a floating point number.")
+    if answer.kind != "c" and isinstance(alpha, complex):
+        raise OperatorError("For non-complex input tensors, argument alpha must not be a complex number.")
     if answer.kind != "b" and isinstance(alpha, bool):
         raise OperatorError("Boolean alpha only supported for Boolean results.")

@@ -14,23 +14,12 @@ from weakref import ref
 import numpy as np
 
 from engine.aten import promotion, xp
+from engine.aten.size import Size as Size
+from engine.aten.size import new_size
 from engine.aten.storage import Storage, storage_of
 from engine.aten.xp import Array
 from engine.lang import scalars
 from engine.lang.errors import OperatorError, OperatorTypeError, OperatorValueError
-
-
-class Size(tuple[int, ...]):
-    """A shape; prints as PyTorch's does."""
-
-    def numel(self) -> int:
-        count = 1
-        for size in self:
-            count *= size
-        return count
-
-    def __repr__(self) -> str:
-        return f"torch.Size({list(self)})"
 
 
 @dataclass(eq=False, slots=True)
@@ -42,36 +31,61 @@ class LeafHooks:
     accumulated: list[Any] = field(default_factory=list)
 
 
-class Tensor:
+def fresh_lines(name: str) -> tuple[str, ...]:
+    """Lines of a written function that make of `object.__new__(Tensor)` with its `array` a tensor without history."""
+    return (
+        f"{name}._requires_grad = False",
+        f"{name}._grad_fn = {name}._storage = {name}._base = None",
+        f"{name}.output_nr = 0",
+    )
+
+
+class TensorType(type):
+    """Finds methods in the operator table by the class as well: `torch.Tensor.relu` takes the tensor first."""
+
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _function(name)
+
+
+class Tensor(metaclass=TensorType):
     """An n-dimensional array of one dtype.
 
     `array` is the view of the memory that the tensor shows, `_grad_fn` what autograd recorded.  The
     storage is made when first asked for: most tensors live and die without views or writes.  A view
     knows its `_base` and the version of the memory that its history is `_seen` of; `_view_kind` says
     what keeps it from being written to ("many" views at once, made under "no_grad").
+
+    Note [Quick attributes]
+    What every operator looks at has a slot, which `fresh_lines` set; the rest are attributes of the class until they
+    differ.  There is no `__getattr__` once the methods are bound, since Python looks up attributes of a class that has
+    one by the slow way, also those that are there.
     """
 
+    __slots__ = (
+        "__dict__", "__weakref__", "_base", "_grad_fn", "_requires_grad", "_seen", "_storage", "array", "output_nr",
+    )  # fmt: skip
     array: Array
-    output_nr: int = 0
-    _requires_grad: bool = False
+    output_nr: int
+    _requires_grad: bool
+    _grad_fn: Any
+    _storage: Storage | None
+    _base: Tensor | None
+    _seen: int
     _grad: Tensor | None = None
-    _grad_fn: Any = None
     _hooks: LeafHooks | None = None
-    _storage: Storage | None = None
-    _base: Tensor | None = None
-    _seen: int = 0
     _view_kind: str = ""
 
     def __init__(self, array: Any = (), requires_grad: Any = False, storage: Any = None, *more: int) -> None:
         """Of an array; programs may also give sizes, or nested sequences of numbers for the default dtype."""
+        self._grad_fn = self._base = None
+        self.output_nr = 0
         if type(array) is not np.ndarray:
-            self.array = _array_for_program((array, requires_grad, storage, *more))
-            return
+            array, requires_grad, storage = _array_for_program((array, requires_grad, storage, *more)), False, None
         self.array = array
-        if requires_grad:
-            self._requires_grad = True
-        if storage is not None:
-            self._storage = storage
+        self._requires_grad = bool(requires_grad)
+        self._storage = storage
 
     # -- autograd
 
@@ -84,8 +98,8 @@ class Tensor:
     def requires_grad(self, wanted: bool) -> None:
         if self.grad_fn is not None and not wanted:
             raise OperatorError(
-                "you can only change requires_grad flags of leaf variables.",
-                hints=("use detach() to leave the computation that made this tensor",),
+                "you can only change requires_grad flags of leaf variables. If you want to use a computed variable "
+                "in a subgraph that doesn't require differentiation use var_no_grad = var.detach().",
             )
         if wanted:
             check_differentiable(self.array.dtype)
@@ -100,8 +114,9 @@ class Tensor:
         """Make the tensor the result number `output` of a node."""
         self._grad_fn = node
         self._requires_grad = True
-        if output or self.output_nr:
-            self.output_nr = output
+        self.output_nr = output
+        if not node.outputs:
+            node.outputs = ((self.array.shape, self.array.dtype),)
 
     @property
     def is_leaf(self) -> bool:
@@ -127,7 +142,7 @@ class Tensor:
     # -- memory
 
     @property
-    def storage(self) -> Storage:
+    def memory(self) -> Storage:
         """The memory behind the tensor, the same object for all its views."""
         if self._storage is None:
             self._storage = storage_of(self.array)
@@ -139,7 +154,7 @@ class Tensor:
         return self._storage.version if self._storage is not None else 0
 
     def bump_version(self) -> None:
-        self.storage.version += 1
+        self.memory.version += 1
 
     @property
     def dtype(self) -> scalars.dtype:
@@ -151,7 +166,7 @@ class Tensor:
 
     @property
     def shape(self) -> Size:
-        return Size(self.array.shape)
+        return new_size(Size, self.array.shape)
 
     @property
     def ndim(self) -> int:
@@ -189,12 +204,12 @@ class Tensor:
 
     @property
     def data(self) -> Tensor:
-        """The same values outside autograd, in the same memory."""
-        return Tensor(self.array, storage=self.storage)
+        """The same values outside autograd, in the same memory; writes to it do not count as writes to this tensor."""
+        return Tensor(self.array, storage=Storage(self.memory.owner))
 
     @data.setter
     def data(self, values: Tensor) -> None:
-        self.array, self._storage = values.array, values.storage
+        self.array, self._storage = values.array, values.memory
 
     def numpy(self) -> Array:
         """The values as an array that shares the memory; raises OperatorError for a tensor that requires grad."""
@@ -206,19 +221,13 @@ class Tensor:
 
     def tolist(self) -> Any:
         """The values as nested lists of Python numbers (0-dim: the number)."""
-        return xp_tolist(self.array)
+        return xp.to_list(self.array)
 
     def item(self) -> Any:
         """The one value as a Python number; raises OperatorError unless there is exactly one."""
         if self.array.size != 1:
             raise OperatorError(f"a Tensor with {self.array.size} elements cannot be converted to Scalar")
-        return xp_tolist(self.array.reshape(()))
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        array = self.numpy()
-        if dtype is None or array.dtype == dtype:
-            return array.copy() if copy else array
-        return array.astype(dtype)
+        return xp.to_list(self.array.reshape(()))
 
     def __len__(self) -> int:
         if self.array.ndim == 0:
@@ -238,16 +247,16 @@ class Tensor:
         return bool(self.item())
 
     def __int__(self) -> int:
-        return int(self.item())
+        return int(_real(self))
 
     def __float__(self) -> float:
-        return float(self.item())
+        return float(_real(self))
 
     def __complex__(self) -> complex:
-        return complex(self.item())
+        return complex(_one(self))
 
     def __index__(self) -> int:
-        value = self.item()
+        value = self.item() if self.array.size == 1 else None
         if not isinstance(value, int):
             raise OperatorTypeError("only integer tensors of a single element can be converted to an index")
         return int(value)
@@ -255,13 +264,20 @@ class Tensor:
     def __hash__(self) -> int:
         return id(self)
 
-    def __repr__(self) -> str:
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
         return _printer(self)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return _method(self, name)
+        """Until somebody asks for a method.  See Note [Quick attributes]."""
+        if not name.startswith("__"):
+            _bind_methods()
+            if "__getattr__" in vars(Tensor):
+                del Tensor.__getattr__
+        return object.__getattribute__(self, name)
+
+    @property
+    def __cuda_array_interface__(self) -> Any:
+        raise AttributeError("a tensor on the CPU has no __cuda_array_interface__: its memory is not on a GPU")
 
     if TYPE_CHECKING:
 
@@ -306,9 +322,9 @@ def tensor(data: Any, dtype: scalars.dtype | None = None, device: Any = None, re
     """
     if isinstance(data, Tensor):
         data = data.array
-    array = copy_layout(data) if isinstance(data, np.ndarray) else np.asarray(_array_from(data))
+    array = xp.copy_layout(data) if isinstance(data, np.ndarray) else np.asarray(_array_from(data))
     if dtype is not None:
-        array = array.astype(xp.TO_NUMPY[dtype], copy=False)
+        array = xp.cast(array, xp.numpy_dtype(dtype))
     xp.dtype_of(array)
     if requires_grad:
         check_differentiable(array.dtype)
@@ -329,6 +345,8 @@ def check_differentiable(d: xp.NumpyDtype) -> None:
 
 
 def _check_gradient(tensor: Tensor, gradient: Any) -> None:
+    if gradient is tensor:
+        raise OperatorError("can't assign Variable as its own grad")
     if not isinstance(gradient, Tensor):
         kind = type(gradient).__name__
         raise OperatorTypeError(f"assigned grad expected to be a Tensor or None but got grad of type {kind}")
@@ -344,19 +362,19 @@ def _check_gradient(tensor: Tensor, gradient: Any) -> None:
         )
 
 
-def copy_layout(array: Array) -> Array:
-    """A copy with the same strides, in memory of its own."""
-    if array.flags.c_contiguous or array.size == 0 or any(stride < 0 for stride in array.strides):
-        return np.array(array, order="C")
-    steps = [stride // array.itemsize for stride in array.strides]
-    span = 1 + sum((size - 1) * step for size, step in zip(array.shape, steps, strict=True))
-    copy = xp.as_strided(np.zeros(span, array.dtype), array.shape, array.strides)
-    copy[...] = array
-    return copy
+def _one(tensor: Tensor) -> Any:
+    if tensor.array.size != 1:
+        raise OperatorValueError(
+            f"only one element tensors can be converted to Python scalars, and this one has {tensor.array.size}"
+        )
+    return tensor.item()
 
 
-def xp_tolist(array: Array) -> Any:
-    return (array.astype(np.float32) if array.dtype == xp.BFLOAT16 else array).tolist()
+def _real(tensor: Tensor) -> Any:
+    value = _one(tensor)
+    if isinstance(value, complex) and value.imag:
+        raise OperatorError(f"value {value} cannot be converted to a real number without overflow")
+    return value.real
 
 
 def _array_for_program(args: tuple[Any, ...]) -> Array:
@@ -372,6 +390,9 @@ def _array_for_program(args: tuple[Any, ...]) -> Array:
 
 def _array_from(data: Any) -> Array:
     """Numbers or nested sequences of them, as an array of the dtype that they call for."""
+    kinds = set(map(type, data)) if type(data) is list else {type(data)}
+    if kinds <= _PLAIN and len(kinds) == 1:
+        return _plain_array(data, kinds.pop())
     flat: list[Any] = []
     shape = _shape_of(data, flat)
     d = promotion.default_dtype()
@@ -383,6 +404,14 @@ def _array_from(data: Any) -> Array:
         return np.array(flat, dtype=d).reshape(shape)
     except OverflowError:
         raise OperatorError("Overflow when unpacking long long", hints=("integers have 64 bits",)) from None
+
+
+_PLAIN: Final = frozenset({bool, float})
+
+
+def _plain_array(data: Any, kind: type) -> Array:
+    """A number or a flat list of numbers of one kind."""
+    return np.array(data, xp.BOOL if kind is bool else promotion.default_dtype())
 
 
 _DTYPE_OF_PYTHON: Final[dict[type, Callable[[], xp.NumpyDtype]]] = {
@@ -406,7 +435,9 @@ def _shape_of(data: Any, flat: list[Any]) -> tuple[int, ...]:
         flat.append(data.__index__())
         return ()
     if not isinstance(data, Sequence) or isinstance(data, str):
-        raise OperatorTypeError(f"can't make a tensor from a {type(data).__name__}")
+        if isinstance(data, str):
+            raise OperatorTypeError("can't make a tensor from a str")
+        raise OperatorError(f"can't make a tensor from a {type(data).__name__}: it has no dtype")
     shapes = [_shape_of(item, flat) for item in data]
     if any(shape != shapes[0] for shape in shapes):
         lengths = sorted({str(list(shape)) for shape in shapes})
@@ -419,7 +450,8 @@ def _unbound(*_: Any) -> Any:
 
 
 _caller: Callable[[str, tuple[Any, ...], dict[str, Any]], Any] = _unbound
-_method: Callable[[Tensor, str], Any] = _unbound
+_bind_methods: Callable[[], None] = _unbound
+_function: Callable[[str], Callable[..., Any]] = _unbound
 _printer: Callable[[Tensor], str] = _unbound
 _history: Callable[[Tensor], Any] = _unbound
 
@@ -432,9 +464,10 @@ def bind_history(history: Callable[[Tensor], Any]) -> None:
 
 def bind(
     caller: Callable[[str, tuple[Any, ...], dict[str, Any]], Any],
-    method: Callable[[Tensor, str], Any],
+    methods: Callable[[], None],
+    function: Callable[[str], Callable[..., Any]],
     printer: Callable[[Tensor], str],
 ) -> None:
-    """Give tensors their methods: how to call an operator by name, look up a method, and print."""
-    global _caller, _method, _printer
-    _caller, _method, _printer = caller, method, printer
+    """Give tensors their methods: how to call an operator by name, bind all methods, find one's function, and print."""
+    global _caller, _bind_methods, _function, _printer
+    _caller, _bind_methods, _function, _printer = caller, methods, function, printer

@@ -71,7 +71,7 @@ _WRITERS: Final[dict[type, Callable[[Any], str]]] = {
     device: str,
     Tensor: lambda value: printing.cpp_str(value),
     Object: _object_text,
-    EnumValue: lambda value: f"{value.type.qualname}.{value.name}",
+    EnumValue: str,
 }
 
 # ------------------------------------------------------------------ bytes

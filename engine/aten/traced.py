@@ -11,8 +11,9 @@ import operator
 from collections.abc import Callable
 from typing import Any, Final
 
+from engine.aten import xp
 from engine.aten.dispatch import HOOKS
-from engine.aten.tensor import Tensor, xp_tolist
+from engine.aten.tensor import Tensor
 
 
 class TracedInt(int):
@@ -58,7 +59,7 @@ def number_of(tensor: Tensor) -> Any:
     """What `tensor.item()` gives.  Raises OperatorError unless the tensor has one element."""
     if HOOKS.trace is None or tensor.array.size != 1:
         return tensor.item()
-    number = xp_tolist(tensor.array.reshape(()))
+    number = xp.to_list(tensor.array.reshape(()))
     kind = _KINDS.get(type(number))
     if kind is None:
         return tensor.item()

@@ -13,7 +13,7 @@ from typing import Any
 from engine.aten.dispatch import HOOKS
 from engine.executor.executor import GraphExecutor, executor_of
 from engine.executor.from_python import Mismatch, from_python
-from engine.executor.interpreter import Hook, InterpreterState
+from engine.executor.interpreter import Hook, InterpreterState, run
 from engine.executor.to_python import to_python
 from engine.ir.unit import Function
 from engine.lang.errors import ArgumentError, EngineError, did_you_mean
@@ -36,7 +36,7 @@ def _call(function: Function, args: Sequence[Any], kwargs: Mapping[str, Any] | N
     executor = executor_of(function)
     boundary = boundary_of(executor)
     inputs = boundary.inputs(args, kwargs or {})
-    result = InterpreterState(executor.code, hooks).run(*inputs)
+    result = InterpreterState(executor.code, hooks).run(*inputs) if hooks else run(executor, inputs)
     return boundary.result(result) if boundary.result else result
 
 
@@ -151,6 +151,8 @@ def _converter(argument: Argument) -> Callable[[Any], Any]:
 def _default(argument: Argument) -> Any:
     """Schemas keep lists as tuples; a list that a program wrote is the same one at every call, as in Python."""
     value = argument.default
+    if argument.broadcast is not None and isinstance(value, (int, float)):
+        return [value] * argument.broadcast
     return list(value) if isinstance(value, tuple) and isinstance(argument.type, ListType) else value
 
 

@@ -24,7 +24,7 @@ from engine.executor.operations import is_instance
 from engine.ir.constants import type_of
 from engine.ir.unit import Function
 from engine.lang.errors import EngineError
-from engine.lang.scalars import device, dtype
+from engine.lang.scalars import NUMBERED, device
 from engine.lang.types import (
     ANY,
     BOOL,
@@ -75,7 +75,7 @@ def _to_int(value: Any) -> int:
         if -(2**63) <= number < 2**63:
             return number
         raise Mismatch("it does not fit in 64 bits")
-    if isinstance(value, dtype):
+    if isinstance(value, NUMBERED):
         return value.number
     raise Mismatch
 
@@ -156,7 +156,7 @@ def _to_any(value: Any) -> Any:
         return value
     if isinstance(value, (np.ndarray, np.generic)):
         return _to_tensor(value)
-    if isinstance(value, dtype):
+    if isinstance(value, NUMBERED):
         return value.number
     if isinstance(value, tuple):
         return tuple(map(_to_any, value))

@@ -21,13 +21,17 @@ then done again; with the hook `events.InterruptPoll` it waits until the instruc
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import repeat
 from typing import Any, Final
 
+from engine.aten.dispatch import HOOKS
 from engine.executor.code import Code
-from engine.executor.executor import code_of
+from engine.executor.executor import RECENT, GraphExecutor, code_of, executor_of
+from engine.executor.forks import fork
 from engine.executor.futures import Future, launch
 from engine.executor.instructions import (
     ASSIGN,
@@ -44,7 +48,9 @@ from engine.executor.instructions import (
     Instruction,
     Step,
 )  # fmt: skip
-from engine.executor.traceback import execution_error
+from engine.executor.plan import RUNNERS, ExecutionPlan, failure
+from engine.executor.switches import SWITCHES, is_optimizing
+from engine.executor.traceback import Place, execution_error
 from engine.ir.graph import Value
 from engine.ir.unit import Function
 from engine.lang.errors import ExecutionError
@@ -76,13 +82,14 @@ class InterpreterState:
     """One run of a code.
 
     `frames` are the calls under way, outermost first; none are left when the run is over, and then `result` is
-    there.  `waiting_for` is the future at which the run stands still.
+    there.  `waiting_for` is the future at which the run stands still.  `depth` counts the calls around it.
     """
 
-    __slots__ = ("_suspended", "code", "entered", "frames", "hooks", "result", "waiting_for")
+    __slots__ = ("_suspended", "code", "depth", "entered", "frames", "hooks", "result", "waiting_for")
 
-    def __init__(self, code: Code, hooks: Sequence[Hook] = ()) -> None:
+    def __init__(self, code: Code, hooks: Sequence[Hook] = (), depth: int = 0) -> None:
         self.code = code
+        self.depth = depth
         self.hooks = list(hooks)
         self.frames: list[Frame] = []
         self.entered: list[Any] = []
@@ -203,9 +210,9 @@ class InterpreterState:
         except AssertionError:
             raise
         except Exception as error:
-            failure = execution_error(error, self.frames)
-            failure = self._leave_contexts(failure)
-            raise failure from (None if isinstance(error, ExecutionError) else error)
+            places = [Place(frame.code.name, frame.instruction.node) for frame in self.frames]
+            found = self._leave_contexts(execution_error(error, places))
+            raise found from (None if isinstance(error, ExecutionError) else error)
 
     # -- calls
 
@@ -215,7 +222,7 @@ class InterpreterState:
         inputs = source(caller.registers)
         function, arguments = callee(inputs)
         code = code_of(function)
-        if len(self.frames) >= MAX_DEPTH:
+        if len(self.frames) + self.depth >= MAX_DEPTH:
             raise ExecutionError(f"maximum depth of calls exceeded ({MAX_DEPTH}) in '{function.name}'")
         if opcode == ENTER:
             self.entered.append(inputs[0])
@@ -259,8 +266,73 @@ class InterpreterState:
 
 def run_function(function: Function, args: Sequence[Any]) -> Any:
     """Run the function on values (not checked: see `call` for calls from Python).  Raises ExecutionError."""
-    return InterpreterState(code_of(function)).run(*args)
+    return run(executor_of(function), args)
+
+
+def run(executor: GraphExecutor, inputs: Sequence[Any]) -> Any:
+    """Run it the fastest way there is for these inputs.  Raises ExecutionError."""
+    if HOOKS.trace is not None or (SWITCHES.special and not is_optimizing()):
+        return InterpreterState(executor.code).run(*inputs)
+    plan = executor.plan_for(inputs)
+    RECENT.plan = plan
+    entry = plan.entry
+    if entry is None:
+        return InterpreterState(plan.code).run(*inputs)
+    try:
+        return _enter(plan, entry, inputs) if plan.calls else entry(*inputs)
+    except AssertionError:
+        raise
+    except Exception as error:
+        raise failure(error)  # noqa: B904  (it knows its cause)
+
+
+MAX_GENERATED_DEPTH: Final = 100
+"""Calls within calls of generated code, which take Python's stack; deeper ones are the interpreter's."""
+_FRAMES_OF_CALL: Final = 3
+_SPARE_FRAMES: Final = 100
+
+
+def _enter(plan: ExecutionPlan, entry: Callable[..., Any], inputs: Sequence[Any]) -> Any:
+    """Run a generated function that calls others, if Python's stack has room for that."""
+    room = sys.getrecursionlimit() - MAX_GENERATED_DEPTH * _FRAMES_OF_CALL - _SPARE_FRAMES
+    try:
+        sys._getframe(max(0, room))
+    except ValueError:
+        return entry(*inputs)
+    return InterpreterState(plan.code).run(*inputs)
+
+
+def _call_from_generated(function: Function, arguments: Sequence[Any], depth: int) -> Any:
+    """A call in generated code, `depth` calls deep."""
+    executor, depth = executor_of(function), depth + 1
+    if depth >= MAX_GENERATED_DEPTH:
+        return InterpreterState(executor.code, depth=depth).run(*arguments)
+    plan = executor.plan_for(arguments)
+    if plan.entry is None:
+        return InterpreterState(plan.code, depth=depth).run(*arguments)
+    return plan.entry(*arguments, depth) if plan.calls else plan.entry(*arguments)
+
+
+RUNNERS["call"] = _call_from_generated
 
 
 def _fork(function: Function, inputs: Sequence[Any]) -> Future:
-    return launch(lambda: run_function(function, inputs))
+    """Start the function; while calls are traced, on this thread, which is the one that is traced."""
+    if HOOKS.trace is not None:
+        return launch(lambda: run_function(function, inputs))
+    return fork(partial(_begin, function), inputs)
+
+
+def _begin(function: Function, inputs: Sequence[Any]) -> InterpreterState | Callable[[], Any]:
+    """Generated code where nothing in it can wait, else a run that may be suspended."""
+    executor = executor_of(function)
+    if SWITCHES.special and not is_optimizing():
+        code = executor.code
+    else:
+        plan = executor.plan_for(inputs)
+        if plan.entry is not None and not plan.calls:
+            return partial(run, executor, inputs)
+        code = plan.code
+    state = InterpreterState(code)
+    state.start(*inputs)
+    return state

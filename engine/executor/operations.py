@@ -17,6 +17,7 @@ from engine.aten.ivalue import Object
 from engine.aten.op import Op
 from engine.aten.tensor import Tensor
 from engine.executor.futures import Future
+from engine.executor.pass_operations import PASS_OPERATIONS
 from engine.ir.constants import type_of
 from engine.ir.graph import Node
 from engine.ir.unit import Function
@@ -87,7 +88,7 @@ def _accepts(wanted: Type, given: Type) -> bool:
 def _tuple_index(_: Node) -> Operation:
     def index(values: tuple[Any, ...], at: int) -> Any:
         if not -len(values) <= at < len(values):
-            raise OperatorError("Tuple index out of range", hints=(f"the tuple has {len(values)} elements",))
+            raise OperatorError("Tuple list index out of range", hints=(f"the tuple has {len(values)} elements",))
         return values[at]
 
     return index
@@ -263,6 +264,7 @@ OPERATIONS: Final[dict[str, Callable[[Node], Operation]]] = {
     "prim::ModuleContainerIndex": _container_item,
     "prim::isinstance": _isinstance,
     "prim::Print": _print,
+    **PASS_OPERATIONS,
 }
 
 CALLEES: Final[dict[str, Callable[[Node], Callee]]] = {

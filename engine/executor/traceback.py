@@ -1,17 +1,18 @@
 """Errors of running programs, with the calls that led to them.
 
-In: whatever an instruction raised, and the interpreter's frames.  Out: an `ExecutionError` (an `Error` for a
+In: whatever an instruction raised, and where each call under way stands.  Out: an `ExecutionError` (an `Error` for a
 program's own `raise` or `assert`) that tells the TorchScript stack, calls that inlining removed included.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final, Protocol
+from typing import Final, NamedTuple, TypeVar
 
-from engine.executor.code import Code
 from engine.ir.graph import Node
 from engine.lang.errors import EngineError, Error, ExecutionDtypeError, ExecutionError, Frame
+
+T = TypeVar("T")
 
 _ADVICE: Final[dict[type[Exception], str]] = {
     MemoryError: "the program needs more memory than there is",
@@ -28,21 +29,19 @@ MAX_SHOWN_CALLS: Final = 40
 """Of a deeper stack, the middle is left out."""
 
 
-class InFrame(Protocol):
-    """One call of the interpreter: its code, and the instruction it is at."""
+class Place(NamedTuple):
+    """Where a call stands: the function's name, and the node that runs."""
 
-    @property
-    def code(self) -> Code: ...
-    @property
-    def pc(self) -> int: ...
+    function: str
+    node: Node | None
 
 
-def execution_error(error: Exception, calls: Iterable[InFrame]) -> ExecutionError:
-    """The error as users see it; `calls` are the interpreter's frames, outermost first."""
+def execution_error(error: Exception, calls: Iterable[Place]) -> ExecutionError:
+    """The error as users see it; `calls` are the calls under way, outermost first."""
     calls = list(calls)
     frames = tuple(frame for call in _shortened(calls) for frame in _frames(call))
     if isinstance(error, ExecutionError):
-        frames += error.frames
+        frames = tuple(_shortened([*frames, *error.frames])) if error.frames else frames
     range = frames[-1].range if frames else None
     if isinstance(error, Error):
         return Error(error.message, range, python_class=error.python_class, frames=frames)
@@ -54,23 +53,22 @@ def execution_error(error: Exception, calls: Iterable[InFrame]) -> ExecutionErro
     return ExecutionError(_message(error, calls), range, hints=[advice] if advice else [], frames=frames)
 
 
-def _shortened(calls: list[InFrame]) -> list[InFrame]:
+def _shortened(calls: list[T]) -> list[T]:
     if len(calls) <= MAX_SHOWN_CALLS:
         return calls
     return calls[: MAX_SHOWN_CALLS // 2] + calls[-MAX_SHOWN_CALLS // 2 :]
 
 
-def _message(error: Exception, calls: list[InFrame]) -> str:
+def _message(error: Exception, calls: list[Place]) -> str:
     """`KeyError: 3 (in aten::__getitem__)`: what Python says, and what it was doing."""
     text = str(error) or type(error).__name__
-    node = calls[-1].code.instructions[calls[-1].pc].node if calls else None
+    node = calls[-1].node if calls else None
     where = f" (in {node.kind})" if node else ""
     return (f"{type(error).__name__}: {text}" if isinstance(error, KeyError) else text) + where
 
 
-def _frames(call: InFrame) -> Iterator[Frame]:
-    node = call.code.instructions[call.pc].node
-    return frames_of_node(node, call.code.name) if node else iter(())
+def _frames(call: Place) -> Iterator[Frame]:
+    return frames_of_node(call.node, call.function) if call.node else iter(())
 
 
 def frames_of_node(node: Node, function: str) -> Iterator[Frame]:

@@ -7,27 +7,30 @@ build everything through it.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from engine.aten import op
+from engine.frontend import library
 from engine.frontend.convert import make_tuple
-from engine.frontend.normalize import ALIASES
 from engine.frontend.schema_match import Actual, Call, Matched, match_schemas
 from engine.ir.clone import inline_graph
 from engine.ir.constants import insert_constant
 from engine.ir.graph import Graph, Node, Value
+from engine.ir.operator_names import ALIASES
 from engine.ir.unit import CompilationUnit, Function
-from engine.lang.errors import CompileError, Frame
+from engine.lang.errors import CompileError, Frame, did_you_mean
 from engine.lang.schema import FunctionSchema
 from engine.lang.source import SourceRange
+from engine.lang.spelling import nearest
 from engine.lang.types import Callee, ClassType, FunctionType, ListType, TupleType, Type
 
 if TYPE_CHECKING:
     from engine.frontend.sugar import SugaredValue
 
+HIDDEN: Final = frozenset({"aten::view.dtype"})
+"""Overloads that programs cannot call: `x.view(3)` is always of sizes."""
 Written = Callable[[str], Sequence[Function]]
 """Gives the functions, written in TorchScript, that are further overloads of an operator."""
 
@@ -82,14 +85,13 @@ class Builder:
 
     def call_operator(self, name: str, call: Call) -> Value:
         """Call the overload of `aten::name` that fits.  Raises CompileError when there is none."""
-        entries = op.overloads(name)
-        if not entries and name in ALIASES:
+        if name in ALIASES and not op.overloads(name):
             name = ALIASES[name]
-            entries = op.overloads(name)
+        entries = [entry for entry in op.overloads(name) if entry.schema.qualified_name not in HIDDEN]
         schemas = [entry.schema for entry in entries]
         written = self.written(name)
         if not schemas and not written:
-            raise CompileError(unknown_operator(name), call.range)
+            raise unknown_operator(name, call.range)
         index, matched = match_schemas(self.graph, [*schemas, *(each.schema for each in written)], call)
         if index >= len(entries):
             return inline_graph(self.graph, written[index - len(entries)].graph, matched.inputs)[0]
@@ -129,16 +131,20 @@ def schema_of(callee: Callee, range: SourceRange | None) -> FunctionSchema:
         schema: FunctionSchema = callee.schema
     except CompileError as error:
         if range is not None:
-            error.frames = (Frame(callee.name, range), *error.frames)
+            error.called_from(Frame(callee.name, range))
             error.range = error.range or range
         raise
     return schema
 
 
-def unknown_operator(name: str) -> str:
-    """The message for a name that no operator has."""
+def unknown_operator(name: str, range: SourceRange | None) -> CompileError:
+    """The error for a name that no operator has."""
     text = f"Unknown builtin op: {name}.\n"
-    near = difflib.get_close_matches(name, op.names(), n=5, cutoff=0.75)
+    near = nearest(name, op.names(), 5)
+    last = name.rpartition("::")[2]
+    hints = did_you_mean(last, [*library.names(), *(each.rpartition("::")[2] for each in op.names())])
     if not near:
-        return text + f"Could not find any similar ops to {name}. This op may not exist or may not be supported yet"
-    return text + "Here are some suggestions: \n" + "".join(f"\t{each}\n" for each in near) + "\nThe original call is"
+        text += f"Could not find any similar ops to {name}. This op may not exist or may not be supported yet"
+        return CompileError(text, range, hints=hints)
+    text += "Here are some suggestions: \n" + "".join(f"\t{each}\n" for each in near) + "\nThe original call is"
+    return CompileError(text, range, hints=hints)

@@ -7,16 +7,20 @@ places of the tree: Python's order would have put brackets there.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from engine.frontend.tree import BINARY_KINDS, Tree
-from engine.frontend.views import DictComp, ListComp
+from engine.frontend.views import DictComp, For, ListComp, Var
+from engine.ir.constants import constant_value
 from engine.ir.graph import Graph, Node
 from engine.lang.errors import Caution
 from engine.lang.source import SourceRange
-from engine.lang.types import INT
+from engine.lang.types import FLOAT, INT
 
+_GROWING: Final = ("append", "insert", "pop", "remove", "clear", "extend")
+"""Methods that change how many items a list has."""
 _COMPARISONS: Final = frozenset(["<", "<=", ">", ">=", "==", "!="])
 _TO_NUMBER: Final = ("aten::IntImplicit", "aten::FloatImplicit", "aten::ScalarImplicit", "aten::ComplexImplicit")
 
@@ -26,6 +30,15 @@ def cautions(tree: Tree, graph: Graph) -> tuple[Caution, ...]:
     found = [*_of_tree(tree), *_of_graph(graph, tree.range)]
     by_place = {(caution.range.start, caution.message): caution for caution in found}
     return tuple(by_place[key] for key in sorted(by_place))
+
+
+def of_lost_write(range: SourceRange) -> Caution:
+    """A write that the compiler removes because it takes a loop before it to run."""
+    return Caution(
+        "this write is removed: the loop that assigns the variable is taken to run at least once",
+        range,
+        ("give what the loop assigns another name",),
+    )
 
 
 def _of_tree(tree: Tree) -> Iterator[Caution]:
@@ -105,6 +118,20 @@ def _parameters(tree: Tree) -> Iterator[Caution]:
         names.add(name)
 
 
+def _for(tree: Tree) -> Iterator[Caution]:
+    """A list that changes while a loop goes through it."""
+    view = For(tree)
+    if len(view.iterables) != 1 or view.iterables[0].kind != "variable":
+        return
+    name = Var(view.iterables[0]).name
+    todo = list(view.body)
+    while todo:
+        inner = todo.pop()
+        if inner.kind == "apply" and inner.child(0).range.text in {f"{name}.{method}" for method in _GROWING}:
+            yield Caution(f"the loop ends after as many items as {name} had when it began", inner.range)
+        todo += inner.trees
+
+
 def _is_bracketed(tree: Tree, left: Tree) -> bool:
     return left.range.start != tree.range.start
 
@@ -130,10 +157,67 @@ def _power(node: Node, range: SourceRange) -> Iterator[Caution]:
         yield Caution("int ** int is a float", range, ("convert the result with int(...)",))
 
 
+def _rounding(node: Node, range: SourceRange) -> Iterator[Caution]:
+    if len(node.inputs) == 1 and node.inputs[0].type in (INT, FLOAT):
+        yield Caution("round gives a float", range, ("convert the result with int(...)",))
+
+
+def _length(node: Node, range: SourceRange) -> Iterator[Caution]:
+    text = constant_value(node.inputs[0])
+    if isinstance(text, str) and not text.isascii():
+        yield Caution(f"strings are bytes: this one has {len(text.encode('utf-8', 'replace'))}", range)
+    if node.inputs[0].node.kind == "prim::ListConstruct" and "[" not in range.text:
+        yield Caution("len of what has no length is 1", range)
+
+
+def _text_of_float(node: Node, range: SourceRange) -> Iterator[Caution]:
+    if node.inputs[0].type is FLOAT:
+        yield Caution("floats are written as C++ does it: 1.0 as '1.', 0.1 as '0.10000000000000001'", range)
+
+
+def _format(node: Node, range: SourceRange) -> Iterator[Caution]:
+    text = constant_value(node.inputs[0])
+    if not isinstance(text, str):
+        return
+    found = _FIELD.search(text)
+    if found is not None:
+        yield Caution(f"only {{}} is replaced: '{found[0]}' stays as it is", range)
+    elif text.count("{}") < len(node.inputs) - 1:
+        places, values = text.count("{}"), len(node.inputs) - 1
+        yield Caution(f"there are {values} values for {places} places; the rest is left out", range)
+
+
+def _percent(node: Node, range: SourceRange) -> Iterator[Caution]:
+    text = constant_value(node.inputs[0])
+    found = _SPECIFIER.search(text.replace("%%", "")) if isinstance(text, str) else None
+    if found is not None:
+        yield Caution(f"'{found[0]}' will raise when it runs", range, ("there are %s, %d, %i, %f, %e and %c",))
+
+
+def _extreme(node: Node, range: SourceRange) -> Iterator[Caution]:
+    name = node.kind.rpartition("::")[2]
+    if any(value.node.kind in _TO_NUMBER for value in node.inputs):
+        yield Caution(
+            f"{name} compares numbers: each tensor must have one element, and becomes an int",
+            range,
+            (f"use torch.{name}imum for each element",),
+        )
+
+
+def _dtype(node: Node, range: SourceRange) -> Iterator[Caution]:
+    if any(use.user.kind in _SHOWING for use in node.output.uses):
+        yield Caution("a dtype is a number here: 6 is torch.float32", range, ("compare it with torch.float32",))
+
+
+_FIELD: Final = re.compile(r"\{[^{}]+\}")
+_SPECIFIER: Final = re.compile(r"%[^sdifec]")
+_SHOWING: Final = frozenset(["prim::ReturnStmt", "prim::Print", "aten::str", "aten::format"])
 _TREES: Final[dict[str, Callable[[Tree], Iterable[Caution]]]] = {
     **dict.fromkeys(_COMPARISONS, _comparison), "and": _and, "~": _invert, "list_comp": _list_comp,
-    "dict_comp": _dict_comp, "const": _number, "decl": _parameters,
+    "dict_comp": _dict_comp, "const": _number, "decl": _parameters, "for": _for,
 }  # fmt: skip
 _NODES: Final[dict[str, Callable[[Node, SourceRange], Iterable[Caution]]]] = {
-    "aten::floordiv": _floor_division, "aten::pow": _power,
+    "aten::floordiv": _floor_division, "aten::pow": _power, "aten::round": _rounding, "aten::len": _length,
+    "aten::str": _text_of_float, "aten::format": _format, "aten::percentFormat": _percent, "prim::min": _extreme,
+    "prim::max": _extreme, "prim::dtype": _dtype,
 }  # fmt: skip

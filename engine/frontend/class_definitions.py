@@ -17,7 +17,7 @@ from engine.frontend.views import Assign, ClassDef, Property, Var
 from engine.ir.constants import type_of
 from engine.ir.unit import CompilationUnit, Function
 from engine.lang.errors import CompileError
-from engine.lang.types import TENSOR, ClassType, EnumType, TupleType, Type
+from engine.lang.types import FLOAT, INT, STR, TENSOR, ClassType, EnumType, TupleType, Type
 
 Fresh = Callable[[], Emitter]
 """Makes an emitter with an empty graph, for types and default values."""
@@ -45,10 +45,17 @@ def _script_class(
     unit.add_type(qualname, type)
     for view in _assignments(definition):
         if view.annotation is not None and view.targets[0].kind == "variable":
-            type.add_attribute(Var(view.targets[0]).name, fresh().types.read(view.annotation))
-    declare([tree for tree in definition.body if tree.kind == "def"], type)
+            name = Var(view.targets[0]).name
+            if type.slot(name) is not None:
+                raise CompileError(
+                    f"attribute '{name}' of class '{type.name}' is declared twice",
+                    view.range,
+                    hints=("remove one of the two",),
+                )
+            type.add_attribute(name, fresh().types.read(view.annotation))
     for property in definition.properties:
         _add_property(type, property, declare)
+    declare([tree for tree in definition.body if tree.kind == "def"], type)
     return type
 
 
@@ -90,15 +97,24 @@ def enum_type(qualname: str, members: list[tuple[str, object]], definition: Clas
     types = {type_of(value) for _, value in members}
     if len(types) != 1:
         raise CompileError(
-            f"the values of enum '{qualname}' must all be of one type", definition.range if definition else None
+            f"the values of enum '{qualname}' must all be of one type",
+            definition.range if definition else None,
+            hints=("give every member an int, or every one a str",),
         )
-    return EnumType(qualname, types.pop(), tuple(members))
+    (type,) = types
+    if type not in (INT, FLOAT, STR):
+        raise CompileError(
+            f"Cannot create Enum with value type '{type.annotation_str}', only int, float and string are supported",
+            definition.range if definition else None,
+            hints=("number the members: 1, 2, 3",),
+        )
+    return EnumType(qualname, type, tuple(members))
 
 
 def _name_of(view: Assign, what: str) -> str:
     """The name that the assignment gives a value."""
     if len(view.targets) > 1 or view.targets[0].kind != "variable":
-        raise CompileError(f"{what} must be a single name", view.range)
+        raise CompileError(f"{what} must be a single name", view.range, hints=("write one `name = value` a line",))
     return Var(view.targets[0]).name
 
 

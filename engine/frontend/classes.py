@@ -12,7 +12,7 @@ from engine.aten.ivalue import EnumValue
 from engine.frontend.builder import Builder
 from engine.frontend.schema_match import Actual, Call, match_schema
 from engine.frontend.sugar import Iterable, SugaredValue
-from engine.frontend.values import MethodValue, SimpleValue, SpecialForm, SugaredTuple
+from engine.frontend.values import MethodValue, SimpleValue, SpecialForm
 from engine.ir.constants import constant_value
 from engine.ir.graph import Value
 from engine.ir.unit import Function
@@ -48,7 +48,11 @@ class ChosenByFlag(SugaredValue):
         given = [arg for arg in kwargs if arg.name == self.argument] or list(args[self.position : self.position + 1])
         flag = constant_value(given[0].value) if given else False
         if not isinstance(flag, bool):
-            raise CompileError(f"{self.argument} must be True or False, known while compiling", given[0].range or range)
+            raise CompileError(
+                f"{self.argument} must be True or False, known while compiling",
+                given[0].range or range,
+                hints=("write True or False in the call",),
+            )
         return (self.when_true if flag else self.when_false).call(b, args, kwargs, range)
 
 
@@ -63,7 +67,11 @@ class ClassValue(SugaredValue):
 
     def call(self, b: Builder, args: Sequence[Actual], kwargs: Sequence[Actual], range: SourceRange) -> SugaredValue:
         if "__init__" not in self.type.methods:
-            raise CompileError(f"Class {self.type.name} does not have an __init__ function defined", range)
+            raise CompileError(
+                f"Class {self.type.name} does not have an __init__ function defined",
+                range,
+                hints=("define one: `def __init__(self): pass`",),
+            )
         value = self.create(b, range)
         MethodValue(value, "__init__").call(b, args, kwargs, range)
         return SimpleValue(value)
@@ -125,7 +133,8 @@ class EnumClassValue(SugaredValue):
         return SimpleValue(b.constant(EnumValue(self.type, name), range))
 
     def iterate(self, b: Builder, range: SourceRange) -> Iterable:
-        return SugaredTuple([self.attr(b, name, range) for name, _ in self.type.members])
+        members = [EnumValue(self.type, name) for name, _ in self.type.members]
+        return SimpleValue(b.constant(members, range)).iterate(b, range)
 
 
 class ConstantValue(SugaredValue):
@@ -155,14 +164,16 @@ class ExceptionClass(SugaredValue):
     before the message instead."""
 
     __slots__ = ("name", "qualname")
-    kind = "exception class"
+    kind = "Python exception"
 
     def __init__(self, name: str, qualname: str | None = None) -> None:
         self.name, self.qualname = name, qualname
 
     def call(self, b: Builder, args: Sequence[Actual], kwargs: Sequence[Actual], range: SourceRange) -> SugaredValue:
         if kwargs:
-            raise CompileError(f"{self.name} takes no keyword arguments here", range)
+            raise CompileError(
+                f"{self.name} takes no keyword arguments here", range, hints=("give the message as the only argument",)
+            )
         values = [arg.value for arg in args]
         if self.qualname is None:
             return ExceptionInstance(self.name_and_message(b, values, range))
@@ -184,7 +195,7 @@ class ExceptionInstance(SugaredValue):
     """An exception with its message, to be raised."""
 
     __slots__ = ("message", "qualname")
-    kind = "exception"
+    kind = "exception message"
 
     def __init__(self, message: Value, qualname: Value | None = None) -> None:
         self.message, self.qualname = message, qualname

@@ -9,27 +9,30 @@ each compiled when it is first needed: tree, raw graph, SSA form, early exits re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
 from engine.frontend import library
 from engine.frontend.builder import Builder
-from engine.frontend.cautions import cautions
+from engine.frontend.cautions import cautions, of_lost_write
 from engine.frontend.class_definitions import define_type
 from engine.frontend.classes import ChosenByFlag, FunctionValue
 from engine.frontend.emit import RULES, Emitter
+from engine.frontend.emit.recovery import compile_body
 from engine.frontend.function_schema import read_signature
 from engine.frontend.lower import finish
 from engine.frontend.parser import parse_program
 from engine.frontend.resolve import Resolver, TextResolver, qualified, type_value
 from engine.frontend.sugar import SugaredValue
-from engine.frontend.tree import Tree
+from engine.frontend.tree import Tree, variables
 from engine.frontend.views import ClassDef, Def
-from engine.frontend.written_operators import sources
+from engine.frontend.written_operators import Written, sources
 from engine.ir.graph import Value
 from engine.ir.unit import CompilationUnit, Function
-from engine.lang.errors import CompileError
+from engine.lang.errors import CompileError, EngineError, FollowUpError, ParseError, together
 from engine.lang.recursion import deep_recursion
 from engine.lang.schema import Argument, FunctionSchema
 from engine.lang.source import Source, SourceRange
@@ -40,16 +43,54 @@ MakeSelf = Callable[[Value], SugaredValue]
 
 
 def compile_source(
-    text: str, resolver: Resolver | None = None, unit: CompilationUnit | None = None, filename: str = "<string>"
+    text: str,
+    resolver: Resolver | None = None,
+    unit: CompilationUnit | None = None,
+    filename: str = "<string>",
+    *,
+    classes: bool = True,
 ) -> CompilationUnit:
-    """Compile every definition of the text.  Raises CompileError at the first mistake; the unit is as before then."""
+    """Compile every definition of the text, classes only if these are allowed.
+
+    Raises CompileError for its mistakes; the unit is as before then.
+    """
     unit = unit if unit is not None else CompilationUnit()
     trees = parse_program(Source(text, filename))
+    for tree in trees:
+        if tree.kind == "class_def" and not classes:
+            raise ParseError(
+                "expected def but found 'class' here",
+                SourceRange(tree.range.source, tree.range.start, tree.range.start + len("class")),
+                hints=("write the class in Python, and compile it with torch.jit.script",),
+            )
     define(unit, trees, resolver or TextResolver(unit))
     return unit
 
 
-def define_class(unit: CompilationUnit, tree: Tree, resolver: Resolver, prefix: str = "") -> Type:
+@dataclass(eq=False, slots=True)
+class Attempt:
+    """Definitions that are compiled together: their errors so far, what they belong to, so that none is told twice."""
+
+    errors: list[EngineError] = field(default_factory=list)
+    functions: set[Function] = field(default_factory=set)
+    classes: set[str] = field(default_factory=set)
+
+    @contextmanager
+    def collecting(self) -> Iterator[None]:
+        """Keep the CompileError of what is compiled inside; it is raised at the end."""
+        try:
+            yield
+        except CompileError as error:
+            self.errors.append(error)
+
+    def misses(self, tree: Tree) -> bool:
+        """Does the definition use a class that failed?  Then nothing can be said of it."""
+        return bool(self.classes) and not self.classes.isdisjoint(variables(tree))
+
+
+def define_class(
+    unit: CompilationUnit, tree: Tree, resolver: Resolver, prefix: str = "", attempt: Attempt | None = None
+) -> Type:
     """Add the class to the unit under `prefix.name`; `__init__` is compiled now, other methods when they are needed.
 
     Raises CompileError; the class is not in the unit then.
@@ -58,7 +99,7 @@ def define_class(unit: CompilationUnit, tree: Tree, resolver: Resolver, prefix: 
     qualname = qualified(prefix, view.name)
 
     def declare_methods(trees: Iterable[Tree], type: ClassType) -> list[Function]:
-        return declare(unit, list(trees), resolver, qualname, type)
+        return declare(unit, list(trees), resolver, qualname, type, attempt=attempt)
 
     functions, types = set(unit.functions), set(unit.types)
     try:
@@ -68,6 +109,8 @@ def define_class(unit: CompilationUnit, tree: Tree, resolver: Resolver, prefix: 
             init.ensure_defined()
     except CompileError:
         _restore(unit, functions, types, None)
+        if attempt is not None:
+            attempt.classes.add(view.name)
         raise
     return type
 
@@ -81,16 +124,24 @@ def define(
 ) -> list[Function]:
     """Add the functions (methods, with `self_type`) and classes to the unit under `prefix.name`, and compile them.
 
-    Raises CompileError; the unit is as before then.
+    Raises CompileError, the first, with every other that stands for itself; the unit is as before then.
     """
     functions, types = set(unit.functions), set(unit.types)
+    attempt = Attempt()
     try:
         for tree in trees:
-            if tree.kind == "class_def":
-                define_class(unit, tree, resolver, prefix)
-        added = declare(unit, [tree for tree in trees if tree.kind == "def"], resolver, prefix, self_type)
+            if tree.kind == "class_def" and not attempt.misses(tree):
+                with attempt.collecting():
+                    define_class(unit, tree, resolver, prefix, attempt)
+        known = [tree for tree in trees if tree.kind == "def" and not attempt.misses(tree)]
+        added: list[Function] = []
+        with attempt.collecting():
+            added = declare(unit, known, resolver, prefix, self_type, attempt=attempt)
         for function in [function for name, function in unit.functions.items() if name not in functions]:
-            function.ensure_defined()
+            with attempt.collecting():
+                function.ensure_defined()
+        if attempt.errors:
+            raise together(attempt.errors)
     except CompileError:
         _restore(unit, functions, types, self_type)
         raise
@@ -114,18 +165,24 @@ def declare(
     prefix: str = "",
     self_type: ClassType | None = None,
     make_self: MakeSelf | None = None,
+    attempt: Attempt | None = None,
 ) -> list[Function]:
     """The same, but each function is compiled only when it is first needed.
 
     With `make_self`, `self` is no variable but what that makes of the first argument.
     """
     added: list[Function] = []
+    make = partial(
+        _create, unit=unit, resolver=resolver, self_type=self_type, make_self=make_self, attempt=attempt
+    )  # fmt: skip
     try:
         for tree in trees:
-            creator = partial(
-                _create, unit=unit, tree=tree, resolver=resolver, self_type=self_type, make_self=make_self
-            )
-            function = unit.add_function(Function(qualified(prefix, Def(tree).name), creator))
+            name = qualified(prefix, Def(tree).name)
+            try:
+                function = unit.add_function(Function(name, partial(make, tree=tree)))
+            except CompileError as error:
+                error.range = tree.child(0).range
+                raise
             added.append(function)
             if self_type is not None:
                 self_type.methods[function.name] = function
@@ -144,13 +201,24 @@ def _create(
     resolver: Resolver,
     self_type: ClassType | None,
     make_self: MakeSelf | None,
+    attempt: Attempt | None,
 ) -> None:
     """Compile one function; trees are walked recursively, so they need room."""
+    if attempt is not None and function in attempt.functions:
+        raise FollowUpError(f"'{function.name}' does not compile", tree.range)
     try:
         with deep_recursion():
-            _compile(function, unit, Def(tree), resolver, self_type, make_self)
+            _compile(function, unit, Def(tree), resolver, self_type, make_self, remembers=attempt is not None)
+    except CompileError:
+        if attempt is not None:
+            attempt.functions.add(function)
+        raise
     except RecursionError:
-        raise CompileError("functions that need each other to be compiled form too long a chain", tree.range) from None
+        raise CompileError(
+            "functions that need each other to be compiled form too long a chain",
+            tree.range,
+            hints=("define the functions in an order in which each calls earlier ones",),
+        ) from None
 
 
 def _compile(
@@ -160,9 +228,12 @@ def _compile(
     resolver: Resolver,
     self_type: ClassType | None,
     make_self: MakeSelf | None,
+    *,
+    remembers: bool,
 ) -> None:
     schema = read_signature(view, function.name, self_type, lambda: _emitter(unit, resolver))
     e = _emitter(unit, resolver)
+    e.remembers = remembers
     e.initializes = self_type if function.name == "__init__" else None
     for index, (param, argument) in enumerate(zip(view.decl.params, schema.arguments, strict=True)):
         value = e.graph.add_input(argument.name, argument.type)
@@ -171,9 +242,10 @@ def _compile(
         else:
             e.store(argument.name, value, argument.type, param.range)
     e.declared = schema.returns[0].type if schema.returns else None
-    e.statements(view.body)
-    function.cautions = cautions(view.tree, e.graph)
+    compile_body(e, view.body)
+    found = cautions(view.tree, e.graph)
     returns = (Argument("", finish(e, view.range)),)
+    function.cautions = (*found, *map(of_lost_write, e.lost_writes))
     function.define(FunctionSchema(schema.name, "", schema.arguments, returns), e.graph)
 
 
@@ -198,12 +270,12 @@ _written: Final[dict[str, list[Function]]] = {}
 def written_overloads(name: str) -> Sequence[Function]:
     """Overloads of the operator that are written in TorchScript, their bodies compiled when first needed."""
     if name not in _written:
-        _written[name] = [_declare_written(name, index, text) for index, text in enumerate(sources().get(name, ()))]
+        _written[name] = [_declare_written(name, index, each) for index, each in enumerate(sources().get(name, ()))]
     return _written[name]
 
 
-def _declare_written(name: str, index: int, text: str) -> Function:
-    (tree,) = parse_program(Source(text, "<builtin>"))
+def _declare_written(name: str, index: int, written: Written) -> Function:
+    (tree,) = parse_program(Source(written.text, "<builtin>", written.line))
     prefix = f"{name.replace('::', '.')}.{index}"
     resolver = TextResolver(_written_unit, prefix)
     (function,) = declare(_written_unit, [tree], resolver, prefix)

@@ -5,9 +5,9 @@ tightly it binds; `parse(precedence)` reads whatever binds tighter than that.
 
 Note [Two grammars]: TorchScript's own text grammar gives `and` and `or` one precedence, lets `~` bind as
 loosely as `not`, and makes `for` an operator (hence `[a if b else c for x in y]` is a conditional whose last
-part is a comprehension).  Archives and `CompilationUnit` mean that grammar.  `extended` is Python's, with
-f-strings, `+x`, Python's number and string literals: what a person at a prompt expects, and what `from_python`
-makes of the same text.
+part is a comprehension).  Archives and `CompilationUnit` mean that grammar.  `extended` adds the forms that only
+Python has (f-strings, `+x`, Python's number and string literals, comprehensions in their own brackets); where both
+have a form, it means what TorchScript's text means by it: `1 < x < 5` is `(1 < x) < 5` (`cautions` tell).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from engine.frontend import fstring
-from engine.frontend.desugar import compared, comparison, formatted
+from engine.frontend.desugar import compared, formatted
 from engine.frontend.tree import Tree
 from engine.frontend.views import (
     Apply,
@@ -59,11 +59,9 @@ def _binary(*lowest: tuple[str, ...]) -> dict[str, int]:
 
 
 _TEXT = _binary(("if", "for"), ("and", "or"), (), _COMPARISONS)
-_PYTHON = _binary(("if",), ("or",), ("and",), (), _COMPARISONS)
+_CELL = _binary(("if",), ("and", "or"), (), _COMPARISONS)
 TEXT_GRAMMAR: Final = Grammar({"not": 3, "~": 3, "-": _TEXT["*"], "*": _TEXT["*"]}, _TEXT)
-PYTHON_GRAMMAR: Final = Grammar(
-    {"not": 4, "~": _PYTHON["*"], "-": _PYTHON["*"], "+": _PYTHON["*"], "*": _PYTHON["|"] - 1}, _PYTHON
-)
+EXTENDED_GRAMMAR: Final = Grammar({"not": 3, "~": 3, "-": _CELL["*"], "+": _CELL["*"], "*": _CELL["|"] - 1}, _CELL)
 _RIGHT_ASSOCIATIVE: Final = ("**", "if")
 _ENDS_TUPLE: Final = frozenset([")", "]", "}", "=", ":", "newline", "eof", ";"])
 _WORDS: Final = {"True": "True", "False": "False", "None": "None", "...": "dots"}
@@ -76,7 +74,7 @@ class Expressions:
     def __init__(self, lexer: Lexer, *, extended: bool = False) -> None:
         self.lexer = lexer
         self.extended = extended
-        self.grammar = PYTHON_GRAMMAR if extended else TEXT_GRAMMAR
+        self.grammar = EXTENDED_GRAMMAR if extended else TEXT_GRAMMAR
         self._nesting = 0
         self._bare: Tree | None = None
         """The last comprehension that was read without its bracket."""
@@ -156,14 +154,7 @@ class Expressions:
             return self._comprehension(left, start)
         if operator not in _COMPARISONS:
             return Tree(operator, (left, self.parse(level)), self.since(start))
-        right = self.parse(level)
-        if not self.extended:
-            return compared(operator, left, right, self.since(start))
-        operators, operands = [operator], [left, right]
-        while self.lexer.cur.kind in _COMPARISONS:
-            operators.append(self.lexer.next().kind)
-            operands.append(self.parse(level))
-        return comparison(operators, operands)
+        return compared(operator, left, self.parse(level), self.since(start))
 
     def _ternary(self, true_value: Tree, start: int, level: int) -> Tree:
         condition = self.parse(self.grammar.binary["if"] if self.extended else 0)
@@ -237,7 +228,8 @@ class Expressions:
 
     def _number(self) -> Tree:
         token = self.lexer.next()
-        value = self._value(python_value if self.extended else number_value, token)
+        python = self.extended and not token.text.isdigit()
+        value = self._value(python_value if python else number_value, token)
         return Const.make(token.range, repr(value))
 
     def _strings(self) -> Tree:
@@ -309,7 +301,11 @@ class Expressions:
         if not any(map(self._is_comprehension, items)):
             return ListLiteral.make(range, items)
         if len(items) > 1:
-            raise ParseError("expected a single list comprehension within '[' , ']'", range)
+            raise ParseError(
+                "expected a single list comprehension within '[' , ']'",
+                range,
+                hints=("a comprehension stands alone in its brackets",),
+            )
         return Tree("list_comp", items[0].children, range)
 
     def _element(self) -> Tree:
@@ -366,7 +362,11 @@ class Expressions:
         bracket = self.lexer.next()
         items = self.items("]", self._subscript)
         if not items:
-            raise ParseError("an index is missing between '[' and ']'", self.since(bracket.range.start))
+            raise ParseError(
+                "an index is missing between '[' and ']'",
+                self.since(bracket.range.start),
+                hints=("write x[i], or x[:] for all",),
+            )
         return items
 
     def _subscript(self) -> Tree:

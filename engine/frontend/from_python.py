@@ -15,7 +15,9 @@ from typing import Any
 
 from engine.frontend.python_definitions import class_def, definition, function
 from engine.frontend.python_expressions import PythonSource, refused
+from engine.frontend.python_functions import modifier_of
 from engine.frontend.tree import Tree
+from engine.frontend.views import ClassDef, Def, Property
 from engine.lang.errors import CompileError, NotSupportedError, ParseError
 from engine.lang.recursion import deep_recursion
 from engine.lang.source import Source, SourceRange
@@ -34,6 +36,14 @@ def tree_from_function(fn: Callable[..., Any]) -> Tree:
     names = [arg.arg for arg in (*node.args.posonlyargs, *node.args.args)]
     values = getattr(inspect.unwrap(fn), "__defaults__", None) or ()
     defaults = dict(zip(reversed(names), reversed(values), strict=False))
+    for name, value in defaults.items():
+        if isinstance(value, (list, dict, set)):
+            raise NotSupportedError(
+                "Mutable default parameters are not supported because Python binds them to the function and they "
+                f"persist across function calls. Found {type(value)} on parameter {name}",
+                place.range(node),
+                hints=("make the default None, and the value in the function",),
+            )
     with deep_recursion():
         return function(place, node, is_method=names[:1] == ["self"], defaults=defaults)
 
@@ -44,7 +54,16 @@ def tree_from_class(cls: type) -> Tree:
     if not isinstance(node, ast.ClassDef):
         raise CompileError(f"the source of '{cls.__name__}' is no class", place.source.whole())
     with deep_recursion():
-        return class_def(place, node)
+        unused = {name for name, member in vars(cls).items() if modifier_of(member) == "unused"}
+        return class_def(place, node, unused, as_python=True)
+
+
+def methods_by_name(tree: Tree) -> Tree:
+    """The class with its methods and properties by their names, in that order, and without all else."""
+    view = ClassDef(tree)
+    methods = sorted((part for part in view.body if part.kind == "def"), key=lambda part: Def(part).name)
+    properties = sorted((part.tree for part in view.properties), key=lambda part: Property(part).name)
+    return ClassDef.make(view.range, view.name, view.superclass, methods, properties)
 
 
 def trees_from_text(source: Source) -> list[Tree]:

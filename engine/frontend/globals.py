@@ -13,7 +13,6 @@ from engine.frontend.classes import ExceptionClass
 from engine.frontend.schema_match import Actual
 from engine.frontend.sugar import SugaredValue
 from engine.frontend.values import BuiltinFunction, MethodValue, SimpleValue, SpecialForm
-from engine.ir.graph import Value
 from engine.lang.errors import CompileError
 from engine.lang.source import SourceRange
 from engine.lang.types import BOOL, COMPLEX, FLOAT, INT, STR, ClassType, DictType, ListType, Type
@@ -27,6 +26,9 @@ class Magic(SugaredValue):
 
     def __init__(self, method: str, fallback: SugaredValue) -> None:
         self.method, self.fallback = method, fallback
+
+    def describe(self) -> str:
+        return self.method
 
     def call(self, b: Builder, args: Sequence[Actual], kwargs: Sequence[Actual], range: SourceRange) -> SugaredValue:
         target = args[0].value if args else None
@@ -50,11 +52,12 @@ class Cast(BuiltinFunction):
 
     def call(self, b: Builder, args: Sequence[Actual], kwargs: Sequence[Actual], range: SourceRange) -> SugaredValue:
         if len(args) == 1 and not kwargs:
+            # Mostly unused, and cleaned up later; until then it keeps two Ifs apart that could be merged.
+            zero = b.constant(0, range)
             value = args[0].value
             if value.type.is_subtype_of(self.type):
                 return SimpleValue(value)
             if self.type is BOOL and (isinstance(value.type, (ListType, DictType)) or value.type is STR):
-                zero = b.constant(0, range)
                 return SimpleValue(b.insert("aten::gt", [b.insert("aten::len", [value], range), zero], range))
         return super().call(b, args, kwargs, range)
 
@@ -65,21 +68,22 @@ class Print(SugaredValue):
     __slots__ = ()
     kind = "function"
 
+    def describe(self) -> str:
+        return "print"
+
     def call(self, b: Builder, args: Sequence[Actual], kwargs: Sequence[Actual], range: SourceRange) -> SugaredValue:
         if kwargs:
-            raise CompileError("print doesn't accept any keyword arguments", range)
+            hints = ("print puts a blank between its arguments, and ends the line; join text with + before",)
+            raise CompileError("print doesn't accept any keyword arguments", range, hints=hints)
         b.node("prim::Print", [arg.value for arg in args], (), range)
         return Nothing()
 
 
 class Nothing(SugaredValue):
-    """What a call without a result gives: None, once it is asked for."""
+    """What a call without a result gives."""
 
     __slots__ = ()
     kind = "None"
-
-    def as_value(self, b: Builder, range: SourceRange) -> Value:
-        return b.constant(None, range)
 
 
 _OPERATORS: Final = {

@@ -26,11 +26,17 @@ class RangeValue(Iterable):
         for index, value in enumerate(args):
             if not value.type.is_subtype_of(INT):
                 found = value.type.annotation_str
-                raise CompileError(f"all inputs of range must be ints, found {found} in argument {index}", range)
+                raise CompileError(
+                    f"all inputs of range must be ints, found {found} in argument {index}",
+                    range,
+                    hints=("convert it: int(...)",),
+                )
         if not args:
-            raise CompileError("range expected at least 1 arguments, got 0", range)
+            raise CompileError("range expected at least 1 arguments, got 0", range, hints=("write range(n)",))
         if len(args) > 3:
-            raise CompileError(f"range expected at most 3 arguments, got {len(args)}", range)
+            raise CompileError(
+                f"range expected at most 3 arguments, got {len(args)}", range, hints=("write range(start, stop, step)",)
+            )
         self.only_stop = len(args) == 1
         self.static_length = length
         if self.only_stop:
@@ -57,15 +63,17 @@ class IterableTree(Iterable):
     """`zip` and `enumerate`: several iterables gone through together."""
 
     __slots__ = ("children", "static_length")
-    kind = "iterable"
+    kind = "iterabletree"
 
     def __init__(self, children: Sequence[Iterable], range: SourceRange) -> None:
         self.children = list(children)
         known = {child.static_length for child in children if child.static_length is not None}
         if len(known) > 1 or (known and any(child.static_length is None for child in children)):
             raise CompileError(
-                "Can't iterate over a module list or tuple together with a value that does not have a static length",
+                "Can not iterate over a module list or tuple with a value that does not have a statically determinable "
+                "length",
                 range,
+                hints=("use enumerate or a second module list, or index the list yourself",),
             )
         self.static_length = known.pop() if known else None
 

@@ -18,11 +18,26 @@ _SCOPES: Final = {
     "torch.functional": "torch.functional",
     "torch.nn.utils.rnn": "torch.nn.utils.rnn",
     "torch.autograd.grad_mode": "torch.autograd.grad_mode",
+    "torch.autograd.profiler": "torch.autograd.profiler",
+    **{
+        f"torch.{part}": f"torch.{part}"
+        for part in (
+            "amp.autocast_mode",
+            "cuda.amp.autocast_mode",
+            "cpu.amp.autocast_mode",
+        )
+    },
+    "torch.jit": "torch.jit._trace",
     "torch": "torch.functional",
 }
 """Where a name may be looked up -> the scope whose file defines it."""
-_ELSEWHERE: Final = {"torch.no_grad": "torch.autograd.grad_mode.no_grad",
-                     "torch.enable_grad": "torch.autograd.grad_mode.enable_grad"}  # fmt: skip
+_ELSEWHERE: Final = {
+    "torch.no_grad": "torch.autograd.grad_mode.no_grad", "torch.enable_grad": "torch.autograd.grad_mode.enable_grad",
+    "torch.profiler.record_function": "torch.autograd.profiler.record_function",
+    **dict.fromkeys(("torch.autocast", "torch.amp.autocast"), "torch.amp.autocast_mode.autocast"),
+    "torch.cuda.amp.autocast": "torch.cuda.amp.autocast_mode.autocast",
+    "torch.cpu.amp.autocast": "torch.cpu.amp.autocast_mode.autocast",
+}  # fmt: skip
 _POOLS: Final = {
     **{f"max_pool{n}d": 6 for n in (1, 2, 3)}, **{f"adaptive_max_pool{n}d": 2 for n in (1, 2, 3)},
     **{f"fractional_max_pool{n}d": 4 for n in (2, 3)},
@@ -80,6 +95,11 @@ def find(path: str) -> list[Definition]:
     """The definitions of that dotted name: several where it is overloaded, none where it is not known."""
     scope, _, name = _ELSEWHERE.get(path, path).rpartition(".")
     return definitions(_SCOPES[scope]).get(name, []) if scope in _SCOPES else []
+
+
+def names() -> list[str]:
+    """Everything that is defined for programs to use, without its scope."""
+    return [name for scope in dict.fromkeys(_SCOPES.values()) for name in definitions(scope) if name[0] != "_"]
 
 
 @cache

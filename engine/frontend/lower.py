@@ -13,21 +13,24 @@ from engine.frontend.emit.emitter import Emitter
 from engine.frontend.emit.statements import return_value
 from engine.frontend.exits import transform_exits
 from engine.frontend.modified_loops import canonicalize_modified_loops
-from engine.frontend.normalize import normalize_operators
 from engine.frontend.ssa import to_ssa
-from engine.ir.graph import Graph
+from engine.ir.dead_code import lost_writes
+from engine.ir.graph import Graph, Node
 from engine.lang.errors import CompileError
 from engine.lang.source import SourceRange
 from engine.lang.types import NONE, Type
-from engine.passes.pipeline import run_pipeline
+from engine.passes.pipeline import find_pass
 
-CLEAN_UP: Final = (
-    "lower_simple_tuples",
-    "constant_propagation_immutable_types",
-    "constant_pooling",
-    "canonicalize_outputs",
+CLEAN_UP: Final[tuple[tuple[str, dict[str, bool]], ...]] = (
+    ("lower_simple_tuples", {"loops_run": True}),
+    ("constant_propagation_immutable_types", {"loops_run": True}),
+    ("constant_pooling", {}),
+    ("canonicalize_outputs", {}),
 )
-"""What every freshly compiled graph goes through."""
+"""What every freshly compiled graph goes through.
+
+The original removes writes that only a loop that does not run would let anybody see; so does this, and says so.
+"""
 
 
 def finish(e: Emitter, range: SourceRange) -> Type:
@@ -35,23 +38,36 @@ def finish(e: Emitter, range: SourceRange) -> Type:
     if e.graph.block not in e.exits:
         if e.declared is not None and e.declared is not NONE:
             raise CompileError(
-                "Function was not annotated as having type None, but does not return along all paths", range
+                "Function was not annotated as having type None, but does not return along all paths",
+                range,
+                hints=(f"end every path with a `return` of type {e.declared.annotation_str}, or with a `raise`",),
             )
         return_value(e, e.constant(None, range), range)
     returned = e.returned or e.declared or NONE
     # Until early exits are removed the graph has an output of the right type that stands for nothing.
     e.graph.register_output(e.value("prim::Uninitialized", [], returned))
-    lower(e.graph)
+    e.lost_writes = lower(e.graph)
     return returned
 
 
-def lower(graph: Graph) -> None:
-    """Lower the graph in place."""
+def lower(graph: Graph) -> list[SourceRange]:
+    """Lower the graph in place; the places of writes that are lost with it (see `CLEAN_UP`)."""
     to_ssa(graph)
     transform_exits(graph)
     canonicalize_modified_loops(graph)
-    normalize_operators(graph)
-    for node in graph.all_nodes():
-        if node.kind == EMPTY_LIST:
-            node.kind = "prim::ListConstruct"
-    run_pipeline(CLEAN_UP, graph)
+    find_pass("normalize_ops")(graph)
+    for node in graph.find_all_nodes(EMPTY_LIST):
+        _make_list(node)
+    lost = [node.range for node in lost_writes(graph) if node.range is not None]
+    for name, options in CLEAN_UP:
+        find_pass(name)(graph, **options)
+    return lost
+
+
+def _make_list(node: Node) -> None:
+    """An empty list that nobody gave a type is made by a new node: as in PyTorch, the variable's name goes."""
+    graph = node.graph
+    made = graph.create("prim::ListConstruct", (), [node.output.type]).insert_before(node)
+    made.range = node.range
+    node.replace_all_uses_with(made)
+    node.destroy()

@@ -26,13 +26,14 @@ from engine.lang.types import Type
 _FINAL: Final = re.compile(r"(\w+\.)*Final\b")
 _INTERNAL: Final = frozenset({
     "_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "_forward_hooks", "_forward_pre_hooks",
-    "_definitions",
+    "_definitions", "_other_hooks",
 })  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Description:
-    """`constants` carry the types of their values, since `1 == True`."""
+    """`constants` carry the types of their values, since `1 == True`; `own_methods` are those that one instance has in
+    the place of its class's."""
 
     attributes: tuple[tuple[str, Type, str], ...]
     children: tuple[tuple[str, Type], ...]
@@ -41,6 +42,7 @@ class Description:
     pre_hooks: tuple[Callable[..., Any], ...]
     hooks: tuple[Callable[..., Any], ...]
     methods: tuple[str, ...]
+    own_methods: tuple[tuple[str, Callable[..., Any]], ...]
     texts: tuple[str, ...]
     unresolved: Mapping[str, str] = field(compare=False)
 
@@ -82,15 +84,17 @@ def describe(module: Any, python: PythonUnit, children: Mapping[str, Type]) -> D
     work = _Work(module, python, members_of_class(type(module)))
     work.tensors()
     constants = tuple(work.constants(children))
+    own = tuple((name, m.__func__) for name, m in vars(module).items() if inspect.ismethod(m) and m.__self__ is module)
     functions = tuple(work.plain_attributes({*children, *(name for name, _, _ in constants)}))
     return Description(
         tuple(work.attributes),
         tuple(children.items()),
         constants,
         functions,
-        tuple(module._forward_pre_hooks.values()),
-        tuple(module._forward_hooks.values()),
-        tuple(methods_to_compile(type(module))),
+        tuple(hook.call for hook in module._forward_pre_hooks.values()),
+        tuple(hook.call for hook in module._forward_hooks.values()),
+        tuple(dict.fromkeys([*(name for name, _ in own if name == "forward"), *methods_to_compile(type(module))])),
+        own,
         tuple(getattr(module, "_definitions", ())),
         work.unresolved,
     )
@@ -176,7 +180,7 @@ class _Work:
 
 def constant_value_of(value: Any, owner: str) -> Any:
     """The value as a constant; lists become tuples.  Raises InvalidConstantError."""
-    if isinstance(value, scalars.dtype):
+    if isinstance(value, scalars.NUMBERED):
         return value.number
     if value is None or isinstance(value, (bool, int, float, complex, str, scalars.device)):
         return value
@@ -194,7 +198,9 @@ def constant_value_of(value: Any, owner: str) -> Any:
 def is_function(value: Any) -> bool:
     """Is it something that a program calls, not data?"""
     own = getattr(value, "_function", None)
-    return inspect.isfunction(value) or isinstance(own, Function) or hasattr(value, "torch_path")
+    if inspect.isfunction(value) or isinstance(own, Function) or hasattr(value, "torch_path"):
+        return True
+    return inspect.isbuiltin(value) and value.__module__ == "math"
 
 
 def _is_final(hint: Any) -> bool:

@@ -15,7 +15,8 @@ from engine.frontend.type_annotations import dotted_name
 from engine.frontend.views import Def, Subscript
 from engine.ir.unit import Function
 from engine.lang.errors import CompileError
-from engine.lang.types import Callee, ClassType
+from engine.lang.schema import FunctionSchema
+from engine.lang.types import NONE, Callee, ClassType, TupleType, Type
 
 Declare = Callable[[Tree, Callable[..., Any]], Function]
 """Declares a method of the module."""
@@ -75,6 +76,45 @@ def _check(view: Def, what: str, parameters: int) -> None:
             view.range,
             hints=(f"its parameters are ({hint})",),
         )
+
+
+def check_hooks(type: ClassType) -> None:
+    """Raises CompileError for hooks that do not fit the module's `forward`, all of them compiled by now."""
+    forward = type.methods.get("forward")
+    if not isinstance(forward, Function):
+        return
+    inputs = TupleType(tuple(argument.type for argument in forward.schema.arguments[1:]))
+    result = forward.schema.returns[0].type
+    for hook in type.forward_pre_hooks:
+        given = _check_inputs(hook, inputs, f"Pre-hook '{hook.name}' on module '{type.name}'")
+        single = inputs.elements[0] if len(inputs.elements) == 1 else NONE
+        if given not in (NONE, inputs) and (given != single or isinstance(single, TupleType)):
+            raise CompileError(
+                f"Pre-hook '{hook.name}' on module '{type.name}' returned the wrong type of: '{given.annotation_str}'",
+                hints=(f"a pre-hook returns None or what forward takes: {inputs.annotation_str}",),
+            )
+    for hook in type.forward_hooks:
+        what = f"Hook '{hook.name}' on module '{type.name}'"
+        given = _check_inputs(hook, inputs, what)
+        taken = hook.schema.arguments[2].type
+        if taken != result:
+            raise CompileError(
+                f"{what} has the wrong type for the output argument: '{taken.annotation_str}'",
+                hints=(f"it gets '{result.annotation_str}'",),
+            )
+        result = result if given == NONE else given
+
+
+def _check_inputs(hook: Callee, inputs: TupleType, what: str) -> Type:
+    """What the hook returns."""
+    taken = hook.schema.arguments[1].type
+    if taken != inputs:
+        raise CompileError(
+            f"{what} has the wrong inner types for the input tuple argument. Received type: '{taken.annotation_str}'",
+            hints=(f"forward takes {inputs.annotation_str}",),
+        )
+    schema: FunctionSchema = hook.schema
+    return schema.returns[0].type
 
 
 def _is_tuple(annotation: Tree) -> bool:

@@ -120,13 +120,19 @@ class ModuleValue(SugaredValue):
     def parts(self, b: Builder, range: SourceRange) -> list[SugaredValue]:
         """The parts of a list, which may be sliced."""
         if self.concrete.container not in LISTS:
-            raise CompileError(f"'{self.type.name}' module is not subscriptable by a slice", range)
+            raise CompileError(
+                f"'{self.type.name}' module is not subscriptable by a slice",
+                range,
+                hints=("loop over it, or keep the part as a module list of its own",),
+            )
         return list(self.children(b, range).values())
 
     def iterate(self, b: Builder, range: SourceRange) -> Iterable:
         if not self.concrete.container:
             raise CompileError(
-                "Only constant Sequential, ModuleList, ModuleDict, or ParameterList can be used as an iterable", range
+                "Only constant Sequential, ModuleList, ModuleDict, or ParameterList can be used as an iterable",
+                range,
+                hints=("keep the modules in a ModuleList",),
             )
         parts = self.children(b, range)
         return _keys(parts, b, range) if self.concrete.container in DICTS else _values(parts, b, range)
@@ -169,7 +175,11 @@ class ModuleValue(SugaredValue):
         if not type.forward_pre_hooks and not type.forward_hooks:
             return self.attr(b, "forward", range).call(b, args, kwargs, range)
         if kwargs:
-            raise CompileError("a module with hooks takes no keyword arguments", kwargs[0].range or range)
+            raise CompileError(
+                "a module with hooks takes no keyword arguments",
+                kwargs[0].range or range,
+                hints=("give them by position",),
+            )
         inputs = b.tuple([arg.value for arg in args])
         for hook in type.forward_pre_hooks:
             inputs = _as_tuple(b, self._run_hook(b, hook, [inputs], range), inputs)

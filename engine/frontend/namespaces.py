@@ -14,11 +14,13 @@ from typing import Any, Final
 from engine.aten import op
 from engine.frontend.builder import Builder
 from engine.frontend.classes import ConstantValue
+from engine.frontend.python_values import not_a_value, unsupported_builtin
 from engine.frontend.sugar import SugaredValue
 from engine.frontend.values import BuiltinFunction, SpecialForm
 from engine.lang.errors import CompileError, did_you_mean
 from engine.lang.scalars import DTYPE_ALIASES, DTYPE_BY_NAME, MEMORY_FORMATS, STRIDED
 from engine.lang.source import SourceRange
+from engine.lang.types import TENSOR
 
 _CONSTANTS: Final[Mapping[str, Any]] = {
     **{name: d.number for name, d in {**DTYPE_BY_NAME, **DTYPE_ALIASES}.items()},
@@ -30,7 +32,8 @@ _SUB_NAMESPACES: Final = frozenset({
     "torch.nn", "torch.nn.functional", "torch.nn.init", "torch.nn.utils", "torch.nn.utils.rnn", "torch.jit",
     "torch.special", "torch.linalg", "torch.fft", "torch._C", "torch._C._nn", "torch._C._linalg", "torch._C._fft",
     "torch._C._special", "torch._C._VariableFunctions", "torch.ops", "torch.ops.aten", "torch.ops.prim",
-    "torch.autograd", "torch.autograd.grad_mode", "torch.functional",
+    "torch.autograd", "torch.autograd.grad_mode", "torch.functional", "torch.autograd.profiler", "torch.profiler",
+    "torch.amp", "torch.amp.autocast_mode", "torch.cuda", "torch.cuda.amp", "torch.cpu", "torch.cpu.amp",
 })  # fmt: skip
 _SPECIAL_FORMS: Final = {
     "torch.jit.annotate": "annotate", "torch.jit.isinstance": "isinstance", "torch.jit.fork": "fork",
@@ -39,18 +42,27 @@ _SPECIAL_FORMS: Final = {
 _RENAMED: Final = {
     "torch.jit.wait": "aten::wait", "torch.jit._wait": "aten::wait",
     "torch.jit._unwrap_optional": "aten::_unwrap_optional",
-    "torch.jit.is_scripting": "aten::is_scripting", "torch.jit.is_tracing": "aten::is_tracing",
+    "torch.jit.is_scripting": "aten::is_scripting",
     "torch.special.expit": "aten::special_expit", "torch._assert": "aten::_assert",
     "torch._segment_reduce": "aten::segment_reduce", "torch.autograd.backward": "aten::backward",
     "torch.autograd.grad": "aten::grad",
 }  # fmt: skip
 
 
-class TorchNamespace(SugaredValue):
+class Namespace(SugaredValue):
+    """A Python module."""
+
+    __slots__ = ()
+    kind = "module"
+
+    def as_value(self, b: Builder, range: SourceRange) -> Any:
+        raise not_a_value("python value of type 'module'", range, "name something in it")
+
+
+class TorchNamespace(Namespace):
     """`torch`, `torch.nn.functional` and so on."""
 
     __slots__ = ("path",)
-    kind = "module"
 
     def __init__(self, path: str = "torch") -> None:
         self.path = path
@@ -63,12 +75,22 @@ class TorchNamespace(SugaredValue):
         if self.path == "torch" and name in _CONSTANTS:
             return ConstantValue(_CONSTANTS[name])
         if path in _SUB_NAMESPACES:
-            return TorchNamespace(path)
+            return self.inner(name)
+        if self.path == "torch.ops":
+            return OperatorNamespace(name)
         if path in _SPECIAL_FORMS:
             return SpecialForm(_SPECIAL_FORMS[path])
         if path in _RENAMED:
             return BuiltinFunction(_RENAMED[path])
-        return b.library(path) or BuiltinFunction(self.operator(name))
+        return b.library(path) or self.python_value(b, name, range) or BuiltinFunction(self.operator(name))
+
+    def inner(self, name: str) -> TorchNamespace:
+        """A namespace in this one."""
+        return TorchNamespace(f"{self.path}.{name}")
+
+    def python_value(self, b: Builder, name: str, range: SourceRange) -> SugaredValue | None:
+        """What a program in Python has under that name, if it is written in Python."""
+        return None
 
     def operator(self, name: str) -> str:
         """The operator that `name` is in this namespace."""
@@ -97,18 +119,24 @@ class OperatorNamespace(SugaredValue):
         return BuiltinFunction(f"{self.namespace}::{name}")
 
 
-class MathNamespace(SugaredValue):
+def _takes_numbers(operator: str) -> bool:
+    """Is there such an operator, and not for tensors alone?"""
+    return any(entry.schema.arguments[0].type is not TENSOR for entry in op.overloads(operator))
+
+
+class MathNamespace(Namespace):
     """Python's `math`."""
 
     __slots__ = ()
-    kind = "module"
 
     def attr(self, b: Builder, name: str, range: SourceRange) -> SugaredValue:
         value = getattr(math, name, None)
         if isinstance(value, float):
             return ConstantValue(value)
-        renamed = {"remainder": "mathremainder"}.get(name, name)
-        if callable(value) and op.overloads(f"aten::{renamed}"):
-            return BuiltinFunction(f"aten::{renamed}")
+        operator = "aten::" + {"remainder": "mathremainder"}.get(name, name)
+        if callable(value):
+            if not _takes_numbers(operator):
+                raise unsupported_builtin(value, range)
+            return BuiltinFunction(operator)
         known = [each for each in dir(math) if not each.startswith("_")]
         raise CompileError(f"module 'math': object has no attribute {name}", range, hints=did_you_mean(name, known))

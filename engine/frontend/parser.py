@@ -8,13 +8,15 @@ ParseError or NotSupportedError with its place.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Final, TypeVar
 
 from engine.frontend.desugar import add_property, augmented
 from engine.frontend.expressions import Expressions
 from engine.frontend.tree import Tree
-from engine.frontend.type_comments import merge_types
+from engine.frontend.type_comments import merge_types, with_type
 from engine.frontend.views import (
     Assert,
     Assign,
@@ -34,8 +36,8 @@ from engine.frontend.views import (
     With,
     WithItem,
 )
-from engine.lang.errors import ParseError
-from engine.lang.lexer import Lexer
+from engine.lang.errors import ParseError, together
+from engine.lang.lexer import Lexer, definition_starts
 from engine.lang.recursion import deep_recursion
 from engine.lang.source import Source, SourceRange
 
@@ -56,12 +58,15 @@ UNSUPPORTED: Final = {
 }
 """Words that begin something that Python has and TorchScript does not, and what to do instead."""
 
+MAX_SYNTAX_ERRORS: Final = 10
+"""So many are looked for: each costs reading the rest of the text once more."""
+
 _T = TypeVar("_T")
 
 
 def parse_program(source: Source, *, extended: bool = False) -> list[Tree]:
     """The functions and classes of a program, in order."""
-    return _read(source, extended, Parser.program)
+    return _read_all(source, extended, Parser.program)
 
 
 def parse_def(source: Source, *, extended: bool = False) -> Tree:
@@ -71,7 +76,7 @@ def parse_def(source: Source, *, extended: bool = False) -> Tree:
 
 def parse_statements(source: Source, *, extended: bool = False) -> list[Tree]:
     """Statements, functions and classes, as a person types them."""
-    return _read(source, extended, Parser.top_statements)
+    return _read_all(source, extended, Parser.top_statements)
 
 
 def parse_expression(source: Source, *, extended: bool = False, begin: int = 0, end: int | None = None) -> Tree:
@@ -92,9 +97,37 @@ def _read(source: Source, extended: bool, rule: Callable[[Parser], _T], begin: i
             found = rule(parser)
             parser.lexer.expect("eof")
         except ParseError as error:
-            error.hints += parser.hints()
+            error.hints = parser.hints() or error.hints
             raise
     return found
+
+
+def _read_all(source: Source, extended: bool, rule: Callable[[Parser], _T]) -> _T:
+    """What the rule finds in the whole source.  Raises the error of every definition that has one, together."""
+    try:
+        return _read(source, extended, rule)
+    except ParseError as error:
+        further = _further_errors(source, extended, rule, error)
+        raise together([error, *islice(further, MAX_SYNTAX_ERRORS - 1)]) from error.__cause__
+
+
+def _further_errors(
+    source: Source, extended: bool, rule: Callable[[Parser], object], error: ParseError
+) -> Iterator[ParseError]:
+    """What is wrong in the definitions after the one that failed: reading begins anew with the next."""
+    starts = definition_starts(source, extended)
+    at = -1
+    while error.range is not None:
+        at = max(at + 1, error.range.start)
+        begin = next((start for start in starts if start >= at), None)
+        if begin is None:
+            return
+        try:
+            _read(source, extended, rule, begin)
+            return
+        except ParseError as another:
+            yield another
+            error, at = another, begin
 
 
 class Parser:
@@ -157,7 +190,7 @@ class Parser:
         self.lexer.expect(":")
         if self.lexer.next_if("indent"):
             if self.lexer.next_if("type_comment"):
-                decl = merge_types(decl, self.type_comment(), is_method=is_method)
+                decl = merge_types(decl, self.type_comment(), is_method=is_method, extended=self.extended)
             body = self._until_dedent()
         else:
             body = self._statements()
@@ -175,11 +208,22 @@ class Parser:
                     raise self.lexer.unexpected(")")
             else:
                 params.append(self._param(kwarg_only))
-            if not self.lexer.next_if(","):
+            goes_on = self.lexer.next_if(",")
+            if self.extended and params:
+                params[-1] = self._with_comment(params[-1])
+            if not goes_on:
                 break
         self.lexer.expect(")")
         returns = self.expressions.parse() if self.lexer.next_if("->") else None
         return Decl.make(self.expressions.since(start), params, returns)
+
+    def _with_comment(self, param: Tree) -> Tree:
+        """The parameter with the type that `# type: int` behind it tells, if there is such a comment."""
+        source, begin = self.lexer.source, param.range.end
+        found = _PARAMETER_COMMENT.match(source.text, begin, self.lexer.cur.range.start)
+        if found is None:
+            return param
+        return with_type(param, parse_expression(source, extended=True, begin=found.start(1), end=found.end(1)))
 
     def _param(self, kwarg_only: bool) -> Tree:
         name = self.expressions.ident()
@@ -316,7 +360,11 @@ class Parser:
 
     def _augmented(self, start: int, target: Tree) -> Tree:
         if target.kind == "tuple_literal":
-            raise ParseError("augmented assignment can only have one LHS expression", target.range)
+            raise ParseError(
+                "augmented assignment can only have one LHS expression",
+                target.range,
+                hints=("write one statement for each",),
+            )
         operator = AUGMENTED[self.lexer.next().kind]
         value = self.expressions.parse_tuple()
         return augmented(self.expressions.since(start), target, operator, value)
@@ -326,7 +374,11 @@ class Parser:
         annotation = self.expressions.parse()
         value = self.expressions.parse_tuple() if self.lexer.next_if("=") else None
         if self.lexer.cur.kind == "=":
-            raise ParseError("Annotated multiple assignment is not supported in python", annotation.range)
+            raise ParseError(
+                "Annotated multiple assignment is not supported in python",
+                annotation.range,
+                hints=("write one statement for each",),
+            )
         return Assign.make(self.expressions.since(start), [target], value, annotation)
 
     def _assignment(self, start: int, first: Tree) -> Tree:
@@ -377,9 +429,13 @@ class Parser:
 
     def _with(self) -> Tree:
         start = self.lexer.next().range.start
-        items = [self._with_item()]
-        while self.lexer.next_if(","):
-            items.append(self._with_item())
+        if self.extended and self.lexer.cur.kind == "(" and self.lexer.closed_before(":"):
+            self.lexer.next()
+            items = self.expressions.items(")", self._with_item)
+        else:
+            items = [self._with_item()]
+            while self.lexer.next_if(","):
+                items.append(self._with_item())
         self.lexer.expect(":")
         body = self._block()
         return With.make(self._through(start, body), items, body)
@@ -399,6 +455,7 @@ class Parser:
         return SourceRange(self.lexer.source, start, end)
 
 
+_PARAMETER_COMMENT: Final = re.compile(r",?[ \t]*# type:[ \t]*(?!\(|ignore\b)([^#\n]+)")
 _ENDS: Final = ("newline", ";", "eof")
 _COMPOUND: Final[dict[str, Callable[[Parser], Tree]]] = {
     "if": Parser._if,

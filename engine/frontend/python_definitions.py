@@ -7,8 +7,9 @@ with the types that `# type:` comments give (PEP 484, in one line or one for eac
 from __future__ import annotations
 
 import ast
+import copy
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -17,8 +18,9 @@ from engine.frontend.parser import parse_expression, parse_type_comment
 from engine.frontend.python_expressions import PythonSource, annotation, expression, literal, refused
 from engine.frontend.python_statements import annotated, statement, statements
 from engine.frontend.tree import Tree
+from engine.frontend.type_annotations import dotted_name
 from engine.frontend.type_comments import merge_types
-from engine.frontend.views import ClassDef, Decl, Def, Param
+from engine.frontend.views import ClassDef, Const, Decl, Def, Param, Subscript
 from engine.lang.errors import NotSupportedError
 from engine.lang.source import Source, SourceRange
 
@@ -27,6 +29,7 @@ _NO_VARIABLE_ARGUMENTS: Final = (
 )
 _NOT_GIVEN: Final = object()
 _OWN_FUNCTIONS: Final = ("staticmethod", "classmethod")
+_CALLED: Final = "Cannot call @unused methods"
 
 
 def definition(place: PythonSource, node: ast.stmt) -> Tree:
@@ -56,19 +59,26 @@ def function(
     return Def.make(range, name, decl, statements(place, node.body))
 
 
-def class_def(place: PythonSource, node: ast.ClassDef) -> Tree:
+def class_def(
+    place: PythonSource, node: ast.ClassDef, unused: Collection[str] = (), *, as_python: bool = False
+) -> Tree:
     """The tree of a class: its methods, properties and assignments; static and class methods are left out.
 
-    Assignments that are no TorchScript are left out, too: a class may hold things for Python alone.
+    Assignments that are no TorchScript are left out, too: a class may hold things for Python alone.  The methods named
+    in `unused` raise when they are called.  A class that exists (`as_python`) may have a metaclass.
     """
     range = place.range(node)
-    if len(node.bases) > 1 or node.keywords:
-        raise NotSupportedError("a class has at most one base class, and no metaclass", range)
+    if len(node.bases) > 1 or (node.keywords and not as_python):
+        raise NotSupportedError(
+            "a class has at most one base class, and no metaclass",
+            range,
+            hints=("TorchScript classes stand alone; a module is derived from nn.Module",),
+        )
     body: list[Tree] = []
     properties: dict[str, Tree] = {}
     for entry in node.body:
         if isinstance(entry, ast.FunctionDef):
-            _add_method(place, entry, body, properties)
+            _add_method(place, _raising(entry) if entry.name in unused else entry, body, properties)
         elif isinstance(entry, (ast.Assign, ast.AnnAssign, ast.Pass)):
             with suppress(NotSupportedError):
                 body.append(annotated(place, entry) if isinstance(entry, ast.AnnAssign) else statement(place, entry))
@@ -76,6 +86,16 @@ def class_def(place: PythonSource, node: ast.ClassDef) -> Tree:
             raise refused(entry, place.range(entry))
     superclass = expression(place, node.bases[0]) if node.bases else None
     return ClassDef.make(range, _name_after("class", range, node.name), superclass, body, list(properties.values()))
+
+
+def _raising(node: ast.FunctionDef) -> ast.FunctionDef:
+    """The method with a body that only raises."""
+    (statement,) = ast.parse(f"raise RuntimeError({_CALLED!r})").body
+    for part in ast.walk(statement):
+        ast.copy_location(part, node.body[0])
+    made = copy.copy(node)
+    made.body = [statement]
+    return made
 
 
 def _add_method(place: PythonSource, node: ast.FunctionDef, body: list[Tree], properties: dict[str, Tree]) -> None:
@@ -125,7 +145,11 @@ def _decl(place: PythonSource, node: ast.FunctionDef, start: int, values: Mappin
     for extra in (arguments.vararg, arguments.kwarg, *arguments.kw_defaults):
         if extra is not None:
             raise NotSupportedError(_NO_VARIABLE_ARGUMENTS, place.range(extra), hints=("name the arguments",))
-    positional = [*arguments.posonlyargs, *arguments.args]
+    for given in arguments.posonlyargs:
+        raise NotSupportedError(
+            "positional-only parameters aren't supported", place.range(given), hints=("leave out the /",)
+        )
+    positional = arguments.args
     defaults = [None] * (len(positional) - len(arguments.defaults)) + list(arguments.defaults)
     params = [_param(place, arg, default, values) for arg, default in zip(positional, defaults, strict=True)]
     params += [_param(place, arg, None, values, kwarg_only=True) for arg in arguments.kwonlyargs]
@@ -151,8 +175,22 @@ def _param(
         source, begin, end = _comment(place, range.end, node.type_comment)
         type = parse_expression(source, begin=begin, end=end)
     value = None if default is None else _default(place, default, values.get(node.arg, _NOT_GIVEN))
+    if value is not None and value.kind == "const" and values and type is not None and _is_float(type):
+        value = _as_float(value)
     whole = range if value is None else range.to(value.range)
     return Param.make(whole, name, type, value, kwarg_only)
+
+
+def _is_float(annotation: Tree) -> bool:
+    if annotation.kind == "subscript" and dotted_name(Subscript(annotation).value) in ("Optional", "typing.Optional"):
+        annotation = Subscript(annotation).subscripts[0]
+    return dotted_name(annotation) == "float"
+
+
+def _as_float(value: Tree) -> Tree:
+    """A whole number as a default of a float: Python has its value, which is converted."""
+    text = Const(value).text
+    return Const.make(value.range, f"{text}.") if text.isdigit() else value
 
 
 def _default(place: PythonSource, node: ast.expr, value: object) -> Tree:

@@ -23,6 +23,8 @@ from engine.lang.types import TENSOR, Type
 MODIFIER: Final = "_torchscript_modifier"
 """The attribute of a Python function that says what the compiler is to do with it."""
 LEFT_TO_PYTHON: Final = ("ignore", "unused")
+_NO_NAME: Final = "<python_value>"
+"""What a callable without a name is called."""
 _UNUSED: Final = "This Python function is annotated to be ignored and cannot be run"
 
 Annotation = Callable[[Any], Type]
@@ -58,7 +60,8 @@ class PythonFunction(SugaredValue):
 
 def _schema(function: Callable[..., Any], annotation: Annotation, self_value: Value | None) -> FunctionSchema:
     """What the annotations say; whatever is not annotated is a tensor."""
-    signature = inspect.signature(function)
+    forward = getattr(function, "forward", None)
+    signature = inspect.signature(forward if inspect.ismethod(forward) else function)
 
     def type_of(hint: Any) -> Type:
         return TENSOR if hint is inspect.Signature.empty else annotation(hint)
@@ -66,10 +69,14 @@ def _schema(function: Callable[..., Any], annotation: Annotation, self_value: Va
     arguments = []
     for index, (name, parameter) in enumerate(signature.parameters.items()):
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise NotSupportedError(f"'{function.__name__}' takes a variable number of arguments; name them all")
+            raise NotSupportedError(
+                f"'{function.__name__}' takes a variable number of arguments; name them all",
+                hints=("a List, Tuple or Dict can hold any number",),
+            )
         of_self = index == 0 and self_value is not None
         type = self_value.type if of_self and self_value is not None else type_of(parameter.annotation)
         default = NO_DEFAULT if parameter.default is parameter.empty else parameter.default
         arguments.append(Argument(name, type, default, kwarg_only=parameter.kind is parameter.KEYWORD_ONLY))
     returns = (Argument("", type_of(signature.return_annotation)),)
-    return FunctionSchema(function.__name__, arguments=tuple(arguments), returns=returns)
+    name = getattr(function, "__name__", _NO_NAME)
+    return FunctionSchema(name, arguments=tuple(arguments), returns=returns)

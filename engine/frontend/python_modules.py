@@ -18,16 +18,17 @@ from engine.frontend.classes import FunctionValue
 from engine.frontend.compile import declare
 from engine.frontend.from_python import tree_from_function
 from engine.frontend.module_description import Description, check_initialized, describe, members_of_class
-from engine.frontend.module_hooks import declare_hooks
+from engine.frontend.module_hooks import check_hooks, declare_hooks
 from engine.frontend.modules import ConcreteModule, ModuleValue
 from engine.frontend.overloads import overloads_of, renamed, with_signature
-from engine.frontend.parser import parse_program
+from engine.frontend.parser import parse_expression, parse_program
 from engine.frontend.python_functions import LEFT_TO_PYTHON, PythonFunction, modifier_of
 from engine.frontend.python_resolver import PythonResolver, PythonUnit, names_of
 from engine.frontend.resolve import ChainedResolver, TextResolver
 from engine.frontend.sugar import SugaredValue
 from engine.frontend.tree import Tree
 from engine.frontend.values import MethodValue
+from engine.frontend.views import Decl, Def, Param
 from engine.ir.unit import Function
 from engine.lang.errors import CompileError
 from engine.lang.source import Source, SourceRange
@@ -82,6 +83,7 @@ class PythonModules:
         for callee in callees:
             assert isinstance(callee, Function)
             callee.ensure_defined()
+        check_hooks(type)
 
     def define(self, concrete: ConcreteModule, text: str) -> None:
         """Add methods given as text.  Raises CompileError."""
@@ -122,21 +124,23 @@ class PythonModules:
         concretes = {n: c.concrete for n, c in children.items() if isinstance(c.type, ClassType)}
         concrete = ConcreteModule(type, getattr(cls, "_container_kind", ""), concretes)
         functions = dict(description.functions)
-        concrete.lookup = partial(self._lookup, cls, functions)
+        concrete.lookup = partial(self._lookup, cls, functions, dict(description.own_methods))
         self._classes[type] = cls
         self._declare_methods(concrete, cls, description)
         return concrete
 
     def _declare_methods(self, concrete: ConcreteModule, cls: type, description: Description) -> None:
         """`forward`, what is exported, properties, hooks, and what containers are asked for."""
-        for name in description.methods:
-            self._declare(concrete, name, getattr(cls, name))
+        own = dict(description.own_methods)
         for name, functions in _properties(cls):
             made = [
                 self._method(concrete, renamed(tree_from_function(function), f"__{name}_{role}"), function)
                 for function, role in zip(functions, ("getter", "setter"), strict=False)
             ]
             concrete.type.properties[name] = (made[0], made[1] if len(made) > 1 else None)
+        overloaded = [name for name, member in inspect.getmembers(cls, inspect.isfunction) if overloads_of(member)]
+        for name in dict.fromkeys([*overloaded, *description.methods]):
+            self._declare(concrete, name, own.get(name) or getattr(cls, name))
         for text in description.texts:
             self.define(concrete, text)
         declare_hooks(concrete.type, description.pre_hooks, description.hooks, partial(self._method, concrete))
@@ -153,6 +157,10 @@ class PythonModules:
     def _declare(self, concrete: ConcreteModule, name: str, function: Callable[..., Any]) -> None:
         """Declare a method, or one for each of its signatures."""
         tree, signatures = tree_from_function(function), overloads_of(function)
+        if Def(tree).name != name:
+            tree = renamed(tree, name)
+        if name == "__setstate__":
+            tree = self._with_type_of_state(concrete, tree)
         for index, signature in enumerate(signatures):
             copy = with_signature(tree, tree_from_function(signature), f"{name}__{index}")
             self._method(concrete, copy, function)
@@ -160,6 +168,19 @@ class PythonModules:
             concrete.overloads[name] = tuple(f"{name}__{index}" for index in range(len(signatures)))
         else:
             self._method(concrete, tree, function)
+
+    def _with_type_of_state(self, concrete: ConcreteModule, tree: Tree) -> Tree:
+        """`__setstate__`: where its parameter is not annotated, it takes what `__getstate__` returns."""
+        view, saves = Def(tree), concrete.type.methods.get("__getstate__")
+        params = view.decl.params
+        if saves is None or len(params) != 2 or params[1].annotation is not None:
+            return tree
+        state = params[1]
+        assert isinstance(saves, Function)
+        saves.ensure_defined()
+        annotation = parse_expression(Source(saves.schema.returns[0].type.annotation_str, "<state>"))
+        typed = Param.make(state.range, Tree("ident", (state.name,), state.range), annotation, None, False)
+        return renamed(tree, view.name, Decl.make(view.decl.range, [params[0].tree, typed], view.decl.returns))
 
     def _method(self, concrete: ConcreteModule, tree: Tree, function: Callable[..., Any]) -> Function:
         """One function whose first parameter is the module."""
@@ -177,6 +198,7 @@ class PythonModules:
         self,
         cls: type,
         functions: Mapping[str, Any],
+        own_methods: Mapping[str, Any],
         owner: ModuleValue,
         b: Builder,
         name: str,
@@ -185,7 +207,7 @@ class PythonModules:
         """A function in an attribute, a static method, one that stays in Python, or a method compiled only now."""
         if name in functions:
             return self._function_attribute(cls, functions[name], owner, b, name, range)
-        member = inspect.getattr_static(cls, name, None)
+        member = own_methods.get(name) or inspect.getattr_static(cls, name, None)
         member = member.__func__ if isinstance(member, classmethod) else member
         if isinstance(member, staticmethod):
             return PythonResolver(self.python, names_of(member.__func__)).sugared(b, member.__func__, range)

@@ -13,11 +13,13 @@ import inspect
 import math
 import types
 import typing
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import is_dataclass
 from typing import Any, Final
 
+from engine.aten import op
 from engine.aten.ivalue import EnumValue, Object
 from engine.aten.tensor import Tensor
 from engine.frontend.builder import Builder
@@ -25,20 +27,22 @@ from engine.frontend.class_definitions import enum_type
 from engine.frontend.classes import ConstantValue, ExceptionClass, FunctionValue
 from engine.frontend.compile import declare, define_class, signature_of
 from engine.frontend.dataclass_methods import with_dataclass_methods
-from engine.frontend.from_python import tree_from_class, tree_from_function
+from engine.frontend.from_python import methods_by_name, tree_from_class, tree_from_function
 from engine.frontend.namespaces import MathNamespace, TorchNamespace
 from engine.frontend.overloads import overloads_of, with_signature
 from engine.frontend.parser import parse_expression
 from engine.frontend.python_functions import LEFT_TO_PYTHON, PythonFunction, modifier_of
+from engine.frontend.python_namespaces import COMPILED_MODULES, PythonModule, PythonTorchNamespace, in_library
 from engine.frontend.python_values import SCALARS, PythonValue
 from engine.frontend.resolve import qualified, type_value
 from engine.frontend.sugar import SugaredValue
 from engine.frontend.tree import Tree
 from engine.frontend.type_annotations import TypeReader
+from engine.frontend.values import BuiltinFunction, SugaredTuple
 from engine.frontend.views import Def
 from engine.ir.unit import CompilationUnit, Function
 from engine.lang import scalars
-from engine.lang.errors import CompileError, did_you_mean
+from engine.lang.errors import CompileError
 from engine.lang.schema import Argument, FunctionSchema
 from engine.lang.source import Source, SourceRange
 from engine.lang.types import (
@@ -78,6 +82,8 @@ class PythonUnit:
         self.unit = CompilationUnit()
         self._functions: dict[Callable[..., Any], Function] = {}
         self._types: dict[type, Type] = {}
+        self.dataclasses: set[type] = set()
+        """Those that may be used: the ones that were compiled by name."""
 
     def function(self, fn: Callable[..., Any]) -> Function:
         """The function, declared; it is compiled when it is first needed.  Raises CompileError."""
@@ -93,9 +99,15 @@ class PythonUnit:
 
     def type_of(self, cls: type) -> Type:
         """The class, named tuple or enum.  Raises CompileError."""
-        if cls not in self._types:
-            self._types[cls] = self._define(cls)
-        return self._types[cls]
+        known = self._types.get(cls)
+        if known is not None:
+            return known
+        found = self._types[cls] = self._define(cls)
+        if isinstance(found, ClassType):
+            for callee in [*found.methods.values(), *found.static_methods.values()]:
+                assert isinstance(callee, Function)
+                callee.ensure_defined()
+        return found
 
     def overloads(self, fn: Callable[..., Any]) -> Sequence[Function]:
         """The function, or, where several signatures were declared for it, one function for each of them."""
@@ -145,17 +157,28 @@ class PythonUnit:
         if issubclass(cls, tuple) and hasattr(cls, "_fields"):
             return self._named_tuple(cls, qualified(prefix, cls.__name__), resolver)
         tree = tree_from_class(cls)
-        tree = with_dataclass_methods(cls, tree) if is_dataclass(cls) else tree
-        type = define_class(self.unit, tree, resolver, prefix)
+        if is_dataclass(cls):
+            self._check_dataclass(cls)
+            tree = with_dataclass_methods(cls, tree)
+        type = define_class(self.unit, methods_by_name(tree), resolver, prefix)
         if isinstance(type, ClassType):
             self._add_static_methods(cls, type)
         return type
+
+    def _check_dataclass(self, cls: type) -> None:
+        if cls not in self.dataclasses:
+            raise CompileError(
+                f"the methods of dataclass '{cls.__name__}' have no source to compile",
+                hints=("compile it first: torch.jit.script(class), also as a decorator above @dataclass",),
+            )
 
     def _named_tuple(self, cls: type, qualname: str, resolver: PythonResolver) -> Type:
         hints = inspect.get_annotations(cls)
         fields: tuple[str, ...] = getattr(cls, "_fields")  # noqa: B009
         types = tuple(resolver.annotation(hints[name]) if name in hints else TENSOR for name in fields)
         defaults = tuple(getattr(cls, "_field_defaults", {}).values())
+        for default in defaults:
+            _check_field_default(cls, default)
         found = TupleType(types, qualname, fields, defaults)
         self.unit.add_type(qualname, found)
         return found
@@ -164,7 +187,7 @@ class PythonUnit:
         """What a class must offer: the methods, whose bodies are `pass`."""
         type = InterfaceType(qualname, is_module=is_module_class(cls))
         self.unit.add_type(qualname, type)
-        for name, member in vars(cls).items():
+        for name, member in sorted(vars(cls).items()):
             if inspect.isfunction(member):
                 tree = tree_from_function(member)
                 type.methods[name] = _interface_method(signature_of(self.unit, tree, resolver, type), tree)
@@ -175,7 +198,8 @@ class PythonUnit:
             if isinstance(member, staticmethod):
                 resolver = PythonResolver(self, names_of(member.__func__), own=cls)
                 tree = tree_from_function(member.__func__)
-                (type.static_methods[name],) = declare(self.unit, [tree], resolver, type.qualname)
+                prefix = self._free_prefix(member.__func__)
+                (type.static_methods[name],) = declare(self.unit, [tree], resolver, prefix)
 
     def _free_prefix(self, thing: Any) -> str:
         """The prefix under which the name of the function or class is free."""
@@ -189,6 +213,21 @@ class PythonUnit:
         """The qualified name of a function or class; the layers of `torch.nn` have the names that PyTorch's have."""
         module = "" if thing.__module__ == "__main__" else thing.__module__.removeprefix("engine.")
         return ".".join(part for part in ("__torch__", module, thing.__name__) if part)
+
+
+def _check_field_default(cls: type, default: Any) -> None:
+    """Raises CompileError for the default of a named tuple's field that no program can have."""
+    if isinstance(default, Tensor):
+        raise CompileError(
+            f"Tensors are not supported as default NamedTuple fields: '{cls.__name__}'. Their mutability could lead to "
+            "potential memory aliasing problems",
+            hints=("make the field Optional[Tensor] with the default None",),
+        )
+    if isinstance(default, (list, dict)) and not default:
+        raise CompileError(
+            f"a default of NamedTuple '{cls.__name__}' is an empty {type(default).__name__}, whose type is not known",
+            hints=("give the field no default, or make it Optional with the default None",),
+        )
 
 
 def is_module_class(cls: type) -> bool:
@@ -238,6 +277,8 @@ class PythonResolver:
 
     def resolve_type(self, name: str, range: SourceRange) -> Type | None:
         parts = name.split(".")
+        if parts[0] == "__torch__":
+            return self.python.unit.find_type(name)
         if parts[0] not in self._names:
             return None
         found = self._names[parts[0]]
@@ -266,6 +307,12 @@ class PythonResolver:
         if known is not None:
             return known
         origin, args = typing.get_origin(hint), typing.get_args(hint)
+        if hint in _BARE:
+            name = _BARE[hint]
+            raise CompileError(
+                f"Attempted to use {name} without a contained type. Please add a contained type, e.g. {name}[int]",
+                range,
+            )
         if origin is None:
             return self._class(hint)
         return _generic(origin, [self._type(arg, range) for arg in args if arg is not Ellipsis])
@@ -278,13 +325,16 @@ class PythonResolver:
         if is_module_class(hint) and INTERFACE not in vars(hint):
             return self.python.unit.find_type(self.python.name_of(hint))
         if hint.__module__ == "builtins" or hint.__module__.startswith(("engine.", "typing")):
-            return None
+            return self.python.type_of(hint) if hint.__module__ in COMPILED_MODULES else None
         return self.python.type_of(hint)
 
     def sugared(self, b: Builder, value: Any, range: SourceRange, *, constant: bool = False) -> SugaredValue:
         """What a Python value stands for; the scalars of modules are constants, others are refused."""
         if isinstance(value, types.ModuleType):
             return self._module(value)
+        written = in_library(b, value)
+        if written is not None:
+            return written
         if isinstance(value, type):
             return self._class_value(value, range)
         own = getattr(value, "_function", None)
@@ -292,20 +342,24 @@ class PythonResolver:
             return FunctionValue(own)
         if isinstance(value, Function):
             return FunctionValue(value)
-        if inspect.isfunction(value):
-            return self._function(b, value, range)
         path: str | None = getattr(value, "torch_path", None)
         if path is not None:
             return TorchNamespace(path.rpartition(".")[0]).attr(b, path.rpartition(".")[2], range)
-        if isinstance(value, scalars.dtype):
-            return ConstantValue(value.number)
-        if constant and isinstance(value, (*SCALARS, scalars.device)):
-            return ConstantValue(value)
+        if inspect.isfunction(value):
+            return self._function(b, value, range)
+        known = self._constant(value) if constant else None
+        if known is not None:
+            return known
+        operator = _OPERATORS.get(value) if isinstance(value, types.BuiltinFunctionType) else None
+        if operator is not None:
+            return BuiltinFunction(operator)
         if isinstance(value, enum.Enum):
             found = self.python.type_of(type(value))
             assert isinstance(found, EnumType)
             return ConstantValue(EnumValue(found, value.name))
-        if is_module_class(type(value)) or isinstance(getattr(value, "_ivalue", None), Object):
+        if is_module_class(type(value)):
+            return PythonFunction(value, self.annotation)
+        if isinstance(getattr(value, "_ivalue", None), Object):
             raise CompileError(
                 f"Cannot call a module that is not a submodule of the caller: {type(value).__name__}",
                 range,
@@ -313,11 +367,21 @@ class PythonResolver:
             )
         return PythonValue(value)
 
+    def _constant(self, value: Any) -> SugaredValue | None:
+        """What a value in a module of Python stands for that is known while compiling."""
+        if isinstance(value, scalars.NUMBERED):
+            return ConstantValue(value.number)
+        if isinstance(value, tuple):
+            parts = [self._constant(part) for part in value]
+            known = [part for part in parts if part is not None]
+            return SugaredTuple(known) if len(known) == len(parts) else None
+        return ConstantValue(value) if isinstance(value, (*SCALARS, scalars.device)) else None
+
     def _module(self, module: types.ModuleType) -> SugaredValue:
         if module is math:
             return MathNamespace()
         if module.__name__ in _TORCH_MODULES or module.__name__.startswith("engine.torch."):
-            return TorchNamespace(module.__name__.replace("engine.torch", "torch").replace("engine", "torch"))
+            return PythonTorchNamespace(module, self)
         return PythonModule(module, self)
 
     def _class_value(self, cls: type, range: SourceRange) -> SugaredValue:
@@ -329,6 +393,8 @@ class PythonResolver:
             )
         if issubclass(cls, BaseException):
             return ExceptionClass(cls.__name__, f"{cls.__module__}.{cls.__qualname__}")
+        if is_module_class(cls) and INTERFACE not in vars(cls):
+            return PythonClass(cls, self)
         found = self._type(cls, range)
         value = type_value(found) if found is not None else None
         return value or PythonValue(cls)
@@ -336,29 +402,45 @@ class PythonResolver:
     def _function(self, b: Builder, fn: Callable[..., Any], range: SourceRange) -> SugaredValue:
         if fn.__module__.startswith("engine."):
             path = fn.__module__.replace("engine.torch", "torch")
+            if fn.__module__ in COMPILED_MODULES:
+                return b.library(f"{path}.{fn.__name__}") or FunctionValue(*self.python.overloads(fn))
             return TorchNamespace(path).attr(b, fn.__name__, range)
         if modifier_of(fn) in LEFT_TO_PYTHON:
             return PythonFunction(fn, PythonResolver(self.python, names_of(fn)).annotation)
         return FunctionValue(*self.python.overloads(fn))
 
 
-class PythonModule(SugaredValue):
-    """A Python module; its attributes are looked up while compiling."""
+def _operators() -> Iterator[tuple[Any, str]]:
+    """Functions of Python's library that are operators."""
+    yield warnings.warn, "aten::warn"
+    for name, function in vars(math).items():
+        operator = f"aten::{'mathremainder' if name == 'remainder' else name}"
+        if callable(function) and op.overloads(operator):
+            yield function, operator
 
-    __slots__ = ("module", "resolver")
-    kind = "module"
 
-    def __init__(self, module: types.ModuleType, resolver: PythonResolver) -> None:
-        self.module, self.resolver = module, resolver
+_OPERATORS: Final[dict[Any, str]] = dict(_operators())
+
+
+class PythonClass(PythonValue):
+    """A class of modules; its static methods are its attributes."""
+
+    __slots__ = ("resolver",)
+    kind = "class"
+
+    def __init__(self, cls: type, resolver: PythonResolver) -> None:
+        super().__init__(cls)
+        self.resolver = resolver
 
     def attr(self, b: Builder, name: str, range: SourceRange) -> SugaredValue:
-        if not hasattr(self.module, name):
-            raise CompileError(
-                f"module '{self.module.__name__}': object has no attribute {name}",
-                range,
-                hints=did_you_mean(name, dir(self.module)),
-            )
-        return self.resolver.sugared(b, getattr(self.module, name), range, constant=True)
+        member = inspect.getattr_static(self.value, name, None)
+        if isinstance(member, staticmethod):
+            return self.resolver.sugared(b, member.__func__, range)
+        raise CompileError(
+            f"'{name}' of class '{self.value.__name__}' cannot be used here: of such a class only static methods can",
+            range,
+            hints=(f"call it on a module: self.{name}(...)",),
+        )
 
 
 def _generic(origin: Any, args: Sequence[Type | None]) -> Type | None:
@@ -372,6 +454,7 @@ def _generic(origin: Any, args: Sequence[Type | None]) -> Type | None:
     return maker(*parts) if maker is not None else None
 
 
+_BARE: Final[dict[Any, str]] = {getattr(typing, name): name for name in ("List", "Dict", "Tuple", "Optional")}
 _GENERIC: Final[dict[Any, Callable[..., Type]]] = {
     list: ListType, dict: DictType, tuple: lambda *parts: TupleType(parts), typing.Final: lambda part: part,
 }  # fmt: skip

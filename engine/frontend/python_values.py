@@ -7,6 +7,7 @@ instead.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import BuiltinFunctionType
 from typing import Any, Final, NoReturn
 
 from engine.frontend.builder import Builder
@@ -32,16 +33,32 @@ class PythonValue(SugaredValue):
 
     def as_value(self, b: Builder, range: SourceRange) -> Any:
         hint = "pass it in as an argument, or use a local variable" if isinstance(self.value, SCALARS) else ""
-        raise CompileError(
-            f"{self.describe()} cannot be used as a value. Perhaps it is a closed over global variable? If so, please "
-            "consider passing it in as an argument or use a local variable instead.",
-            range,
-            hints=(hint,) if hint else (),
-        )
+        raise not_a_value(self.describe(), range, hint)
 
     def call(self, b: Builder, args: Sequence[Actual], kwargs: Sequence[Actual], range: SourceRange) -> SugaredValue:
         name = getattr(self.value, "__name__", repr(self.value))
+        if isinstance(self.value, BuiltinFunctionType):
+            raise unsupported_builtin(self.value, range)
         refuse_python_call(name, args, range)
+
+
+def not_a_value(description: str, range: SourceRange, hint: str = "") -> CompileError:
+    """A Python object stands where a value of the program is wanted."""
+    return CompileError(
+        f"{description} cannot be used as a value. Perhaps it is a closed over global variable? If so, please "
+        "consider passing it in as an argument or use a local variable instead.",
+        range,
+        hints=(hint,) if hint else (),
+    )
+
+
+def unsupported_builtin(function: BuiltinFunctionType, range: SourceRange) -> CompileError:
+    """One of Python's own functions that TorchScript does not have."""
+    return CompileError(
+        f"Python builtin {function!r} is currently not supported in Torchscript",
+        range,
+        hints=("call it in Python, and give its result as an argument",),
+    )
 
 
 def refuse_python_call(name: str, args: Sequence[Actual], range: SourceRange) -> NoReturn:
@@ -53,4 +70,8 @@ def refuse_python_call(name: str, args: Sequence[Actual], range: SourceRange) ->
                 f"'{arg.value.type.annotation_str}'.",
                 arg.range,
             )
-    raise CompileError(f"'{name}' is a Python function that TorchScript cannot call", range)
+    raise CompileError(
+        f"'{name}' is a Python function that TorchScript cannot call",
+        range,
+        hints=("call it in Python, and give its result as an argument",),
+    )

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from engine.ir.graph import Value
-from engine.lang.types import NONE, OptionalType, Type, UnionType, members_of, union_of
+from engine.lang.types import ANY, NONE, OptionalType, Type, UnionType, members_of, union_of
 
 Types = dict[str, Type]
 
@@ -57,7 +57,7 @@ def can_be_none(type: Type) -> bool | None:
     """Always, never, or (None) perhaps?"""
     if type is NONE:
         return True
-    return None if NONE.is_subtype_of(type) else False
+    return None if type is not ANY and NONE.is_subtype_of(type) else False  # the original says never of Any
 
 
 def _merged(first: Types, second: Types) -> Types:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterable
+from types import BuiltinFunctionType
 from typing import Final, Protocol
 
 from engine.frontend.builder import Builder
 from engine.frontend.classes import ClassValue, EnumClassValue, ExceptionClass, FunctionValue, NamedTupleConstructor
 from engine.frontend.namespaces import MathNamespace, TorchNamespace
-from engine.frontend.python_values import PythonValue
+from engine.frontend.python_values import PythonValue, unsupported_builtin
 from engine.frontend.sugar import SugaredValue
 from engine.ir.unit import CompilationUnit
 from engine.lang.source import SourceRange
@@ -56,6 +57,13 @@ _BUILTINS: Final = {
 """Python's own functions; those that TorchScript has are found before."""
 
 
+def _builtin(name: str, range: SourceRange) -> SugaredValue | None:
+    value = _BUILTINS.get(name)
+    if value is not None and isinstance(value.value, BuiltinFunctionType):
+        raise unsupported_builtin(value.value, range)
+    return value
+
+
 def qualified(prefix: str, name: str) -> str:
     """`prefix.name`, or the name alone."""
     return f"{prefix}.{name}" if prefix else name
@@ -76,7 +84,7 @@ class TextResolver:
         if function is not None:
             return FunctionValue(function)
         type = self.resolve_type(name, range)
-        return type_value(type) if type is not None else _BUILTINS.get(name)
+        return type_value(type) if type is not None else _builtin(name, range)
 
     def resolve_type(self, name: str, range: SourceRange) -> Type | None:
         return self.unit.find_type(qualified(self.prefix, name))

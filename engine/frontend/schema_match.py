@@ -8,10 +8,11 @@ int).  The graph changes only once a schema is found to fit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from engine.frontend.advice import is_unannotated, may_be_another, shown, to_fit
 from engine.frontend.convert import Operand, convert, converted_type, is_convertible_to_list, unwrap_optional
 from engine.frontend.type_variables import TypeVariables, evaluate, has_variables, match_variables
 from engine.ir.constants import insert_constant
@@ -19,7 +20,7 @@ from engine.ir.graph import Graph, Value
 from engine.lang.errors import CompileError, did_you_mean
 from engine.lang.schema import NO_DEFAULT, Argument, FunctionSchema
 from engine.lang.source import SourceRange
-from engine.lang.types import ANY, FLOAT, INT, TENSOR, ListType, OptionalType, TensorType, Type, UnionType, VarType
+from engine.lang.types import FLOAT, INT, NONE, TENSOR, ListType, TensorType, Type, VarType
 
 
 class Actual(NamedTuple):
@@ -59,7 +60,7 @@ class _Varargs(NamedTuple):
 
 
 class _Repeated(NamedTuple):
-    value: Value
+    value: Value | _Default
     times: int
 
 
@@ -79,6 +80,8 @@ class _Attempt:
     conversions: bool
     why: list[str] | None = None
     variables: TypeVariables = field(default_factory=dict)
+    matched: int = 0
+    culprit: Value | None = None
 
     def fail(self, reason: str) -> None:
         if self.why is not None:
@@ -98,20 +101,29 @@ class _Attempt:
                     slot, used = self.varargs(parameter, args[used:]), len(args)
                 else:
                     slot, used = self.fit(parameter, args[used].value), used + 1
-            elif parameter.name in keywords:
-                slot = self.fit(parameter, keywords.pop(parameter.name).value)
+            elif (keyword := self.keyword(parameter, keywords)) is not None:
+                slot = self.fit(parameter, keywords.pop(keyword).value)
             elif parameter.default is not NO_DEFAULT:
                 slot = self.default(parameter)
             else:
                 self.fail(f"Argument {parameter.name} not provided.")
+                self.culprit = None
                 return None
             if slot is None:
                 return None
             found.append(slot)
+            self.matched += 1
         if not used_self:
             self.fail("Provided self argument not used in schema.")
             return None
         return self.check_rest(found, used, keywords)
+
+    def keyword(self, parameter: Argument, keywords: dict[str, Actual]) -> str | None:
+        """The keyword that gives the parameter; functions of the torch namespace call their `self` `input`."""
+        if parameter.name in keywords:
+            return parameter.name
+        renamed = parameter.name == "self" and "input" in keywords and self.schema.name.startswith("aten::")
+        return "input" if renamed else None
 
     def check_rest(self, found: list[_Slot], used: int, keywords: dict[str, Actual]) -> list[_Slot] | None:
         """Nothing may be left over, unless the schema takes any number of arguments."""
@@ -120,16 +132,18 @@ class _Attempt:
             found += [_Slot(arg.value, arg.value.type) for arg in args[used:]]
         elif used < len(args):
             self.fail(f"Expected at most {used} arguments but found {len(args)} positional arguments.")
+            self.culprit = args[used].value
             return None
         for name in keywords:
             twice = self.schema.index_of(name) is not None
             self.fail(f"Keyword argument {name} " + ("specified twice." if twice else "unknown."))
+            self.culprit = keywords[name].value
             return None
         return found
 
     def takes_the_rest(self, index: int, parameter: Argument, value: Value) -> bool:
         """May the remaining arguments stand for one list, as in `x.view(2, 3)`?"""
-        if not isinstance(parameter.type, ListType) or parameter.broadcast:
+        if not self.conversions or not isinstance(parameter.type, ListType) or parameter.broadcast:
             return False
         rest = self.schema.arguments[index + 1 :]
         if (rest and not rest[0].kwarg_only) or isinstance(parameter.type.element, VarType):
@@ -149,11 +163,14 @@ class _Attempt:
         wanted = parameter.type
         if has_variables(wanted):
             wanted = evaluate(wanted, self.variables) or wanted
+        if parameter.broadcast is not None and type(parameter.default) in (int, float):
+            number = _Default(parameter.default, INT if type(parameter.default) is int else FLOAT)
+            return _Slot(_Repeated(number, parameter.broadcast), wanted)
         return _Slot(_Default(parameter.default, wanted), wanted)
 
     def fit(self, parameter: Argument, value: Value) -> _Slot | None:
         """The argument as the parameter wants it."""
-        wanted, actual = parameter.type, value.type
+        wanted, actual, self.culprit = parameter.type, value.type, value
         source: Value | _Repeated = value
         listed = unwrap_optional(wanted)
         if parameter.broadcast and isinstance(listed, ListType) and actual in (INT, FLOAT) and listed.element == actual:
@@ -205,9 +222,11 @@ def match_schema(graph: Graph, schema: FunctionSchema, call: Call) -> Matched:
     slots = _Attempt(schema, call, conversions=True).slots()
     if slots is not None:
         return _insert(graph, schema, call, slots, conversions=True)
-    why: list[str] = []
-    _Attempt(schema, call, True, why).slots()
-    raise CompileError(f"{schema}:\n{why[0]}\nThe original call is", call.range, hints=_hints([schema], call))
+    failure = _Attempt(schema, call, True, [])
+    failure.slots()
+    assert failure.why
+    text = f"{schema}:\n{failure.why[0]}\nThe original call is"
+    raise CompileError(text, _place(failure), hints=_hints([failure], call))
 
 
 def match_schemas(graph: Graph, schemas: Sequence[FunctionSchema], call: Call) -> tuple[int, Matched]:
@@ -220,30 +239,71 @@ def match_schemas(graph: Graph, schemas: Sequence[FunctionSchema], call: Call) -
             slots = attempt.slots()
             if slots is not None:
                 return index, _insert(graph, schema, call, slots, conversions, attempt.variables)
-    raise CompileError(_all_failures(schemas, call), call.range, hints=_hints(schemas, call))
-
-
-def _all_failures(schemas: Sequence[FunctionSchema], call: Call) -> str:
+    failures = [_Attempt(schema, call, True, []) for schema in schemas]
     parts = ["Arguments for call are not valid.", "The following variants are available:"]
-    for schema in schemas:
-        why: list[str] = []
-        _Attempt(schema, call, True, why).slots()
-        parts += ["", f"  {schema}:", *("  " + line for line in why[0].split("\n"))]
-    return "\n".join([*parts, "", "The original call is"])
+    for failure in failures:
+        failure.slots()
+        assert failure.why
+        parts += ["", f"  {failure.schema}:", *("  " + line for line in failure.why[0].split("\n"))]
+    raise CompileError(
+        "\n".join([*parts, "", "The original call is"]), call.range, hints=_hints(failures, call)
+    )  # fmt: skip
 
 
-def _hints(schemas: Sequence[FunctionSchema], call: Call) -> list[str]:
-    """Keywords that were meant, and what would make arguments fit whose type is not known well enough."""
-    given = [*([call.self_value] if call.self_value else []), *call.args, *call.kwargs]
-    known = {parameter.name for schema in schemas for parameter in schema.arguments}
-    hints = [hint for k in call.kwargs if k.name not in known for hint in did_you_mean(k.name, known)]
-    for actual in given:
-        shown = actual.range.text if actual.range is not None else "the argument"
-        if isinstance(actual.value.type, OptionalType):
-            hints.append(f"{shown} may be None; make sure that it is not: `if {shown} is not None:`")
-        elif isinstance(actual.value.type, UnionType) or actual.value.type is ANY:
-            hints.append(f"{shown} may be of several types; tell them apart with isinstance")
-    return hints
+def _given(call: Call) -> list[Actual]:
+    return [*([call.self_value] if call.self_value else []), *call.args, *call.kwargs]
+
+
+def _place(failure: _Attempt) -> SourceRange | None:
+    """The argument that does not fit, if it begins in the line where the call does."""
+    whole = failure.call.range
+    place = next((actual.range for actual in _given(failure.call) if actual.value is failure.culprit), None)
+    return whole if whole is None or place is None else place.if_beside(whole)
+
+
+def _hints(failures: Sequence[_Attempt], call: Call) -> list[str]:
+    """Keywords that were meant, what would make arguments fit, and the variant that comes nearest."""
+    given = _given(call)
+    known = list(dict.fromkeys(parameter.name for failure in failures for parameter in failure.schema.arguments))
+    unknown = [keyword.name for keyword in call.kwargs if keyword.name not in known]
+    if unknown:
+        named = ", ".join(name for name in known if name not in ("self", "input"))
+        takes = f"it takes {named}" if named else "it takes no keyword arguments"
+        return [hint for name in unknown for hint in did_you_mean(name, known)] or [takes]
+    doubtful = [hint for each in given for hint in may_be_another(each.value.type, shown(each.range, "the argument"))]
+    if doubtful:
+        return list(dict.fromkeys(doubtful))
+    nearest = max(failures, key=lambda failure: failure.matched)
+    hints = []
+    if len(failures) > 1:
+        types = ", ".join(actual.value.type.annotation_str for actual in given)
+        hints.append(f"it is called with {types or 'nothing'}")
+        if nearest.matched and nearest.why:
+            hints.append(f"the nearest variant is {nearest.schema}: {nearest.why[0].partition(chr(10))[0]}")
+    return [*hints, *_conversions(nearest)]
+
+
+def _conversions(failure: _Attempt) -> Iterator[str]:
+    """How the argument that does not fit would."""
+    if failure.culprit is None or failure.matched >= len(failure.schema.arguments):
+        return
+    wanted = evaluate(failure.schema.arguments[failure.matched].type, failure.variables)
+    actual = next((each for each in _given(failure.call) if each.value is failure.culprit), None)
+    if wanted is None or actual is None or actual.value.type is NONE:
+        return
+    first = _given(failure.call)[0]
+    if isinstance(failure.schema.arguments[failure.matched].type, VarType) and is_unannotated(first.value.type):
+        annotated = _annotated(actual, first)
+        yield f"without an annotation [] is a List[Tensor] and {{}} a Dict[str, Tensor]: write `{annotated}`"
+        return
+    is_whole = actual.range is not None and failure.call.range is not None and actual.range.holds(failure.call.range)
+    yield from to_fit(actual.value.type, wanted, None if is_whole else actual.range)
+
+
+def _annotated(item: Actual, container: Actual) -> str:
+    """The annotation with which the container could hold the item."""
+    inner = item.value.type.annotation_str
+    return f"x: List[{inner}] = []" if isinstance(container.value.type, ListType) else f"x: Dict[str, {inner}] = {{}}"
 
 
 def _insert(
@@ -273,7 +333,8 @@ def _materialize(graph: Graph, slot: _Slot, conversions: bool, range: SourceRang
     if isinstance(source, _Default):
         return _default_value(graph, source)
     if isinstance(source, _Repeated):
-        return graph.append("prim::ListConstruct", [source.value] * source.times, [ListType(source.value.type)]).output
+        value = _default_value(graph, source.value) if isinstance(source.value, _Default) else source.value
+        return graph.append("prim::ListConstruct", [value] * source.times, [ListType(value.type)]).output
     if isinstance(source, _Varargs):
         values = [_materialize(graph, each, conversions, range) for each in source.values]
         return graph.append("prim::ListConstruct", values, [ListType(source.element)]).output

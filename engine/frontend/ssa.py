@@ -16,8 +16,6 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Iterator, MutableMapping
-from dataclasses import dataclass, field
-from typing import Final
 
 from engine.ir.clone import copy_block_at
 from engine.ir.constants import insert_constant
@@ -26,109 +24,70 @@ from engine.ir.names import name_after
 from engine.lang.types import Type, unify
 
 Types = MutableMapping[str, Type]
-EXITS: Final = frozenset({"prim::ReturnStmt", "prim::RaiseException"})
 
 
 def to_ssa(graph: Graph) -> None:
     """Rewrite the emitter's graph in place; ReturnStmt and LoopContinuation are left to the exit transform."""
     _carry_variables(graph.block, {})
-    _lower_loop_exits(graph.block, None)
-    for loop in [node for node in graph.all_nodes() if node.kind == "prim::Loop"]:
-        _inline_condition(loop)
+    with graph.inserting_at(_first(graph.block)):
+        leave = insert_constant(graph, False)
+    _lower_loop_exits(graph.block, None, leave)
+    _inline_conditions(graph.block)
     _erase_loads_and_stores(graph.block, ChainMap())
 
 
 # -- variables cross control flow as inputs and outputs
 
 
-@dataclass(slots=True)
-class Written:
-    """The variables that a block writes, with their types at its end, and whether it is always left early.
-
-    `looped` are those that only loops in it write: for the emitter the block itself does not define them.
-    """
-
-    types: dict[str, Type] = field(default_factory=dict)
-    looped: set[str] = field(default_factory=set)
-    exits: bool = False
-
-    def add(self, name: str, type: Type, *, looped: bool = False) -> None:
-        if looped and name not in self.types:
-            self.looped.add(name)
-        elif not looped:
-            self.looped.discard(name)
-        self.types[name] = type
-
-
-def _carry_variables(block: Block, outer: Types) -> Written:
-    """Give every If and Loop in `block` outputs for the variables that it writes."""
-    written = Written()
-    known: Types = ChainMap(written.types, outer)
+def _carry_variables(block: Block, outer: Types) -> dict[str, Type]:
+    """Give every If and Loop in `block` outputs for the variables that it writes; those the block writes itself."""
+    written: dict[str, Type] = {}
+    known: Types = ChainMap(written, outer)
     for node in block.nodes():
         if node.kind == "prim::Store":
-            written.add(node.attr("name"), node.input.type)
-            written.exits = False  # printed code hands values on even behind its call of prim::RaiseException
+            written[node.attr("name")] = node.input.type
         elif node.kind == "prim::If":
-            written.exits |= _carry_through_if(node, known, written)
+            written.update(_carry_through_if(node, known))
         elif node.kind == "prim::Loop":
-            _carry_through_loop(node, known, written)
-        elif node.kind in EXITS:
-            written.exits = True
+            written.update(_carry_through_loop(node, known))
         else:
             for inner in node.blocks:
                 _carry_variables(inner, known)
     return written
 
 
-def _carry_through_if(node: Node, known: Types, written: Written) -> bool:
-    """Do both branches leave early?  Then nothing follows, and nothing has to be carried."""
-    branches = [_carry_variables(block, known) for block in node.blocks]
-    staying = [branch for branch in branches if not branch.exits]
-    if not staying:
-        return True
-    for name in sorted(set().union(*(branch.types for branch in staying))):
-        looped = all(name in branch.looped for branch in staying if name in branch.types)
-        types = [_type_at_end(branch, name, known, looped) for branch in branches]
-        reaching = [type for branch, type in zip(branches, types, strict=True) if type and not branch.exits]
-        if len(reaching) < len(staying):
-            continue  # not defined on every way here, so nothing after may read it
-        joined = unify(reaching[0], reaching[-1], default_to_union=True)
+def _carry_through_if(node: Node, known: Types) -> dict[str, Type]:
+    """Hand on what one branch writes and the other knows: it writes that too, or has it from outside."""
+    carried: dict[str, Type] = {}
+    branches = [ChainMap(_carry_variables(block, known), known) for block in node.blocks]
+    written = set(branches[0].maps[0]) | set(branches[1].maps[0])
+    for name in sorted(name for name in written if all(name in branch for branch in branches)):
+        types = [branch[name] for branch in branches]
+        joined = unify(*types, default_to_union=True)
         assert joined is not None
         for block, type in zip(node.blocks, types, strict=True):
-            block.register_output(_load(block.return_node, name, type) if type else _never(block, joined))
+            block.register_output(_load(block.return_node, name, type))
         _store_output(node, name, joined)
-        written.add(name, joined, looped=looped)
-    return False
+        carried[name] = joined
+    return carried
 
 
-def _type_at_end(branch: Written, name: str, known: Types, looped: bool) -> Type | None:
-    """The variable's type at the end of a branch; None where it has no value there, or none that is ever seen."""
-    if branch.exits:
-        return known.get(name) if looped else None
-    return branch.types.get(name, known.get(name))
-
-
-def _never(block: Block, type: Type) -> Value:
-    """A value for the end of a block that is left before."""
-    return block.append(block.graph.create("prim::Uninitialized", (), [type])).output
-
-
-def _carry_through_loop(node: Node, known: Types, written: Written) -> None:
+def _carry_through_loop(node: Node, known: Types) -> dict[str, Type]:
+    """Hand what the body writes, and what was known before, from turn to turn."""
+    carried: dict[str, Type] = {}
     body = node.blocks[0]
-    for name, type in sorted(_carry_variables(body, known).types.items()):
+    for name, type in sorted(_carry_variables(body, known).items()):
         before = known.get(name)
         if before is None:
             continue  # local to the body
         joined = unify(before, type, default_to_union=True)
         assert joined is not None
         node.add_input(_load(node, name, before))
-        carried = body.add_input(joined, name_after(name))
-        first = body.param_node.next
-        assert first is not None
-        _store(first, name, carried)
+        _store(_first(body), name, body.add_input(joined, name_after(name)))
         body.register_output(_load(body.return_node, name, type))
         _store_output(node, name, joined)
-        written.add(name, joined, looped=True)
+        carried[name] = joined
+    return carried
 
 
 def _load(place: Node, name: str, type: Type) -> Value:
@@ -145,36 +104,37 @@ def _store_output(node: Node, name: str, type: Type) -> None:
     _store(node.next, name, node.add_output(type, name_after(name)))
 
 
+def _first(block: Block) -> Node:
+    first = block.param_node.next
+    assert first is not None
+    return first
+
+
 # -- break and continue
 
 
-def _lower_loop_exits(block: Block, loop: Node | None) -> None:
-    """Turn the `break` and `continue` of `block` into LoopContinuations of `loop`, the innermost around it."""
+def _lower_loop_exits(block: Block, loop: Node | None, leave: Value) -> None:
+    """Turn the `break` and `continue` of `block` into LoopContinuations of `loop`, the innermost around it.
+
+    `leave` is the condition under which every `break` goes on: False.
+    """
     for node in block.nodes():
         if node.kind in ("prim::BreakStmt", "prim::ContinueStmt"):
             assert loop is not None
-            _to_continuation(node, loop)
+            _to_continuation(node, loop, leave)
         for inner in node.blocks:
-            _lower_loop_exits(inner, node if node.kind == "prim::Loop" else loop)
+            _lower_loop_exits(inner, node if node.kind == "prim::Loop" else loop, leave)
 
 
-def _to_continuation(node: Node, loop: Node) -> None:
+def _to_continuation(node: Node, loop: Node, leave: Value) -> None:
     graph = node.graph
     with graph.inserting_at(node, node.range):
-        if node.kind == "prim::BreakStmt":
-            condition = _false_at_start(graph)
-        else:
+        condition = leave
+        if node.kind == "prim::ContinueStmt":
             (condition,) = copy_block_at(loop.blocks[1], node)
         carried = [_load(node, *variable) for variable in _carried_variables(loop)]
         graph.append("prim::LoopContinuation", [condition, *carried], 0)
     node.destroy()
-
-
-def _false_at_start(graph: Graph) -> Value:
-    first = graph.block.param_node.next
-    assert first is not None
-    with graph.inserting_at(first):
-        return insert_constant(graph, False)
 
 
 def _carried_variables(loop: Node) -> Iterator[tuple[str, Type]]:
@@ -184,6 +144,15 @@ def _carried_variables(loop: Node) -> Iterator[tuple[str, Type]]:
 
 
 # -- loop conditions
+
+
+def _inline_conditions(block: Block) -> None:
+    """From the inside out: a condition may hold loops of its own."""
+    for node in block.nodes():
+        for inner in node.blocks:
+            _inline_conditions(inner)
+        if node.kind == "prim::Loop":
+            _inline_condition(node)
 
 
 def _inline_condition(loop: Node) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from engine.frontend.advice import as_value
 from engine.frontend.builder import Builder
 from engine.frontend.schema_match import Actual
 from engine.ir.graph import Value
@@ -30,7 +31,7 @@ class SugaredValue:
 
     def as_value(self, b: Builder, range: SourceRange) -> Value:
         """As a first-class value."""
-        raise CompileError(f"{self.describe()} cannot be used as a value", range)
+        raise CompileError(f"{self.describe()} cannot be used as a value", range, hints=as_value(self.kind))
 
     def attr(self, b: Builder, name: str, range: SourceRange) -> SugaredValue:
         raise CompileError(f"attribute lookup is not defined on {self.describe()}", range)

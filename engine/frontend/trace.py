@@ -2,10 +2,6 @@
 
 In: calls of operators, while a trace is under way.  Out: their nodes in the graph of the trace.  Operators that give
 Python numbers are left out, except sizes: these become 0-dim tensors, so that what is computed from them is recorded.
-
-Note [Numbers as tensors]
-`x * 2` is recorded with a constant tensor for the 2, as in PyTorch, where arithmetic has no other form for Python.
-Where a 0-dim tensor would promote to another dtype than the number does, the number stays a number.
 """
 
 from __future__ import annotations
@@ -13,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from engine.aten import op as table
-from engine.aten.calls import element_of
 from engine.aten.op import Op
+from engine.aten.parameters import element_of
 from engine.aten.tensor import Tensor, tensor
 from engine.aten.traced import TracedFloat, TracedInt, number_of, plain
+from engine.frontend.trace_forms import MADE_OF, UNTIL_RESULTS_REQUIRE_GRAD, WITHOUT_NAMES, as_recorded
 from engine.frontend.trace_source import range_of
 from engine.frontend.trace_state import TracingState, current
 from engine.ir.constants import insert_constant, tensor_type_of
 from engine.ir.graph import Value
-from engine.lang.scalars import CPU, DTYPE_BY_NAME
+from engine.lang.scalars import CPU
 from engine.lang.schema import Argument
 from engine.lang.types import (
     FLOAT,
@@ -48,7 +44,9 @@ def record_operator(op: Op, args: tuple[Any, ...], run: Callable[..., Any]) -> A
     state = current()
     if state is None:
         return run(*args)
-    sized = _SIZES.get(op.qualified_name)
+    sized, made_of = _SIZES.get(op.qualified_name), MADE_OF.get(op.qualified_name)
+    if made_of is not None:
+        return made_of(*args)
     with state.pause():
         if sized is not None:
             found = sized(state, *args)
@@ -78,8 +76,10 @@ def _is_tensor(type: Type | None) -> bool:
 def _record(state: TracingState, op: Op, args: tuple[Any, ...], run: Callable[..., Any]) -> Any:
     state.look_around()
     state.graph.current_range = range_of(state.frame)
-    recorded, values = _as_recorded(op, args)
+    recorded, values = as_recorded(op, args)
     node = state.graph.create(recorded.name, (), 0)
+    if op.qualified_name in WITHOUT_NAMES:
+        state.frame = None
     for value in _inputs(state, recorded, values):
         node.add_input(value)
     state.graph.insert_node(node)
@@ -90,7 +90,15 @@ def _record(state: TracingState, op: Op, args: tuple[Any, ...], run: Callable[..
         return result
     results = result if len(recorded.schema.returns) > 1 else (result,)
     set_results(state, results, [node.add_output() for _ in results])
+    if recorded.name in UNTIL_RESULTS_REQUIRE_GRAD:
+        _forget_gradients(node.output)
     return result
+
+
+def _forget_gradients(value: Value) -> None:
+    type = value.type
+    assert isinstance(type, TensorType)
+    value.set_type(TensorType(type.dtype, type.sizes, type.strides, False, type.device))
 
 
 def _plain(args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -106,57 +114,6 @@ def set_results(state: TracingState, results: Sequence[Any], values: Sequence[Va
             state.set_value(result, value)
 
 
-# ------------------------------------------------------------------ what is recorded
-
-_NUMBERS_AS_TENSORS: Final = frozenset(
-    f"aten::{name}{suffix}.Scalar" for name in ("add", "sub", "mul", "div") for suffix in ("", "_")
-)
-"""See Note [Numbers as tensors]."""
-_CONVOLUTIONS: Final = {
-    f"aten::conv{'_transpose' if transposed else ''}{dims}d{overload}": transposed
-    for transposed in (False, True)
-    for dims, overload in ((1, ""), (2, ".input" if transposed else ""), (3, ".input" if transposed else ""))
-}
-"""Recorded as what they all are.  Value: do they go backwards?"""
-
-
-def _as_recorded(op: Op, args: tuple[Any, ...]) -> tuple[Op, tuple[Any, ...]]:
-    """The operator and arguments that the node has; seldom others than those that run."""
-    name = op.qualified_name
-    if name in _NUMBERS_AS_TENSORS or name == "aten::floor_divide.Scalar":
-        return _with_tensor(op, args)
-    transposed = _CONVOLUTIONS.get(name)
-    if transposed is None:
-        return op, args
-    x, weight, bias, stride, padding = args[:5]
-    dims = len(stride)
-    output_padding, groups, dilation = args[5:] if transposed else ([0] * dims, args[6], args[5])
-    convolution = table.find("aten::_convolution")
-    assert convolution is not None
-    return convolution, (x, weight, bias, stride, padding, dilation, transposed, output_padding, groups, *_CUDNN)
-
-
-_CUDNN: Final = (False, False, True, True)
-"""benchmark, deterministic, cudnn_enabled, allow_tf32: what PyTorch's defaults are."""
-
-
-def _with_tensor(op: Op, args: tuple[Any, ...]) -> tuple[Op, tuple[Any, ...]]:
-    x, number, *rest = args
-    form = table.find(f"{op.name}.Tensor") or table.find(op.name)
-    if form is None or not isinstance(x, Tensor):
-        return op, args
-    known = isinstance(number, (TracedInt, TracedFloat))
-    if _RANK[type(plain(number))] > _RANK_OF_CATEGORY.get(x.dtype.category, 3):
-        return op, args
-    made = number.tensor if known else tensor(number, dtype=_DTYPES.get(type(number)))
-    return form, (x, made, *rest)
-
-
-_DTYPES: Final = {float: DTYPE_BY_NAME["float64"], complex: DTYPE_BY_NAME["complex128"]}
-_RANK: Final = {bool: 0, int: 1, float: 2, complex: 3}
-_RANK_OF_CATEGORY: Final = {"bool": 0, "int": 1, "float": 2, "complex": 3}
-
-
 def _inputs(state: TracingState, op: Op, args: tuple[Any, ...]) -> list[Value]:
     arguments = op.schema.arguments
     # Where a program's own size is used as a number, the number is taken out before anything else is recorded.
@@ -167,7 +124,8 @@ def _inputs(state: TracingState, op: Op, args: tuple[Any, ...]) -> list[Value]:
     values = []
     for argument, value in zip(arguments, args, strict=True):
         if value is None and argument.name in _FACTORY_DEFAULTS:
-            value = _FACTORY_DEFAULTS[argument.name] if is_factory or argument.name == "pin_memory" else None
+            fills_in = is_factory or (argument.name == "pin_memory" and op.name != "aten::to")
+            value = _FACTORY_DEFAULTS[argument.name] if fills_in else None
         values.append(_input(state, argument, value, numbers))
     return values
 
@@ -211,18 +169,35 @@ def taken_out(state: TracingState, tensor: Tensor, type: Type) -> Value:
     return state.carry(node.insert_after(home.node).output, state.scope)
 
 
-def record_constant(state: TracingState, made: Tensor) -> None:
-    """A new tensor, as PyTorch records it: taken from a constant, and outside of gradients."""
+_TAKEN: Final = ("aten::to", (CPU, None, False, False, None))
+_COPIED: Final = ("aten::to", (CPU, None, False, True, None))
+_LIFTED: Final[tuple[str, tuple[Any, ...]]] = ("aten::lift_fresh", ())
+_DETACHED: Final[tuple[str, tuple[Any, ...]]] = ("aten::detach", ())
+MAKERS: Final = {
+    "torch.tensor": (_TAKEN, _DETACHED),
+    "torch.tensor of an array": (_LIFTED, _COPIED, _DETACHED),
+    "torch.as_tensor": (_TAKEN,),
+    "torch.as_tensor of an array": (_LIFTED, _TAKEN),
+    "torch.from_numpy": (_LIFTED,),
+    "new_tensor": (_TAKEN, _DETACHED),
+    "indices": (_TAKEN,),
+}
+"""What makes a tensor of Python's values -> the operators that stand between the constant and the tensor."""
+
+
+def record_constant(state: TracingState, made: Tensor, steps: Sequence[tuple[str, tuple[Any, ...]]]) -> None:
+    """A new tensor, as PyTorch records it: what comes out of the steps from a constant."""
     with state.pause():
         state.look_around()
-        graph = state.graph
+        graph, type = state.graph, tensor_type_of(made)
         graph.current_range = range_of(state.frame)
-        plain = Tensor(made.array)
-        constant = state.value_of(plain)
-        moved = [insert_constant(graph, each) for each in (CPU, made.dtype.number, False, False, None)]
-        taken = graph.append("aten::to", [constant, *moved])
-        detached = graph.append("aten::detach", taken.outputs)
-        set_results(state, [plain, made], [*taken.outputs, *detached.outputs])
+        value = state.constant(made)
+        for name, given in steps:
+            # The dtype is the first thing that a conversion leaves open.
+            open_place = given.index(None) if given else -1
+            numbers = [made.dtype.number if i == open_place else each for i, each in enumerate(given)]
+            value = graph.append(name, [value, *(insert_constant(graph, each) for each in numbers)], [type]).output
+        state.set_value(made, value)
 
 
 # ------------------------------------------------------------------ sizes

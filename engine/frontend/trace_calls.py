@@ -104,7 +104,8 @@ def any_value(state: TracingState, value: Any, type: Type) -> Value:
         return _object_value(state, value)
     if isinstance(type, TupleType) and isinstance(value, tuple):
         parts = [any_value(state, part, each) for part, each in zip(value, type.elements, strict=True)]
-        return graph.append("prim::TupleConstruct", parts, [type]).output
+        known = TupleType(tuple(part.type for part in parts), type.name, type.fields, type.defaults)
+        return graph.append("prim::TupleConstruct", parts, [known]).output
     if isinstance(type, ListType) and isinstance(value, (list, tuple)):
         parts = [any_value(state, part, type.element) for part in value]
         return graph.append("prim::ListConstruct", parts, [type]).output

@@ -8,7 +8,6 @@ the methods, rather than asking in each of them whether a trace is on, keeps the
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial, wraps
@@ -17,20 +16,11 @@ from typing import Any, Final
 from engine.aten.calls import call
 from engine.aten.dispatch import HOOKS
 from engine.aten.tensor import Size, Tensor
-from engine.frontend.trace import record_constant, record_operator, sizes_of
+from engine.frontend.trace import MAKERS, record_constant, record_operator, sizes_of
 from engine.frontend.trace_calls import record_call
-from engine.frontend.trace_source import calling_frame, stack_depth
 from engine.frontend.trace_state import TracingState, active, current
+from engine.frontend.trace_warnings import DATAFLOW, warn
 
-
-class TracerWarning(Warning):
-    """The trace may not hold for other inputs than the example."""
-
-
-_DATAFLOW: Final = (
-    "Converting a tensor to {} might cause the trace to be incorrect: the program goes on with a Python value, which "
-    "the trace takes for a constant. It might not generalize to other inputs!"
-)
 _ITERATION: Final = (
     "Iterating over a tensor might cause the trace to be incorrect: the number of iterations is fixed, and a tensor of "
     "another shape will not change it."
@@ -40,19 +30,20 @@ _LENGTH: Final = (
     "be followed."
 )
 _LEAKS: Final = {
-    "__bool__": _DATAFLOW.format("a Python boolean"),
-    "__int__": _DATAFLOW.format("a Python integer"),
-    "__float__": _DATAFLOW.format("a Python float"),
-    "__complex__": _DATAFLOW.format("a Python complex number"),
-    "__index__": _DATAFLOW.format("a Python index"),
-    "item": _DATAFLOW.format("a Python number"),
-    "tolist": _DATAFLOW.format("a Python list"),
-    "numpy": _DATAFLOW.format("a NumPy array"),
-    "__array__": _DATAFLOW.format("a NumPy array"),
+    "__bool__": DATAFLOW.format("a Python boolean"),
+    "__int__": DATAFLOW.format("a Python integer"),
+    "__float__": DATAFLOW.format("a Python float"),
+    "__complex__": DATAFLOW.format("a Python complex number"),
+    "__index__": "",
+    "item": DATAFLOW.format("a Python number"),
+    "tolist": DATAFLOW.format("a Python list"),
+    "numpy": DATAFLOW.format("a NumPy array"),
+    "__array__": DATAFLOW.format("a NumPy array"),
     "__len__": _LENGTH,
     "__repr__": "",
 }
 """Method -> what to warn of."""
+_TRANSPOSITIONS: Final = {"T": "numpy_T", "mT": "mT", "mH": "mH", "H": "matrix_H"}
 _BAKED_IN: Final = (
     "{} results are registered as constants in the trace. That is harmless when the values are the same at every call; "
     "in any other case, this might cause the trace to be incorrect."
@@ -62,14 +53,12 @@ _BAKED_IN: Final = (
 def note_constant(made: Tensor, maker: str) -> None:
     """A tensor was made of Python's values: a trace can but keep them."""
     state = current()
-    if state is not None:
-        warn(_BAKED_IN.format(maker))
-        record_constant(state, made)
-
-
-def warn(message: str) -> None:
-    """Warn of something at the program's present place."""
-    warnings.warn(message, TracerWarning, stacklevel=stack_depth(calling_frame()))
+    if state is None:
+        return
+    if maker.startswith("torch."):
+        warn(_BAKED_IN.format(maker.partition(" of ")[0]))
+    if maker in MAKERS:
+        record_constant(state, made, MAKERS[maker])
 
 
 def _leaking(message: str, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -104,6 +93,11 @@ def _traced_shape(original: Callable[[Tensor], Any], self: Tensor) -> Any:
     return Size(sizes)
 
 
+def _recorded_as(name: str, _: Any) -> Any:
+    """A property that is an operator."""
+    return property(lambda tensor: call(name, (tensor,), {}))
+
+
 def _traced_data(original: Callable[[Tensor], Any], self: Tensor) -> Any:
     return original(self) if current() is None else call("detach", (self,), {})
 
@@ -112,6 +106,8 @@ Swap = Callable[[Any], Any]
 """Makes the member that stands in for one, given that one."""
 _SWAPS: Final[dict[tuple[type, str], Swap]] = {
     **{(Tensor, name): partial(_leaking, message) for name, message in _LEAKS.items()},
+    **{(Tensor, name): partial(_recorded_as, operator) for name, operator in _TRANSPOSITIONS.items()},
+    (Tensor, "nelement"): lambda _: lambda tensor: call("numel", (tensor,), {}),
     (Tensor, "__iter__"): _iterating,
     (Tensor, "shape"): lambda shape: property(partial(_traced_shape, shape.fget)),
     (Tensor, "data"): lambda data: property(partial(_traced_data, data.fget), data.fset),

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, Final
 
-from engine.aten.tensor import Tensor, copy_layout
+from engine.aten.storage import Storage
+from engine.aten.tensor import Tensor
 from engine.frontend.trace_source import calling_frame, variable_name
 from engine.ir.constants import insert_constant, tensor_type_of
 from engine.ir.graph import Graph, Node, Value
@@ -95,21 +96,24 @@ class Scope:
 
     # -- when all is recorded
 
-    def drop_unused_results(self) -> None:
-        """Forget results of the call that were of use only to what was not needed itself."""
-        for value, result in list(self.exports.items()):
-            if not result.has_uses:
-                self.graph.block.erase_output(result.offset)
-                result.node.erase_output(result.offset)
-                del self.exports[value]
-
-    def drop_unused_arguments(self) -> None:
-        for value, argument in list(self.imports.items()):
-            if not argument.has_uses:
-                assert self.call is not None
-                self.call.remove_input(argument.offset)
-                self.graph.block.erase_input(argument.offset)
-                del self.imports[value]
+    def order_arguments(self) -> None:
+        """Let the arguments come in the order in which the graph uses them first; forget those without use."""
+        assert self.call is not None
+        outside = {argument: value for value, argument in self.imports.items()}
+        used = dict.fromkeys(v for node in self.graph.all_nodes() for v in node.inputs if v in outside)
+        used |= dict.fromkeys(v for v in self.graph.outputs if v in outside)
+        # What is read from the module around comes before what the program hands over.
+        in_order = sorted(used, key=lambda argument: outside[argument].node.kind != "prim::GetAttr")
+        self.imports.clear()
+        self.call.remove_inputs_from(1)
+        for argument in in_order:
+            name = argument.name
+            argument.set_debug_name("")
+            moved = self.imports[outside[argument]] = self.graph.add_input(name, argument.type)
+            argument.replace_all_uses_with(moved)
+            self.call.add_input(outside[argument])
+        for argument in outside:
+            self.graph.block.erase_input(argument.offset)
 
     def give_one_result(self) -> None:
         """Calls have one: None, the value, or a tuple that the caller takes apart."""
@@ -175,7 +179,11 @@ class TracingState:
                 found[1].set_debug_name(self._name_of(tensor))
             return self.carry(found[1], self.scope)
         attribute = self.attributes.get(id(tensor))
-        return self._constant(tensor) if attribute is None else self.attribute_of(self.scope, attribute)
+        if attribute is not None:
+            return self.attribute_of(self.scope, attribute)
+        value = self.constant(tensor)
+        self.set_value(tensor, value)
+        return value
 
     def type_of(self, tensor: Tensor) -> Type:
         """What is known of the tensor; a value that came out of a call is but a Tensor to the caller."""
@@ -202,17 +210,16 @@ class TracingState:
             return scope.bring_in(outer, outer.type)
         return scope.attribute((*path, name))
 
-    def _constant(self, tensor: Tensor) -> Value:
+    def constant(self, tensor: Tensor) -> Value:
+        """The tensor as a constant in the same memory: the program may write to it, before and after."""
         if tensor.requires_grad:
             raise CompileError(
                 "Cannot insert a Tensor that requires grad as a constant. Consider making it a parameter or input, or "
                 "detaching the gradient",
                 self.graph.current_range,
             )
-        kept = Tensor(copy_layout(tensor.array))
-        value = insert_constant(self.graph, kept, tensor_type_of(kept))
-        self.set_value(tensor, value)
-        return value
+        kept = Tensor(tensor.array, storage=Storage(tensor.memory.owner))
+        return insert_constant(self.graph, kept, tensor_type_of(kept))
 
     def _name_of(self, tensor: Tensor) -> str:
         if self.parameter_names:

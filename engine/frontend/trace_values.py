@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from engine.aten.tensor import Tensor
 from engine.frontend.trace_calls import take_apart
-from engine.frontend.trace_leaks import warn
 from engine.frontend.trace_state import TracingState
+from engine.frontend.trace_warnings import warn
 from engine.ir.constants import insert_constant, tensor_type_of
 from engine.ir.graph import Graph, Value
 from engine.lang.errors import CompileError
@@ -116,6 +116,12 @@ def add_output(state: TracingState, result: Any) -> None:
 def _put_together(state: TracingState, result: Any) -> Value:
     graph = state.graph
     if isinstance(result, Tensor):
+        if not state.knows(result) and id(result) not in state.attributes:
+            raise CompileError(
+                "a tensor that is returned has no data dependence on the inputs of the trace that could be observed; "
+                "this program can probably not be understood by the tracer",
+                hints=("what is computed without torch's operators, or before the trace, is no result of it",),
+            )
         return state.value_of(result)
     if isinstance(result, tuple):
         parts = [_put_together(state, part) for part in result]
@@ -137,6 +143,8 @@ def _put_together(state: TracingState, result: Any) -> Value:
 def _dict(state: TracingState, result: dict[Any, Any]) -> Value:
     if state.strict:
         raise CompileError(_STRICT.format("dict"))
+    if not all(map(_is_flat, result.values())):
+        raise CompileError("a dict that is returned holds tensors, or tuples of tensors, and nothing else")
     parts: list[Value] = []
     for key, part in result.items():
         if type(key) not in _KEYS:
@@ -144,6 +152,10 @@ def _dict(state: TracingState, result: dict[Any, Any]) -> Value:
         parts += [insert_constant(state.graph, key), _put_together(state, part)]
     type_ = DictType(parts[0].type, _element(parts[1::2]))
     return state.graph.append("prim::DictConstruct", parts, [type_]).output
+
+
+def _is_flat(part: Any) -> bool:
+    return isinstance(part, Tensor) or (isinstance(part, tuple) and all(isinstance(each, Tensor) for each in part))
 
 
 def _element(parts: list[Value]) -> Type:

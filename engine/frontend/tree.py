@@ -76,6 +76,18 @@ class Tree:
         return "".join(parts)
 
 
+def variables(tree: Tree) -> list[str]:
+    """The names of all variables in the tree, each once, in order."""
+    found: dict[str, None] = {}
+    todo = [tree]
+    while todo:
+        node = todo.pop()
+        if node.kind == "variable":
+            found[node.child(0).text] = None
+        todo += reversed(node.trees)
+    return list(found)
+
+
 def list_of(items: Sequence[Tree], default: SourceRange) -> Tree:
     """`(list ...)` of the items; `default` is its range when there are none."""
     return Tree("list", tuple(items), items[0].range.to(items[-1].range) if items else default)

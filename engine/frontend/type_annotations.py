@@ -10,9 +10,10 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from engine.frontend.advice import unknown_type
 from engine.frontend.tree import Tree
 from engine.frontend.views import Select, StringLiteral, Subscript, TupleLiteral, Var
-from engine.lang.errors import CompileError, did_you_mean
+from engine.lang.errors import CompileError
 from engine.lang.types import (
     ANY,
     ANY_ENUM,
@@ -50,8 +51,14 @@ _NAMES: Final[dict[str, Type]] = {
 _DOTTED: Final[dict[str, Type]] = {
     "torch.Tensor": TENSOR, "torch.device": DEVICE, "torch.dtype": INT, "torch.layout": INT,
     "torch.memory_format": INT, "torch.Generator": GENERATOR, "torch.types.Number": NUMBER,
-    "torch.nn.Parameter": TENSOR, "torch.Size": ListType(INT), "typing.Any": ANY, "torch.classes": ANY,
+    "torch.nn.Parameter": TENSOR, "typing.Any": ANY, "torch.classes": ANY,
+    **{f"torch.{name}Tensor": TENSOR for name in "Bool Byte Char Double Float Half BFloat16 Int Long Short".split()},
 }  # fmt: skip
+_SPELLED: Final = {
+    "list_literal": "list-literal", "tuple_literal": "tuple-literal", "dict_literal": "dict-literal", "if_expr": "if",
+    "list_comp": "list comprehension", "dict_comp": "dict comprehension", "slice_expr": "slice expr",
+}  # fmt: skip
+"""What error messages call a kind of tree."""
 _BROADCASTING: Final = re.compile(r"BroadcastingList([1-6])")
 
 
@@ -75,7 +82,11 @@ class TypeReader:
             return self._subscripted(Subscript(tree))
         name = dotted_name(tree)
         if name is None:
-            raise CompileError(f"Expression of type {tree.kind} cannot be used in a type expression", tree.range)
+            raise CompileError(
+                f"Expression of type {_SPELLED.get(tree.kind, tree.kind)} cannot be used in a type expression",
+                tree.range,
+                hints=("write a type's name, such as int, Tensor or List[int]",),
+            )
         return self._named(name, tree)
 
     def read_broadcasting(self, tree: Tree) -> tuple[Type, int] | None:
@@ -92,8 +103,8 @@ class TypeReader:
         found = known or self.resolver.resolve_type(name, tree.range)
         if found is not None:
             return found
-        hints = [*_NAMES, *_GENERIC, *self.resolver.names()]
-        raise CompileError(f"Unknown type name '{name}'", tree.range, hints=did_you_mean(name, hints))
+        known_names = [*_NAMES, *_GENERIC, *_DOTTED, *self.resolver.names()]
+        raise CompileError(f"Unknown type name '{name}'", tree.range, hints=unknown_type(name, known_names))
 
     def _subscripted(self, view: Subscript) -> Type:
         name = (dotted_name(view.value) or "").rpartition(".")[2]
@@ -101,10 +112,13 @@ class TypeReader:
             name = "List"
         wanted = _GENERIC.get(name)
         if wanted is None:
-            raise CompileError(f"Unknown type constructor {view.value.range.text}", view.range)
+            text = f"Unknown type constructor {view.value.range.text}"
+            raise CompileError(text, view.range, hints=unknown_type(name, _GENERIC))
         parts = self._parts(view.subscripts)
         if wanted and len(parts) != wanted:
-            raise CompileError(f"{name} expected {wanted} type arguments, got {len(parts)}", view.range)
+            number = "one element type" if wanted == 1 else f"{wanted} element types"
+            text = f"{name} expected exactly {number} but found {len(parts)}"
+            raise CompileError(text, view.range, hints=(f"write {name}[{'str, int' if wanted == 2 else 'int'}]",))
         return _make(name, parts, view)
 
     def _parts(self, trees: Sequence[Tree]) -> list[Type]:
@@ -115,7 +129,6 @@ class TypeReader:
 
 _GENERIC: Final = {
     "List": 1, "list": 1, "Optional": 1, "Future": 1, "Dict": 2, "dict": 2, "Tuple": 0, "tuple": 0, "Union": 0,
-    "Final": 1,
 }  # fmt: skip
 """Type constructors and how many types they take; 0 is any number."""
 
@@ -126,9 +139,10 @@ def _make(name: str, parts: Sequence[Type], view: Subscript) -> Type:
     if name in ("Dict", "dict"):
         if parts[0] not in (STR, INT, FLOAT, COMPLEX, BOOL, TENSOR):
             raise CompileError(
-                f"Cannot create dict for key type '{parts[0].annotation_str}', only int, float, complex, Tensor, "
+                f"Cannot create dict for key type '{parts[0]}', only int, float, complex, Tensor, "
                 "device and string keys are supported",
                 view.range,
+                hints=("use str(key)",),
             )
         return DictType(parts[0], parts[1])
     if name in ("Tuple", "tuple"):

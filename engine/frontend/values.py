@@ -11,14 +11,15 @@ from collections.abc import Sequence
 from typing import Final
 
 from engine.aten import op
+from engine.frontend.advice import may_be_another, no_attribute, not_a_tuple, not_iterable, shown, to_fit
 from engine.frontend.builder import Builder, schema_of
 from engine.frontend.convert import convert, unpack_tuple
-from engine.frontend.normalize import ALIASES
 from engine.frontend.schema_match import Actual, Call
 from engine.frontend.sugar import Iterable, SugaredValue
 from engine.frontend.type_variables import evaluate, match_variables
 from engine.ir.constants import constant_value
 from engine.ir.graph import Value
+from engine.ir.operator_names import ALIASES
 from engine.lang.errors import CompileError, did_you_mean
 from engine.lang.scalars import DTYPE_ALIASES, DTYPE_BY_NAME
 from engine.lang.schema import FunctionSchema
@@ -32,6 +33,7 @@ from engine.lang.types import (
     EnumType,
     InterfaceType,
     ListType,
+    OptionalType,
     TensorType,
     TupleType,
     Type,
@@ -45,6 +47,10 @@ _TENSOR_PROPERTIES: Final = {
     ), "prim"),
     **dict.fromkeys(("is_leaf", "mT", "mH", "real", "imag", "retains_grad"), "aten"),
 }  # fmt: skip
+_OTHER_NAMES: Final = (
+    *DTYPE_BY_NAME, *DTYPE_ALIASES, "nn", "functional", "jit", "linalg", "special", "fft", "inf", "nan", "pi",
+)  # fmt: skip
+"""Names of the torch namespace that are no operators."""
 _DEVICE_PROPERTIES: Final = {"type": "prim", "index": "prim"}
 _CASTS: Final = {
     **{name: DTYPE_BY_NAME[name] for name in ("bfloat16",)},
@@ -89,9 +95,11 @@ class SimpleValue(SugaredValue):
         if isinstance(self.type, TupleType):
             return [SimpleValue(value) for value in unpack_tuple(b.graph, self.value)]
         if not isinstance(self.type, ListType):
-            raise CompileError(f"{self.type.annotation_str} cannot be used as a tuple", range)
+            text = f"{self.type.annotation_str} cannot be used as a tuple"
+            raise CompileError(text, range, hints=not_a_tuple(self.type, shown(range, "x")))
         if size is None:
-            raise CompileError("cannot statically infer the expected size of a list in this context", range)
+            text = "cannot statically infer the expected size of a list in this context"
+            raise CompileError(text, range, hints=("take its elements by index: x[0], x[1:]",))
         outputs = b.node("prim::ListUnpack", [self.value], [self.type.element] * size, range).outputs
         return [SimpleValue(value) for value in outputs]
 
@@ -102,7 +110,8 @@ class SimpleValue(SugaredValue):
             return ValueIterable(b.insert("aten::keys", [self.value], range))
         if isinstance(self.type, TupleType):
             return SugaredTuple([SimpleValue(value) for value in unpack_tuple(b.graph, self.value)])
-        raise CompileError(f"'{self.type.annotation_str}' object is not iterable", range)
+        text = f"'{self.type.annotation_str}' object is not iterable"
+        raise CompileError(text, range, hints=not_iterable(self.type, range))
 
     def item(self, b: Builder, index: Value, hint: Type | None, range: SourceRange) -> SugaredValue:
         return SimpleValue(item_of(b, self.value, index, range))
@@ -154,7 +163,11 @@ class SugaredTuple(Iterable):
     def item(self, b: Builder, index: Value, hint: Type | None, range: SourceRange) -> SugaredValue:
         from_constant = static_index(index, len(self.parts), range)
         if from_constant is None:
-            raise CompileError("Expected an integer literal as the index of a tuple or module list", range)
+            raise CompileError(
+                "Expected an integer literal as the index of a tuple or module list",
+                range,
+                hints=("write the number, or loop over it",),
+            )
         return self.parts[from_constant]
 
 
@@ -169,6 +182,19 @@ class BuiltinFunction(SugaredValue):
 
     def __init__(self, name: str, self_value: Value | None = None, *, leads: bool = False) -> None:
         self.name, self.self_value, self.leads = name, self_value, leads
+
+    def as_value(self, b: Builder, range: SourceRange) -> Value:
+        raise CompileError("builtin cannot be used as a value", range, hints=self._hints(range))
+
+    def attr(self, b: Builder, name: str, range: SourceRange) -> SugaredValue:
+        raise CompileError("attribute lookup is not defined on builtin", range, hints=self._hints(range))
+
+    def _hints(self, range: SourceRange) -> tuple[str, ...]:
+        """An operator was to be called; what is none was to be something else of the torch namespace."""
+        last = self.name.rpartition("::")[2]
+        if op.overloads(self.name):
+            return (f"'{last}' is an operator, to be called",)
+        return did_you_mean(last, [*_OTHER_NAMES, *(name.rpartition("::")[2] for name in op.names())])
 
     def call(self, b: Builder, args: Sequence[Actual], kwargs: Sequence[Actual], range: SourceRange) -> SugaredValue:
         if self.leads and self.self_value is not None:
@@ -213,7 +239,9 @@ class TensorCast(SugaredValue):
 
     def call(self, b: Builder, args: Sequence[Actual], kwargs: Sequence[Actual], range: SourceRange) -> SugaredValue:
         if args or kwargs:
-            raise CompileError("expected no arguments in this conversion of a tensor's dtype", range)
+            raise CompileError(
+                "expected no arguments in this conversion of a tensor's dtype", range, hints=("write x.to(dtype, ...)",)
+            )
         return SimpleValue(b.insert("aten::to", [], range, self=self.value, dtype=b.constant(self.dtype, range)))
 
 
@@ -225,6 +253,9 @@ class SpecialForm(SugaredValue):
 
     def __init__(self, form: str, value: Value | None = None) -> None:
         self.form, self.value = form, value
+
+    def describe(self) -> str:
+        return self.form
 
 
 # -- attributes
@@ -246,7 +277,7 @@ def attribute_of(b: Builder, value: Value, name: str, range: SourceRange) -> Sug
     elif isinstance(type, EnumType) and name in ("name", "value"):
         wanted = STR if name == "name" else type.value_type
         found = SimpleValue(b.value(f"prim::Enum{name.title()}", [value], wanted, range))
-    found = found or _method_operator(b, value, "to" if name == "type" else name)
+    found = found or _method_operator(value, "to" if name == "type" else name)
     if found is not None:
         return found
     raise _no_attribute(value, name, range)
@@ -283,8 +314,9 @@ def _class_attribute(
     return None
 
 
-def _method_operator(b: Builder, value: Value, name: str) -> BuiltinFunction | None:
-    """The operator `aten::name` as a method, if an overload's `self` takes such a value."""
+def _method_operator(value: Value, name: str) -> BuiltinFunction | None:
+    """The operator `aten::name` as a method, if an overload's `self` takes such a value; one that is written in
+    TorchScript is no method."""
     operator = f"aten::{name}"
     aliased = operator in ALIASES and not op.overloads(operator)
     bound = BuiltinFunction(ALIASES[operator] if aliased else operator, value, leads=aliased)
@@ -298,9 +330,7 @@ def _method_operator(b: Builder, value: Value, name: str) -> BuiltinFunction | N
         concrete = evaluate(formal, variables)
         if concrete is not None and value.type.is_subtype_of(concrete):
             return bound
-    written = any(f.schema.arguments[0].name == "self" and value.type.is_subtype_of(f.schema.arguments[0].type)
-                  for f in b.written(bound.name) if f.schema.arguments)  # fmt: skip
-    return bound if written else None
+    return None
 
 
 def _no_attribute(value: Value, name: str, range: SourceRange) -> CompileError:
@@ -308,7 +338,8 @@ def _no_attribute(value: Value, name: str, range: SourceRange) -> CompileError:
     text = f"'{type.annotation_str}' object has no attribute or method '{name}'."
     if isinstance(type, ClassType) and name in type.unresolved:
         text += f" ({type.unresolved[name]})"
-    return CompileError(text, range, hints=did_you_mean(name, _known_attributes(type)))
+    owner = range.text.rpartition(".")[0]
+    return CompileError(text, range, hints=no_attribute(type, name, _known_attributes(type), owner or "the value"))
 
 
 def _known_attributes(type: Type) -> list[str]:
@@ -318,6 +349,8 @@ def _known_attributes(type: Type) -> list[str]:
         return list(type.methods)
     if isinstance(type, TupleType):
         return list(type.fields)
+    if isinstance(type, OptionalType):
+        return _known_attributes(type.element)
     wanted = {TensorType: "Tensor", ListType: "t[]", DictType: "Dict("}.get(type.__class__, str(type))
     entries = (entry.text for entry in op.entries() if entry.text.startswith("aten::"))
     methods = [text[6:].partition("(") for text in entries if text.partition("(")[2].startswith(wanted)]
@@ -329,7 +362,11 @@ def set_attribute(b: Builder, value: Value, name: str, new: Value, range: Source
     """`value.name = new`."""
     type = value.type
     if not isinstance(type, ClassType):
-        raise CompileError(f"Tried to set an attribute: {name} on a non-class: {type.annotation_str}", range)
+        raise CompileError(
+            f"Tried to set an attribute: {name} on a non-class: {type.annotation_str}",
+            range,
+            hints=("only objects of classes have attributes that can be set",),
+        )
     if name in type.properties and type.properties[name][1] is not None:
         setter = type.properties[name][1]
         assert setter is not None
@@ -337,11 +374,19 @@ def set_attribute(b: Builder, value: Value, name: str, new: Value, range: Source
         return
     attribute = type.attribute(name)
     if attribute is None and b.initializes is type:
+        if b.graph.insert_point.block is not b.graph.block:
+            raise CompileError(
+                "First assignment cannot be in a control-flow block. Initialize the field at the top level first",
+                range,
+                hints=(f"assign self.{name} before the if, loop or with",),
+            )
         type.add_attribute(name, new.type)
         attribute = type.attribute(name)
     if attribute is None:
         raise CompileError(
-            f"Tried to set nonexistent attribute: {name}. Did you forget to initialize it in __init__()?", range
+            f"Tried to set nonexistent attribute: {name}. Did you forget to initialize it in __init__()?",
+            range,
+            hints=did_you_mean(name, [attribute.name for attribute in type.attributes]),
         )
     new = convert(b.graph, new, attribute.type, conversions=False)
     if not new.type.is_subtype_of(attribute.type):
@@ -349,6 +394,7 @@ def set_attribute(b: Builder, value: Value, name: str, new: Value, range: Source
             f"Wrong type for attribute assignment. Expected {attribute.type.annotation_str} but got "
             f"{new.type.annotation_str}",
             range,
+            hints=to_fit(new.type, attribute.type, None),
         )
     b.node("prim::SetAttr", [value, new], (), range).set_attr("name", name)
 
@@ -367,7 +413,8 @@ def item_of(b: Builder, value: Value, index: Value, range: SourceRange) -> Value
         return tuple_item(b, value, index, range)
     if isinstance(type, ClassType) and "__getitem__" in type.methods:
         return MethodValue(value, "__getitem__").call(b, [Actual(index, range)], (), range).as_value(b, range)
-    raise CompileError(f"'{type.annotation_str}' object is not subscriptable", range)
+    hints = may_be_another(type, shown(range).partition("[")[0])
+    raise CompileError(f"'{type.annotation_str}' object is not subscriptable", range, hints=hints)
 
 
 def tuple_item(b: Builder, value: Value, index: Value, range: SourceRange) -> Value:
@@ -383,6 +430,7 @@ def tuple_item(b: Builder, value: Value, index: Value, range: SourceRange) -> Va
                 f"Cannot index into a {type.annotation_str} with a non-integer literal because we cannot resolve the "
                 "output type",
                 range,
+                hints=("the elements differ in type: write the number, or unpack the tuple into names",),
             )
         return b.value("prim::TupleIndex", [value, index], type.elements[0], range)
     position = static_index(index, len(type.elements), range)

@@ -50,14 +50,18 @@ class Child(Slot[Tree]):
         return child
 
 
-class Children(Slot[tuple[Tree, ...]]):
+class Listed(Slot[_T]):
     """A `(list ...)`."""
-
-    def read(self, child: Tree) -> tuple[Tree, ...]:
-        return child.trees
 
     def build(self, part: Sequence[Tree], range: SourceRange) -> Tree:
         return list_of(part, range)
+
+
+class Children(Listed[tuple[Tree, ...]]):
+    """A `(list ...)` of any trees."""
+
+    def read(self, child: Tree) -> tuple[Tree, ...]:
+        return child.trees
 
 
 class Maybe(Slot["Tree | None"]):
@@ -80,14 +84,11 @@ class Name(Slot[str]):
         return part if isinstance(part, Tree) else Tree("ident", (part,), range)
 
 
-class Names(Slot[tuple[str, ...]]):
+class Names(Listed[tuple[str, ...]]):
     """A `(list (ident name) ...)`."""
 
     def read(self, child: Tree) -> tuple[str, ...]:
         return tuple(ident.text for ident in child.trees)
-
-    def build(self, part: Sequence[Tree], range: SourceRange) -> Tree:
-        return list_of(part, range)
 
 
 class Leaf(Slot[str]):
@@ -121,7 +122,7 @@ class Viewed(Slot[_V]):
         return self.view(child)
 
 
-class ViewedList(Slot[tuple[_V, ...]]):
+class ViewedList(Listed[tuple[_V, ...]]):
     """A `(list ...)` of trees of one known kind."""
 
     def __init__(self, view: type[_V]) -> None:
@@ -129,9 +130,6 @@ class ViewedList(Slot[tuple[_V, ...]]):
 
     def read(self, child: Tree) -> tuple[_V, ...]:
         return tuple(map(self.view, child.trees))
-
-    def build(self, part: Sequence[Tree], range: SourceRange) -> Tree:
-        return list_of(part, range)
 
 
 class View:

@@ -7,7 +7,7 @@ where they are called.
 from __future__ import annotations
 
 from functools import cache
-from typing import Final
+from typing import Final, NamedTuple
 
 _SCALAR_FIRST: Final = """
 def mul(a : {scalar}, b : Tensor) -> Tensor:
@@ -55,18 +55,31 @@ _STRINGS: Final = """
 def __contains__(self: str, key: str) -> bool:
     return self.find(key, 0, len(self)) != -1
 """
+_ASSERT: Final = """
+def _assert(condition : bool, message : str):
+    assert condition, message
+"""
 _NTUPLE_NAMES: Final = {"_single": 1, "_pair": 2, "_triple": 3, "_quadruple": 4}
 
 
+class Written(NamedTuple):
+    """A definition, and the line of its text that it begins at: errors name it, as the original's do."""
+
+    text: str
+    line: int
+
+
 @cache
-def sources() -> dict[str, list[str]]:
+def sources() -> dict[str, list[Written]]:
     """Operator -> the definitions of its further overloads, in the order they are tried."""
-    found: dict[str, list[str]] = {}
+    found: dict[str, list[Written]] = {}
     for namespace, text in _texts():
+        line = 2
         for definition in text.strip().split("\ndef "):
-            definition = "def " + definition.removeprefix("def ")
+            definition = "def " + definition.removeprefix("def ") + "\n"
             name = definition[4 : definition.index("(")].strip()
-            found.setdefault(f"{namespace}::{name}", []).append(definition + "\n")
+            found.setdefault(f"{namespace}::{name}", []).append(Written(definition, line))
+            line += definition.count("\n")
     return found
 
 
@@ -78,4 +91,4 @@ def _texts() -> list[tuple[str, str]]:
         for scalar in ("float", "int"):
             texts.append(("aten", _NTUPLE.format(name=name, length=length, scalar=scalar)))
     texts += [("aten", _FLOOR_DIVIDE.format(other=other)) for other in ("number", "Tensor")]
-    return [*texts, ("prim", _PROPERTIES), ("aten", _STRINGS)]
+    return [*texts, ("prim", _PROPERTIES), ("aten", _STRINGS), ("aten", _ASSERT)]

@@ -14,6 +14,8 @@ from engine.ir.evaluate import evaluate, insert_result
 from engine.ir.graph import Block, Graph, Node, Value
 from engine.ir.mutability import is_mutable_type
 from engine.ir.ops import has_side_effects, is_nondeterministic
+from engine.ir.printer import constant_text
+from engine.ir.rewrites import allowed
 from engine.ir.views import IfView, LoopView
 
 _NEVER_RUN = (
@@ -21,12 +23,12 @@ _NEVER_RUN = (
 )  # fmt: skip
 
 
-def fold_constants(graph: Graph, *, immutable_types_only: bool = False) -> bool:
-    """Fold all that can be, and if anything was, remove dead code; was there?"""
+def fold_constants(graph: Graph, *, immutable_types_only: bool = False, loops_run: bool = False) -> bool:
+    """Fold all that can be, and if anything was, remove dead code (as with `loops_run` there); was there?"""
     folding = _Folding(graph, immutable_types_only)
     folding.fold_block(graph.block)
     if folding.changed:
-        remove_dead_code(graph)
+        remove_dead_code(graph, loops_run=loops_run)
     return folding.changed
 
 
@@ -64,7 +66,7 @@ class _Folding:
 
     def _fold_node(self, node: Node) -> None:
         results = evaluate(node)
-        if results is None:
+        if results is None or not allowed(node, lambda: ", ".join(map(constant_text, results))):
             return
         for output, result in zip(node.outputs, results, strict=True):
             output.replace_all_uses_with(insert_result(node, output, result))
@@ -72,7 +74,7 @@ class _Folding:
 
     def _fold_if(self, view: IfView) -> None:
         condition = constant_value(view.condition)
-        if isinstance(condition, bool):
+        if isinstance(condition, bool) and allowed(view.node, "the branch that it takes"):
             taken = view.then_block if condition else view.else_block
             self.fold_block(taken)
             inline_block(view.node, taken)
@@ -81,13 +83,13 @@ class _Folding:
         self._fold_blocks(view.node)
         for offset in reversed(range(len(view.outputs))):
             same = _same_result(view, offset)
-            if same is not None:
+            if same is not None and allowed(view.node, same):
                 view.outputs[offset].replace_all_uses_with(same)
                 view.remove_result(offset)
                 self.changed = True
 
     def _fold_loop(self, view: LoopView) -> None:
-        if _never_runs(view):
+        if _never_runs(view) and allowed(view.node, view.carried_inputs):
             for output, given in zip(view.outputs, view.carried_inputs, strict=True):
                 output.replace_all_uses_with(given)
             view.node.destroy()
@@ -96,7 +98,7 @@ class _Folding:
         self.fold_block(view.body)
         for offset in reversed(range(len(view.outputs))):
             inner = view.body_carried_inputs[offset]
-            if inner is not view.body_carried_outputs[offset]:
+            if inner is not view.body_carried_outputs[offset] or not allowed(view.node, view.carried_inputs[offset]):
                 continue
             for value in (view.outputs[offset], inner):
                 value.replace_all_uses_with(view.carried_inputs[offset])

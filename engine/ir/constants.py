@@ -123,7 +123,7 @@ def tensor_type_of(tensor: Tensor) -> TensorType:
 
 
 def constant_key(node: Node) -> Hashable | None:
-    """What equal constants share: type and value; None where a constant equals nothing, itself included (nan)."""
+    """What equal constants share: type and value; None where a constant equals nothing, as nan and Enum members do."""
     value = node.attributes["value"].value if "value" in node.attributes else node.attributes.get("name")
     key = _key(value)
     return None if key is None else (node.output.type, key)
@@ -139,6 +139,8 @@ def _key(value: Any) -> Hashable | None:
         return (array.dtype, array.shape, array.tobytes()) if bool((array == array).all()) else None
     if isinstance(value, Object):
         return id(value)
+    if isinstance(value, EnumValue):
+        return None
     return (type(value), value) if value == value else None
 
 

@@ -10,22 +10,49 @@ Passes that leave dead nodes behind call this themselves, as PyTorch's do.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from engine.ir.alias import AliasDb
 from engine.ir.graph import Block, Graph, Node, Value
+from engine.ir.mutability import is_mutable_type
 from engine.ir.ops import has_side_effects, schema_of
+from engine.ir.rewrites import allowed
 from engine.ir.views import LoopView
 
+_WITHOUT_RESULT: Final = "the same without a result that nobody uses"
 
-def remove_dead_code(graph: Graph, *, keep_writes: bool = False) -> bool:
+
+def remove_dead_code(graph: Graph, *, keep_writes: bool = False, loops_run: bool = False) -> bool:
     """Remove dead nodes and dead results of control flow; was there anything?
 
-    With `keep_writes` every operator that writes to an input lives, whoever sees the write.
+    With `keep_writes` every operator that writes to an input lives, whoever sees the write.  With `loops_run` a
+    write goes that only a loop that does not run lets anybody see.
     """
-    live = _Liveness(None if keep_writes else AliasDb(graph))
+    live = _liveness(graph, None if keep_writes else AliasDb(graph, loops_run=loops_run))
+    return _sweep(graph.block, live)
+
+
+def lost_writes(graph: Graph) -> list[Node]:
+    """The nodes whose writes somebody may see, and that `remove_dead_code` removes with `loops_run`."""
+    if not any(_carries_memory(node) for node in graph.all_nodes()):
+        return []
+    kept = _liveness(graph, AliasDb(graph, loops_run=True)).nodes
+    dead = [node for node in graph.all_nodes() if node not in kept and _is_write(node)]
+    if not dead:
+        return []
+    needed = _liveness(graph, AliasDb(graph)).nodes
+    return [node for node in dead if node in needed]
+
+
+def _carries_memory(node: Node) -> bool:
+    return node.kind == "prim::Loop" and any(is_mutable_type(value.type) for value in node.outputs)
+
+
+def _liveness(graph: Graph, db: AliasDb | None) -> _Liveness:
+    live = _Liveness(db)
     live.mark_node(graph.return_node)
     live.mark_block(graph.block)
-    return _sweep(graph.block, live)
+    return live
 
 
 def remove_unused_nodes(block: Block) -> None:
@@ -121,10 +148,14 @@ class _Liveness:
 
 def _must_run(node: Node) -> bool:
     """Without knowing who aliases whom: does it, or a node in its blocks, have effects or write to anything?"""
-    schema = schema_of(node)
-    if has_side_effects(node) or (schema is not None and schema.is_mutable):
+    if has_side_effects(node) or _is_write(node):
         return True
     return any(_must_run(inner) for block in node.blocks for inner in block.nodes())
+
+
+def _is_write(node: Node) -> bool:
+    schema = schema_of(node)
+    return schema is not None and schema.is_mutable
 
 
 def _sweep(block: Block, live: _Liveness) -> bool:
@@ -133,7 +164,7 @@ def _sweep(block: Block, live: _Liveness) -> bool:
         changed |= _remove_dead_results(node)
         for inner in node.blocks:
             changed |= _sweep(inner, live)
-        if node not in live.nodes and not any(value.has_uses for value in node.outputs):
+        if node not in live.nodes and not any(value.has_uses for value in node.outputs) and allowed(node):
             node.destroy()
             changed = True
     return changed
@@ -142,12 +173,16 @@ def _sweep(block: Block, live: _Liveness) -> bool:
 def _remove_dead_results(node: Node) -> bool:
     before = len(node.outputs)
     for offset in reversed(range(before)):
-        if node.outputs[offset].has_uses:
+        if node.outputs[offset].has_uses or node.kind not in ("prim::If", "prim::Loop"):
             continue
-        if node.kind == "prim::If":
+        if node.kind == "prim::If" and allowed(node, _WITHOUT_RESULT):
             for block in node.blocks:
                 block.erase_output(offset)
             node.erase_output(offset)
-        elif node.kind == "prim::Loop" and not LoopView(node).body_carried_inputs[offset].has_uses:
+        elif (
+            node.kind == "prim::Loop"
+            and not LoopView(node).body_carried_inputs[offset].has_uses
+            and allowed(node, _WITHOUT_RESULT)
+        ):
             LoopView(node).remove_carried(offset)
     return len(node.outputs) < before

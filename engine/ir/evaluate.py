@@ -14,7 +14,7 @@ from engine.aten.tensor import Tensor
 from engine.ir.constants import constant_inputs, set_constant, type_of
 from engine.ir.graph import Node, Value
 from engine.ir.ops import op_of
-from engine.lang.types import DictType, ListType, OptionalType, TupleType, Type, UnionType, members_of
+from engine.lang.types import NONE, DictType, ListType, OptionalType, TensorType, TupleType, Type, UnionType, members_of
 
 Values = Sequence[Any]
 
@@ -56,9 +56,14 @@ def result_type(value: Any, declared: Type) -> Type:
     if isinstance(value, (list, dict)):
         return _container_type(value, declared)
     if isinstance(value, tuple) and isinstance(declared, TupleType):
-        parts = tuple(map(result_type, value, declared.elements))
+        # Only a None that is a result itself keeps the Optional type: one in a tuple is told by its value.
+        parts = tuple(map(_part_type, value, declared.elements))
         return TupleType(parts, declared.name, declared.fields, declared.defaults)
     return type_of(value)
+
+
+def _part_type(value: Any, declared: Type) -> Type:
+    return NONE if value is None else result_type(value, declared)
 
 
 def _container_type(value: Any, declared: Type) -> Type:
@@ -71,9 +76,10 @@ def _container_type(value: Any, declared: Type) -> Type:
 
 
 def _run(node: Node, inputs: Values) -> Values | None:
-    rule = _RULES.get(node.kind)
-    if rule is not None:
-        return rule(node, inputs)
+    return _RULES.get(node.kind, _run_operator)(node, inputs)
+
+
+def _run_operator(node: Node, inputs: Values) -> Values | None:
     op = op_of(node)
     if op is None or op.schema.is_vararg:
         return None
@@ -97,6 +103,14 @@ def _unpack(node: Node, inputs: Values) -> Values:
     return list(inputs[0])
 
 
+def _tensor_of_data(node: Node, inputs: Values) -> Values | None:
+    """`torch.tensor([])` of a list of tensors is refused when it runs; the empty list itself does not tell."""
+    element = node.inputs[0].type
+    while isinstance(element, ListType):
+        element = element.element
+    return None if isinstance(element, TensorType) else _run_operator(node, inputs)
+
+
 def _isinstance(node: Node, inputs: Values) -> Values | None:
     """What the type of the constant decides; containers are told by their declared type."""
     declared = node.inputs[0].type
@@ -114,4 +128,5 @@ _RULES: Final[dict[str, Callable[[Node, Values], Values | None]]] = {
     "prim::TupleSlice": _tuple_slice,
     "prim::unchecked_cast": lambda node, inputs: [inputs[0]],
     "prim::isinstance": _isinstance,
+    "aten::tensor": _tensor_of_data,
 }

@@ -17,20 +17,27 @@ from engine.lang.types import ListType
 
 def apply_list_idioms(graph: Graph) -> bool:
     """Replace what is known of lists; the replaced nodes stay, unused."""
-    db = AliasDb(graph)
-    rules: dict[str, Rule] = {kind: partial(_with_list, db, rule) for kind, rule in _RULES.items()}
+    db, written = AliasDb(graph), set[Value]()
+    rules: dict[str, Rule] = {kind: partial(_with_list, db, written, rule) for kind, rule in _RULES.items()}
     return apply_rules(graph, rules)
 
 
-def _with_list(db: AliasDb, rule: Rule, node: Node) -> list[Value | None] | Value | None:
-    """Apply the rule if every list among the inputs is known and stays as it was made."""
+def _with_list(db: AliasDb, written: set[Value], rule: Rule, node: Node) -> list[Value | None] | Value | None:
+    """Apply the rule if every list among the inputs is known and stays as it was made.
+
+    A new list takes the place of one that may be written to: the analysis does not know it, so it joins `written`.
+    """
     lists = [value for value in node.inputs if isinstance(value.type, ListType)]
     if not lists or lists[0] is not node.inputs[0]:
         return None
-    if any(value.node.kind != "prim::ListConstruct" or db.has_writers(value) for value in lists):
+    if any(v.node.kind != "prim::ListConstruct" or v in written or db.has_writers(v) for v in lists):
         return None
     found = rule(node)
-    return list(found) if found is not None and not isinstance(found, Value) else found
+    if not isinstance(found, Value):
+        return None if found is None else list(found)
+    if found.node.kind == "prim::ListConstruct" and db.has_writers(node.output):
+        written.add(found)
+    return found
 
 
 def _length(node: Node) -> Value:

@@ -1,7 +1,7 @@
 """Which types have memory that can be written to.
 
-In: a type.  Out: whether values of it are mutable, and as which types they may appear.  A tuple counts as
-mutable when something in it is; tensors are one type whatever is known of them.
+In: a type.  Out: whether values of it are mutable, and as which types they may appear.  A tuple, and a future, counts
+as mutable when something in it is; tensors are one type whatever is known of them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from engine.lang.types import (
     members_of,
 )
 
-_MUTABLE = (TensorType, ListType, DictType, ClassType, FutureType, InterfaceType, VarType)
+_MUTABLE = (TensorType, ListType, DictType, ClassType, InterfaceType, VarType)
 _MUTABLE_WORDS = (ANY, ANY_LIST, ANY_TUPLE, ANY_CLASS)
 
 
@@ -40,7 +40,7 @@ def is_mutable_type(type: Type) -> bool:
     """Can a value of the type, or something in it, be written to?"""
     if isinstance(type, _MUTABLE) or type in _MUTABLE_WORDS:
         return True
-    if isinstance(type, (TupleType, OptionalType, UnionType)):
+    if isinstance(type, (TupleType, OptionalType, UnionType, FutureType)):
         return any(map(is_mutable_type, type.contained()))
     return False
 

@@ -1,6 +1,6 @@
 """The order of nodes across nested blocks.
 
-In: nodes, blocks.  Out: who runs first, and all nodes one after the other.
+In: nodes, blocks.  Out: who runs first, all nodes one after the other, and what they use.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from engine.ir.graph import Block, Node
+    from engine.ir.graph import Block, Node, Value
 
 
 def is_before(node: Node, other: Node) -> bool:
@@ -47,6 +47,25 @@ def walk(block: Block) -> Iterator[Node]:
             continue
         yield node
         stack.extend(inner.nodes() for inner in reversed(node.blocks))
+
+
+def walk_inside(node: Node) -> Iterator[Node]:
+    """The node, then every node in its blocks."""
+    yield node
+    for block in node.blocks:
+        yield from walk(block)
+
+
+def inputs_inside(node: Node) -> Iterator[Value]:
+    """What the node takes, and what nodes and results of its blocks take."""
+    yield from node.inputs
+    stack = list(node.blocks)
+    while stack:
+        block = stack.pop()
+        yield from block.outputs
+        for inner in block.nodes():
+            yield from inner.inputs
+            stack += inner.blocks
 
 
 def _path(node: Node) -> list[Node]:

@@ -17,7 +17,7 @@ from engine.ir import literals
 from engine.ir.constants import attribute_kind_of
 from engine.ir.cursor import Cursor
 from engine.ir.graph import Block, Graph, Node, Value
-from engine.lang.errors import IRError, ParseError, SchemaError
+from engine.lang.errors import IRError, ParseError, SchemaError, did_you_mean
 from engine.lang.schema_parser import parse_type
 from engine.lang.source import Source
 from engine.lang.types import TENSOR, ClassType, FunctionType, Type
@@ -87,6 +87,8 @@ class _Parser:
         outputs = list(self._typed_values("", "="))
         node = Node(block.graph, "", self.cursor.range())
         node.kind = self.cursor.require(_KIND, "an operator")
+        if node.kind == "prim::Constant" and len(outputs) > 1:
+            raise IRError(f"a constant is one value, not {len(outputs)}", self.cursor.last_range())
         for name, type in outputs:
             scope[name] = _named(node.add_output(type), name)
         if self.cursor.accept("["):
@@ -130,7 +132,8 @@ class _Parser:
         while not self.cursor.accept(")"):
             name = self.cursor.require(_VALUE, "a value")
             if name not in scope:
-                raise IRError(f"Cannot find a variable with name '{name}'", self.cursor.last_range())
+                hints = did_you_mean(name, scope)
+                raise IRError(f"Cannot find a variable with name '{name}'", self.cursor.last_range(), hints=hints)
             yield scope[name]
             if not self.cursor.accept(","):
                 self.cursor.expect(")")
@@ -153,7 +156,7 @@ class _Parser:
 
     def _functions(self, node: Node) -> None:
         """Let a function constant know its function, if somebody does."""
-        if node.kind != "prim::Constant" or node.output.type != FUNCTION:
+        if node.kind != "prim::Constant" or not node.has_attribute("name") or node.output.type != FUNCTION:
             return
         found = self.resolve(node.attr("name"))
         if isinstance(found, FunctionType):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from engine.ir.graph import Block, Graph, Node, Value
+from engine.ir.rewrites import allowed
 
 Rule = Callable[[Node], Sequence[Value | None] | Value | None]
 """Gives what stands for the outputs; None keeps the node, or that output."""
@@ -35,9 +36,9 @@ def _apply_in(block: Block, graph: Graph, rules: Mapping[str, Rule]) -> bool:
 
 def _replace(node: Node, found: Sequence[Value | None] | Value) -> bool:
     replacements = [found] if isinstance(found, Value) else found
-    changed = False
-    for output, value in zip(node.outputs, replacements, strict=True):
-        if value is not None and value is not output:
-            output.replace_all_uses_with(value)
-            changed = True
-    return changed
+    pairs = [(o, v) for o, v in zip(node.outputs, replacements, strict=True) if v is not None and v is not o]
+    if not pairs or not allowed(node, replacements):
+        return False
+    for output, value in pairs:
+        output.replace_all_uses_with(value)
+    return True

@@ -17,8 +17,10 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from engine.aten.printing import cpp_str
 from engine.aten.tensor import Tensor
 from engine.lang.scalars import device
+from engine.lang.type_text import type_text
 from engine.lang.types import ANY, DictType, InterfaceType, ListType, OptionalType, TensorType, Type, UnionType
 
 if TYPE_CHECKING:
@@ -152,7 +154,7 @@ def _comment(node: Node) -> str:
 
 
 def _typed(values: Iterable[Value], separator: str = ", ") -> str:
-    return separator.join(f"%{value.debug_name} : {value.type}" for value in values)
+    return separator.join(f"%{value.debug_name} : {type_text(value.type)}" for value in values)
 
 
 def _names(values: Iterable[Value]) -> str:
@@ -193,17 +195,7 @@ def _tensor_text(tensor: Tensor) -> str:
     count = tensor.array.size
     if count == 1:
         return "{" + _scalar_text(tensor.item()) + "}"
-    return "<Tensor>" if count > MAX_SHOWN_ELEMENTS else _few_elements_text(tensor)
-
-
-def _few_elements_text(tensor: Tensor) -> str:
-    """C++'s way to print a tensor, in one line: ` 1  2 [ CPUFloatType{2} ]`."""
-    numbers = [float(number) for number in tensor.array.reshape(-1)]
-    whole = all(number == int(number) for number in numbers if math.isfinite(number))
-    texts = [f"{number:.0f}" if whole else f"{number:.4f}" for number in numbers]
-    width = max(map(len, texts), default=0) + 1
-    shape = ",".join(map(str, tensor.shape))
-    return f"{' '.join(text.rjust(width) for text in texts)} [ CPU{tensor.dtype.ir_name}Type{{{shape}}} ]"
+    return "<Tensor>" if count > MAX_SHOWN_ELEMENTS else cpp_str(tensor).replace("\n", " ")
 
 
 def _scalar_text(value: Any) -> str:

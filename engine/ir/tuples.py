@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.graph import Node, Value
+from engine.ir.rewrites import allowed
 from engine.lang.types import TupleType
 
 
@@ -21,6 +22,8 @@ def lower_use(node: Node) -> bool:
         return False
     made = node.inputs[0].node
     if made.kind != "prim::TupleConstruct":
+        return False
+    if not allowed(node, made):
         return False
     elements = made.inputs
     if node.kind == "prim::TupleUnpack":

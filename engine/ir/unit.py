@@ -75,7 +75,8 @@ class Function:
             return
         assert self.creator is not None, f"{self.qualname} has neither graph nor creator"
         if self._compiling:
-            raise CompileError(f"function '{self.name}' is called recursively. Recursive calls are not supported")
+            text = f"function '{self.name}' is called recursively. Recursive calls are not supported"
+            raise CompileError(text, hints=("write a loop; what is left to do can wait in a list",))
         self._compiling = True
         try:
             self.creator(self)

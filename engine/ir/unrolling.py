@@ -19,6 +19,7 @@ from engine.ir.dead_code import remove_dead_code, remove_unused_nodes
 from engine.ir.graph import Block, Graph, Value
 from engine.ir.insert import insert_op
 from engine.ir.match import constant_int
+from engine.ir.rewrites import allowed
 from engine.ir.views import LoopView
 from engine.lang.types import INT
 
@@ -51,6 +52,8 @@ def _unroll(view: LoopView, constant_only: bool) -> bool:
     count = constant_int(view.max_trip_count)
     is_small = count is not None and count < MAX_REPEATS
     if constant_only and not is_small:
+        return False
+    if not allowed(view.node, "its body, repeated"):
         return False
     _carry_trip_number(view)
     if count is not None and is_small:

@@ -8,14 +8,19 @@ assertions and never come from here.
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from engine.lang.source import SourceRange
+from engine.lang.spelling import nearest
 
 _SHOWN_FRAMES = 4
 """A long chain of calls shows so many of its innermost and so many of its outermost ones."""
+_LONGEST_LINE: Final = 1000
+"""Characters of a line of a message; longer ones lose their middle."""
+MAX_TOLD: Final = 20
+"""So many errors are told together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +35,7 @@ class EngineError(Exception):
     """Root of the tree.
 
     `message` says what happened, `range` where, `hints` what to do about it, `frames` the calls that
-    led there, outermost first.
+    led there, outermost first.  `others` are independent errors that were found besides this one.
     """
 
     title = ""
@@ -48,6 +53,7 @@ class EngineError(Exception):
         self.range = range
         self.hints = tuple(hints)
         self.frames = tuple(frames)
+        self.others: tuple[EngineError, ...] = ()
 
     @property
     def line(self) -> int | None:
@@ -55,6 +61,12 @@ class EngineError(Exception):
         return self.range.line if self.range else None
 
     def __str__(self) -> str:
+        total = len(self.others) + 1
+        numbered = enumerate(self.others, 2)
+        return "\n".join([self.told_alone(), *(f"\nError {n} of {total}: {each}" for n, each in numbered)])
+
+    def told_alone(self) -> str:
+        """The whole text of this error, without the `others`."""
         parts = [self.message]
         if self.range is not None:
             parts = [f"{self.message}:", "  " + self.range.location(), self.range.excerpt()]
@@ -70,6 +82,11 @@ class EngineError(Exception):
                 frame.range.excerpt(),
             ]
         return "\n".join([*parts, *map(_hint, self.hints)])
+
+    def called_from(self, frame: Frame) -> None:
+        """Add the call for whose sake all this was looked at."""
+        for error in (self, *self.others):
+            error.frames = (frame, *error.frames)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +105,18 @@ class Caution:
 class CompileError(EngineError, RuntimeError):
     """The program is not valid TorchScript."""
 
+    def __init__(
+        self,
+        message: str,
+        range: SourceRange | None = None,
+        *,
+        hints: Iterable[str] = (),
+        frames: Iterable[Frame] = (),
+    ) -> None:
+        if len(message) > _LONGEST_LINE:  # names of the program stand in it, of any length
+            message = "\n".join(map(_clipped, message.split("\n")))
+        super().__init__(message, range, hints=map(_clipped, hints), frames=frames)
+
 
 class ParseError(CompileError):
     """The text cannot be read as TorchScript."""
@@ -95,6 +124,10 @@ class ParseError(CompileError):
 
 class NotSupportedError(CompileError):
     """Valid Python that TorchScript does not have."""
+
+
+class FollowUpError(CompileError):
+    """Nothing is wrong here but that something needed does not compile; that error is the one to tell."""
 
 
 class InvalidConstantError(CompileError, TypeError):
@@ -126,11 +159,19 @@ class OperatorValueError(OperatorError, ValueError):
 
 
 class OperatorDtypeError(OperatorError, NotImplementedError):
-    """An operator has no code for a dtype."""
+    """An operator has no code for a dtype, or for a combination of arguments."""
+
+
+class OperatorAssertionError(OperatorError, AssertionError):
+    """A function of the library asserts something of its arguments that does not hold."""
 
 
 class ArgumentError(EngineError, RuntimeError):
     """A call from Python does not fit the schema of what it calls."""
+
+
+class ArgumentTypeError(ArgumentError, TypeError):
+    """The same for an operator or a function of the library, called by a Python program."""
 
 
 class MissingExtraError(EngineError, ImportError):
@@ -150,6 +191,10 @@ class ArchiveError(EngineError, RuntimeError):
         super().__init__(message + where, hints=hints)
         self.record = record
         self.offset = offset
+
+
+class MissingFileError(ArchiveError, FileNotFoundError):
+    """There is no file of that name."""
 
 
 class ExecutionError(EngineError, RuntimeError):
@@ -196,10 +241,25 @@ class Error(ExecutionError):
         return super().__str__() if self.frames else f"{self.kind()}: {self.message}"
 
 
+def together(errors: Sequence[EngineError]) -> EngineError:
+    """The first of the errors, the others with it; those that only follow from others are left out, if any is not."""
+    every = [each for error in errors for each in (error, *error.others)]
+    first, *others = [each for each in every if not isinstance(each, FollowUpError)] or every[:1]
+    for each in others:
+        each.others = ()
+    first.others = tuple(others[: MAX_TOLD - 1])
+    return first
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> tuple[str, ...]:
     """A hint that names the nearest known name, or nothing."""
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    near = nearest(name, known, 1)
     return (f"did you mean '{near[0]}'?",) if near else ()
+
+
+def _clipped(line: str) -> str:
+    half = _LONGEST_LINE // 2
+    return line if len(line) <= _LONGEST_LINE else f"{line[:half]} ... {line[-half:]}"
 
 
 def _hint(text: str) -> str:

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from engine.lang.errors import ParseError
 from engine.lang.source import Source, SourceRange
+from engine.lang.syntax_hints import character_hints, syntax_hints
 
 KEYWORDS: Final = frozenset({
     "def", "class", "if", "elif", "else", "while", "for", "in", "return", "is", "not", "and", "or", "True",
@@ -27,7 +28,12 @@ OPERATORS: Final = (
 EXTENDED_OPERATORS: Final = ("//=", "@=", ":=", ";")
 """Operators of Python that the text front end of the original has no token for."""
 
-_SHOWN = {"string": "string_literal", "type_comment": "type comment"}
+_LOOKED_AT: Final = 10_000
+"""So many tokens before a wrong one are looked at for a hint."""
+_SHOWN = {
+    "string": "string_literal", "type_comment": "type comment", "**": "pow operator", "//": "floordiv", "<=": "le",
+    ">=": "ge", "==": "eq", "!=": "ne", "->": "arrow", "...": "dots",
+}  # fmt: skip
 _COMMENT = r"\#(?!{type_comment})[^\n]*+"
 _BLANK = r"[ \t\r\f]*+"
 _PATTERN = r"""
@@ -57,6 +63,7 @@ _PYTHON_NUMBER = (
 )
 _SPACE = re.compile(r"[ \t\r\f]*(?:\\\r?\n[ \t\r\f]*)*")
 _INDENT = re.compile(r"[ \t\f]*")
+_DEFINITION = re.compile(r"^[ \t\f]*(def|class)\b", re.MULTILINE)
 
 
 class Token(NamedTuple):
@@ -140,13 +147,24 @@ class Lexer:
     def expect(self, kind: str) -> Token:
         """The current token, which must be of this kind; moves past it."""
         if self.cur.kind != kind:
-            raise self.unexpected(shown(kind))
+            raise self.unexpected(kind)
         return self.next()
+
+    def closed_before(self, kind: str) -> bool:
+        """Does a token of that kind follow the bracket that closes the one here?"""
+        depth = 0
+        for at in range(self._at, len(self._tokens) - 1):
+            depth += _DEPTH.get(self._tokens[at].text, 0) if self._tokens[at].kind != "string" else 0
+            if depth == 0:
+                return self._tokens[at + 1].kind == kind
+        return False
 
     def unexpected(self, wanted: str, token: Token | None = None) -> ParseError:
         """The error that says that `wanted` should stand where the token (else the current one) stands."""
         found = token or self.cur
-        return ParseError(f"expected {wanted} but found '{shown(found.kind)}' here", found.range)
+        before = self._tokens[max(0, self._at - _LOOKED_AT) : self._at]
+        hints = syntax_hints(wanted, found, [each for each in before if each.range.end <= found.range.start])
+        return ParseError(f"expected {shown(wanted)} but found '{shown(found.kind)}' here", found.range, hints=hints)
 
     def _advance(self) -> None:
         self._at += 1
@@ -158,6 +176,28 @@ class Lexer:
             raise self._error
 
 
+def definition_starts(source: Source, extended: bool) -> list[int]:
+    """Offsets of the `def` and `class` that begin a line as far left as the first of them; none inside strings.
+
+    Behind text that is no token they are found by the words alone.
+    """
+    if len(_DEFINITION.findall(source.text)) < 2:
+        return []
+    tokens: list[Token] = []
+    rest = len(source.text)
+    try:
+        tokens.extend(_tokens(source, _EXTENDED if extended else _STRICT, 0, rest))
+    except ParseError as error:
+        at = error.range.start if error.range else rest
+        is_open_to_the_end = source.text.startswith(("'''", '"""'), at)
+        rest = rest if is_open_to_the_end else at
+    found = [token.range.start for token in tokens if token.kind in ("def", "class")]
+    found += [match.start(1) for match in _DEFINITION.finditer(source.text, rest)]
+    columns = {at: at - (source.text.rfind("\n", 0, at) + 1) for at in found}
+    first = [at for at, column in columns.items() if not source.text[at - column : at].strip()]
+    return [at for at in first if columns[at] == columns[first[0]]]
+
+
 def shown(kind: str) -> str:
     """The kind as error messages call it."""
     return _SHOWN.get(kind, kind)
@@ -167,12 +207,15 @@ def _tokens(source: Source, pattern: re.Pattern[str], begin: int, end: int | Non
     text, match, end = source.text, pattern.match, len(source.text) if end is None else end
     first = _INDENT.match(text, begin, end)
     assert first is not None, "the expression matches nothing at all, too"
-    indents, at, depth, statement_begun = [first[0]], begin, 0, False
+    indents, at, tail, depth, statement_begun = [first[0]], begin, begin, 0, False
     while (found := match(text, at, end)) is not None:
         group = found.lastgroup
         assert group is not None, "every alternative has a name"
         begin, at = found.span(group)
         if group == "lines":
+            if at == end and (depth or _is_continued(text, tail, end)):
+                yield Token("eof", "", SourceRange(source, at, at))
+                return
             if at == end:
                 yield from _end_tokens(SourceRange(source, at, at), len(indents) - 1, statement_begun and depth == 0)
                 return
@@ -182,12 +225,17 @@ def _tokens(source: Source, pattern: re.Pattern[str], begin: int, end: int | Non
             elif depth == 0 and len(indents) == 1:
                 indents = [_indent_before(text, at)]
             continue
-        word = found[group]
+        word, tail = found[group], at
         statement_begun = True
         if group == "operator":
             depth = max(0, depth + _DEPTH.get(word, 0))
         yield Token(_kind(group, word), word, SourceRange(source, begin, at))
     raise _no_token(source, at)
+
+
+def _is_continued(text: str, tail: int, end: int) -> bool:
+    """Does the last line end in a backslash, behind the last token?"""
+    return text[tail:end].lstrip(" \t").startswith("\\")
 
 
 def _kind(group: str, word: str) -> str:
@@ -242,7 +290,7 @@ def _no_token(source: Source, at: int) -> ParseError:
     text = source.text
     begin = _SPACE.match(text, at).end()  # type: ignore[union-attr]  # matches nothing at all, too
     found, range = text[begin], SourceRange(source, begin, begin + 1)
-    if found in "'\"":
-        return ParseError("this string does not end", range, hints=(f"close it with {found}",))
-    hints = () if found.isprintable() else (f"remove the character U+{ord(found):04X}",)
-    return ParseError(f"expected a valid token but found '{found}' here", range, hints=hints)
+    # The original names the blank before the character, where there is one in the line.
+    named = text[at] if text[at] in " \t" else found
+    hints = (f"this string does not end: close it with {found}",) if found in "'\"" else character_hints(found)
+    return ParseError(f"expected a valid token but found '{named}' here", range, hints=hints)

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from engine.lang.errors import OperatorError
+from engine.lang.errors import OperatorError, OperatorTypeError
 
 Category = Literal["bool", "int", "float", "complex"]
 
@@ -43,7 +43,15 @@ class dtype:
 
     @property
     def is_signed(self) -> bool:
-        return self.name not in ("uint8", "bool")
+        return not self.name.startswith(("uint", "quint", "bool"))
+
+    def to_complex(self) -> dtype:
+        """The complex dtype whose parts are of this one."""
+        return {"float64": complex128, "complex128": complex128}.get(self.name, complex64)
+
+    def to_real(self) -> dtype:
+        """The dtype of a complex one's parts."""
+        return {"complex64": float32, "complex128": float64}.get(self.name, self)
 
     def __repr__(self) -> str:
         return f"torch.{self.name}"
@@ -77,16 +85,60 @@ DTYPE_ALIASES = {
     "cfloat": complex64, "cdouble": complex128,
 }  # fmt: skip
 
-STRIDED = 0
-"""The number of the only layout there is."""
-MEMORY_FORMATS = {"contiguous_format": 0, "preserve_format": 1, "channels_last": 2, "channels_last_3d": 3}
+_WORDS = (
+    ("complex32", 8, "ComplexHalf", 4, "complex"), ("qint8", 12, "QInt8", 1, "int"), ("quint8", 13, "QUInt8", 1, "int"),
+    ("qint32", 14, "QInt32", 4, "int"), ("quint4x2", 16, "QUInt4x2", 1, "int"), ("quint2x4", 17, "QUInt2x4", 1, "int"),
+    ("float8_e5m2", 23, "Float8_e5m2", 1, "float"), ("float8_e4m3fn", 24, "Float8_e4m3fn", 1, "float"),
+    ("float8_e5m2fnuz", 25, "Float8_e5m2fnuz", 1, "float"), ("float8_e4m3fnuz", 26, "Float8_e4m3fnuz", 1, "float"),
+    ("uint16", 27, "UInt16", 2, "int"), ("uint32", 28, "UInt32", 4, "int"), ("uint64", 29, "UInt64", 8, "int"),
+)  # fmt: skip
+DTYPE_WORDS = {row[0]: dtype(*row) for row in _WORDS}  # type: ignore[arg-type]
+"""Dtypes that programs may name, though no tensor has them: name -> dtype."""
 
-_DEVICE = re.compile(r"(cpu|cuda|meta)(?::(\d+))?")
+
+@dataclass(frozen=True, slots=True)
+class layout:
+    """How a tensor's elements are kept; programs see the number.  Tensors here are strided."""
+
+    name: str
+    number: int
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return layout_named, (self.name,)
+
+
+@dataclass(frozen=True, slots=True)
+class memory_format:
+    """An order of dimensions in memory; programs see the number."""
+
+    name: str
+    number: int
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return memory_format_named, (self.name,)
+
+
+_LAYOUT_NAMES = "strided sparse_coo sparse_csr _mkldnn sparse_csc sparse_bsr sparse_bsc"
+LAYOUT_BY_NAME = {name: layout(name, number) for number, name in enumerate(_LAYOUT_NAMES.split())}
+STRIDED = 0
+"""The number of the only layout that tensors have."""
+MEMORY_FORMATS = {"contiguous_format": 0, "preserve_format": 1, "channels_last": 2, "channels_last_3d": 3}
+MEMORY_FORMAT_BY_NAME = {name: memory_format(name, number) for name, number in MEMORY_FORMATS.items()}
+NUMBERED = (dtype, layout, memory_format)
+"""Classes of Python's objects that programs see as numbers."""
+
+_DEVICE = re.compile(r"(cpu|cuda|mps|xpu|meta)(?::(\d+))?")
 
 
 @dataclass(frozen=True, slots=True)
 class device:
-    """Where a tensor lives: a `type` ("cpu", "cuda", "meta") and perhaps an `index`.
+    """Where a tensor lives: a `type` ("cpu", "cuda", "mps", "xpu", "meta") and perhaps an `index`.
 
     Raises OperatorError when the text names no device.
     """
@@ -95,12 +147,32 @@ class device:
     index: int | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.type, device):
+            object.__setattr__(self, "index", self.type.index)
+            object.__setattr__(self, "type", self.type.type)
+            return
+        if self.index is not None and not isinstance(self.index, int):
+            raise OperatorTypeError(f"the index of a device must be an int, not {type(self.index).__name__}")
+        if isinstance(self.type, int):
+            raise OperatorError(
+                f"device number {self.type} is one of an accelerator, and there is none", hints=("write 'cpu'",)
+            )
         match = _DEVICE.fullmatch(self.type)
         if match is None:
             raise OperatorError(f"Invalid device string: '{self.type}'", hints=("write 'cpu', 'cuda' or 'cuda:0'",))
         if match[2] is not None:
             object.__setattr__(self, "type", match[1])
             object.__setattr__(self, "index", int(match[2]))
+
+    def __enter__(self) -> device:
+        """`with torch.device("cpu"):` makes tensors where they are made anyway.  Raises OperatorError for others."""
+        if self.type != "cpu":
+            raise OperatorError(
+                f"there is no {self.type} device to make tensors on", hints=("use torch.device('cpu')",)
+            )
+        return self
+
+    def __exit__(self, *exception: object) -> None: ...
 
     def __str__(self) -> str:
         return self.type if self.index is None else f"{self.type}:{self.index}"
@@ -113,6 +185,16 @@ class device:
 CPU = device("cpu")
 
 
+def layout_named(name: str) -> layout:
+    """The layout of that name; raises KeyError when there is none."""
+    return LAYOUT_BY_NAME[name]
+
+
+def memory_format_named(name: str) -> memory_format:
+    """The memory format of that name; raises KeyError when there is none."""
+    return MEMORY_FORMAT_BY_NAME[name]
+
+
 def dtype_named(name: str) -> dtype:
     """The dtype of that name; raises KeyError when there is none."""
-    return DTYPE_BY_NAME.get(name) or DTYPE_ALIASES[name]
+    return DTYPE_BY_NAME.get(name) or DTYPE_WORDS.get(name) or DTYPE_ALIASES[name]

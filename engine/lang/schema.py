@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from engine.lang.types import ListType, OptionalType, Type
+from engine.lang.types import FutureType, ListType, OptionalType, Type
 
 
 class _NoDefault:
@@ -124,7 +124,12 @@ class FunctionSchema:
 
 
 def _type_text(argument: Argument) -> str:
-    return _marked(argument.declared or str(argument.type), argument.type, argument.alias)
+    text = argument.declared or str(argument.type)
+    if not argument.declared and argument.broadcast is not None:
+        text = text.removesuffix("?").removesuffix("]") + f"{argument.broadcast}]" + "?" * text.endswith("?")
+    if isinstance(argument.type, FutureType):
+        text = f"Future({argument.type.element})"
+    return _marked(text, argument.type, argument.alias)
 
 
 def _marked(text: str, type: Type, alias: AliasInfo | None) -> str:
@@ -142,17 +147,23 @@ def _marked(text: str, type: Type, alias: AliasInfo | None) -> str:
 
 def _argument_text(argument: Argument) -> str:
     text = f"{_type_text(argument)} {argument.name}"
-    return text + (f"={argument.declared_default or _default_text(argument.default)}" if argument.has_default else "")
+    return text + (f"={argument.declared_default or default_text(argument.default)}" if argument.has_default else "")
 
 
+_WHOLE: Final = 2.0**63
 _ESCAPES = str.maketrans({'"': '\\"', "'": "\\'", "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\f": "\\f", "\v": "\\v"})
 
 
-def _default_text(value: Any) -> str:
+def default_text(value: Any) -> str:
+    """The text of a default value: `2.` and 17 digits, `(1, 2.)`, `"a"`, a member of an Enum as `Enum<Color.RED>`."""
     if isinstance(value, str):
         return f'"{value.translate(_ESCAPES)}"'
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_default_text, value))}]"
+    if isinstance(value, list):
+        return f"[{', '.join(map(default_text, value))}]"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(default_text, value))}{',' if len(value) == 1 else ''})"
+    if isinstance(value, float):
+        return f"{int(value)}." if value.is_integer() and abs(value) < _WHOLE else f"{value:.17g}"
     return str(value)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import dropwhile
 
 CONTEXT_LINES = 3
 MAX_SHOWN_COLUMNS = 160
@@ -85,6 +86,14 @@ class SourceRange:
         """From the start of this range to the end of `other`, both of one source."""
         return SourceRange(self.source, self.start, other.end)
 
+    def if_beside(self, whole: SourceRange) -> SourceRange:
+        """This range if it begins in the line where `whole` does, else `whole`."""
+        return self if self.source is whole.source and self.line == whole.line else whole
+
+    def holds(self, other: SourceRange) -> bool:
+        """Does the other range lie inside this one?"""
+        return self.source is other.source and self.start <= other.start and other.end <= self.end
+
     def original(self) -> SourceRange:
         """The range its author wrote, when this one lies in generated text that remembers."""
         find = self.source.original
@@ -100,6 +109,9 @@ class SourceRange:
         total = len(self.source.line_starts())
         before = [self.source.line_text(i) for i in range(max(0, index - CONTEXT_LINES), index)]
         after = [self.source.line_text(i) for i in range(index + 1, min(total, index + CONTEXT_LINES))]
+        while after and not after[-1].strip():
+            after.pop()
+        before = list(dropwhile(lambda line: not line.strip(), before))
         return "\n".join([*map(_clip, before), *self._marked_line(index), *map(_clip, after)])
 
     def _marked_line(self, index: int) -> list[str]:

@@ -226,7 +226,16 @@ class TypeParser:
     def _field(self) -> tuple[str, Type]:
         name = self.lexer.expect("ident").text
         self.lexer.expect(":")
-        return name, self.parse()
+        type = self.parse()
+        if self.lexer.next_if("="):
+            self._skip_default()
+        return name, type
+
+    def _skip_default(self) -> None:
+        """A field's default says nothing about the type."""
+        depth = 0
+        while depth or self.lexer.cur.kind not in (",", ")", "eof"):
+            depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(self.lexer.next().kind, 0)
 
     def _enum(self, token: Token) -> Type:
         name = self._bracketed_name()

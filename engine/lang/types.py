@@ -124,7 +124,9 @@ class TupleType(Type):
         object.__setattr__(self, "size", 1 + sum(map(_size, self.elements)))
 
     def __str__(self) -> str:
-        if self.name is None and not self.fields:
+        if self.name is not None:
+            return self.name
+        if not self.fields:
             return f"({', '.join(map(str, self.elements))})"
         parts = [f"{name} : {type}" for name, type in zip(self.fields, self.elements, strict=True)]
         return f"NamedTuple({', '.join(parts)})"
@@ -148,13 +150,13 @@ class OptionalType(Type):
 
     def __str__(self) -> str:
         if self.as_union:
-            return f"Union({', '.join(map(str, _in_union_order(members_of(self))))})"
+            return f"Union({', '.join(map(str, in_union_order(members_of(self))))})"
         return f"{self.element}?"
 
     @property
     def annotation_str(self) -> str:
         if self.as_union:
-            return f"Union[{', '.join(m.annotation_str for m in _in_union_order(members_of(self)))}]"
+            return f"Union[{', '.join(m.annotation_str for m in in_union_order(members_of(self)))}]"
         return f"Optional[{self.element.annotation_str}]"
 
     def contained(self) -> tuple[Type, ...]:
@@ -326,8 +328,8 @@ STREAM: Final = SimpleType("Stream")
 STORAGE: Final = SimpleType("Storage")
 CAPSULE: Final = SimpleType("Capsule")
 ANY: Final = SimpleType("Any")
-ANY_LIST: Final = SimpleType("AnyListType", "list")
-ANY_TUPLE: Final = SimpleType("AnyTupleType", "tuple")
+ANY_LIST: Final = SimpleType("list")
+ANY_TUPLE: Final = SimpleType("tuple")
 ANY_ENUM: Final = SimpleType("AnyEnumType")
 ANY_CLASS: Final = SimpleType("AnyClassType")
 NUMBERS: Final = (INT, FLOAT, COMPLEX)
@@ -341,14 +343,15 @@ def union_of(members: Iterable[Type]) -> Type:
             flat = [known for known in flat if not known.is_subtype_of(member)] + [member]
     if len(flat) == 1:
         return flat[0]
-    flat = _in_union_order(flat)
+    flat = in_union_order(flat)
     if NONE not in flat:
         return UnionType(tuple(flat))
     rest = [m for m in flat if m != NONE]
     return OptionalType(rest[0]) if len(rest) == 1 else OptionalType(UnionType(tuple(rest)), as_union=True)
 
 
-def _in_union_order(members: Iterable[Type]) -> list[Type]:
+def in_union_order(members: Iterable[Type]) -> list[Type]:
+    """The alternatives of a Union in the order in which it shows them."""
     return sorted(members, key=lambda member: (_union_rank(member), str(member)))
 
 
@@ -416,11 +419,11 @@ def unify(a: Type, b: Type, *, default_to_union: bool = False) -> Type | None:
         return a
     if isinstance(a, TensorType) and isinstance(b, TensorType):
         return TENSOR
-    if a is NONE and not isinstance(b, UnionType):
+    if a is NONE:
         return OptionalType(b)
-    if b is NONE and not isinstance(a, UnionType):
+    if b is NONE:
         return OptionalType(a)
-    unified = _unify_parts(a, b)
+    unified = _unify_parts(a, b, default_to_union)
     if unified is None and default_to_union:
         return union_of([a, b])
     return unified
@@ -441,14 +444,15 @@ def walk(type: Type) -> Iterator[Type]:
             yield from walk(part)
 
 
-def _unify_parts(a: Type, b: Type) -> Type | None:
+def _unify_parts(a: Type, b: Type, default_to_union: bool) -> Type | None:
     if isinstance(a, OptionalType) or isinstance(b, OptionalType):
         inner_a = a.element if isinstance(a, OptionalType) else a
         inner_b = b.element if isinstance(b, OptionalType) else b
         inner = unify(inner_a, inner_b)
         return None if inner is None else OptionalType(inner)
     if isinstance(a, TupleType) and isinstance(b, TupleType) and len(a.elements) == len(b.elements):
-        parts = [unify(x, y) for x, y in zip(a.elements, b.elements, strict=True)]
+        pairs = zip(a.elements, b.elements, strict=True)
+        parts = [unify(x, y, default_to_union=default_to_union) for x, y in pairs]
         known = tuple(p for p in parts if p is not None)
         return TupleType(known) if len(known) == len(parts) else None
     if isinstance(a, FutureType) and isinstance(b, FutureType):

@@ -23,6 +23,7 @@ from engine.ir.alias import AliasDb
 from engine.ir.constants import constant_key
 from engine.ir.graph import Graph, Node
 from engine.ir.mutability import is_mutable_type
+from engine.ir.rewrites import allowed
 
 
 def constant_pooling(graph: Graph) -> bool:
@@ -35,10 +36,12 @@ def constant_pooling(graph: Graph) -> bool:
         key = constant_key(node)
         found = first.get(key) if key is not None else None
         if found is None:
+            if graph.block.param_node.next is not node and not allowed(node, "the same at the start"):
+                continue
             if key is not None:
                 first[key] = node
             changed |= _move_to_start(node, graph)
-        elif db is None or _may_merge(db, node, found):
+        elif (db is None or _may_merge(db, node, found)) and allowed(node, found):
             _merge(node, found)
             changed = True
     return changed

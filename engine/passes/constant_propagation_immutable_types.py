@@ -12,6 +12,6 @@ from engine.ir.constant_folding import fold_constants
 from engine.ir.graph import Graph
 
 
-def constant_propagation_immutable_types(graph: Graph) -> bool:
-    """Fold constants of immutable types."""
-    return fold_constants(graph, immutable_types_only=True)
+def constant_propagation_immutable_types(graph: Graph, *, loops_run: bool = False) -> bool:
+    """Fold constants of immutable types; dead code goes as with `loops_run` of `remove_dead_code`."""
+    return fold_constants(graph, immutable_types_only=True, loops_run=loops_run)

@@ -13,11 +13,10 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from engine.ir.alias import AliasDb
-from engine.ir.attributes import Attr
-from engine.ir.constants import constant_key
+from engine.ir.equality import node_key
 from engine.ir.graph import Block, Graph, Node
 from engine.ir.ops import has_side_effects, is_nondeterministic
-from engine.ir.printer import attribute_text
+from engine.ir.rewrites import allowed
 
 _Known = dict[Hashable, Node]
 
@@ -34,9 +33,9 @@ def _merge_equal(block: Block, db: AliasDb, outer: _Known) -> bool:
             changed |= _merge_equal(inner, db, known)
         if node.blocks or has_side_effects(node) or is_nondeterministic(node) or db.has_writers(node):
             continue
-        key = _key(node)
+        key = node_key(node)
         found = known.setdefault(key, node) if key is not None else node
-        if found is not node and _may_share(db, node, found):
+        if found is not node and _may_share(db, node, found) and allowed(node, found):
             node.replace_all_uses_with(found)
             node.destroy()
             changed = True
@@ -45,18 +44,4 @@ def _merge_equal(block: Block, db: AliasDb, outer: _Known) -> bool:
 
 def _may_share(db: AliasDb, node: Node, found: Node) -> bool:
     """Two results must not become one where a caller could tell."""
-    return not (any(map(db.escapes, node.outputs)) and any(map(db.escapes, found.outputs)))
-
-
-def _key(node: Node) -> Hashable | None:
-    """What equal nodes share; None for what equals nothing."""
-    if node.kind == "prim::Constant":
-        return constant_key(node)
-    if "Subgraph" in node.attributes:
-        return None
-    attributes = tuple(sorted((name, _attribute_key(attribute)) for name, attribute in node.attributes.items()))
-    return (node.kind, tuple(node.inputs), tuple(value.type for value in node.outputs), attributes)
-
-
-def _attribute_key(attribute: Attr) -> tuple[str, str]:
-    return attribute.kind, attribute_text(attribute)
+    return not all(any(db.escapes(v) or db.is_given_away(v) for v in each.outputs) for each in (node, found))

@@ -12,11 +12,13 @@ from engine.ir.constants import constant_value, insert_constant
 from engine.ir.dead_code import remove_dead_code
 from engine.ir.graph import Graph, Node
 from engine.ir.insert import insert_op
+from engine.ir.rewrites import allowed
 
 
 def decompose_ops(graph: Graph) -> bool:
     """Split them, and remove dead code if there were any."""
     found = [node for node in graph.find_all_nodes("aten::addmm") if _has_no_factors(node)]
+    found = [node for node in found if allowed(node, "aten::mm and aten::add")]
     for node in found:
         _split(node)
     if found:

@@ -15,6 +15,7 @@ from typing import Final
 
 from engine.ir.clone import copy_graph, inline_graph
 from engine.ir.graph import Graph, InlinedFrom, Node
+from engine.ir.rewrites import allowed
 from engine.ir.unit import Function
 from engine.lang.types import ClassType, FunctionType
 from engine.passes.pipeline import find_pass, run_pipeline
@@ -33,9 +34,12 @@ def _inline_calls(graph: Graph, bodies: _Bodies, callers: tuple[Function, ...]) 
     calls = [(node, callee) for node in graph.all_nodes() if (callee := _callee(node)) is not None]
     # A function that calls itself cannot be inlined to the end: its inner calls stay.
     calls = [(node, callee) for node, callee in calls if callee not in callers]
+    changed = False
     for node, callee in calls:
-        _inline_call(node, callee, _body(callee, bodies, callers))
-    return bool(calls)
+        if allowed(node, callee.name):
+            _inline_call(node, callee, _body(callee, bodies, callers))
+            changed = True
+    return changed
 
 
 def _body(callee: Function, bodies: _Bodies, callers: tuple[Function, ...]) -> Graph:

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from engine.ir.clone import inline_graph
 from engine.ir.graph import Graph, Node
+from engine.ir.rewrites import allowed
 
 
 def inline_fork_wait(graph: Graph) -> bool:
     """Inline the forks."""
     forks = [node for node in graph.find_all_nodes("prim::fork") if _is_only_waited_for(node)]
+    forks = [node for node in forks if allowed(node, "its body")]
     for node in forks:
         _inline(node)
     return bool(forks)

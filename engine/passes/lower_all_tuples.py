@@ -96,7 +96,17 @@ def _flatten_outputs(node: Node) -> bool:
         _remake(node, output, elements)
         node.erase_output(offset)
         changed = True
+    if changed and node.kind == "prim::Uninitialized":
+        _split(node)
     return changed
+
+
+def _split(node: Node) -> None:
+    """One node for each value, as this kind of node is run."""
+    for output in node.outputs:
+        alone = node.graph.create(node.kind, (), [output.type]).insert_before(node)
+        output.replace_all_uses_with(alone.output)
+    node.destroy()
 
 
 def _remake(node: Node, output: Value, elements: list[Value]) -> None:

@@ -14,9 +14,9 @@ from engine.ir.graph import Graph
 from engine.ir.tuples import lower_use
 
 
-def lower_simple_tuples(graph: Graph) -> bool:
-    """Let users of tuple elements use what the tuple was made of."""
+def lower_simple_tuples(graph: Graph, *, loops_run: bool = False) -> bool:
+    """Let users of tuple elements use what the tuple was made of; dead code goes as `remove_dead_code` says."""
     changed = False
     for node in graph.all_nodes():
         changed |= lower_use(node)
-    return remove_dead_code(graph) or changed
+    return remove_dead_code(graph, loops_run=loops_run) or changed

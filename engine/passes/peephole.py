@@ -29,6 +29,7 @@ from engine.ir.match import (
     normalized_index,
 )
 from engine.ir.peepholes import Rule, apply_rules
+from engine.ir.rewrites import allowed
 from engine.ir.views import IfView
 from engine.lang.types import BOOL, FLOAT, INT, TENSOR, ListType, TensorType, Type
 
@@ -57,7 +58,7 @@ def _put_constants_right(graph: Graph) -> bool:
         if node.kind not in ("aten::mul", "aten::add") or not is_int_arithmetic(node):
             continue
         first, second = node.inputs
-        if constant_int(first) is not None:
+        if constant_int(first) is not None and allowed(node, "the same with the constant on the right"):
             node.replace_input(0, second)
             node.replace_input(1, first)
             changed = True
@@ -119,6 +120,8 @@ def _unshaped(type: Type) -> Type:
 
 
 def _same_number(node: Node) -> Value | None:
+    if node.inputs[0].node.kind == "prim::NumToTensor" and node.inputs[0].node.input.type == INT:
+        return node.inputs[0].node.input
     return node.inputs[0] if len(node.inputs) == 1 and node.inputs[0].type == INT else None
 
 

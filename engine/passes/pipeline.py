@@ -11,13 +11,16 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Final
+from typing import Any, Final
 
 from engine import passes
+from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph
+from engine.ir.pass_log import Settings, current, logged
+from engine.ir.rewrites import Rewrite, is_watched, run_watched, watching
 from engine.ir.verify import verify
 from engine.lang.errors import CompileError, did_you_mean
 
@@ -36,14 +39,22 @@ _NOT_PASSES: Final = ("pipeline",)
 
 @dataclass(frozen=True, slots=True)
 class PassEvent:
-    """One pass ran on `graph`, which later passes may change; the texts stay."""
+    """One pass ran on `graph`, which later passes may change; `before` and `after_text` stay.
+
+    `rewrites` are those that the pass asked for and made: which nodes it touched, and what became of them (as text).
+    """
 
     name: str
     graph: Graph
-    before_text: str
+    before: Graph
     after_text: str
     changed: bool
     seconds: float
+    rewrites: tuple[str, ...] = ()
+
+    @property
+    def before_text(self) -> str:
+        return str(self.before)
 
     def nodes_touched(self) -> int:
         """How many lines of the text the pass removed or wrote, whichever is more."""
@@ -59,25 +70,60 @@ def names() -> list[str]:
     return sorted(module.name for module in iter_modules(passes.__path__) if module.name not in _NOT_PASSES)
 
 
-def run_pass(name: str, graph: Graph, listener: Listener | None = None) -> bool:
-    """Run one pass on the graph; did it change?  Raises CompileError when there is no such pass."""
-    function = find_pass(name)
-    if listener is None:
-        return function(graph)
-    before = str(graph)
+def run_pass(name: str, graph: Graph, listener: Listener | None = None, *args: Any, **options: Any) -> bool:
+    """Run one pass on the graph; did it change?  Raises CompileError when there is no such pass.
+
+    What else is given goes to the pass.
+    """
+    found = find_pass(name)
+    name, settings = ALIASES.get(name, name), current()
+    function = partial(_with, found, args, options) if args or options else found
+    if settings.concern(name):
+        function = partial(_asking, settings, name, function)
+    if listener is not None:
+        return _told(name, function, graph, listener)
+    return run_watched(name, function, graph, ()) if is_watched() else function(graph)
+
+
+def _with(found: Pass, args: tuple[Any, ...], options: dict[str, Any], graph: Graph) -> bool:
+    return found(graph, *args, **options)
+
+
+def _asking(settings: Settings, name: str, function: Pass, graph: Graph) -> bool:
+    return logged(name, lambda graph: run_watched(name, function, graph, (settings.allow,)), graph, settings)
+
+
+def _told(name: str, function: Pass, graph: Graph, listener: Listener) -> bool:
+    """Run the pass, and tell the listener."""
+    rewrites: list[str] = []
+    before = copy_graph(graph)
     start = time.perf_counter()
-    changed = function(graph)
+
+    def note(rewrite: Rewrite) -> bool:
+        rewrites.append(rewrite.text)
+        return True
+
+    with watching(note):
+        changed = run_watched(name, function, graph, ())
     seconds = time.perf_counter() - start
-    listener(PassEvent(name, graph, before, str(graph), changed, seconds))
+    listener(PassEvent(name, graph, before, str(graph), changed, seconds, tuple(rewrites)))
     return changed
 
 
-def run_pipeline(pass_names: Iterable[str], graph: Graph, listener: Listener | None = None) -> bool:
-    """Run the passes in order; did any change the graph?"""
+def run_pipeline(pass_names: str | Iterable[str], graph: Graph, listener: Listener | None = None) -> bool:
+    """Run the passes in order (typed: "inline,dce,peephole"); did any change the graph?  Raises CompileError."""
     changed = False
-    for name in pass_names:
+    for name in listed(pass_names):
         changed |= run_pass(name, graph, listener)
     return changed
+
+
+def listed(pass_names: str | Iterable[str]) -> tuple[str, ...]:
+    """The names of the passes; of a text those between commas or blanks, where a pipeline stands for its passes."""
+    if not isinstance(pass_names, str):
+        return tuple(pass_names)
+    words = pass_names.replace(",", " ").split()
+    return tuple(name for word in words for name in PIPELINES.get(word, (word,)))
 
 
 @cache

@@ -12,6 +12,7 @@ from typing import Final
 
 from engine.ir.constants import insert_constant
 from engine.ir.graph import Graph, Node
+from engine.ir.rewrites import allowed
 
 _FUNCTIONAL: Final = {
     "aten::add_": "aten::add", "aten::sub_": "aten::sub", "aten::mul_": "aten::mul", "aten::div_": "aten::div",
@@ -22,7 +23,7 @@ _ARGUMENTS: Final = {"aten::zeros_like": 6, "aten::full_like": 7}
 
 def remove_inplace_ops(graph: Graph) -> bool:
     """Replace the writes."""
-    written = [node for node in graph.all_nodes() if node.kind in _FUNCTIONAL]
+    written = [node for node in graph.all_nodes() if node.kind in _FUNCTIONAL and allowed(node, _FUNCTIONAL[node.kind])]
     for node in written:
         _replace(node)
     return bool(written)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from engine.lang.errors import ArchiveError
+from engine.lang.errors import ArchiveError, MissingFileError
 
 END: Final = struct.Struct("<4s4H2LH")
 END64: Final = struct.Struct("<4sQ2H2L4Q")
@@ -132,7 +132,7 @@ def _open(source: str | os.PathLike[str] | BinaryIO) -> tuple[BinaryIO, str]:
     except IsADirectoryError:
         raise ArchiveError(f"'{path}' is a folder, not an archive", hints=("give the path of a file",)) from None
     except FileNotFoundError:
-        raise ArchiveError(f"there is no file '{path}'", hints=("check the path",)) from None
+        raise MissingFileError(f"there is no file '{path}'", hints=("check the path",)) from None
     except (OSError, ValueError) as error:
         raise ArchiveError(f"'{path}' cannot be opened: {error}") from None
 

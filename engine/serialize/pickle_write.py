@@ -245,7 +245,7 @@ class Pickler:
     # -- tensors
 
     def _tensor(self, value: Tensor, _type: Type) -> None:
-        array, storage = value.array, value.storage
+        array, storage = value.array, value.memory
         self._global("torch._utils", "_rebuild_tensor_v2")
         self._out += b"("
         self._storage(storage, value)

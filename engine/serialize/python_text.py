@@ -6,7 +6,7 @@ In: types, values.  Out: text.  How a class is called, and where a constant goes
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -28,6 +28,8 @@ from engine.lang.types import (
     TupleType,
     Type,
     UnionType,
+    in_union_order,
+    members_of,
 )  # fmt: skip
 
 ClassName = Callable[[Type, str], str]
@@ -63,7 +65,10 @@ def annotation(type: Type, class_name: ClassName) -> str:
     word = _GENERIC.get(type.__class__)
     if word is None:
         return type.annotation_str
-    inside = ", ".join(annotation(part, class_name) for part in type.contained())
+    parts: Iterable[Type] = type.contained()
+    if isinstance(type, OptionalType) and type.as_union:
+        word, parts = "Union", in_union_order(members_of(type))
+    inside = ", ".join(annotation(part, class_name) for part in parts)
     return f"{word}[{inside or '()'}]"
 
 

@@ -132,6 +132,7 @@ def _parameter(data: Any, requires_grad: Any, _hooks: Any) -> Tensor:
     if not isinstance(data, Tensor) or type(requires_grad) is not bool:
         raise Refusal("a parameter's description is damaged")
     data.requires_grad = requires_grad
+    data.is_parameter = True  # type: ignore[attr-defined]
     return data
 
 

@@ -17,6 +17,7 @@ from engine.frontend.schema_match import Actual, Call, match_schemas
 from engine.frontend.sugar import SugaredValue
 from engine.frontend.values import BuiltinFunction, SimpleValue
 from engine.ir.clone import inline_graph
+from engine.ir.graph import Graph
 from engine.ir.unit import Function
 from engine.lang.errors import CompileError
 from engine.lang.source import SourceRange
@@ -99,6 +100,15 @@ def operator_as_of(version: int, name: str) -> SugaredValue:
 @cache
 def _functions(name: str) -> tuple[Function, ...]:
     return tuple(compile_source(UPGRADES[name].text, filename="<upgrade>").functions.values())
+
+
+def upgrader_graphs() -> dict[str, Graph]:
+    """The graph of every function that does what an operator did, by a name that tells the versions it is for."""
+    return {
+        f"{function.name}_0_{upgrade.below - 1}": function.graph
+        for name, upgrade in UPGRADES.items()
+        for function in _functions(name)
+    }
 
 
 class _Upgraded(SugaredValue):

@@ -5,26 +5,53 @@ In: numbers, lists, arrays.  Out: tensors; a trace that is under way keeps their
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
+import numpy as np
+
+from engine.aten import interchange
 from engine.aten import tensor as tensors
+from engine.aten.calls import call
 from engine.aten.dispatch import HOOKS
+from engine.aten.ops.creation import check_device
 from engine.aten.tensor import Tensor
 from engine.aten.xp import Array
-from engine.lang.scalars import dtype
+from engine.lang import scalars
+from engine.lang.scalars import CPU, dtype
 
 
-def tensor(data: Any, dtype: dtype | None = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def tensor(data: Any, *, dtype: dtype | None = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A new tensor with the values of `data`; see `engine.aten.tensor.tensor`."""
+    if device is not None:
+        check_device(scalars.device(device))
+    if isinstance(data, Tensor):
+        return _copied(data, dtype, requires_grad)
     made = tensors.tensor(data, dtype, device, requires_grad)
     if HOOKS.trace_constant is not None:
-        HOOKS.trace_constant(made, "torch.tensor")
+        HOOKS.trace_constant(made, "torch.tensor of an array" if isinstance(data, np.ndarray) else "torch.tensor")
     return made
 
 
+def _copied(data: Tensor, dtype: dtype | None, requires_grad: bool) -> Tensor:
+    """The tensor's values, in a tensor of their own."""
+    warnings.warn(
+        "a tensor is copied more clearly by source.detach().clone(), or source.detach().clone().requires_grad_(True), "
+        "than by torch.tensor(source)",
+        UserWarning,
+        stacklevel=3,
+    )
+    if HOOKS.trace_constant is not None:
+        HOOKS.trace_constant(data, "torch.tensor of a tensor")
+    copy: Tensor = call("to", (data.detach(), CPU, data.dtype if dtype is None else dtype, False, True), {})
+    copy = copy.detach()
+    copy.requires_grad = requires_grad
+    return copy
+
+
 def from_numpy(array: Array) -> Tensor:
-    """A tensor in the memory of the array; see `engine.aten.tensor.from_numpy`."""
-    made = tensors.from_numpy(array)
+    """A tensor in the memory of the array; see `engine.aten.interchange.from_numpy`."""
+    made = interchange.from_numpy(array)
     if HOOKS.trace_constant is not None:
         HOOKS.trace_constant(made, "torch.from_numpy")
     return made

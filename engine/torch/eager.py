@@ -14,10 +14,12 @@ import numpy as np
 
 from engine.aten import promotion, xp
 from engine.aten.calls import call
+from engine.aten.dispatch import HOOKS
 from engine.aten.python_methods import LEGACY_TYPES
 from engine.aten.storage import Storage
-from engine.aten.tensor import Tensor, from_numpy, tensor
+from engine.aten.tensor import Size, Tensor, from_numpy, tensor
 from engine.lang import scalars
+from engine.lang.errors import OperatorError
 
 # -- questions
 
@@ -47,7 +49,9 @@ def get_default_dtype() -> scalars.dtype:
 
 
 def set_default_dtype(d: scalars.dtype) -> None:
-    """Make Python floats become `d`.  Raises OperatorError unless it has fractions."""
+    """Make Python floats become `d`.  Raises TypeError unless it is a dtype with fractions."""
+    if not isinstance(d, scalars.dtype) or not d.is_floating_point:
+        raise TypeError(f"only floating-point types are supported as the default type, not {d!r}")
     promotion.set_default_dtype(d)
 
 
@@ -65,21 +69,14 @@ def get_num_threads() -> int:
     return 1
 
 
+def set_default_device(device: Any) -> None:
+    """Say where tensors are made: on the CPU.  Raises OperatorError for another device."""
+    with scalars.device(str(device)) if device is not None else scalars.CPU:
+        return
+
+
 def set_num_threads(count: int) -> None:
     """Takes a wish; operators go on using one thread."""
-
-
-def set_printoptions(
-    precision: int | None = None,
-    threshold: int | None = None,
-    edgeitems: int | None = None,
-    linewidth: int | None = None,
-    profile: str | None = None,
-    sci_mode: bool | None = None,
-) -> None:
-    """How tensors print.  Only the defaults are known: raises NotImplementedError for others."""
-    if any(value is not None for value in (precision, threshold, edgeitems, linewidth, sci_mode)):
-        raise NotImplementedError("tensors print in one way only")
 
 
 @dataclass(slots=True)
@@ -109,11 +106,38 @@ def compile(model: Any = None, **_: Any) -> Any:
 
 def as_tensor(data: Any, dtype: scalars.dtype | None = None, device: Any = None) -> Tensor:
     """A tensor of the data, in the same memory where that can be."""
-    made = data if isinstance(data, Tensor) else from_numpy(data) if isinstance(data, np.ndarray) else tensor(data)
-    return made if dtype is None else made.to(dtype)
+    if isinstance(data, Tensor):
+        return data if dtype is None else data.to(dtype)
+    made = from_numpy(data) if isinstance(data, np.ndarray) else tensor(data)
+    made = made if dtype is None else made.to(dtype)
+    if HOOKS.trace_constant is not None:
+        HOOKS.trace_constant(made, "torch.as_tensor of an array" if isinstance(data, np.ndarray) else "torch.as_tensor")
+    return made
 
 
 asarray = as_tensor
+
+
+def broadcast_shapes(*shapes: Any) -> Size:
+    """The shape that tensors of these shapes have together.  Raises OperatorError."""
+    try:
+        return Size(np.broadcast_shapes(*((each,) if isinstance(each, int) else tuple(each) for each in shapes)))
+    except ValueError as error:
+        raise OperatorError(f"shapes {', '.join(map(str, shapes))} do not broadcast to one: {error}") from None
+
+
+def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
+    """Where the elements of these numbers lie in a tensor of the shape.  Raises ValueError for numbers beyond it."""
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    return tuple(Tensor(np.asarray(each)) for each in np.unravel_index(indices.array, sizes))
+
+
+def quantize_per_tensor(*_: Any, **__: Any) -> Any:
+    """Raises OperatorError: there are no tensors of quantized numbers."""
+    raise OperatorError(
+        "tensors of quantized numbers are not supported",
+        hints=("torch.fake_quantize_per_tensor_affine rounds to the same values and keeps the dtype",),
+    )
 
 
 class LegacyTensor:
@@ -127,6 +151,9 @@ class LegacyTensor:
 
     def __instancecheck__(self, instance: Any) -> bool:
         return isinstance(instance, Tensor) and instance.dtype is self.dtype
+
+    def __subclasscheck__(self, subclass: Any) -> bool:
+        return False
 
     def __repr__(self) -> str:
         return f"<class 'torch.{self.__name__}'>"
@@ -179,6 +206,12 @@ def bundled(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return tuple(result) if isinstance(result, list) else result
 
 
+def for_each(function: Callable[..., Any], *tensors: Any) -> Any:
+    """What is done to one tensor, or to each of several."""
+    alone = len(tensors) == 1 and isinstance(tensors[0], Tensor)
+    return function(*tensors) if alone else bundled(function, *tensors)
+
+
 def with_sizes_of_input(
     function: Callable[..., Any], input: Tensor, output_size: Any, *args: Any, **kwargs: Any
 ) -> Any:
@@ -189,21 +222,41 @@ def with_sizes_of_input(
     return function(input, output_size, *args, **kwargs)
 
 
+def with_lengths(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """What takes tensors of lengths, which may also be written as tuples."""
+    given = {name: _lengths(value) if name.endswith("_lengths") else value for name, value in kwargs.items()}
+    return function(*args[:2], *map(_lengths, args[2:4]), *args[4:], **given)
+
+
+def _lengths(value: Any) -> Any:
+    return tensor(list(value)) if isinstance(value, (tuple, list)) else value
+
+
+def with_choice_of_tuple(
+    function: Callable[..., Any], input: Tensor, *, as_tuple: bool = False, **kwargs: Any
+) -> Any:  # fmt: skip
+    """What gives places as rows of one tensor, or, with `as_tuple`, as a tensor for each dimension."""
+    return tuple(call("nonzero_numpy", (input,), {})) if as_tuple else function(input, **kwargs)
+
+
 _FACTORIES: Final = (
     "arange blackman_window bartlett_window empty empty_like empty_strided eye full full_like hamming_window "
     "hann_window kaiser_window linspace logspace ones ones_like rand rand_like randint randint_like randn randn_like "
     "randperm range tril_indices triu_indices zeros zeros_like normal complex scalar_tensor"
 )
 _GATHERING: Final = "einsum block_diag cartesian_prod chain_matmul"
-_BUNDLING: Final = "meshgrid broadcast_tensors atleast_1d atleast_2d atleast_3d"
+_BUNDLING: Final = "meshgrid broadcast_tensors"
+_FOR_EACH: Final = "atleast_1d atleast_2d atleast_3d"
 _ADAPTIVE: Final = "adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d"
 STYLES: Final[dict[str, dict[str, Callable[..., Any]]]] = {
     "torch": {
         **dict.fromkeys(_FACTORIES.split(), with_requires_grad),
         **dict.fromkeys(_GATHERING.split(), with_gathered),
         **dict.fromkeys(_BUNDLING.split(), bundled),
+        **dict.fromkeys(_FOR_EACH.split(), for_each),
+        "nonzero": with_choice_of_tuple,
     },
-    "torch.nn.functional": dict.fromkeys(_ADAPTIVE.split(), with_sizes_of_input),
+    "torch.nn.functional": {**dict.fromkeys(_ADAPTIVE.split(), with_sizes_of_input), "ctc_loss": with_lengths},
 }
 """Where a function is found -> its name -> how Python programs call it, where that differs."""
 
@@ -211,11 +264,17 @@ STYLES: Final[dict[str, dict[str, Callable[..., Any]]]] = {
 # -- facts about dtypes
 
 
+def _checked(d: Any) -> scalars.dtype:
+    if not isinstance(d, scalars.dtype):
+        raise TypeError(f"argument 'type' must be a dtype, not {type(d).__name__}")
+    return d
+
+
 class finfo:
     """What a dtype with fractions can hold; of complex ones, their parts.  Raises TypeError for other dtypes."""
 
     def __init__(self, type: scalars.dtype | None = None) -> None:
-        d = get_default_dtype() if type is None else type
+        d = get_default_dtype() if type is None else _checked(type)
         if not (d.is_floating_point or d.is_complex):
             raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{d}'")
         kind = np.empty(0, xp.TO_NUMPY[d]).real.dtype
@@ -236,7 +295,7 @@ class iinfo:
     """What a dtype of whole numbers can hold.  Raises TypeError for other dtypes."""
 
     def __init__(self, type: scalars.dtype) -> None:
-        if type.category != "int":
+        if _checked(type).category != "int":
             raise TypeError(f"torch.iinfo() requires an integer input type. Use torch.finfo to handle '{type}'")
         facts = np.iinfo(xp.TO_NUMPY[type])
         self.dtype, self.bits, self.min, self.max = type.name, facts.bits, int(facts.min), int(facts.max)

@@ -16,9 +16,10 @@ from engine.aten import op as table
 from engine.frontend.classes import ChosenByFlag, FunctionValue
 from engine.frontend.compile import library_value
 from engine.frontend.sugar import SugaredValue
-from engine.lang.errors import ArgumentError, did_you_mean
+from engine.lang.errors import ArgumentError, ExecutionError, did_you_mean
 from engine.torch import eager
 from engine.torch.objects import ScriptFunction
+from engine.torch.refusals import refusal
 
 _PREFIXES: Final = {"torch.linalg": "linalg_", "torch.fft": "fft_", "torch.special": "special_"}
 """What the names of a scope's operators begin with."""
@@ -28,9 +29,9 @@ def find(name: str, scope: str = "torch") -> Callable[..., Any] | None:
     """The function of that name, or None."""
     path, operator = f"{scope}.{name}", _PREFIXES.get(scope, "") + name
     written = library_value(path)
-    function: Any = None if written is None else _callable(written)
+    function: Any = None if written is None else _callable(written, path)
     if function is None and table.overloads(f"aten::{operator}"):
-        function = partial(_call_operator, operator)
+        function = calls.function(operator)
     if function is None:
         return None
     style = eager.STYLES.get(scope, {}).get(name)
@@ -49,30 +50,29 @@ def attribute(name: str, scope: str) -> Any:
     return value
 
 
-def _callable(value: SugaredValue) -> Callable[..., Any] | None:
+def _callable(value: SugaredValue, path: str) -> Callable[..., Any] | None:
     """One function, several overloads, or a choice by a flag."""
     if isinstance(value, FunctionValue):
-        return partial(_call_first, [ScriptFunction(function) for function in value.functions])
+        return partial(_call_first, path, [ScriptFunction(function) for function in value.functions])
     if isinstance(value, ChosenByFlag):
-        sides = _callable(value.when_true), _callable(value.when_false)
+        sides = _callable(value.when_true, path), _callable(value.when_false, path)
         return partial(_call_chosen, value.argument, value.position, *sides)
     return None
 
 
-def _call_operator(name: str, *args: Any, **kwargs: Any) -> Any:
-    return calls.call_function(name, args, kwargs)
+def _call_first(path: str, overloads: Sequence[Callable[..., Any]], /, *args: Any, **kwargs: Any) -> Any:
+    """Call the first overload that takes the arguments.  Raises ArgumentTypeError, OperatorError."""
+    try:
+        for function in overloads[:-1]:
+            try:
+                return function(*args, **kwargs)
+            except ArgumentError:
+                continue
+        return overloads[-1](*args, **kwargs)
+    except (ArgumentError, ExecutionError) as error:
+        raise refusal(path, error, args, kwargs) from None
 
 
-def _call_first(overloads: Sequence[Callable[..., Any]], *args: Any, **kwargs: Any) -> Any:
-    """Call the first overload that takes the arguments."""
-    for function in overloads[:-1]:
-        try:
-            return function(*args, **kwargs)
-        except ArgumentError:
-            continue
-    return overloads[-1](*args, **kwargs)
-
-
-def _call_chosen(argument: str, position: int, when_true: Any, when_false: Any, *args: Any, **kwargs: Any) -> Any:
+def _call_chosen(argument: str, position: int, when_true: Any, when_false: Any, /, *args: Any, **kwargs: Any) -> Any:
     flag = kwargs.get(argument, args[position] if len(args) > position else False)
     return (when_true if flag else when_false)(*args, **kwargs)

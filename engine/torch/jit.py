@@ -5,10 +5,12 @@ In: text, Python functions and classes, archives.  Out: `ScriptFunction`s and `S
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 from typing import Final as Final
 
+from engine.executor import executor
 from engine.executor.futures import Future as Future
 from engine.executor.futures import launch
 from engine.executor.interpreter import run_function
@@ -19,9 +21,35 @@ from engine.frontend.python_functions import MODIFIER as MODIFIER
 from engine.frontend.python_resolver import INTERFACE
 from engine.ir import unit as ir_unit
 from engine.lang import scalars
+from engine.lang.errors import CompileError, did_you_mean
 from engine.lang.errors import Error as Error
-from engine.lang.errors import did_you_mean
 from engine.serialize.archive import PathOrFile, load_archive
+from engine.torch import flags as flags
+from engine.torch import internal as internal
+from engine.torch import logging as logging
+from engine.torch import passes as passes
+from engine.torch import tensorexpr as tensorexpr
+from engine.torch import types as types
+from engine.torch import upgraders as upgraders
+from engine.torch.freezing import freeze as freeze
+from engine.torch.freezing import optimize_for_inference as optimize_for_inference
+from engine.torch.freezing import run_frozen_optimizations as run_frozen_optimizations
+from engine.torch.graph_functions import Await as Await
+from engine.torch.graph_functions import IgnoreContextManager as IgnoreContextManager
+from engine.torch.graph_functions import ScriptProfile as ScriptProfile
+from engine.torch.graph_functions import awaitable as awaitable
+from engine.torch.graph_functions import awaitable_nowait as awaitable_nowait
+from engine.torch.graph_functions import awaitable_wait as awaitable_wait
+from engine.torch.graph_functions import clear_class_registry as clear_class_registry
+from engine.torch.graph_functions import function_from_graph as function_from_graph
+from engine.torch.graph_functions import interpret_graph as interpret_graph
+from engine.torch.graph_functions import unwrap_optional as unwrap_optional
+from engine.torch.graphs import Block as Block
+from engine.torch.graphs import Graph as Graph
+from engine.torch.graphs import Node as Node
+from engine.torch.graphs import Use as Use
+from engine.torch.graphs import Value as Value
+from engine.torch.graphs import parse_ir as parse_ir
 from engine.torch.jit_settings import export_opnames as export_opnames
 from engine.torch.jit_settings import frontend as frontend
 from engine.torch.jit_settings import fuser as fuser
@@ -36,6 +64,7 @@ from engine.torch.objects import ScriptFunction as ScriptFunction
 from engine.torch.objects import ScriptMethod as ScriptMethod
 from engine.torch.objects import ScriptObject as ScriptObject
 from engine.torch.script_classes import UncompiledModule as UncompiledModule
+from engine.torch.scripting import PYTHON
 from engine.torch.scripting import script as script
 from engine.torch.tracing import TracerWarning as TracerWarning
 from engine.torch.tracing import TracingCheckError as TracingCheckError
@@ -58,8 +87,8 @@ class CompilationUnit:
             self.define(source, filename)
 
     def define(self, source: str, filename: str = "<string>") -> None:
-        """Compile the definitions of the text and add them; after a CompileError none are added."""
-        compile_source(source, unit=self._unit, filename=filename)
+        """Compile the functions of the text and add them; after a CompileError none are added."""
+        compile_source(source, unit=self._unit, filename=filename, classes=False)
 
     def find_function(self, name: str) -> ScriptFunction | None:
         function = self._unit.find_function(name)
@@ -84,6 +113,12 @@ class CompilationUnit:
 
     def __repr__(self) -> str:
         return f"<CompilationUnit {', '.join(self._unit.functions) or 'empty'}>"
+
+
+def last_executed_optimized_graph() -> Graph | None:
+    """The graph that ran last, optimized for its arguments; None before any has."""
+    found = executor.last_executed_optimized_graph()
+    return None if found is None else Graph(found)
 
 
 # -- archives
@@ -131,7 +166,10 @@ def wait(future: Future) -> Any:
 
 def _marked(modifier: str) -> Callable[[F], F]:
     def mark(function: F) -> F:
-        setattr(function, MODIFIER, modifier)
+        parts = (function.fget, function.fset) if builtins.isinstance(function, property) else (function,)
+        for part in parts:
+            if part is not None:
+                setattr(part, MODIFIER, modifier)
         return function
 
     return mark
@@ -152,12 +190,25 @@ def ignore(function: Any = None, *, drop: bool = False) -> Any:
 
 
 def interface(cls: type) -> type:
-    """The class declares methods that others must offer to stand for it."""
+    """The class declares methods that others must offer to stand for it.  Raises CompileError when it does more."""
+    bases = [base for base in cls.__mro__[1:] if base is not object and base.__module__.partition(".")[0] != "engine"]
+    if bases:
+        raise CompileError(
+            f"TorchScript interface does not support inheritance yet: '{cls.__name__}' is derived from "
+            f"'{bases[0].__name__}'",
+            hints=("derive it from nothing, or from nn.Module, and write all its methods out",),
+        )
     setattr(cls, INTERFACE, True)
+    with PYTHON.attempt():
+        PYTHON.type_of(cls)
     return cls
 
 
-_overload: Final = declare_overload
+overload: Final = declare_overload
 """One signature of the function that follows."""
-_overload_method: Final = declare_overload
+overload_method: Final = declare_overload
 """One signature of the method that follows."""
+_overload, _overload_method, _fork, _wait = overload, overload_method, fork, wait
+_unwrap_optional, _Await, _IgnoreContextManager = unwrap_optional, Await, IgnoreContextManager
+_awaitable, _awaitable_wait, _awaitable_nowait = awaitable, awaitable_wait, awaitable_nowait
+_ScriptProfile, _get_trace_graph = ScriptProfile, get_trace_graph

@@ -6,6 +6,7 @@ In: values, settings.  Out: answers; a wish about how to optimize is remembered,
 from __future__ import annotations
 
 import builtins
+import inspect
 import types
 import typing
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, Final
 
+from engine.executor.switches import optimized_execution as optimized_execution
 from engine.frontend.from_python import tree_from_function
 from engine.frontend.tree import Tree
 from engine.ir.graph import Block
@@ -41,12 +43,6 @@ def isinstance(obj: Any, target_type: Any) -> bool:
     if origin is tuple:
         return len(obj) == len(args) and all(isinstance(v, arg) for v, arg in zip(obj, args, strict=True))
     return all(isinstance(each, args[0]) for each in obj)
-
-
-@contextmanager
-def optimized_execution(should_optimize: bool) -> Iterator[None]:
-    """Takes a wish for what runs inside."""
-    yield
 
 
 @contextmanager
@@ -83,7 +79,7 @@ def export_opnames(m: Any) -> list[str]:
     """The operators, with their overloads, that a compiled module's methods run."""
     found: set[str] = set()
     for name in m._ivalue.type.methods:
-        found.update(_operators(getattr(m, name).inlined_graph.block))
+        found.update(_operators(getattr(m, name).inlined_graph._ir.block))
     return sorted(found)
 
 
@@ -96,8 +92,18 @@ def _operators(block: Block) -> Iterator[str]:
             yield from _operators(inner)
 
 
+def argument_names(fn: Callable[..., Any]) -> list[str]:
+    """The names of the arguments that calls may give by position or name; none where Python does not tell."""
+    try:
+        parameters = inspect.signature(fn).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [each.name for each in parameters if each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+
+
 frontend: Final = SimpleNamespace(
-    NotSupportedError=NotSupportedError, FrontendError=CompileError, get_jit_def=get_jit_def
+    NotSupportedError=NotSupportedError, FrontendError=CompileError, get_jit_def=get_jit_def,
+    argument_names=argument_names, get_callable_argument_names=argument_names, _IS_ASTUNPARSE_INSTALLED=True,
 )  # fmt: skip
 """`torch.jit.frontend`, as far as programs use it: the errors that compiling raises, the trees that it makes."""
 signature_types: Final = SimpleNamespace(

@@ -17,12 +17,12 @@ from engine.aten.tensor import Tensor
 from engine.executor.call import call_function
 from engine.executor.interpreter import run_function
 from engine.executor.to_python import set_object_wrapper
-from engine.ir.graph import Graph
 from engine.ir.unit import Function
-from engine.lang.errors import ArchiveError, ArgumentError
+from engine.lang.errors import ArgumentError
 from engine.lang.types import ClassType
 from engine.serialize.archive import PathOrFile, save_archive
-from engine.torch.objects import ScriptObject, python_class_of
+from engine.torch.graphs import Graph
+from engine.torch.objects import ScriptObject, python_class_of, refuse_python_calls
 
 
 class _Derivable(type):
@@ -34,30 +34,33 @@ class _Derivable(type):
 
 
 class ScriptModule(ScriptObject, metaclass=_Derivable):
-    """A compiled module."""
+    """A compiled module.  Attributes that it does not have may be added in Python; programs do not see them.
 
-    __slots__ = ()
+    What is private here ends in an underscore, since programs have methods like `_forward` of their own.
+    """
+
+    __slots__ = ("__dict__",)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         forward, type = self.__getattr__("forward"), self._ivalue.type
         if not type.forward_pre_hooks and not type.forward_hooks:
             return forward(*args, **kwargs)
         for hook in type.forward_pre_hooks:
-            changed = self._run_hook(hook, args)
+            changed = self._run_hook_(hook, args)
             if changed is not None:
                 args = changed if isinstance(changed, tuple) else (changed,)
         result = forward(*args, **kwargs)
         for hook in type.forward_hooks:
-            changed = self._run_hook(hook, args, result)
+            changed = self._run_hook_(hook, args, result)
             result = result if changed is None else changed
         return result
 
-    def _forward(self) -> Any:
+    def _forward_method_(self) -> Any:
         if "forward" not in self._ivalue.type.methods:
             raise ArgumentError(f"Method 'forward' is not defined: {self.original_name} has no such method")
         return self.__getattr__("forward")
 
-    def _run_hook(self, hook: Any, *args: Any) -> Any:
+    def _run_hook_(self, hook: Any, *args: Any) -> Any:
         return call_function(hook, (self._ivalue, *args))
 
     def __getattr__(self, name: str) -> Any:
@@ -69,33 +72,42 @@ class ScriptModule(ScriptObject, metaclass=_Derivable):
                 raise
             return found
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        type = self._ivalue.type
+        if name in type.constants:
+            raise AttributeError(f"Cannot mutate TorchScript constant value: '{name}'")
+        if type.attribute(name) is not None or name in type.properties:
+            super().__setattr__(name, value)
+        else:
+            object.__setattr__(self, name, value)
+
     @property
     def original_name(self) -> str:
         return self._ivalue.type.name
 
     @property
     def graph(self) -> Graph:
-        graph: Graph = self._forward().graph
+        graph: Graph = self._forward_method_().graph
         return graph
 
     @property
     def inlined_graph(self) -> Graph:
-        graph: Graph = self._forward().inlined_graph
+        graph: Graph = self._forward_method_().inlined_graph
         return graph
 
     @property
     def code(self) -> str:
-        code: str = self._forward().code
+        code: str = self._forward_method_().code
         return code
 
     def graph_for(self, *args: Any, **kwargs: Any) -> Graph:
-        graph: Graph = self._forward().graph_for(*args, **kwargs)
+        graph: Graph = self._forward_method_().graph_for(*args, **kwargs)
         return graph
 
     # -- parts
 
     def named_children(self) -> Iterator[tuple[str, ScriptModule]]:
-        for attribute, value in self._slots():
+        for attribute, value in self._slots_():
             if _is_module(value):
                 yield attribute, wrap(value)
 
@@ -105,7 +117,7 @@ class ScriptModule(ScriptObject, metaclass=_Derivable):
     def named_modules(self, prefix: str = "") -> Iterator[tuple[str, ScriptModule]]:
         """This module and all inside, each once, under the first of its names."""
         seen: set[int] = set()
-        for name, module in self._paths(prefix):
+        for name, module in self._paths_(prefix):
             if id(module._ivalue) not in seen:
                 seen.add(id(module._ivalue))
                 yield name, module
@@ -114,25 +126,46 @@ class ScriptModule(ScriptObject, metaclass=_Derivable):
         return (module for _, module in self.named_modules())
 
     def named_parameters(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Tensor]]:
-        return self._named_tensors("parameter", prefix, recurse)
+        return self._named_tensors_("parameter", prefix, recurse)
 
     def parameters(self, recurse: bool = True) -> Iterator[Tensor]:
         return (tensor for _, tensor in self.named_parameters("", recurse))
 
     def named_buffers(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Tensor]]:
-        return self._named_tensors("buffer", prefix, recurse)
+        return self._named_tensors_("buffer", prefix, recurse)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         return (tensor for _, tensor in self.named_buffers("", recurse))
 
-    def state_dict(self) -> OrderedDict[str, Tensor]:
+    def state_dict(self, *, prefix: str = "", keep_vars: bool = False) -> OrderedDict[str, Tensor]:
         """Name -> tensor: of each module first its parameters, then its buffers, then what its children have."""
         return OrderedDict(
-            (f"{path}.{name}".lstrip("."), value)
-            for path, module in self._paths("")
+            (f"{prefix}{path}.{name}" if path else f"{prefix}{name}", value if keep_vars else value.detach())
+            for path, module in self._paths_("")
             for kind in ("parameter", "buffer")
-            for name, value in module._tensors(kind)
+            for name, value in module._tensors_(kind)
         )
+
+    def apply(self, fn: Callable[[ScriptModule], Any]) -> ScriptModule:
+        """Call `fn` with every module inside, and then with this one."""
+        for child in self.children():
+            child.apply(fn)
+        fn(self)
+        return self
+
+    def get_parameter(self, target: str) -> Tensor:
+        """The parameter under a dotted name.  Raises AttributeError."""
+        return self._tensor_at_(target, "parameter")
+
+    def get_buffer(self, target: str) -> Tensor:
+        """The buffer under a dotted name.  Raises AttributeError."""
+        return self._tensor_at_(target, "buffer")
+
+    def _tensor_at_(self, target: str, kind: str) -> Tensor:
+        found = dict(self._named_tensors_(kind, "", True, once=False))
+        if target not in found:
+            raise AttributeError(f"'{self.original_name}' has no {kind} '{target}'")
+        return found[target]
 
     # -- modes
 
@@ -152,7 +185,7 @@ class ScriptModule(ScriptObject, metaclass=_Derivable):
         _define(self, source)
 
     def save(self, path: PathOrFile, _extra_files: Mapping[str, str | bytes] | None = None) -> None:
-        refuse_python_calls(self._ivalue.type)
+        _refuse_python_calls(self._ivalue.type)
         save_archive(self._ivalue, path, _extra_files, run_function)
 
     def save_to_buffer(self, _extra_files: Mapping[str, str | bytes] | None = None) -> bytes:
@@ -171,33 +204,42 @@ class ScriptModule(ScriptObject, metaclass=_Derivable):
     def __iter__(self) -> Iterator[ScriptModule]:
         return self.children()
 
+    def __contains__(self, name: str) -> bool:
+        return name in dict(self.named_children())
+
     def __bool__(self) -> bool:
         return True
 
     # -- inside
 
-    def _slots(self) -> Iterator[tuple[str, Any]]:
+    def _slots_(self) -> Iterator[tuple[str, Any]]:
         return ((a.name, v) for a, v in zip(self._ivalue.type.attributes, self._ivalue.slots, strict=False))
 
-    def _tensors(self, kind: str) -> Iterator[tuple[str, Tensor]]:
+    def _tensors_(self, kind: str) -> Iterator[tuple[str, Tensor]]:
         for attribute in self._ivalue.type.attributes:
             value = self._ivalue.get(attribute.name)
             if attribute.kind == kind and isinstance(value, Tensor):
                 yield attribute.name, value
 
-    def _paths(self, prefix: str) -> Iterator[tuple[str, ScriptModule]]:
+    def _paths_(self, prefix: str) -> Iterator[tuple[str, ScriptModule]]:
         """This module and all inside, as often as they occur."""
         yield prefix, self
         for name, child in self.named_children():
-            yield from child._paths(f"{prefix}.{name}" if prefix else name)
+            yield from child._paths_(f"{prefix}.{name}" if prefix else name)
 
-    def _named_tensors(self, kind: str, prefix: str, recurse: bool) -> Iterator[tuple[str, Tensor]]:
+    def _named_tensors_(
+        self, kind: str, prefix: str, recurse: bool, *, once: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
         seen: set[int] = set()
         for path, module in self.named_modules(prefix) if recurse else [(prefix, self)]:
-            for name, tensor in module._tensors(kind):
-                if id(tensor) not in seen:
+            for name, tensor in module._tensors_(kind):
+                if not once or id(tensor) not in seen:
                     seen.add(id(tensor))
                     yield (f"{path}.{name}" if path else name), tensor
+
+    def extra_repr(self) -> str:
+        """What `repr` shows in the module's brackets."""
+        return f"original_name={self.original_name}"
 
     def __repr__(self) -> str:
         children = [f"({name}): {child!r}" for name, child in self.named_children()]
@@ -220,20 +262,14 @@ def _is_module(value: Any) -> bool:
     return isinstance(value, Object) and value.type.is_module
 
 
-def refuse_python_calls(type: ClassType) -> None:
+def _refuse_python_calls(type: ClassType) -> None:
     """Raises ArchiveError if a method, here or further inside, calls Python."""
     for attribute in type.attributes:
         if isinstance(attribute.type, ClassType):
-            refuse_python_calls(attribute.type)
+            _refuse_python_calls(attribute.type)
     for method in type.methods.values():
-        graph = method.graph if isinstance(method, Function) else None
-        for node in graph.all_nodes() if graph is not None else ():
-            if node.kind == "prim::PythonOp":
-                raise ArchiveError(
-                    f"Could not export Python function call '{node.attr('name')}'. Remove calls to Python functions "
-                    "before export.",
-                    hints=(f"{type.name}.{method.name} calls it; mark it @torch.jit.unused to raise there instead",),
-                )
+        if isinstance(method, Function):
+            refuse_python_calls(method)
 
 
 _wrappers: WeakValueDictionary[int, ScriptObject] = WeakValueDictionary()

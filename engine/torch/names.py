@@ -17,8 +17,8 @@ HOMES: Final[dict[str, str]] = {
     "CompilationUnit": "engine.torch.jit", "ScriptFunction": "engine.torch.jit", "ScriptModule": "engine.torch.jit",
     "script": "engine.torch.jit", "load": "engine.torch.serialization", "save": "engine.torch.serialization",
     "Tensor": "engine.aten.tensor", "tensor": "engine.torch.creation", "from_numpy": "engine.torch.creation",
-    "Size": "engine.aten.tensor", "device": "engine.lang.scalars", "dtype": "engine.lang.scalars",
-    "parse_ir": "engine.ir.parser", "run_pass": "engine.torch.passes", "run_pipeline": "engine.torch.passes",
+    "Size": "engine.aten.tensor", **dict.fromkeys("device dtype layout memory_format".split(), "engine.lang.scalars"),
+    "bisect": "engine.torch.bisection", "parse_ir": "engine.ir.parser", "run_pass": "engine.torch.passes", "run_pipeline": "engine.torch.passes",
     **dict.fromkeys(
         "no_grad enable_grad inference_mode is_grad_enabled is_inference_mode_enabled set_grad_enabled".split(),
         "engine.aten.autograd",
@@ -28,11 +28,15 @@ HOMES: Final[dict[str, str]] = {
     ),
     **dict.fromkeys(
         "is_tensor is_storage typename get_default_dtype set_default_dtype set_default_tensor_type get_default_device "
-        "get_num_threads set_num_threads set_printoptions use_deterministic_algorithms "
+        "get_num_threads set_num_threads set_default_device use_deterministic_algorithms "
         "are_deterministic_algorithms_enabled compile as_tensor asarray finfo iinfo FloatTensor DoubleTensor "
         "HalfTensor BFloat16Tensor LongTensor IntTensor ShortTensor CharTensor ByteTensor BoolTensor".split(),
         "engine.torch.eager",
     ),
+    "set_printoptions": "engine.aten.printing", "vmap": "engine.torch.func", "autocast": "engine.torch.amp",
+    "GradScaler": "engine.torch.amp", "default_generator": "engine.torch.random",
+    **dict.fromkeys("broadcast_shapes unravel_index quantize_per_tensor".split(), "engine.torch.eager"),
+    **dict.fromkeys("from_dlpack to_dlpack frombuffer".split(), "engine.aten.interchange"),
 }  # fmt: skip
 """Name -> module that defines it."""
 MODULES: Final[dict[str, str]] = {
@@ -40,11 +44,16 @@ MODULES: Final[dict[str, str]] = {
     "nn": "engine.torch.nn",
     **{
         name: f"engine.torch.{name}"
-        for name in "autograd cuda fft linalg ops optim random serialization special testing utils".split()
+        for name in (
+            "accelerator amp autograd backends cuda distributions fft func linalg ops optim profiler random "
+            "serialization special testing utils version"
+        ).split()
     },
 }  # fmt: skip
 CONSTANTS: Final[dict[str, Any]] = {
-    **scalars.DTYPE_BY_NAME, **scalars.DTYPE_ALIASES, **scalars.MEMORY_FORMATS, "strided": scalars.STRIDED,
+    **scalars.DTYPE_WORDS, **scalars.DTYPE_BY_NAME, **scalars.DTYPE_ALIASES,
+    **scalars.MEMORY_FORMAT_BY_NAME, **scalars.LAYOUT_BY_NAME,
+    "chalf": scalars.DTYPE_WORDS["complex32"], "newaxis": None,
     "inf": math.inf, "nan": math.nan, "pi": math.pi, "e": math.e, "__version__": "0.1.0",
 }  # fmt: skip
 
@@ -52,7 +61,7 @@ CONSTANTS: Final[dict[str, Any]] = {
 def find(name: str) -> Any:
     """What the name stands for.  Raises AttributeError that names the nearest known one."""
     if name in HOMES:
-        import_module("engine.executor")
+        import_module("engine.torch.tensor_methods")
         return getattr(import_module(HOMES[name]), name)
     if name in MODULES:
         return import_module(MODULES[name])
@@ -60,7 +69,7 @@ def find(name: str) -> Any:
         return CONSTANTS[name]
     if name.startswith("__"):
         raise AttributeError(f"module 'engine' has no attribute '{name}'")
-    import_module("engine.executor")
+    import_module("engine.torch.tensor_methods")
     function = import_module("engine.torch.functions").find(name)
     if function is None:
         hint = "".join(f"; {h}" for h in did_you_mean(name, known()))

@@ -6,27 +6,29 @@ In: `Function`s and `Object`s.  Out: callables and objects with PyTorch's names.
 
 from __future__ import annotations
 
+import copy
 import io
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
 from engine.aten.ivalue import Object
+from engine.aten.tensor import Tensor
 from engine.executor.call import call_function
 from engine.executor.executor import executor_of
 from engine.executor.from_python import Mismatch, from_python
 from engine.executor.interpreter import run_function
 from engine.executor.to_python import to_python
 from engine.ir.clone import copy_graph
-from engine.ir.graph import Graph
 from engine.ir.unit import Function
-from engine.lang.errors import ArgumentError, did_you_mean
+from engine.lang.errors import ArchiveError, ArgumentError, did_you_mean
 from engine.lang.schema import FunctionSchema
 from engine.lang.types import ClassType
 from engine.passes.pipeline import run_pass
 from engine.serialize.archive import PathOrFile, save_archive
 from engine.serialize.python_text import ConstantTable
 from engine.serialize.source_export import SourcePrinter, function_code
+from engine.torch.graphs import Graph
 
 
 class _Compiled:
@@ -52,14 +54,14 @@ class _Compiled:
     @property
     def graph(self) -> Graph:
         """The graph as it was compiled."""
-        return self._function.graph
+        return Graph(self._function.graph)
 
     @property
     def inlined_graph(self) -> Graph:
         """A copy of the graph with the calls of other functions replaced by their graphs."""
         graph = copy_graph(self._function.graph)
         run_pass("inline", graph)
-        return graph
+        return Graph(graph)
 
     @property
     def code(self) -> str:
@@ -67,9 +69,9 @@ class _Compiled:
         return function_code(self._function)
 
     def graph_for(self, *args: Any, **kwargs: Any) -> Graph:
-        """The graph that runs for such arguments."""
+        """Call it, and tell the graph that ran: optimized for such arguments."""
         self(*args, **kwargs)
-        return executor_of(self._function).graph
+        return Graph(executor_of(self._function).recent_graph)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return call_function(self._function, args, kwargs)
@@ -86,14 +88,30 @@ class ScriptFunction(_Compiled):
         self.__name__, self.__qualname__ = function.name, function.qualname
         self.__doc__ = function.doc or None
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> ScriptFunction:
+        """Functions do not change: the copy is the function itself."""
+        return self
+
     def save(self, path: PathOrFile, _extra_files: Mapping[str, str | bytes] | None = None) -> None:
-        """Write an archive; it loads as a module whose `forward` is this function."""
+        """Write an archive; it loads as a module whose `forward` is this function.  Raises ArchiveError."""
+        refuse_python_calls(self._function)
         save_archive(self._function, path, _extra_files, run_function)
 
     def save_to_buffer(self, _extra_files: Mapping[str, str | bytes] | None = None) -> bytes:
         buffer = io.BytesIO()
         self.save(buffer, _extra_files)
         return buffer.getvalue()
+
+
+def refuse_python_calls(function: Function) -> None:
+    """Raises ArchiveError if the function calls Python."""
+    for node in function.graph.all_nodes():
+        if node.kind == "prim::PythonOp":
+            raise ArchiveError(
+                f"Could not export Python function call '{node.attr('name')}'. Remove calls to Python functions "
+                "before export.",
+                hints=(f"'{function.name}' calls it; mark it @torch.jit.unused to raise there instead",),
+            )
 
 
 class ScriptMethod(_Compiled):
@@ -138,7 +156,7 @@ class ScriptObject:
             return call_function(_function(type.properties[name][0]), [self._ivalue])
         if name in type.constants:
             return type.constants[name]
-        raise AttributeError(self._no_attribute(name))
+        raise AttributeError(self._no_attribute_(name))
 
     def __setattr__(self, name: str, value: Any) -> None:
         type = self._ivalue.type
@@ -152,21 +170,65 @@ class ScriptObject:
         elif name in type.properties and type.properties[name][1] is not None:
             call_function(_function(type.properties[name][1]), [self._ivalue, value])
         else:
-            raise AttributeError(self._no_attribute(name))
+            raise AttributeError(self._no_attribute_(name))
+
+    def __copy__(self) -> Any:
+        """Another object with the same values."""
+        return wrapper_of(Object(self._ivalue.type, list(self._ivalue.slots)))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        """Another object with copies of the values, or with the state that its class saves."""
+        return wrapper_of(copied(self._ivalue, memo))
 
     def __dir__(self) -> list[str]:
-        return sorted({*object.__dir__(self), *self._names()})
+        return sorted({*object.__dir__(self), *self._names_()})
 
-    def _names(self) -> list[str]:
+    def _names_(self) -> list[str]:
         type = self._ivalue.type
         return [*(a.name for a in type.attributes), *type.methods, *type.properties, *type.constants]
 
-    def _no_attribute(self, name: str) -> str:
-        hint = "".join(f"; {h}" for h in did_you_mean(name, self._names()))
+    def _no_attribute_(self, name: str) -> str:
+        hint = "".join(f"; {h}" for h in did_you_mean(name, self._names_()))
         return f"'{self._ivalue.type.name}' object has no attribute '{name}'{hint}"
 
     def __repr__(self) -> str:
         return f"<{self._ivalue.type.qualname} object>"
+
+
+def copied(value: Any, memo: dict[int, Any]) -> Any:
+    """A copy of a program's value, with copies of all that it holds; what occurs twice is copied once."""
+    if id(value) in memo:
+        return memo[id(value)]
+    if isinstance(value, Object):
+        return _copied_object(value, memo)
+    if isinstance(value, tuple):
+        return tuple(copied(part, memo) for part in value)
+    if isinstance(value, list):
+        made: list[Any] = []
+        memo[id(value)] = made
+        made += [copied(part, memo) for part in value]
+        return made
+    if isinstance(value, dict):
+        return memo.setdefault(id(value), {copied(k, memo): copied(v, memo) for k, v in value.items()})
+    return copy.deepcopy(value, memo) if isinstance(value, (Tensor, ScriptObject)) else value
+
+
+def _copied_object(value: Object, memo: dict[int, Any]) -> Object:
+    type = value.type
+    memo[id(value)] = made = Object(type)
+    if "__getstate__" in type.methods and "__setstate__" in type.methods:
+        state = run_function(_function(type.methods["__getstate__"]), [value])
+        run_function(_function(type.methods["__setstate__"]), [made, copied(state, memo)])
+    else:
+        made.slots = [copied(slot, memo) for slot in value.slots]
+    return made
+
+
+def wrapper_of(value: Object) -> Any:
+    """What Python sees of the object, as everywhere."""
+    convert = to_python(value.type)
+    assert convert is not None
+    return convert(value)
 
 
 @lru_cache(maxsize=1024)

@@ -9,7 +9,7 @@ from typing import Any
 
 from engine.aten import calls
 from engine.aten import op as table
-from engine.lang.errors import did_you_mean
+from engine.lang.errors import ArgumentError, did_you_mean
 
 
 class OpOverload:
@@ -39,7 +39,15 @@ class OpOverloadPacket:
         self.torch_path = f"torch.ops.{name.replace('::', '.')}"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return calls.call_function(self.__name__, args, kwargs)
+        if self._name.startswith("aten::"):
+            return calls.call_function(self.__name__, args, kwargs)
+        *first, last = table.overloads(self._name)
+        for entry in first:
+            try:
+                return calls.call_overload(entry, args, kwargs)
+            except ArgumentError:
+                continue
+        return calls.call_overload(last, args, kwargs)
 
     def overloads(self) -> list[str]:
         return [entry.overload or "default" for entry in table.overloads(self._name)]
@@ -73,6 +81,9 @@ class OpNamespace:
 
     def __dir__(self) -> list[str]:
         return [each.partition("::")[2] for each in table.names() if each.startswith(f"{self.name}::")]
+
+
+_OpNamespace = OpNamespace
 
 
 def __getattr__(name: str) -> Any:

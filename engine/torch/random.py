@@ -15,10 +15,15 @@ from engine.aten.random import Generator as Generator
 from engine.aten.random import generator
 from engine.aten.tensor import Tensor
 
+default_generator = generator()
+
 
 def manual_seed(seed: int) -> Generator:
-    """Start the stream of the seed."""
-    return generator().manual_seed(int(seed))
+    """Start the stream of the seed.  Raises ValueError when it has more than 64 bits."""
+    number = int(seed)
+    if not -(1 << 63) <= number < 1 << 64:
+        raise ValueError(f"a seed has 64 bits, but {number} has more")
+    return generator().manual_seed(number)
 
 
 def seed() -> int:
@@ -49,3 +54,14 @@ def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
     finally:
         if enabled:
             generator().restore(before)
+
+
+def _state_of(source: Generator) -> Tensor:
+    return Tensor(np.frombuffer(source.state_bytes(), np.uint8).copy())
+
+
+def _restore(source: Generator, new_state: Tensor) -> None:
+    source.restore(new_state.array.tobytes())
+
+
+Generator.get_state, Generator.set_state = _state_of, _restore  # type: ignore[attr-defined]

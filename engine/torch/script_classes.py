@@ -1,16 +1,19 @@
-"""Classes derived from `torch.jit.ScriptModule`.
+"""Where compiled modules and Python's meet: classes derived from `torch.jit.ScriptModule`, and what both do alike.
 
 In: `class Net(torch.jit.ScriptModule)` with methods marked `@torch.jit.script_method`, and `self.define(text)`.  Out: a
-class whose `Net(...)` runs `__init__` on a Python module and gives that compiled.
+class whose `Net(...)` runs `__init__` on a Python module and gives that compiled.  Compiled modules also have those
+methods of `Module` that ask a module for nothing but its parameters, buffers and children.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from textwrap import dedent
-from typing import Any
+from typing import Any, Final
 
+from engine.aten.tensor import Tensor
 from engine.torch.modules import ScriptModule, set_class_maker
-from engine.torch.nn.modules.module import Module
+from engine.torch.nn.modules.module import Module, replace_each
 from engine.torch.scripting import MODULES, PYTHON, script_module
 
 
@@ -46,4 +49,18 @@ def _make(name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> type
     return _CompiledAtOnce(name, replaced, namespace)
 
 
+def _apply(self: ScriptModule, fn: Callable[[Tensor], Any], recurse: bool = True) -> ScriptModule:
+    """Give every parameter and buffer the values that `fn` makes of it."""
+    replace_each((*self.parameters(recurse), *self.buffers(recurse)), fn)
+    return self
+
+
+_ALIKE: Final = (
+    "to float double half bfloat16 cpu type cuda to_empty share_memory requires_grad_ zero_grad get_submodule "
+    "load_state_dict"
+).split()
+"""Methods of `Module` that compiled modules have as they are."""
+type.__setattr__(ScriptModule, "_apply", _apply)
+for _name in _ALIKE:
+    type.__setattr__(ScriptModule, _name, getattr(Module, _name))
 set_class_maker(_make)

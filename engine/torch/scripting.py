@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import is_dataclass
 from textwrap import dedent
 from types import MethodType
 from typing import Any, Final
@@ -17,12 +18,14 @@ from engine.aten.ivalue import Object
 from engine.executor import python_calls as python_calls  # lets programs call Python
 from engine.executor.from_python import Mismatch, from_python
 from engine.executor.to_python import set_class_finder
+from engine.frontend.classes import FunctionValue
+from engine.frontend.compile import library_value
 from engine.frontend.module_description import AnnotatedValue
 from engine.frontend.modules import ConcreteModule
+from engine.frontend.overloads import overloads_of
 from engine.frontend.python_functions import LEFT_TO_PYTHON, modifier_of
 from engine.frontend.python_modules import PythonModules
 from engine.frontend.python_resolver import PythonUnit
-from engine.ir.unit import Function
 from engine.lang.errors import ArgumentError, CompileError, NotSupportedError
 from engine.lang.types import ClassType, InterfaceType, Type
 from engine.torch.modules import ScriptModule, set_python_side, wrap
@@ -42,7 +45,7 @@ def script(obj: Any, example_inputs: Any = None) -> Any:
             _compile_class(obj)
             return obj
         if hasattr(obj, "torch_path"):
-            return obj
+            return _library_function(obj)
         if getattr(type(obj), "_torchscript_module", False):
             return script_module(obj)
         if inspect.isfunction(obj):
@@ -59,7 +62,26 @@ def script_module(module: Any) -> ScriptModule:
     return wrapped
 
 
+def _library_function(obj: Any) -> ScriptFunction:
+    """A function of the torch namespace, if it is written in TorchScript.  Raises NotSupportedError."""
+    found = library_value(obj.torch_path)
+    functions = found.functions if isinstance(found, FunctionValue) else ()
+    if len(functions) != 1:
+        raise NotSupportedError(
+            f"'{obj.torch_path}' is built in and cannot be compiled",
+            hints=("programs may call it; write a function that does, and compile that",),
+        )
+    functions[0].ensure_defined()
+    return ScriptFunction(functions[0])
+
+
 def _script_function(fn: Callable[..., Any]) -> ScriptFunction:
+    if overloads_of(fn):
+        raise CompileError(
+            f"Function {PYTHON.name_of(fn)} cannot be directly compiled because it is overloaded. It must be used in a "
+            "context of a function where its inputs can determine which overload to call.",
+            hints=("compile the function that calls it",),
+        )
     function = PYTHON.function(fn)
     function.ensure_defined()
     return ScriptFunction(function)
@@ -71,14 +93,14 @@ def _compile_class(cls: type) -> None:
             f"Type '{cls.__name__}' cannot be compiled since it inherits from nn.Module, consider passing an instance "
             "instead"
         )
-    found = PYTHON.type_of(cls)
-    if isinstance(found, ClassType):
-        for method in (*found.methods.values(), *found.static_methods.values()):
-            assert isinstance(method, Function)
-            method.ensure_defined()
+    if is_dataclass(cls):
+        PYTHON.dataclasses.add(cls)
+    PYTHON.type_of(cls)
 
 
 # -- modules
+
+_IN: Final = "this is the submodule "
 
 
 def _object_of(module: Any, concrete: ConcreteModule, interface: InterfaceType | None = None) -> Object:
@@ -112,7 +134,13 @@ def _slot(name: str, value: Any, type: Type, owner: ConcreteModule) -> Any:
 
 def _child(name: str, value: Any, type: ClassType | InterfaceType) -> Object:
     interface = type if isinstance(type, InterfaceType) else None
-    made = _object_of(value, MODULES.concrete(value), interface)
+    try:
+        made = _object_of(value, MODULES.concrete(value), interface)
+    except CompileError as error:
+        inner = next((hint.removeprefix(_IN) for hint in error.hints if hint.startswith(_IN)), "")
+        rest = [hint for hint in error.hints if not hint.startswith(_IN)]
+        error.hints = (*rest, f"{_IN}{name}.{inner}".rstrip("."))
+        raise
     if interface is not None and not made.type.is_subtype_of(interface):
         missing = [method for method in interface.methods if method not in made.type.methods]
         raise CompileError(

@@ -24,6 +24,7 @@ from engine.serialize.pickle_read import Refusal
 from engine.serialize.tensors import TensorReader, storage_bytes
 from engine.serialize.unpickle import unpickle
 from engine.torch import jit
+from engine.torch.nn.parameter import Parameter
 from engine.torch.objects import ScriptFunction, ScriptObject
 
 _PICKLE: Final = "data.pkl"
@@ -34,6 +35,8 @@ def save(obj: Any, f: PathOrFile, **_options: Any) -> None:
     if isinstance(obj, (ScriptFunction, ScriptObject)):
         jit.save(obj, f)  # type: ignore[arg-type]
         return
+    if not hasattr(f, "write") and not isinstance(f, (str, os.PathLike)):
+        raise AttributeError(f"a value is saved to a path, or to a file with a 'write' method, not {type(f).__name__}")
     pickler = _StatePickler()
     data = pickler.dump(obj)
     is_file = hasattr(f, "write")
@@ -142,25 +145,36 @@ class _StatePickler:
     # -- tensors
 
     def _tensor(self, value: Tensor) -> None:
-        storage, array = value.storage, value.array
+        if not isinstance(value, Parameter):
+            self._plain_tensor(value, value.requires_grad and value.is_leaf)
+            return
+        self._global("torch._utils", "_rebuild_parameter")
+        self._out += b"("
+        self._plain_tensor(value, False)
+        self._write(value.requires_grad)
+        self._global("collections", "OrderedDict")
+        self._out += b")RtR"
+
+    def _plain_tensor(self, value: Tensor, requires_grad: bool) -> None:
+        storage, array = value.memory, value.array
         self._global("torch._utils", "_rebuild_tensor_v2")
         self._out += b"("
         self._persistent(storage, value.dtype)
         self._number(storage.offset_of(array))
         self._write(tuple(array.shape))
         self._write(tuple(step // array.itemsize for step in array.strides))
-        self._write(value.requires_grad and value.is_leaf)
+        self._write(requires_grad)
         self._global("collections", "OrderedDict")
         self._out += b")RtR"
 
     def _persistent(self, storage: Storage, d: scalars.dtype) -> None:
-        if id(storage) not in self._numbers:
-            self._numbers[id(storage)] = len(self.storages)
+        if id(storage.owner) not in self._numbers:
+            self._numbers[id(storage.owner)] = len(self.storages)
             self.storages.append(storage)
         self._out += b"("
         self._text("storage")
         self._global("torch", d.storage)
-        self._text(str(self._numbers[id(storage)]))
+        self._text(str(self._numbers[id(storage.owner)]))
         self._text("cpu")
         self._number(storage.owner.size)
         self._out += b"tQ"
@@ -171,7 +185,8 @@ class _StatePickler:
         self._out += b"R"
 
     def _size(self, value: Size) -> None:
-        self._write(tuple(value))
+        self._global("torch", "Size")
+        self._nested(value, b"(", (tuple(value),), b"tR")
 
     def _bytes(self, data: bytes) -> None:
         self._out += data
@@ -188,6 +203,7 @@ _WRITERS: Final[dict[type, Write]] = {
     list: lambda p, v: p._nested(v, b"](", v, b"e"),
     Size: _StatePickler._size,
     scalars.device: _StatePickler._device,
+    scalars.dtype: lambda p, v: p._global("torch", v.name),
 }
 _FAMILIES: Final[tuple[tuple[type, Write], ...]] = (
     (Tensor, _StatePickler._tensor), (Mapping, _StatePickler._mapping),

@@ -7,13 +7,12 @@ runs, calls of submodules become calls in the graph.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import wraps
+from functools import partial, wraps
 from itertools import chain, count
 from typing import Any
 
 from engine.aten.ivalue import Object
 from engine.aten.tensor import Tensor
-from engine.frontend.normalize import normalize_operators
 from engine.frontend.trace_leaks import swap_while_tracing
 from engine.frontend.trace_source import range_of
 from engine.frontend.trace_state import Scope, TracedModule, TracingState, current
@@ -95,14 +94,19 @@ def _recording_calls(original: Callable[..., Any]) -> Callable[..., Any]:
         known = None if state is None else state.modules.get(id(self))
         if state is None or known is None or known[1].owner is None:
             return original(self, *args, **kwargs)
-        outer = state.scope
-        state.scope = _enter(state, self, known[1])
-        try:
-            return original(self, *args, **kwargs)
-        finally:
-            state.scope = outer
+        return self._call_with_hooks(args, kwargs, partial(_call_forward, state, self, known[1]))
 
     return call
+
+
+def _call_forward(state: TracingState, module: Module, traced: TracedModule, *args: Any, **kwargs: Any) -> Any:
+    """What the hooks of the module do is the caller's."""
+    outer = state.scope
+    state.scope = _enter(state, module, traced)
+    try:
+        return module.forward(*args, **kwargs)
+    finally:
+        state.scope = outer
 
 
 def _enter(state: TracingState, module: Module, traced: TracedModule) -> Scope:
@@ -134,17 +138,11 @@ def defined(unit: CompilationUnit, qualname: str, graph: Graph) -> Function:
 def finish(state: TracingState) -> None:
     """Give operators their usual names, and remove what nobody needs, in the graphs and in the calls between them."""
     scopes = list(state.scopes.values())
-    for scope in scopes:
-        normalize_operators(scope.graph)
-        if scope.call is not None:
-            scope.drop_unused_results()
-        run_pass("dce", scope.graph)
     for scope in reversed(scopes):
-        run_pass("dce", scope.graph)
+        run_pass("normalize_ops", scope.graph)
         if scope.call is not None:
-            scope.drop_unused_arguments()
-    for scope in scopes:
-        if scope.call is not None:
+            scope.order_arguments()
             scope.give_one_result()
     for scope in scopes:
+        run_pass("dce", scope.graph)
         verify(scope.graph)

@@ -14,13 +14,15 @@ from typing import Any
 
 from engine.aten.tensor import Tensor
 from engine.frontend.trace_calls import fresh
-from engine.frontend.trace_leaks import TracerWarning as TracerWarning
-from engine.frontend.trace_leaks import recording, warn
+from engine.frontend.trace_leaks import recording
 from engine.frontend.trace_state import Scope, TracingState, current
 from engine.frontend.trace_values import add_input, add_output, input_type
+from engine.frontend.trace_warnings import TracerWarning as TracerWarning
+from engine.frontend.trace_warnings import warn
 from engine.ir.graph import Graph
 from engine.ir.unit import CompilationUnit
 from engine.lang.errors import ArgumentError
+from engine.torch.graphs import Graph as GraphOf
 from engine.torch.modules import ScriptModule, wrap
 from engine.torch.nn.modules.module import Module
 from engine.torch.objects import ScriptFunction, ScriptMethod
@@ -47,13 +49,18 @@ def trace(
     `strict` the program may return lists and dicts.  Raises CompileError, TracingCheckError.
     """
     if isinstance(func, (ScriptFunction, ScriptModule)):
-        warn("The input to trace is already a ScriptModule, tracing it is a no-op. Returning the object as is.")
+        warn(
+            "The input to trace is already a ScriptModule, tracing it is a no-op. Returning the object as is.",
+            UserWarning,
+        )
         return func
     owner = getattr(func, "__self__", None)
     if isinstance(owner, Module):
         if func.__name__ != "forward":
-            hint = f"use trace_module(module, {{'{func.__name__}': inputs}})"
-            raise ArgumentError("trace doesn't support compiling individual methods of modules", hints=(hint,))
+            raise AttributeError(
+                f"trace doesn't support compiling individual methods of modules; use trace_module(module, "
+                f"{{'{func.__name__}': inputs}})"
+            )
         func = owner
     examples = [_Example.of(example_inputs, example_kwarg_inputs)]
     checks = examples if check_inputs is None else [_Example.of(each, None) for each in check_inputs]
@@ -121,7 +128,7 @@ def get_trace_graph(f: Any, args: Any = (), kwargs: Mapping[str, Any] | None = N
         result = example.run(f)
     add_output(state, result)
     finish(state)
-    return state.graph, result
+    return GraphOf(state.graph), result
 
 
 # ------------------------------------------------------------------ examples

@@ -6,7 +6,8 @@ from random import Random
 
 import pytest
 
-from .frontend import check, own_programs
+from .doors import KINDS, own_programs
+from .frontend import check
 from .mutations import mutant
 
 PROGRAMS = own_programs()
@@ -21,6 +22,13 @@ def test_programs_are_found_and_break_nothing() -> None:
 def test_mutants_break_nothing(seed: int) -> None:
     random = Random(seed)
     assert not [str(finding) for _ in range(150) for finding in check(mutant(PROGRAMS, random))]
+
+
+@pytest.mark.parametrize("kind", ["graph", "schema", "type"])
+def test_other_texts_and_their_mutants_break_nothing(kind: str) -> None:
+    texts, random = KINDS[kind].texts(), Random(kind)
+    assert not [str(finding) for text in texts[:200] for finding in check(text, kind)]
+    assert not [str(finding) for _ in range(200) for finding in check(mutant(texts, random), kind)]
 
 
 def test_the_fuzzer_tells_what_broke(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,7 +107,7 @@ def test_a_reader_that_leaves_early_is_no_error_of_ours() -> None:
 
 def test_an_interrupt_ends_it_with_status_130() -> None:
     process = subprocess.Popen(
-        [sys.executable, "-m", "tsrepl", "-c", "print('on')\nwhile True:\n    pass\n"],
+        [sys.executable, "-m", "tsrepl", "-c", "print('on')\ni = 0\nwhile True:\n    i = i + 1\n"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

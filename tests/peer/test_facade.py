@@ -74,6 +74,12 @@ OPTIMIZERS = [
     "SGD(p, lr=0.1, momentum=0.9, dampening=0.3, maximize=True)", "Adam(p, lr=0.05)",
     "Adam(p, lr=0.05, amsgrad=True, weight_decay=0.1)", "AdamW(p, lr=0.05)", "AdamW(p, lr=0.05, amsgrad=True)",
     "RMSprop(p, lr=0.01)", "RMSprop(p, lr=0.01, centered=True, momentum=0.5, weight_decay=0.1)",
+    "Adagrad(p, lr=0.1, lr_decay=0.1, weight_decay=0.1, initial_accumulator_value=0.2)",
+    "Adadelta(p, weight_decay=0.1)",
+    "Adamax(p, lr=0.1, weight_decay=0.1)", "NAdam(p, lr=0.1, weight_decay=0.1)", "RAdam(p, lr=0.1, weight_decay=0.1)",
+    "NAdam(p, lr=0.1, weight_decay=0.1, decoupled_weight_decay=True)", "RAdam(p, lr=0.1, betas=(0.8, 0.7))",
+    "ASGD(p, lr=0.1, t0=3)", "Rprop(p, lr=0.1)", "Adam(p, foreach=False, maximize=True)", "SGD(p, lr=0.1, fused=None)",
+    "Adafactor(p, lr=0.1)", "Adafactor(p, lr=0.05, weight_decay=0.01, d=2.0, beta2_decay=-0.5)",
 ]  # fmt: skip
 
 
@@ -96,12 +102,32 @@ def test_optimizers(optimizer: str) -> None:
     assert close(trained(engine.torch, optimizer), trained(torch, optimizer))
 
 
+@pytest.mark.parametrize("options", ["", "line_search_fn='strong_wolfe'", "history_size=2, max_iter=7, lr=0.5"])
+def test_lbfgs(options: str) -> None:
+    def found(t: Any) -> list[Any]:
+        x = t.tensor([-1.5, 2.0], requires_grad=True, dtype=t.float64)
+        optimizer = eval(f"optim.LBFGS([x], {options})", {"optim": t.optim, "x": x})
+
+        def closure() -> Any:
+            optimizer.zero_grad()
+            loss = (1 - x[0]) ** 2 + 5 * (x[1] - x[0] ** 2) ** 2
+            loss.backward()
+            return loss
+
+        return [[lists(optimizer.step(closure)), lists(x), optimizer.state[x]["func_evals"]] for _ in range(4)]
+
+    assert close(found(engine.torch), found(torch))
+
+
 SCHEDULES = [
     "StepLR(o, 3, 0.5)", "MultiStepLR(o, [2, 5, 5], 0.5)", "ExponentialLR(o, 0.9)", "CosineAnnealingLR(o, 5, 0.01)",
     "LambdaLR(o, lambda epoch: 0.95**epoch)", "OneCycleLR(o, 1.0, 12)", "LinearLR(o, 0.25, 1.0, 6)",
     "OneCycleLR(o, 1.0, 12, anneal_strategy='linear', three_phase=True)", "ConstantLR(o, 0.5, 4)",
     "MultiplicativeLR(o, lambda epoch: 0.9)",
-    "SequentialLR(o, [s.ConstantLR(o, 0.1, 2), s.ExponentialLR(o, 0.9)], [4])",
+    "SequentialLR(o, [s.ConstantLR(o, 0.1, 2), s.ExponentialLR(o, 0.9)], [4])", "PolynomialLR(o, 6, 2.0)",
+    "CosineAnnealingWarmRestarts(o, 3, 2, 0.01)", "CosineAnnealingWarmRestarts(o, 4)", "CyclicLR(o, 0.01, 0.1, 3)",
+    "CyclicLR(o, 0.01, [0.1, 0.2], 2, 3, mode='triangular2')", "CyclicLR(o, 0.01, 0.1, 2, mode='exp_range', gamma=0.9)",
+    "ChainedScheduler([s.ConstantLR(o, 0.1, 2), s.ExponentialLR(o, 0.9)])",
 ]  # fmt: skip
 
 

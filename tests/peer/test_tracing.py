@@ -79,7 +79,37 @@ def joining(t: Any, F: Any) -> Callable[..., Any]:
     return f
 
 
-@pytest.mark.parametrize("make", [pointwise, sizes, indexing, functional, joining])
+def forms(t: Any, F: Any) -> Callable[..., Any]:
+    def f(x: Any) -> Any:
+        below = x - 1
+        above = 2 - below
+        made = t.tensor([1.0, 2.0, 3.0]) + t.as_tensor([1, 2, 3]) + x.new_tensor([4.0])
+        norms = x.norm(), t.norm(x, 1, 1), x.norm(2, -1, keepdim=True)
+        return x.T @ above, x[[0, 1]], made, norms, x.std(), x.var(1), t.std_mean(x), x.split([1, 2], 1), x[...]
+
+    return f
+
+
+def integers(t: Any, F: Any) -> Callable[..., Any]:
+    kept = t.tensor([[0.5, -1.25], [2.0, 3.0]])
+
+    def f(x: Any) -> Any:
+        n = x.long()
+        a, b = x.split(x.size(1) - 1, 1)
+        return n * 1.5 + 2, n / 2 - 0.5, a @ kept, b.to("cpu"), x.cpu() * 2, x.to(n)
+
+    return f
+
+
+def convolutions(t: Any, F: Any) -> Callable[..., Any]:
+    def f(x: Any) -> Any:
+        weight = t.ones(2, 1, 2).requires_grad_()
+        return F.conv1d(x[:, None], weight.detach()), F.conv_transpose1d(x[None, :1], t.ones(1, 2, 2), stride=2)
+
+    return f
+
+
+@pytest.mark.parametrize("make", [pointwise, sizes, indexing, functional, joining, forms, integers, convolutions])
 def test_graphs_of_functions(make: Callable[..., Callable[..., Any]]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -119,6 +149,16 @@ def networks(nn: Any, F: Any) -> dict[str, tuple[Callable[[], Any], tuple[int, .
             x = x + self.o((weights @ v).transpose(1, 2).reshape(b, t, d))
             return x + self.mlp(x)
 
+    class Recurrent(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lstm, self.cell = nn.LSTM(6, 4, batch_first=True), nn.GRUCell(4, 4)
+            self.rnn = nn.RNN(4, 3)
+
+        def forward(self, x):  # type: ignore[no-untyped-def]
+            y, (h, _) = self.lstm(x)
+            return self.rnn(y)[0].mean(1) + self.cell(h[0])[:, :3]
+
     def images() -> Any:
         return nn.Sequential(nn.BatchNorm2d(2), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(8, 3))
 
@@ -126,10 +166,11 @@ def networks(nn: Any, F: Any) -> dict[str, tuple[Callable[[], Any], tuple[int, .
         "mlp": (MLP, (4, 6), (7, 6)),
         "attention": (Attention, (2, 5, 16), (3, 9, 16)),
         "images": (images, (2, 2, 4, 4), (3, 2, 4, 4)),
+        "recurrent": (Recurrent, (2, 5, 6), (4, 3, 6)),
     }
 
 
-@pytest.mark.parametrize("name", ["mlp", "attention", "images"])
+@pytest.mark.parametrize("name", ["mlp", "attention", "images", "recurrent"])
 def test_modules(name: str, tmp_path: Path) -> None:
     make, shape, other = networks(torch.nn, torch.nn.functional)[name]
     make_ours, _, _ = networks(our_nn, our_functional)[name]

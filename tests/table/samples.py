@@ -17,6 +17,10 @@ def floats(*shape: int, seed: int = 0) -> Tensor:
     return tensor(np.random.default_rng(seed).uniform(0.25, 0.75, shape).astype(np.float32))
 
 
+def doubles(*shape: int) -> Tensor:
+    return tensor(floats(*shape).array.astype(np.float64))
+
+
 def complexes(*shape: int) -> Tensor:
     return tensor(floats(*shape).array + 1j * floats(*shape, seed=1).array)
 
@@ -90,6 +94,8 @@ LISTED: dict[str, tuple[Any, ...]] = {
     "aten::addmv": (floats(3), floats(3, 2), floats(2), 1, 1),
     "aten::addr": (floats(3, 2), floats(3), floats(2), 1, 1),
     "aten::put": (floats(2, 3), tensor([0, 4]), floats(2, seed=1), False),
+    "aten::float_power.Tensor_Tensor": (doubles(2, 3), doubles(2, 3)),
+    "aten::float_power.Tensor_Scalar": (doubles(2, 3), 2),
     "aten::index_reduce": (floats(2, 3), 1, tensor(INDEX), floats(2, 2), "mean", True),
 }
 """For operators whose arguments the types alone do not tell."""

@@ -6,6 +6,7 @@ In: a reply.  Out: an object with an HTML and a plain text form, or an exception
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from typing import Any, Final
 
 from rich.console import Console
@@ -31,15 +32,16 @@ class Shown:
 
 
 class CellError(Exception):
-    """Stops the notebook at the cell that failed; IPython shows the reply and no Python traceback."""
+    """Stops the notebook at the cell that failed; IPython shows the replies and no Python traceback."""
 
-    def __init__(self, reply: ErrorReply) -> None:
-        super().__init__(f"{reply.kind}: {reply.message}")
-        self.reply = reply
+    def __init__(self, replies: Sequence[ErrorReply]) -> None:
+        super().__init__("\n".join(f"{reply.kind}: {reply.message}" for reply in replies))
+        self.replies = replies
 
     def _render_traceback_(self) -> list[str]:
         stream = io.StringIO()
         # In a notebook rich would display what it prints, and not write it to the stream.
         console = Console(file=stream, width=WIDTH, force_terminal=True, force_jupyter=False, color_system="standard")
-        console.print(to_rich(self.reply, WIDTH), end="")
+        for reply in self.replies:
+            console.print(to_rich(reply, WIDTH), end="")
         return stream.getvalue().splitlines()

@@ -15,7 +15,7 @@ from tsrepl.magics.bridge import give_to_python, identities, take_from_python
 from tsrepl.magics.display import CellError, Shown
 from tsrepl.session.commands import COMMANDS, Command
 from tsrepl.session.entries import COMMAND
-from tsrepl.session.replies import ErrorReply
+from tsrepl.session.replies import ErrorReply, Reply
 from tsrepl.session.session import Session
 
 PREFIX: Final = "tsjit_"
@@ -57,10 +57,14 @@ class TorchScriptMagics:
         namespace = self.shell.user_ns
         take_from_python(self.session, text, namespace)
         before = identities(self.session)
-        replies = []
+        replies: list[Reply] = []
+        errors: list[ErrorReply] = []
         for reply in self.session.run_text(text, filename):
             if isinstance(reply, ErrorReply):
-                raise CellError(reply)
+                errors.append(reply)
+                continue
             replies.append(reply)
             display(Shown(reply))  # type: ignore[no-untyped-call]  # IPython has no types for it
         give_to_python(self.session, replies, before, namespace)
+        if errors:
+            raise CellError(errors)

@@ -12,9 +12,9 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from engine.lang.errors import did_you_mean
-from tsrepl.session import files, inspection, overview, timing, tracing
+from tsrepl.session import files, inspection, overview, searching, timing, tracing
 from tsrepl.session.entries import COMMAND, Entry, split_entries
-from tsrepl.session.failures import INTERRUPTED, UsageError, error_reply
+from tsrepl.session.failures import INTERRUPTED, UsageError, error_replies
 from tsrepl.session.replies import ErrorReply, HelpReply, HelpTopic, Reply
 from tsrepl.session.workspace import Workspace
 
@@ -77,6 +77,9 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("passes", "%passes f [pass ...]", "what each optimization pass changes in the graph", "function",
             inspection.passes, _TARGET + " Name passes to run these only, in that order.",
             ("%passes f", "%passes f constant_propagation dce")),
+    Command("bisect", "%bisect expression [pass ...]", "which rewrite of which pass changes what an expression gives",
+            "expression", searching.bisect, "Names of passes at the end stand for the pipeline.",
+            ("%bisect f(1, 2)", "%bisect f(1, 2) inline dce")),
     Command("code", "%code f", "Python text printed from the graph", "function", inspection.code, _TARGET,
             ("%code f",)),
     Command("tree", "%tree f", "the syntax tree", "function", inspection.tree, _TARGET, ("%tree f", "%tree x + 1")),
@@ -119,14 +122,19 @@ def run_text(workspace: Workspace, text: str, filename: str = "", *, stop: bool 
     An interrupt ends them all.  Errors are replies.  Positions in them name `filename`, or the number of the entry.
     """
     name = filename or workspace.next_name()
-    for _, group in groupby(enumerate(split_entries(text)), _group):
+    every, done = split_entries(text), 0
+    for _, group in groupby(enumerate(every), _group):
         entries = [entry for _, entry in group]
+        done += len(entries)
         failed = interrupted = False
         for reply in _run_group(workspace, entries, name):
             failed = failed or isinstance(reply, ErrorReply)
             interrupted = interrupted or (isinstance(reply, ErrorReply) and reply.kind == INTERRUPTED)
             yield reply
-        if interrupted or (failed and stop):
+        if interrupted:
+            return
+        if failed and stop:
+            yield from workspace.syntax_errors(every[done:], name)
             return
 
 
@@ -150,7 +158,7 @@ def _run_line(workspace: Workspace, text: str) -> Iterator[Reply]:
     except (GeneratorExit, SystemExit):
         raise
     except BaseException as error:
-        yield error_reply(error)
+        yield from error_replies(error)
 
 
 def run_command(workspace: Workspace, text: str) -> Iterable[Reply]:

@@ -6,19 +6,18 @@ too, so that every later call sees the new one.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 
 from engine.frontend.compile import define
-from engine.frontend.tree import Tree
+from engine.frontend.tree import Tree, variables
 from engine.frontend.views import ClassDef, Def
 from engine.ir.unit import CompilationUnit, Function
-from engine.lang.errors import CompileError
+from engine.lang.errors import CompileError, EngineError
 from engine.lang.types import ClassType, Type
 from tsrepl.session.failures import head_and_details
 from tsrepl.session.names import DefinitionResolver
 from tsrepl.session.replies import Binding, DefinitionReply
-from tsrepl.session.trees import idents
 
 Relinked = tuple[tuple[str, ...], tuple[tuple[str, str], ...]]
 """The definitions that were compiled again, and (name, reason) of those that no longer compile."""
@@ -115,7 +114,7 @@ class Definitions:
 
     def _users(self, name: str) -> list[str]:
         """The definitions that use `name`, and those that use these, in an order in which they can be compiled."""
-        uses = {each: set(idents(tree)) - {each} for each, tree in self.trees.items() if each != name}
+        uses = {each: set(variables(tree)) - {each} for each, tree in self.trees.items() if each != name}
         reached = {name}
         while more := {each for each in uses if each not in reached and uses[each] & reached}:
             reached |= more
@@ -134,6 +133,29 @@ class Definitions:
         functions = {key: self.unit.functions.pop(key) for key in own}
         types = {key: self.unit.types.pop(key) for key in [name] if key in self.unit.types}
         return functions, types
+
+
+def without_users_of(lost: Set[str], trees: Sequence[Tree]) -> tuple[list[Tree], list[tuple[Tree, str]]]:
+    """The definitions that use none of the lost names, directly or not; and those that do, with the name."""
+    gone = set(lost)
+    fit, unfit = list(trees), list[tuple[Tree, str]]()
+    while found := [(tree, used) for tree in fit if (used := next(filter(gone.__contains__, variables(tree)), ""))]:
+        unfit += found
+        gone |= {name_of(tree) for tree, _ in found}
+        fit = [tree for tree in fit if name_of(tree) not in gone]
+    return fit, unfit
+
+
+def failed_definitions(error: EngineError, trees: Sequence[Tree]) -> list[Tree]:
+    """The definitions that hold the places of the error and of those found with it."""
+    found = (_holder(each, trees) for each in (error, *error.others))
+    return [tree for tree in found if tree is not None]
+
+
+def _holder(error: EngineError, trees: Sequence[Tree]) -> Tree | None:
+    """The definition that the error stands in; where that is library code, the one that calls it."""
+    ranges = [error.range, *(frame.range for frame in reversed(error.frames))]
+    return next((tree for range in ranges if range for tree in trees if tree.range.holds(range)), None)
 
 
 def name_of(tree: Tree) -> str:

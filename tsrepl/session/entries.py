@@ -15,6 +15,7 @@ from dataclasses import dataclass
 COMMAND = "%"
 _BLOCK = re.compile(r"(?:async|def|class|if|for|while|with|try)\b|@")
 _DEFINITION = re.compile(r"(?:def|class)\b|@")
+_DEFINED = re.compile(r"^(?:def|class)[ \t]+(\w+)", re.MULTILINE)
 _PIECE = re.compile(r"""\"{3}|'{3}|"(?:\\.|[^"\\])*"?|'(?:\\.|[^'\\])*'?|\#|[()\[\]{}]""")
 _ENDS_OF_STRINGS = {quotes: re.compile(rf"(?<!\\)(?:\\\\)*{quotes}") for quotes in ('"' * 3, "'" * 3)}
 _DEPTH = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
@@ -35,6 +36,10 @@ class Entry:
     @property
     def is_definition(self) -> bool:
         return _DEFINITION.match(self.text) is not None
+
+    def defined_names(self) -> list[str]:
+        """The names of the functions and classes it defines, going by its lines: it need not be well formed."""
+        return _DEFINED.findall(self.text)
 
 
 def split_entries(text: str) -> list[Entry]:
@@ -75,12 +80,12 @@ def _end_of_entry(lines: list[str], start: int) -> int:
     if _is_blank(lines[start]) or lines[start].lstrip().startswith(COMMAND):
         return start + 1
     ends = _possible_ends(lines, start)
-    end = next(ends)
-    while end < len(lines) and _wants_more("\n".join(lines[start:end]), "exec"):
-        end = next(ends)
+    end, is_forced = next(ends)
+    while not is_forced and end < len(lines) and _wants_more("\n".join(lines[start:end]), "exec"):
+        end, is_forced = next(ends)
     if _BLOCK.match(lines[start]):
-        while end < len(lines) and _belongs_to_block(lines[end]):
-            end = next(ends)
+        while not is_forced and end < len(lines) and _belongs_to_block(lines[end]):
+            end, is_forced = next(ends)
     return end
 
 
@@ -88,18 +93,21 @@ def _belongs_to_block(line: str) -> bool:
     return _is_blank(line) or line[0].isspace() or _CONTINUES.match(line) is not None
 
 
-def _possible_ends(lines: list[str], start: int) -> Iterator[int]:
+def _possible_ends(lines: list[str], start: int) -> Iterator[tuple[int, bool]]:
     """Where an entry that begins at `start` may end: behind lines that leave no bracket and no string open.
 
-    Python's compiler knows this, too, but it would read the text again for each line.
+    It must end, whatever is open, before a definition that begins a line inside of brackets: one is not closed.
+    Python's compiler knows most of this, too, but it would read the text again for each line.
     """
     depth, quotes = 0, ""
     for index in range(start, len(lines)):
         line = lines[index]
+        if depth > 0 and not quotes and _DEFINITION.match(line):
+            yield index, True
         depth, quotes = _open_after(line, depth, quotes)
         if depth <= 0 and not quotes and not line.endswith("\\") and not line.startswith("@"):
-            yield index + 1
-    yield len(lines)
+            yield index + 1, False
+    yield len(lines), True
 
 
 def _open_after(line: str, depth: int, quotes: str) -> tuple[int, str]:

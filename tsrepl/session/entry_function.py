@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from engine.frontend.compile import define
 from engine.frontend.tree import Tree
-from engine.frontend.views import Decl, Def, ExprStmt, Param, Return, TupleLiteral, Var
+from engine.frontend.views import Apply, Decl, Def, ExprStmt, Param, Return, TupleLiteral, Var
 from engine.ir.unit import CompilationUnit, Function
 from engine.lang.types import NONE, TupleType, Type
 from tsrepl.session.definitions import Definitions
@@ -74,13 +74,19 @@ def _may_stay(name: str, names: Names) -> bool:
 def _body(statements: Sequence[Tree], kept: Sequence[str]) -> tuple[list[Tree], bool]:
     """The statements, ended by a `return` of the names and of the last value; and is there such a value?"""
     last = statements[-1]
-    shown = last.kind == ExprStmt.kind
+    shown = last.kind == ExprStmt.kind and not _prints(ExprStmt(last).expression)
     results = [Var.make(last.range, name) for name in kept] + ([ExprStmt(last).expression] if shown else [])
     rest = list(statements[:-1] if shown else statements)
     if not results:
         return rest, shown
     value = results[0] if len(results) == 1 else TupleLiteral.make(last.range, results)
     return [*rest, Return.make(last.range, value)], shown
+
+
+def _prints(tree: Tree) -> bool:
+    """Is it a call of `print`, which gives no value, not even None?"""
+    callee = Apply(tree).callee if tree.kind == Apply.kind else None
+    return callee is not None and callee.kind == Var.kind and Var(callee).name == "print"
 
 
 def _result_types(function: Function, count: int) -> Iterable[Type]:

@@ -86,6 +86,12 @@ def error_reply(error: BaseException) -> ErrorReply:
     )
 
 
+def error_replies(error: BaseException) -> list[ErrorReply]:
+    """The replies for the error and for those that were found with it."""
+    others = error.others if isinstance(error, EngineError) else ()
+    return [error_reply(each) for each in (error, *others)]
+
+
 def caution_replies(function: Function) -> list[TextReply]:
     """What may surprise in the function's text."""
     found = []

@@ -15,6 +15,7 @@ from typing import Final
 from engine.aten.ivalue import Object
 from engine.aten.tensor import Tensor
 from engine.executor.interpreter import run_function
+from engine.ir.unit import Function
 from engine.lang.types import TENSOR
 from engine.serialize.archive import load_archive, save_archive
 from tsrepl.session.arrays import is_array_file, read_arrays, write_arrays
@@ -38,10 +39,9 @@ def save(workspace: Workspace, argument: str) -> Iterable[Reply]:
         if not is_array_file(path):
             raise UsageError("a tensor is saved as .npy or .npz", hints=(f"write %save {name} {path}.npy",))
         write_arrays(path, value)
-    elif isinstance(value, Object) and not value.type.is_module:
-        raise UsageError(
-            f"'{name}' is an object of class {value.type.name}; only modules, functions and tensors are saved"
-        )
+    elif not isinstance(value, Function) and not (isinstance(value, Object) and value.type.is_module):
+        type = workspace.variables[name].type
+        raise UsageError(f"'{name}' is a value of type {type}; only modules, functions and tensors are saved")
     else:
         save_archive(value, path, run=run_function)
     yield TextReply(f"saved {name} to {path} ({os.path.getsize(path):,} bytes)", "done")

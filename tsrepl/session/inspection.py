@@ -50,11 +50,12 @@ def graph(workspace: Workspace, argument: str) -> Iterable[Reply]:
 
 
 def passes(workspace: Workspace, argument: str) -> Iterable[Reply]:
-    """`%passes f [pass ...]`: the passes are the words at the end that name passes."""
+    """`%passes f [pass ...]`: the passes are the words at the end, with blanks or commas between them."""
     words = argument.split()
     count = next((n for n in range(len(words), 0, -1) if workspace.is_target(" ".join(words[:n]))), len(words))
     target = " ".join(words[:count])
-    chosen = tuple(name for word in words[count:] for name in _pass_names(word))
+    typed = " ".join(words[count:]).replace(",", " ").split()
+    chosen = tuple(name for word in typed for name in _pass_names(word))
     yield passes_reply(target, workspace.target(target), chosen or OPTIMIZE)
 
 

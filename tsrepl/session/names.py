@@ -53,7 +53,8 @@ class PromptResolver(SessionResolver):
         return self.types.get(name) or super().resolve_type(name, range)
 
     def names(self) -> Iterable[str]:
-        return [*super().names(), *self.variables]
+        operators = (name.rpartition("::")[2] for name in table.names())
+        return [*super().names(), *self.variables, *(name for name in operators if name[0] != "_")]
 
 
 class DefinitionResolver(SessionResolver):

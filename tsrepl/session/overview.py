@@ -41,7 +41,8 @@ def ops(workspace: Workspace, argument: str) -> Iterable[Reply]:
     if not found:
         known = [name.partition("::")[2] for name in table.names()]
         raise UsageError(f"no operator's name contains '{argument}'", hints=did_you_mean(argument, known))
-    yield SchemaReply(argument, tuple(sorted(found)[:MOST_SCHEMAS]), len(found))
+    found.sort(key=lambda text: (text.startswith("_"), text))
+    yield SchemaReply(argument, tuple(found[:MOST_SCHEMAS]), len(found))
 
 
 def _matches(name: str, pattern: str) -> bool:

@@ -18,7 +18,7 @@ from engine.lang.errors import ParseError, did_you_mean
 from engine.lang.types import NONE, Type
 from tsrepl.session.arrays import check_writable, is_array_file, read_arrays, write_arrays
 from tsrepl.session.commands import run_text
-from tsrepl.session.failures import CommandLineError, error_reply
+from tsrepl.session.failures import CommandLineError, error_replies
 from tsrepl.session.files import name_from_path, open_archive, read_text
 from tsrepl.session.inspection import code_reply, graph_reply, signature
 from tsrepl.session.modules import DEEPEST, module_node
@@ -78,7 +78,7 @@ def _guarded(replies: Iterator[Reply]) -> Iterator[Reply]:
     except (GeneratorExit, SystemExit, BrokenPipeError):
         raise
     except BaseException as error:
-        yield error_reply(error)
+        yield from error_replies(error)
 
 
 # -- running

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from engine.frontend.tree import Tree
+from engine.frontend.tree import Tree, variables
 
 WIDTH: Final = 88
 
@@ -17,18 +17,6 @@ WIDTH: Final = 88
 def tree_text(tree: Tree, width: int = WIDTH) -> str:
     """The s-expression over several lines: what fits on one stays on one."""
     return "\n".join(_lines(tree, 0, width))
-
-
-def idents(tree: Tree) -> list[str]:
-    """The names of all variables in the tree, each once, in order."""
-    found: dict[str, None] = {}
-    todo = [tree]
-    while todo:
-        node = todo.pop()
-        if node.kind == "variable":
-            found[node.child(0).text] = None
-        todo += reversed(node.trees)
-    return list(found)
 
 
 @dataclass(slots=True)
@@ -80,7 +68,7 @@ def _read_comprehension(tree: Tree, names: Names) -> None:
     *elements, target, iterated = tree.trees
     _read(iterated, names)
     inner = names.branch()
-    inner.defined |= set(idents(target))
+    inner.defined |= set(variables(target))
     for element in elements:
         _read(element, inner)
 
@@ -132,7 +120,7 @@ def _while(tree: Tree, names: Names) -> None:
 def _for(tree: Tree, names: Names) -> None:
     targets, iterated, body = tree.trees
     _read(iterated, names)
-    names.counters |= set(idents(targets))
+    names.counters |= set(variables(targets))
     inner = names.branch()
     _set(targets, inner)
     _run(body.trees, inner)

@@ -22,10 +22,10 @@ from engine.ir.unit import Function
 from engine.lang.errors import EngineError, did_you_mean
 from engine.lang.source import Source
 from engine.lang.types import NONE, ClassType, OptionalType, Type
-from tsrepl.session.definitions import Definitions
+from tsrepl.session.definitions import Definitions, failed_definitions, name_of, without_users_of
 from tsrepl.session.entries import Entry, split_entries
 from tsrepl.session.entry_function import EntryFunction, compile_entry
-from tsrepl.session.failures import SessionError, UsageError, caution_replies, error_reply
+from tsrepl.session.failures import SessionError, UsageError, caution_replies, error_replies
 from tsrepl.session.modules import module_node, short_name
 from tsrepl.session.replies import Binding, ModuleReply, Reply, SchemaReply, TextReply, ValueReply
 from tsrepl.session.values import summary, tensor_facts, value_text
@@ -65,24 +65,47 @@ class Workspace:
         except (GeneratorExit, SystemExit):
             raise
         except BaseException as error:
-            yield error_reply(error)
+            yield from error_replies(error)
+
+    def syntax_errors(self, entries: Sequence[Entry], filename: str) -> Iterator[Reply]:
+        """What cannot even be read in entries that are not run."""
+        for entry in entries:
+            try:
+                if not entry.is_command:
+                    _parse(entry, filename)
+            except EngineError as error:
+                yield from error_replies(error)
 
     def run_definitions(self, entries: Sequence[Entry], filename: str) -> Iterator[Reply]:
         """Define functions and classes that may use each other; what does not compile is left out, with a reply."""
         trees: list[Tree] = []
+        lost: set[str] = set()
         for entry in entries:
             try:
                 trees += _parse(entry, filename)
             except EngineError as error:
-                yield error_reply(error)
-        try:
-            yield from self._define(trees)
-        except BaseException as error:
-            if len(trees) < 2 or not isinstance(error, EngineError):
-                yield error_reply(error)
-                return
-            for tree in trees:
-                yield from self._define_alone(tree)
+                lost.update(entry.defined_names())
+                yield from error_replies(error)
+        yield from self._define_in_part(trees, lost)
+
+    def _define_in_part(self, trees: Sequence[Tree], lost: set[str]) -> Iterator[Reply]:
+        """Define what compiles and uses none of the names that are `lost`."""
+        left = list(trees)
+        while True:
+            fit, unfit = without_users_of(lost, left)
+            try:
+                found = self._define(fit)
+                break
+            except BaseException as error:
+                yield from error_replies(error)
+                failed = failed_definitions(error, fit) if isinstance(error, EngineError) else []
+                if not failed:
+                    return
+            lost |= {name_of(tree) for tree in failed}
+            left = [tree for tree in left if tree not in failed]
+        yield from found
+        for tree, used in unfit:
+            yield TextReply(f"{name_of(tree)} is not defined: it uses {used}, which does not compile", "warning")
 
     def _define(self, trees: Sequence[Tree]) -> list[Reply]:
         """A name that stood for a variable stands for its definition now.  Raises CompileError."""
@@ -91,12 +114,6 @@ class Workspace:
             self.variables.pop(reply.name, None)
         functions = [function for reply in replies for function in self.definitions.functions(reply.name)]
         return [*replies, *(each for function in functions for each in caution_replies(function))]
-
-    def _define_alone(self, tree: Tree) -> Iterator[Reply]:
-        try:
-            yield from self._define([tree])
-        except EngineError as error:
-            yield error_reply(error)
 
     def define_all(self, text: str, filename: str) -> None:
         """Add the definitions of a text and run nothing.  Raises ParseError, CompileError."""

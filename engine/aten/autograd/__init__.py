@@ -8,18 +8,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from engine.aten.autograd import walk
+from engine.aten.autograd import functional, walk
 from engine.aten.autograd.check import gradcheck, gradgradcheck
 from engine.aten.autograd.function import Function, once_differentiable
 from engine.aten.autograd.mode import (
+    detect_anomaly,
     enable_grad,
     inference_mode,
     is_grad_enabled,
     is_inference_mode_enabled,
     no_grad,
+    set_detect_anomaly,
     set_grad_enabled,
 )  # fmt: skip
 from engine.aten.autograd.node import Node, RemovableHandle
+from engine.aten.autograd.quick import recorder
 from engine.aten.autograd.record import record
 from engine.aten.autograd.views import history
 from engine.aten.autograd.walk import backward, grad, retain_grad
@@ -28,8 +31,9 @@ from engine.aten.tensor import Tensor, bind_history
 from engine.lang.errors import OperatorError
 
 __all__ = [
-    "Function", "Node", "backward", "enable_grad", "grad", "gradcheck", "gradgradcheck", "inference_mode",
-    "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "once_differentiable", "set_grad_enabled",
+    "Function", "Node", "backward", "detect_anomaly", "enable_grad", "functional", "grad", "gradcheck",
+    "gradgradcheck", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "no_grad",
+    "once_differentiable", "set_detect_anomaly", "set_grad_enabled",
 ]  # fmt: skip
 
 
@@ -60,7 +64,7 @@ def _retains_grad(self: Tensor) -> bool:
     return node is not None and node.retained is not None and self.output_nr in node.retained
 
 
-HOOKS.grad = record
+HOOKS.grad, HOOKS.recorded, HOOKS.recorder = record, record, recorder
 bind_history(history)
 for _name, _value in {
     "backward": _backward, "register_hook": _register_hook, "retain_grad": retain_grad,

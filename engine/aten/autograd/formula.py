@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from engine.aten import calls
+from engine.aten import calls, xp
 from engine.aten.tensor import Tensor
 from engine.lang.schema import FunctionSchema
 
@@ -33,24 +33,13 @@ _SIZES: Final = frozenset({"size", "numel", "dim"})
 """Methods that only look at a tensor's form."""
 _FORM_AT: Final = {"zeros_like": 0, "_cat_backward": 1}
 """Functions that only look at the form of one argument, and its position."""
-_OF_COMPLEX: Final = frozenset(
-    {
-        "conj",
-        "real",
-        "imag",
-        "mH",
-        "sgn",
-        "angle",
-        "complex",
-        "polar",
-        "view_as_real",
-        "view_as_complex",
-        "_fft_backward",
-        "_solve_triangular_backward",
-        "_pinv_backward",
-        "_cholesky_backward",
-    }
-)
+_OF_COMPLEX: Final = frozenset({
+    "conj", "real", "imag", "mH", "sgn", "angle", "complex", "polar", "view_as_real", "view_as_complex",
+    "_fft_backward", "_solve_triangular_backward", "_pinv_backward", "_svd_backward", "_eig_backward",
+    "_eigh_backward", "_qr_backward", "_lu_backward", "_lu_factor_backward", "_lu_solve_backward",
+    "_cholesky_backward", "_cholesky_solve_backward", "_cholesky_inverse_backward", "_lstsq_backward",
+    "_matrix_exp_backward", "_var_backward", "_slogdet_backward", "_svdvals_backward", "_angle_backward",
+})  # fmt: skip
 
 
 class Read(NamedTuple):
@@ -61,6 +50,14 @@ class Read(NamedTuple):
     by_value: bool
 
 
+class Whole(NamedTuple):
+    """A call that gives the gradients of several arguments at once: evaluated once for all of them."""
+
+    text: str
+    evaluate: Callable[..., Any]
+    pick: int
+
+
 class Formula(NamedTuple):
     """`evaluate(grads, grad, *values of the reads)` is the gradient of the argument."""
 
@@ -68,7 +65,11 @@ class Formula(NamedTuple):
     evaluate: Callable[..., Any]
     reads: tuple[Read, ...]
     uses_grad: bool
+    through: frozenset[int] | None
+    """The results whose gradients it reads; None: all."""
     is_complex: bool
+    whole: Whole | None = None
+    """What it is one result of, if it is."""
     """It speaks of complex numbers itself: see Note [Complex gradients]."""
 
 
@@ -87,7 +88,39 @@ def compile_formula(op: Op, argument: str) -> Formula:
     reads = tuple(Read(*sources[name], name in values) for name in names)
     methods = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     is_complex = not _OF_COMPLEX.isdisjoint(methods | environment.keys())
-    return Formula(index, eval(code, environment), reads, any(name == "grad" for name, _ in uses), is_complex)
+    parameters = ["grads", "grad", *names]
+    return Formula(
+        index, eval(code, environment), reads, any(name == "grad" for name, _ in uses), _through(tree), is_complex,
+        _whole(tree.body, parameters, environment),
+    )  # fmt: skip
+
+
+def _whole(node: ast.expr, parameters: Sequence[str], environment: dict[str, Any]) -> Whole | None:
+    """For a formula like `f(grad, self)[1]` the call."""
+    if not (isinstance(node, ast.Subscript) and isinstance(node.value, ast.Call)):
+        return None
+    if not (isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, int)):
+        return None
+    text = ast.unparse(node.value)
+    code = compile(f"lambda {', '.join(parameters)}: {text}", "<gradients>", "eval")
+    return Whole(text, eval(code, environment), node.slice.value)
+
+
+def _through(tree: ast.AST) -> frozenset[int] | None:
+    """Which results' gradients a formula reads: `grad` is that of the first."""
+    nodes = list(ast.walk(tree))
+    chosen = {
+        id(n.value): n.slice.value
+        for n in nodes
+        if isinstance(n, ast.Subscript) and isinstance(n.slice, ast.Constant) and isinstance(n.slice.value, int)
+    }
+    found: set[int] = set()
+    for name in (n for n in nodes if isinstance(n, ast.Name)):
+        if name.id == "grads" and id(name) not in chosen:
+            return None
+        if name.id in ("grad", "grads"):
+            found.add(0 if name.id == "grad" else chosen[id(name)])
+    return frozenset(found)
 
 
 def _results(schema: FunctionSchema) -> dict[str, tuple[bool, int]]:
@@ -122,9 +155,13 @@ def _called(tree: ast.AST) -> set[str]:
 
 
 def _operator(name: str) -> Callable[..., Any]:
-    return lambda *args, **kwargs: calls.call(name, args, kwargs)
+    return calls.operator(name)
 
 
-def stand_in(tensor: Tensor) -> Tensor:
-    """A tensor of the same shape and dtype that takes no memory."""
-    return Tensor(np.broadcast_to(np.zeros((), tensor.array.dtype), tensor.array.shape))
+def stand_in(form: tuple[tuple[int, ...], xp.NumpyDtype]) -> Tensor:
+    """A tensor of that shape and dtype that takes no memory."""
+    shape, d = form
+    return Tensor(np.ndarray(shape, d, _ZEROS, 0, (0,) * len(shape)))
+
+
+_ZEROS: Final = bytes(16)

@@ -8,15 +8,17 @@ for it.  The context is that node.
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from engine.aten import promotion
 from engine.aten.autograd import views
 from engine.aten.autograd.mode import MODE, no_grad
-from engine.aten.autograd.node import Form, Gradient, Node, Saved, fits, fitted, used_twice
+from engine.aten.autograd.node import Form, Gradient, Node, Saved, fits, fitted, twin, used_twice
+from engine.aten.autograd.saving import save
 from engine.aten.tensor import Tensor
 from engine.lang.errors import OperatorDtypeError, OperatorError, OperatorTypeError
 
@@ -36,7 +38,7 @@ class FunctionContext(Node):
         self._saved: list[Saved | None] | None = []
 
     def name(self) -> str:
-        return f"{self.function.__name__}Backward"
+        return type(self).__name__
 
     # -- for forward
 
@@ -68,7 +70,7 @@ class FunctionContext(Node):
     def keep(self, results: Sequence[Any]) -> None:
         """Turn what was marked into what lives as long as the node."""
         places = {id(result): i for i, result in enumerate(results)}
-        self._saved = [None if t is None else Saved(t, places.get(id(t), -1)) for t in self._to_save]
+        self._saved = [None if t is None else save(t, places.get(id(t), -1)) for t in self._to_save]
         self._to_save = self.dirty = self.non_differentiable = ()
 
     def apply(self, gradients: list[Gradient]) -> Sequence[Gradient]:
@@ -97,10 +99,10 @@ class FunctionContext(Node):
             return None
         if not isinstance(gradient, Tensor):
             raise OperatorTypeError(f"expected Variable or None (got {type(gradient).__name__})")
-        if not fits(gradient.array.shape, edge.form.shape):
+        if not fits(gradient.array.shape, edge.form[0]):
             raise OperatorError(
                 f"Function {self.name()} returned an invalid gradient at index {place} - got "
-                f"{list(gradient.shape)} but expected shape compatible with {list(edge.form.shape)}"
+                f"{list(gradient.shape)} but expected shape compatible with {list(edge.form[0])}"
             )
         return fitted(gradient, edge.form)
 
@@ -110,6 +112,27 @@ class FunctionContext(Node):
 
     def __repr__(self) -> str:
         return f"<torch.autograd.function.{self.name()} object at {id(self):#x}>"
+
+
+_kinds: Final[weakref.WeakKeyDictionary[type[Any], type[FunctionContext]]] = weakref.WeakKeyDictionary()
+
+
+def _context_of(function: type[Function]) -> type[FunctionContext]:
+    """The function's own kind of node: the name says whose it is."""
+    kind = _kinds.get(function)
+    if kind is None:
+        kind = _kinds[function] = type(f"{function.__name__}Backward", (FunctionContext,), {})
+    return kind
+
+
+def _place(value: Any) -> views.Place | None:
+    """Where an argument that is a view is in its base; None where there is no telling."""
+    if not isinstance(value, Tensor) or value._base is None:
+        return None
+    try:
+        return views.place_of(value)
+    except OperatorError:
+        return None
 
 
 class Function:
@@ -131,37 +154,58 @@ class Function:
         )
 
     @classmethod
-    def apply(cls, *args: Any) -> Any:
-        """Run the function; what it returns has it as history if an argument requires grad."""
-        context = FunctionContext(cls, args)
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Run the function; what it returns has it as history if a positional argument requires grad."""
+        context = _context_of(cls)(cls, args)
+        places = [_place(arg) for arg in args]
         with no_grad():
             if cls.setup_context is Function.setup_context:
-                result = cls.forward(context, *args)
+                result = cls.forward(context, *args, **kwargs)
             else:
-                result = cls.forward(*args)
+                result = cls.forward(*args, **kwargs)
                 cls.setup_context(context, args, result)
         results = list(result) if isinstance(result, (tuple, list)) else [result]
         if MODE.enabled and any(context.needs_input_grad):
-            results = _attach(context, args, results)
+            results = _attach(context, args, results, places)
         return tuple(results) if isinstance(result, (tuple, list)) else results[0]
 
 
-def _attach(context: FunctionContext, args: tuple[Any, ...], results: list[Any]) -> list[Any]:
+def _attach(
+    context: FunctionContext, args: tuple[Any, ...], results: list[Any], places: list[views.Place | None]
+) -> list[Any]:
+    """Give the results their history; `places` are where arguments that are views were in their bases."""
     dirty = {id(t) for t in context.dirty}
     fixed = {id(t) for t in context.non_differentiable}
-    inputs = {id(a) for a in args}
-    attached = [r.data if id(r) in inputs - dirty and isinstance(r, Tensor) else r for r in results]
+    inputs = {id(a): i for i, a in enumerate(args)}
+    attached = [
+        _shown(r) if id(r) in inputs and id(r) not in dirty and isinstance(r, Tensor) else r for r in results
+    ]  # fmt: skip
     context.outputs = [_form(r) for r in attached]
     context.keep(attached)
     for i, result in enumerate(attached):
         if not isinstance(result, Tensor) or id(result) in fixed or promotion.rank(result.array.dtype) < 2:
             continue
-        if id(result) in dirty:
-            views.check_write(result)
+        if id(result) not in dirty:
+            if result._base is not None:
+                result._view_kind = "function"
+            result.attach(context, i)
+            result._seen = result._version
+            continue
+        views.check_write(result)
+        place = inputs[id(result)]
+        if places[place] is None:
             views.move_retained(result, context)
-        result._base = None if id(result) not in dirty else result._base
-        result.attach(context, i)
+            result.attach(context, i)
+        else:
+            views.rebase(result, context, place, places[place])
     return attached
+
+
+def _shown(given: Tensor) -> Tensor:
+    """An argument that was returned as it is: a view of it."""
+    view = twin(given)
+    view._base = given if given._base is None else given._base
+    return view
 
 
 def _form(result: Any) -> Form:

@@ -16,6 +16,10 @@ from typing import Any, Final, Self
 class _Mode(threading.local):
     enabled: bool = True
     inference: bool = False
+    packing: Any = None
+    """The hooks that keep tensors for backward passes, if a program has its own; see `saving`."""
+    checks_nan: bool = False
+    """Backward passes look for NaN in what each step gives."""
 
 
 MODE: Final = _Mode()
@@ -118,3 +122,30 @@ class inference_mode(_Switch):
         if self._mode:
             MODE.enabled = False
         return self
+
+
+class set_detect_anomaly:
+    """Backward passes refuse NaN: works at once, and as a context puts back what was.
+
+    `check_nan=False` leaves NaN alone.
+    """
+
+    def __init__(self, mode: bool, check_nan: bool = True) -> None:
+        self._before = MODE.checks_nan
+        MODE.checks_nan = mode and check_nan
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        MODE.checks_nan = self._before
+
+
+class detect_anomaly(set_detect_anomaly):
+    """The same, from where the block begins."""
+
+    def __init__(self, check_nan: bool = True) -> None:
+        self._wanted = check_nan
+
+    def __enter__(self) -> None:
+        super().__init__(True, self._wanted)

@@ -5,6 +5,7 @@ In: an entry of the operator table.  Out: a name, PyTorch's where it does not ju
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ _OTHER: Final = {
     "to": "ToCopy", "reshape": "View", "flatten": "View", "unflatten": "View", "view_as": "View",
     "reshape_as": "View", "expand_as": "Expand", "broadcast_to": "Expand", "contiguous": "Clone", "copy": "Copy",
     "max.other": "Maximum", "min.other": "Minimum", "split.sizes": "SplitWithSizes", "split": "SplitWithSizes",
-    "chunk": "Split", "narrow": "Slice", "true_divide": "Div", "movedim": "Permute", "zero": "Zero",
+    "chunk": "Split", "narrow": "Slice", "true_divide": "Div", "movedim": "Permute", "zero": "Zero", "linear": "Addmm",
 }  # fmt: skip
 """Operators (or overloads) whose node is named after another."""
 _SECOND: Final = frozenset({
@@ -31,7 +32,15 @@ def node_name(op: Op) -> str:
     bare = source.name.removeprefix("aten::")
     bare = bare.rstrip("_") if not bare.startswith("__") else bare
     stem = _OTHER.get(overload) or _OTHER.get(bare) or "".join(map(_capital, bare.split("_")))
-    return f"{stem}Backward{int(overload in _SECOND)}"
+    return f"{_DIMENSIONS.sub(_upper, stem)}Backward{int(overload in _SECOND)}"
+
+
+_DIMENSIONS: Final = re.compile(r"[123]d(?=[A-Z]|$)")
+"""`2d` in a name is written `2D`."""
+
+
+def _upper(found: re.Match[str]) -> str:
+    return found.group().upper()
 
 
 def _capital(word: str) -> str:

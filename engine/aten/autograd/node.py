@@ -15,13 +15,16 @@ from typing import Any, Final, NamedTuple
 from engine.aten import xp
 from engine.aten.autograd.mode import MODE
 from engine.aten.compose import cast, run
+from engine.aten.storage import Storage
 from engine.aten.tensor import Tensor
 from engine.lang.errors import OperatorError
 
 Gradient = Tensor | None
 Hook = Callable[..., Any]
 
-_sequence = itertools.count()
+_make: Final[Callable[[type, Sequence[Any]], Any]] = tuple.__new__
+next_number: Final = itertools.count().__next__
+"""How far recording has come."""
 
 
 class Form(NamedTuple):
@@ -36,25 +39,41 @@ class Edge(NamedTuple):
 
     node: Node
     input: int
-    form: Form
+    form: tuple[tuple[int, ...], xp.NumpyDtype]
 
 
 class Node:
     """One step of the backward pass.
 
     `sequence` grows with time: of two nodes that are ready, the later goes first.  `tensor_hooks` are called with the
-    gradient of one input and may replace it, `retained` are the tensors that keep it as `.grad`, `hooks` see what went
-    in and came out.
+    gradient of one input and may replace it, `retained` are the tensors that keep it as `.grad`, `prehooks` and
+    `hooks` see what goes in and what came out.
+
+    `outputs` are the forms of its results, if known.  What is recorded names its `sources` only: for each edge a leaf,
+    the node whose first result a tensor is, or the edge.  The edges are made of them when the node is first asked,
+    mostly by a backward pass.
     """
 
-    __slots__ = ("__dict__", "__weakref__", "edges", "hooks", "retained", "sequence", "tensor_hooks")
+    __slots__ = (
+        "__weakref__", "_edges", "hooks", "outputs", "prehooks", "retained", "sequence", "sources", "tensor_hooks",
+    )  # fmt: skip
 
     def __init__(self, edges: Sequence[Edge | None]) -> None:
-        self.edges = edges
-        self.sequence: float = next(_sequence)
+        self.outputs: Sequence[tuple[tuple[int, ...], xp.NumpyDtype]] = ()
         self.tensor_hooks: list[tuple[int, Hook]] | None = None
         self.retained: dict[int, weakref.ref[Tensor]] | None = None
         self.hooks: list[Hook] | None = None
+        self.prehooks: list[Hook] | None = None
+        self._edges: Sequence[Edge | None] | None = edges
+        self.sources: Sequence[Tensor | Node | Edge | None] = ()
+        self.sequence: float = next_number()
+
+    @property
+    def edges(self) -> Sequence[Edge | None]:
+        edges = self._edges
+        if edges is None:
+            self._edges = edges = [_edge_to(source) for source in self.sources]
+        return edges
 
     def name(self) -> str:
         return type(self).__name__
@@ -75,6 +94,11 @@ class Node:
         self.hooks = self.hooks or []
         return RemovableHandle(self.hooks, hook)
 
+    def register_prehook(self, hook: Hook) -> RemovableHandle:
+        """Call `hook(incoming gradients)` before the node; it may return others."""
+        self.prehooks = self.prehooks or []
+        return RemovableHandle(self.prehooks, hook)
+
     def __repr__(self) -> str:
         return f"<{self.name()} object at {id(self):#x}>"
 
@@ -89,29 +113,44 @@ class AccumulateGrad(Node):
         self.sequence = math.inf
         self.variable = variable
 
+    def name(self) -> str:
+        return "torch::autograd::AccumulateGrad"
+
     def apply(self, gradients: list[Gradient]) -> Sequence[Gradient]:
         if gradients[0] is not None:
             accumulate(self.variable, gradients[0])
-            for hook in tuple(self.variable.hooks().accumulated):
+            hooks = self.variable._hooks
+            for hook in tuple(hooks.accumulated) if hooks is not None else ():
                 hook(self.variable)
         return ()
 
 
 def accumulate(variable: Tensor, gradient: Tensor) -> None:
     """Add to `.grad`: in place, unless what happens is recorded itself."""
-    if variable.grad is None:
+    before = variable._grad
+    if before is None:
         variable.grad = run("clone", gradient if MODE.enabled else gradient.data, 0)
     elif MODE.enabled:
-        variable.grad = variable.grad + gradient
+        variable.grad = before + gradient
     else:
-        variable.grad.add_(gradient)
+        before.add_(gradient)
+
+
+def _edge_to(source: Tensor | Node | Edge | None) -> Edge | None:
+    if source is None or isinstance(source, Edge):
+        return source
+    if isinstance(source, Tensor):
+        edge: Edge = _make(Edge, (accumulator(source), 0, (source.array.shape, source.array.dtype)))
+    else:
+        edge = _make(Edge, (source, 0, source.outputs[0]))
+    return edge
 
 
 def edge_of(tensor: Tensor) -> Edge | None:
     """Where the tensor's gradient goes; None where nobody asks for it."""
     if not tensor.requires_grad:
         return None
-    form = Form(tensor.array.shape, tensor.array.dtype)
+    form = tensor.array.shape, tensor.array.dtype
     node: Node | None = tensor.grad_fn
     return Edge(accumulator(tensor), 0, form) if node is None else Edge(node, tensor.output_nr, form)
 
@@ -149,38 +188,43 @@ class RemovableHandle:
 _MODIFIED: Final = "one of the variables needed for gradient computation has been modified by an inplace operation"
 
 
+def twin(tensor: Tensor) -> Tensor:
+    """The same values outside autograd, in the same memory and with the same version."""
+    return Tensor(tensor.array, storage=tensor.memory)
+
+
 class Saved:
     """A tensor that a formula needs: its version tells whether it was written to in between.
 
-    A result of the node itself (`output` >= 0) is kept as another tensor on the same memory, so that the node does not
-    hold on to itself; when it is unpacked for a recorded backward pass it gets its history back.
+    Of a result of the node itself (`output` >= 0) the array and its `storage` are kept, so that the node does not hold
+    on to itself; when it is unpacked for a recorded backward pass it gets its history back.
     """
 
-    __slots__ = ("output", "tensor", "version")
+    __slots__ = ("held", "output", "storage", "version")
+    held: Any
+    storage: Storage | None
 
     def __init__(self, tensor: Tensor, output: int = -1) -> None:
-        self.tensor = tensor if output < 0 else tensor.data
+        self.held, self.storage = (tensor, None) if output < 0 else (tensor.array, tensor.memory)
         self.version = tensor._version
         self.output = output
 
     def unpack(self, node: Node) -> Tensor:
         """The tensor; raises OperatorError when its values are not those that were saved."""
-        tensor = self.tensor
+        tensor: Tensor = self.held if self.output < 0 else Tensor(self.held, False, self.storage)
         if tensor._version != self.version:
-            raise self._modified(node)
-        if self.output < 0 or not MODE.enabled:
-            return tensor
-        again = tensor.data
-        again.attach(node, self.output)
-        return again
+            raise self._modified(tensor, node)
+        if self.output >= 0 and MODE.enabled:
+            tensor.attach(node, self.output)
+        return tensor
 
-    def _modified(self, node: Node) -> OperatorError:
-        array, source = self.tensor.array, node if self.output >= 0 else self.tensor.grad_fn
-        place = max(self.output, 0) if self.output >= 0 else self.tensor.output_nr
+    def _modified(self, tensor: Tensor, node: Node) -> OperatorError:
+        array, source = tensor.array, node if self.output >= 0 else tensor.grad_fn
+        place = max(self.output, 0) if self.output >= 0 else tensor.output_nr
         origin = f", which is output {place} of {source.name()}," if source is not None else ""
         return OperatorError(
             f"{_MODIFIED}: [torch.{xp.ir_name(array.dtype)}Tensor {list(array.shape)}]{origin} is at version "
-            f"{self.tensor._version}; expected version {self.version} instead.",
+            f"{tensor._version}; expected version {self.version} instead.",
             hints=("write the in-place operator that came after as one that returns a new tensor",),
         )
 
@@ -197,13 +241,13 @@ def used_twice() -> OperatorError:
 # ------------------------------------------------------------------ the form of gradients
 
 
-def fitted(gradient: Tensor, form: Form) -> Tensor:
+def fitted(gradient: Tensor, form: tuple[tuple[int, ...], xp.NumpyDtype]) -> Tensor:
     """The gradient summed down to a shape that was broadcast, and in the right dtype."""
-    array = gradient.array
-    if array.shape != form.shape:
-        gradient = sum_to_size(gradient, form.shape)
-    if array.dtype is not form.dtype and array.dtype != form.dtype:
-        gradient = cast(gradient, form.dtype)
+    array, (shape, d) = gradient.array, form
+    if array.shape != shape:
+        gradient = sum_to_size(gradient, shape)
+    if array.dtype is not d and array.dtype != d:
+        gradient = cast(gradient, d)
     return gradient
 
 

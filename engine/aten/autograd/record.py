@@ -15,10 +15,11 @@ import numpy as np
 
 from engine.aten import promotion, xp
 from engine.aten.autograd import views
-from engine.aten.autograd.formula import NO_GRADIENT, Formula, Read, compile_formula, stand_in
+from engine.aten.autograd.formula import NO_GRADIENT, Formula, Read, Whole, compile_formula, stand_in
 from engine.aten.autograd.mode import MODE
 from engine.aten.autograd.names import node_name
 from engine.aten.autograd.node import Edge, Form, Gradient, Node, Saved, edge_of, fitted, used_twice
+from engine.aten.autograd.saving import Packed, save
 from engine.aten.compose import run
 from engine.aten.tensor import Tensor
 from engine.lang.errors import OperatorError
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 class Plan:
     """What to keep, and which formulas to evaluate with which of it."""
 
+    recipe: Recipe
     formulas: tuple[tuple[Formula, tuple[int, ...]], ...]
     reads: tuple[Read, ...]
 
@@ -42,7 +44,7 @@ class Recipe:
 
     `formulas` are by argument, `gives_list` says that it returns a list of tensors, `written` is the argument that an
     in-place operator writes, `only_out` says that it writes to an `out=` argument, `is_made_of_others` that its body
-    runs operators.
+    runs operators, `through` which results have a gradient (None: all).
     """
 
     op: Op
@@ -53,7 +55,13 @@ class Recipe:
     written: int | None
     only_out: bool
     is_made_of_others: bool
+    through: frozenset[int] | None
     plans: dict[tuple[int, ...], Plan] = field(default_factory=dict)
+
+    @property
+    def is_plain(self) -> bool:
+        """Is nothing written, and are no operators run by the body?"""
+        return self.written is None and not (self.only_out or self.is_made_of_others)
 
     def plan(self, needed: tuple[int, ...]) -> Plan:
         found = self.plans.get(needed)
@@ -61,7 +69,7 @@ class Recipe:
             formulas = [self.formulas[i] for i in needed if i in self.formulas]
             reads = tuple(dict.fromkeys(read for formula in formulas for read in formula.reads))
             slots = [tuple(reads.index(read) for read in formula.reads) for formula in formulas]
-            found = self.plans[needed] = Plan(tuple(zip(formulas, slots, strict=True)), reads)
+            found = self.plans[needed] = Plan(self, tuple(zip(formulas, slots, strict=True)), reads)
         return found
 
 
@@ -90,20 +98,30 @@ def _recipe(op: Op) -> Recipe:
         written=None if is_out or not written else written[0],
         only_out=is_out,
         is_made_of_others=op.python is not None,
+        through=_differentiable_results(formulas),
     )
+
+
+def _differentiable_results(formulas: Sequence[Formula]) -> frozenset[int] | None:
+    """Those that some formula reads the gradient of."""
+    if not formulas or any(formula.through is None for formula in formulas):
+        return None
+    return frozenset().union(*(formula.through or () for formula in formulas))
 
 
 class OperatorNode(Node):
     """The gradient of one call of an operator, by its formulas."""
 
-    __slots__ = ("kept", "outputs", "plan", "recipe")
+    __slots__ = ("kept", "plan")
 
-    def __init__(self, recipe: Recipe, plan: Plan, edges: Sequence[Edge | None], kept: list[Any]) -> None:
+    def __init__(self, plan: Plan, edges: Sequence[Edge | None], kept: Sequence[Any]) -> None:
         super().__init__(edges)
-        self.recipe = recipe
         self.plan = plan
-        self.kept: list[Any] | None = kept
-        self.outputs: list[Form] = []
+        self.kept: Sequence[Any] | None = kept
+
+    @property
+    def recipe(self) -> Recipe:
+        return self.plan.recipe
 
     def name(self) -> str:
         return self.recipe.name if self.recipe.is_known else "NotImplemented"
@@ -111,16 +129,29 @@ class OperatorNode(Node):
     def apply(self, gradients: list[Gradient]) -> Sequence[Gradient]:
         if self.kept is None:
             raise used_twice()
-        if not self.recipe.is_known:
-            raise OperatorError(f"derivative for {self.recipe.op.name} is not implemented")
-        given = self._with_zeros(gradients)
+        plan = self.plan
+        recipe = plan.recipe
+        if not recipe.is_known:
+            raise OperatorError(f"derivative for {recipe.op.name} is not implemented")
+        given = gradients if gradients[0] is not None and not recipe.gives_list else self._with_zeros(gradients)
+        has_complex = any([g is not None and g.array.dtype.kind == "c" for g in given])  # noqa: C419  (quicker)
         values = [_unpacked(value, self) for value in self.kept]
         found: list[Gradient] = []
-        for formula, slots in self.plan.formulas:
-            gradient = _evaluated(formula, given, [values[slot] for slot in slots])
-            found += gradient if isinstance(gradient, (list, tuple)) else [gradient]
+        wholes: dict[str, Any] = {}
+        for formula, slots in plan.formulas:
+            read = [values[slot] for slot in slots]
+            if formula.whole is not None:
+                gradient = _picked(formula, formula.whole, has_complex, given, read, wholes)
+            elif has_complex:
+                gradient = _computed(formula.evaluate, formula.is_complex, given, read)
+            else:
+                gradient = formula.evaluate(given, given[0], *read)
+            if type(gradient) is Tensor or gradient is None:
+                found.append(gradient)
+            else:
+                found += gradient
         return [
-            None if edge is None or gradient is None else fitted(gradient, edge.form)
+            None if edge is None or gradient is None else fitted(gradient, edge[2])
             for edge, gradient in zip(self.edges, found, strict=True)
         ]
 
@@ -137,16 +168,28 @@ class OperatorNode(Node):
             self.kept = None
 
 
-def _or_zeros(gradient: Gradient, form: Form) -> Tensor:
+def _or_zeros(gradient: Gradient, form: tuple[tuple[int, ...], xp.NumpyDtype]) -> Tensor:
     return Tensor(np.zeros(*form)) if gradient is None else gradient
 
 
-def _evaluated(formula: Formula, gradients: list[Gradient], values: list[Any]) -> Any:
-    """The gradient, or the list of those of a list.  See Note [Complex gradients]."""
-    if formula.is_complex or not any(g is not None and g.array.dtype.kind == "c" for g in gradients):
-        return formula.evaluate(gradients, gradients[0], *values)
+def _picked(
+    formula: Formula, whole: Whole, has_complex: bool, gradients: list[Gradient], values: list[Any],
+    wholes: dict[str, Any],
+) -> Any:  # fmt: skip
+    """One of the gradients of a call that gives several; `wholes` are those that were made for other arguments."""
+    found = wholes.get(whole.text)
+    if found is None:
+        is_plain = formula.is_complex or not has_complex
+        found = wholes[whole.text] = _computed(whole.evaluate, is_plain, gradients, values)
+    return found[whole.pick]
+
+
+def _computed(evaluate: Callable[..., Any], is_plain: bool, gradients: list[Gradient], values: list[Any]) -> Any:
+    """What a formula gives, as it stands or for complex gradients.  See Note [Complex gradients]."""
+    if is_plain:
+        return evaluate(gradients, gradients[0], *values)
     turned = [_conjugate(g) for g in gradients]
-    found = formula.evaluate(turned, turned[0], *values)
+    found = evaluate(turned, turned[0], *values)
     return [_conjugate(g) for g in found] if isinstance(found, (list, tuple)) else _conjugate(found)
 
 
@@ -158,9 +201,11 @@ def _conjugate(gradient: Gradient) -> Gradient:
 def record(op: Op, args: tuple[Any, ...], body: Callable[..., Any]) -> Any:
     """Run the operator; its results know how gradients get back to the arguments.  Raises OperatorError."""
     if not MODE.enabled:
-        return _mark(body(*args))
+        return mark(body(*args))
     recipe = recipe_of(op)
     needed = tuple(i for i, value in enumerate(args) if _requires_grad(value))
+    if recipe.written is not None and args[recipe.written]._view_kind == "no_grad":
+        views.check_write(args[recipe.written])
     if not needed:
         return body(*args)
     if recipe.only_out:
@@ -184,7 +229,7 @@ def _record(recipe: Recipe, needed: tuple[int, ...], args: tuple[Any, ...], body
     results = result if isinstance(result, (tuple, list)) else (result,)
     if not any(isinstance(r, Tensor) and promotion.rank(r.array.dtype) >= 2 for r in results):
         return result
-    node = OperatorNode(recipe, plan, _edges(plan, args), [_kept(read, args, results) for read in plan.reads])
+    node = OperatorNode(plan, _edges(plan, args), [_kept(read, args, results) for read in plan.reads])
     _attach(node, results)
     return result
 
@@ -204,7 +249,7 @@ def _record_write(recipe: Recipe, needed: tuple[int, ...], args: tuple[Any, ...]
     for slot, read in enumerate(plan.reads):
         if read.is_result:
             kept[slot] = _kept(read, args, (target,))
-    node = OperatorNode(recipe, plan, edges, kept)
+    node = OperatorNode(plan, edges, kept)
     node.outputs = [Form(target.array.shape, target.array.dtype)]
     of_target = 0 if plan.formulas and plan.formulas[0][0].argument == recipe.written else None
     views.rebase(target, node, of_target, before)
@@ -245,35 +290,41 @@ def _kept(read: Read, args: tuple[Any, ...], results: Sequence[Any], written: in
 
 def _kept_tensor(tensor: Tensor, read: Read, is_written: bool) -> Any:
     if not read.by_value:
-        return stand_in(tensor)
+        return Form(tensor.array.shape, tensor.array.dtype)
     if is_written:
-        return Saved(views.copy_with_history(tensor))
-    return Saved(tensor, read.place if read.is_result else -1)
+        return save(views.copy_with_history(tensor))
+    return save(tensor, read.place if read.is_result else -1)
 
 
 def _unpacked(value: Any, node: Node) -> Any:
-    if isinstance(value, Saved):
+    kind = type(value)
+    if kind is Saved or kind is Packed:
         return value.unpack(node)
-    return [_unpacked(v, node) for v in value] if isinstance(value, list) else value
+    if kind is Form:
+        return stand_in(value)
+    return [_unpacked(v, node) for v in value] if kind is list else value
 
 
 def _holds_tensor(value: Any) -> bool:
-    return isinstance(value, Saved) or (isinstance(value, list) and any(map(_holds_tensor, value)))
+    return type(value) in (Saved, Packed) or (type(value) is list and any(map(_holds_tensor, value)))
 
 
 def _attach(node: OperatorNode, results: Sequence[Any]) -> None:
+    node.outputs = [_form(result) for result in results]
+    known = node.recipe.through
     for i, result in enumerate(results):
-        if not isinstance(result, Tensor):
-            node.outputs.append(Form((), xp.FLOAT32))
-            continue
-        node.outputs.append(Form(result.array.shape, result.array.dtype))
-        if promotion.rank(result.array.dtype) >= 2:
+        if isinstance(result, Tensor) and promotion.rank(result.array.dtype) >= 2 and (known is None or i in known):
             result.attach(node, i)
 
 
-def _mark(result: Any) -> Any:
+def _form(result: Any) -> Form:
+    return Form(result.array.shape, result.array.dtype) if isinstance(result, Tensor) else Form((), xp.FLOAT32)
+
+
+def mark(result: Any) -> Any:
     """Views that are made while nothing is recorded."""
     for part in result if isinstance(result, (tuple, list)) else (result,):
         if isinstance(part, Tensor) and part._base is not None and not part._requires_grad:
             part._view_kind = "no_grad"
+            views.watch(part)
     return result

@@ -23,7 +23,10 @@ from engine.lang.errors import OperatorError
 
 
 class Place(NamedTuple):
-    """Where a view is in its base, both as shapes and byte strides."""
+    """Where a view is in its base, both as shapes and byte strides.
+
+    Of a view of real numbers in a complex base (`as_parts`), the base's are those of its real and imaginary parts.
+    """
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -31,6 +34,7 @@ class Place(NamedTuple):
     base_shape: tuple[int, ...]
     base_strides: tuple[int, ...]
     itemsize: int
+    as_parts: bool = False
 
     def indices(self) -> Tensor:
         """For each element of the view, its number among the base's."""
@@ -50,10 +54,13 @@ def place_of(tensor: Tensor) -> Place | None:
     if tensor._base is None:
         return None
     view, base = tensor.array, tensor._base.array
+    as_parts = base.dtype.kind == "c" and view.dtype.kind == "f" and base.itemsize == 2 * view.itemsize
+    if as_parts:
+        base = np.ndarray((*base.shape, 2), view.dtype, base, strides=(*base.strides, view.itemsize))
     if view.itemsize != base.itemsize:
         raise OperatorError("gradients through views of another element size are not supported")
     offset = address(view) - address(base) if view.size and base.size else 0
-    return Place(view.shape, view.strides, offset, base.shape, base.strides, base.itemsize)
+    return Place(view.shape, view.strides, offset, base.shape, base.strides, base.itemsize, as_parts)
 
 
 class CopySlices(Node):
@@ -67,7 +74,8 @@ class CopySlices(Node):
 
     def apply(self, gradients: list[Gradient]) -> Sequence[Gradient]:
         assert gradients[0] is not None
-        flat = run("reshape", gradients[0], [-1])
+        whole = run("view_as_real", gradients[0]) if self.after.as_parts else gradients[0]
+        flat = run("reshape", whole, [-1])
         written = self.after.indices()
         part = run("index_select", flat, 0, written).reshape(list(self.after.shape))
         found = list(self.operator.apply([part]))
@@ -75,10 +83,16 @@ class CopySlices(Node):
         rest = run("index_fill.int_Scalar", flat, 0, written, 0)
         if to_target is not None:
             rest = run("index_add", rest, 0, self.before.indices(), to_target.reshape([-1]), 1)
-        return [rest.reshape(list(self.before.base_shape)) if self.edges[0] is not None else None, *found]
+        return [_joined(rest, self.before) if self.edges[0] is not None else None, *found]
 
     def release(self) -> None:
         self.operator.release()
+
+
+def _joined(flat: Tensor, place: Place) -> Tensor:
+    """The gradient of a base, from one number for each of its elements."""
+    shaped: Tensor = flat.reshape(list(place.base_shape))
+    return run("view_as_complex", shaped) if place.as_parts else shaped
 
 
 class AsStridedBackward0(Node):
@@ -87,13 +101,13 @@ class AsStridedBackward0(Node):
     def __init__(self, base: Tensor, place: Place) -> None:
         super().__init__([edge_of(base)])
         self.place = place
-        self.dtype = base.array.dtype
+        self.dtype = base.array.real.dtype if place.as_parts else base.array.dtype
 
     def apply(self, gradients: list[Gradient]) -> Sequence[Gradient]:
         assert gradients[0] is not None
         zeros = Tensor(np.zeros(int(np.prod(self.place.base_shape)), self.dtype))
         spread = run("index_add", zeros, 0, self.place.indices(), gradients[0].reshape([-1]), 1)
-        return [spread.reshape(list(self.place.base_shape))]
+        return [_joined(spread, self.place)]
 
 
 def history(view: Tensor) -> Node | None:
@@ -125,9 +139,14 @@ def rebase(target: Tensor, node: Node, of_target: int | None, before: Place | No
 
 def _become(tensor: Tensor, node: Node) -> None:
     if not tensor._requires_grad:
-        HOOKS.rebased += 1
-        weakref.finalize(tensor, _forget_one).atexit = False
+        watch(tensor)
     move_retained(tensor, node)
+
+
+def watch(tensor: Tensor) -> None:
+    """Let operators be asked about gradients, whatever they are given, while this tensor lives."""
+    HOOKS.rebased += 1
+    weakref.finalize(tensor, _forget_one).atexit = False
 
 
 def _forget_one() -> None:
@@ -146,6 +165,8 @@ def move_retained(tensor: Tensor, node: Node) -> None:
 def check_write(target: Tensor) -> None:
     """Raise OperatorError where gradients cannot follow a write."""
     if target._base is not None and target._view_kind:
+        if target._view_kind == "no_grad" and not target._base.requires_grad:
+            return
         raise OperatorError(_refused_view(target), hints=("use an operator that returns a new tensor",))
     if not target.requires_grad:
         return
@@ -164,10 +185,18 @@ def check_write(target: Tensor) -> None:
 def _refused_view(target: Tensor) -> str:
     node = target.grad_fn
     if node is None or target._view_kind == "no_grad":
-        what = "A view was created in no_grad mode and is being modified inplace with grad mode enabled."
+        what = (
+            "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Move both the "
+            "view and the inplace operation either inside the no_grad block or out of it."
+        )
     else:
         name = node.name().partition("Backward")[0]
         what = f"Output {target.output_nr} of {name} is a view and is being modified inplace."
+        if target._view_kind == "function":
+            return (
+                f"{what} This view was created inside a custom Function (or because an input was returned as-is) and "
+                "the gradient of that Function would be lost."
+            )
     if target._view_kind == "no_grad":
         return what
     return (

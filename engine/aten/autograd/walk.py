@@ -16,9 +16,10 @@ import numpy as np
 
 from engine.aten import promotion
 from engine.aten.autograd.mode import MODE
-from engine.aten.autograd.node import AccumulateGrad, Edge, Gradient, Node, edge_of
+from engine.aten.autograd.node import AccumulateGrad, Edge, Gradient, Hook, Node, edge_of
+from engine.aten.compose import run
 from engine.aten.tensor import Tensor
-from engine.lang.errors import OperatorError, OperatorTypeError
+from engine.lang.errors import OperatorError, OperatorTypeError, OperatorValueError
 
 Tensors = Tensor | Sequence[Tensor]
 Place = tuple[Node, int]
@@ -37,46 +38,58 @@ class _Pass:
     useful: set[Node] | None = None
     """The nodes on a way to what is wanted; None: all are."""
     ready: list[tuple[float, int, Node]] = field(default_factory=list)
+    checks_nan: bool = field(default_factory=lambda: MODE.checks_nan)
 
     def run(self, roots: Iterable[tuple[Edge, Tensor]]) -> None:
         for edge, gradient in roots:
             is_new = edge.node not in self.arrived
-            self._arrive(edge, gradient)
+            self._arrive(edge.node, edge.input, gradient)
             if is_new and self.pending[edge.node] == 0:
                 self._push(edge.node)
-        while self.ready:
-            node = heapq.heappop(self.ready)[2]
-            self._step(node, self.arrived.pop(node, {}))
+        ready, arrived, useful = self.ready, self.arrived, self.useful
+        while ready:
+            node = heapq.heappop(ready)[2]
+            inputs = arrived.pop(node, None) or {}
+            if node.tensor_hooks or node.retained:
+                self._call_tensor_hooks(node, inputs)
+            if self.wanted:
+                self._find(node, inputs)
+            if useful is None or node in useful:
+                self._send(node.edges, self._apply(node, inputs))
 
     def _push(self, node: Node) -> None:
         heapq.heappush(self.ready, (-node.sequence, id(node), node))
 
-    def _arrive(self, edge: Edge, gradient: Tensor) -> None:
-        inputs = self.arrived.setdefault(edge.node, {})
-        before = inputs.get(edge.input)
-        inputs[edge.input] = gradient if before is None else before + gradient
+    def _arrive(self, node: Node, place: int, gradient: Tensor) -> None:
+        inputs = self.arrived.get(node)
+        if inputs is None:
+            self.arrived[node] = {place: gradient}
+            return
+        before = inputs.get(place)
+        inputs[place] = gradient if before is None else before + gradient
 
-    def _step(self, node: Node, inputs: dict[int, Tensor]) -> None:
-        self._call_tensor_hooks(node, inputs)
+    def _send(self, edges: Sequence[Edge | None], gradients: Sequence[Gradient]) -> None:
+        """Gradients along the edges of a node; a node to which the last one came is ready."""
+        pending = self.pending
+        for edge, gradient in zip(edges, gradients, strict=True):
+            if edge is None:
+                continue
+            target, place, _ = edge
+            if gradient is not None:
+                self._arrive(target, place, gradient)
+            pending[target] = left = pending[target] - 1
+            if left == 0:
+                self._push(target)
+
+    def _find(self, node: Node, inputs: dict[int, Tensor]) -> None:
         for place, gradient in inputs.items():
             for position in self.wanted.get((node, place), ()):
                 self.found[position] = gradient
-        if self.useful is not None and node not in self.useful:
-            return
-        for edge, outgoing in zip(node.edges, self._apply(node, inputs), strict=True):
-            if edge is None:
-                continue
-            if outgoing is not None:
-                self._arrive(edge, outgoing)
-            self.pending[edge.node] -= 1
-            if self.pending[edge.node] == 0:
-                self._push(edge.node)
 
     def _call_tensor_hooks(self, node: Node, inputs: dict[int, Tensor]) -> None:
         for place, hook in tuple(node.tensor_hooks or ()):
             if place in inputs:
-                changed = hook(inputs[place])
-                inputs[place] = inputs[place] if changed is None else changed
+                inputs[place] = _changed(hook, inputs[place])
         for place, tensor in (node.retained or {}).items():
             kept = tensor()
             if kept is not None and place in inputs:
@@ -85,20 +98,44 @@ class _Pass:
     def _apply(self, node: Node, inputs: dict[int, Tensor]) -> Sequence[Gradient]:
         if not inputs:
             return [None] * len(node.edges)
-        gradients = [inputs.get(i) for i in range(max(inputs) + 1)]
-        found = node.apply(_padded(node, gradients))
-        for hook in tuple(node.hooks or ()):
-            changed = hook(tuple(found), tuple(gradients))
-            found = found if changed is None else list(changed)
+        count = len(node.outputs)
+        if count == len(inputs) == 1:
+            gradients: list[Gradient] = [*inputs.values()]
+        else:
+            gradients = [inputs.get(i) for i in range(max(count, max(inputs) + 1))]
+        if node.prehooks:
+            for hook in tuple(node.prehooks):
+                changed = hook(tuple(gradients))
+                gradients = gradients if changed is None else list(changed)
+        found = node.apply(gradients)
+        if self.checks_nan:
+            _refuse_nan(node, found)
+        if node.hooks:
+            for hook in tuple(node.hooks):
+                changed = hook(tuple(found), tuple(gradients))
+                found = found if changed is None else list(changed)
         if not self.keep:
             node.release()
         return found
 
 
-def _padded(node: Node, gradients: list[Gradient]) -> list[Gradient]:
-    """One gradient for each of the node's results."""
-    count = len(getattr(node, "outputs", gradients))
-    return gradients + [None] * (count - len(gradients))
+def _changed(hook: Hook, gradient: Tensor) -> Tensor:
+    """What a hook makes of a gradient.  Raises OperatorError (or OperatorTypeError) where that cannot be one."""
+    changed = hook(gradient)
+    if changed is None:
+        return gradient
+    if not isinstance(changed, Tensor):
+        raise OperatorTypeError(f"expected Variable, but hook returned '{type(changed).__name__}'")
+    if changed.array.shape != gradient.array.shape:
+        name = getattr(hook, "__name__", type(hook).__name__)
+        raise OperatorError(f"hook '{name}' has changed the size of value")
+    return changed
+
+
+def _refuse_nan(node: Node, found: Sequence[Gradient]) -> None:
+    for place, gradient in enumerate(found):
+        if gradient is not None and gradient.array.dtype.kind in "fc" and np.isnan(gradient.array).any():
+            raise OperatorError(f"Function '{node.name()}' returned nan values in its {place}th output.")
 
 
 def _reachable(roots: Iterable[Node]) -> dict[Node, int]:
@@ -109,10 +146,11 @@ def _reachable(roots: Iterable[Node]) -> dict[Node, int]:
         for edge in stack.pop().edges:
             if edge is None:
                 continue
-            if edge.node not in uses:
-                uses[edge.node] = 0
-                stack.append(edge.node)
-            uses[edge.node] += 1
+            node = edge[0]
+            count = uses.get(node)
+            if count is None:
+                stack.append(node)
+            uses[node] = (count or 0) + 1
     return uses
 
 
@@ -184,9 +222,15 @@ def grad(
     `allow_unused` gives None for inputs on which no output depends, `materialize_grads` zeros; without, they are
     refused.  Raises OperatorError.
     """
-    if is_grads_batched:
-        raise OperatorError("is_grads_batched is not supported", hints=("call grad() once for each gradient",))
     results, wanted = _listed(outputs), _listed(inputs)
+    if materialize_grads and allow_unused is False:
+        raise OperatorValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
+        )
+    if not wanted:
+        raise OperatorError("`inputs` argument to `grad()` cannot be empty.")
+    if is_grads_batched:
+        return _batched(results, wanted, grad_outputs, retain_graph, create_graph, allow_unused, materialize_grads)
     for tensor in wanted:
         if not tensor.requires_grad:
             raise OperatorError("One of the differentiated Tensors does not require grad")
@@ -201,6 +245,25 @@ def grad(
                 "allow_unused=True if this is the desired behavior."
             )
     return tuple(found)
+
+
+def _batched(
+    outputs: list[Tensor], inputs: list[Tensor], gradients: Any, retain_graph: bool | None, create_graph: bool,
+    *more: Any,
+) -> tuple[Tensor | None, ...]:  # fmt: skip
+    """One pass for each of the gradients that lie along the first dimension; theirs lie there, too."""
+    given = _listed(gradients) if gradients is not None else []
+    if len(given) != len(outputs):
+        raise OperatorError("grad_outputs must be given for every output where is_grads_batched is set")
+    count = given[0].array.shape[0] if given else 0
+    keep = create_graph if retain_graph is None else retain_graph
+    rows = [
+        grad(outputs, inputs, [g if g is None else run("select.int", g, 0, i) for g in given],
+             keep or i + 1 < count, create_graph, more[0], False, more[1])
+        for i in range(count)
+    ]  # fmt: skip
+    columns = zip(*rows, strict=True)
+    return tuple(None if column[0] is None else run("stack", list(column), 0) for column in columns)
 
 
 def _listed(tensors: Tensors) -> list[Tensor]:

@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten import pointwise, special, xp
+from engine.aten.blocks import in_blocks
 from engine.aten.op import op
 from engine.aten.promotion import wide
 from engine.aten.random import generator
@@ -21,12 +22,12 @@ ALL: Final = "function inplace out"
 
 
 op("aten::relu(Tensor self) -> Tensor", scalar="relu(self)", variants="function method inplace out",
-   gradient={"self": "where(result > 0, grad, 0)"})  # fmt: skip
+   gradient={"self": "threshold_backward(grad, result, 0)"})  # fmt: skip
 op("aten::relu6(Tensor self) -> Tensor", scalar="minimum(maximum(self, 0), 6)", variants="function inplace",
-   gradient={"self": "where((self > 0) & (self < 6), grad, 0)"})  # fmt: skip
+   gradient={"self": "hardtanh_backward(grad, self, 0, 6)"})  # fmt: skip
 op("aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
    scalar="where(self > 0, self, negative_slope * self)", dtype="float: self", variants=ALL,
-   gradient={"self": "where(self > 0, grad, grad * negative_slope)"})  # fmt: skip
+   gradient={"self": "leaky_relu_backward(grad, self, negative_slope, False)"})  # fmt: skip
 op("aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
    scalar="where(self <= 0, (alpha * scale) * expm1(input_scale * self), scale * self)", dtype="float: self",
    variants=ALL,
@@ -46,12 +47,12 @@ op("aten::mish(Tensor self) -> Tensor", scalar="self * tanh(softplus(self))", dt
                      "self * self.sigmoid() * (1 - (self.exp().log1p()).tanh().pow(2)))"})  # fmt: skip
 op("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", dtype="promote: self", variants=ALL,
    scalar="minimum(maximum(self, min_val), max_val)",
-   gradient={"self": "where((self > min_val) & (self < max_val), grad, 0)"})  # fmt: skip
+   gradient={"self": "hardtanh_backward(grad, self, min_val, max_val)"})  # fmt: skip
 op("aten::hardsigmoid(Tensor self) -> Tensor", scalar="minimum(maximum(self + 3, 0), 6) / 6", dtype="float",
-   variants=ALL, gradient={"self": "where((self > -3) & (self < 3), grad / 6, 0)"})  # fmt: skip
+   variants=ALL, gradient={"self": "hardsigmoid_backward(grad, self)"})  # fmt: skip
 op("aten::hardswish(Tensor self) -> Tensor", scalar="self * minimum(maximum(self + 3, 0), 6) / 6", dtype="float",
    variants=ALL,
-   gradient={"self": "where(self <= -3, 0, where(self < 3, grad * (self / 3 + 0.5), grad))"})  # fmt: skip
+   gradient={"self": "hardswish_backward(grad, self)"})  # fmt: skip
 op("aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", dtype="float: self",
    scalar="where(beta * self > threshold, self, softplus(beta * self) / beta)", variants="function out",
    gradient={"self": "where(self * beta > threshold, grad, grad * (self * beta).sigmoid())"})  # fmt: skip
@@ -59,7 +60,7 @@ op("aten::log_sigmoid(Tensor self) -> Tensor", scalar="log_sigmoid(self)", dtype
    gradient={"self": "grad * (-self).sigmoid()"})  # fmt: skip
 op("aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", dtype="promote: self",
    scalar="where(self <= threshold, value, self)", variants=ALL,
-   gradient={"self": "where(self <= threshold, 0, grad)"})  # fmt: skip
+   gradient={"self": "threshold_backward(grad, self, threshold)"})  # fmt: skip
 
 
 def gelu(self: Array, approximate: str) -> Array:
@@ -71,11 +72,11 @@ def gelu(self: Array, approximate: str) -> Array:
 
 
 def _gelu_tanh(x: Array) -> Array:
-    return np.asarray(0.5 * x * (1 + np.tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))))
+    return in_blocks(lambda y: np.asarray(0.5 * y * (1 + np.tanh(0.7978845608028654 * (y + 0.044715 * y * y * y)))), x)
 
 
 def _gelu_erf(x: Array) -> Array:
-    return np.asarray(0.5 * x * (1 + special.erf(x * 0.7071067811865476)))
+    return in_blocks(lambda y: np.asarray(0.5 * y * (1 + special.erf(y * 0.7071067811865476))), x)
 
 
 _GELU: Final = {"none": _gelu_erf, "tanh": _gelu_tanh}
@@ -135,17 +136,20 @@ def _normalized(self: Array, dim: int, dtype: int | None, log: bool) -> Array:
     d = self.dtype if dtype is None else xp.numpy_dtype(dtype)
     if d.kind in "iub":
         raise no_kernel("log_softmax_lastdim_kernel_impl" if log else "softmax_lastdim_kernel_impl", d)
-    x = self.astype(d, copy=False).astype(wide(d), copy=False)
+    x = self if d is self.dtype and d in xp.FLOATS else xp.cast(self, d).astype(wide(d), copy=False)
     axis = wrap_dim(dim, x.ndim)
     if x.ndim == 0:
         return np.asarray(x * 0 + (0 if log else 1)).astype(d)
     if x.size == 0:
         return np.empty(x.shape, d)
-    shifted = x - np.max(x, axis=axis, keepdims=True)
-    exponentials = np.exp(shifted)
-    total = np.sum(exponentials, axis=axis, keepdims=True)
-    result = shifted - np.log(total) if log else exponentials / total
-    return np.asarray(result).astype(d, copy=False)
+    shifted: Array = np.subtract(x, np.maximum.reduce(x, axis, keepdims=True))
+    exponentials = np.exp(shifted, None if log else shifted)
+    total = np.add.reduce(exponentials, axis, keepdims=True)
+    if log:
+        np.subtract(shifted, np.log(total), shifted)
+    else:
+        np.true_divide(exponentials, total, shifted)
+    return shifted if shifted.dtype is d else shifted.astype(d)
 
 
 def _half_to_float(log: bool) -> Any:
@@ -158,8 +162,8 @@ def _half_to_float(log: bool) -> Any:
 
 
 _SOFTMAX_GRADIENT: Final = {
-    "softmax": "result * (grad - (grad * result).sum([dim], True))",
-    "log_softmax": "grad - result.exp() * grad.sum([dim], True)",
+    "softmax": "_softmax_backward_data(grad, result, dim, 6)",
+    "log_softmax": "_log_softmax_backward_data(grad, result, dim, 6)",
 }
 for _name, _kernel in (("softmax", softmax), ("log_softmax", log_softmax)):
     op(f"aten::{_name}.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", kernel=_kernel,

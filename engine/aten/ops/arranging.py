@@ -7,6 +7,7 @@ their gradients come.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -14,10 +15,11 @@ import numpy as np
 
 from engine.aten import xp
 from engine.aten.compose import run
+from engine.aten.memory import check_memory
 from engine.aten.op import op
-from engine.aten.ops.parts import narrow, select, slice_
-from engine.aten.ops.shape import squeeze, squeeze_dim, squeeze_dims, transpose, view, view_dtype
-from engine.aten.rules import wrap_dim
+from engine.aten.ops.parts import chunk, narrow, select, slice_, split
+from engine.aten.ops.shape import squeeze, squeeze_dim, squeeze_dims, transpose, view_dtype
+from engine.aten.rules import infer_size, wrap_dim
 from engine.aten.tensor import Tensor
 from engine.aten.xp import Array
 from engine.lang.errors import OperatorError
@@ -91,6 +93,7 @@ def tensor_split(self: Tensor, sections: int, dim: int) -> list[Tensor]:
     axis = _split_axis(self, dim)
     if sections <= 0:
         raise OperatorError(f"number of sections must be larger than 0, got {sections}")
+    check_memory((sections,), xp.COMPLEX128)
     size, rest = divmod(self.shape[axis], sections)
     ends = list(itertools.accumulate(size + (i < rest) for i in range(sections)))
     return _between(self, [0, *ends], axis)
@@ -132,7 +135,7 @@ def split_along(name: str, axis: int, needed: int, at: bool) -> Callable[[Tensor
     def body(self: Tensor, given: Any) -> list[Tensor]:
         if self.ndim < needed:
             raise OperatorError(
-                f"torch.{name} requires a tensor with at least {needed} dimension{'s' if needed > 1 else ''}, "
+                f"torch.{name} requires a tensor with at least {needed} dimension, "
                 f"but got a tensor with {self.ndim} dimensions!"
             )
         dim = 0 if name == "hsplit" and self.ndim == 1 else axis
@@ -162,22 +165,16 @@ for _name, _axis, _needed in (("hsplit", 1, 1), ("vsplit", 0, 2), ("dsplit", 2, 
        python=split_along(_name, _axis, _needed, at=True))  # fmt: skip
 
 
-def unsafe_chunk(self: Tensor, chunks: int, dim: int) -> list[Tensor]:
-    return [part.clone() for part in run("chunk", self, chunks, dim)]
-
-
-def unsafe_split(self: Tensor, split_size: int, dim: int) -> list[Tensor]:
-    return [part.clone() for part in run("split.Tensor", self, split_size, dim)]
-
-
 def unsafe_split_out(self: Tensor, split_size: int, dim: int, out: list[Tensor]) -> None:
-    for target, part in zip(out, unsafe_split(self, split_size, dim), strict=True):
+    for target, part in zip(out, run("split.Tensor", self, split_size, dim), strict=True):
         target.copy_(part)
 
 
-op("aten::unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", python=unsafe_chunk, variants=METHOD)
-op("aten::unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]", python=unsafe_split,
-   variants=METHOD)  # fmt: skip
+# Parts in the same memory that autograd does not know to be views: writing to them is the caller's risk.
+op("aten::unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", kernel=chunk, variants=METHOD,
+   gradient={"self": "cat(grads, dim)"})  # fmt: skip
+op("aten::unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]", kernel=split,
+   variants=METHOD, gradient={"self": "cat(grads, dim)"})  # fmt: skip
 op("aten::unsafe_split.Tensor_out(Tensor self, SymInt split_size, int dim=0, *, Tensor(a!)[] out) -> ()",
    python=unsafe_split_out)  # fmt: skip
 
@@ -186,6 +183,8 @@ op("aten::unsafe_split.Tensor_out(Tensor self, SymInt split_size, int dim=0, *, 
 
 def turned(x: Tensor) -> Tensor:
     """The last two dimensions exchanged."""
+    if x.ndim == 0:
+        return x
     if x.ndim < 2:
         raise OperatorError(f"tensor.mT is only supported on matrices or batches of matrices. Got {x.ndim}-D tensor.")
     result: Tensor = x.transpose(-2, -1)
@@ -199,7 +198,10 @@ def numpy_T(self: Tensor) -> Tensor:
 
 def matrix_H(self: Tensor) -> Tensor:
     if self.ndim not in (0, 2):
-        raise OperatorError(f"tensor.H is only supported on matrices (2-D tensors). Got {self.ndim}-D tensor.")
+        raise OperatorError(
+            f"tensor.H is only supported on matrices (2-D tensors). Got {self.ndim}-D tensor."
+            + " For batches of matrices, consider using tensor.mH" * (self.ndim > 2)
+        )
     result: Tensor = self.conj() if self.ndim == 0 else self.transpose(0, 1).conj()
     return result
 
@@ -212,7 +214,14 @@ def mH(self: Tensor) -> Tensor:
 for _name, _body in (("numpy_T", numpy_T), ("mT", turned), ("matrix_H", matrix_H), ("mH", mH)):
     op(f"aten::{_name}(Tensor(a) self) -> Tensor(a)", python=_body)
     op(f"aten::{_name}.a(Tensor(a) self) -> Tensor(a)", python=_body)
-op("aten::ravel(Tensor(a) self) -> Tensor(a)", python=lambda self: self.reshape([-1]), variants=METHOD)
+
+
+def ravel(self: Tensor) -> Tensor:
+    result: Tensor = self.contiguous().view([-1])
+    return result
+
+
+op("aten::ravel(Tensor(a) self) -> Tensor(a)", python=ravel, variants=METHOD)
 
 
 def exchange(self: Tensor, dim0: int, dim1: int) -> Tensor:
@@ -228,7 +237,11 @@ def copying(kernel: Callable[..., Array]) -> Callable[..., Array]:
     return lambda *args: np.array(kernel(*args), order="C")
 
 
-op("aten::view_copy(Tensor self, SymInt[] size) -> Tensor", kernel=copying(view), variants=OUT,
+def reshaped_copy(self: Array, size: Sequence[int]) -> Array:
+    return np.array(self, order="C").reshape(infer_size(size, self.size))
+
+
+op("aten::view_copy(Tensor self, SymInt[] size) -> Tensor", kernel=reshaped_copy, variants=OUT,
    gradient={"self": "grad.reshape(self.size())"})  # fmt: skip
 op("aten::view_copy.dtype(Tensor self, ScalarType dtype) -> Tensor", kernel=copying(view_dtype), variants=OUT)
 for _suffix, _rest, _kernel in (
@@ -294,7 +307,7 @@ def channel_shuffle(self: Tensor, groups: int) -> Tensor:
             f"Number of channels must be divisible by groups. Got {channels} channels and {groups} groups."
         )
     grouped = self.reshape([batch, groups, channels // groups, *rest])
-    shuffled: Tensor = grouped.transpose(1, 2).reshape(list(self.shape))
+    shuffled: Tensor = grouped.transpose(1, 2).clone(memory_format=0).view(list(self.shape))
     return shuffled
 
 
@@ -306,6 +319,12 @@ def combinations(self: Tensor, r: int, with_replacement: bool) -> Tensor:
         raise OperatorError(f"Expect a non-negative number, but got {r}")
     if r == 0:
         return Tensor(np.empty(0, self.array.dtype))
+    count = (
+        (math.comb(self.shape[0] + r - 1, r) if self.shape[0] else 0)
+        if with_replacement
+        else math.comb(self.shape[0], r)
+    )
+    check_memory((count, r), xp.INT64)
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = np.array(list(choose(range(self.shape[0]), r)), np.int64).reshape(-1, r)
     result: Tensor = run("index_select", self, 0, Tensor(rows.reshape(-1))).reshape(list(rows.shape))
@@ -318,6 +337,7 @@ def cartesian_prod(tensors: Sequence[Tensor]) -> Tensor:
             raise OperatorError(f"Expect a 1D vector, but got shape [{', '.join(map(str, t.shape))}]")
     if len(tensors) == 1:
         return tensors[0]
+    check_memory((*(t.shape[0] for t in tensors), len(tensors)), tensors[0].array.dtype)
     grids = run("meshgrid.indexing", list(tensors), "ij")
     result: Tensor = run("stack", [g.flatten() for g in grids], 1)
     return result
@@ -329,6 +349,9 @@ def sum_to_size(self: Tensor, size: Sequence[int]) -> Tensor:
     fits = lead >= 0 and all(n in (1, m) for n, m in zip(size, self.shape[max(lead, 0) :], strict=True))
     if not fits:
         raise OperatorError(f"size {{{list(size)}}} is not expandable to size {{{list(self.shape)}}}.")
+    if self.ndim == 0:
+        whole: Tensor = run("sum", self, None)
+        return whole
     dims = [*range(lead), *(lead + i for i, n in enumerate(size) if n == 1 and self.shape[lead + i] != 1)]
     if not dims:
         return self
@@ -342,12 +365,16 @@ def pad_sequence(sequences: Sequence[Tensor], batch_first: bool, padding_value: 
         raise OperatorError("received an empty list of sequences")
     if padding_side not in ("left", "right"):
         raise OperatorError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
+    if any(s.ndim == 0 for s in sequences):
+        raise OperatorError("pad_sequence: every sequence needs a dimension to be padded along")
+    first = sequences[0]
     longest = max(s.shape[0] for s in sequences)
     padded = []
     for s in sequences:
         missing = longest - s.shape[0]
         spread = [missing, 0] if padding_side == "left" else [0, missing]
-        padded.append(run("constant_pad_nd", s, [0, 0] * (s.ndim - 1) + spread, padding_value))
+        along = run("constant_pad_nd", s, [0, 0] * (s.ndim - 1) + spread, padding_value)
+        padded.append(along.to(first.dtype).expand([longest, *first.shape[1:]]))
     result: Tensor = run("stack", padded, 0 if batch_first else 1)
     return result
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from engine.aten.compose import cast, run, sum_over, where
 from engine.aten.op import op
+from engine.aten.ops.matmul import LETTERS, explicit_subscripts
 from engine.aten.rules import reduce_dims, wrap_dim
 from engine.aten.storage import address
 from engine.aten.tensor import Tensor, from_numpy
@@ -44,6 +45,16 @@ def extreme_backward(grad: Tensor, self: Tensor, result: Tensor, dim: Dims, keep
     chosen = run("eq.Tensor", self, unreduced(result, size, dim, keepdim))
     share = sum_over(cast(chosen, self.array.dtype), reduce_dims(dim, self.ndim)) if size else 1
     return where(chosen, unreduced(grad, size, dim, keepdim), 0) / share
+
+
+def aminmax_backward(
+    of_min: Tensor | None, of_max: Tensor | None, self: Tensor, least: Tensor, greatest: Tensor, dim: int | None,
+    keepdim: bool,
+) -> Tensor:  # fmt: skip
+    """The same for both extremes at once."""
+    pairs = [(grad, result) for grad, result in ((of_min, least), (of_max, greatest)) if grad is not None]
+    parts = [extreme_backward(grad, self, result, dim, keepdim) for grad, result in pairs]
+    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
 def prod_backward(grad: Tensor, self: Tensor, dim: int | None, keepdim: bool, result: Tensor) -> Tensor:
@@ -102,11 +113,11 @@ def var_backward(
     return through if total is None else through + total
 
 
-def norm_backward(grad: Tensor, self: Tensor, p: Any, result: Tensor, dim: Dims, keepdim: bool) -> Tensor:
+def norm_backward(grad: Tensor, self: Tensor, p: Any, result: Tensor, dim: Dims, keepdim: bool) -> Tensor | None:
     size, d = list(self.shape), result.array.dtype
-    x, order = cast(self, d), 2.0 if p is None else float(p)
+    x, order = self if self.array.dtype.kind == "c" else cast(self, d), 2.0 if p is None else float(p)
     if order == 0:
-        return x * 0
+        return None
     grad, norm = (unreduced(t, size, dim, keepdim) for t in (grad, result))
     at_zero = run("eq.Scalar", norm, 0)
     direction: Tensor = x.sgn()
@@ -131,17 +142,58 @@ def logsumexp_backward(grad: Tensor, self: Tensor, result: Tensor, dim: Dims, ke
     return found
 
 
+def slogdet_backward(of_sign: Tensor | None, of_logarithm: Tensor | None, self: Tensor, sign: Tensor) -> Tensor:
+    """The sign of a complex determinant turns with the imaginary part of its logarithm."""
+    slope = 0 if of_logarithm is None else of_logarithm
+    if of_sign is not None and sign.array.dtype.kind == "c":
+        slope = slope - run("imag", of_sign.conj() * sign) * 1j
+    if not isinstance(slope, Tensor):
+        return self * 0
+    turned: Tensor = run("linalg_inv_ex", self, False)[0].mH
+    found: Tensor = slope.unsqueeze(-1).unsqueeze(-1) * turned
+    return found
+
+
+def median_backward(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
+    """Places that hold the median share its gradient."""
+    chosen = run("isnan", self) if np.isnan(result.array) else run("eq.Tensor", self, result)
+    return where(chosen, grad / run("sum", chosen, None), 0)
+
+
+def logcumsumexp_backward(grad: Tensor, self: Tensor, result: Tensor, dim: int) -> Tensor:
+    """In logarithms, the positive and the negative part of a real gradient apart."""
+    if grad.array.dtype.kind == "c":
+        return _log_sums_after(grad.log(), self, result, dim)
+    lowest = float(np.finfo(grad.array.dtype).min)
+    logs, parts = grad.abs().log(), []
+    for side in ("gt", "lt"):
+        parts.append(_log_sums_after(where(run(f"{side}.Scalar", grad, 0), logs, lowest), self, result, dim))
+    return parts[0] - parts[1]
+
+
+def _log_sums_after(logs: Tensor, self: Tensor, result: Tensor, dim: int) -> Tensor:
+    after: Tensor = run("logcumsumexp", (logs - result).flip([dim]), dim).flip([dim])
+    found: Tensor = (after + self).exp()
+    return found
+
+
 _GRAD = "Tensor grad, Tensor self"
 _OVER = "int[]? dim, bool keepdim"
 op(f"aten::_unreduced(Tensor grad, int[] size, {_OVER}) -> Tensor", python=unreduced)
 op(f"aten::_mean_backward(Tensor grad, int[] size, {_OVER}) -> Tensor", python=mean_backward)
 op(f"aten::_extreme_backward({_GRAD}, Tensor result, {_OVER}) -> Tensor", python=extreme_backward)
+op("aten::_aminmax_backward(Tensor? of_min, Tensor? of_max, Tensor self, Tensor least, Tensor greatest, int? dim, "
+   "bool keepdim) -> Tensor", python=aminmax_backward)  # fmt: skip
 op(f"aten::_prod_backward({_GRAD}, int? dim, bool keepdim, Tensor result) -> Tensor", python=prod_backward)
 op(f"aten::_cumprod_backward({_GRAD}, int dim, Tensor result) -> Tensor", python=cumprod_backward)
 op("aten::_var_backward(Tensor? grad, Tensor? of_mean, Tensor self, int[]? dim, Scalar? correction, bool keepdim, "
    "Tensor? std) -> Tensor", python=var_backward)  # fmt: skip
 op(f"aten::_norm_backward({_GRAD}, Scalar? p, Tensor result, {_OVER}) -> Tensor", python=norm_backward)
 op(f"aten::_logsumexp_backward({_GRAD}, Tensor result, {_OVER}) -> Tensor", python=logsumexp_backward)
+op("aten::_slogdet_backward(Tensor? of_sign, Tensor? of_logarithm, Tensor self, Tensor sign) -> Tensor",
+   python=slogdet_backward)  # fmt: skip
+op(f"aten::_logcumsumexp_backward({_GRAD}, Tensor result, int dim) -> Tensor", python=logcumsumexp_backward)
+op(f"aten::_median_backward({_GRAD}, Tensor result) -> Tensor", python=median_backward)
 
 # ------------------------------------------------------------------ products
 
@@ -158,8 +210,8 @@ def matmul_backward(grad: Tensor, self: Tensor, other: Tensor, mask: list[bool])
     if mask[0]:
         of_rows = _summed_to(whole.matmul(columns.transpose(-2, -1)), rows).reshape(list(self.shape))
     if mask[1] and columns.ndim == 2 and rows.ndim > 2:
-        flat = rows.reshape([-1, rows.shape[-1]]).t()
-        of_columns = flat.matmul(whole.reshape([-1, whole.shape[-1]])).reshape(list(other.shape))
+        flat = [t.reshape([math.prod(t.shape[:-1]), t.shape[-1]]) for t in (rows, whole)]
+        of_columns = flat[0].t().matmul(flat[1]).reshape(list(other.shape))
     elif mask[1]:
         of_columns = _summed_to(rows.transpose(-2, -1).matmul(whole), columns).reshape(list(other.shape))
     return of_rows, of_columns
@@ -173,32 +225,15 @@ def _summed_to(x: Tensor, like: Tensor) -> Tensor:
 
 def einsum_backward(grad: Tensor, equation: str, tensors: list[Tensor]) -> list[Tensor]:
     """The gradient of an operand is an einsum of the others, with the result's gradient in the place of the operand."""
-    operands, result = _explicit(equation.replace(" ", ""), [t.ndim for t in tensors])
+    operands, result = explicit_subscripts(equation.replace(" ", ""), [t.ndim for t in tensors])
     return [_of_operand(grad, result, operands, tensors, i) for i in range(len(tensors))]
-
-
-def _explicit(equation: str, ndims: list[int]) -> tuple[list[str], str]:
-    """The letters of each operand and of the result, with letters for what `...` stands for."""
-    left, arrow, right = equation.partition("->")
-    operands = left.split(",")
-    free = [letter for letter in _LETTERS if letter not in equation]
-    counts = [n - len(s.replace("...", "")) if "..." in s else 0 for s, n in zip(operands, ndims, strict=True)]
-    dots = "".join(free[: max(counts)])
-    operands = [s.replace("...", dots[len(dots) - n :]) for s, n in zip(operands, counts, strict=True)]
-    if not arrow:
-        letters = "".join(operands)
-        right = "..." + "".join(sorted(c for c in set(letters) - set(dots) if letters.count(c) == 1))
-    return operands, right.replace("...", dots)
-
-
-_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def _of_operand(grad: Tensor, result: str, operands: list[str], tensors: list[Tensor], place: int) -> Tensor:
     wanted, tensor = operands[place], tensors[place]
     names = [result, *(s for i, s in enumerate(operands) if i != place)]
     values = [grad, *(t for i, t in enumerate(tensors) if i != place)]
-    free = iter(letter for letter in _LETTERS if letter not in "".join([result, *operands]))
+    free = iter(letter for letter in LETTERS if letter not in "".join([result, *operands]))
     target = ""
     for letter, size in zip(wanted, tensor.shape, strict=True):
         name = next(free) if letter in target else letter
@@ -216,26 +251,6 @@ def _of_operand(grad: Tensor, result: str, operands: list[str], tensors: list[Te
 op("aten::_matmul_backward(Tensor grad, Tensor self, Tensor other, bool[2] mask) -> (Tensor, Tensor)",
    python=matmul_backward)  # fmt: skip
 op("aten::_einsum_backward(Tensor grad, str equation, Tensor[] tensors) -> Tensor[]", python=einsum_backward)
-
-
-def eigh_backward(of_values: Tensor | None, of_vectors: Tensor | None, values: Tensor, vectors: Tensor) -> Tensor:
-    """Through eigenvalues and eigenvectors of a symmetric matrix; equal eigenvalues have no gradient."""
-    turned = vectors.mH
-    if of_vectors is None:
-        assert of_values is not None
-        through: Tensor = vectors.matmul(of_values.unsqueeze(-1) * turned)
-        return through
-    gaps = values.unsqueeze(-2) - values.unsqueeze(-1)
-    diagonal = from_numpy(np.eye(values.shape[-1], dtype=np.bool_))
-    inner = where(diagonal, 0, turned.matmul(of_vectors) / where(diagonal, 1, gaps))
-    if of_values is not None:
-        inner = inner + run("diag_embed", of_values, 0, -2, -1)
-    result: Tensor = vectors.matmul(inner).matmul(turned)
-    return result
-
-
-op("aten::_eigh_backward(Tensor? of_values, Tensor? of_vectors, Tensor values, Tensor vectors) -> Tensor",
-   python=eigh_backward)  # fmt: skip
 
 # ------------------------------------------------------------------ shapes
 
@@ -314,7 +329,7 @@ def as_strided_backward(
     """Through the memory: elements shown more than once add up, those shown twice by the input share."""
     x = self.array
     steps = [s // x.itemsize for s in x.strides]
-    here = (address(x) - address(self.storage.owner)) // x.itemsize if x.size else 0
+    here = (address(x) - address(self.memory.owner)) // x.itemsize if x.size else 0
     there = here if storage_offset is None else storage_offset
     span = 1 + max(_reach(here, x.shape, steps), _reach(there, size, stride))
     numbers = np.arange(span)
@@ -383,6 +398,16 @@ def sgn_backward(grad: Tensor, self: Tensor, sgn: Tensor) -> Tensor:
     return found
 
 
+def angle_backward(grad: Tensor, self: Tensor) -> Tensor:
+    """Nothing for real numbers; a complex one turns by what is across it."""
+    if self.array.dtype.kind != "c":
+        nothing: Tensor = run("zeros_like", grad, None, None, None, None, None)
+        return nothing
+    length = run("real", self * self.conj())
+    found: Tensor = (self * 1j * (grad / length)).masked_fill(run("eq.Scalar", length, 0), 0)
+    return found
+
+
 def gelu_backward(grad: Tensor, self: Tensor, approximate: str) -> Tensor:
     if approximate == "tanh":
         inner = (self + self.pow(3) * 0.044715) * 0.7978845608028654
@@ -418,6 +443,7 @@ op(f"aten::_clamp_backward.Tensor({_GRAD}, Tensor? min, Tensor? max) -> Tensor",
 op(f"aten::_clamp_limit_backward({_GRAD}, Tensor? min, Tensor? max, bool of_min) -> Tensor",
    python=clamp_limit_backward)  # fmt: skip
 op(f"aten::_sgn_backward({_GRAD}, Tensor sgn) -> Tensor", python=sgn_backward)
+op(f"aten::_angle_backward({_GRAD}) -> Tensor", python=angle_backward)
 op(f"aten::_gelu_backward({_GRAD}, str approximate) -> Tensor", python=gelu_backward)
 op(f"aten::_prelu_backward({_GRAD}, Tensor weight) -> (Tensor, Tensor)", python=prelu_backward)
 op(f"aten::_glu_backward({_GRAD}, int dim) -> Tensor", python=glu_backward)

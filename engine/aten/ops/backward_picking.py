@@ -14,6 +14,8 @@ import numpy as np
 from engine.aten.compose import cast, run, sum_over
 from engine.aten.op import op
 from engine.aten.ops.backward import narrow_backward
+from engine.aten.ops.lookup import bags_of
+from engine.aten.rules import wrap_dim
 from engine.aten.tensor import Tensor, from_numpy
 from engine.aten.xp import Array
 
@@ -40,10 +42,13 @@ def embedding_backward(grad: Tensor, indices: Tensor, rows: int, padding_idx: in
 
 def embedding_bag_backward(
     grad: Tensor, weight: Tensor, indices: Tensor, bag: Tensor, sizes: Tensor, result: Tensor, mode: int,
-    per_sample_weights: Tensor | None, padding_idx: int | None, scale_grad_by_freq: bool,
+    per_sample_weights: Tensor | None, padding_idx: int | None, scale_grad_by_freq: bool, offsets: Tensor,
+    include_last_offset: bool,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Gradients of the rows and of the samples' weights."""
-    padding = -1 if padding_idx is None else padding_idx
+    if bag.array.size != indices.array.size:
+        bag = from_numpy(bags_of(indices.array, offsets.array, include_last_offset))
+    padding = -1 if padding_idx is None else padding_idx % weight.shape[0]
     of_rows: Tensor = run("index_select", grad, 0, bag)
     rows: Tensor = run("index_select", weight, 0, indices)
     of_samples = sum_over(of_rows * rows, [-1], keep=False)
@@ -89,6 +94,22 @@ def scatter_reduce_backward(
     if not include_self:
         of_self = of_self.scatter(dim, index, 0)
     return of_self, _back(of_src, src)
+
+
+def index_reduce_backward(
+    grad: Tensor, self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, include_self: bool, result: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Gradients of self and source: the same with an index for every element."""
+    if self.ndim == 0:
+        parts = [t.reshape([1]) for t in (grad, self, result)]
+        of_self, of_source = index_reduce_backward(
+            parts[0], parts[1], 0, index, source.reshape([-1]), reduce, include_self, parts[2]
+        )
+        return of_self.reshape([]), of_source.reshape(list(source.shape))
+    shape = [1] * source.ndim
+    shape[wrap_dim(dim, self.ndim)] = -1
+    places = index.reshape(shape).expand(list(source.shape))
+    return scatter_reduce_backward(grad, self, dim, places, source, reduce, include_self, result)
 
 
 def _front(src: Tensor, index: Tensor) -> Tensor:
@@ -158,8 +179,11 @@ _REDUCTIONS: Final[dict[str, Callable[..., Pair]]] = {
 op("aten::_embedding_backward(Tensor grad, Tensor indices, int rows, int padding_idx, bool scale_grad_by_freq) "
    "-> Tensor", python=embedding_backward)  # fmt: skip
 op("aten::_embedding_bag_backward(Tensor grad, Tensor weight, Tensor indices, Tensor bag, Tensor sizes, Tensor result, "
-   "int mode, Tensor? per_sample_weights, int? padding_idx, bool scale_grad_by_freq) -> (Tensor, Tensor)",
+   "int mode, Tensor? per_sample_weights, int? padding_idx, bool scale_grad_by_freq, Tensor offsets, "
+   "bool include_last_offset) -> (Tensor, Tensor)",
    python=embedding_bag_backward)  # fmt: skip
 op("aten::_masked_scatter_backward(Tensor grad, Tensor mask, int[] size) -> Tensor", python=masked_scatter_backward)
 op("aten::_scatter_reduce_backward(Tensor grad, Tensor self, int dim, Tensor index, Tensor src, str reduce, "
    "bool include_self, Tensor result) -> (Tensor, Tensor)", python=scatter_reduce_backward)  # fmt: skip
+op("aten::_index_reduce_backward(Tensor grad, Tensor self, int dim, Tensor index, Tensor source, str reduce, "
+   "bool include_self, Tensor result) -> (Tensor, Tensor)", python=index_reduce_backward)  # fmt: skip

@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from engine.aten import xp
 from engine.aten.op import op
 from engine.aten.promotion import result_type, wide
 from engine.aten.rules import broadcast_shapes
@@ -17,7 +18,10 @@ ALL: Final = "function method inplace out"
 
 def isclose(self: Array, other: Array, rtol: float, atol: float, equal_nan: bool) -> Array:
     if self.dtype != other.dtype:
-        raise OperatorError(f"{self.dtype} did not match {other.dtype}", hints=("convert one to the other's dtype",))
+        raise OperatorError(
+            f"{xp.ir_name(self.dtype)} did not match {xp.ir_name(other.dtype)}",
+            hints=("convert one to the other's dtype",),
+        )
     if rtol < 0 or atol < 0:
         name, value = ("rtol", rtol) if rtol < 0 else ("atol", atol)
         raise OperatorError(f"{name} must be greater than or equal to zero, but got {value}")
@@ -38,9 +42,8 @@ def allclose(self: Array, other: Array, rtol: float, atol: float, equal_nan: boo
 
 
 def equal(self: Array, other: Array) -> bool:
-    if self.dtype != other.dtype:
-        raise OperatorError(f"Expected all tensors to have the same dtype, but got {self.dtype} and {other.dtype}")
-    return bool(np.array_equal(self, other))
+    d = result_type((self.reshape(-1)[:1], other.reshape(-1)[:1]))
+    return self.shape == other.shape and bool(np.array_equal(xp.cast(self, d), xp.cast(other, d)))
 
 
 def is_nonzero(self: Array) -> bool:

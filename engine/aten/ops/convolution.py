@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from engine.aten import xp
+from engine.aten import depthwise, xp
 from engine.aten.compose import run
 from engine.aten.op import op
 from engine.aten.promotion import wide
@@ -57,19 +57,32 @@ def convolution(
     return result.astype(input.dtype, copy=False)
 
 
-def _forward(x: Array, w: Array, g: Geometry) -> Array:
+def _forward(x: Array, w: Array, g: Geometry, places: Sizes | None = None) -> Array:
     kernel = w.shape[2:]
-    cols, out = _columns(x, kernel, g)
+    if _is_depthwise(w, g) and x.dtype.kind == "f":
+        space = g.space(kernel)
+        fitting = zip(x.shape[2:], g.padding, space.extent(), g.stride, strict=True)
+        out = places or tuple((size + 2 * p - e) // s + 1 for size, p, e, s in fitting)
+        repeated = x if w.shape[0] == x.shape[1] else x.repeat(w.shape[0] // x.shape[1], axis=1)
+        return depthwise.forward(repeated, w[:, 0], space, out)
+    cols, out = _columns(x, kernel, g, places)
     matrix = w.reshape(g.groups, w.shape[0] // g.groups, -1)
     return np.asarray(np.matmul(matrix, cols)).reshape(x.shape[0], w.shape[0], *out)
 
 
-def _columns(x: Array, kernel: Sizes, g: Geometry) -> tuple[Array, Sizes]:
-    """(batch, groups, channels of a group * kernel, places) and the space of the places."""
+def _is_depthwise(w: Array, g: Geometry) -> bool:
+    """Has every channel kernels of its own?"""
+    return g.groups > 1 and w.shape[1] == 1 and math.prod(w.shape[2:]) > 1
+
+
+def _columns(x: Array, kernel: Sizes, g: Geometry, places: Sizes | None = None) -> tuple[Array, Sizes]:
+    """(batch, groups, channels of a group * kernel, places) and the space of the places, the first ones if given."""
     n, batch, groups = len(kernel), x.shape[0], g.groups
     if math.prod(kernel) == 1 and set(g.stride) <= {1} and not any(g.padding):
         return x.reshape(batch, groups, x.shape[1] // groups, math.prod(x.shape[2:])), x.shape[2:]
     view = windows(pad(x, g.padding), g.space(kernel))
+    if places is not None:
+        view = view[(slice(None), slice(None), *map(slice, places))]
     out = view.shape[2 : 2 + n]
     order = (0, 1, *range(2 + n, 2 + 2 * n), *range(2, 2 + n))
     rows = x.shape[1] // groups * math.prod(kernel)
@@ -90,6 +103,8 @@ def _transposed(x: Array, w: Array, g: Geometry) -> Array:
 def _spread_back(x: Array, w: Array, shape: Sizes, g: Geometry) -> Array:
     """Each place of x, times the kernel, added up where its window was in an array of `shape`."""
     kernel, batch = w.shape[2:], x.shape[0]
+    if _is_depthwise(w, g) and w.shape[0] == g.groups and x.dtype.kind == "f":
+        return depthwise.to_input(x, w[:, 0], g.space(kernel), shape)
     matrix = w.reshape(g.groups, w.shape[0] // g.groups, -1).swapaxes(1, 2)
     places = x.reshape(batch, g.groups, x.shape[1] // g.groups, math.prod(x.shape[2:]))
     cols = np.matmul(matrix, places).reshape(batch, shape[1], *kernel, *x.shape[2:])
@@ -98,7 +113,9 @@ def _spread_back(x: Array, w: Array, shape: Sizes, g: Geometry) -> Array:
 
 def _weight_gradient(grad: Array, x: Array, w: Array, g: Geometry) -> Array:
     """What the kernel's gradient is: places of `grad` times the windows of x they came from."""
-    cols, _ = _columns(x, w.shape[2:], g)
+    if _is_depthwise(w, g) and w.shape[0] == g.groups and x.dtype.kind == "f":
+        return depthwise.to_kernels(grad, x, w.shape[2:], g.space(w.shape[2:]))[:, None]
+    cols, _ = _columns(x, w.shape[2:], g, grad.shape[2:])
     batch, groups, rows, places = cols.shape
     left = grad.reshape(batch, groups, w.shape[0] // groups, places).transpose(1, 2, 0, 3)
     product = np.matmul(left.reshape(groups, -1, batch * places), cols.transpose(1, 0, 3, 2).reshape(groups, -1, rows))
@@ -116,7 +133,7 @@ def convolution_backward(
     grad, x, w = (a.astype(wide(d), copy=False) for a in (grad_output, input, weight))
     results = [np.empty(0, d)] * 3
     if output_mask[0]:
-        results[0] = _forward(grad, w, g) if transposed else _spread_back(grad, w, x.shape, g)
+        results[0] = _forward(grad, w, g, x.shape[2:]) if transposed else _spread_back(grad, w, x.shape, g)
     if output_mask[1]:
         results[1] = _weight_gradient(x, grad, w, g) if transposed else _weight_gradient(grad, x, w, g)
     if output_mask[2]:
@@ -162,10 +179,13 @@ def _spread(values: Sequence[int], n: int) -> Sizes:
 
 
 def _check(x: Array, w: Array, bias: Array | None, g: Geometry, transposed: bool) -> None:
+    if g.groups < 1:
+        raise OperatorError("non-positive groups is not supported")
     for name, values, least in (("padding", g.padding, 0), ("stride", g.stride, 1), ("dilation", g.dilation, 1)):
         if min(values) < least:
             kind = "negative" if least == 0 else "non-positive"
-            raise OperatorError(f"{kind} {name} is not supported")
+            words = "dilation should be greater than zero" if name == "dilation" else f"{kind} {name} is not supported"
+            raise OperatorError(words)
     if x.dtype != w.dtype:
         raise OperatorError(f"Input type ({c_name(x.dtype)}) and weight type ({c_name(w.dtype)}) should be the same")
     if bias is not None and bias.dtype != x.dtype:
@@ -179,9 +199,8 @@ def _check_shapes(x: Array, w: Array, bias: Array | None, g: Geometry, transpose
     given = f"Given groups={g.groups}, weight of size {list(w.shape)}"
     channels = w.shape[0] if transposed else w.shape[1] * g.groups
     if x.ndim != w.ndim:
-        raise OperatorError(f"Expected {w.ndim}-dimensional input for {w.ndim}-dimensional weight {list(w.shape)}, "
-                            f"but got {x.ndim}-dimensional input of size {list(x.shape)} instead")  # fmt: skip
-    if g.groups < 1 or w.shape[0] < g.groups or w.shape[0] % g.groups:
+        raise _refused_dims(x, w)
+    if w.shape[0] < g.groups or w.shape[0] % g.groups:
         raise OperatorError(f"{given}, expected weight to be at least {g.groups} at dimension 0 and divisible by it")
     if x.shape[1] != channels:
         raise OperatorError(f"{given}, expected input{list(x.shape)} to have {channels} channels, "
@@ -208,7 +227,7 @@ def _check_shapes(x: Array, w: Array, bias: Array | None, g: Geometry, transpose
 def _convolve(n: int, input: Tensor, weight: Tensor, *rest: Any) -> Tensor:
     """`aten::convolution`, which also takes an input without batch."""
     if weight.ndim != n + 2:
-        raise OperatorError(f"weight should have {n + 2} dimensions, but has {weight.ndim}")
+        raise _refused_dims(input, weight)
     if input.ndim == n + 1:
         batched: Tensor = run("convolution", input.unsqueeze(0), weight, *rest)
         unbatched: Tensor = batched.squeeze(0)
@@ -220,6 +239,13 @@ def _convolve(n: int, input: Tensor, weight: Tensor, *rest: Any) -> Tensor:
         )
     convolved: Tensor = run("convolution", input, weight, *rest)
     return convolved
+
+
+def _refused_dims(input: Tensor | Array, weight: Tensor | Array) -> OperatorError:
+    return OperatorError(
+        f"Expected {weight.ndim}-dimensional input for {weight.ndim}-dimensional weight {list(weight.shape)}, "
+        f"but got {input.ndim}-dimensional input of size {list(input.shape)} instead"
+    )
 
 
 def _conv(n: int) -> Any:
@@ -242,6 +268,8 @@ def _conv_padding(n: int) -> Any:
         if padding not in ("valid", "same"):
             raise OperatorError(f"Invalid padding string: '{padding}'", hints=("write 'valid' or 'same'",))
         before = [0] * n
+        if weight.ndim != n + 2:
+            raise _refused_dims(input, weight)
         if padding == "same":
             if any(s != 1 for s in stride):
                 raise OperatorError("padding='same' is not supported for strided convolutions")

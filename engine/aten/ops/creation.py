@@ -14,13 +14,14 @@ import numpy as np
 
 from engine.aten import xp
 from engine.aten.dispatch import overwrite, refuse_overlap, store_out
+from engine.aten.memory import check_memory
 from engine.aten.op import op
 from engine.aten.promotion import converted, default_complex, default_dtype, dtype_of_number, result_type
-from engine.aten.rules import broadcast_shapes, is_dense
+from engine.aten.rules import broadcast_shapes, is_dense, no_kernel
 from engine.aten.tensor import Tensor, check_differentiable, tensor
 from engine.aten.xp import Array
 from engine.lang import scalars
-from engine.lang.errors import OperatorError
+from engine.lang.errors import OperatorAssertionError, OperatorError
 
 OPTIONS: Final = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 FORMAT: Final = "MemoryFormat? memory_format=None"
@@ -32,21 +33,34 @@ NOT_DIFFERENTIABLE: Final = {"self": "None"}
 def check_device(device: scalars.device | None) -> None:
     """Raise OperatorError for a device that is not there."""
     if device is not None and device.type != "cpu":
-        raise OperatorError(f"there is no {device.type} device to put a tensor on", hints=("use device='cpu'",))
+        kind = OperatorAssertionError if device.type == "cuda" else OperatorError
+        raise kind(f"there is no {device.type} device to put a tensor on", hints=("use device='cpu'",))
 
 
-def check_size(size: Sequence[int]) -> tuple[int, ...]:
-    for length in size:
-        if length < 0:
-            raise OperatorError(f"Trying to create tensor with negative dimension {length}: {list(size)}")
+def check_size(size: Sequence[int], d: xp.NumpyDtype = xp.UINT8) -> tuple[int, ...]:
+    """The shape, if a tensor of it and of this dtype can be; raises OperatorError."""
+    if size and min(size) < 0:
+        length = next(length for length in size if length < 0)
+        raise OperatorError(f"Trying to create tensor with negative dimension {length}: {list(size)}")
+    check_memory(size, d)
     return tuple(size)
 
 
 Make = Callable[..., Array]
 
 
-def creator(name: str, arguments: str, make: Make, default: Callable[..., xp.NumpyDtype], out: str = "out") -> None:
-    """Register `make(arguments..., dtype)` with options, and its out= form; `default(arguments...)` is the dtype."""
+def creator(
+    name: str,
+    arguments: str,
+    make: Make,
+    default: Callable[..., xp.NumpyDtype],
+    out: str = "out",
+    in_order: bool = False,
+) -> None:
+    """Register `make(arguments..., dtype)` with options, and its out= form; `default(arguments...)` is the dtype.
+
+    What is made `in_order` fills an out= tensor that has room for just as much, whatever its shape.
+    """
 
     def kernel(*args: Any) -> Array:
         *given, dtype, _layout, device, _pin = args
@@ -57,7 +71,9 @@ def creator(name: str, arguments: str, make: Make, default: Callable[..., xp.Num
         *given, out_argument = args
         target: Tensor = out_argument
         plain = [v.array if isinstance(v, Tensor) else v for v in given]
-        store_out(target, make(*plain, target.array.dtype))
+        made = make(*plain, target.array.dtype)
+        fills = in_order and made.size == target.array.size
+        store_out(target, made.reshape(target.array.shape) if fills else made)
         return target
 
     op(f"aten::{name}({arguments}, *, {OPTIONS}) -> Tensor", kernel=kernel)
@@ -71,7 +87,9 @@ def _floating(*_: Any) -> xp.NumpyDtype:
 
 
 def full(size: Sequence[int], fill_value: Any, d: xp.NumpyDtype) -> Array:
-    return np.full(check_size(size), converted(fill_value, d), d)
+    made = np.empty(check_size(size, d), d)
+    made.fill(converted(fill_value, d))
+    return made
 
 
 def _ends(start: Any, end: Any, step: Any) -> int:
@@ -79,18 +97,36 @@ def _ends(start: Any, end: Any, step: Any) -> int:
         raise OperatorError("step must be nonzero")
     if not all(math.isfinite(v) for v in (start, end)):
         raise OperatorError(f"unsupported range: {start} -> {end}")
+    if step != step:
+        raise OperatorError("step must be nonzero")
     if (step > 0 and start > end) or (step < 0 and start < end):
         raise OperatorError("upper bound and lower bound inconsistent with step sign")
     if all(isinstance(v, int) for v in (start, end, step)):
         return -int((start - end) // step)
     count: int = math.ceil((end - start) / step)
+    if count >= 2**63:
+        raise OperatorError("invalid size, possible overflow?")
     return count
 
 
+_FAR: Final = 2**62
+"""Far from where 64 bits end."""
+
+
 def arange(start: Any, end: Any, step: Any, d: xp.NumpyDtype) -> Array:
+    """From start up to end; all but int64 count in floating point, and then go by whole steps if they are integers."""
+    if d is xp.INT64 and type(start) is type(end) is type(step) is int and 0 <= start <= end < _FAR and step > 0:
+        check_memory((-((start - end) // step),), d)
+        return np.arange(start, end, step)
+    start, end, step = (converted(v, xp.INT64 if d is xp.INT64 else xp.FLOAT64) for v in (start, end, step))
+    count = _ends(start, end, step)
+    if d.kind in "bc":
+        raise no_kernel("arange_cpu", d)
+    check_memory((count,), d)
     if d.kind in "iu":
         start, end, step = int(start), int(end), int(step)
-    count = _ends(start, end, step)
+    if d is xp.INT64:
+        return np.arange(start, start + count * step, step)
     if d.kind in "iu":
         return np.asarray(start + np.arange(count, dtype=np.int64) * step).astype(d)
     return np.asarray(start + np.arange(count, dtype=np.float64) * step).astype(d)
@@ -101,23 +137,32 @@ def _whole_or_floating(*numbers: Any) -> xp.NumpyDtype:
 
 
 def linspace(start: Any, end: Any, steps: int, d: xp.NumpyDtype) -> Array:
-    if steps < 0:
-        raise OperatorError("number of steps must be non-negative")
-    bounds = (("start", start), ("end", end))
-    ranks = [(name, value.ndim) for name, value in bounds if isinstance(value, np.ndarray)]
-    if any(rank for _, rank in ranks):
-        found = " and ".join(f"{name} with {rank} dimension(s)" for name, rank in ranks)
-        raise OperatorError(f"linspace only supports 0-dimensional start and end tensors, but got {found}.")
+    """So many numbers at even distances, both ends included."""
+    check_ends("linspace", start, end, steps, d)
     first, last = (v.item() if isinstance(v, np.ndarray) else v for v in (start, end))
     if steps == 1:
         return np.array([converted(first, d)], d)
     used = np.complex128 if d.kind == "c" else np.float64
     if d.kind in "iu":
-        first, last = int(first), int(last)
+        first, last = int(converted(first, d)), int(converted(last, d))
     places = np.arange(steps, dtype=used)
     step = (last - first) / max(steps - 1, 1)
     values = np.where(np.arange(steps) < steps // 2, first + step * places, last - step * (steps - 1 - places))
     return xp.cast(np.trunc(values) if d.kind in "iu" else values, d)
+
+
+def check_ends(name: str, start: Any, end: Any, steps: int, d: xp.NumpyDtype) -> None:
+    """Raise OperatorError unless so many numbers of this dtype can be put between the ends."""
+    if steps < 0:
+        raise OperatorError("number of steps must be non-negative")
+    bounds = (("start", start), ("end", end))
+    ranks = [(which, value.ndim) for which, value in bounds if isinstance(value, np.ndarray)]
+    if any(rank for _, rank in ranks):
+        found = " and ".join(f"{which} with {rank} dimension(s)" for which, rank in ranks)
+        raise OperatorError(f"{name} only supports 0-dimensional start and end tensors, but got {found}.")
+    check_memory((steps,), d)
+    if d.kind == "b":
+        raise no_kernel(f"{name}_cpu", d)
 
 
 def _linspace_dtype(start: Any, end: Any, _: int) -> xp.NumpyDtype:
@@ -125,35 +170,38 @@ def _linspace_dtype(start: Any, end: Any, _: int) -> xp.NumpyDtype:
 
 
 def eye(n: int, m: int, d: xp.NumpyDtype) -> Array:
-    for size in (n, m):
+    for name, size in (("n", n), ("m", m)):
         if size < 0:
-            raise OperatorError(f"n must be greater or equal to 0, got {size}")
+            raise OperatorError(f"{name} must be greater or equal to 0, got {size}")
+    check_memory((n, m), d)
     return np.eye(n, m, dtype=d)
 
 
 def zeros(size: Sequence[int], d: xp.NumpyDtype) -> Array:
-    if any(length < 0 for length in size):
+    if size and min(size) < 0:
         raise OperatorError("zeros: Dimension size must be non-negative.")
-    return np.zeros(tuple(size), d)
+    return np.zeros(check_size(size, d), d)
 
 
 def ones(size: Sequence[int], d: xp.NumpyDtype) -> Array:
-    return np.ones(check_size(size), d)
+    return full(size, 1, d)
 
 
 creator("zeros", "SymInt[] size", zeros, _floating)
 creator("ones", "SymInt[] size", ones, _floating)
 creator("full", "SymInt[] size, Scalar fill_value", full, lambda size, value: dtype_of_number(value))
-creator("arange", "Scalar end", lambda end, d: arange(0, end, 1, d), _whole_or_floating)
+creator("arange", "Scalar end", lambda end, d: arange(0, end, 1, d), _whole_or_floating,
+        in_order=True)  # fmt: skip
 creator("arange.start", "Scalar start, Scalar end", lambda a, b, d: arange(a, b, 1, d), _whole_or_floating, out="")
-creator("arange.start_step", "Scalar start, Scalar end, Scalar step=1", arange, _whole_or_floating, out="start_out")
+creator("arange.start_step", "Scalar start, Scalar end, Scalar step=1", arange, _whole_or_floating, out="start_out",
+        in_order=True)  # fmt: skip
 creator("linspace.Tensor_Tensor", "Tensor start, Tensor end, int steps", linspace, _linspace_dtype,
-        out="Tensor_Tensor_out")  # fmt: skip
+        out="Tensor_Tensor_out", in_order=True)  # fmt: skip
 creator("linspace.Tensor_Scalar", "Tensor start, Scalar end, int steps", linspace, _linspace_dtype,
-        out="Tensor_Scalar_out")  # fmt: skip
+        out="Tensor_Scalar_out", in_order=True)  # fmt: skip
 creator("linspace.Scalar_Tensor", "Scalar start, Tensor end, int steps", linspace, _linspace_dtype,
-        out="Scalar_Tensor_out")  # fmt: skip
-creator("linspace", "Scalar start, Scalar end, int steps", linspace, _linspace_dtype)
+        out="Scalar_Tensor_out", in_order=True)  # fmt: skip
+creator("linspace", "Scalar start, Scalar end, int steps", linspace, _linspace_dtype, in_order=True)
 creator("eye", "SymInt n", lambda n, d: eye(n, n, d), _floating)
 creator("eye.m", "SymInt n, SymInt m", eye, _floating, out="m_out")
 creator("scalar_tensor", "Scalar s", lambda s, d: np.array(converted(s, d), d), lambda s: default_dtype())
@@ -161,12 +209,13 @@ creator("scalar_tensor", "Scalar s", lambda s, d: np.array(converted(s, d), d), 
 
 def empty(size: Sequence[int], dtype: int | None, _layout: Any, device: Any, _pin: Any, _format: Any) -> Array:
     check_device(device)
-    return np.zeros(check_size(size), default_dtype() if dtype is None else xp.numpy_dtype(dtype))
+    d = default_dtype() if dtype is None else xp.numpy_dtype(dtype)
+    return np.zeros(check_size(size, d), d)
 
 
 def empty_out(size: Sequence[int], memory_format: int | None, out: Tensor) -> Tensor:
     if out.array.shape != tuple(size):
-        store_out(out, np.zeros(check_size(size), out.array.dtype))
+        store_out(out, np.zeros(check_size(size, out.array.dtype), out.array.dtype))
     return out
 
 
@@ -180,8 +229,13 @@ def like(self: Array, value: Any, dtype: int | None, device: Any = None) -> Arra
     """An array shaped and laid out as `self` and full of `value`."""
     check_device(device)
     d = self.dtype if dtype is None else xp.numpy_dtype(dtype)
-    result = np.empty_like(self, d, order="K" if is_dense(self) else "C", subok=False)
-    result[...] = converted(value, d)
+    if self.flags.c_contiguous:
+        result = np.zeros(self.shape, d)
+        if type(value) is int and value == 0:
+            return result
+    else:
+        result = np.empty_like(self, d, order="K" if is_dense(self) else "C", subok=False)
+    result.fill(converted(value, d))
     return result
 
 
@@ -257,7 +311,7 @@ op("aten::new_full.out(Tensor self, SymInt[] size, Scalar fill_value, *, Tensor(
 
 def from_value(data: Any, dtype: int | None, device: Any, requires_grad: bool = False) -> Tensor:
     check_device(device)
-    made = tensor(data, dtype=None if dtype is None else scalars.DTYPE_BY_NUMBER[dtype])
+    made = tensor(data, dtype=None if dtype is None else xp.FROM_NUMPY[xp.numpy_dtype(dtype)])
     if requires_grad:
         check_differentiable(made.array.dtype)
         made.requires_grad = True
@@ -292,7 +346,8 @@ def fill(self: Array, value: Any) -> Array:
 
 
 def zero_(self: Tensor) -> Tensor:
-    overwrite(self, np.zeros_like(self.array))
+    self.array[...] = np.zeros((), self.array.dtype)
+    self.bump_version()
     return self
 
 
@@ -301,7 +356,7 @@ def copy_(self: Tensor, source: Any, non_blocking: bool = False) -> Tensor:
     shape = self.array.shape
     if values.shape != shape:
         values = np.broadcast_to(values, broadcast_shapes(shape, values.shape))
-    if isinstance(source, Tensor) and source.storage is self.storage and np.shares_memory(values, self.array):
+    if isinstance(source, Tensor) and source.memory is self.memory and np.shares_memory(values, self.array):
         refuse_overlap(self, (source,))
         _copy_in_order(self, values)
     else:

@@ -5,20 +5,21 @@ In: arrays.  Out: arrays, or views of complex numbers' memory.  Gradient formula
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
 from engine.aten import pointwise, xp
-from engine.aten.compose import run
+from engine.aten.compose import cast, run
 from engine.aten.op import op, out_form
 from engine.aten.promotion import result_type, to_float, wide
 from engine.aten.random import Generator, generator
 from engine.aten.rules import no_kernel, wrap_dim
 from engine.aten.tensor import Tensor
 from engine.aten.xp import Array
-from engine.lang.errors import OperatorError
+from engine.lang.errors import OperatorDtypeError, OperatorError
 
 ALL: Final = "function method inplace out"
 OUT: Final = "function method out"
@@ -40,6 +41,16 @@ def binary(
         return np.asarray(function(a, b)).astype(d, copy=False)
 
     return kernel
+
+
+def log_add_exp(a: Array, b: Array) -> Array:
+    if a.dtype.kind != "c":
+        return np.asarray(np.logaddexp(a, b))
+    swapped = a.real > b.real
+    low, high = np.where(swapped, b, a), np.where(swapped, a, b)
+    endless = ~np.isfinite(low.real) & (low.real == high.real)
+    apart = np.log(1 + np.exp(np.where(endless, 0, low - high))) + high
+    return np.where(endless, np.where(low.real < 0, low, np.log(np.exp(low) + np.exp(high))), apart)
 
 
 def log_add_exp2(a: Array, b: Array) -> Array:
@@ -81,10 +92,14 @@ def frexp(self: Array) -> tuple[Array, Array]:
     return np.asarray(mantissa).astype(self.dtype), np.asarray(exponent).astype(np.int32)
 
 
-def float_power(self: Any, exponent: Any) -> Array:
+def float_power(self: Any, exponent: Any) -> Tensor:
     """The power in double precision."""
-    d = xp.COMPLEX128 if result_type((self, exponent)).kind == "c" else xp.FLOAT64
-    return np.asarray(np.power(np.asarray(self).astype(d), np.asarray(exponent).astype(d)))
+    given = [v.array if isinstance(v, Tensor) else v for v in (self, exponent)]
+    d = xp.COMPLEX128 if result_type(given).kind == "c" else xp.FLOAT64
+    base, power = (cast(v, d) if isinstance(v, Tensor) else d.type(v).item() for v in (self, exponent))
+    kinds = {(True, True): "Tensor_Tensor", (True, False): "Tensor_Scalar", (False, True): "Scalar"}
+    result: Tensor = run(f"pow.{kinds[isinstance(base, Tensor), isinstance(power, Tensor)]}", base, power)
+    return result
 
 
 def gcd(a: Array, b: Array) -> Array:
@@ -96,15 +111,16 @@ def lcm(a: Array, b: Array) -> Array:
 
 
 for _name, _function, _gradient in (
-    ("logaddexp", np.logaddexp, ("grad / (1 + exp(other - self))", "grad / (1 + exp(self - other))")),
+    ("logaddexp", log_add_exp, ("grad / (1 + exp(other - self))", "grad / (1 + exp(self - other))")),
     ("logaddexp2", log_add_exp2, ("grad / (1 + pow(2, other - self))", "grad / (1 + pow(2, self - other))")),
     ("fmax", np.fmax, ("grad.masked_fill((self >= other).logical_or_(other.isnan()).logical_not_(), 0)",
                        "grad.masked_fill((self >= other).logical_or_(other.isnan()), 0)")),
     ("fmin", np.fmin, ("grad.masked_fill((self <= other).logical_or_(other.isnan()).logical_not_(), 0)",
                        "grad.masked_fill((self <= other).logical_or_(other.isnan()), 0)")),
 ):  # fmt: skip
-    _kinds = "f" if _name.startswith("log") else "biuf"
-    op(f"aten::{_name}(Tensor self, Tensor other) -> Tensor", kernel=binary(_function, _name, _kinds), variants=OUT,
+    _kinds = {"logaddexp": "fc", "logaddexp2": "f"}.get(_name, "biuf")
+    op(f"aten::{_name}(Tensor self, Tensor other) -> Tensor", variants=OUT,
+       kernel=binary(_function, f"{_name}_cpu", _kinds),
        gradient=dict(zip(("self", "other"), _gradient, strict=True)))  # fmt: skip
 op("aten::hypot(Tensor self, Tensor other) -> Tensor", kernel=binary(np.hypot, "hypot_cpu", "f"), variants=ALL,
    gradient={"self": "grad * (self / result)", "other": "grad * (other / result)"})  # fmt: skip
@@ -114,23 +130,19 @@ op("aten::copysign.Tensor(Tensor self, Tensor other) -> Tensor", kernel=copysign
    variants="function method inplace out:out", gradient={"self": _COPYSIGN, "other": "zeros_like(other)"})  # fmt: skip
 op("aten::copysign.Scalar(Tensor self, Scalar other) -> Tensor", kernel=copysign, variants=ALL,
    gradient={"self": _COPYSIGN})  # fmt: skip
-op("aten::nextafter(Tensor self, Tensor other) -> Tensor", kernel=nextafter, variants=ALL)
+op("aten::nextafter(Tensor self, Tensor other) -> Tensor", kernel=nextafter, variants=ALL,
+   gradient={"self": "grad", "other": "zeros_like(grad)"})  # fmt: skip
 _LDEXP: Final = op("aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor", python=ldexp,
                    variants="function method out:out")  # fmt: skip
 op("aten::ldexp_(Tensor(a!) self, Tensor other) -> Tensor(a!)", functional=_LDEXP, variants="method")
 out_form(op("aten::frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)", kernel=frexp,
             variants="function method", gradient={"self": "grad / exponent.exp2()"}),
          "Tensor_out", "mantissa exponent")  # fmt: skip
-op("aten::float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", kernel=float_power,
-   variants="function method inplace:Tensor out",
-   gradient={"self": "grad * exponent * self.to(7).pow(exponent - 1)",
-             "exponent": "where(self == 0, zeros_like(result), grad * result * self.to(7).log())"})  # fmt: skip
-op("aten::float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", kernel=float_power,
-   variants="function method inplace:Scalar out",
-   gradient={"self": "zeros_like(grad) if exponent == 0 else grad * (exponent * self.to(7).pow(exponent - 1))"}
-   )  # fmt: skip
-op("aten::float_power.Scalar(Scalar self, Tensor exponent) -> Tensor", kernel=float_power, variants="function out",
-   gradient={"exponent": "grad * result * log(self)"})  # fmt: skip
+op("aten::float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", python=float_power,
+   variants="function method inplace:Tensor out")  # fmt: skip
+op("aten::float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", python=float_power,
+   variants="function method inplace:Scalar out")  # fmt: skip
+op("aten::float_power.Scalar(Scalar self, Tensor exponent) -> Tensor", python=float_power, variants="function out")
 op("aten::gcd(Tensor self, Tensor other) -> Tensor", kernel=binary(gcd, "gcd_cpu", "iu"), variants=ALL)
 op("aten::lcm(Tensor self, Tensor other) -> Tensor", kernel=binary(lcm, "lcm_cpu", "iu"), variants=ALL)
 
@@ -156,6 +168,10 @@ def log_cumulative_sum(self: Array, dim: int) -> Array:
     axis = wrap_dim(dim, self.ndim)
     if self.ndim == 0:
         return self.copy()
+    if self.dtype.kind == "c":
+        rows = np.moveaxis(self, axis, 0)
+        summed = list(itertools.accumulate(rows, log_add_exp))
+        return np.moveaxis(np.stack(summed), 0, axis) if summed else self.copy()
     return np.asarray(np.logaddexp.accumulate(self.astype(wide(self.dtype)), axis=axis)).astype(self.dtype)
 
 
@@ -168,7 +184,7 @@ def sgn(self: Array) -> Array:
 
 def signbit(self: Array) -> Array:
     if self.dtype.kind == "c":
-        raise OperatorError("signbit is not implemented for complex tensors.")
+        raise OperatorDtypeError("signbit is not implemented for complex tensors.")
     return np.asarray(np.signbit(self) if xp.is_float(self.dtype) else self < 0)
 
 
@@ -208,7 +224,7 @@ def rrelu(self: Tensor, lower: float, upper: float, training: bool, generator_: 
 
 
 op("aten::logcumsumexp(Tensor self, int dim) -> Tensor", kernel=log_cumulative_sum, variants=OUT,
-   gradient={"self": "(grad * exp(-result)).flip([dim]).cumsum(dim).flip([dim]) * exp(self)"})  # fmt: skip
+   gradient={"self": "_logcumsumexp_backward(grad, self, result, dim)"})  # fmt: skip
 op("aten::deg2rad(Tensor self) -> Tensor", scalar="self * 0.017453292519943295", dtype="float", variants=ALL,
    gradient={"self": "grad * 0.017453292519943295"})  # fmt: skip
 op("aten::rad2deg(Tensor self) -> Tensor", scalar="self * 57.29577951308232", dtype="float", variants=ALL,
@@ -216,16 +232,17 @@ op("aten::rad2deg(Tensor self) -> Tensor", scalar="self * 57.29577951308232", dt
 op("aten::sgn(Tensor self) -> Tensor", kernel=sgn, variants=ALL,
    gradient={"self": "_sgn_backward(grad, self, self.sgn())"})  # fmt: skip
 op("aten::signbit(Tensor self) -> Tensor", kernel=signbit, variants=OUT)
-op("aten::angle(Tensor self) -> Tensor", kernel=angle, variants=OUT)
+op("aten::angle(Tensor self) -> Tensor", kernel=angle, variants=OUT,
+   gradient={"self": "_angle_backward(grad, self)"})  # fmt: skip
 op("aten::isposinf(Tensor self) -> Tensor", kernel=infinite(np.inf, "isposinf"), variants=OUT)
 op("aten::isneginf(Tensor self) -> Tensor", kernel=infinite(-np.inf, "isneginf"), variants=OUT)
 op("aten::isreal(Tensor self) -> Tensor", kernel=isreal, variants="function method")
 op("aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", dtype="float: self", variants="function out",
    scalar="where(self > lambd, self - lambd, where(self < 0 - lambd, self + lambd, self * 0))",
-   gradient={"self": "where((self >= -lambd) & (self <= lambd), 0, grad)"})  # fmt: skip
+   gradient={"self": "softshrink_backward(grad, self, lambd)"})  # fmt: skip
 op("aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", dtype="float: self", variants=OUT,
    scalar="where((self >= 0 - lambd) & (self <= lambd), 0, self)",
-   gradient={"self": "where((self >= -lambd) & (self <= lambd), 0, grad)"})  # fmt: skip
+   gradient={"self": "softshrink_backward(grad, self, lambd)"})  # fmt: skip
 op("aten::rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, "
    "Generator? generator=None) -> Tensor", python=rrelu, variants="function inplace",
    nondeterministic=True)  # fmt: skip
@@ -248,11 +265,11 @@ def conj(self: Array) -> Array:
 
 
 def conj_physical(self: Array) -> Array:
-    return np.array(np.conj(self))
+    return np.array(np.conj(self) if self.dtype.kind == "c" else self)
 
 
 def complex_(real: Array, imag: Array) -> Array:
-    _check_parts(real, imag, "complex", "Half, Float and Double")
+    _check_parts(real, imag, "complex", "Half, Float or Double")
     d = xp.COMPLEX128 if real.dtype == xp.FLOAT64 else xp.COMPLEX64
     shape = np.broadcast_shapes(real.shape, imag.shape)
     result = np.empty(shape, d)
@@ -261,7 +278,9 @@ def complex_(real: Array, imag: Array) -> Array:
 
 
 def polar(abs: Array, angle: Array) -> Array:
-    _check_parts(abs, angle, "polar", "Float and Double")
+    _check_parts(abs, angle, "polar", "Half, Float or Double")
+    if abs.dtype == xp.FLOAT16:
+        raise no_kernel("polar_cpu", abs.dtype)
     return complex_(np.asarray(abs * np.cos(angle)), np.asarray(abs * np.sin(angle)))
 
 

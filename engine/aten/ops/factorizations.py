@@ -5,6 +5,7 @@ In: arrays (*batch, rows, columns) of float32, float64 or complex types.  Out: a
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 import numpy as np
@@ -70,16 +71,6 @@ def cholesky(self: Tensor, upper: bool) -> Tensor:
     return result
 
 
-def cholesky_backward(grad: Tensor, factor: Tensor, upper: bool) -> Tensor:
-    """The gradient of the matrix, as a Hermitian one."""
-    lower, slope = (factor.mH, grad.mH) if upper else (factor, grad)
-    phi = run("tril", lower.mH.matmul(slope), 0)
-    phi = phi - run("diag_embed", phi.diagonal(0, -2, -1), 0, -2, -1) / 2
-    half = run("linalg_solve_triangular", lower.mH, phi, True, True, False)
-    whole: Tensor = run("linalg_solve_triangular", lower, half, False, False, False)
-    return (whole + whole.mH) / 2
-
-
 def cholesky_solve(self: Tensor, input2: Tensor, upper: bool) -> Tensor:
     """X of A X = self, where `input2` is A's Cholesky factor."""
     if self.ndim < 2 or input2.ndim < 2:
@@ -123,16 +114,16 @@ def qr(self: Tensor, some: bool) -> tuple[Tensor, Tensor]:
 def geqrf(self: Array) -> tuple[Array, Array]:
     """R above the diagonal, Householder vectors below it, and their factors."""
     check_matrix("geqrf", self)
-    matrices = self.reshape(-1, *self.shape[-2:])
+    matrices = self.reshape(math.prod(self.shape[:-2]), *self.shape[-2:])
     count = min(self.shape[-2:])
     a, tau = np.empty_like(matrices), np.empty((len(matrices), count), self.dtype)
-    for i, matrix in enumerate(matrices):
+    for i, matrix in enumerate(matrices if count else ()):
         h, tau[i] = np.linalg.qr(matrix, mode="raw")
         a[i] = h.T
     return a.reshape(self.shape), tau.reshape(*self.shape[:-2], count)
 
 
-def householder_product(input: Array, tau: Array) -> Array:
+def householder_product(input: Tensor, tau: Tensor) -> Tensor:
     """The first columns of the product of reflections that `input` holds below its diagonal."""
     if input.ndim < 2:
         raise OperatorError("torch.linalg.householder_product: input must have at least 2 dimensions.")
@@ -145,11 +136,13 @@ def householder_product(input: Array, tau: Array) -> Array:
         raise OperatorError(
             "torch.linalg.householder_product: input.shape[-1] must be greater than or equal to tau.shape[-1]"
         )
-    product = np.broadcast_to(np.eye(rows, columns, dtype=input.dtype), input.shape).copy()
-    vectors = np.tril(input, -1) + np.eye(rows, columns, dtype=input.dtype)
+    identity = np.broadcast_to(np.eye(rows, columns, dtype=input.array.dtype), input.shape)
+    product = Tensor(np.array(identity))
+    vectors = run("tril", input, -1) + Tensor(np.array(identity))
     for k in reversed(range(tau.shape[-1])):
-        v = vectors[..., :, k : k + 1]
-        product = product - tau[..., k, None, None] * (v @ (adjoint(v) @ product))
+        v = vectors.narrow(-1, k, 1)
+        factor = tau.narrow(-1, k, 1).unsqueeze(-1)
+        product = product - factor * v.matmul(v.mH.matmul(product))
     return product
 
 
@@ -193,9 +186,6 @@ def svd(self: Tensor, some: bool, compute_uv: bool) -> tuple[Tensor, Tensor, Ten
     batch = self.array.shape[:-2]
     zeros = [Tensor(np.zeros((*batch, n, n), self.array.dtype)) for n in (rows, columns)]
     return zeros[0], svdvals(self, None), zeros[1]
-
-
-_SVDVALS: Final = "linalg_svd(A, False)[0].matmul(grad.unsqueeze(-1) * linalg_svd(A, False)[2])"
 
 
 def pinv(self: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:
@@ -312,7 +302,7 @@ def lu_factor(A: Array, pivot: bool) -> tuple[Array, Array]:
     pivots = np.empty((*A.shape[:-2], count), np.int32)
     batch = np.indices(A.shape[:-2])
     for k in range(count):
-        best = k + np.argmax(np.abs(lu[..., k:, k]), axis=-1) if pivot else np.full(A.shape[:-2], k)
+        best = k + np.argmax(_size(lu[..., k:, k]), axis=-1) if pivot else np.full(A.shape[:-2], k)
         pivots[..., k] = best + 1
         swapped = lu[(*batch, best)].copy()
         lu[(*batch, best)] = lu[..., k, :]
@@ -321,6 +311,11 @@ def lu_factor(A: Array, pivot: bool) -> tuple[Array, Array]:
         lu[..., k + 1 :, k] /= np.where(head == 0, 1, head)[..., None] if rows > k + 1 else 1
         lu[..., k + 1 :, k + 1 :] -= lu[..., k + 1 :, k : k + 1] * lu[..., k : k + 1, k + 1 :]
     return lu, pivots
+
+
+def _size(x: Array) -> Array:
+    """What a pivot is chosen by: of complex numbers the sum of both parts, as LAPACK does."""
+    return np.abs(x.real) + np.abs(x.imag) if x.dtype.kind == "c" else np.abs(x)
 
 
 def permutation(pivots: Array, rows: int) -> Array:
@@ -393,9 +388,9 @@ def lstsq(self: Array, b: Array, rcond: float | None, driver: str | None) -> tup
     solution = adjoint(vh) @ (inverse[..., None] * (adjoint(u) @ columns))
     rank = np.sum(s > limit, axis=-1).astype(np.int64)
     rows, n = self.shape[-2:]
-    residuals = np.empty(0, self.dtype)
+    residuals = np.empty(0, s.dtype)
     if rows > n and driver != "gelsy" and np.all(rank == n):
-        residuals = np.sum(np.abs(self @ solution - columns) ** 2, axis=-2).astype(self.dtype)
+        residuals = np.sum(np.abs(self @ solution - columns) ** 2, axis=-2).astype(s.dtype)
     solution = (solution[..., 0] if vector else solution).astype(self.dtype)
     rank = np.empty(0, np.int64) if driver == "gels" else rank
     return solution, residuals, rank, s if driver in ("gelsd", "gelss") else np.empty(0, s.dtype)
@@ -407,25 +402,28 @@ _QR: Final = "-> (Tensor Q, Tensor R)"
 _EIGEN: Final = "-> (Tensor eigenvalues, Tensor eigenvectors)"
 _LU: Final = "-> (Tensor P, Tensor L, Tensor U)"
 
-op("aten::_cholesky_backward(Tensor grad, Tensor factor, bool upper) -> Tensor", python=cholesky_backward)
 out_form(op("aten::linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> "
             "(Tensor L, Tensor info)", kernel=cholesky_ex,
             gradient={"self": "_cholesky_backward(grad, result0, upper)"}), "L", "L info")  # fmt: skip
 op("aten::linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", python=linalg_cholesky, variants=OUT)
 op("aten::cholesky(Tensor self, bool upper=False) -> Tensor", python=cholesky, variants=METHOD)
+_SOLVED: Final = "_cholesky_solve_backward(grad, input2, upper, result)"
 op("aten::cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", python=cholesky_solve,
-   variants=METHOD)  # fmt: skip
-op("aten::cholesky_inverse(Tensor self, bool upper=False) -> Tensor", kernel=cholesky_inverse, variants=METHOD)
+   variants=METHOD, gradient={"self": f"{_SOLVED}[0]", "input2": f"{_SOLVED}[1]"})  # fmt: skip
+op("aten::cholesky_inverse(Tensor self, bool upper=False) -> Tensor", kernel=cholesky_inverse, variants=METHOD,
+   gradient={"self": "_cholesky_inverse_backward(grad, self, upper, result)"})  # fmt: skip
 
-out_form(op(f'aten::linalg_qr(Tensor A, str mode="reduced") {_QR}', kernel=linalg_qr), "out", "Q R")
+out_form(op(f'aten::linalg_qr(Tensor A, str mode="reduced") {_QR}', kernel=linalg_qr, gradient={
+    "A": "_qr_backward(grads[0], grads[1], Q, R, mode)"}), "out", "Q R")  # fmt: skip
 out_form(op(f"aten::qr(Tensor self, bool some=True) {_QR}", python=qr, variants="function method"), "Q", "Q R")
 out_form(op("aten::geqrf(Tensor self) -> (Tensor a, Tensor tau)", kernel=geqrf, variants="function method"),
          "a", "a tau")  # fmt: skip
-op("aten::linalg_householder_product(Tensor input, Tensor tau) -> Tensor", kernel=householder_product, variants=OUT)
+op("aten::linalg_householder_product(Tensor input, Tensor tau) -> Tensor", python=householder_product, variants=OUT)
 
-op("aten::_svd(Tensor A, bool full_matrices) -> (Tensor U, Tensor S, Tensor Vh)", kernel=svd_kernel)
+op("aten::_svd(Tensor A, bool full_matrices) -> (Tensor U, Tensor S, Tensor Vh)", kernel=svd_kernel,
+   gradient={"A": "_svd_backward(grads[0], grads[1], grads[2], full_matrices, U, S, Vh)"})  # fmt: skip
 op("aten::_svdvals(Tensor A) -> Tensor", kernel=lambda A: np.asarray(np.linalg.svd(A, compute_uv=False)),
-   gradient={"A": _SVDVALS})  # fmt: skip
+   gradient={"A": "_svdvals_backward(grad, A)"})  # fmt: skip
 out_form(op("aten::linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> "
             "(Tensor U, Tensor S, Tensor Vh)", python=linalg_svd), "U", "U S Vh")  # fmt: skip
 op("aten::linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", python=svdvals, variants=OUT)
@@ -456,17 +454,25 @@ out_form(op(f'aten::linalg_eigh(Tensor self, str UPLO="L") {_EIGEN}', kernel=eig
     "self": "_eigh_backward(grads[0], grads[1], eigenvalues, eigenvectors)"
 }), "eigvals", "eigvals eigvecs")  # fmt: skip
 op('aten::linalg_eigvalsh(Tensor self, str UPLO="L") -> Tensor', python=eigvalsh, variants=OUT)
-out_form(op(f"aten::linalg_eig(Tensor self) {_EIGEN}", kernel=eig), "out", "eigenvalues eigenvectors")
+out_form(op(f"aten::linalg_eig(Tensor self) {_EIGEN}", kernel=eig, gradient={
+    "self": "_eig_backward(grads[0], grads[1], eigenvalues, eigenvectors)"
+}), "out", "eigenvalues eigenvectors")  # fmt: skip
 op("aten::linalg_eigvals(Tensor self) -> Tensor", python=eigvals, variants=OUT)
 
-out_form(op(f"aten::linalg_lu(Tensor A, *, bool pivot=True) {_LU}", kernel=lu), "out", "P L U")
-out_form(op("aten::linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)", kernel=lu_factor),
-         "out", "LU pivots")  # fmt: skip
+out_form(op(f"aten::linalg_lu(Tensor A, *, bool pivot=True) {_LU}", kernel=lu, gradient={
+    "A": "_lu_backward(grads[1], grads[2], P, L, U)"
+}), "out", "P L U")  # fmt: skip
+out_form(op("aten::linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)", kernel=lu_factor,
+            gradient={"A": "_lu_factor_backward(grad, LU, pivots, pivot)"}), "out", "LU pivots")  # fmt: skip
+_LU_SOLVED: Final = "_lu_solve_backward(grad, LU, pivots, result, left, adjoint)"
 op("aten::linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
-   kernel=lu_solve, variants=OUT)  # fmt: skip
+   kernel=lu_solve, variants=OUT, gradient={"LU": f"{_LU_SOLVED}[0]", "B": f"{_LU_SOLVED}[1]"})  # fmt: skip
 op("aten::lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor", python=solve_of_factors, variants=METHOD)
 out_form(op(f"aten::lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) {_LU}",
-            kernel=lu_unpack), "out", "P L U")  # fmt: skip
+            kernel=lu_unpack, gradient={"LU_data": "_lu_unpack_backward(grads[1], grads[2], LU_data)"}),
+         "out", "P L U")  # fmt: skip
+_LSTSQ: Final = "_lstsq_backward(grads[0], grads[1], self, b, solution)"
 out_form(op("aten::linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, "
-            "Tensor residuals, Tensor rank, Tensor singular_values)", kernel=lstsq),
+            "Tensor residuals, Tensor rank, Tensor singular_values)", kernel=lstsq,
+            gradient={"self": f"{_LSTSQ}[0]", "b": f"{_LSTSQ}[1]"}),
          "out", "solution residuals rank singular_values")  # fmt: skip

@@ -216,7 +216,9 @@ def stft(
     norm = "ortho" if normalized else None
     spectrum = run("fft_rfft" if half else "fft_fft", frames, None, -1, norm).transpose(1, 2)
     spectrum = spectrum.squeeze(0) if self.ndim == 1 else spectrum
-    result: Tensor = spectrum if return_complex or is_complex else run("view_as_real", spectrum)
+    result: Tensor = (
+        spectrum if (is_complex if return_complex is None else return_complex) else run("view_as_real", spectrum)
+    )
     return result
 
 

@@ -5,12 +5,14 @@ In: the gradient of the result, what the operator saw or made.  Out: the gradien
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.compose import MEAN, NONE, cast, run, where
+from engine.aten import xp
+from engine.aten.compose import MEAN, NONE, cast, run, where, widened
 from engine.aten.op import Op, op, out_form, registered
 from engine.aten.tensor import Tensor
 
@@ -30,15 +32,16 @@ def gelu_backward(grad_output: Tensor, self: Tensor, approximate: str) -> Tensor
 
 
 def softmax_backward(grad_output: Tensor, output: Tensor, dim: int, input_dtype: int) -> Tensor:
-    product = grad_output * output
+    result = widened(output)
+    product = widened(grad_output) * result
     total: Tensor = product.sum([dim], True)
-    return product - output * total
+    return cast(product - result * total, output.array.dtype)
 
 
 def log_softmax_backward(grad_output: Tensor, output: Tensor, dim: int, input_dtype: int) -> Tensor:
-    total: Tensor = grad_output.sum([dim], True)
-    result: Tensor = grad_output - output.exp() * total
-    return result
+    slope = widened(grad_output)
+    total: Tensor = slope.sum([dim], True)
+    return cast(slope - widened(output).exp() * total, output.array.dtype)
 
 
 def with_grad_input(entry: Op) -> None:
@@ -77,11 +80,18 @@ _SLOPES: Final = {
                  "where(beta * self > threshold, 0 * self + 1, sigmoid(beta * self))"),
     "softshrink": (", Scalar lambd", "where((self >= 0 - lambd) & (self <= lambd), 0 * self, 0 * self + 1)"),
 }  # fmt: skip
+_CURVED: Final = {
+    "hardswish": "where((self > -3) & (self < 3), grad * grad_output / 3, 0)",
+    "softplus": "where(self * beta > threshold, 0, "
+                "grad * grad_output * beta * (self * beta).sigmoid() * (1 - (self * beta).sigmoid()))",
+}  # fmt: skip
+"""The gradient's own, of those that are not made of straight lines."""
 for _name, (_rest, _factor) in _SLOPES.items():
     _names = "".join(f", {argument.split()[-1]}" for argument in _rest.split(", ")[1:])
     out_form(op(f"aten::{_name}_backward({_GRAD}{_rest}) -> Tensor", scalar=f"grad_output * {_factor}",
                 dtype="promote: grad_output, self",
-                gradient={"grad_output": f"{_name}_backward(grad, self{_names})"}),
+                gradient={"grad_output": f"{_name}_backward(grad, self{_names})",
+                          "self": _CURVED.get(_name, "zeros_like(self)")}),
              *(("out", "out") if _name == "hardswish" else ("grad_input", "grad_input")))  # fmt: skip
 
 
@@ -134,6 +144,29 @@ def _masked(wanted: Sequence[bool], *parts: Tensor | None) -> tuple[Any, ...]:
     return tuple(p if want and p is not None else nothing for want, p in zip(wanted, parts, strict=True))
 
 
+def _fused(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
+    """a * b + c, rounded once."""
+    exact = [cast(t, xp.FLOAT64) if t.array.dtype == xp.FLOAT32 else t for t in (a, b, c)]
+    return cast(exact[0] * exact[1] + exact[2], a.array.dtype)
+
+
+def _through_normalization(
+    grad: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None, dims: list[int]
+) -> Tensor:
+    """The gradient through `(x - mean) * rstd * weight`.
+
+    Note [Order of operations]
+    For short rows this is a small difference of great numbers, and what float32 leaves of it depends on the order of
+    operations and on which are fused; this is the reference's.
+    """
+    gain = Tensor(np.ones((), x.array.dtype)) if weight is None else weight
+    share = 1 / max(math.prod(x.shape[dim] for dim in dims), 1)
+    of_scale, of_shift = (grad * x * gain).sum(dims, True), (grad * gain).sum(dims, True)
+    slope = _fused(of_shift, mean, -of_scale) * rstd * rstd * rstd * share
+    rest = _fused(-slope, mean, -(of_shift * rstd * share))
+    return _fused(slope, x, rstd * grad * gain) + rest
+
+
 def layer_norm_backward(
     grad_out: Tensor, input: Tensor, normalized_shape: Sequence[int], mean: Tensor, rstd: Tensor,
     weight: Tensor | None, bias: Tensor | None, output_mask: Sequence[bool],
@@ -141,8 +174,7 @@ def layer_norm_backward(
     inner = list(range(input.ndim - len(normalized_shape), input.ndim))
     outer = list(range(input.ndim - len(normalized_shape)))
     normal = (input - mean) * rstd
-    scaled = grad_out if weight is None else grad_out * weight
-    of_input = rstd * (scaled - scaled.mean(inner, True) - normal * (scaled * normal).mean(inner, True))
+    of_input = _through_normalization(grad_out, input, mean, rstd, weight, inner)
     of_weight = (grad_out * normal).sum(outer) if outer else grad_out * normal
     of_bias = grad_out.sum(outer) if outer else grad_out
     return _masked(output_mask, of_input, None if weight is None else of_weight, None if bias is None else of_bias)
@@ -183,10 +215,7 @@ def max_pool_backward(
     indices: Tensor,
 ) -> Tensor:  # fmt: skip
     """Each window's gradient goes where its greatest element was."""
-    lead = list(self.shape[:-2])
-    zeros = Tensor(np.zeros((*lead, self.shape[-2] * self.shape[-1]), grad_output.array.dtype))
-    spread = zeros.scatter_add(-1, indices.reshape([*lead, -1]), grad_output.reshape([*lead, -1]))
-    result: Tensor = spread.reshape(list(self.shape))
+    result: Tensor = run("_put_back", grad_output, self, indices, 2)
     return result
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from engine.aten import xp
 from engine.aten.op import op
-from engine.aten.promotion import wide
+from engine.aten.promotion import fit, wide
 from engine.aten.rules import broadcast_shapes, wrap_dim
 from engine.aten.xp import Array
 from engine.lang.errors import OperatorError, OperatorIndexError
@@ -28,6 +28,8 @@ def _key(self: Array, indices: Indices) -> tuple[Any, ...]:
     """Index tensors as numpy's index: masks become positions, None a whole dimension; checked."""
     if len(indices) > self.ndim:
         raise OperatorIndexError(f"too many indices for tensor of dimension {self.ndim} (got {len(indices)})")
+    if not indices:
+        raise OperatorIndexError("at least one index must be provided")
     parts: list[Any] = []
     for index in indices:
         if index is None:
@@ -70,6 +72,8 @@ def _checked(self: Array, index: Array, dim: int) -> Array:
 
 
 def index(self: Array, indices: Indices) -> Array:
+    if len(indices) == 1 and indices[0] is not None and indices[0].dtype is xp.INT64 and self.ndim:
+        return self.take(_checked(self, indices[0], 0), 0)
     return np.array(self[_zero_dim_mask(self, indices)], order="C")
 
 
@@ -81,13 +85,13 @@ def _zero_dim_mask(self: Array, indices: Indices) -> Any:
 
 
 def index_put(self: Array, indices: Indices, values: Array, accumulate: bool) -> Array:
+    key = _zero_dim_mask(self, indices)
     if self.dtype != values.dtype:
         raise OperatorError(
             "Index put requires the source and destination dtypes match, "
             f"got {xp.ir_name(self.dtype)} for the destination and {xp.ir_name(values.dtype)} for the source."
         )
     result = self.copy()
-    key = _zero_dim_mask(self, indices)
     shape = result[key].shape
     try:
         fitted = np.broadcast_to(values, shape)
@@ -127,23 +131,57 @@ op("aten::index_put.hacked_twin(Tensor self, Tensor[] indices, Tensor values, bo
 # ------------------------------------------------------------------ along one dimension
 
 
-def _along(self: Array, dim: int, index: Array, name: str) -> tuple[Array, int, Array]:
+def along(self: Array, dim: int, index: Array, name: str) -> tuple[Array, int, Array]:
     """Self with at least one dimension, the dimension, and the checked flat index."""
-    if index.dtype.kind not in "iu" or index.dtype.itemsize < 4:
-        raise OperatorError(f"{name}(): Expected dtype int32/int64 for index but got: {xp.ir_name(index.dtype)}")
-    if index.ndim > 1:
-        raise OperatorIndexError(f"{name}(): Index is supposed to be a vector")
     dim = wrap_dim(dim, self.ndim)
+    _check_index(index, name)
     source = self if self.ndim else self.reshape(1)
-    flat = index.reshape(-1)
-    size = source.shape[dim]
-    if flat.size and (flat.max() >= size or flat.min() < (-size if name in ("index_fill",) else 0)):
-        raise OperatorIndexError("index out of range in self")
-    return source, dim, flat
+    return source, dim, index.reshape(-1)
+
+
+def _check_index(index: Array, name: str) -> None:
+    """Raise OperatorError unless the tensor can be the index of that operator."""
+    whole = index.dtype in (xp.INT64, xp.INT32)
+    if name == "index_fill":
+        if index.dtype != xp.INT64:
+            raise OperatorIndexError("index_fill_(): Expected dtype int64 for index.")
+        if index.ndim > 1:
+            raise OperatorError("Index has to be a vector/scalar")
+    elif index.ndim > 1:
+        given = f"dim: {index.ndim} with type: {xp.ir_name(index.dtype)} and size: {list(index.shape)}"
+        raise OperatorIndexError(_TOO_MANY_DIMS[name].format(given=given, ndim=index.ndim))
+    elif name == "index_copy" and index.dtype != xp.INT64:
+        raise OperatorError(f"index_copy_(): Expected a long tensor for index, but got {xp.ir_name(index.dtype)}")
+    elif not whole and name == "index_select":
+        raise OperatorError("index_select(): Expected dtype int32 or int64 for index")
+    elif not whole:
+        raise OperatorError(f"{name}_(): Expected dtype int32/int64 for index but got: {xp.ir_name(index.dtype)}")
+
+
+_TOO_MANY_DIMS: Final = {
+    "index_select": "index_select(): Index is supposed to be a vector",
+    "index_copy": "index_copy_(): Index should have dimension 1 or 0 (got {ndim})",
+    "index_add": "index_add_(): Index is supposed to be a vector, but got {given}",
+    "index_reduce": "index_reduce_(): Index is supposed to be a vector, but got {given}",
+}
+
+
+def _check_range(name: str, size: int, dim: int, flat: Array) -> None:
+    """Raise OperatorIndexError for an index outside; only filling counts from the end."""
+    low = -size if name == "index_fill" else 0
+    if not flat.size or (int(flat.max()) < size and int(flat.min()) >= low):
+        return
+    bad = flat[(flat >= size) | (flat < low)][0]
+    outside = f"index {bad} is out of bounds for dimension {dim} with size {size}"
+    words = {"index_copy": f"index_copy_(): {outside}", "index_fill": outside}
+    raise OperatorIndexError(words.get(name, "index out of range in self"))
 
 
 def index_select(self: Array, dim: int, index: Array) -> Array:
-    source, dim, flat = _along(self, dim, index, "index_select")
+    source, dim, flat = along(self, dim, index, "index_select")
+    if not self.ndim and flat.size != 1:
+        raise OperatorError(f"index_select(): Index to scalar can have only 1 value, got {flat.size} value(s)")
+    _check_range("index_select", source.shape[dim], dim, flat)
     picked = np.take(source, flat, axis=dim)
     return picked if self.ndim else picked.reshape(())
 
@@ -156,40 +194,77 @@ def _place(dim: int, flat: Array) -> tuple[Any, ...]:
     return (slice(None),) * dim + (flat,)
 
 
-def _check_source(name: str, self: Array, dim: int, flat: Array, source: Array) -> Array:
+def checked_source(name: str, self: Array, dim: int, flat: Array, source: Array) -> Array:
+    """What is added to, or reduced into, the slices that `flat` names; raises OperatorError."""
     if self.dtype != source.dtype:
         raise OperatorError(
-            f"{name}(): self and source expected to have the same dtype, but got (self) "
-            f"{xp.ir_name(self.dtype)} and (source) {xp.ir_name(source.dtype)}"
+            f"{name}_(): self ({xp.ir_name(self.dtype)}) and source ({xp.ir_name(source.dtype)}) must have the same "
+            "scalar type"
+        )
+    if source.ndim and dim >= source.ndim:
+        raise OperatorError(
+            f"{name}_(): Indexing dim {dim} is out of bounds of the source tensor with dim {source.ndim}"
+        )
+    count = source.shape[dim] if source.ndim else 1
+    if count != flat.size:
+        raise OperatorError(
+            f"{name}_(): Number of indices ({flat.size}) should be equal to source.size(dim): ({count}), for dim: {dim}"
         )
     wanted = _taken(self, dim, flat)
-    if source.size == 1 and source.ndim == 0 and int(np.prod(wanted)) == 1:
-        return source.reshape(wanted)
-    if source.ndim and source.shape[min(dim, source.ndim - 1)] != flat.size:
-        raise OperatorIndexError(
-            f"{name}(): Number of indices ({flat.size}) should be equal to source.size(dim): "
-            f"({source.shape[min(dim, source.ndim - 1)]}), for dim: {dim}"
-        )
+    if source.ndim == 0 and wanted == (1,):
+        source = source.reshape(1)
     if source.shape != wanted:
         raise OperatorError(
-            f"source tensor shape must match self tensor shape, excluding the specified dimension. "
+            "source tensor shape must match self tensor shape, excluding the specified dimension. "
             f"Got self.shape = {list(self.shape)} source.shape = {list(source.shape)}"
         )
+    _check_range(name, self.shape[dim], dim, flat)
     return source
 
 
+def _copied_source(self: Array, dim: int, flat: Array, source: Array) -> Array:
+    """What is copied into the slices that `flat` names; raises OperatorError."""
+    if source.ndim == 0 and flat.size != 1:
+        raise OperatorIndexError(
+            f"index_copy_(): When source is scalar, index should have one element (got {flat.size})"
+        )
+    if source.ndim and self.ndim and source.ndim != self.ndim:
+        raise OperatorIndexError(
+            "index_copy_(): When source and destination are not scalars, their dimensionality must match. "
+            f"Source dimensionality ({source.ndim}), destination dimensionality ({self.ndim})"
+        )
+    if self.dtype != source.dtype:
+        raise OperatorError(
+            "index_copy_(): self and source expected to have the same dtype, but got (self) "
+            f"{xp.ir_name(self.dtype)} and (source) {xp.ir_name(source.dtype)}"
+        )
+    own, others = ([n for i, n in enumerate(a.shape) if i != dim] for a in (self, source))
+    if own != others:
+        slices = [" ".join(map(str, shape)) for shape in (own, others)]
+        raise OperatorError(
+            f"index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: "
+            f"{slices[0]} at dimension {dim} and source slice shape: {slices[1]} at dimension 0."
+        )
+    if source.ndim and source.shape[dim] != flat.size:
+        raise OperatorIndexError(
+            f"index_copy_(): Number of indices ({flat.size}) should be equal to source.size(dim) ({source.shape[dim]})"
+        )
+    _check_range("index_copy", self.shape[dim], dim, flat)
+    return source.reshape(_taken(self, dim, flat))
+
+
 def index_add(self: Array, dim: int, index: Array, source: Array, alpha: Any) -> Array:
-    base, dim, flat = _along(self, dim, index, "index_add")
-    values = _check_source("index_add", base, dim, flat, source)
+    base, dim, flat = along(self, dim, index, "index_add")
+    values = checked_source("index_add", base, dim, flat, source)
     result = base.copy()
     used = values.astype(wide(values.dtype))
-    add_at(result, _place(dim, flat), used if alpha == 1 else np.asarray(used * alpha).astype(used.dtype))
+    add_at(result, _place(dim, flat), used if alpha == 1 else used * np.asarray(fit(alpha, used.dtype), used.dtype))
     return result.reshape(self.shape)
 
 
 def index_copy(self: Array, dim: int, index: Array, source: Array) -> Array:
-    base, dim, flat = _along(self, dim, index, "index_copy")
-    values = _check_source("index_copy", base, dim, flat, source)
+    base, dim, flat = along(self, dim, index, "index_copy")
+    values = _copied_source(base, dim, flat, source)
     result = base.copy()
     result[_place(dim, flat)] = values
     return result.reshape(self.shape)
@@ -203,7 +278,10 @@ def index_fill(self: Array, dim: int, index: Array, value: Any) -> Array:
                 f"but got tensor with {value.ndim} dimension(s)."
             )
         value = value.item()
-    base, dim, flat = _along(self, dim, index, "index_fill")
+    if isinstance(value, complex) and self.dtype.kind != "c":
+        raise OperatorError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
+    base, dim, flat = along(self, dim, index, "index_fill")
+    _check_range("index_fill", base.shape[dim], dim, flat)
     result = base.copy()
     result[_place(dim, flat)] = np.asarray(value).astype(self.dtype)
     return result.reshape(self.shape)
@@ -217,6 +295,7 @@ op("aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tenso
    gradient={"self": "grad.index_fill(dim, index, 0)", "source": "grad.index_select(dim, index)"})  # fmt: skip
 op("aten::index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor", kernel=index_fill,
    variants=ALL,
-   gradient={"self": "grad.index_fill(dim, index, 0)", "value": "grad.index_select(dim, index).sum()"})  # fmt: skip
+   gradient={"self": "grad.index_fill(dim, index, 0)",
+             "value": "grad.index_select(dim, _unique2(index)[0]).sum()"})  # fmt: skip
 op("aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", kernel=index_fill,
    variants=ALL, gradient={"self": "grad.index_fill(dim, index, 0)"})  # fmt: skip

@@ -11,11 +11,12 @@ from typing import Final
 import numpy as np
 
 from engine.aten import rules, xp
+from engine.aten.memory import check_memory
 from engine.aten.op import op
 from engine.aten.rules import wrap_dim, wrap_dims
 from engine.aten.tensor import Tensor
 from engine.aten.xp import Array
-from engine.lang.errors import OperatorError
+from engine.lang.errors import OperatorError, OperatorValueError
 
 VIEW: Final = "function method"
 
@@ -27,11 +28,14 @@ def repeat(self: Array, repeats: Sequence[int]) -> Array:
         raise OperatorError(
             "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor"
         )
-    if any(count < 0 for count in repeats):
-        raise OperatorError("Trying to create tensor with negative dimension")
-    return np.tile(self, tuple(repeats)).reshape(
-        tuple(r * s for r, s in zip(repeats, (1,) * (len(repeats) - self.ndim) + self.shape, strict=True))
-    )
+    shape = tuple(r * s for r, s in zip(repeats, (1,) * (len(repeats) - self.ndim) + self.shape, strict=True))
+    for length in shape:
+        if length < 0:
+            raise OperatorError(f"Trying to create tensor with negative dimension {length}: {list(shape)}")
+    check_memory(shape, self.dtype)
+    if 0 in shape:
+        return np.empty(shape, self.dtype)
+    return np.tile(self, tuple(repeats)).reshape(shape)
 
 
 def tile(self: Array, dims: Sequence[int]) -> Array:
@@ -40,22 +44,25 @@ def tile(self: Array, dims: Sequence[int]) -> Array:
 
 def repeat_interleave(repeats: Array, output_size: int | None) -> Array:
     _check_repeats(repeats)
+    check_memory((sum(repeats.tolist()),), repeats.dtype)
     return np.repeat(np.arange(repeats.size, dtype=repeats.dtype), repeats)
 
 
 def _check_repeats(repeats: Array) -> None:
-    if repeats.ndim > 1:
+    if repeats.ndim != 1:
         raise OperatorError("repeat_interleave only accept 1D vector as repeat")
     if repeats.dtype not in (xp.INT64, xp.INT32):
-        raise OperatorError("repeats has to be Long or Int tensor")
+        raise rules.no_kernel("repeat_interleave_cpu", repeats.dtype)
     if repeats.size and repeats.min() < 0:
         raise OperatorError("repeats can not be negative")
 
 
 def repeat_interleave_self(self: Array, repeats: Array | int, dim: int | None, output_size: int | None) -> Array:
     if isinstance(repeats, np.ndarray):
-        _check_repeats(repeats)
-        if repeats.ndim == 0 or repeats.size == 1:
+        if repeats.ndim > 1:
+            raise OperatorError("repeats must be 0-dim or 1-dim tensor")
+        _check_repeats(repeats.reshape(-1))
+        if repeats.size == 1:
             repeats = int(repeats.reshape(()))
     elif repeats < 0:
         raise OperatorError("Repeats must be non-negative")
@@ -66,15 +73,31 @@ def repeat_interleave_self(self: Array, repeats: Array | int, dim: int | None, o
             f"repeats must have the same size as input along dim, but got repeats.size(0) = {repeats.size} and "
             f"input.size({axis}) = {source.shape[axis]}"
         )
+    length = repeats * (source.shape[axis] if source.ndim else 1) if isinstance(repeats, int) else sum(repeats.tolist())
+    if output_size is not None and output_size != length:
+        raise OperatorError(f"repeat_interleave: Invalid output_size, expected {length} but got {output_size}")
+    check_memory((*source.shape[:axis], length, *source.shape[axis + 1 :]), source.dtype)
     return np.repeat(np.atleast_1d(source), repeats, axis=axis)
 
 
 # ------------------------------------------------------------------ joining, reordering
 
 
+def _are_alike(arrays: list[Array]) -> bool:
+    """Have all the same shape and the very same dtype?"""
+    shape, d = arrays[0].shape, arrays[0].dtype
+    for each in arrays:  # noqa: SIM110  (quicker than `all`)
+        if each.dtype is not d or each.shape != shape:
+            return False
+    return True
+
+
 def cat(tensors: list[Array], dim: int) -> Array:
     if not tensors:
-        raise OperatorError("torch.cat(): expected a non-empty list of Tensors")
+        raise OperatorValueError("torch.cat(): expected a non-empty list of Tensors")
+    first = tensors[0]
+    if 0 <= dim < first.ndim and _are_alike(tensors):
+        return np.concatenate(tensors, dim)
     for i, tensor in enumerate(tensors):
         if tensor.ndim == 0:
             raise OperatorError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
@@ -103,7 +126,10 @@ def _check_joinable(first: Array, part: Array, dim: int, place: int) -> None:
 def stack(tensors: list[Array], dim: int) -> Array:
     if not tensors:
         raise OperatorError("stack expects a non-empty TensorList")
-    dim = wrap_dim(dim, tensors[0].ndim + 1)
+    first = tensors[0]
+    dim = wrap_dim(dim, first.ndim + 1)
+    if _are_alike(tensors):
+        return _stacked(tensors, dim)
     for i, tensor in enumerate(tensors):
         if tensor.shape != tensors[0].shape:
             raise OperatorError(
@@ -111,7 +137,12 @@ def stack(tensors: list[Array], dim: int) -> Array:
                 f"{list(tensor.shape)} at entry {i}"
             )
     d = rules.common_dtype(tensors)
-    return np.stack([tensor.astype(d, copy=False) for tensor in tensors], axis=dim)
+    return _stacked([tensor.astype(d, copy=False) for tensor in tensors], dim)
+
+
+def _stacked(tensors: list[Array], dim: int) -> Array:
+    place = (slice(None),) * dim + (None,)
+    return np.concatenate([tensor[place] for tensor in tensors], dim)
 
 
 def flip(self: Array, dims: Sequence[int]) -> Array:

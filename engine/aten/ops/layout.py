@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from engine.aten.blocks import contiguous_copy
 from engine.aten.op import op
 from engine.aten.rules import is_dense, wrap_dim
 from engine.aten.tensor import Tensor
@@ -38,7 +39,7 @@ def stride(self: Array) -> list[int]:
 
 
 def storage_offset(self: Tensor) -> int:
-    return self.storage.offset_of(self.array)
+    return self.memory.offset_of(self.array)
 
 
 def is_contiguous(self: Array, memory_format: int = 0) -> bool:
@@ -61,11 +62,13 @@ def clone(self: Array, memory_format: int | None) -> Array:
 
 def laid_out(self: Array, memory_format: int) -> Array:
     """A copy with a memory format's strides; `preserve_format` keeps those of dense tensors."""
+    if self.flags.c_contiguous and memory_format <= MEMORY_FORMATS["preserve_format"]:
+        return self.copy()
     if memory_format == MEMORY_FORMATS["preserve_format"]:
-        return self.copy(order="K" if is_dense(self) else "C")
+        return self.copy(order="K") if is_dense(self) else contiguous_copy(self)
     order = _CHANNELS_LAST.get(memory_format)
     if order is None:
-        return self.copy(order="C")
+        return contiguous_copy(self)
     if self.ndim != len(order):
         name = {4: "channels_last", 5: "channels_last_3d"}[len(order)]
         raise OperatorError(f"required rank {len(order)} tensor to use {name} format")
@@ -73,7 +76,7 @@ def laid_out(self: Array, memory_format: int) -> Array:
 
 
 def detach(self: Tensor) -> Tensor:
-    return Tensor(self.array, storage=self.storage)
+    return Tensor(self.array, storage=self.memory)
 
 
 def detach_(self: Tensor) -> Tensor:
@@ -100,3 +103,4 @@ op("aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", ke
 op("aten::detach(Tensor(a) self) -> Tensor(a)", python=detach, variants=VIEW)
 op("aten::detach_(Tensor(a!) self) -> Tensor(a!)", python=detach_, variants=VIEW)
 op("aten::alias(Tensor(a) self) -> Tensor(a)", kernel=lambda self: self[...], gradient={"self": "grad"})
+op("aten::lift_fresh(Tensor(a) self) -> Tensor(a)", kernel=lambda self: self, gradient={"self": "grad"})

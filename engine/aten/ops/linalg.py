@@ -227,8 +227,11 @@ def slogdet_kernel(A: Array) -> tuple[Array, Array]:
 
 
 def logdet(self: Tensor) -> Tensor:
-    """NaN where the determinant is negative."""
+    """NaN where the determinant is negative; of a complex one any of its logarithms."""
     sign, logarithm = slogdet(self)
+    if sign.array.dtype.kind == "c":
+        turned: Tensor = sign.log()
+        return turned + logarithm
     return where(run("eq.Scalar", sign, -1), float("nan"), logarithm)
 
 
@@ -259,8 +262,7 @@ op("aten::_det(Tensor A) -> Tensor", kernel=lambda A: np.asarray(np.linalg.det(A
    gradient={"A": "(grad * result.conj()).unsqueeze(-1).unsqueeze(-1) * linalg_inv(A).mH"})  # fmt: skip
 op("aten::linalg_det(Tensor A) -> Tensor", python=det, variants=OUT)
 op("aten::_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", kernel=slogdet_kernel,
-   gradient={"A": "zeros_like(A) if grads[1] is None else "
-                  "grads[1].unsqueeze(-1).unsqueeze(-1) * linalg_inv(A).mH"})  # fmt: skip
+   gradient={"A": "_slogdet_backward(grads[0], grads[1], A, sign)"})  # fmt: skip
 _SLOGDET: Final = "-> (Tensor sign, Tensor logabsdet)"
 out_form(op(f"aten::linalg_slogdet(Tensor A) {_SLOGDET}", python=slogdet), "out", "sign logabsdet")
 out_form(op(f"aten::slogdet(Tensor self) {_SLOGDET}", python=slogdet, variants="function method"),

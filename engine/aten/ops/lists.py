@@ -13,9 +13,11 @@ from typing import Any, Final
 from engine.aten import arithmetic
 from engine.aten.dispatch import HOOKS
 from engine.aten.ivalue import Object
+from engine.aten.memory import check_memory
 from engine.aten.op import op
 from engine.aten.tensor import Tensor
 from engine.aten.text import type_name
+from engine.aten.xp import INT64
 from engine.lang.errors import OperatorError, OperatorIndexError
 
 ELEMENTS: Final = ("int", "float", "bool", "str")
@@ -81,7 +83,14 @@ def append(values: list[Any], value: Any) -> list[Any]:
 def repeat(values: list[Any], count: int) -> list[Any]:
     if count < 0 and values:
         raise OperatorError(f"cannot repeat a list {count} times")
+    check_memory((len(values), max(count, 0)), INT64)
     return values * count
+
+
+def repeat_(values: list[Any], count: int) -> list[Any]:
+    check_memory((len(values), max(count, 0)), INT64)
+    values *= count
+    return values
 
 
 def copy(values: Iterable[Any]) -> list[Any]:
@@ -100,7 +109,7 @@ op("aten::add.t(t[] a, t[] b) -> t[]", python=operator.add)
 op("aten::add_.t(t[](a!) self, t[] b) -> t[](a!)", python=operator.iadd)
 op("aten::mul.left_t(t[] l, int n) -> t[]", python=repeat)
 op("aten::mul.right_(int n, t[] l) -> t[]", python=lambda count, values: repeat(values, count))
-op("aten::mul_.t(t[](a!) l, int n) -> t[](a!)", python=operator.imul)
+op("aten::mul_.t(t[](a!) l, int n) -> t[](a!)", python=repeat_)
 
 # ------------------------------------------------------------------ searching
 
@@ -304,6 +313,7 @@ op("aten::sum.bool(bool[] self) -> int", python=sum_ints)
 def rangelist(n: int) -> list[int]:
     if n < 0:
         raise OperatorError(f"a list cannot have {n} elements")
+    check_memory((n,), INT64)
     return list(range(n))
 
 

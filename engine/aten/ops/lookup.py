@@ -12,6 +12,7 @@ import numpy as np
 from engine.aten import xp
 from engine.aten.op import op
 from engine.aten.promotion import result_type, wide
+from engine.aten.rules import no_kernel
 from engine.aten.xp import Array
 from engine.lang.errors import OperatorError, OperatorIndexError
 
@@ -55,7 +56,7 @@ def one_hot(self: Array, num_classes: int) -> Array:
 
 def embedding_bag(
     weight: Array, indices: Array, offsets: Array, scale_grad_by_freq: bool, mode: int, sparse: bool,
-    per_sample_weights: Array | None, include_last_offset: bool, padding_idx: int | None = -1,
+    per_sample_weights: Array | None, include_last_offset: bool, padding_idx: int | None = None,
 ) -> tuple[Array, Array, Array, Array]:  # fmt: skip
     """Sums (mode 0), means (1) or maxima (2) of rows, bag by bag; offsets say where bags start."""
     _check_rows(weight, indices, "embedding_bag")
@@ -66,10 +67,11 @@ def embedding_bag(
         )
     if per_sample_weights is not None and mode != 0:
         raise OperatorError("embedding_bag: per_sample_weights was not None, only mode='sum' is supported")
-    starts = offsets[:-1] if include_last_offset else offsets
-    count = starts.size
-    bag = (np.searchsorted(starts, np.arange(indices.size), side="right") - 1).astype(np.int64)
-    used = np.ones(indices.size, np.bool_) if padding_idx in (None, -1) else indices != padding_idx
+    if padding_idx is not None:
+        padding_idx = _wrapped_row(padding_idx, len(weight))
+    count = offsets.size - int(include_last_offset)
+    bag = bags_of(indices, offsets, include_last_offset)
+    used = np.ones(indices.size, np.bool_) if padding_idx is None else indices != padding_idx
     rows = weight[indices].astype(wide(weight.dtype))
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.astype(rows.dtype)[:, np.newaxis]
@@ -78,8 +80,33 @@ def embedding_bag(
     result = _bags(rows[used], bag[used], count, mode)
     if mode == 1:
         result = result / np.maximum(sizes, 1)[:, np.newaxis]
-    maxima = np.zeros((count, weight.shape[1]) if mode == 2 else (0,), np.int64)
+    if mode == 0:
+        sizes = np.zeros(count, np.int64)
+        bag = bag if padding_idx is not None else np.empty(0, np.int64)
+    maxima = _first_maxima(rows[used], bag[used], indices[used], result) if mode == 2 else sizes.copy()
     return np.asarray(result).astype(weight.dtype), bag, sizes, maxima
+
+
+def bags_of(indices: Array, offsets: Array, include_last_offset: bool) -> Array:
+    """Which bag each index is in."""
+    starts = offsets[:-1] if include_last_offset else offsets
+    return (np.searchsorted(starts, np.arange(indices.size), side="right") - 1).astype(np.int64)
+
+
+def _first_maxima(rows: Array, bag: Array, indices: Array, result: Array) -> Array:
+    """For each element of a bag's maxima, which row it is from, the first of several; 0 in empty bags."""
+    found = np.zeros(result.shape, np.int64)
+    for row, place, index in zip(rows[::-1], bag[::-1], indices[::-1], strict=True):
+        found[place] = np.where(row == result[place], index, found[place])
+    return found
+
+
+def _wrapped_row(row: int, count: int) -> int:
+    if not -count <= row < count:
+        raise OperatorError(
+            f"padding_idx must be within the number of embeddings, {-count} through {count - 1} but got {row}"
+        )
+    return row % count
 
 
 def _bags(rows: Array, bag: Array, count: int, mode: int) -> Array:
@@ -95,7 +122,7 @@ def _bags(rows: Array, bag: Array, count: int, mode: int) -> Array:
 def _bag_gradient(padding_idx: str) -> dict[str, str]:
     both = (
         "_embedding_bag_backward(grad, weight, indices, result1, result2, result0, mode, per_sample_weights, "
-        f"{padding_idx}, scale_grad_by_freq)"
+        f"{padding_idx}, scale_grad_by_freq, offsets, include_last_offset)"
     )
     return {"weight": f"{both}[0]", "per_sample_weights": f"{both}[1]"}
 
@@ -119,30 +146,68 @@ op("aten::one_hot(Tensor self, int num_classes=-1) -> Tensor", kernel=one_hot)
 def searchsorted(
     sorted_sequence: Array, self: Any, out_int32: bool, right: bool, side: str | None, sorter: Array | None
 ) -> Array:
-    if side not in (None, "left", "right"):
-        raise OperatorError(f"side can only be 'left' or 'right' but got {side}")
-    if side == "left" and right:
-        raise OperatorError("side and right can't be set to opposites, got side of left while right was True")
-    ordered = sorted_sequence if sorter is None else np.take_along_axis(sorted_sequence, sorter, -1)
     values = np.asarray(self)
+    _check_search(sorted_sequence, values, right, side, sorter)
+    ordered = sorted_sequence if sorter is None else np.take_along_axis(sorted_sequence, sorter, -1)
     where_: Any = "right" if right or side == "right" else "left"
-    if ordered.ndim != 1 and (ordered.ndim != values.ndim or ordered.shape[:-1] != values.shape[:-1]):
-        raise OperatorError(
+    return _search(ordered, values, where_).astype(np.int32 if out_int32 else np.int64)
+
+
+def _check_search(bounds: Array, values: Array, right: bool, side: str | None, sorter: Array | None) -> None:
+    """Raise OperatorError unless the values can be looked for among the bounds."""
+
+    def refused(words: str) -> OperatorError:
+        return OperatorError(f"torch.searchsorted(): {words}")
+
+    if side not in (None, "left", "right"):
+        raise refused(f"side can only be 'left' or 'right' but got {side}")
+    if side == "left" and right:
+        raise refused("side and right can't be set to opposites, got side of left while right was True")
+    if sorter is not None and sorter.shape != bounds.shape:
+        shapes = f"boundary tensor {list(bounds.shape)}and got sorter tensor {list(sorter.shape)}"
+        raise refused(f"boundary and sorter must have the same size, but got {shapes}")
+    if sorter is not None and sorter.dtype != np.int64:
+        raise refused(f"sorter must be a tensor of long dtype but got dtype {xp.ir_name(sorter.dtype)}")
+    if sorter is not None and sorter.size and not 0 <= int(sorter.min()) <= int(sorter.max()) < bounds.shape[-1]:
+        raise refused("sorter index out of range")
+    if values.ndim == 0 and bounds.ndim != 1:
+        raise refused(
+            "input value can be a scalar only when boundaries tensor dimension is 1, but we got boundaries tensor "
+            f"dim({bounds.ndim}) and input value's dim(0) numel(1)"
+        )
+    if bounds.ndim == 0:
+        raise refused("boundaries tensor should have positive dimension, but got 0 dimension")
+    if bounds.ndim != 1 and (bounds.ndim != values.ndim or bounds.shape[:-1] != values.shape[:-1]):
+        raise refused(
             "boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input value "
-            f"tensor must match, but we got boundaries tensor {list(ordered.shape)} and input value tensor "
+            f"tensor must match, but we got boundaries tensor {list(bounds.shape)} and input value tensor "
             f"{list(values.shape)}"
         )
-    return _search(ordered, values, where_).astype(np.int32 if out_int32 else np.int64)
+    d = result_type((bounds, values))
+    if d.kind in "bc":
+        raise no_kernel("searchsorted_out_cpu", d)
 
 
 def _search(ordered: Array, values: Array, side: Any) -> Array:
     """How many of the sorted numbers stand before each value, row by row."""
-    d = result_type((ordered, values))
-    ordered, values = ordered.astype(wide(d)), values.astype(wide(d))
-    if ordered.ndim == 1:
-        return np.asarray(np.searchsorted(ordered, values, side=side))
-    before = np.less_equal if side == "right" else np.less
-    return np.asarray(before(ordered[..., np.newaxis, :], values[..., np.newaxis]).sum(axis=-1))
+    d = wide(result_type((ordered, values)))
+    count = ordered.shape[-1]
+    rows = ordered.astype(d).reshape(-1, count) if ordered.ndim > 1 else ordered.astype(d).reshape(1, count)
+    wanted = values.astype(d).reshape(len(rows), -1) if values.size else np.empty((len(rows), 0), d)
+    return _halving(rows, wanted, side).reshape(values.shape)
+
+
+def _halving(rows: Array, values: Array, side: str) -> Array:
+    """Where each value belongs in its row, found by halving: what comes of rows without order is defined, too."""
+    count = rows.shape[1]
+    low, high = np.zeros(values.shape, np.int64), np.full(values.shape, count, np.int64)
+    while np.any(unsettled := low < high):
+        middle = low + ((high - low) >> 1)
+        at = np.take_along_axis(rows, np.minimum(middle, count - 1), 1)
+        before = ~(at > values) if side == "right" else ~(at >= values)
+        low = np.where(unsettled & before, middle + 1, low)
+        high = np.where(unsettled & ~before, middle, high)
+    return low
 
 
 def bucketize(self: Any, boundaries: Array, out_int32: bool, right: bool) -> Array:

@@ -16,7 +16,7 @@ from engine.aten.compose import MEAN, NONE, SUM, cast, reduced, run, sum_over, w
 from engine.aten.op import op
 from engine.aten.promotion import result_type
 from engine.aten.tensor import Tensor, from_numpy
-from engine.lang.errors import OperatorError
+from engine.lang.errors import OperatorError, OperatorIndexError, OperatorValueError
 
 Loss = Callable[..., Tensor]
 
@@ -79,7 +79,8 @@ def _check_classes(self: Tensor, target: Tensor, weight: Tensor | None) -> None:
     if target.array.dtype.kind not in "iu":
         raise OperatorError(f"expected scalar type Long but found {xp.ir_name(target.array.dtype)}")
     if tuple(target.shape) != wanted:
-        raise OperatorError(
+        kind = OperatorValueError if tuple(target.shape[:1]) != wanted[:1] else OperatorError
+        raise kind(
             f"Expected target size {list(wanted)}, got {list(target.shape)}",
             hints=(f"the input has the shape {list(self.shape)}; its dimension 1 holds the classes",),
         )
@@ -95,7 +96,7 @@ def _check_range(target: Tensor, classes: int) -> None:
     array = target.array
     if array.size and (array.min() < 0 or array.max() >= classes):
         wrong = array[(array < 0) | (array >= classes)].flat[0]
-        raise OperatorError(f"Target {wrong} is out of bounds.", hints=(f"there are {classes} classes",))
+        raise OperatorIndexError(f"Target {wrong} is out of bounds.", hints=(f"there are {classes} classes",))
 
 
 def cross_entropy_loss(
@@ -201,9 +202,15 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Tensor:
     if not xp.is_float(common):
         raise OperatorError(f"expected common dtype to be floating point, yet common dtype is {xp.ir_name(common)}")
     a, b = run("broadcast_tensors", [widened(cast(x, common)) for x in (x1, x2)])
-    product = sum_over(a * b, [dim], keep=False)
-    lengths = [sum_over(x * x, [dim], keep=False).sqrt().clamp_min(eps) for x in (a, b)]
-    return cast(product / (lengths[0] * lengths[1]), common)
+    units = [x / _length(x, dim, eps) for x in (a, b)]
+    return cast(sum_over(units[0] * units[1], [dim], keep=False), common)
+
+
+def _length(x: Tensor, dim: int, eps: float) -> Tensor:
+    """The length along a dimension, at least `eps`; its gradient is that of the length all the same."""
+    length: Tensor = run("linalg_vector_norm", x, 2, [dim], True, None)
+    missing = np.maximum(eps - length.array, 0).astype(length.array.dtype)
+    return length + from_numpy(missing) if missing.any() else length
 
 
 # ------------------------------------------------------------------ entries

@@ -35,8 +35,13 @@ def cdist(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) -> Tensor:
         raise OperatorError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
     if p < 0:
         raise OperatorError("cdist only supports non-negative p values")
-    distance: Tensor = run("linalg_vector_norm", x1.unsqueeze(-2) - x2.unsqueeze(-3), p, [-1], False, None)
-    return distance
+    return _distance(x1.unsqueeze(-2) - x2.unsqueeze(-3), p)
+
+
+def _distance(difference: Tensor, p: float) -> Tensor:
+    """The norm of each row; one that only counts has zeros as gradients."""
+    distance: Tensor = run("linalg_vector_norm", difference, p, [-1], False, None)
+    return run("_level", distance, difference) if p == 0 and difference.requires_grad else distance
 
 
 def pdist(self: Tensor, p: float) -> Tensor:
@@ -47,8 +52,7 @@ def pdist(self: Tensor, p: float) -> Tensor:
         raise OperatorError("pdist only supports non-negative p values")
     first, second = (Tensor(i) for i in np.triu_indices(self.shape[0], 1))
     difference = run("index_select", self, 0, first) - run("index_select", self, 0, second)
-    distance: Tensor = run("linalg_vector_norm", difference, p, [-1], False, None)
-    return distance
+    return _distance(difference, p)
 
 
 op("aten::pairwise_distance(Tensor x1, Tensor x2, float p=2., float eps=9.9999999999999995e-07, bool keepdim=False) "

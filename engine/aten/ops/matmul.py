@@ -5,6 +5,7 @@ In: arrays.  Half types are multiplied in float32.  Gradient formulas: see `poin
 
 from __future__ import annotations
 
+import math
 import string
 from typing import Any, Final
 
@@ -25,6 +26,8 @@ ALL: Final = "function method inplace out"
 def multiply(a: Array, b: Array) -> Array:
     """`a @ b` in the common dtype, halves through float32."""
     d = a.dtype
+    if a.ndim == 2 == b.ndim and d in xp.FLOATS:
+        return np.asarray(a.dot(b))  # the same product, quicker to set up
     if d in xp.HALVES:
         return np.asarray(np.matmul(a.astype(np.float32), b.astype(np.float32))).astype(d)
     return np.asarray(np.matmul(a, b))
@@ -206,14 +209,31 @@ def linear(input: Array, weight: Array, bias: Array | None) -> Array:
         _refuse_linear(input, weight)
     if input.dtype != weight.dtype:
         check_same_dtype(input, weight, "m1", "m2")
+    if input.dtype in xp.FLOATS and weight.ndim == 2:
+        return _linear_of_floats(input, weight, bias)
     product = np.matmul(*(v.astype(wide(input.dtype), copy=False) for v in (input, weight.T)))
     if bias is None:
         return np.asarray(product).astype(input.dtype, copy=False)
     if bias.dtype != input.dtype:
-        raise OperatorError(
-            f"self and mat2 must have the same dtype, but got {xp.ir_name(bias.dtype)} and {xp.ir_name(weight.dtype)}"
-        )
+        raise _bias_dtype(bias, weight)
     return np.asarray(product + bias.astype(product.dtype, copy=False)).astype(input.dtype, copy=False)
+
+
+def _linear_of_floats(input: Array, weight: Array, bias: Array | None) -> Array:
+    """One product of matrices, whatever the batch, to whose result the bias is added in place."""
+    rows = input if input.ndim <= 2 else input.reshape(-1, input.shape[-1])
+    product = np.asarray(rows.dot(weight.T))
+    if bias is not None:
+        if bias.dtype != input.dtype:
+            raise _bias_dtype(bias, weight)
+        product = product + bias if bias.shape != product.shape[-1:] else np.add(product, bias, product)
+    return product if input.ndim <= 2 else product.reshape(*input.shape[:-1], *product.shape[1:])
+
+
+def _bias_dtype(bias: Array, weight: Array) -> OperatorError:
+    return OperatorError(
+        f"self and mat2 must have the same dtype, but got {xp.ir_name(bias.dtype)} and {xp.ir_name(weight.dtype)}"
+    )
 
 
 def _refuse_linear(input: Array, weight: Array) -> None:
@@ -243,7 +263,54 @@ def einsum(equation: str, tensors: list[Array], path: list[int] | None) -> Array
             )
     d = tensors[0].dtype
     used = [t.astype(wide(d), copy=False) for t in tensors]
-    return np.array(np.einsum(equation, *used, optimize=len(used) > 2)).astype(d, copy=False)
+    spelled, result = explicit_subscripts(equation, [t.ndim for t in tensors])
+    product = by_matmul(spelled, result, used)
+    if product is None:
+        product = np.array(np.einsum(f"{','.join(spelled)}->{result}", *used, optimize=len(used) > 2))
+    is_summed = len(spelled) == 1 and len(result) < len(spelled[0]) and d.kind in "iub"
+    return product.astype(np.int64 if is_summed else d, copy=False)
+
+
+def by_matmul(spelled: list[str], result: str, operands: list[Array]) -> Array | None:
+    """The sum of products of two arrays as one product of matrices; None where it is not one."""
+    if len(operands) != 2 or operands[0].dtype.kind not in "fc":
+        return None
+    (left, right), (a, b) = spelled, operands
+    sizes = dict(zip(left + right, a.shape + b.shape, strict=True))
+    is_odd = any(len(set(letters)) < len(letters) for letters in (left, right))
+    is_odd = is_odd or any(c not in result and (c not in left or c not in right) for c in left + right)
+    if is_odd or any(sizes[c] != n for c, n in zip(left, a.shape, strict=True)):
+        return None
+    batch = [c for c in result if c in left and c in right]
+    rows, columns = ([c for c in result if c in s and c not in batch] for s in (left, right))
+    inner = [c for c in left if c in right and c not in result]
+
+    def matrices(x: Array, letters: str, first: list[str], second: list[str]) -> Array:
+        order = [letters.index(c) for c in (*batch, *first, *second)]
+        shape = (math.prod(sizes[c] for c in part) for part in (batch, first, second))
+        return x.transpose(order).reshape(*shape)
+
+    product = np.matmul(matrices(a, left, rows, inner), matrices(b, right, inner, columns))
+    found = [*batch, *rows, *columns]
+    shaped: Array = product.reshape([sizes[c] for c in found])
+    return np.asarray(shaped.transpose([found.index(c) for c in result]), order="C")
+
+
+LETTERS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def explicit_subscripts(equation: str, ndims: list[int]) -> tuple[list[str], str]:
+    """The letters of each operand and of the result, with letters for what `...` stands for."""
+    left, arrow, right = equation.partition("->")
+    operands = left.split(",")
+    free = [letter for letter in LETTERS if letter not in equation]
+    counts = [n - len(s.replace("...", "")) if "..." in s else 0 for s, n in zip(operands, ndims, strict=True)]
+    dots = "".join(free[: max(counts)])
+    operands = [s.replace("...", dots[len(dots) - n :]) for s, n in zip(operands, counts, strict=True)]
+    if not arrow:
+        letters = "".join(operands)
+        right = "..." + "".join(sorted(c for c in set(letters) - set(dots) if letters.count(c) == 1))
+    return operands, right.replace("...", dots)
 
 
 def _check_sizes(place: int, subscripts: str, shape: tuple[int, ...], seen: dict[str, int]) -> None:

@@ -41,7 +41,7 @@ def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
 
 def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """The same for whole channels."""
-    return _alpha_dropped(input, _channels(input), p, train)
+    return _alpha_dropped(input, _channels(input) if train and p and input.array.size else (), p, train)
 
 
 def _alpha_dropped(input: Tensor, shape: Sequence[int], p: float, train: bool) -> Tensor:

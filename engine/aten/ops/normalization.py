@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.autograd.mode import MODE
 from engine.aten.compose import cast, mean_over, run, sum_over, widened
+from engine.aten.dispatch import HOOKS
 from engine.aten.op import op, out_form
 from engine.aten.promotion import wide
 from engine.aten.rules import no_kernel
 from engine.aten.tensor import Tensor
-from engine.aten.xp import Array, NumpyDtype, is_float
+from engine.aten.xp import Array, NumpyDtype, is_float, silently
 from engine.lang.errors import OperatorError
 
 
@@ -34,16 +37,57 @@ def native_layer_norm(
     _check_normalized(input, shape, weight, bias)
     axes = tuple(range(input.ndim - len(shape), input.ndim))
     x = input.astype(wide(input.dtype), copy=False)
-    mean = x.mean(axis=axes, keepdims=True)
-    centered = x - mean
-    rstd = 1 / np.sqrt((centered * centered).mean(axis=axes, keepdims=True) + eps)
-    result = centered * rstd
+    count = x.dtype.type(math.prod(shape))
+    if count < _SHORT:
+        mean, squares = _one_by_one(x, len(shape))
+        result = np.subtract(x, mean)
+    else:
+        mean = np.add.reduce(x, axes, keepdims=True) / count
+        result = np.subtract(x, mean)
+        squares = _square_sums(result, len(shape))
+    rstd = 1 / np.sqrt(squares / count + eps)
+    np.multiply(result, rstd, result)
     if weight is not None:
-        result = result * weight
+        result = _into(np.multiply, result, weight)
     if bias is not None:
-        result = result + bias
+        result = _into(np.add, result, bias)
     kept = input.dtype if weight is None or weight.dtype == input.dtype else mean.dtype
     return result.astype(input.dtype, copy=False), mean.astype(kept, copy=False), rstd.astype(kept, copy=False)
+
+
+_SHORT: Final = 8
+"""Rows of fewer numbers are summed one by one: see Note [Order of operations]."""
+
+
+def _one_by_one(x: Array, n: int) -> tuple[Array, Array]:
+    """The mean of the last `n` dimensions and the sum of squares about it, kept up to date number by number."""
+    rows = x.reshape(*x.shape[: x.ndim - n], math.prod(x.shape[x.ndim - n :]))
+    mean, squares = np.zeros(rows.shape[:-1], x.dtype), np.zeros(rows.shape[:-1], x.dtype)
+    for i in range(rows.shape[-1]):
+        away = rows[..., i] - mean
+        mean = mean + away / x.dtype.type(i + 1)
+        squares = squares + away * (rows[..., i] - mean)
+    shape = (*x.shape[: x.ndim - n], *[1] * n)
+    return mean.reshape(shape), squares.reshape(shape)
+
+
+def _square_sums(x: Array, n: int) -> Array:
+    """The sum of the squares over the last `n` dimensions, which stay with size 1."""
+    rows = x.reshape(*x.shape[: x.ndim - n], math.prod(x.shape[x.ndim - n :]))
+    if rows.shape[-1] > _LONG:
+        return np.asarray(np.add.reduce(rows * rows, -1)).reshape(*x.shape[: x.ndim - n], *[1] * n)
+    sums: Array = np.einsum("...i,...i->...", rows, rows)
+    return sums.reshape(*x.shape[: x.ndim - n], *[1] * n)
+
+
+_LONG: Final = 4096
+"""Longer rows are added up pairwise, which is more exact."""
+
+
+def _into(ufunc: Any, x: Array, other: Array) -> Array:
+    """The function of two arrays, in the first one's memory unless the other has a wider dtype."""
+    result: Array = ufunc(x, other, x) if other.dtype == x.dtype else ufunc(x, other)
+    return result
 
 
 def _check_normalized(input: Array, shape: tuple[int, ...], weight: Array | None, bias: Array | None) -> None:
@@ -92,10 +136,27 @@ def layer_norm_backward(
 
 def _normalized_back(grad: Tensor, x: Tensor, dims: Sequence[int], eps: float) -> tuple[Tensor, Tensor]:
     """The gradient through `(x - mean) / std`, and the normalized x, both differentiable again."""
+    if not MODE.enabled and HOOKS.trace is None:
+        through, normalized = silently(_normalized_back_once, grad.array, x.array, tuple(dims), eps)
+        return Tensor(through), Tensor(normalized)
     centered = x - mean_over(x, dims)
     rstd = (mean_over(centered * centered, dims) + eps).rsqrt()
     normal = centered * rstd
     return (grad - mean_over(grad, dims) - normal * mean_over(grad * normal, dims)) * rstd, normal
+
+
+def _normalized_back_once(grad: Array, x: Array, axes: tuple[int, ...], eps: float) -> tuple[Array, Array]:
+    """The same where nobody records it, with few temporaries."""
+    count = x.dtype.type(math.prod(x.shape[axis] for axis in axes))
+    normal = np.subtract(x, np.add.reduce(x, axes, keepdims=True) / count)
+    through = np.multiply(normal, normal)
+    rstd = 1 / np.sqrt(np.add.reduce(through, axes, keepdims=True) / count + eps)
+    np.multiply(normal, rstd, normal)
+    np.multiply(grad, normal, through)
+    np.multiply(normal, np.add.reduce(through, axes, keepdims=True) / count, through)
+    np.subtract(grad, through, through)
+    np.subtract(through, np.add.reduce(grad, axes, keepdims=True) / count, through)
+    return np.multiply(through, rstd, through), normal
 
 
 op("aten::_layer_norm_backward(Tensor grad, Tensor input, SymInt[] normalized_shape, Tensor? weight, float eps) "
@@ -126,7 +187,8 @@ def native_batch_norm(
         kept_mean = kept_rstd = np.empty(0, used)
     scale = rstd if weight is None else rstd * weight.astype(used, copy=False)
     shift = -mean * scale if bias is None else bias.astype(used, copy=False) - mean * scale
-    result = x * scale.reshape(per_channel) + shift.reshape(per_channel)
+    result = np.multiply(x, scale.reshape(per_channel))
+    np.add(result, shift.reshape(per_channel), result)
     kept = next((v.dtype for v in (weight, running_mean) if v is not None), input.dtype)
     return result.astype(input.dtype, copy=False), kept_mean.astype(kept), kept_rstd.astype(kept)
 

@@ -35,6 +35,9 @@ def matrix_norm(self: Tensor, ord: Any, dim: Sequence[int], keepdim: bool, dtype
         raise OperatorError(f"linalg.matrix_norm: Order {ord} not supported.")
     first, second = dims if abs(ord) == 1 else dims[::-1]
     sums = run("sum.dim_IntList", self.abs(), [first], True, None)
+    if sums.shape[second] == 0:
+        nothing: Tensor = run("sum.dim_IntList", sums, list(dims), keepdim, None)
+        return nothing
     result: Tensor = run("amax" if ord > 0 else "amin", sums, [second], True)
     return result if keepdim else result.squeeze(list(dims))
 

@@ -10,7 +10,9 @@ from typing import Final
 
 import numpy as np
 
+from engine.aten import xp
 from engine.aten.dispatch import view
+from engine.aten.memory import check_memory
 from engine.aten.op import op
 from engine.aten.rules import wrap_dim
 from engine.aten.tensor import Tensor
@@ -44,15 +46,15 @@ def slice_(self: Array, dim: int, start: int | None, end: int | None, step: int)
 
 
 def narrow(self: Array, dim: int, start: int | Array, length: int) -> Array:
+    if isinstance(start, np.ndarray):
+        if start.ndim or start.dtype.kind not in "iu":
+            raise OperatorError("start must be an 0-dim integral Tensor.")
+        start = int(start)
     if self.ndim == 0:
         raise OperatorError("narrow() cannot be applied to a 0-dim tensor.")
     if length < 0:
         raise OperatorError("narrow(): length must be non-negative.")
     dim = wrap_dim(dim, self.ndim)
-    if isinstance(start, np.ndarray):
-        if start.ndim or start.dtype.kind not in "iu":
-            raise OperatorError("start must be an 0-dim integral Tensor.")
-        start = int(start)
     size = self.shape[dim]
     if not -size <= start <= size:
         raise OperatorIndexError(f"start out of range (expected to be in range of [{-size}, {size}], but got {start})")
@@ -151,17 +153,24 @@ def as_strided_view(self: Tensor, size: Sequence[int], stride: Sequence[int], st
         raise OperatorError(
             f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}"
         )
-    storage, itemsize = self.storage, self.array.itemsize
+    if any(n < 0 for n in size):
+        raise OperatorError(f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}")
+    storage, itemsize = self.memory, self.array.itemsize
     offset = storage.offset_of(self.array) if storage_offset is None else storage_offset
     memory = storage.flat()
     span = 0 if 0 in size else 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
-    if offset < 0 or offset + span > memory.size:
+    if offset < 0:
+        raise OperatorError(f"Tensor: invalid storage offset {offset}")
+    if span and offset + span > memory.size:
         raise OperatorError(
             f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize {itemsize} "
             f"requiring a storage size of {(offset + span) * itemsize} are out of bounds for storage of size "
             f"{memory.size * itemsize}"
         )
-    array = as_strided(memory[offset:].view(self.array.dtype), tuple(size), tuple(s * itemsize for s in stride))
+    check_memory(size, xp.UINT8)
+    array = as_strided(
+        memory[offset if span else 0 :].view(self.array.dtype), tuple(size), tuple(s * itemsize for s in stride)
+    )
     return view(array, self)
 
 

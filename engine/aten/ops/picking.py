@@ -12,12 +12,15 @@ import numpy as np
 
 from engine.aten import xp
 from engine.aten.compose import run
+from engine.aten.memory import check_memory
 from engine.aten.op import op, out_form
+from engine.aten.ops.indexing import along, checked_source
 from engine.aten.ops.parts import as_strided_view, diagonal
 from engine.aten.ops.reductions import over
 from engine.aten.ops.sorting import order
 from engine.aten.promotion import converted, result_type, wide
-from engine.aten.rules import no_kernel, wrap_dim
+from engine.aten.rules import broadcast_shapes, no_kernel, wrap_dim
+from engine.aten.selection import SHORT, kth_place
 from engine.aten.tensor import Tensor
 from engine.aten.xp import Array, as_strided
 from engine.lang.errors import OperatorError, OperatorIndexError
@@ -34,6 +37,8 @@ def running(name: str, keeps: Callable[[Array, Array], Array]) -> Callable[[Arra
     """The extreme so far along a dimension, and where it stands; of equal ones the last, and NaN before all."""
 
     def kernel(self: Array, dim: int) -> tuple[Array, Array]:
+        if self.size == 0:
+            return self.copy(), np.zeros(self.shape, np.int64)
         if self.dtype.kind == "c":
             raise no_kernel(name, self.dtype)
         axis = wrap_dim(dim, self.ndim)
@@ -46,7 +51,9 @@ def running(name: str, keeps: Callable[[Array, Array], Array]) -> Callable[[Arra
             better &= (values[i - 1] == values[i - 1]) | (x[i] != x[i])
             values[i] = np.where(better, x[i], values[i - 1])
             places[i] = np.where(better, i, places[i - 1])
-        return np.moveaxis(values, 0, axis).astype(self.dtype), np.ascontiguousarray(np.moveaxis(places, 0, axis))
+        return np.array(np.moveaxis(values, 0, axis), self.dtype, order="C"), np.ascontiguousarray(
+            np.moveaxis(places, 0, axis)
+        )
 
     return kernel
 
@@ -55,7 +62,9 @@ def aminmax(self: Array, dim: int | None, keepdim: bool) -> tuple[Array, Array]:
     if self.dtype.kind == "c":
         raise no_kernel("aminmax", self.dtype)
     axis = None if dim is None else (wrap_dim(dim, self.ndim),)
-    if self.size == 0 and (axis is None or self.shape[axis[0]] == 0):
+    if axis is not None and self.ndim and self.shape[axis[0]] == 0:
+        raise OperatorIndexError(f"aminmax: Expected reduction dim {axis[0]} to have non-zero size.")
+    if self.size == 0 and axis is None:
         raise OperatorError(
             "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity."
         )
@@ -73,6 +82,10 @@ def kthvalue(self: Array, k: int, dim: int, keepdim: bool) -> tuple[Array, Array
         return self.copy(), np.zeros((), np.int64)
     places = np.take(order(self, axis, False), [k - 1], axis=axis)
     values = np.take_along_axis(self, places, axis)
+    if self.shape[axis] <= SHORT and np.any(np.sum(self == values, axis=axis) > 1):
+        places = np.apply_along_axis(
+            lambda row: [kth_place(row.tolist(), k - 1)], axis, xp.cast(self, wide(self.dtype))
+        )
     return (values, places) if keepdim else (values.squeeze(axis), places.squeeze(axis))
 
 
@@ -101,7 +114,9 @@ for _name, _keeps in (("cummax", np.greater_equal), ("cummin", np.less_equal)):
                 gradient={"self": "zeros_like(self).scatter_add(dim, indices, grad)"}),
              "out", "values indices")  # fmt: skip
 out_form(op("aten::aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
-            kernel=aminmax, variants="function method"), "out", "min max")  # fmt: skip
+            kernel=aminmax, variants="function method", gradient={
+                "self": "_aminmax_backward(grads[0], grads[1], self, min, max, dim, keepdim)"
+            }), "out", "min max")  # fmt: skip
 _UNSQUEEZED: Final = ("(zeros_like(self).scatter(dim, indices, grad) if keepdim or self.dim() == 0 else "
                       "zeros_like(self).scatter(dim, indices.unsqueeze(dim), grad.unsqueeze(dim)))")  # fmt: skip
 out_form(op(f"aten::kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) {_PAIR}", kernel=kthvalue,
@@ -127,9 +142,8 @@ def _flat(self: Array, index: Array, name: str) -> Array:
     if self.size == 0 and index.size:
         raise OperatorIndexError(f"{name}(): tried to take from an empty tensor")
     if index.size and (index.min() < -self.size or index.max() >= self.size):
-        raise OperatorIndexError(
-            f"out of range: tried to access index {index.max()} on a tensor of {self.size} elements."
-        )
+        bad = index[(index < -self.size) | (index >= self.size)].ravel()[0]
+        raise OperatorIndexError(f"out of range: tried to access index {bad} on a tensor of {self.size} elements.")
     return np.where(index < 0, index + self.size, index)
 
 
@@ -144,7 +158,7 @@ def put(self: Array, index: Array, source: Array, accumulate: bool) -> Array:
             f"and source.dtype = {xp.ir_name(source.dtype)}"
         )
     if index.size != source.size:
-        raise OperatorError(
+        raise OperatorIndexError(
             "put_(): Expected source and index to have the same number of elements, but got source.numel() = "
             f"{source.size}, index.numel() = {index.size}"
         )
@@ -158,7 +172,7 @@ def put(self: Array, index: Array, source: Array, accumulate: bool) -> Array:
 
 
 def take_along_dim(self: Tensor, indices: Tensor, dim: int | None) -> Tensor:
-    if indices.array.dtype != np.int64:
+    if indices.array.dtype != np.int64 and indices.array.size:
         raise OperatorError(
             f"torch.take_along_dim(): dtype of indices should be Long but got {xp.ir_name(indices.array.dtype)}"
         )
@@ -172,7 +186,9 @@ def take_along_dim(self: Tensor, indices: Tensor, dim: int | None) -> Tensor:
             f"but got {self.ndim} dimensions for input, and {indices.ndim} dimensions for indices"
         )
     shapes = [list(t.shape) for t in (self, indices)]
-    common = list(np.broadcast_shapes(*([*s[:axis], 1, *s[axis + 1 :]] for s in shapes)))
+    if not self.ndim:
+        raise OperatorIndexError("Dimension specified as 0 but tensor has no dimensions")
+    common = list(broadcast_shapes(*((*s[:axis], 1, *s[axis + 1 :]) for s in shapes)))
     wide_self, wide_index = ([*common[:axis], s[axis], *common[axis + 1 :]] for s in shapes)
     result: Tensor = self.expand(wide_self).gather(axis, indices.expand(wide_index))
     return result
@@ -186,14 +202,14 @@ _INTO: Final[dict[str, np.ufunc]] = {
 def index_reduce(self: Array, dim: int, index: Array, source: Array, reduce: str, include_self: bool) -> Array:
     """Slices of `source` reduced into the slices of `self` that `index` names."""
     if reduce not in _INTO:
-        raise OperatorError(f"reduce argument must be either prod, mean, amax or amin, got {reduce}")
-    if index.ndim > 1:
-        raise OperatorError("index_reduce_(): Index is supposed to be a vector")
-    axis = wrap_dim(dim, self.ndim)
+        raise OperatorError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
+    base, axis, places = along(self, dim, index, "index_reduce")
+    source = checked_source("index_reduce", base, axis, places, source)
+    if self.dtype.kind in "bc":
+        raise no_kernel("index_func_" if include_self else "index_reduce_func_exclude_input_init", self.dtype)
     used = wide(self.dtype)
-    result = np.moveaxis(np.atleast_1d(self).astype(used), axis, 0).copy()
-    values = np.moveaxis(np.atleast_1d(source).astype(used), axis, 0)
-    places = np.atleast_1d(index)
+    result = np.moveaxis(base.astype(used), axis, 0).copy()
+    values = np.moveaxis(source.astype(used), axis, 0)
     if not include_self:
         result[places] = _neutral(reduce, used)
     _INTO[reduce].at(result, places, values)
@@ -202,7 +218,7 @@ def index_reduce(self: Array, dim: int, index: Array, source: Array, reduce: str
         np.add.at(count, places, 1)
         count = np.maximum(count, 1).reshape(-1, *[1] * (result.ndim - 1))
         result = result // count if used.kind in "iu" else (result / count).astype(used)
-    return np.moveaxis(result, 0, axis).astype(self.dtype).reshape(self.shape)
+    return np.array(np.moveaxis(result, 0, axis), self.dtype, order="C").reshape(self.shape)
 
 
 def _neutral(reduce: str, d: xp.NumpyDtype) -> Any:
@@ -221,8 +237,10 @@ op("aten::put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -
              "source": "grad.take(index).reshape_as(source)"})  # fmt: skip
 op("aten::take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", python=take_along_dim,
    variants=METHOD)  # fmt: skip
+_REDUCED: Final = "_index_reduce_backward(grad, self, dim, index, source, reduce, include_self, result)"
 op("aten::index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) "
-   "-> Tensor", kernel=index_reduce, variants=ALL)  # fmt: skip
+   "-> Tensor", kernel=index_reduce, variants=ALL,
+   gradient={"self": f"{_REDUCED}[0]", "source": f"{_REDUCED}[1]"})  # fmt: skip
 
 
 def index_put_impl_(
@@ -309,6 +327,8 @@ def unique_dim(
     """Distinct slices along a dimension, in order."""
     axis = wrap_dim(dim, self.ndim)
     x = np.moveaxis(np.atleast_1d(self), axis, 0)
+    if not x.size:
+        return _no_slices(self, axis)
     rows = x.reshape(len(x), -1)
     _, first, inverse, counts = np.unique(
         rows.astype(wide(self.dtype)), return_index=True, return_inverse=True, return_counts=True, axis=0
@@ -316,11 +336,22 @@ def unique_dim(
     return np.ascontiguousarray(np.moveaxis(x[first], 0, axis)), inverse.reshape(-1), counts
 
 
+def _no_slices(self: Array, axis: int) -> tuple[Array, Array, Array]:
+    others = [n for i, n in enumerate(self.shape) if i != axis]
+    if self.shape[axis] or others.count(0):
+        raise OperatorError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
+    return self.copy(), _NONE, _NONE
+
+
 def unique_consecutive(
     self: Array, return_inverse: bool, return_counts: bool, dim: int | None
 ) -> tuple[Array, Array, Array]:
     """Of equal neighbours the first."""
+    if self.dtype.kind == "c":
+        raise no_kernel("unique" if dim is None else "unique_dim", self.dtype)
     axis = 0 if dim is None else wrap_dim(dim, self.ndim)
+    if self.ndim == 1 and dim == 0:
+        dim = None
     x = self.reshape(-1) if dim is None else np.moveaxis(np.atleast_1d(self), axis, 0)
     starts = np.ones(len(x), np.bool_)
     rows = x.reshape(len(x), -1) if x.size else np.empty((len(x), 0), x.dtype)
@@ -329,11 +360,16 @@ def unique_consecutive(
     inverse = np.cumsum(starts) - 1
     counts = np.diff(np.append(first, len(x)))
     values = np.ascontiguousarray(np.moveaxis(x[first], 0, axis))
-    placed = inverse.reshape(self.shape) if dim is None else inverse
-    return values, placed if return_inverse else _NONE, counts if return_counts else _NONE
+    if dim is not None:
+        return values, inverse, counts
+    return values, inverse.reshape(self.shape) if return_inverse else _NONE, counts if return_counts else _NONE
 
 
 def isin(elements: Any, test_elements: Any, assume_unique: bool, invert: bool) -> Array:
+    for values in (elements, test_elements):
+        if result_type((values,)).kind in "bc":
+            given = xp.ir_name(result_type((values,)))
+            raise OperatorError(f"Unsupported input type encountered for isin(): {given}")
     d = result_type((elements, test_elements))
     a, b = (np.asarray(v).astype(wide(d)) for v in (elements, test_elements))
     return np.asarray(np.isin(a, b, invert=invert))
@@ -352,6 +388,7 @@ def nonzero_static(self: Array, size: int, fill_value: int) -> Array:
     """The first `size` places that are not zero; rows of `fill_value` where there are fewer."""
     if size < 0:
         raise OperatorError("nonzero_static: 'size' must be an non-negative integer")
+    check_memory((size, self.ndim), xp.INT64)
     found = np.argwhere(np.atleast_1d(self))[:size] if self.ndim else np.empty((size, 0), np.int64)
     result = np.full((size, self.ndim), fill_value, np.int64)
     result[: len(found)] = found

@@ -14,9 +14,9 @@ import numpy as np
 from engine.aten import pointwise, xp
 from engine.aten.op import op
 from engine.aten.promotion import converted, default_dtype, result_type, to_float, wide
-from engine.aten.rules import no_kernel
+from engine.aten.rules import c_name, no_kernel, ordered_like
 from engine.aten.xp import Array
-from engine.lang.errors import OperatorError
+from engine.lang.errors import OperatorDtypeError, OperatorError
 
 ALL: Final = "function method inplace out"
 _OUT: Final = "function method out"
@@ -36,7 +36,7 @@ _UNARY: Final = {
     "log1p": ("log1p(self)", "float", "grad / (self + 1)"),
     "sqrt": ("sqrt(self)", "float", "grad / (2 * result)"),
     "rsqrt": ("1 / sqrt(self)", "float", "-0.5 * grad * result.pow(3)"),
-    "square": ("square(self)", "promote", "grad * 2 * self"),
+    "square": ("square(self)", "number", "grad * 2 * self"),
     "reciprocal": ("1 / self", "float", "-grad * result * result"),
     "sin": ("sin(self)", "float", "grad * self.cos()"),
     "cos": ("cos(self)", "float", "grad * -self.sin()"),
@@ -124,15 +124,29 @@ def clamp(self: Array, low: Any, high: Any) -> Array:
     """Between two limits, either of which may be missing; a limit that is NaN makes NaN."""
     if low is None and high is None:
         raise OperatorError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    if self.dtype in xp.FLOATS and type(low) in _LIMITS and type(high) in _LIMITS:
+        return np.asarray(_clamped(self, low, high))
     d = result_type((self, low, high))
-    if d.kind == "c":
-        raise no_kernel("clamp", d)
+    if d.kind == "c" and not (isinstance(low, np.ndarray) ^ isinstance(high, np.ndarray)):
+        raise OperatorDtypeError("clamp is not supported for complex types")
+    if d.kind == "c" or (d.kind == "b" and low is not None and high is not None):
+        raise no_kernel("clamp_cpu" if d.kind == "b" else "maximum_cpu" if high is None else "minimum_cpu", d)
     result = self.astype(wide(d))
     if low is not None:
         result = np.asarray(np.maximum(result, np.asarray(low).astype(wide(d))))
     if high is not None:
         result = np.asarray(np.minimum(result, np.asarray(high).astype(wide(d))))
     return result.astype(d)
+
+
+def _clamped(x: Array, low: float | None, high: float | None) -> Any:
+    kind = x.dtype.type
+    if low is not None:
+        x = np.maximum(x, kind(low))
+    return x if high is None else np.minimum(x, kind(high))
+
+
+_LIMITS: Final = (int, float, type(None))
 
 
 def clamp_min(self: Array, min: Any) -> Array:
@@ -192,8 +206,12 @@ def divide_mode(self: Array, other: Any, rounding_mode: str | None) -> Array:
         raise OperatorError(
             f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'"
         )
-    if d.kind == "b" and rounding_mode is not None:
-        raise no_kernel(f"div_{rounding_mode}", d)
+    if d.kind in "bc" and rounding_mode is not None:
+        raise no_kernel(f"div_{rounding_mode}_cpu", d)
+    if d in xp.HALVES and rounding_mode == "trunc":
+        quotient = np.asarray(np.divide(*_operands(d, self, other))).astype(d).astype(wide(d))
+        whole: Array = np.trunc(quotient)
+        return whole.astype(d)
     divide = np.divide if rounding_mode is None else _DIVISIONS[rounding_mode]
     return np.asarray(divide(*_operands(d, self, other))).astype(d)
 
@@ -222,11 +240,15 @@ def integral(expression: str, name: str) -> Callable[[Any, Any], Array]:
 
 
 def power(self: Any, exponent: Any) -> Any:
+    if type(exponent) is int and exponent == 2 and isinstance(self, np.ndarray) and self.dtype in xp.FLOATS:
+        return np.square(self)
     d = result_type((self, exponent))
+    if d.kind in "iu" and isinstance(exponent, int) and exponent < 0:
+        raise OperatorError("Integers to negative integer powers are not allowed.")
     base, power = _operands(d, self, exponent)
     if not isinstance(exponent, np.ndarray):
-        return np.asarray(pointwise.power(base, power.item())).astype(d)
-    return np.asarray(pointwise.power(base, power)).astype(d)
+        return ordered_like(np.asarray(pointwise.power(base, power.item())).astype(d), (base,))
+    return ordered_like(np.asarray(pointwise.power(base, power)).astype(d), (base, power))
 
 
 def remainder_scalar_first(self: Any, other: Array) -> Array:
@@ -302,18 +324,26 @@ for _name in ("logical_and", "logical_or", "logical_xor"):
 
 # ------------------------------------------------------------------ three tensors
 
-op("aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", scalar="self + weight * (end - self)",
-   dtype="promote: self, end", variants=ALL,
+
+def lerp(self: Array, end: Array, weight: Any) -> Array:
+    """Between two values, from the nearer one: so that the whole way ends exactly there."""
+    used = wide(self.dtype)
+    a, b = self.astype(used, copy=False), end.astype(used, copy=False)
+    w = xp.cast(weight, used) if isinstance(weight, np.ndarray) else np.asarray(converted(weight, used), used)
+    between: Array = np.where(np.abs(w) < 0.5, a + w * (b - a), b - (b - a) * (1 - w))
+    return between.astype(self.dtype, copy=False)
+
+
+op("aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", kernel=lerp, variants=ALL,
    gradient={"self": "grad * (1 - weight)", "end": "grad * weight"})  # fmt: skip
-op("aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", scalar="self + weight * (end - self)",
-   variants=ALL,
+op("aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", kernel=lerp, variants=ALL,
    gradient={"self": "grad * (1 - weight)", "end": "grad * weight", "weight": "grad * (end - self)"})  # fmt: skip
 op("aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
    scalar="self + value * (tensor1 * tensor2)", variants=ALL,
    gradient={"self": "grad", "tensor1": "grad * (tensor2 * value)",
              "tensor2": "grad * (tensor1 * value)"})  # fmt: skip
 op("aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
-   scalar="self + value * (tensor1 / tensor2)", variants=ALL,
+   scalar="self + value * tensor1 / tensor2", variants=ALL,
    gradient={"self": "grad", "tensor1": "grad * (value / tensor2)",
              "tensor2": "-grad * ((value * tensor1) / (tensor2 * tensor2))"})  # fmt: skip
 
@@ -324,6 +354,8 @@ def where(condition: Array, self: Any, other: Any) -> Array:
             "where expected condition to be a boolean tensor, "
             f"but got a tensor with dtype {xp.ir_name(condition.dtype)}"
         )
+    if type(self) is type(other) is np.ndarray and self.dtype is other.dtype and condition.dtype is xp.BOOL:
+        return np.where(condition, self, other)
     d = result_type((self, other))
     return np.where(condition.astype(np.bool_, copy=False), *(np.asarray(v).astype(d) for v in (self, other)))
 
@@ -343,9 +375,7 @@ def nonzero_tuple(condition: Array) -> list[Array]:
 
 def masked_fill(self: Array, mask: Array, value: Any) -> Array:
     if mask.dtype.kind != "b":
-        raise OperatorError(
-            f"masked_fill_ only supports boolean masks, but got mask with dtype {xp.ir_name(mask.dtype)}"
-        )
+        raise OperatorError(f"masked_fill_ only supports boolean masks, but got mask with dtype {c_name(mask.dtype)}")
     if isinstance(value, np.ndarray) and value.ndim:
         raise OperatorError(
             f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten import xp
-from engine.aten.compose import cast, run, widened
+from engine.aten.compose import cast, mean_over, run, widened
 from engine.aten.op import op
 from engine.aten.promotion import wide
 from engine.aten.rules import no_kernel
@@ -157,12 +157,31 @@ def _max_only(n: int) -> Callable[..., Tensor]:
     return pool
 
 
-def _put_back(n: int) -> str:
+def put_back(grad: Tensor, self: Tensor, places: Tensor, n: int) -> Tensor:
     """Gradient of a choice: each place's goes where the chosen element came from."""
-    return (
-        f"zeros_like(self).flatten(-{n}).scatter_add(-1, result1.flatten(-{n}), grad.flatten(-{n}))"
-        ".reshape(self.size())"
-    )
+    lead, shape = list(self.shape[: self.ndim - n]), list(self.shape)
+    zeros = from_numpy(np.zeros((*lead, math.prod(shape[self.ndim - n :])), grad.array.dtype))
+    flat = [t.reshape([*lead, math.prod(t.shape[t.ndim - n :])]) for t in (places, grad)]
+    spread: Tensor = run("scatter_add", zeros, -1, *flat).reshape(shape)
+    return spread
+
+
+def take_back(grad: Tensor, places: Tensor, n: int) -> Tensor:
+    """What `put_back` put there."""
+    lead = list(grad.shape[: grad.ndim - n])
+    flat = grad.reshape([*lead, math.prod(grad.shape[grad.ndim - n :])])
+    index = places.reshape([*lead, math.prod(places.shape[places.ndim - n :])])
+    taken: Tensor = flat.gather(-1, index).reshape(list(places.shape))
+    return taken
+
+
+op("aten::_put_back(Tensor grad, Tensor self, Tensor places, int n) -> Tensor", python=put_back,
+   gradient={"grad": "_take_back(grad, places, n)", "self": "zeros_like(self)"})  # fmt: skip
+op("aten::_take_back(Tensor grad, Tensor places, int n) -> Tensor", python=take_back)
+
+
+def _put_back(n: int) -> str:
+    return f"_put_back(grad, self, result1, {n})"
 
 
 for _n, _zero, _one in ((1, "[0]", "[1]"), (2, "0", "1"), (3, "0", "1")):
@@ -246,7 +265,7 @@ for _n, _zero in ((1, "[0]"), (2, "0"), (3, "0")):
        gradient={"self": f"avg_pool{_n}d_backward(grad, self, {_names})"})  # fmt: skip
     op(f"aten::avg_pool{_n}d_backward(Tensor grad_output, Tensor self, {_sizes}, int[{_n}] padding, {_plain}) "
        "-> Tensor", kernel=_avg_pool_backward(_n),
-       gradient={"grad_output": f"avg_pool{_n}d(grad, {_names})"})  # fmt: skip
+       gradient={"grad_output": f"avg_pool{_n}d(grad, {_names})", "self": "zeros_like(self)"})  # fmt: skip
 
 # ------------------------------------------------------------------ adaptive
 
@@ -291,6 +310,8 @@ def _adaptive_avg(n: int) -> Callable[[Tensor, list[int]], Tensor]:
         if not xp.is_float(d):
             raise no_kernel(name, d)
         result = widened(self)
+        if set(wanted) == {1}:
+            return cast(mean_over(result, range(-n, 0)), d)
         for axis, count in enumerate(wanted, start=-n):
             matrix = from_numpy(_averages(self.array.shape[axis], count, result.array.dtype))
             result = result.transpose(axis, -1).matmul(matrix.t()).transpose(axis, -1)
@@ -353,7 +374,7 @@ def im2col(
     if any(e > s for e, s in zip(space.extent(), padded.shape[2:], strict=True)):
         raise OperatorError("the kernel is greater than the padded input: the sliding blocks' shape is too small")
     view = windows(padded, space).transpose(0, 1, 4, 5, 2, 3)
-    columns = view.reshape(x.shape[0], x.shape[1] * math.prod(space.kernel), -1)
+    columns = view.reshape(x.shape[0], x.shape[1] * math.prod(space.kernel), math.prod(view.shape[4:]))
     return columns if self.ndim == 4 else columns[0]
 
 

@@ -15,7 +15,7 @@ from engine.aten import xp
 from engine.aten.compose import run
 from engine.aten.op import op
 from engine.aten.ops.linalg import check_square, inv
-from engine.aten.promotion import result_type
+from engine.aten.promotion import result_type, wide
 from engine.aten.rules import wrap_dim, wrap_dims
 from engine.aten.tensor import Tensor
 from engine.aten.xp import Array
@@ -57,8 +57,7 @@ def cross(self: Tensor, other: Tensor, dim: int | None) -> Tensor:
 def matrix_power(self: Tensor, n: int) -> Tensor:
     check_square("linalg.matrix_power", self.array)
     if n == 0:
-        identity: Tensor = run("zeros_like", self, None, None, None, None, None)
-        identity.diagonal(0, -2, -1).fill_(1)
+        identity: Tensor = self.clone().copy_(Tensor(np.eye(self.shape[-1], dtype=self.array.dtype)))
         return identity
     base = inv(self) if n < 0 else self
     n, result = abs(n), None
@@ -73,10 +72,10 @@ def matrix_power(self: Tensor, n: int) -> Tensor:
 
 def matrix_exp(self: Array) -> Array:
     """By scaling, a Taylor polynomial of degree 18, and squaring."""
-    check_square("linalg.matrix_exp", self)
+    check_square("linalg.matrix_exp", self.astype(wide(self.dtype), copy=False))
     if self.size == 0:
         return self.copy()
-    size = np.max(np.sum(np.abs(self), axis=-2))
+    size = np.max(np.sum(np.abs(self.astype(wide(self.dtype), copy=False)), axis=-2))
     squarings = max(0, math.ceil(math.log2(float(size) + 1e-300)) + 1)
     x = self.astype(np.complex128 if self.dtype.kind == "c" else np.float64) / 2.0**squarings
     identity = np.broadcast_to(np.eye(self.shape[-1], dtype=x.dtype), x.shape)
@@ -139,8 +138,8 @@ def tensordot(self: Tensor, other: Tensor, dims_self: Sequence[int], dims_other:
                 f"size {other.shape[b]} in dim {b}"
             )
         if self.shape[a] != other.shape[b]:
-            self = run("sum.dim_IntList", self, [a], True, None) if self.shape[a] != 1 else self
-            other = run("sum.dim_IntList", other, [b], True, None) if other.shape[b] != 1 else other
+            self = _summed(self, a) if self.shape[a] != 1 else self
+            other = _summed(other, b) if other.shape[b] != 1 else other
     kept_a = [i for i in range(self.ndim) if i not in first]
     kept_b = [i for i in range(other.ndim) if i not in second]
     size = math.prod(self.shape[i] for i in first)
@@ -150,6 +149,12 @@ def tensordot(self: Tensor, other: Tensor, dims_self: Sequence[int], dims_other:
     return result
 
 
+def _summed(x: Tensor, dim: int) -> Tensor:
+    """The sum over a dimension, in the same dtype."""
+    total: Tensor = run("sum.dim_IntList", x, [dim], True, x.dtype.number)
+    return total
+
+
 def addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Any, alpha: Any) -> Tensor:
     product = run("sum.dim_IntList", batch1.bmm(batch2), [0], False, None).to(batch1.dtype)
     return _scaled(self, product, beta, alpha)
@@ -157,6 +162,10 @@ def addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Any, alpha: Any) 
 
 def _scaled(self: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
     """beta * self + alpha * product; with beta 0, self is not looked at."""
+    if product.array.dtype.kind in "iu":
+        beta, alpha = int(beta), int(alpha)
+    elif product.array.dtype.kind == "b":
+        beta, alpha = bool(beta), bool(alpha)
     scaled: Tensor = product if alpha == 1 else product * alpha
     if beta == 0:
         return scaled if tuple(scaled.shape) == tuple(product.shape) and scaled is not self else scaled.clone()
@@ -218,6 +227,8 @@ def vdot(self: Tensor, other: Tensor) -> Tensor:
 
 
 def vander(x: Tensor, N: int | None, increasing: bool) -> Tensor:
+    if x.ndim != 1:
+        raise OperatorError(f"vander takes one-dimensional tensors, not {x.ndim}-dimensional ones")
     powers = vandermonde(x, N)
     return powers if increasing else powers.flip([-1])
 
@@ -225,7 +236,7 @@ def vander(x: Tensor, N: int | None, increasing: bool) -> Tensor:
 def linalg_vander(x: Tensor, N: int | None) -> Tensor:
     if N is not None and N <= 1:
         raise OperatorError("N must be greater than 1.")
-    return vandermonde(x, N)
+    return vandermonde(x.unsqueeze(0) if x.ndim == 0 else x, N)
 
 
 def vandermonde(x: Tensor, count: int | None) -> Tensor:
@@ -273,7 +284,8 @@ op("aten::linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", ker
              "other": "linalg_cross(grad, self.conj(), dim=dim)"})  # fmt: skip
 op("aten::cross(Tensor self, Tensor other, int? dim=None) -> Tensor", python=cross, variants=METHOD)
 op("aten::linalg_matrix_power(Tensor self, int n) -> Tensor", python=matrix_power, variants=OUT)
-op("aten::linalg_matrix_exp(Tensor self) -> Tensor", kernel=matrix_exp, variants=OUT)
+op("aten::linalg_matrix_exp(Tensor self) -> Tensor", kernel=matrix_exp, variants=OUT,
+   gradient={"self": "_matrix_exp_backward(grad, self)"})  # fmt: skip
 op("aten::linalg_multi_dot(Tensor[] tensors) -> Tensor", python=multi_dot, variants=OUT)
 op("aten::chain_matmul(Tensor[] matrices) -> Tensor", python=chain_matmul, variants=OUT)
 op("aten::tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", python=tensordot,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -10,29 +11,46 @@ import numpy as np
 
 from engine.aten import xp
 from engine.aten.dispatch import overwrite, store_out
+from engine.aten.memory import check_memory
 from engine.aten.op import op
 from engine.aten.ops.creation import FORMAT, OPTIONS, check_device, check_size
 from engine.aten.promotion import default_dtype, result_type, wide
 from engine.aten.random import Generator, generator
-from engine.aten.rules import no_kernel
+from engine.aten.rules import broadcast_shapes, c_name, no_kernel
 from engine.aten.tensor import Tensor
 from engine.aten.xp import Array
-from engine.lang.errors import OperatorError
+from engine.lang.errors import OperatorDtypeError, OperatorError
 
 Draw = Callable[[Generator, tuple[int, ...], xp.NumpyDtype], Array]
 INT_OPTIONS: Final = OPTIONS.replace("dtype=None", "dtype=4")
 
 
 def _uniform(source: Generator, shape: tuple[int, ...], d: xp.NumpyDtype) -> Array:
+    if d.kind == "c":
+        return _pairs(source.uniform((*shape, 2), _part_of(d)), d)
     if not xp.is_float(d):
         raise no_kernel("check_uniform_bounds", d)
     return source.uniform(shape, d)
 
 
 def _normal(source: Generator, shape: tuple[int, ...], d: xp.NumpyDtype) -> Array:
+    """Of variance 1; a complex number's parts have half of it each."""
+    if d.kind == "c":
+        return _pairs(source.normal((*shape, 2), _part_of(d)) * np.sqrt(0.5).astype(_part_of(d)), d)
+    if 0 in shape:
+        return np.empty(shape, d)
     if not xp.is_float(d):
         raise no_kernel("normal_kernel_cpu", d)
     return source.normal(shape, d)
+
+
+def _part_of(d: xp.NumpyDtype) -> xp.NumpyDtype:
+    return xp.FLOAT64 if d == xp.COMPLEX128 else xp.FLOAT32
+
+
+def _pairs(parts: Array, d: xp.NumpyDtype) -> Array:
+    """Real and imaginary parts side by side, as complex numbers."""
+    return np.ascontiguousarray(parts).view(d).reshape(parts.shape[:-1])
 
 
 def filler(name: str, draw: Draw) -> None:
@@ -44,7 +62,7 @@ def filler(name: str, draw: Draw) -> None:
     def seeded(size: Sequence[int], source: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Array:
         check_device(device)
         d = default_dtype() if dtype is None else xp.numpy_dtype(dtype)
-        return draw(generator(source), check_size(size), d)
+        return draw(generator(source), check_size(size, d), d)
 
     def seeded_out(size: Sequence[int], source: Any, out: Tensor) -> Tensor:
         store_out(out, draw(generator(source), check_size(size), out.array.dtype))
@@ -91,7 +109,13 @@ filler("randn", _normal)
 def _integers(low: int, high: int, size: Sequence[int], source: Any, d: xp.NumpyDtype) -> Array:
     if low >= high:
         raise OperatorError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
-    return generator(source).integers(check_size(size), low, high).astype(d)
+    if d.kind == "c":
+        raise OperatorDtypeError("check_random_bounds handles only integral, floating-point and boolean types")
+    largest = 1 if d.kind == "b" else int(np.iinfo(d).max) if d.kind in "iu" else None
+    if largest is not None and not (low <= largest and high - 1 <= largest):
+        bound = "from" if low > largest else "to - 1"
+        raise OperatorError(f"{bound} is out of bounds for {c_name(d)}")
+    return generator(source).integers(check_size(size, d), low, high).astype(d)
 
 
 def _randint(has_low: bool, has_generator: bool) -> None:
@@ -108,7 +132,7 @@ def _randint(has_low: bool, has_generator: bool) -> None:
     def kernel(*args: Any) -> Array:
         low, high, size, source, (dtype, _layout, device, _pin) = split(args)
         check_device(device)
-        return _integers(low, high, size, source, xp.INT64 if dtype is None else xp.numpy_dtype(dtype))
+        return _integers(low, high, size, source, default_dtype() if dtype is None else xp.numpy_dtype(dtype))
 
     def into(*args: Any) -> Tensor:
         low, high, size, source, (out,) = split(args)
@@ -129,6 +153,9 @@ for _has_low in (False, True):
 def _permutation(n: int, source: Any, d: xp.NumpyDtype) -> Array:
     if n < 0:
         raise OperatorError(f"n must be non-negative, got {n}")
+    if d.kind in "bc":
+        raise no_kernel("randperm", d)
+    check_memory((n,), d)
     return generator(source).permutation(n).astype(d)
 
 
@@ -152,14 +179,26 @@ _register("randperm.generator_out(SymInt n, *, Generator? generator, Tensor(a!) 
 
 
 def _draw_bernoulli(shape: tuple[int, ...], d: xp.NumpyDtype, p: Any, source: Any) -> Array:
+    if isinstance(p, np.ndarray):
+        p = _probabilities(p, shape, d)
+    elif d.kind == "c":
+        raise no_kernel("bernoulli_scalar_cpu_", d)
     if np.any((np.asarray(p) < 0) | (np.asarray(p) > 1)):
         raise OperatorError(f"bernoulli_ expects p to be in [0, 1], but got p={p if np.ndim(p) == 0 else 'a tensor'}")
     return generator(source).bernoulli(shape, np.asarray(p).astype(np.float64)).astype(d)
 
 
+def _probabilities(p: Array, shape: tuple[int, ...], d: xp.NumpyDtype) -> Array:
+    if math.prod(shape) and d.kind == "c":
+        raise no_kernel("bernoulli_tensor_cpu_self_", d)
+    if math.prod(shape) and not xp.is_float(p.dtype):
+        raise no_kernel("bernoulli_tensor_cpu_p_", p.dtype)
+    if broadcast_shapes(shape, p.shape) != shape:
+        raise OperatorError(f"p of shape {list(p.shape)} does not go with a tensor of shape {list(shape)}")
+    return np.broadcast_to(p, shape) if math.prod(shape) else np.zeros(shape)
+
+
 def bernoulli(self: Array, source: Any) -> Array:
-    if not xp.is_float(self.dtype):
-        raise no_kernel("bernoulli_tensor_cpu_p_", self.dtype)
     return _draw_bernoulli(self.shape, self.dtype, self, source)
 
 
@@ -185,10 +224,12 @@ def normal_like(self: Array, mean: float, std: float, source: Any) -> Array:
 
 
 def normal(mean: Any, std: Any, source: Any) -> Array:
+    if isinstance(std, np.ndarray) and std.dtype.kind == "c":
+        raise OperatorError("normal expects standard deviation to be non-complex")
     if np.any(np.asarray(std) < 0):
         raise OperatorError("normal expects all elements of std >= 0.0")
     d = result_type(v for v in (mean, std) if isinstance(v, np.ndarray))
-    shape = np.broadcast_shapes(np.shape(mean), np.shape(std))
+    shape = broadcast_shapes(np.shape(mean), np.shape(std))
     drawn = _normal(generator(source), shape, d).astype(wide(d))
     return np.asarray(drawn * std + mean).astype(d)
 
@@ -229,6 +270,8 @@ def _beyond(d: xp.NumpyDtype) -> int:
 
 
 def multinomial(self: Array, num_samples: int, replacement: bool, source: Any) -> Array:
+    if not xp.is_float(self.dtype):
+        raise OperatorError(f"multinomial only supports floating-point dtypes for input, got: {xp.ir_name(self.dtype)}")
     if self.ndim not in (1, 2):
         raise OperatorError("prob_dist must be 1 or 2 dim")
     if num_samples <= 0:
@@ -236,12 +279,21 @@ def multinomial(self: Array, num_samples: int, replacement: bool, source: Any) -
     if not replacement and num_samples > self.shape[-1]:
         raise OperatorError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
     weights = np.atleast_2d(self.astype(np.float64))
+    if replacement or num_samples == 1:
+        _check_weights(weights)
     if not np.isfinite(weights).all() or (weights < 0).any():
         raise OperatorError("probability tensor contains either `inf`, `nan` or element < 0")
     if (weights.sum(axis=1) <= 0).any():
         raise OperatorError("invalid multinomial distribution (sum of probabilities <= 0)")
     picked = (_with_replacement if replacement else _without_replacement)(weights, num_samples, generator(source))
     return picked.reshape(*self.shape[:-1], num_samples)
+
+
+def _check_weights(weights: Array) -> None:
+    if (weights < 0).any():
+        raise OperatorError("invalid multinomial distribution (encountering probability entry < 0)")
+    if not np.isfinite(weights).all():
+        raise OperatorError("invalid multinomial distribution (encountering probability entry = infinity or NaN)")
 
 
 def _with_replacement(weights: Array, count: int, source: Generator) -> Array:

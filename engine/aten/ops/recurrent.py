@@ -13,8 +13,11 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from engine.aten import xp
+from engine.aten.autograd.mode import MODE
 from engine.aten.compose import run, where
+from engine.aten.dispatch import HOOKS
 from engine.aten.op import op, out_form
+from engine.aten.recurrence import LAYERS
 from engine.aten.tensor import Tensor, from_numpy
 from engine.lang.errors import OperatorError
 
@@ -123,6 +126,28 @@ def _direction(
     return run("stack", outputs, 0) if sizes is None else run("cat", outputs, 0), whole
 
 
+def _unrecorded(
+    kind: str, x: Tensor, state: State, layer: Layer, sizes: Sequence[int] | None, backwards: bool
+) -> tuple[Tensor, State] | None:
+    """The same over arrays, where no gradient or trace is wanted; None where one is, or for rarer layers."""
+    tensors = [t for t in (x, *state, *layer) if t is not None]
+    if kind not in LAYERS or sizes is not None or layer.w_hr is not None or HOOKS.trace is not None or not x.shape[0]:
+        return None
+    if MODE.enabled and any(t.requires_grad for t in tensors):
+        return None
+    d = x.array.dtype
+    if d not in xp.FLOATS or any(t.array.dtype is not d for t in tensors):
+        return None
+    arrays = [None if w is None else w.array for w in layer[:4]]
+    if x.array.shape[-1] != layer.w_ih.array.shape[1] or state[0].array.shape[-1] != layer.w_hh.array.shape[1]:
+        return None
+    if (arrays[2] is None) != (arrays[3] is None):
+        return None
+    weights = (layer.w_ih.array, layer.w_hh.array, arrays[2], arrays[3])
+    outputs, ends = xp.silently(LAYERS[kind], x.array, tuple(s.array for s in state), weights, backwards)
+    return Tensor(outputs), tuple(map(Tensor, ends))
+
+
 def _replace_front(whole: Tensor, front: Tensor) -> Tensor:
     """The state with its first rows replaced: sequences that have ended keep theirs."""
     count = front.shape[0]
@@ -147,7 +172,8 @@ def _stack(
         for j in range(directions):
             at = i * directions + j
             state = tuple(h.select(0, at) for h in hx)
-            output, end = _direction(_CELLS[kind], x, state, layers[at], sizes, backwards=j == 1)
+            found = _unrecorded(kind, x, state, layers[at], sizes, backwards=j == 1)
+            output, end = found or _direction(_CELLS[kind], x, state, layers[at], sizes, backwards=j == 1)
             outputs.append(output)
             ends.append(end)
         x = outputs[0] if directions == 1 else run("cat", outputs, -1)

@@ -6,6 +6,7 @@ int64.  Gradient formulas: see `pointwise`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -37,6 +38,8 @@ def _summed_dtype(d: xp.NumpyDtype, dtype: int | None) -> xp.NumpyDtype:
 
 
 def sum_dims(self: Array, dim: Dims, keepdim: bool, dtype: int | None) -> Array:
+    if dtype is None and self.dtype in xp.FLOATS:
+        return over(np.add, self, reduce_dims(dim, self.ndim), keepdim)
     d = _summed_dtype(self.dtype, dtype)
     axes = reduce_dims(dim, self.ndim)
     x = xp.cast(self, d)
@@ -44,6 +47,8 @@ def sum_dims(self: Array, dim: Dims, keepdim: bool, dtype: int | None) -> Array:
 
 
 def sum_all(self: Array, dtype: int | None) -> Array:
+    if dtype is None and self.dtype in xp.FLOATS:
+        return np.asarray(np.add.reduce(self, None))
     return sum_dims(self, None, False, dtype)
 
 
@@ -56,8 +61,10 @@ def mean_dims(self: Array, dim: Dims, keepdim: bool, dtype: int | None) -> Array
             f"{what} must be either a floating point or complex dtype. Got: {xp.ir_name(d)}"
         )
     axes = reduce_dims(dim, self.ndim)
+    count = math.prod([self.shape[axis] for axis in axes])
+    if dtype is None and d in xp.FLOATS:
+        return np.asarray(np.true_divide(over(np.add, self, axes, keepdim), d.type(count)))
     x = xp.cast(self, d).astype(wide(d), copy=False)
-    count = int(np.prod([self.shape[axis] for axis in axes]))
     return np.asarray(np.divide(over(np.add, x, axes, keepdim), np.float64(count))).astype(d)
 
 
@@ -73,7 +80,7 @@ def prod_all(self: Array, dtype: int | None) -> Array:
 def prod_dim(self: Array, dim: int, keepdim: bool, dtype: int | None) -> Array:
     d = _summed_dtype(self.dtype, dtype)
     axes = reduce_dims(dim, self.ndim)
-    return np.asarray(over(np.multiply, xp.cast(self, d).astype(wide(d)), axes, keepdim)).astype(d)
+    return np.asarray(over(np.multiply, xp.cast(self, d).astype(wide(d)), axes, keepdim)).astype(d, order="C")
 
 
 op("aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
@@ -122,9 +129,8 @@ def _check_not_empty(name: str, self: Array, axes: Sequence[int]) -> None:
 
 def _first_place(self: Array, axis: int, largest: bool) -> Array:
     """Where the extreme first stands; a NaN counts as the extreme."""
-    x = self.astype(wide(self.dtype), copy=False)
-    place = np.argmax(x, axis=axis) if largest else np.argmin(x, axis=axis)
-    return np.asarray(place)
+    x = self if self.dtype in xp.FLOATS else self.astype(wide(self.dtype), copy=False)
+    return np.asarray(x.argmax(axis) if largest else x.argmin(axis))
 
 
 def extreme_dim(name: str, largest: bool) -> Callable[[Array, int, bool], tuple[Array, Array]]:
@@ -210,7 +216,7 @@ def truth(test: Callable[..., Any]) -> Callable[..., Array]:
     def kernel(self: Array, dim: Dims = None, keepdim: bool = False) -> Array:
         axes = tuple(range(self.ndim)) if dim is None else reduce_dims(dim, self.ndim) if dim != [] else ()
         answer = np.asarray(test(self.astype(np.bool_, copy=False), axis=axes, keepdims=keepdim))
-        return answer.astype(np.uint8) if self.dtype == xp.UINT8 else np.array(answer)
+        return np.array(answer, np.uint8 if self.dtype == xp.UINT8 else np.bool_, order="C")
 
     return kernel
 
@@ -236,7 +242,8 @@ op("aten::count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor", kernel=c
 def _spread(self: Array, dim: Dims, correction: float, keepdim: bool, name: str) -> tuple[Array, Array]:
     """Variance and mean over dimensions, in the dtype to compute in."""
     if self.dtype.kind in "iub":
-        raise OperatorError(f"{name} only support floating point and complex dtypes")
+        what = name if name.endswith("_mean") else "std and var"
+        raise OperatorError(f"{what} only support floating point and complex dtypes")
     axes = reduce_dims(dim, self.ndim)
     x = self.astype(wide(self.dtype), copy=False)
     count = int(np.prod([self.shape[axis] for axis in axes]))
@@ -365,8 +372,8 @@ def logsumexp(self: Array, dim: Dims, keepdim: bool) -> Array:
     axes = reduce_dims(dim, self.ndim)
     if x.size == 0:
         return np.log(over(np.add, np.exp(x), axes, keepdim)).astype(d)
-    top = over(np.maximum, x, axes, True)
-    top = np.where(np.isfinite(top), top, 0).astype(x.dtype)
+    top = over(np.maximum, x.real, axes, True)
+    top = np.where(np.isfinite(top), top, 0).astype(x.real.dtype)
     total = np.log(over(np.add, np.exp(x - top), axes, True)) + top
     return np.asarray(total if keepdim else total.squeeze(axes)).astype(d)
 
@@ -377,16 +384,23 @@ op("aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", ker
 # ------------------------------------------------------------------ median
 
 
+def nothing_in_the_middle(d: xp.NumpyDtype) -> Array:
+    """The median of no values: NaN, the lowest integer, True."""
+    return np.asarray(np.nan if xp.is_float(d) or d.kind == "c" else True if d.kind == "b" else np.iinfo(d).min).astype(
+        d
+    )
+
+
 def median_all(self: Array) -> Array:
     if self.size == 0:
-        return np.asarray(np.nan if xp.is_float(self.dtype) else np.iinfo(self.dtype).min).astype(self.dtype)
+        return nothing_in_the_middle(self.dtype)
+    if self.dtype.kind in "bc":
+        raise no_kernel("median_cpu", self.dtype)
     return median_dim(self.reshape(-1), 0, False)[0]
 
 
 def median_dim(self: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
     """The lower of the middle values, and where it stands; a NaN wins."""
-    if self.dtype.kind in "cb":
-        raise no_kernel("median_out_impl", self.dtype)
     axis = wrap_dim(dim, self.ndim)
     if self.ndim == 0:
         return self.copy(), np.zeros((), np.int64)
@@ -402,7 +416,7 @@ def median_dim(self: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
 
 
 op("aten::median(Tensor self) -> Tensor", kernel=median_all, variants=OUT,
-   gradient={"self": "where(self == result, grad / (self == result).sum(), 0)"})  # fmt: skip
+   gradient={"self": "_median_backward(grad, self, result)"})  # fmt: skip
 _MEDIAN = op("aten::median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
              kernel=median_dim, variants="function method", gradient={"self": _SCATTER})  # fmt: skip
 op("aten::median.dim_values(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices) "
@@ -411,19 +425,21 @@ op("aten::median.dim_values(Tensor self, int dim, bool keepdim=False, *, Tensor(
 # ------------------------------------------------------------------ scans
 
 
-def scan(accumulate: Callable[..., Any]) -> Callable[[Array, int, int | None], Array]:
+def scan(name: str, accumulate: Callable[..., Any]) -> Callable[[Array, int, int | None], Array]:
     def kernel(self: Array, dim: int, dtype: int | None) -> Array:
         d = _summed_dtype(self.dtype, dtype)
         axis = wrap_dim(dim, self.ndim)
+        if d.kind == "b":
+            raise no_kernel(f"{name}_out_cpu", d)
         x = xp.cast(self, d).astype(wide(d), copy=False)
         return np.array(accumulate(x, axis=axis) if x.ndim else x).astype(d, copy=False)
 
     return kernel
 
 
-op("aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", kernel=scan(np.add.accumulate),
-   variants="function method inplace out",
+op("aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+   kernel=scan("cumsum", np.add.accumulate), variants="function method inplace out",
    gradient={"self": "grad.flip([dim]).cumsum(dim).flip([dim])"})  # fmt: skip
-op("aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", kernel=scan(np.multiply.accumulate),
-   variants="function method inplace out",
+op("aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+   kernel=scan("cumprod", np.multiply.accumulate), variants="function method inplace out",
    gradient={"self": "_cumprod_backward(grad, self, dim, result)"})  # fmt: skip

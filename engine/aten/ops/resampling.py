@@ -20,7 +20,7 @@ from engine.aten.rules import no_kernel
 from engine.aten.tensor import Tensor
 from engine.aten.windows import pad as pad_zeros
 from engine.aten.xp import Array
-from engine.lang.errors import OperatorError
+from engine.lang.errors import OperatorDtypeError, OperatorError
 
 Sizes = tuple[int, ...]
 Taps = list[tuple[Array, Any]]
@@ -315,7 +315,8 @@ for _mode, _index_rule in (("reflection", _reflected), ("replication", _repeated
         op(f"aten::{_name}(Tensor self, SymInt[{2 * _n}] padding) -> Tensor", kernel=_by_index(_name, _n, _index_rule),
            variants="function out", gradient={"self": f"{_name}_backward(grad, self, padding)"})  # fmt: skip
         op(f"aten::{_name}_backward(Tensor grad_output, Tensor self, SymInt[{2 * _n}] padding) -> Tensor",
-           kernel=_by_index_backward(_n, _index_rule), gradient={"grad_output": f"{_name}(grad, padding)"})  # fmt: skip
+           kernel=_by_index_backward(_n, _index_rule), gradient={"grad_output": f"{_name}(grad, padding)",
+                                                              "self": "zeros_like(self)"})  # fmt: skip
 
 
 def pad(self: Tensor, pad: list[int], mode: str, value: float | None) -> Tensor:
@@ -328,7 +329,9 @@ def pad(self: Tensor, pad: list[int], mode: str, value: float | None) -> Tensor:
             raise OperatorError(f'Padding mode "{mode}" doesn\'t take in value argument')
         kind = {"reflect": "reflection", "replicate": "replication", "circular": "circular"}.get(mode)
         if kind is None:
-            raise OperatorError(f"Unrecognised padding mode {mode}", hints=("constant, reflect, replicate, circular",))
+            raise OperatorDtypeError(
+                f"Unrecognised padding mode {mode}", hints=("constant, reflect, replicate, circular",)
+            )
         if len(pad) not in (2, 4, 6) or self.ndim not in (n + 1, n + 2):
             raise OperatorError(
                 "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now",

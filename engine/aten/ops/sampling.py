@@ -6,6 +6,7 @@ which their gradients come.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any, Final
@@ -18,7 +19,7 @@ from engine.aten.op import op, out_form
 from engine.aten.promotion import wide
 from engine.aten.tensor import Tensor
 from engine.aten.xp import Array
-from engine.lang.errors import OperatorError
+from engine.lang.errors import OperatorDtypeError, OperatorError
 
 BILINEAR, NEAREST, BICUBIC = 0, 1, 2
 ZEROS, BORDER, REFLECTION = 0, 1, 2
@@ -100,7 +101,8 @@ def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_m
     if interpolation_mode != BICUBIC:
         places = [_padded(place, size, padding_mode, align) for place, size in zip(places, sizes, strict=True)]
     if interpolation_mode == NEAREST:
-        return cast(_at(x, [run("round", place) for place in places]), input.array.dtype)
+        taken = _at(x, [run("round", place) for place in places])
+        return cast(run("_level", taken, grid) if grid.requires_grad else taken, input.array.dtype)
     taps = [(_cubic_weights if interpolation_mode == BICUBIC else _linear_weights)(place) for place in places]
     total = None
     for corner in product(*(weights for _, weights in taps)):
@@ -143,7 +145,7 @@ def affine_grid_generator(theta: Tensor, size: Sequence[int], align_corners: boo
     """The grid of an affine map (batch, n, n + 1) of an image of that size."""
     n = len(size) - 2
     if n not in (2, 3):
-        raise OperatorError("AffineGridGenerator needs 4d (spatial) or 5d (volumetric) inputs.")
+        raise OperatorDtypeError("AffineGridGenerator needs 4d (spatial) or 5d (volumetric) inputs.")
     if tuple(theta.shape) != (size[0], n, n + 1):
         raise OperatorError(f"Expected a batch of {n}x{n + 1} affine matrices, got {list(theta.shape)}")
     space = list(size[2:])
@@ -157,6 +159,8 @@ def affine_grid_generator(theta: Tensor, size: Sequence[int], align_corners: boo
     return grid
 
 
+op("aten::_level(Tensor self, Tensor places) -> Tensor", kernel=lambda self, places: self.copy(),
+   gradient={"self": "grad", "places": "zeros_like(places)"})  # fmt: skip
 _GRID: Final = "(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor"
 op(f"aten::grid_sampler{_GRID}", python=grid_sampler)
 for _n in (2, 3):
@@ -267,30 +271,34 @@ op("aten::max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3
    python=unpool(3), variants="function out")  # fmt: skip
 
 
-def fractional_max_pool2d(
+def fractional_max_pool(
     self: Array, kernel_size: Sequence[int], output_size: Sequence[int], random_samples: Array
 ) -> tuple[Array, Array]:
-    """Greatest of windows whose places the samples (batch, channels, 2) shift."""
-    if self.ndim not in (3, 4):
-        raise OperatorError(f"fractional_max_pool2d(): Expected 3D or 4D tensor, but got: {list(self.shape)}")
-    rows, columns = self.shape[-2:]
-    planes = self.reshape(-1, rows, columns)
-    samples = random_samples.reshape(-1, 2).astype(np.float64)
-    (kh, kw), (oh, ow) = kernel_size, output_size
-    y = _starts(samples[:, 1], rows, oh, kh)[:, :, None, None, None] + np.arange(kh)[:, None]
-    x = _starts(samples[:, 0], columns, ow, kw)[:, None, :, None, None] + np.arange(kw)
-    flat = (y * columns + x).reshape(len(planes), oh, ow, kh * kw)
-    values = planes.reshape(len(planes), 1, 1, -1)
-    seen = np.take_along_axis(np.broadcast_to(values, (*flat.shape[:3], rows * columns)), flat, 3)
-    best = np.argmax(seen.astype(wide(self.dtype)), axis=3)[..., None]
-    shape = (*self.shape[:-2], oh, ow)
-    return np.take_along_axis(seen, best, 3).reshape(shape), np.take_along_axis(flat, best, 3).reshape(shape)
+    """Greatest of windows whose places the samples (batch, channels, dimensions of space) shift."""
+    n = len(output_size)
+    if self.ndim not in (n + 1, n + 2):
+        raise OperatorError(f"fractional_max_pool{n}d(): Expected {n + 1}D or {n + 2}D tensor, but got: {self.shape}")
+    space = self.shape[-n:]
+    planes = self.reshape(-1, math.prod(space))
+    samples = random_samples.reshape(-1, n).astype(np.float64)
+    order = (1, 0) if n == 2 else tuple(range(n))  # of an image, the first sample shifts columns
+    flat: Any = 0
+    for d, (size, count, kernel) in enumerate(zip(space, output_size, kernel_size, strict=True)):
+        window = _starts(samples[:, order[d]], size, count, kernel)[:, :, None] + np.arange(kernel)
+        shape = [len(planes), *[1] * (2 * n)]
+        shape[1 + d], shape[1 + n + d] = count, kernel
+        flat = flat * size + window.reshape(shape)
+    flat = flat.reshape(len(planes), math.prod(output_size), -1)
+    seen = np.take_along_axis(planes[:, None], flat, 2)
+    best = np.argmax(seen.astype(wide(self.dtype)), axis=2)[..., None]
+    shape = [*self.shape[:-n], *output_size]
+    return np.take_along_axis(seen, best, 2).reshape(shape), np.take_along_axis(flat, best, 2).reshape(shape)
 
 
 def _starts(sample: Array, size: int, count: int, kernel: int) -> Array:
     """(planes, count): where each plane's windows begin."""
     if kernel > size - count + 1:
-        raise OperatorError("fractional_max_pool2d(): pool size too large relative to input size")
+        raise OperatorError("fractional_max_pool: pool size too large relative to input size")
     step = (size - kernel) / (count - 1) if count > 1 else 0.0
     i = np.arange(count)
     places = ((i + sample[:, None]) * step).astype(np.int64) - (sample[:, None] * step).astype(np.int64)
@@ -298,10 +306,10 @@ def _starts(sample: Array, size: int, count: int, kernel: int) -> Array:
     return places
 
 
-out_form(op("aten::fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size, Tensor random_samples) "
-            "-> (Tensor, Tensor)", kernel=fractional_max_pool2d, gradient={
-                "self": "zeros_like(self).flatten(-2).scatter_add(-1, result1.flatten(-2), grad.flatten(-2))"
-                        ".reshape(self.size())"}), "output", "output indices")  # fmt: skip
+for _n in (2, 3):
+    out_form(op(f"aten::fractional_max_pool{_n}d(Tensor self, int[{_n}] kernel_size, int[{_n}] output_size, "
+                "Tensor random_samples) -> (Tensor, Tensor)", kernel=fractional_max_pool, gradient={
+                    "self": f"_put_back(grad, self, result1, {_n})"}), "output", "output indices")  # fmt: skip
 
 # ------------------------------------------------------------------ segments
 

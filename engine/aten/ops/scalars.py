@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from engine.aten import arithmetic as a
+from engine.aten import rules
 from engine.aten.hashing import hash_value
 from engine.aten.op import op
 from engine.lang.errors import OperatorError
@@ -48,7 +49,7 @@ def _define_ring(name: str, int_body: Body, body: Body) -> None:
 
 _define_ring("add", a.add_int, operator.add)
 _define_ring("sub", a.sub_int, operator.sub)
-_define_ring("mul", a.mul_int, operator.mul)
+_define_ring("mul", a.mul_int, a.mul)
 
 _binary("div", ["int"], a.div, "float")
 _binary("div", ["complex"], a.div_complex, "complex")
@@ -257,5 +258,11 @@ def is_same(x: object, y: object) -> bool:
     return type(x) is type(y) and type(x) in (int, float) and x == y
 
 
+def broadcast_shapes(a: list[int], b: list[int]) -> list[int]:
+    """The shape that tensors of both shapes have together."""
+    return list(rules.broadcast_shapes(tuple(a), tuple(b)))
+
+
+op("aten::broadcast_shapes(int[] a, int[] b) -> int[]", python=broadcast_shapes)
 op("aten::__is__(t1 self, t2 obj) -> bool", python=is_same)
 op("aten::__isnot__(t1 self, t2 obj) -> bool", python=unequal(is_same))

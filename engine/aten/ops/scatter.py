@@ -10,13 +10,14 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten import xp
+from engine.aten.memory import check_memory
 from engine.aten.op import op
 from engine.aten.ops.indexing import add_at
 from engine.aten.ops.parts import select, slice_
 from engine.aten.promotion import wide
 from engine.aten.rules import broadcast_shapes, wrap_dim
 from engine.aten.xp import Array
-from engine.lang.errors import OperatorError, OperatorIndexError
+from engine.lang.errors import OperatorError
 
 OUT: Final = "function method out"
 ALL: Final = "function method inplace out"
@@ -24,10 +25,13 @@ ALL: Final = "function method inplace out"
 # ------------------------------------------------------------------ gather and scatter
 
 
-def _points(self: Array, dim: int, index: Array, name: str) -> tuple[Array, int, Array, tuple[Any, ...]]:
+def _points(
+    self: Array, dim: int, index: Array, name: str, src: Array | None = None
+) -> tuple[Array, int, Array, tuple[Any, ...]]:
     """Self and index with at least one dimension, the dimension, and numpy's key of the places that index names."""
+    wrap_dim(dim, self.ndim)
     if index.size and index.dtype not in (xp.INT64, xp.INT32):
-        raise OperatorError(f"{name}(): Expected dtype int32/int64 for index")
+        raise OperatorError(f"{'gather' if name == 'gather' else 'scatter'}(): Expected dtype int32/int64 for index")
     dim = wrap_dim(dim, self.ndim)
     base, places = (a if a.ndim else a.reshape(1) for a in (self, index))
     if places.size and base.ndim != places.ndim:
@@ -41,9 +45,11 @@ def _points(self: Array, dim: int, index: Array, name: str) -> tuple[Array, int,
                 f"self {list(self.shape)} apart from dimension {dim}"
             )
     size = base.shape[dim]
+    if src is not None and src.ndim and src.ndim != places.ndim:
+        raise OperatorError("Index tensor must have the same number of dimensions as src tensor")
     if places.min() < 0 or places.max() >= size:
         bad = places[(places < 0) | (places >= size)].ravel()[0]
-        raise OperatorIndexError(f"index {bad} is out of bounds for dimension {dim} with size {size}")
+        raise OperatorError(f"index {bad} is out of bounds for dimension {dim} with size {size}")
     key = list(np.ogrid[tuple(slice(n) for n in places.shape)])
     key[dim] = places
     return base, dim, places, tuple(key)
@@ -58,10 +64,14 @@ def gather(self: Array, dim: int, index: Array, sparse_grad: bool) -> Array:
     return base[key].reshape(index.shape) if key else np.empty(index.shape, self.dtype)
 
 
+def _check_alike(self: Array, src: Array) -> None:
+    if self.dtype != src.dtype:
+        raise OperatorError("scatter(): Expected self.dtype to be equal to src.dtype")
+
+
 def _source(self: Array, dim: int, places: Array, src: Array, name: str) -> Array:
     """The part of `src` that is scattered."""
-    if self.dtype != src.dtype:
-        raise OperatorError(f"{name}(): Expected self.dtype to be equal to src.dtype")
+    _check_alike(self, src)
     source = src if src.ndim else src.reshape(1)
     if source.ndim != places.ndim:
         raise OperatorError("Index tensor must have the same number of dimensions as src tensor")
@@ -74,7 +84,11 @@ def _source(self: Array, dim: int, places: Array, src: Array, name: str) -> Arra
 
 
 def scatter(self: Array, dim: int, index: Array, src: Any, reduce: str | None = None) -> Array:
-    base, dim, places, key = _points(self, dim, index, "scatter")
+    if reduce not in (None, "add", "multiply"):
+        raise OperatorError("reduce argument must be either add or multiply.")
+    base, dim, places, key = _points(self, dim, index, "scatter", src if isinstance(src, np.ndarray) else None)
+    if isinstance(src, np.ndarray):
+        _check_alike(self, src)
     result = base.copy()
     if not key:
         return result.reshape(self.shape)
@@ -85,15 +99,14 @@ def scatter(self: Array, dim: int, index: Array, src: Any, reduce: str | None = 
         result[key] = values
     elif reduce == "add":
         add_at(result, key, values)
-    elif reduce == "multiply":
-        np.multiply.at(result, key, values)
     else:
-        raise OperatorError("reduce argument must be either add or multiply.")
+        np.multiply.at(result, key, values)
     return result.reshape(self.shape)
 
 
 def scatter_add(self: Array, dim: int, index: Array, src: Array) -> Array:
-    base, dim, places, key = _points(self, dim, index, "scatter_add")
+    base, dim, places, key = _points(self, dim, index, "scatter_add", src)
+    _check_alike(self, src)
     result = base.copy()
     if key:
         add_at(result, key, _source(base, dim, places, src, "scatter_add"))
@@ -109,7 +122,8 @@ _INTO: Final[dict[str, np.ufunc]] = {
 def scatter_reduce(self: Array, dim: int, index: Array, src: Array, reduce: str, include_self: bool) -> Array:
     if reduce not in _INTO:
         raise OperatorError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
-    base, dim, places, key = _points(self, dim, index, "scatter_reduce")
+    base, dim, places, key = _points(self, dim, index, "scatter_reduce", src)
+    _check_alike(self, src)
     if not key:
         return self.copy()
     values = _source(base, dim, places, src, "scatter_reduce")
@@ -165,13 +179,13 @@ def masked_select(self: Array, mask: Array) -> Array:
 
 def masked_scatter(self: Array, mask: Array, source: Array) -> Array:
     if self.dtype != source.dtype:
-        raise OperatorError("masked_scatter: expected self and source to have same dtypes but got "
+        raise OperatorError("masked_scatter: expected self and source to have same dtypes but got"
                             f"{xp.ir_name(self.dtype)} and {xp.ir_name(source.dtype)}")  # fmt: skip
     if mask.dtype.kind != "b":
         raise OperatorError("masked_scatter_ only supports boolean masks, "
                             f"but got mask with dtype {xp.ir_name(mask.dtype)}")  # fmt: skip
     shape = broadcast_shapes(self.shape, mask.shape)
-    result = np.array(np.broadcast_to(self, shape))
+    result = np.array(np.broadcast_to(self, shape), order="C")
     chosen = np.broadcast_to(mask, shape)
     count = int(chosen.sum())
     if count > source.size:
@@ -181,9 +195,8 @@ def masked_scatter(self: Array, mask: Array, source: Array) -> Array:
 
 
 def nonzero(self: Array) -> Array:
-    return np.ascontiguousarray(np.argwhere(self).reshape(-1, self.ndim)) if self.ndim else np.empty(
-        (int(bool(self)), 0), np.int64
-    )  # fmt: skip
+    """Places as rows; in memory the places along each dimension are together."""
+    return np.stack(np.nonzero(self)).T if self.ndim else np.empty((int(bool(self)), 0), np.int64)
 
 
 op("aten::masked_select(Tensor self, Tensor mask) -> Tensor", kernel=masked_select, variants=OUT,
@@ -237,8 +250,9 @@ def diag_embed(self: Array, offset: int, dim1: int, dim2: int) -> Array:
     a, b = wrap_dim(dim1, self.ndim + 1), wrap_dim(dim2, self.ndim + 1)
     if a == b:
         raise OperatorError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
-    length = self.shape[-1]
+    length = self.shape[-1] if self.ndim else 1
     size = length + abs(offset)
+    check_memory((*self.shape[:-1], size, size), self.dtype)
     result = np.zeros((*self.shape[:-1], size, size), self.dtype)
     place = np.arange(length)
     result[..., place + max(-offset, 0), place + max(offset, 0)] = self

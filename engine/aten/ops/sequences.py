@@ -13,11 +13,12 @@ import numpy as np
 
 from engine.aten import xp
 from engine.aten.dispatch import store_out
+from engine.aten.memory import check_memory
 from engine.aten.op import op
-from engine.aten.ops.creation import OPTIONS, check_device, check_size, creator, linspace
+from engine.aten.ops.creation import OPTIONS, check_device, check_ends, check_size, creator, linspace
 from engine.aten.ops.parts import as_strided_view
-from engine.aten.promotion import default_complex, default_dtype, result_type
-from engine.aten.rules import contiguous_strides
+from engine.aten.promotion import converted, default_complex, default_dtype, result_type
+from engine.aten.rules import contiguous_strides, no_kernel
 from engine.aten.tensor import Tensor
 from engine.aten.xp import Array, as_strided
 from engine.lang.errors import OperatorError
@@ -27,12 +28,11 @@ from engine.lang.errors import OperatorError
 
 def logspace(start: Any, end: Any, steps: int, base: float, d: xp.NumpyDtype) -> Array:
     """Powers of the base whose exponents are evenly spaced."""
-    if steps < 0:
-        raise OperatorError("number of steps must be non-negative")
+    check_ends("logspace", start, end, steps, d)
     used = xp.COMPLEX128 if d.kind == "c" else xp.FLOAT64
     first, last = (v.item() if isinstance(v, np.ndarray) else v for v in (start, end))
     if d.kind in "iu":
-        first, last = int(first), int(last)
+        first, last = int(converted(first, d)), int(converted(last, d))
     exponents = linspace(first, last, steps, used)
     return xp.cast(np.power(np.asarray(base, used), exponents), d)
 
@@ -43,11 +43,18 @@ def _floating(start: Any, end: Any, *_: Any) -> xp.NumpyDtype:
 
 def inclusive_range(start: Any, end: Any, step: Any, d: xp.NumpyDtype) -> Array:
     """From start to end, both included."""
-    if step == 0:
+    used = xp.INT64 if d.kind in "iu" else xp.FLOAT64
+    start, end, step = (int(v) if d.kind in "iu" else v for v in (converted(v, used) for v in (start, end, step)))
+    if step == 0 or step != step:
         raise OperatorError("step must be nonzero")
+    if not all(math.isfinite(v) for v in (start, end)):
+        raise OperatorError(f"unsupported range: {start} -> {end}")
+    if d.kind in "bc":
+        raise no_kernel("range_cpu", d)
     if (step > 0 and start > end) or (step < 0 and start < end):
         raise OperatorError("upper bound and lower bound inconsistent with step sign")
     count = math.floor((end - start) / step) + 1
+    check_memory((count,), d)
     return xp.cast(start + np.arange(count) * step, d)
 
 
@@ -56,15 +63,16 @@ for _overload, _first, _second in (
     ("Scalar_Tensor", "Scalar", "Tensor"), ("", "Scalar", "Scalar"),
 ):  # fmt: skip
     creator(f"logspace{'.' if _overload else ''}{_overload}",
-            f"{_first} start, {_second} end, int steps, float base=10.", logspace, _floating,
+            f"{_first} start, {_second} end, int steps, float base=10.", logspace, _floating, in_order=True,
             out=f"{_overload}_out" if _overload else "out")  # fmt: skip
-creator("range.step", "Scalar start, Scalar end, Scalar step=1", inclusive_range, _floating, out="out")
-creator("range", "Scalar start, Scalar end", lambda a, b, d: inclusive_range(a, b, 1, d), _floating, out="out_")
+creator("range.step", "Scalar start, Scalar end, Scalar step=1", inclusive_range, _floating, out="out", in_order=True)
+creator("range", "Scalar start, Scalar end", lambda a, b, d: inclusive_range(a, b, 1, d), _floating, out="out_",
+        in_order=True)  # fmt: skip
 
 # ------------------------------------------------------------------ triangles
 
 
-def triangle(places: Callable[..., tuple[Array, ...]]) -> Callable[..., Array]:
+def triangle(name: str, places: Callable[..., tuple[Array, ...]]) -> Callable[..., Array]:
     """Rows and columns of a triangle's elements."""
 
     def kernel(
@@ -74,15 +82,20 @@ def triangle(places: Callable[..., tuple[Array, ...]]) -> Callable[..., Array]:
         check_device(device)
         if row < 0 or col < 0:
             raise OperatorError(f"{'row' if row < 0 else 'col'} must be non-negative, got{min(row, col)}")
-        return np.stack(places(row, offset, col)).astype(np.int64 if dtype is None else xp.numpy_dtype(dtype))
+        d = xp.INT64 if dtype is None else xp.numpy_dtype(dtype)
+        check_memory((row, col), xp.INT64)
+        if d not in (xp.INT64, xp.INT32):
+            raise no_kernel(name, d)
+        return np.stack(places(row, offset, col)).astype(d)
 
     return kernel
 
 
 for _name, _places in (("tril_indices", np.tril_indices), ("triu_indices", np.triu_indices)):
     op(f"aten::{_name}(int row, int col, int offset=0, *, ScalarType? dtype=4, Layout? layout=None, "
-       "Device? device=None, bool? pin_memory=None) -> Tensor", kernel=triangle(_places))  # fmt: skip
-    op(f"aten::{_name}.out(int row, int col, int offset=0, *, Tensor(a!) out) -> Tensor(a!)", kernel=triangle(_places))
+       "Device? device=None, bool? pin_memory=None) -> Tensor", kernel=triangle(_name, _places))  # fmt: skip
+    op(f"aten::{_name}.out(int row, int col, int offset=0, *, Tensor(a!) out) -> Tensor(a!)",
+       kernel=triangle(_name, _places))  # fmt: skip
 
 # ------------------------------------------------------------------ empty
 
@@ -95,6 +108,9 @@ def strided(size: Sequence[int], stride: Sequence[int], d: xp.NumpyDtype) -> Arr
         )
     shape = check_size(size)
     span = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
+    if span < 0 or any(s < 0 for s in stride) or span * d.itemsize >= 2**63:
+        raise OperatorError(f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}")
+    check_memory((span,), d)
     return as_strided(np.zeros(max(span, 1), d), shape, tuple(s * d.itemsize for s in stride))
 
 
@@ -121,10 +137,12 @@ op("aten::new_empty_strided.out(Tensor self, SymInt[] size, SymInt[] stride, *, 
 
 def resize_(self: Tensor, size: Sequence[int], memory_format: int | None) -> Tensor:
     """The same memory in another size; more memory if it does not suffice, with the old numbers first."""
-    shape = check_size(size)
+    shape = check_size(size, self.array.dtype)
+    if shape == self.array.shape:
+        return self
     count = math.prod(shape)
-    memory = self.storage.flat()
-    start = self.storage.offset_of(self.array)
+    memory = self.memory.flat()
+    start = self.memory.offset_of(self.array)
     if start + count <= memory.size:
         itemsize = self.array.itemsize
         self.array = as_strided(memory[start:], shape, contiguous_strides(shape, itemsize))
@@ -142,7 +160,7 @@ def set_to(self: Tensor, source: Tensor) -> Tensor:
             f"Could not set tensor of type {xp.ir_name(source.array.dtype)} to a tensor of type "
             f"{xp.ir_name(self.array.dtype)}"
         )
-    self._storage = source.storage
+    self._storage = source.memory
     self.array = source.array
     return self
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from engine.aten import rules, xp
+from engine.aten.blocks import contiguous_copy
 from engine.aten.op import op
 from engine.aten.rules import infer_size, view_strides, wrap_dim, wrap_dims
 from engine.aten.tensor import Tensor
@@ -22,9 +23,10 @@ VIEW: Final = "function method"
 
 
 def view(self: Array, size: Sequence[int]) -> Array:
+    shown = _in_order(self, size)
+    if shown is not None:
+        return shown
     shape = infer_size(size, self.size)
-    if self.flags.c_contiguous:
-        return self.reshape(shape)
     strides = view_strides(self, shape)
     if strides is None:
         raise OperatorError(
@@ -32,6 +34,18 @@ def view(self: Array, size: Sequence[int]) -> Array:
             "contiguous subspaces). Use .reshape(...) instead."
         )
     return as_strided(self, shape, strides)
+
+
+def _in_order(self: Array, size: Sequence[int]) -> Array | None:
+    """The view of an array without gaps in another shape; None for other arrays, and where sizes do not fit."""
+    if not self.flags.c_contiguous or not self.size:
+        return self.reshape(infer_size(size, self.size)) if self.flags.c_contiguous else None
+    if size and min(size) < -1:
+        return None
+    try:
+        return self.reshape(size)
+    except ValueError:
+        return None
 
 
 def view_dtype(self: Array, dtype: int) -> Array:
@@ -44,13 +58,14 @@ def view_dtype(self: Array, dtype: int) -> Array:
 
 
 def reshape(self: Array, shape: Sequence[int]) -> Array:
+    shown = _in_order(self, shape)
+    if shown is not None:
+        return shown
     wanted = infer_size(shape, self.size)
     if wanted == self.shape:
         return as_strided(self, self.shape, self.strides)
-    if self.flags.c_contiguous:
-        return self.reshape(wanted)
     strides = view_strides(self, wanted)
-    return as_strided(self, wanted, strides) if strides is not None else self.copy(order="C").reshape(wanted)
+    return as_strided(self, wanted, strides) if strides is not None else contiguous_copy(self).reshape(wanted)
 
 
 def flatten(self: Array, start_dim: int, end_dim: int) -> Array:
@@ -113,9 +128,9 @@ def squeeze_dims(self: Array, dim: Sequence[int]) -> Array:
 
 def unsqueeze(self: Array, dim: int) -> Array:
     dim = wrap_dim(dim, self.ndim + 1)
-    step = self.shape[dim] * self.strides[dim] if dim < self.ndim else self.itemsize
-    shape = (*self.shape[:dim], 1, *self.shape[dim:])
-    return as_strided(self, shape, (*self.strides[:dim], step, *self.strides[dim:]))
+    shape, strides = self.shape, self.strides
+    step = shape[dim] * strides[dim] if dim < len(shape) else self.itemsize
+    return as_strided(self, (*shape[:dim], 1, *shape[dim:]), (*strides[:dim], step, *strides[dim:]))
 
 
 def transpose(self: Array, dim0: int, dim1: int) -> Array:
@@ -214,7 +229,7 @@ def _becomes(kernel: Callable[..., Array]) -> Callable[..., Tensor]:
     """The in-place form of a view: the tensor itself shows its memory in the new way."""
 
     def body(self: Tensor, *args: Any) -> Tensor:
-        storage = self.storage
+        storage = self.memory
         self.array = kernel(self.array, *args)
         self._storage = storage
         return self

@@ -7,9 +7,11 @@ from typing import Final
 import numpy as np
 
 from engine.aten import xp
+from engine.aten.memory import check_memory
 from engine.aten.op import op
 from engine.aten.promotion import wide
 from engine.aten.rules import no_kernel, wrap_dim
+from engine.aten.selection import SHORT, top_places
 from engine.aten.xp import Array
 from engine.lang.errors import OperatorError
 
@@ -19,8 +21,6 @@ _PLACES: Final = "zeros_like(self).scatter(dim, indices, grad)"
 
 def order(self: Array, dim: int, descending: bool) -> Array:
     """Indices that sort stably; NaN counts as the largest."""
-    if self.dtype.kind == "c":
-        raise no_kernel("sort_stable", self.dtype)
     if self.ndim == 0:
         return np.zeros((), np.int64)
     x = self.astype(wide(self.dtype), copy=False)
@@ -54,8 +54,37 @@ def topk(self: Array, k: int, dim: int, largest: bool, sorted: bool) -> tuple[Ar
         raise OperatorError("selected index k out of range")
     if self.ndim == 0:
         return self.copy(), np.zeros((), np.int64)
-    places = np.take(order(self, dim, largest), np.arange(k), axis=dim)
+    sure = _sure_places(self, k, dim, largest)
+    if sure is not None:
+        return np.take_along_axis(self, sure, dim), sure
+    ordered = order(self, dim, largest)
+    places = np.take(ordered, np.arange(k), axis=dim)
+    count = self.shape[dim]
+    if self.size and k > 0 and count <= SHORT and k * 64 > count and _has_tie(self, ordered, dim):
+        rows = self.astype(wide(self.dtype), copy=False)
+        places = np.ascontiguousarray(np.apply_along_axis(lambda row: top_places(row.tolist(), k, largest), dim, rows))
     return np.take_along_axis(self, places, dim), places
+
+
+def _sure_places(self: Array, k: int, dim: int, largest: bool) -> Array | None:
+    """Where the first k stand, if they are few and no two of them, nor the one after them, are equal (or NaN)."""
+    count = self.shape[dim]
+    if self.dtype not in xp.FLOATS or not 0 < k <= count // 8:
+        return None
+    rows = np.negative(self) if largest else self
+    first = np.take(np.argpartition(rows, k, dim), np.arange(k + 1), dim)
+    values = np.take_along_axis(rows, first, dim)
+    by_value = np.argsort(values, dim)
+    values = np.take_along_axis(values, by_value, dim)
+    before, after = np.take(values, np.arange(k), dim), np.take(values, np.arange(1, k + 1), dim)
+    if not np.all(before < after) or np.isnan(rows).any():
+        return None
+    return np.ascontiguousarray(np.take_along_axis(first, np.take(by_value, np.arange(k), dim), dim))
+
+
+def _has_tie(self: Array, ordered: Array, dim: int) -> bool:
+    values = np.moveaxis(np.take_along_axis(self, ordered, dim), dim, 0)
+    return bool(np.any((values[1:] == values[:-1]) | ((values[1:] != values[1:]) & (values[:-1] != values[:-1]))))
 
 
 def unique(self: Array, sorted: bool, return_inverse: bool, return_counts: bool) -> tuple[Array, Array, Array]:
@@ -67,13 +96,18 @@ def unique(self: Array, sorted: bool, return_inverse: bool, return_counts: bool)
 
 
 def bincount(self: Array, weights: Array | None, minlength: int) -> Array:
-    if self.ndim != 1 or (self.size and self.min() < 0) or self.dtype.kind not in "iu":
-        raise OperatorError("bincount only supports 1-d non-negative integral inputs.")
+    if self.dtype.kind not in "iu":
+        raise no_kernel("bincount_cpu", self.dtype)
     if minlength < 0:
         raise OperatorError("minlength should be >= 0")
+    if self.ndim == 1 and not self.size:
+        return np.zeros(minlength, np.int64)
+    if self.ndim != 1 or self.min() < 0:
+        raise OperatorError("bincount only supports 1-d non-negative integral inputs.")
     if weights is not None and weights.shape != self.shape:
         raise OperatorError("weights should be 1-d and have the same length as input")
-    counts = np.bincount(self, weights, minlength)
+    check_memory((max(minlength, int(self.max()) + 1),), xp.INT64)
+    counts = np.bincount(self, None if weights is None else xp.cast(weights, xp.FLOAT64), minlength)
     return counts.astype(np.float32 if weights is not None and weights.dtype == xp.FLOAT32 else counts.dtype)
 
 

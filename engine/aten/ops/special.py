@@ -9,6 +9,8 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten import bessel, gamma, special, xp
+from engine.aten.compose import run
+from engine.aten.memory import check_memory
 from engine.aten.op import op
 from engine.aten.promotion import result_type, to_float, wide
 from engine.aten.rules import no_kernel
@@ -80,6 +82,7 @@ def mvlgamma(self: Array, p: int) -> Array:
         raise OperatorError("p has to be greater than or equal to 1")
     if self.dtype.kind == "b":
         raise OperatorError("The input tensor may not be a boolean tensor.")
+    check_memory((self.size, p), xp.FLOAT64)
     constant = p * (p - 1) / 4 * math.log(math.pi)
 
     def function(x: Array) -> Array:
@@ -89,7 +92,7 @@ def mvlgamma(self: Array, p: int) -> Array:
 
 
 def polygamma_(self: Tensor, n: int) -> Tensor:
-    result: Tensor = self.copy_(Tensor(polygamma(n, self.array)))
+    result: Tensor = self.copy_(run("polygamma", n, self.clone()))
     return result
 
 

@@ -1,11 +1,10 @@
-"""Statistics: sums and middles that skip NaN, quantiles, histograms, covariance, areas and slopes.
+"""Statistics: sums and middles that skip NaN, quantiles, covariance, areas and slopes.
 
 In: tensors.  Out: tensors.  Most are made of other operators, from which their gradients come.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -14,12 +13,13 @@ import numpy as np
 from engine.aten import xp
 from engine.aten.compose import run, where
 from engine.aten.op import op, out_form
+from engine.aten.ops.reductions import nothing_in_the_middle
 from engine.aten.ops.sorting import order
 from engine.aten.promotion import default_dtype, to_float, wide
-from engine.aten.rules import reduce_dims, wrap_dim
+from engine.aten.rules import no_kernel, wrap_dim, wrap_dims
 from engine.aten.tensor import Tensor
 from engine.aten.xp import Array
-from engine.lang.errors import OperatorError
+from engine.lang.errors import OperatorError, OperatorIndexError
 
 METHOD: Final = "function method out"
 
@@ -31,8 +31,6 @@ def _without_nan(self: Tensor) -> Tensor:
 
 
 def nansum(self: Tensor, dim: Sequence[int] | None, keepdim: bool, dtype: int | None) -> Tensor:
-    if self.array.dtype.kind == "c":
-        raise OperatorError("nansum does not support complex inputs")
     result: Tensor = run("sum.dim_IntList", _without_nan(self), dim, keepdim, dtype)
     return result
 
@@ -51,7 +49,9 @@ def nanmedian(self: Array) -> Array:
     flat = self.reshape(-1)
     kept = flat[flat == flat]
     if not kept.size:
-        return np.asarray(np.nan if xp.is_float(self.dtype) else 0).astype(self.dtype)
+        return nothing_in_the_middle(self.dtype)
+    if self.dtype.kind in "bc":
+        raise no_kernel("median_cpu", self.dtype)
     return np.asarray(np.sort(kept.astype(wide(self.dtype)))[(kept.size - 1) // 2]).astype(self.dtype)
 
 
@@ -69,7 +69,8 @@ def nanmedian_dim(self: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
 _DIMS: Final = "Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None"
 op(f"aten::nansum({_DIMS}) -> Tensor", python=nansum, variants=METHOD)
 op(f"aten::nanmean({_DIMS}) -> Tensor", python=nanmean, variants=METHOD)
-op("aten::nanmedian(Tensor self) -> Tensor", kernel=nanmedian, variants=METHOD)
+op("aten::nanmedian(Tensor self) -> Tensor", kernel=nanmedian, variants=METHOD,
+   gradient={"self": "_median_backward(grad, self, result)"})  # fmt: skip
 out_form(op("aten::nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
             kernel=nanmedian_dim, variants="function method", gradient={
                 "self": "(zeros_like(self).scatter(dim, indices, grad) if keepdim or self.dim() == 0 else "
@@ -97,7 +98,7 @@ def quantile(
     lower = ordered.gather(-1, low)
     if interpolation in ("linear", "midpoint"):
         high = run("ceil", ranks).to(xp.FROM_NUMPY[xp.INT64])
-        weight = ranks - low if interpolation == "linear" else where(high > low, 0.5, ranks * 0)
+        weight = ranks - low if interpolation == "linear" else (high > low).to(ranks.dtype) * 0.5
         lower = run("lerp.Tensor", lower, ordered.gather(-1, high), weight)
     return _arranged(lower, self, levels, dim, axis, keepdim)
 
@@ -105,13 +106,12 @@ def quantile(
 def _check_quantile(self: Tensor, q: Any, interpolation: str) -> None:
     if self.array.size == 0:
         raise OperatorError("quantile() input tensor must be non-empty")
+    if isinstance(q, Tensor) and q.ndim > 1:
+        raise OperatorError("quantile() q must be a scalar or 1D tensor")
     if self.array.dtype not in (xp.FLOAT32, xp.FLOAT64):
         raise OperatorError("quantile() input tensor must be either float or double dtype")
-    if isinstance(q, Tensor):
-        if q.ndim > 1:
-            raise OperatorError("quantile() q must be a scalar or 1D tensor")
-        if q.array.dtype != self.array.dtype:
-            raise OperatorError("quantile() q tensor must be same dtype as the input tensor")
+    if isinstance(q, Tensor) and q.array.dtype != self.array.dtype:
+        raise OperatorError("quantile() q tensor must be same dtype as the input tensor")
     shares = q.array if isinstance(q, Tensor) else np.asarray(q)
     if not np.all((shares >= 0) & (shares <= 1)):
         raise OperatorError(
@@ -163,70 +163,6 @@ for _name, _body in (("quantile", quantile), ("nanquantile", nanquantile)):
            'str interpolation="linear") -> Tensor', python=_body,
            variants=f"function method out:{_out}")  # fmt: skip
 
-# ------------------------------------------------------------------ counts
-
-
-def histc(self: Array, bins: int, min: float, max: float) -> Array:
-    """How many values fall into each of so many equal intervals."""
-    if bins <= 0:
-        raise OperatorError("bins must be > 0")
-    if not xp.is_float(self.dtype):
-        raise OperatorError(f"\"histogram_cpu\" not implemented for '{xp.ir_name(self.dtype)}'")
-    counts, _ = _histogram(self, bins, *_range(self, min, max), None)
-    return counts.astype(self.dtype)
-
-
-def _range(self: Array, low: float, high: float) -> tuple[float, float]:
-    if low == high and self.size:
-        low, high = float(self.min()), float(self.max())
-    if low == high:
-        low, high = low - 1, high + 1
-    if not math.isfinite(low) or not math.isfinite(high):
-        raise OperatorError(f"torch.histc: range of [{low}, {high}] is not finite")
-    if low > high:
-        raise OperatorError("torch.histc: max must be larger than min")
-    return low, high
-
-
-def _histogram(self: Array, bins: int, low: float, high: float, weight: Array | None) -> tuple[Array, Array]:
-    x = self.reshape(-1).astype(wide(self.dtype))
-    inside = (x >= low) & (x <= high)
-    places = np.minimum(((x[inside] - low) * (bins / (high - low))).astype(np.int64), bins - 1)
-    weights = None if weight is None else weight.reshape(-1)[inside].astype(np.float64)
-    edges = np.linspace(low, high, bins + 1)
-    return np.bincount(places, weights, bins), edges
-
-
-def histogram_edges(self: Array, bins: Array, weight: Array | None, density: bool) -> tuple[Array, Array]:
-    x = self.reshape(-1)
-    inside = (x >= bins[0]) & (x <= bins[-1])
-    places = np.minimum(np.searchsorted(bins, x[inside], side="right") - 1, len(bins) - 2)
-    weights = None if weight is None else weight.reshape(-1)[inside].astype(np.float64)
-    counts = np.bincount(places, weights, len(bins) - 1)
-    return _as_density(counts, bins, density).astype(self.dtype), bins.copy()
-
-
-def histogram_count(
-    self: Array, bins: int, range: Sequence[float] | None, weight: Array | None, density: bool
-) -> tuple[Array, Array]:
-    if bins <= 0:
-        raise OperatorError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
-    low, high = _range(self, *(range if range is not None else (0.0, 0.0)))
-    counts, edges = _histogram(self, bins, low, high, weight)
-    return _as_density(counts, edges, density).astype(self.dtype), edges.astype(self.dtype)
-
-
-def _as_density(counts: Array, edges: Array, density: bool) -> Array:
-    return np.asarray(counts / counts.sum() / np.diff(edges)) if density else counts
-
-
-op("aten::histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", kernel=histc, variants=METHOD)
-_HISTOGRAM: Final = "Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)"
-out_form(op(f"aten::histogram.bins_tensor(Tensor self, Tensor bins, *, {_HISTOGRAM}", kernel=histogram_edges,
-            variants="function method"), "bins_tensor_out", "hist bin_edges")  # fmt: skip
-out_form(op(f"aten::histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, {_HISTOGRAM}",
-            kernel=histogram_count, variants="function method"), "bin_ct_out", "hist bin_edges")  # fmt: skip
-
 # ------------------------------------------------------------------ covariance
 
 
@@ -263,12 +199,18 @@ def _weights(fweights: Tensor | None, aweights: Tensor | None, count: int) -> Te
     for name, weights in (("fweights", fweights), ("aweights", aweights)):
         if weights is None:
             continue
+        kind = "integral" if name == "fweights" else "floating point"
+        if (weights.array.dtype.kind in "iu") != (name == "fweights"):
+            given = xp.ir_name(weights.array.dtype)
+            raise OperatorError(f"cov(): expected {name} to have {kind} dtype but got {name} with {given} dtype")
         if weights.ndim > 1:
             raise OperatorError(f"cov(): expected {name} to have one or fewer dimensions but got {name} with "
                                 f"{weights.ndim} dimensions")  # fmt: skip
         if weights.array.size != count:
             raise OperatorError(f"cov(): expected {name} to have the same numel as there are observations in the input "
                                 f"but got {weights.array.size} != {count}")  # fmt: skip
+        if weights.array.size and weights.array.min() < 0:
+            raise OperatorError(f"cov(): {name} cannot be negative")
     if fweights is None or aweights is None:
         return aweights if fweights is None else fweights
     return fweights * aweights
@@ -305,6 +247,12 @@ def _sections(y: Tensor, step: Any, dim: int) -> Tensor:
     return areas
 
 
+def _axis_of(y: Tensor, dim: int) -> int:
+    if y.ndim == 0:
+        raise OperatorIndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return wrap_dim(dim, y.ndim)
+
+
 def _steps(y: Tensor, x: Tensor, dim: int) -> tuple[Tensor, int]:
     """Distances of the places x, shaped to go with y."""
     axis = wrap_dim(dim, y.ndim)
@@ -320,30 +268,54 @@ def _steps(y: Tensor, x: Tensor, dim: int) -> tuple[Tensor, int]:
 
 
 def trapezoid(y: Tensor, dx: Any, dim: int) -> Tensor:
-    if y.ndim and y.shape[wrap_dim(dim, y.ndim)] == 0:
-        empty: Tensor = y.sum([dim])
-        return empty
+    if y.shape[_axis_of(y, dim)] == 0:
+        return _no_areas(y, dim)
+    if y.array.dtype.kind == "b":
+        raise OperatorError("trapezoid: received a bool input for `y`, but bool is not supported")
     if isinstance(dx, bool):
         raise OperatorError("trapezoid: Currently, we only support dx as a real number")
     total: Tensor = _sections(y, dx, wrap_dim(dim, y.ndim)).sum([dim])
     return total
 
 
+def _no_areas(y: Tensor, dim: int) -> Tensor:
+    total: Tensor = y.sum([dim]).to(y.dtype)
+    return total
+
+
+def _no_bools(name: str, y: Tensor, x: Tensor) -> None:
+    if "b" in (y.array.dtype.kind, x.array.dtype.kind):
+        raise OperatorError(f"{name}: received a bool input for `x` or `y`, but bool is not supported")
+
+
 def trapezoid_at(y: Tensor, x: Tensor, dim: int) -> Tensor:
-    if y.ndim and y.shape[wrap_dim(dim, y.ndim)] == 0:
-        empty: Tensor = y.sum([dim])
-        return empty
+    if y.shape[_axis_of(y, dim)] == 0:
+        return _no_areas(y, dim)
+    _no_bools("trapezoid", y, x)
     step, axis = _steps(y, x, dim)
     total: Tensor = _sections(y, step, axis).sum([dim])
     return total
 
 
+def _cumulative_axis(y: Tensor, dim: int) -> int:
+    if y.ndim == 0:
+        raise OperatorIndexError("slice() cannot be applied to a 0-dim tensor.")
+    if y.array.dtype.kind == "b":
+        raise OperatorError("cumulative_trapezoid: received a bool input for `y`, but bool is not supported")
+    return wrap_dim(dim, y.ndim)
+
+
 def cumulative_trapezoid(y: Tensor, dx: Any, dim: int) -> Tensor:
-    total: Tensor = _sections(y, dx, wrap_dim(dim, y.ndim)).cumsum(dim)
+    axis = _cumulative_axis(y, dim)
+    if y.shape[axis] == 0:
+        empty: Tensor = y * dx / 2
+        return empty
+    total: Tensor = _sections(y, dx, axis).cumsum(dim)
     return total
 
 
 def cumulative_trapezoid_at(y: Tensor, x: Tensor, dim: int) -> Tensor:
+    _no_bools("cumulative_trapezoid", y, x)
     step, axis = _steps(y, x, dim)
     total: Tensor = _sections(y, step, axis).cumsum(dim)
     return total
@@ -381,18 +353,43 @@ op("aten::diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? a
 
 def gradient(self: Tensor, spacing: Any, dim: int | Sequence[int] | None, edge_order: int) -> list[Tensor]:
     """Slopes along dimensions: central differences inside, one-sided at the ends."""
-    dims = list(reduce_dims(dim, self.ndim)) if not isinstance(dim, int) else [wrap_dim(dim, self.ndim)]
-    if edge_order not in (1, 2):
-        raise OperatorError("torch.gradient only supports edge_order=1 and edge_order=2.")
+    _check_gradient(self, spacing, dim, edge_order)
+    if dim is None:
+        dims = list(range(self.ndim))
+    else:
+        dims = [wrap_dim(dim, self.ndim)] if isinstance(dim, int) else list(wrap_dims(dim, self.ndim))
     given = spacing if isinstance(spacing, (list, tuple)) else [1 if spacing is None else spacing] * len(dims)
-    if len(given) != len(dims):
-        raise OperatorError(
-            f"torch.gradient expected spacing to be unspecified, a scalar, or a list of length {len(dims)}"
-        )
     for axis in dims:
         if self.shape[axis] < edge_order + 1:
             raise OperatorError("torch.gradient expected each dimension size to be at least edge_order+1")
     return [_slope(self, axis, step, edge_order) for axis, step in zip(dims, given, strict=True)]
+
+
+def _check_gradient(self: Tensor, spacing: Any, dim: int | Sequence[int] | None, edge_order: int) -> None:
+    """Raise OperatorError unless slopes can be taken like that."""
+    if self.array.dtype == xp.UINT8:
+        raise OperatorError("torch.gradient does not support uint8 input.")
+    if isinstance(spacing, (list, tuple)):
+        asked = None if dim is None else 1 if isinstance(dim, int) else len(dim)
+        if asked is None and len(spacing) != self.ndim:
+            raise OperatorError(
+                "torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to "
+                f"'self.dim() = {self.ndim}', since dim argument was not given, but got a list of length {len(spacing)}"
+            )
+        if asked is not None and len(spacing) != asked:
+            raise OperatorError(
+                "torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim arguments to have "
+                f"the same length, but got a spacing argument of length {len(spacing)} and a dim argument of length "
+                f"{asked}."
+            )
+        for step in spacing:
+            if isinstance(step, Tensor) and step.ndim != 1:
+                raise OperatorError(
+                    "torch.gradient expected each element of spacing to have one dimension, but got an element with "
+                    f"{step.ndim} dimensions!"
+                )
+    if edge_order not in (1, 2):
+        raise OperatorError("torch.gradient only supports edge_order=1 and edge_order=2.")
 
 
 def _slope(self: Tensor, axis: int, spacing: Any, edge_order: int) -> Tensor:

@@ -11,8 +11,10 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
+from engine.aten.memory import check_memory
 from engine.aten.op import op
 from engine.aten.text import from_bytes, normal, to_bytes
+from engine.aten.xp import UINT8
 from engine.lang.errors import OperatorError, OperatorIndexError
 
 # ------------------------------------------------------------------ one string to another, and questions about it
@@ -259,6 +261,7 @@ def padder(name: str) -> Callable[[str, int, str], str]:
     def body(text: str, width: int, fill: str) -> str:
         if length(fill) != 1:
             raise OperatorError("TypeError: The fill character must be exactly one character long")
+        check_memory((max(width, 0),), UINT8)
         return from_bytes(pad(to_bytes(text), width, to_bytes(fill)))
 
     return body
@@ -266,6 +269,7 @@ def padder(name: str) -> Callable[[str, int, str], str]:
 
 def zfill(text: str, width: int) -> str:
     """Zeros before everything, a sign too."""
+    check_memory((max(width, 0),), UINT8)
     return from_bytes(to_bytes(text).rjust(width, b"0"))
 
 

@@ -12,7 +12,7 @@ from engine.aten.op import op
 from engine.aten.ops.creation import check_device
 from engine.aten.ops.layout import laid_out
 from engine.aten.promotion import can_cast, promote_types, result_type
-from engine.aten.tensor import Tensor, xp_tolist
+from engine.aten.tensor import Tensor
 from engine.aten.xp import Array
 from engine.lang.errors import OperatorError
 
@@ -60,7 +60,7 @@ def to_layout(
 def item(self: Array) -> Any:
     if self.size != 1:
         raise OperatorError(f"a Tensor with {self.size} elements cannot be converted to Scalar")
-    return xp_tolist(self.reshape(()))
+    return xp.to_list(self.reshape(()))
 
 
 def cuda(self: Tensor) -> Tensor:
@@ -113,6 +113,7 @@ op("aten::promote_types(ScalarType type1, ScalarType type2) -> ScalarType",
 op("aten::result_type.Tensor(Tensor tensor, Tensor other) -> ScalarType", kernel=_result_type)
 op("aten::result_type.Scalar(Tensor tensor, Scalar other) -> ScalarType", kernel=_result_type)
 op("aten::result_type.Scalar_Tensor(Scalar scalar, Tensor tensor) -> ScalarType", kernel=_result_type)
+op("aten::result_type.Scalar_Scalar(Scalar scalar1, Scalar scalar2) -> ScalarType", python=_result_type)
 
 # ------------------------------------------------------------------ to numbers
 

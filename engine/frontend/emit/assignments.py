@@ -34,7 +34,11 @@ def assign(e: Emitter, tree: Tree) -> None:
     """`target = value`, `a = b = value`, `target: T = value`."""
     view = Assign(tree)
     if view.value is None:
-        raise CompileError("Expected an initial value for the annotated variable", tree.range)
+        raise CompileError(
+            "For an assignment, expected an expression on the right-hand side",
+            tree.range,
+            hints=("write `x: int = 0`",),
+        )
     if len(view.targets) == 1:
         _assign_one(e, view.targets[0], view.value, view.annotation, tree)
         return
@@ -55,7 +59,11 @@ def _assign_one(e: Emitter, target: Tree, rhs: Tree, annotation: Tree | None, tr
     elif target.kind == "tuple_literal":
         _unpack(e, target, e.sugared(rhs), rhs.range)
     else:
-        raise CompileError("unexpected expression on left-hand side of assignment", target.range)
+        raise CompileError(
+            "unexpected expression on left-hand side of assignment",
+            target.range,
+            hints=("a target is a name, x[i], x.a, or several of these",),
+        )
 
 
 def assign_targets(e: Emitter, targets: Sequence[Tree], values: Sequence[SugaredValue], range: SourceRange) -> None:
@@ -80,7 +88,11 @@ def _assign_value(e: Emitter, target: Tree, value: SugaredValue, range: SourceRa
     elif target.kind == ".":
         _assign_attribute(e, target, lambda hint: value.as_value(e, range), range)
     else:
-        raise CompileError("unexpected expression on left-hand side of assignment", target.range)
+        raise CompileError(
+            "unexpected expression on left-hand side of assignment",
+            target.range,
+            hints=("a target is a name, x[i], x.a, or several of these",),
+        )
 
 
 def _assign_rest(e: Emitter, target: Tree, values: Sequence[SugaredValue], range: SourceRange) -> None:
@@ -109,13 +121,20 @@ def check_targets(targets: Sequence[Tree], range: SourceRange) -> bool:
     stars = [target for target in targets if target.kind == "starred"]
     for target in targets:
         if target.kind not in ("variable", "subscript", "starred", "tuple_literal", "."):
-            raise CompileError("lhs of assignment must be a variable, subscript, or starred expression", target.range)
+            raise CompileError(
+                "lhs of assignment must be a variable, subscript, or starred expression",
+                target.range,
+                hints=("a target is a name, x[i], x.a, or several of these",),
+            )
     if len(stars) > 1:
-        raise CompileError("Only one starred expression is allowed on the lhs", range)
+        raise CompileError(
+            "Only one starred expression is allowed on the lhs", range, hints=("take the middle by index",)
+        )
     if stars and len(targets) == 1:
         raise CompileError(
             "A Starred expression may only appear on the lhs within the presence of another non-starred expression",
             range,
+            hints=("write `a, *b = x`",),
         )
     return bool(stars)
 
@@ -151,7 +170,11 @@ def augmented(e: Emitter, tree: Tree) -> None:
     elif view.target.kind == "subscript":
         _augment_subscript(e, view)
     else:
-        raise CompileError("unexpected expression on left-hand side of augmented assignment", view.target.range)
+        raise CompileError(
+            "unexpected expression on left-hand side of augmented assignment",
+            view.target.range,
+            hints=("a target is a name, x[i] or x.a",),
+        )
 
 
 def _apply(e: Emitter, view: AugAssign, value: Value) -> Value:
@@ -166,6 +189,7 @@ def _apply(e: Emitter, view: AugAssign, value: Value) -> Value:
             f"Cannot emit inplace op on {value.type.annotation_str} since it does not define an {in_place} or {plain} "
             "method",
             view.tree.range,
+            hints=("define the method, or assign the attribute",),
         )
     result = MethodValue(value, method).call(e, [Actual(new, view.value.range)], (), view.tree.range)
     return result.as_value(e, view.tree.range)
@@ -192,13 +216,23 @@ def _augment_subscript(e: Emitter, view: AugAssign) -> None:
         return
     parts, type, range = target.subscripts, owner.type, view.tree.range
     if len(parts) != 1:
-        raise CompileError(f"Sliced expression not yet supported for {type.annotation_str} augmented assignment", range)
+        raise CompileError(
+            f"Sliced expression not yet supported for {type.annotation_str} augmented assignment",
+            range,
+            hints=("change the elements one by one, in a loop",),
+        )
     if not isinstance(type, (ListType, DictType)):
-        raise CompileError(f"{type.annotation_str} does not support augmented assignment.", view.target.range)
+        raise CompileError(
+            f"{type.annotation_str} does not support augmented assignment.",
+            view.target.range,
+            hints=("write `x = x + y` with a new value",),
+        )
     index, new = e.expression(parts[0]), e.expression(view.value)
     before = e.insert("aten::__getitem__", [owner, index], range)
-    operator = _IN_PLACE[view.operator] if isinstance(before.type, TensorType) else _plain(view.operator)
-    e.insert("aten::_set_item", [owner, index, e.insert(operator, [before, new], range)], range)
+    in_place = isinstance(type, ListType) or isinstance(before.type, TensorType)
+    operator = _operator(view, before.type) if in_place else _plain(view.operator)
+    changed = e.insert(operator, [before, new], range)
+    e.insert("aten::_set_item", [owner, index, changed], range)
 
 
 def _augment_tensor(e: Emitter, view: AugAssign, target: Subscript, owner: Value) -> None:

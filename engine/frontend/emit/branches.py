@@ -72,6 +72,17 @@ def _merge(e: Emitter, frames: Sequence[Environment], exits: Sequence[bool], ran
         joined = types[0] if len(types) == 1 else _joined(e, name, types, range)
         if joined is not None:
             e.environment.define(name, joined)
+            _store_never(
+                e, name, types[0], [frame.block for frame, leaves in zip(frames, exits, strict=True) if leaves]
+            )
+
+
+def _store_never(e: Emitter, name: str, type: Type, blocks: Sequence[Block]) -> None:
+    """Let the variable have some value at the end of a branch that is left before."""
+    for block in blocks:
+        with e.graph.inserting_at(block):
+            never = e.value("prim::Uninitialized", [], type)
+            e.node("prim::Store", [never], ()).set_attr("name", name + e.environment.suffix)
 
 
 def _type_of(frame: Environment, name: str) -> Type | None:

@@ -23,8 +23,9 @@ from engine.frontend.sugar import SugaredValue
 from engine.frontend.tree import Tree
 from engine.frontend.values import SimpleValue, SpecialForm
 from engine.frontend.views import Apply, Select, StringLiteral, Var
+from engine.ir.constants import insert_constant
 from engine.lang.errors import CompileError
-from engine.lang.types import BOOL, COMPLEX, FLOAT, INT, NONE, ListType, OptionalType, Type
+from engine.lang.types import BOOL, COMPLEX, FLOAT, INT, NONE, TENSOR, ListType, OptionalType, Type
 
 Form = Callable[[Emitter, Apply, SpecialForm, Type | None], SugaredValue]
 
@@ -67,7 +68,7 @@ def _annotate(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> 
             view.inputs[1].range,
         )
     if isinstance(type, OptionalType) and value.type is NONE:
-        value = e.cast(value, type)
+        value = insert_constant(e.graph, None, type, view.range)
     return SimpleValue(value)
 
 
@@ -92,9 +93,17 @@ def _test(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> Suga
 def _getattr(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> SugaredValue:
     """`getattr(x, "name")`, with a default where there is no such attribute."""
     if len(view.inputs) not in (2, 3) or view.attributes:
-        raise CompileError(f"getattr expected 2 or 3 arguments but found {len(view.inputs)}", view.range)
+        raise CompileError(
+            f"getattr expected 2 or 3 arguments but found {len(view.inputs)}",
+            view.range,
+            hints=("write getattr(x, 'name'), or getattr(x, 'name', default)",),
+        )
     if view.inputs[1].kind != "string_literal":
-        raise CompileError("getattr's second argument must be a string literal", view.inputs[1].range)
+        raise CompileError(
+            "getattr's second argument must be a string literal",
+            view.inputs[1].range,
+            hints=("attributes are found while compiling; for names known at run time use a dict",),
+        )
     target = e.sugared(view.inputs[0])
     name = StringLiteral(view.inputs[1]).text
     try:
@@ -111,17 +120,21 @@ def _range(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> Sug
 
 def _zip(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> SugaredValue:
     if not view.inputs:
-        raise CompileError("zip expected at least 1 arguments, got 0", view.range)
+        raise CompileError("zip expected at least 1 arguments, got 0", view.range, hints=("write zip(xs, ys)",))
     return IterableTree([e.sugared(part).iterate(e, view.range) for part in view.inputs], view.range)
 
 
 def _enumerate(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> SugaredValue:
     """`zip(range(start, infinity), x)`."""
     if not view.inputs:
-        raise CompileError("enumerate expected at least 1 arguments, got 0", view.range)
+        raise CompileError("enumerate expected at least 1 arguments, got 0", view.range, hints=("write enumerate(xs)",))
     starts = [*view.inputs[1:], *(attribute.value for attribute in view.attributes)]
     if len(starts) > 1:
-        raise CompileError(f"enumerate expected at most 2 arguments, got {len(starts) + 1}", view.range)
+        raise CompileError(
+            f"enumerate expected at most 2 arguments, got {len(starts) + 1}",
+            view.range,
+            hints=("write enumerate(xs, start)",),
+        )
     bounds = [e.expression(start) for start in starts]
     bounds.append(e.literal(FOREVER, view.range))
     items = e.sugared(view.inputs[0]).iterate(e, view.range)
@@ -131,7 +144,7 @@ def _enumerate(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) ->
 def _tolist(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> SugaredValue:
     """`x.tolist()`, whose result is what the annotation says."""
     if view.inputs or view.attributes:
-        raise CompileError("tolist expected no arguments", view.range)
+        raise CompileError("tolist expected no arguments", view.range, hints=("write x.tolist()",))
     if hint is None:
         raise CompileError(
             "Expected type hint for result of tolist()",
@@ -152,8 +165,16 @@ def _tolist(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> Su
 
 
 def _index(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> SugaredValue:
-    """`x.__getitem__(i)` for a tensor."""
+    """`x.__getitem__(i)` for a tensor: by tensors only, unlike `x[i]`."""
     assert form.value is not None
+    for value in values_of(e, view.inputs):
+        if not value.type.is_subtype_of(OptionalType(TENSOR)):
+            found = value.type.annotation_str
+            raise CompileError(
+                f"Expected a list element that subtypes 'Optional[Tensor]' but got an element of type '{found}'",
+                view.range,
+                hints=("write the index in brackets",),
+            )
     return SimpleValue(index_tensor(e, form.value, view.inputs, view.range))
 
 

@@ -83,6 +83,7 @@ def if_value(
             f"if-expression's true branch has type {types[0].annotation_str} but false branch has type "
             f"{types[1].annotation_str}",
             range,
+            hints=("both must have one type; convert one, or write an if statement",),
         )
     return node.add_output(joined)
 
@@ -102,10 +103,11 @@ def type_test(e: Emitter, tree: Tree) -> Condition:
     """`isinstance(x, T)` and `hasattr(x, "name")`."""
     view = Apply(tree)
     callee = e.sugared(view.callee)
-    assert isinstance(callee, SpecialForm)
+    # In a condition the name decides, even where the program uses it for a variable.
+    form = callee.form if isinstance(callee, SpecialForm) else Var(view.callee).name
     if len(view.inputs) != 2 or view.attributes:
-        raise CompileError(f"{callee.form} expected exactly 2 arguments but found {len(view.inputs)}", tree.range)
-    if callee.form == "hasattr":
+        raise CompileError(f"{form} expected exactly 2 arguments but found {len(view.inputs)}", tree.range)
+    if form == "hasattr":
         return _has_attribute(e, view, tree)
     return _is_instance(e, view.inputs[0], view.inputs[1], tree)
 
@@ -226,7 +228,11 @@ def _flat(types: Sequence[Type]) -> list[Type]:
 def _has_attribute(e: Emitter, view: Apply, tree: Tree) -> Condition:
     owner, name = e.sugared(view.inputs[0]), constant_value(e.expression(view.inputs[1]))
     if not isinstance(name, str):
-        raise CompileError("hasattr's second argument must be a string literal", view.inputs[1].range)
+        raise CompileError(
+            "hasattr's second argument must be a string literal",
+            view.inputs[1].range,
+            hints=("attributes are found while compiling; for names known at run time use a dict",),
+        )
     if isinstance(owner, ModuleValue):
         found = owner.has_attr(e, name, tree.range)
         return Condition(e.constant(found, tree.range), Refinements(), found)
@@ -237,6 +243,8 @@ def _has_attribute(e: Emitter, view: Apply, tree: Tree) -> Condition:
         found = name in type.fields
     else:
         raise CompileError(
-            f"hasattr's first argument must be an object or NamedTuple, got {type.annotation_str} instead", tree.range
+            f"hasattr's first argument must be an object or NamedTuple, got {type.annotation_str} instead",
+            tree.range,
+            hints=("only objects of classes and modules are asked; other types have what they have",),
         )
     return Condition(e.constant(found, tree.range), Refinements(), found)

@@ -6,15 +6,25 @@ In: their calls.  Out: copies of lists and dicts, lists gathered by a loop, tupl
 from __future__ import annotations
 
 from engine.frontend.convert import EMPTY_LIST
-from engine.frontend.emit.arguments import actuals_of, keywords_of
 from engine.frontend.emit.emitter import Emitter
 from engine.frontend.emit.loops import dict_comprehension, list_comprehension
 from engine.frontend.sugar import SugaredValue
 from engine.frontend.tree import Tree
-from engine.frontend.values import BuiltinFunction, SimpleValue, SpecialForm
-from engine.frontend.views import Apply, DictComp, ListComp, TupleLiteral, Var
+from engine.frontend.values import SimpleValue, SpecialForm
+from engine.frontend.views import (
+    Apply,
+    Attribute,
+    DictComp,
+    DictLiteral,
+    ListComp,
+    ListLiteral,
+    StringLiteral,
+    TupleLiteral,
+    Var,
+)
+from engine.ir.graph import Value
 from engine.lang.errors import CompileError
-from engine.lang.types import STR, TENSOR, DictType, ListType, TupleType, Type
+from engine.lang.types import STR, TENSOR, DictType, ListType, Type
 
 
 def list_form(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> SugaredValue:
@@ -24,55 +34,71 @@ def list_form(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> 
             return SimpleValue(e.list([], hint.element))
         return SimpleValue(e.value(EMPTY_LIST, [], ListType(TENSOR), view.range))
     if len(view.inputs) > 1:
-        raise CompileError(f"list expected at most 1 arguments, got {len(view.inputs)}", view.range)
+        raise CompileError(f"list expected exactly 1 arguments but found {len(view.inputs)}", view.range)
     items = e.sugared(view.inputs[0])
     if isinstance(items, SimpleValue) and (isinstance(items.type, ListType) or items.type is STR):
         return SimpleValue(e.insert("aten::list", [items.value], view.range))
-    name = e.temporary()
-    loop = ListComp.make(view.range, _name(view, name), _name(view, name), view.inputs[0])
-    return list_comprehension(e, loop, hint)
+    element = _name(view, e.temporary())
+    return list_comprehension(e, ListComp.make(view.range, element, element, _stored(e, view, items)), hint)
 
 
 def tuple_form(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> SugaredValue:
     """`tuple(xs)` for something whose length is known."""
     if len(view.inputs) != 1:
         raise CompileError(f"tuple expected exactly 1 arguments but found {len(view.inputs)}", view.range)
-    size = len(hint.elements) if isinstance(hint, TupleType) else None
-    parts = e.sugared(view.inputs[0]).as_tuple(e, size, view.range)
+    parts = e.sugared(view.inputs[0]).as_tuple(e, None, view.range)
     return SimpleValue(e.tuple([part.as_value(e, view.range) for part in parts]))
 
 
 def dict_form(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> SugaredValue:
-    """`dict()`, `dict(d)`, `dict(pairs)`, `dict(a=1)`."""
-    if not view.inputs and not view.attributes:
-        type = hint if isinstance(hint, DictType) else DictType(STR, TENSOR)
-        return SimpleValue(e.value("prim::DictConstruct", [], type, view.range))
-    if not view.inputs:
-        return _from_keywords(e, view)
-    if view.attributes:
-        raise CompileError("dict with both a positional and keyword arguments is not supported", view.range)
-    if view.inputs[0].kind in ("list_comp", "dict_comp"):
-        return _from_comprehension(e, view, hint)
-    args = actuals_of(e, view.inputs)
-    return BuiltinFunction("aten::dict").call(e, args, (), view.range)
+    """`dict()`, `dict(d)`, `dict(pairs)`, `dict(a=1)`: pairs are gathered as `{k: v for k, v in pairs}` does."""
+    source = view.inputs[0] if view.inputs else ListLiteral.make(view.range, [])
+    if source.kind == "list_literal":
+        pairs = [*ListLiteral(source).inputs, *(_pair(attribute) for attribute in view.attributes)]
+        if not pairs:
+            return e.sugared(DictLiteral.make(view.range, [], []), hint)
+        return _gathered(e, view, e.sugared(ListLiteral.make(view.range, pairs)), hint)
+    value = e.sugared(source, hint if source.kind == "dict_literal" else None)
+    if isinstance(value, SimpleValue) and isinstance(value.type, DictType):
+        result = e.insert("aten::dict", [value.value], view.range)
+    elif view.attributes:
+        raise CompileError(
+            "dict takes no keyword arguments", view.range, hints=("make one dict, and set the other keys after it",)
+        )
+    else:
+        result = _gathered(e, view, value, hint).as_value(e, view.range)
+    _set_keywords(e, view, result)
+    return SimpleValue(result)
 
 
-def _from_keywords(e: Emitter, view: Apply) -> SugaredValue:
-    pairs = keywords_of(e, view.attributes)
-    flat = [part for pair in pairs for part in (e.constant(pair.name, pair.range), pair.value)]
-    return SimpleValue(e.value("prim::DictConstruct", flat, DictType(STR, pairs[0].value.type), view.range))
+def _pair(attribute: Attribute) -> Tree:
+    """`name=value` as `("name", value)`."""
+    return TupleLiteral.make(attribute.range, [StringLiteral.make(attribute.range, attribute.name), attribute.value])
 
 
-def _from_comprehension(e: Emitter, view: Apply, hint: Type | None) -> SugaredValue:
-    """`dict([(k, v) for x in xs])` is `{k: v for x in xs}`."""
-    inner = view.inputs[0]
-    if inner.kind == "dict_comp":
-        return dict_comprehension(e, inner, hint)
-    loop = ListComp(inner)
-    pair = TupleLiteral(loop.element).inputs if loop.element.kind == "tuple_literal" else ()
-    if len(pair) != 2:
-        return BuiltinFunction("aten::dict").call(e, actuals_of(e, view.inputs), (), view.range)
-    return dict_comprehension(e, DictComp.make(view.range, *pair, loop.target, loop.iterable), hint)
+def _gathered(e: Emitter, view: Apply, pairs: SugaredValue, hint: Type | None) -> SugaredValue:
+    key, value = _name(view, e.temporary()), _name(view, e.temporary())
+    target = TupleLiteral.make(view.range, [key, value])
+    return dict_comprehension(e, DictComp.make(view.range, key, value, target, _stored(e, view, pairs)), hint)
+
+
+def _set_keywords(e: Emitter, view: Apply, result: Value) -> None:
+    """`dict(d, name=value)`."""
+    for attribute in view.attributes:
+        key, value = e.constant(attribute.name, attribute.range), e.expression(attribute.value)
+        assert isinstance(result.type, DictType)
+        if not value.type.is_subtype_of(result.type.value):
+            found, wanted = value.type.annotation_str, result.type.value.annotation_str
+            text = f"Generated value type {found} did not match the annotated value type, which was {wanted}"
+            raise CompileError(text, attribute.range)
+        e.insert("aten::_set_item", [result, key, value], attribute.range)
+
+
+def _stored(e: Emitter, view: Apply, value: SugaredValue) -> Tree:
+    """The value under a name, for a tree to use."""
+    name = e.temporary()
+    e.assign(name, value, view.range)
+    return _name(view, name)
 
 
 def _name(view: Apply, name: str) -> Tree:

@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
+from engine.frontend.advice import to_fit, unknown_name
 from engine.frontend.builder import Builder
 from engine.frontend.convert import convert
+from engine.frontend.emit.recovery import recover
 from engine.frontend.environment import Environment, Variable
 from engine.frontend.globals import GLOBALS
 from engine.frontend.sugar import SugaredValue
@@ -23,7 +25,7 @@ from engine.frontend.type_annotations import TypeReader
 from engine.frontend.values import SimpleValue
 from engine.ir.graph import Block, Value
 from engine.ir.names import name_after
-from engine.lang.errors import CompileError, did_you_mean
+from engine.lang.errors import CompileError, EngineError, FollowUpError
 from engine.lang.source import SourceRange
 from engine.lang.types import ANY, ListType, Type
 
@@ -53,7 +55,8 @@ class Emitter(Builder):
     """One function being compiled.
 
     `declared` is the annotated return type, `returned` what the `return`s so far share; `exits` are the
-    blocks that every path leaves by `return` or `raise`.
+    blocks that every path leaves by `return` or `raise`.  `failures` are the errors of statements so far, `unknown`
+    the names that these would have set; `remembers` tells that a function which failed is not compiled again.
     """
 
     resolver: Resolver
@@ -64,6 +67,12 @@ class Emitter(Builder):
     types: TypeReader = field(init=False)
     exits: set[Block] = field(default_factory=set)
     loops: list[Loop] = field(default_factory=list)
+    lost_writes: list[SourceRange] = field(default_factory=list)
+    """Writes that lowering the graph removed although somebody may see them."""
+    failures: list[EngineError] = field(default_factory=list)
+    unknown: set[str] = field(default_factory=set)
+    stopped: bool = False
+    remembers: bool = False
     _literals: dict[tuple[type, str], Value] = field(default_factory=dict)
     _temporaries: int = 0
 
@@ -77,7 +86,8 @@ class Emitter(Builder):
         """What the expression stands for; `hint` is the type that is wanted, where one is annotated."""
         rule = self.rules.expressions.get(tree.kind)
         if rule is None:
-            raise CompileError(f"Cannot emit expr for: {tree}", tree.range)
+            hints = ("... stands in an index beside others, as in x[..., 0]",) if tree.kind == "dots" else ()
+            raise CompileError(f"Cannot emit expr for: {tree}", tree.range, hints=hints)
         return rule(self, tree, hint)
 
     def expression(self, tree: Tree, hint: Type | None = None) -> Value:
@@ -86,13 +96,16 @@ class Emitter(Builder):
         return self.cast(value, ANY) if hint is ANY and value.type is not ANY else value
 
     def statements(self, trees: Sequence[Tree]) -> None:
-        """Compile the statements up to the first that always leaves the block."""
+        """Compile the statements up to the first that always leaves the block.  What fails is kept in `failures`."""
         for tree in trees:
-            rule = self.rules.statements.get(tree.kind)
-            if rule is None:
-                raise CompileError(f"Unrecognized statement kind {tree.kind}", tree.range)
-            with self.graph.inserting_at(self.graph.insert_point, tree.range):
-                rule(self, tree)
+            rule = self.rules.statements.get(tree.kind, _unknown_statement)
+            loops = len(self.loops)
+            try:
+                with self.graph.inserting_at(self.graph.insert_point, tree.range):
+                    rule(self, tree)
+            except CompileError as error:
+                del self.loops[loops:]
+                recover(self, tree, error)
             if self.environment.block in self.exits:
                 return
 
@@ -134,15 +147,22 @@ class Emitter(Builder):
             return found
         why = self.environment.error(name)
         if why is not None:
-            raise CompileError(why[0], why[1], hints=[f"it is used in line {range.line}: {range.text}"])
+            hints = [f"it is used in line {range.line}", f"give {name} a value in both branches, or before the `if`"]
+            raise CompileError(why[0], why[1], hints=hints)
         known = [*self.environment.names(), *GLOBALS, *self.resolver.names()]
-        raise CompileError(f"undefined value {name}", range, hints=did_you_mean(name, known))
+        raise CompileError(f"undefined value {name}", range, hints=unknown_name(name, known))
 
     def find(self, name: str, range: SourceRange) -> SugaredValue | None:
+        self.check_known(name, range)
         found = self.environment.find(name)
         if isinstance(found, Variable):
             return SimpleValue(self.load(name, found, range))
         return found or GLOBALS.get(name) or self.resolver.resolve_value(self, name, range)
+
+    def check_known(self, name: str, range: SourceRange) -> None:
+        """Raises FollowUpError for a name whose statement failed."""
+        if name in self.unknown:
+            raise FollowUpError(f"{name} is not known, since the statement that sets it does not compile", range)
 
     def load(self, name: str, variable: Variable, range: SourceRange | None = None) -> Value:
         """Read a variable."""
@@ -156,6 +176,8 @@ class Emitter(Builder):
 
     def assign(self, name: str, value: SugaredValue, range: SourceRange, annotated: Type | None = None) -> None:
         """`name = value`, or `name: annotated = value`.  Raises CompileError when the types forbid it."""
+        if name in self.unknown:
+            return
         simple = value.value if isinstance(value, SimpleValue) else None
         outer = self.environment.find_outside(name)
         if simple is None and outer is None:
@@ -171,6 +193,7 @@ class Emitter(Builder):
                 f"Variable '{name}' is annotated with type {annotated.annotation_str} but is being assigned to a value "
                 f"of type {simple.type.annotation_str}",
                 range,
+                hints=to_fit(simple.type, annotated, None),
             )
         self.store(name, simple, annotated or simple.type, range)
 
@@ -192,6 +215,7 @@ class Emitter(Builder):
                 f"Attempting to declare and annotate the type of variable '{name}' that is already defined in an outer "
                 "block",
                 range,
+                hints=("annotate it where it is set first",),
             )
         if not isinstance(outer, Variable):
             raise CompileError(_not_first_class(name, outer.describe()), range)
@@ -202,10 +226,16 @@ class Emitter(Builder):
             f"Variable '{name}' previously had type {outer.type.annotation_str} but is now being assigned to a value "
             f"of type {value.type.annotation_str}"
         )
-        hints = []
         if isinstance(outer.type, ListType) and isinstance(value.type, ListType):
-            hints.append("an empty list is a List[Tensor]; annotate the variable, as in `x: List[int] = []`")
+            hints = ("an empty list is a List[Tensor]; annotate the variable, as in `x: List[int] = []`",)
+        else:
+            hints = (f"within an if or a loop '{name}' keeps the type it had before; use another name",)
         raise CompileError(text, range, hints=hints)
+
+
+def _unknown_statement(e: Emitter, tree: Tree) -> None:
+    hints = ("make it a parameter, and return what it becomes",) if tree.kind == "global" else ()
+    raise CompileError(f"Unrecognized statement kind {tree.kind}", tree.range, hints=hints)
 
 
 def _not_first_class(name: str, kind: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from engine.frontend.builder import Builder
 from engine.frontend.emit.arguments import actuals_of, keywords_of
 from engine.frontend.emit.emitter import Emitter
+from engine.frontend.emit.recovery import compile_body
 from engine.frontend.environment import Environment, Variable
 from engine.frontend.lower import finish
 from engine.frontend.schema_match import Actual
@@ -39,13 +40,16 @@ def closure(e: Emitter, tree: Tree) -> None:
     """A `def` inside a function."""
     view = Def(tree)
     if view.decl.params:
-        raise CompileError("functions defined inside functions cannot have parameters", view.decl.range)
+        hints = ("define it outside of this function",)
+        raise CompileError("functions defined inside functions cannot have parameters", view.decl.range, hints=hints)
     e.assign(view.name, Closure(view, e.environment), tree.range)
 
 
 def fork(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> SugaredValue:
     if not view.inputs:
-        raise CompileError("Expected at least one argument to fork()", view.range)
+        raise CompileError(
+            "Expected at least one argument to fork()", view.range, hints=("write torch.jit.fork(f, x)",)
+        )
     callee = e.sugared(view.inputs[0])
     args = actuals_of(e, view.inputs[1:])
     kwargs = keywords_of(e, view.attributes)
@@ -98,7 +102,7 @@ def _closure_body(e: Emitter, callee: Closure) -> tuple[Graph, list[Value], Type
     inner = Emitter(e.unit, e.written, e.library, resolver=outside, rules=e.rules)
     returns = callee.definition.decl.returns
     inner.declared = None if returns is None else e.types.read(returns)
-    inner.statements(callee.definition.body)
+    compile_body(inner, callee.definition.body)
     result = finish(inner, callee.definition.range)
     return inner.graph, outside.captured, result
 
@@ -112,6 +116,7 @@ class _Outside:
         self._inputs: dict[str, Value] = {}
 
     def resolve_value(self, b: Builder, name: str, range: SourceRange) -> SugaredValue | None:
+        self.e.check_known(name, range)
         found = self.environment.find(name)
         if found is None:
             return self.e.resolver.resolve_value(b, name, range)

@@ -19,18 +19,22 @@ from engine.ir.graph import Value
 from engine.lang.errors import CompileError
 from engine.lang.types import (
     ANY,
+    BOOL,
+    COMPLEX,
+    DEVICE,
+    FLOAT,
+    INT,
     STR,
     TENSOR,
     DictType,
     ListType,
     OptionalType,
-    TupleType,
+    TensorType,
     Type,
     UnionType,
     members_of,
     unify,
-    union_of,
-)  # fmt: skip
+)
 
 
 def number(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
@@ -54,15 +58,13 @@ def none(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
 
 
 def tuple_literal(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
-    hints = hint.elements if isinstance(hint, TupleType) else ()
-    return SimpleValue(e.tuple(values_of(e, TupleLiteral(tree).inputs, unpack=True, hints=hints)))
+    return SimpleValue(e.tuple(values_of(e, TupleLiteral(tree).inputs, unpack=True)))
 
 
 def list_literal(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
     wanted = wanted_container(hint, ListType, tree)
     element_hint = wanted.element if isinstance(wanted, ListType) else None
-    parts = ListLiteral(tree).inputs
-    values = values_of(e, parts, unpack=True, hints=[element_hint] * len(parts))
+    values = values_of(e, ListLiteral(tree).inputs, unpack=True)
     if not values and wanted is None:
         return SimpleValue(e.value(EMPTY_LIST, [], ListType(TENSOR), tree.range))
     element = element_hint or (common_type([value.type for value in values]) if values else TENSOR)
@@ -99,7 +101,11 @@ def wanted_container(hint: Type | None, kind: type, tree: Tree) -> Type | None:
     if fitting:
         return None
     name = "List" if kind is ListType else "Dict"
-    raise CompileError(f"Expected an annotation of type {name} but got {hint.annotation_str}", tree.range)
+    raise CompileError(
+        f"Expected an annotation of type {name} but got {hint.annotation_str}",
+        tree.range,
+        hints=(f"annotate it, as in `x: {'List[int]' if kind is ListType else 'Dict[str, int]'}`",),
+    )
 
 
 def as_hinted(e: Emitter, value: Value, hint: Type | None) -> Value:
@@ -111,25 +117,49 @@ def common_type(types: Sequence[Type]) -> Type:
     """The least type that all share, a Union if need be."""
     common = types[0]
     for type in types[1:]:
-        common = unify(common, type) or union_of([common, type])
+        common = unify(common, type, default_to_union=True) or ANY
     return common
 
 
 def _check_elements(values: Sequence[Value], element: Type, tree: Tree) -> None:
     for value, part in zip(values, ListLiteral(tree).inputs, strict=False):
         if not value.type.is_subtype_of(element):
-            raise CompileError(
-                f"List type annotation `List[{element.annotation_str}]` did not match the types of the given list "
-                "elements",
-                part.range,
-                hints=[f"this element is of type {value.type.annotation_str}"],
-            )
+            error = wrong_elements(element, common_type([value.type for value in values]), tree)
+            error.hints += (f"{part.range.text} is of type {value.type.annotation_str}",)
+            raise error
+
+
+def wrong_elements(element: Type, found: Type, tree: Tree) -> CompileError:
+    """A list is to hold something else than it does."""
+    return CompileError(
+        f"List type annotation `List[{element.annotation_str}]` did not match the types of the given list elements, "
+        f"which were unified to {found.annotation_str}",
+        tree.range,
+    )
+
+
+def check_key(type: Type, tree: Tree) -> None:
+    """Raises CompileError when no dict can have such keys."""
+    if type not in (INT, FLOAT, COMPLEX, DEVICE, STR, BOOL) and not isinstance(type, TensorType):
+        raise CompileError(
+            f"Cannot create dict for key type '{type}', only int, float, complex, Tensor, device and string keys are "
+            "supported",
+            tree.range,
+            hints=("use str(key)",),
+        )
 
 
 def _key_type(keys: Sequence[Value], tree: Tree) -> Type:
     type = common_type([key.type for key in keys])
     if isinstance(type, (UnionType, OptionalType)):
-        raise CompileError(f"Dict keys must share one type, but they are of type {type.annotation_str}", tree.range)
+        first, other = keys[0].type, next(key.type for key in keys if key.type != keys[0].type)
+        raise CompileError(
+            "Dict keys must contain only a single type. Expected: "
+            f"{first.annotation_str} but found {other.annotation_str} instead",
+            tree.range,
+            hints=("use keys of one type, such as str",),
+        )
+    check_key(type, tree)
     return type
 
 

@@ -7,13 +7,13 @@ block for the body and one for the condition; a loop over a tuple or a module li
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from engine.frontend.emit.assignments import assign_targets, check_targets
 from engine.frontend.emit.conditions import to_bool
 from engine.frontend.emit.emitter import Emitter, Loop
-from engine.frontend.emit.literals import wanted_container
+from engine.frontend.emit.literals import check_key, common_type, wanted_container, wrong_elements
 from engine.frontend.sugar import Iterable, SugaredValue
 from engine.frontend.tree import Tree
 from engine.frontend.values import SimpleValue
@@ -45,13 +45,13 @@ def while_statement(e: Emitter, tree: Tree) -> None:
 def for_statement(e: Emitter, tree: Tree) -> None:
     view = For(tree)
     if len(view.iterables) != 1:
-        raise CompileError("List of iterables is not supported currently", tree.range)
+        raise CompileError("List of iterables is not supported currently", tree.range, hints=("loop over zip(xs, ys)",))
     loop_over(e, view.targets, view.iterables[0], lambda: e.statements(view.body), tree.range)
 
 
 def loop_over(e: Emitter, targets: Sequence[Tree], itr: Tree, body: Body, range: SourceRange) -> None:
     """Run `body` for every item of `itr`, assigned to `targets`."""
-    iterable = e.sugared(itr).iterate(e, range)
+    iterable = e.sugared(itr).iterate(e, itr.range.if_beside(range))
     check_targets(targets, range)
     if iterable.static_length is not None:
         _unrolled(e, targets, iterable, iterable.static_length, body, range)
@@ -102,12 +102,15 @@ def continue_statement(e: Emitter, tree: Tree) -> None:
 
 def _leave(e: Emitter, tree: Tree, kind: str) -> None:
     if not e.loops:
-        raise CompileError(f"{tree.kind} statement outside of a loop", tree.range)
+        raise CompileError(
+            f"SyntaxError: '{tree.kind}' outside loop", tree.range, hints=("it belongs inside `for` or `while`",)
+        )
     if e.loops[-1] is Loop.UNROLLED:
         raise CompileError(
-            "Because we emit iteration over Modulelists or Tuples as unrolled loops, we do not support break or "
+            "Because we emit iteration over modulelists or tuples as unrolled loops, we do not support break or "
             "continue inside the body of these loops",
             tree.range,
+            hints=("loop over a list, or let an `if` skip what is not wanted",),
         )
     e.node(kind, [], (), tree.range)
 
@@ -122,9 +125,9 @@ def list_comprehension(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValu
     known = [wanted] if wanted is not None else []
 
     def body() -> None:
-        value = e.expression(view.element, known[0].contained()[0] if known else None)
+        value = e.expression(view.element)
         if known:
-            _check(known[0], ListType(value.type), tree)
+            _check_element(known[0].contained()[0], value.type, tree, annotated=wanted is not None)
         else:
             known.append(ListType(value.type))
             result.set_type(known[0])
@@ -142,8 +145,9 @@ def dict_comprehension(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValu
 
     def body() -> None:
         key, value = e.expression(view.key), e.expression(view.value)
+        check_key(key.type, tree)
         if known:
-            _check(known[0], DictType(key.type, value.type), tree)
+            _check_pair(known[0], {"key": key.type, "value": value.type}, tree)
         else:
             known.append(DictType(key.type, value.type))
             result.set_type(known[0])
@@ -153,13 +157,18 @@ def dict_comprehension(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValu
     return SimpleValue(result)
 
 
-def _check(wanted: Type, found: Type, tree: Tree) -> None:
+def _check_element(element: Type, found: Type, tree: Tree, *, annotated: bool) -> None:
     """Every turn of an unrolled comprehension must give the type of the first, or the annotated one."""
-    for part, given in zip(wanted.contained(), found.contained(), strict=True):
+    if not found.is_subtype_of(element) and unify(element, found) != element:
+        raise wrong_elements(element, found if annotated else common_type([element, found]), tree)
+
+
+def _check_pair(wanted: Type, found: Mapping[str, Type], tree: Tree) -> None:
+    for part, (what, given) in zip(wanted.contained(), found.items(), strict=True):
         if not given.is_subtype_of(part) and unify(part, given) != part:
             raise CompileError(
-                f"The comprehension is of type {wanted.annotation_str}, but an element is of type "
-                f"{given.annotation_str}",
+                f"Dict type annotation `{wanted.annotation_str}` did not match the type of an actual {what} type "
+                f"`{given.annotation_str}`",
                 tree.range,
             )
 

@@ -5,6 +5,9 @@ In: statement trees.  Out: nodes; `return` and `raise` also mark the block as le
 
 from __future__ import annotations
 
+from typing import Final
+
+from engine.frontend.advice import to_fit
 from engine.frontend.classes import ExceptionClass, ExceptionInstance
 from engine.frontend.convert import convert
 from engine.frontend.emit.branches import branch
@@ -40,11 +43,16 @@ def expression_statement(e: Emitter, tree: Tree) -> None:
 
 
 def return_statement(e: Emitter, tree: Tree) -> None:
-    return_value(e, e.expression(Return(tree).value, e.declared), tree.range)
+    value = Return(tree).value
+    return_value(e, e.expression(value, e.declared), tree.range, value.range.if_beside(tree.range))
 
 
-def return_value(e: Emitter, value: Value, range: SourceRange) -> None:
-    """Leave the function with `value`, which must fit the declared type or those returned before."""
+def return_value(e: Emitter, value: Value, range: SourceRange, place: SourceRange | None = None) -> None:
+    """Leave the function with `value`, which must fit the declared type or those returned before.
+
+    Raises CompileError, at `place` if it is given.
+    """
+    place = place or range
     declared = e.declared
     if declared is not None:
         # A forgotten value must not pass for a tensor.
@@ -54,11 +62,12 @@ def return_value(e: Emitter, value: Value, range: SourceRange) -> None:
             raise CompileError(
                 f"Return value was annotated as having type {declared.annotation_str} but is actually of type "
                 f"{value.type.annotation_str}",
-                range,
+                place,
+                hints=to_fit(value.type, declared, place),
             )
         e.returned = declared
     else:
-        e.returned = _joined(e.returned or value.type, value.type, range)
+        e.returned = _joined(e.returned or value.type, value.type, place)
     if e.returned is ANY and value.type is not ANY:
         value = e.cast(value, ANY)
     e.node("prim::ReturnStmt", [value], (), range)
@@ -72,6 +81,7 @@ def _joined(before: Type, type: Type, range: SourceRange) -> Type:
             f"Previous return statement returned a value of type {before.annotation_str} but this return statement "
             f"returns a value of type {type.annotation_str}",
             range,
+            hints=to_fit(type, before, range),
         )
     return joined
 
@@ -84,7 +94,11 @@ def raise_statement(e: Emitter, tree: Tree) -> None:
     elif isinstance(raised, ExceptionClass):
         message, qualname = e.constant("", tree.range), None
     else:
-        raise CompileError("exceptions must derive from BaseException", tree.range)
+        raise CompileError(
+            "exceptions must derive from BaseException",
+            view.value.range.if_beside(tree.range),
+            hints=("write `raise ValueError('what is wrong')`",),
+        )
     if not message.type.is_subtype_of(STR):
         message = e.insert("aten::str", [message])
     e.insert("prim::RaiseException", [message, *([qualname] if qualname else [])], tree.range)
@@ -109,7 +123,9 @@ def delete_statement(e: Emitter, tree: Tree) -> None:
             e.environment.remove(name)
         else:
             raise CompileError(
-                "del statements are only supported for deleting list and dict items and variables", target.range
+                "del statements are only supported for deleting list and dict items and variables",
+                target.range,
+                hints=("set an attribute to None instead; its type is Optional then",),
             )
 
 
@@ -118,14 +134,17 @@ def _delete_item(e: Emitter, target: Tree) -> None:
     part = view.subscripts[0]
     if part.kind == "slice_expr":
         raise CompileError(
-            "del statements only support deletion at a single index, slicing is not supported", target.range
+            "del statements only support deletion at a single index, slicing is not supported (see "
+            "https://github.com/pytorch/pytorch/issues/31430)",
+            target.range,
+            hints=("delete the elements one by one, or write `x = x[:i] + x[j:]`",),
         )
     value, index = e.expression(view.value), e.expression(part)
     if not isinstance(value.type, ClassType):
         e.insert("aten::Delete", [value, index], target.range)
         return
     if "__delitem__" not in value.type.methods:
-        raise CompileError("Class does not define __delitem__", target.range)
+        raise CompileError("Class does not define __delitem__", target.range, hints=("define __delitem__(self, key)",))
     MethodValue(value, "__delitem__").call(e, [Actual(index, part.range)], (), target.range)
 
 
@@ -144,22 +163,37 @@ def with_statement(e: Emitter, tree: Tree) -> None:
         e.node("prim::Exit", [value], [TENSOR], tree.range)
 
 
+_MANAGERS: Final = "`with` takes torch.no_grad() and objects of classes that define __enter__ and __exit__"
+
+
 def _enter_type(value: Value, range: SourceRange) -> Type:
     """What `__enter__` gives.  Raises CompileError when the object is no context manager."""
     type = value.type
     if not isinstance(type, ClassType):
-        raise CompileError("With item expression must return an object", range)
+        raise CompileError("With item expression must return an object", range, hints=(_MANAGERS,))
     enter, exit = type.methods.get("__enter__"), type.methods.get("__exit__")
     if enter is None or exit is None:
         raise CompileError(
-            "Object returned by with item expression does not define __enter__ and __exit__ methods", range
+            "Object returned by with item expression does not define __enter__ and __exit__ methods",
+            range,
+            hints=(_MANAGERS,),
         )
     if len(enter.schema.arguments) != 1:
-        raise CompileError("__enter__ must have only one argument and one return value", range)
+        raise CompileError(
+            "__enter__ must have only one argument and one return value", range, hints=("write `def __enter__(self)`",)
+        )
     if len(exit.schema.arguments) != 4:
-        raise CompileError("__exit__ must have four arguments", range)
+        raise CompileError(
+            "__exit__ must have four arguments",
+            range,
+            hints=("write `def __exit__(self, type: Any, value: Any, tb: Any) -> None`",),
+        )
     if any(argument.type is not ANY for argument in exit.schema.arguments[1:]):
-        raise CompileError("the arguments of __exit__ must have type Any", range)
+        raise CompileError(
+            "the arguments of __exit__ must have type Any",
+            range,
+            hints=("write `def __exit__(self, type: Any, value: Any, tb: Any) -> None`",),
+        )
     result = enter.schema.returns[0].type
     assert isinstance(result, Type)
     return result

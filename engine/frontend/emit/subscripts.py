@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from engine.frontend.advice import may_be_another
 from engine.frontend.emit.emitter import Emitter
 from engine.frontend.modules import ModuleValue
 from engine.frontend.schema_match import Actual
@@ -53,7 +54,9 @@ def subscript(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
         if isinstance(value.type, TensorType):
             return SimpleValue(index_tensor(e, value, parts, tree.range))
         raise CompileError(
-            f"Only tensors can be indexed with several subscripts, not {value.type.annotation_str}", tree.range
+            "Unsupported operation: attempted to use multidimensional indexing on a non-tensor type",
+            tree.range,
+            hints=("index once more: x[0][1]",),
         )
     if isinstance(value.type, TensorType):
         e.expression(parts[0])
@@ -114,7 +117,9 @@ def _place(e: Emitter, parts: Sequence[Tree], range: SourceRange) -> list[tuple[
     """For each part the dimension it applies to, and its value unless it is a slice or the ellipsis."""
     ellipsis = [index for index, part in enumerate(parts) if part.kind == "dots"]
     if len(ellipsis) > 1:
-        raise CompileError("An index can only have a single ellipsis ('...')", range)
+        raise CompileError(
+            "An index can only have a single ellipsis ('...')", range, hints=("write the other places as :",)
+        )
     middle = ellipsis[0] if ellipsis else len(parts)
     placed: list[tuple[int, Value | None]] = []
     dim = 0
@@ -127,7 +132,11 @@ def _place(e: Emitter, parts: Sequence[Tree], range: SourceRange) -> list[tuple[
     for part in reversed(parts[middle + 1 :]):
         index, consumes = _index_value(e, part, range)
         if index is not None and isinstance(index.type, TensorType):
-            raise CompileError("Ellipses followed by tensor indexing is currently not supported", range)
+            raise CompileError(
+                "Ellipses followed by tensor indexing is currently not supported",
+                range,
+                hints=("write the places that ... stands for as :",),
+            )
         behind.append((dim, index))
         dim -= _consumed_from_behind(index)
     return placed + [(0, None)] * len(ellipsis) + behind[::-1]
@@ -156,6 +165,7 @@ def _index_value(e: Emitter, part: Tree, range: SourceRange) -> tuple[Value | No
         f"Unsupported operation: indexing tensor with unsupported index type '{index.type.annotation_str}'. Only ints, "
         "slices, lists and tensors are supported",
         range,
+        hints=("write the parts one after the other: x[i, j]",) if isinstance(index.type, TupleType) else (),
     )
 
 
@@ -180,8 +190,6 @@ def _slice_of(e: Emitter, value: Value, view: SliceExpr, tree: Tree) -> Value:
         return _tensor_slice(e, value, e.constant(0, tree.range), view, tree.range)
     if isinstance(type, TupleType):
         return _tuple_slice(e, value, type, view, tree)
-    if not isinstance(type, ListType) and type is not STR:
-        raise CompileError(f"'{type.annotation_str}' object is not subscriptable", tree.range)
     bounds = [None if bound is None else e.expression(bound) for bound in _bounds(view)]
     start, stop, step = bounds
     one = step if step is not None else e.constant(1, tree.range)
@@ -201,7 +209,7 @@ def _tuple_slice(e: Emitter, value: Value, type: TupleType, view: SliceExpr, tre
 def _static_slice(e: Emitter, view: SliceExpr) -> slice:
     start, stop, step = (_static_bound(e, bound) for bound in _bounds(view))
     if step == 0:
-        raise CompileError("slice step cannot be zero", view.range)
+        raise CompileError("slice step cannot be zero", view.range, hints=("leave the step out",))
     return slice(start, stop, step)
 
 
@@ -211,7 +219,11 @@ def _static_bound(e: Emitter, bound: Tree | None) -> int | None:
     known = constant_value(e.expression(bound))
     if isinstance(known, int):
         return known
-    raise CompileError("the bounds of a tuple's slice must be integer constants", bound.range)
+    raise CompileError(
+        "tuple slice indices must be integer constants",
+        bound.range,
+        hints=("the length of the result must be known while compiling: write numbers",),
+    )
 
 
 # -- assignment
@@ -229,15 +241,23 @@ def assign_subscript(e: Emitter, tree: Tree, new: Value, range: SourceRange) -> 
         raise CompileError(
             "Sliced expression not yet supported for subscripted assignment. File a bug if you want this",
             parts[0].range.to(parts[-1].range),
+            hints=("assign the elements one by one, in a loop",),
         )
     if isinstance(value.type, ClassType):
         args = [Actual(e.expression(parts[0]), parts[0].range), Actual(new, range)]
         if "__setitem__" not in value.type.methods:
-            raise CompileError(f"Class {value.type.name} does not define a __setitem__ method", range)
+            raise CompileError(
+                f"Class {value.type.name} does not define a __setitem__ method",
+                range,
+                hints=("define __setitem__(self, key, value)",),
+            )
         MethodValue(value, "__setitem__").call(e, args, (), range)
         return
     if not isinstance(value.type, (ListType, DictType)):
-        raise CompileError(f"{value.type.annotation_str} does not support subscripted assignment", tree.range)
+        text = f"{value.type.annotation_str} does not support subscripted assignment"
+        fixed = isinstance(value.type, TupleType) or value.type is STR
+        hints = ("its elements never change; make a new one",) if fixed else may_be_another(value.type, "the value")
+        raise CompileError(text, tree.range, hints=hints)
     e.insert("aten::_set_item", [value, e.expression(parts[0]), new], range)
 
 

@@ -8,4 +8,8 @@ from engine.torch.nn import init as init
 from engine.torch.nn import modules as modules
 from engine.torch.nn import utils as utils
 from engine.torch.nn.modules import *  # noqa: F403
+from engine.torch.nn.modules.parallel import DataParallel as DataParallel
+from engine.torch.nn.parameter import Buffer as Buffer
 from engine.torch.nn.parameter import Parameter as Parameter
+from engine.torch.nn.parameter import UninitializedBuffer as UninitializedBuffer
+from engine.torch.nn.parameter import UninitializedParameter as UninitializedParameter

@@ -144,8 +144,10 @@ def fans(tensor: Tensor) -> tuple[int, int]:
     """How many inputs one output of a weight `(out, in, *kernel)` has, and outputs one input.  Raises ValueError."""
     if tensor.ndim < 2:
         raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
-    kernel = math.prod(tensor.shape[2:])
-    return tensor.shape[1] * kernel, tensor.shape[0] * kernel
+    kernel = 1
+    for size in tensor.shape[2:]:
+        kernel *= size
+    return tensor.size(1) * kernel, tensor.size(0) * kernel
 
 
 def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:

@@ -8,9 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from engine.aten.tensor import Tensor, tensor
-from engine.lang.scalars import float32
-from engine.torch.optim.optimizer import Group, Optimizer, State, check
+from engine.aten.tensor import Tensor
+from engine.torch.optim.optimizer import (
+    Group,
+    Optimizer,
+    State,
+    begin,
+    check,
+    check_betas,
+    decayed,
+    step_number,
+    wished,
+)  # fmt: skip
 
 
 class Adam(Optimizer):
@@ -30,28 +39,22 @@ class Adam(Optimizer):
         *,
         maximize: bool = False,
         decoupled_weight_decay: bool = False,
+        **wishes: Any,
     ) -> None:
         check(lr=lr, eps=eps, weight_decay=weight_decay)
-        for index, beta in enumerate(betas):
-            if not 0.0 <= beta < 1.0:
-                raise ValueError(f"Invalid beta parameter at index {index}: {beta}")
+        check_betas(betas)
         options = {
             "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad,
-            "maximize": maximize, "foreach": None, "capturable": False, "differentiable": False, "fused": None,
-            "decoupled_weight_decay": decoupled_weight_decay,
+            "maximize": maximize,
         }  # fmt: skip
-        super().__init__(params, options)
+        options = wished(options, "foreach capturable differentiable fused", wishes)
+        super().__init__(params, {**options, "decoupled_weight_decay": decoupled_weight_decay})
 
     def _update(self, param: Tensor, grad: Tensor, state: State, group: Group) -> None:
         if not state:
-            _begin(param, state, group["amsgrad"])
-        lr, (beta1, beta2), decay = group["lr"], group["betas"], group["weight_decay"]
-        state["step"] += 1
-        steps = state["step"].item()
-        if decay and group["decoupled_weight_decay"]:
-            param.mul_(1 - lr * decay)
-        elif decay:
-            grad = grad.add(param, alpha=decay)
+            begin(param, state, "exp_avg", "exp_avg_sq", *(["max_exp_avg_sq"] if group["amsgrad"] else []))
+        lr, (beta1, beta2), steps = group["lr"], group["betas"], step_number(state)
+        grad = decayed(grad, param, group)
         state["exp_avg"].lerp_(grad, 1 - beta1)
         state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
         spread = (_squares(state, group["amsgrad"]).sqrt() / (1 - beta2**steps) ** 0.5).add_(group["eps"])
@@ -71,16 +74,11 @@ class AdamW(Adam):
         amsgrad: bool = False,
         *,
         maximize: bool = False,
+        **wishes: Any,
     ) -> None:
         super().__init__(
-            params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize, decoupled_weight_decay=True
-        )  # fmt: skip
-
-
-def _begin(param: Tensor, state: State, amsgrad: bool) -> None:
-    state["step"] = tensor(0.0, dtype=float32)
-    for name in ("exp_avg", "exp_avg_sq", *(["max_exp_avg_sq"] if amsgrad else [])):
-        state[name] = param.detach() * 0
+            params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize, decoupled_weight_decay=True, **wishes
+        )
 
 
 def _squares(state: State, amsgrad: bool) -> Tensor:

@@ -6,17 +6,19 @@ runs `_update` for every parameter that has a gradient; an optimizer defines tha
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from typing import Any
 
 from engine.aten.autograd import enable_grad, no_grad
-from engine.aten.tensor import Tensor
+from engine.aten.tensor import Tensor, tensor
+from engine.lang.scalars import float32
+from engine.torch.nn.modules.hooks import RemovableHandle
 
 Group = dict[str, Any]
 State = dict[str, Any]
-Closure = Callable[[], Any]
+Closure = Callable[..., Any]
 
 
 class Optimizer:
@@ -35,6 +37,7 @@ class Optimizer:
         self.defaults = dict(defaults)
         self.state = defaultdict(dict)
         self.param_groups = []
+        self._hooks: dict[str, OrderedDict[int, Any]] = {}
         given = list(params)
         if not given:
             raise ValueError("optimizer got an empty parameter list")
@@ -60,10 +63,11 @@ class Optimizer:
         for group in self.param_groups:
             for param in group["params"]:
                 if param.grad is not None:
-                    param.grad = None if set_to_none else param.grad.detach() * 0
+                    param.grad = None if set_to_none else param.grad.detach().zero_()
 
     def step(self, closure: Closure | None = None) -> Any:
         """Change every parameter that has a gradient; the closure, if given, computes the loss anew first."""
+        self._run_hooks("before step", (closure,), {})
         loss = None
         if closure is not None:
             with enable_grad():
@@ -73,7 +77,20 @@ class Optimizer:
                 for param in group["params"]:
                     if param.grad is not None:
                         self._update(param, _direction(param.grad, group), self.state[param], group)
+        self._run_hooks("after step", (closure,), {})
         return loss
+
+    def register_step_pre_hook(self, hook: Closure) -> RemovableHandle:
+        """`hook(optimizer, args, kwargs)` runs before every step."""
+        return RemovableHandle(self._hooks.setdefault("before step", OrderedDict()), hook)
+
+    def register_step_post_hook(self, hook: Closure) -> RemovableHandle:
+        """`hook(optimizer, args, kwargs)` runs after every step."""
+        return RemovableHandle(self._hooks.setdefault("after step", OrderedDict()), hook)
+
+    def _run_hooks(self, when: str, *args: Any) -> None:
+        for hook in tuple(self._hooks[when].values()) if when in self._hooks else ():
+            hook(self, *args)
 
     def _update(self, param: Tensor, grad: Tensor, state: State, group: Group) -> None:
         """Change one parameter by its gradient."""
@@ -115,7 +132,11 @@ class Optimizer:
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
         for number, group in enumerate(self.param_groups):
-            lines += [f"Parameter Group {number}", *(f"    {k}: {v}" for k, v in sorted(_options(group).items()))]
+            lines += [
+                *([""] if number else []),
+                f"Parameter Group {number}",
+                *(f"    {k}: {v}" for k, v in sorted(_options(group).items())),
+            ]
         return "\n".join([*lines, ")"])
 
 
@@ -124,6 +145,50 @@ def check(**options: float) -> None:
     for name, value in options.items():
         if value < 0.0:
             raise ValueError(f"Invalid {name} value: {value}")
+
+
+def check_betas(betas: Iterable[float]) -> None:
+    """Raise ValueError for a share outside of [0, 1)."""
+    for index, beta in enumerate(betas):
+        if not 0.0 <= beta < 1.0:
+            raise ValueError(f"Invalid beta parameter at index {index}: {beta}")
+
+
+def wished(options: Group, known: str, wishes: Mapping[str, Any]) -> Group:
+    """The options with what callers may wish for about how steps are computed; it changes nothing here.
+
+    Raises TypeError for a name that the optimizer does not know.
+    """
+    usual: Group = {name: None if name in ("foreach", "fused") else False for name in known.split()}
+    unknown = [name for name in wishes if name not in usual]
+    if unknown:
+        raise TypeError(f"unexpected keyword argument {unknown[0]!r}; there are {', '.join((*options, *usual))}")
+    return {**options, **usual, **wishes}
+
+
+def begin(param: Tensor, state: State, *names: str) -> None:
+    """Let the state have a count of steps, and zeros under these names."""
+    state["step"] = tensor(0.0, dtype=float32)
+    state.update((name, param.detach() * 0) for name in names)
+
+
+def step_number(state: State) -> float:
+    """Count this step."""
+    state["step"] += 1
+    number: float = state["step"].item()
+    return number
+
+
+def decayed(grad: Tensor, param: Tensor, group: Group) -> Tensor:
+    """The gradient with the weight decay; decoupled, that shrinks the parameter itself instead."""
+    decay = group["weight_decay"]
+    if not decay:
+        return grad
+    if group.get("decoupled_weight_decay"):
+        param.mul_(1 - group["lr"] * decay)
+        return grad
+    added: Tensor = grad.add(param, alpha=decay)
+    return added
 
 
 def _unnamed(params: Iterable[Any]) -> list[Any]:

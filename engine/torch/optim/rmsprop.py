@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from engine.aten.tensor import Tensor, tensor
-from engine.lang.scalars import float32
-from engine.torch.optim.optimizer import Group, Optimizer, State, check
+from engine.aten.tensor import Tensor
+from engine.torch.optim.optimizer import Group, Optimizer, State, begin, check, decayed, step_number, wished
 
 
 class RMSprop(Optimizer):
@@ -27,21 +26,21 @@ class RMSprop(Optimizer):
         centered: bool = False,
         *,
         maximize: bool = False,
+        **wishes: Any,
     ) -> None:
         check(lr=lr, eps=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
         options = {
             "lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered,
-            "weight_decay": weight_decay, "capturable": False, "foreach": None, "maximize": maximize,
-            "differentiable": False,
+            "weight_decay": weight_decay, "maximize": maximize,
         }  # fmt: skip
-        super().__init__(params, options)
+        super().__init__(params, wished(options, "capturable foreach differentiable", wishes))
 
     def _update(self, param: Tensor, grad: Tensor, state: State, group: Group) -> None:
         if not state:
-            _begin(param, state, group)
-        state["step"] += 1
-        if group["weight_decay"] != 0:
-            grad = grad.add(param, alpha=group["weight_decay"])
+            wanted = {"square_avg": True, "momentum_buffer": group["momentum"] > 0, "grad_avg": group["centered"]}
+            begin(param, state, *(name for name, needed in wanted.items() if needed))
+        step_number(state)
+        grad = decayed(grad, param, group)
         squares, alpha = state["square_avg"], group["alpha"]
         squares.mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
         if group["centered"]:
@@ -53,9 +52,3 @@ class RMSprop(Optimizer):
             param.add_(moving, alpha=-group["lr"])
         else:
             param.addcdiv_(grad, size, value=-group["lr"])
-
-
-def _begin(param: Tensor, state: State, group: Group) -> None:
-    state["step"] = tensor(0.0, dtype=float32)
-    wanted = {"square_avg": True, "momentum_buffer": group["momentum"] > 0, "grad_avg": group["centered"]}
-    state.update((name, param.detach() * 0) for name, needed in wanted.items() if needed)

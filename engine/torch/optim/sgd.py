@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from engine.aten.tensor import Tensor
-from engine.torch.optim.optimizer import Group, Optimizer, State, check
+from engine.torch.optim.optimizer import Group, Optimizer, State, check, decayed, wished
 
 
 class SGD(Optimizer):
@@ -22,19 +22,19 @@ class SGD(Optimizer):
         nesterov: bool = False,
         *,
         maximize: bool = False,
+        **wishes: Any,
     ) -> None:
         check(lr=lr, momentum=momentum, weight_decay=weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         options = {
             "lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay, "nesterov": nesterov,
-            "maximize": maximize, "foreach": None, "differentiable": False, "fused": None,
+            "maximize": maximize,
         }  # fmt: skip
-        super().__init__(params, options)
+        super().__init__(params, wished(options, "foreach differentiable fused", wishes))
 
     def _update(self, param: Tensor, grad: Tensor, state: State, group: Group) -> None:
-        if group["weight_decay"] != 0:
-            grad = grad.add(param, alpha=group["weight_decay"])
+        grad = decayed(grad, param, group)
         if group["momentum"] != 0:
             grad = _with_momentum(grad, state, group)
         param.add_(grad, alpha=-group["lr"])

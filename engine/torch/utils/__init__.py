@@ -1,3 +1,5 @@
-"""`torch.utils`: data for training."""
+"""`torch.utils`: data for training, memory saved by computing again, arrays of other libraries."""
 
+from engine.torch.utils import checkpoint as checkpoint
 from engine.torch.utils import data as data
+from engine.torch.utils import dlpack as dlpack

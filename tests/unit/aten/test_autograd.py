@@ -73,7 +73,7 @@ def test_nodes_have_names_and_edges() -> None:
     assert y.grad_fn.name() == "MulBackward0"
     assert repr(y.grad_fn).startswith("<MulBackward0 object at ")
     ((accumulate, place),) = y.grad_fn.next_functions
-    assert (accumulate.name(), place) == ("AccumulateGrad", 0)
+    assert (accumulate.name(), place) == ("torch::autograd::AccumulateGrad", 0)
     assert (y + x).grad_fn.next_functions[1][0] is accumulate
     assert "grad_fn=<MulBackward0>" in repr(y)
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
+from engine.aten import op as table
 from engine.aten.calls import call
 from engine.aten.tensor import tensor
 from engine.lang import scalars
@@ -51,14 +55,30 @@ def test_a_refusal_lists_what_would_do() -> None:
     with pytest.raises(ArgumentError) as refusal:
         X.sum("rows")
     assert "sum() received an invalid combination of arguments: (float32[2, 3], 'rows')" in str(refusal.value)
-    assert "it takes sum(Tensor self, *, ScalarType? dtype=None) -> Tensor" in str(refusal.value)
+    assert "it takes sum(*, ScalarType? dtype=None) -> Tensor" in str(refusal.value)
 
 
 def test_unknown_names_are_answered_with_a_near_one() -> None:
     with pytest.raises(AttributeError, match="did you mean 'softmax'"):
-        X.softmx(0)
+        type(X).softmx  # noqa: B018
     with pytest.raises(ArgumentError, match="there is no operator 'softmx'"):
         call("softmx", (X, 0), {})
+
+
+def test_python_names_the_nearest_method_where_it_shows_the_error() -> None:
+    program = "import engine.torch as torch; torch.ones(2).softmx(0)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1] == (
+        "AttributeError: 'Tensor' object has no attribute 'softmx'. Did you mean: 'softmax'?"
+    )
+
+
+def test_methods_that_are_registered_later_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert X.exp().shape == (2, 3), "the methods are bound by now"
+    monkeypatch.setattr(table, "_by_name", dict(table._by_name))
+    monkeypatch.setattr(table, "_by_qualified_name", dict(table._by_qualified_name))
+    table.op("aten::_test_twice(Tensor self) -> Tensor", kernel=lambda x: x * 2, variants="method")
+    assert X._test_twice().tolist() == (X * 2).tolist()
 
 
 def test_numpy_scalars_convert() -> None:

@@ -42,7 +42,7 @@ def test_writing(index: Any) -> None:
 
 def test_numbers_and_slices_give_views() -> None:
     whole = tensor(ARRAY)
-    assert whole[0, 1:].storage is whole.storage
+    assert whole[0, 1:].memory is whole.memory
 
 
 @pytest.mark.parametrize("index", [2, (0, 3), (0, 0, 0, 0), ([5],)])
@@ -54,5 +54,33 @@ def test_what_is_outside_is_refused(index: Any) -> None:
 def test_a_value_must_fit() -> None:
     with pytest.raises(OperatorError, match="must match"):
         tensor(ARRAY)[0] = tensor([1.0, 2.0])
-    with pytest.raises(OperatorError, match="slice step must be positive"):
+    with pytest.raises(OperatorError, match="step of a slice must be greater than zero"):
         tensor(ARRAY)[::-1]
+
+
+@pytest.mark.parametrize(
+    "index",
+    [0, -1, slice(1, 3), slice(None, None, 2), (0, 1), (0, 1, 2), (slice(None), 1), (..., 0), (1, ...),
+     (0, slice(5, 9)), slice(-2, None)],
+)  # fmt: skip
+def test_plain_indices_show_what_numpy_shows_in_the_same_memory(index: Any) -> None:
+    values = np.arange(24.0).reshape(2, 3, 4)
+    x = tensor(values)
+    view = x[index]
+    assert isinstance(view.array, np.ndarray)
+    assert np.array_equal(view.array, values[index])
+    view.add_(1)
+    assert np.array_equal(x.array[index], values[index] + 1)
+    assert x._version == view._version == 1
+    recorded = tensor(values, requires_grad=True)[index]
+    assert recorded.shape == view.shape and recorded.array.strides == view.array.strides
+
+
+def test_numbers_are_written_where_the_index_shows() -> None:
+    x = tensor([[1.0, 2.0], [3.0, 4.0]])
+    x[0, 1] = 7
+    x[1] = 0.5
+    assert x.tolist() == [[1.0, 7.0], [0.5, 0.5]]
+    assert x._version == 2
+    with pytest.raises(IndexError):
+        x[2] = 1.0

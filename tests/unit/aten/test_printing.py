@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 import pytest
 
-from engine.aten.printing import cpp_str
+from engine.aten.printing import cpp_str, set_printoptions
 from engine.aten.tensor import tensor
 from engine.lang import scalars
+from engine.torch.nn import Parameter
 
 
 def f32(*values: object) -> np.ndarray:  # type: ignore[type-arg]
@@ -69,3 +73,43 @@ def test_repr_breaks_lines_at_eighty() -> None:
 )  # fmt: skip
 def test_cpp_text(data: np.ndarray, text: str) -> None:  # type: ignore[type-arg]
     assert cpp_str(tensor(data)) == text
+
+
+@pytest.fixture
+def usual_options() -> Iterator[None]:
+    yield
+    set_printoptions(profile="default")
+
+
+@pytest.mark.usefixtures("usual_options")
+@pytest.mark.parametrize(
+    ("options", "data", "text"),
+    [
+        ({"precision": 2}, f32(1, 2.345), "tensor([1.00, 2.35])"),
+        ({"threshold": 3, "edgeitems": 1}, np.arange(5), "tensor([0,  ..., 4])"),
+        ({"threshold": 3, "edgeitems": 0}, np.arange(5), "tensor([...], size=(5,))"),
+        ({"sci_mode": True}, f32(-1, 20), "tensor([-1.0000e+00,  2.0000e+01])"),
+        ({"sci_mode": False}, f32(1e-5, 1), "tensor([0.0000, 1.0000])"),
+        ({"profile": "short"}, f32(1, 2.345), "tensor([1.00, 2.35])"),
+        ({"linewidth": 20}, np.arange(8), "tensor([0, 1, 2, 3,\n        4, 5, 6, 7])"),
+    ],
+)
+def test_options(options: dict[str, Any], data: np.ndarray, text: str) -> None:  # type: ignore[type-arg]
+    set_printoptions(**options)
+    assert repr(tensor(data)) == text
+
+
+def test_an_unknown_profile_is_refused() -> None:
+    with pytest.raises(ValueError, match="'short'"):
+        set_printoptions(profile="shrt")
+
+
+def test_formats() -> None:
+    assert f"{tensor(2.5)} {tensor(3)} {tensor(1.23456):.2f} {tensor(7):>3}" == "2.5 3 1.23   7"
+    assert f"{tensor([1.0])}" == "tensor([1.])"
+    with pytest.raises(TypeError, match="unsupported format string"):
+        f"{tensor([1.0]):.2f}"
+
+
+def test_parameters_say_what_they_are() -> None:
+    assert repr(Parameter(tensor([1.0]))) == "Parameter containing:\ntensor([1.], requires_grad=True)"

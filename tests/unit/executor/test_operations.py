@@ -62,7 +62,7 @@ def test_unpacking_checks_the_length() -> None:
 
 
 def test_a_tuple_has_no_element_outside() -> None:
-    with pytest.raises(OperatorError, match="Tuple index out of range"):
+    with pytest.raises(OperatorError, match="Tuple list index out of range"):
         operation_of(node("prim::TupleIndex", [PAIR, INT], [INT]))((1, "a"), 2)
 
 

@@ -2,10 +2,11 @@
 
 import pytest
 
+from engine.aten.tensor import tensor
 from engine.executor import operations
 from engine.executor.code import Code
 from engine.executor.interpreter import InterpreterState, run_function
-from engine.executor.traceback import MAX_SHOWN_CALLS, execution_error, frames_of_node
+from engine.executor.traceback import MAX_SHOWN_CALLS, Place, execution_error, frames_of_node
 from engine.frontend.compile import compile_source
 from engine.ir.graph import InlinedFrom
 from engine.ir.parser import parse_ir
@@ -95,20 +96,22 @@ def test_calls_that_inlining_removed_are_told() -> None:
 
 
 def test_of_a_deep_stack_the_middle_is_left_out() -> None:
-    state = InterpreterState(Code(parse_ir(RAISE_AT_ONCE), "f"))
-    state.start()
-    state.step()
-    state.step()
-    node = state.frame.instruction.node
-    assert node is not None
+    graph = parse_ir("graph(%x : int):\n  %y : int = aten::neg(%x)\n  return (%y)\n")
+    (node,) = graph.nodes()
     node.range = Source("raise\n").whole()
-    assert len(execution_error(ValueError("x"), state.frames * 1000).frames) == MAX_SHOWN_CALLS
+    outer = [Place(f"f{i}", node) for i in range(1000)]
+    error = execution_error(ValueError("x"), outer)
+    assert len(error.frames) == MAX_SHOWN_CALLS
+    around = execution_error(error, [Place("g", node)] * MAX_SHOWN_CALLS)
+    shown = [frame.function for frame in around.frames]
+    assert (len(shown), shown[0], shown[-1]) == (MAX_SHOWN_CALLS, "g", "f999")
 
 
-RAISE_AT_ONCE = """
-graph():
-  %m : str = prim::Constant[value="bad"]()
-  %n : NoneType = prim::Constant()
-  prim::RaiseException(%m, %n)
-  return ()
-"""
+def test_library_functions_stand_on_the_stack() -> None:
+    unit = compile_source(
+        "def f(x):\n    return g(x)\ndef g(x):\n    return torch.nn.functional.layer_norm(x, [7])\n", filename="p.py"
+    )
+    with pytest.raises(ExecutionError) as caught:
+        run_function(unit.functions["f"], [tensor([[0.0] * 5] * 2)])
+    places = [(frame.function, frame.range.filename) for frame in caught.value.frames]
+    assert places == [("f", "p.py"), ("g", "p.py"), ("layer_norm", "<torch.nn.functional>")]

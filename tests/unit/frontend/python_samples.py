@@ -1,6 +1,6 @@
 """Python functions and classes that the tests read; their line numbers matter, for errors name them."""
 # mypy: ignore-errors
-# ruff: noqa: B006, B007, E701, E704, E731, F401, F722, F821, F841, F842, RET504, RUF012, RUF059, SIM105, UP006, UP035, UP037, UP045
+# ruff: noqa: B007, E701, E731, F401, F722, F821, F841, F842, RET504, RUF012, RUF059, SIM105, UP006, UP035, UP037, UP045
 # fmt: off
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def wrong_comment(x, y):
     return x
 
 
-def defaults(a=SIZE, b=-1, c=math.pi, d=(1, "x"), e=[True, None], f="s", g=opaque):
+def defaults(a=SIZE, b=-1, c=math.pi, d=(1, "x"), f="s", g=opaque):
     pass
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from engine.frontend.compile import compile_source, library_value, written_overloads
 from engine.frontend.emit import RULES, Emitter
+from engine.frontend.emit.recovery import compile_body
 from engine.frontend.parser import parse_statements
 from engine.frontend.resolve import TextResolver
 from engine.frontend.tree import BINARY_KINDS, UNARY_KINDS
@@ -23,7 +24,7 @@ def raw(text: str, **parameters: str) -> Emitter:
     for name, type in parameters.items():
         value = e.graph.add_input(name, parse_type(type))
         e.store(name, value, value.type)
-    e.statements(parse_statements(Source(text)))
+    compile_body(e, parse_statements(Source(text)))
     return e
 
 
@@ -94,11 +95,11 @@ def test_a_condition_refines_in_its_branch_only() -> None:
     [
         ("x = 1\nif c:\n    x = 'a'\n", "Variable 'x' previously had type int but is now being assigned to a value"),
         ("if c:\n    y = 1\nelse:\n    y = 'a'\nz = y\n", "Type mismatch: y is set to type int in the true branch"),
-        ("break\n", "break statement outside of a loop"),
+        ("break\n", "'break' outside loop"),
         ("for i in (1, 2):\n    break\n", "we do not support break or continue"),
         ("t = torch\nif c:\n    t = 1\n", "t is not a first-class value"),
         ("a, *b, *c = (1, 2, 3)\n", "Only one starred expression is allowed"),
-        ("y: int\n", "initial value"),
+        ("y: int\n", "right-hand side"),
         ("y = [1, 'a'][0] + 1\n", "tell them apart with isinstance"),
         ("y: Dict[Any, int] = {}\n", "Cannot create dict for key type 'Any'"),
         ("y: Lst[int] = []\n", "Unknown type constructor Lst"),

@@ -12,7 +12,7 @@ from engine.lang.errors import NotSupportedError, ParseError
 from engine.lang.source import Source
 
 PROGRAMS = Path(__file__).with_name("programs.txt").read_text(encoding="utf-8").split("---\n")
-PYTHON_ONLY = ("1 < x < 5", "f'{x}", "for k, v in x", "@decorated")
+PYTHON_ONLY = ("1_000", "f'{x}", "for k, v in x", "@decorated")
 
 
 def normal(tree: Tree) -> Tree:

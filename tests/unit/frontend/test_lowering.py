@@ -73,6 +73,8 @@ def test_a_branch_that_raises_gives_no_value() -> None:
   prim::If(%c)
     block0():
       prim::RaiseException(%m, %m)
+      %never : int = prim::Uninitialized()
+      prim::Store[name="x"](%never)
       -> ()
     block1():
       %two : int = prim::Constant[value=2]()

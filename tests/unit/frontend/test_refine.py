@@ -37,7 +37,7 @@ def test_what_both_sides_tell_is_known_either_way() -> None:
         ("int", None, False),
         ("NoneType", None, True),
         ("int?", "int", None),
-        ("Any", None, None),
+        ("Any", None, False),
         ("Union(int, str, NoneType)", "Union(int, str)", None),
     ],
 )

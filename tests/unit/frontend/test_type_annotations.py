@@ -40,7 +40,6 @@ READER = TypeReader(TextResolver(UNIT))
         ("Future[int]", "Future[int]"),
         ("typing.List[int]", "int[]"),
         ("BroadcastingList2[int]", "int[]"),
-        ("Final[int]", "int"),
         ("List[Point]", "Point[]"),
     ],
 )
@@ -53,7 +52,8 @@ def test_types(text: str, wanted: str) -> None:
     [
         ("Pont", "Unknown type name 'Pont'"),
         ("Lit[int]", "Unknown type constructor Lit"),
-        ("List[int, str]", "List expected 1 type arguments, got 2"),
+        ("Final[int]", "Unknown type constructor Final"),
+        ("List[int, str]", "List expected exactly one element type but found 2"),
         ("Dict[Tuple[int, int], int]", "Cannot create dict for key type"),
         ("1 + 2", "cannot be used in a type expression"),
     ],

@@ -133,7 +133,7 @@ def test_cursor() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "column", "message"),
     [
-        ("a\nb $ c", 2, 2, "expected a valid token but found '$'"),
+        ("a\nb $ c", 2, 2, "expected a valid token but found ' '"),
         ("x = 'abc\n", 1, 4, "this string does not end"),
         ("x = '''abc\n\n", 1, 4, "this string does not end"),
         ("x = 'a\\", 1, 4, "this string does not end"),
@@ -142,7 +142,7 @@ def test_cursor() -> None:
         ("    x\ny", 2, 0, "invalid indent level 0"),
         ("a \0 b", 1, 2, "expected a valid token"),
         ("é", 1, 0, "expected a valid token but found 'é'"),
-        ("a ; b", 1, 2, "expected a valid token but found ';'"),
+        ("a ; b", 1, 2, "expected a valid token but found ' '"),
         ("a \\ b", 1, 2, "expected a valid token"),
     ],
 )

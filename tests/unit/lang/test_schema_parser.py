@@ -122,7 +122,7 @@ def test_returns() -> None:
         ("f", "expected ( but found 'eof'"),
         ("f(int x", "expected ) but found 'eof'"),
         ("f(int) -> int", "expected a name for the argument"),
-        ("f(int x)", "expected -> but found"),
+        ("f(int x)", "expected arrow but found"),
         ("f(int x) -> ", "expected a type"),
         ("f(Itn x) -> ()", "unknown type specifier 'Itn'"),
         ("f(int x=1.5) -> ()", "this default is no int"),

@@ -54,7 +54,7 @@ def test_annotations(text: str, annotation: str) -> None:
         ("int", "int?"), ("NoneType", "int?"), ("int", "Scalar"), ("complex", "Scalar"), ("int", "Any"),
         ("Float(2, 3)", "Tensor"), ("Float(2, 3)", "Float(*, *)"), ("Float(2, 3)[]", "Tensor[]"),
         ("(int, Float())", "(int?, Tensor)"), ("int", "Union(int, str)"), ("int?", "Union(int, NoneType, str)"),
-        ("Union(int, str)", "Union(int, str, float)"), ("int[]", "AnyListType"), ("(int, int)", "AnyTupleType"),
+        ("Union(int, str)", "Union(int, str, float)"), ("int[]", "list"), ("(int, int)", "tuple"),
         ("Future[int]", "Future[int?]"), ("Enum<__torch__.A>", "AnyEnumType"),
     ],
 )  # fmt: skip

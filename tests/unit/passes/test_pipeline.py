@@ -10,7 +10,17 @@ from engine.ir.graph import Graph
 from engine.ir.parser import parse_ir
 from engine.lang.errors import CompileError
 from engine.passes import pipeline
-from engine.passes.pipeline import ALIASES, PIPELINES, PassEvent, find_pass, names, run_pass, run_pipeline, verifier
+from engine.passes.pipeline import (
+    ALIASES,
+    PIPELINES,
+    PassEvent,
+    find_pass,
+    listed,
+    names,
+    run_pass,
+    run_pipeline,
+    verifier,
+)
 
 TEXT = """graph(%x : int):
   %1 : int = aten::neg(%x)
@@ -65,6 +75,16 @@ def test_events_tell_before_and_after() -> None:
     assert second.seconds > 0
     run_pass("inline", graph)
     assert second.after_text == str(graph)
+
+
+@pytest.mark.parametrize("typed", ["cse,dce", "cse dce", " cse , dce ", "simplify,dce"])
+def test_a_pipeline_may_be_typed(typed: str) -> None:
+    graph = parse_ir(TEXT)
+    assert run_pipeline(typed, graph, verifier)
+    assert "%2" not in str(graph)
+    assert listed("simplify,dce") == (*PIPELINES["simplify"], "dce")
+    with pytest.raises(CompileError, match="there is no pass 'dcee'"):
+        run_pipeline("cse,dcee", graph)
 
 
 def test_unknown_names_are_refused_with_a_hint() -> None:

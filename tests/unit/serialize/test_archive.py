@@ -87,7 +87,7 @@ def test_tensors_share_their_storage(everything):
     weight, row = everything.get("weight"), everything.get("row")
     assert weight.requires_grad
     assert not row.requires_grad
-    assert weight.storage is row.storage
+    assert weight.memory is row.memory
     assert row.array.tolist() == [3.0, 4.0, 5.0]
     assert everything.get("tensors")[1].array.strides == (4, 8)
     assert everything.get("origin")[0].array.tolist() == [1.0, -1.0]

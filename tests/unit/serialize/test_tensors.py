@@ -50,12 +50,12 @@ def test_every_dtype_comes_back(dtype, shape):
 
 def test_views_share_their_memory():
     base = Tensor(np.arange(12, dtype=np.float32))
-    view = Tensor(base.array[3:9].reshape(2, 3).T, storage=base.storage)
+    view = Tensor(base.array[3:9].reshape(2, 3).T, storage=base.memory)
     data, records = written((base, view, base), TupleType((TENSOR,) * 3))
     assert list(records) == ["data/0"]
     first, second, third = unpickle(data, "data.pkl", TensorReader(container(records), "data"))
     assert first is third
-    assert first.storage is second.storage
+    assert first.memory is second.memory
     assert second.array.strides == view.array.strides
     first.array[3] = 100
     assert second.array[0, 0] == 100

@@ -48,13 +48,8 @@ QUANTIZED = "quantized tensors have no dtype here"
 SPARSE = "tensors are dense"
 MISSING = {
     "jit.quantized.quantize_linear_modules": QUANTIZED,
-    "quantize_per_tensor": QUANTIZED, "qint32": QUANTIZED, "qint8": QUANTIZED, "quint8": QUANTIZED,
-    "complex32": "complex numbers of two halves have no dtype here",
-    "Tensor.values": SPARSE, "Tensor.to_sparse": SPARSE,
-    "jit.last_executed_optimized_graph": "specialized plans are shown by graph_for and by the session's commands",
-    "jit.freeze": "the pass is not written yet", "jit.run_frozen_optimizations": "it follows freeze",
+    "Tensor.values": SPARSE,
     "jit.mobile": "archives of the lite interpreter are another format",
     "jit.annotations.get_signature": "signatures are read by engine.frontend.function_schema",
-    "autograd.profiler.profile": "%tsjit_trace and the engine's events show what runs",
 }  # fmt: skip
 """Name -> why it is not there."""

@@ -113,5 +113,11 @@ def test_the_tree_prints_as_in_pytorch(model: ScriptModule) -> None:
 def test_what_is_not_there_is_refused(model: ScriptModule) -> None:
     with pytest.raises(AttributeError, match="'Model' object has no attribute 'frist'; did you mean 'first'"):
         model.frist  # noqa: B018
-    with pytest.raises(AttributeError):
-        model.brand_new = 3
+    with pytest.raises(AttributeError, match="has no attribute 'brand_new'"):
+        model.brand_new  # noqa: B018
+
+
+def test_what_python_adds_stays_in_python(model: ScriptModule) -> None:
+    model.brand_new = 3
+    assert model.brand_new == 3
+    assert "brand_new" not in [attribute.name for attribute in model._ivalue.type.attributes]

@@ -274,7 +274,7 @@ class NoneStays(Base):
         return x
 
 
-somewhere = nn.ReLU()
+somewhere = torch.script(nn.ReLU())
 
 
 class NoSubmodule(Base):

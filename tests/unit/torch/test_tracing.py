@@ -35,7 +35,7 @@ class Attention(nn.Module):
         return x + self.out((scores @ v).transpose(1, 2).reshape(b, t, -1))
 
 
-@pytest.mark.filterwarnings("ignore::engine.frontend.trace_leaks.TracerWarning")
+@pytest.mark.filterwarnings("ignore::engine.frontend.trace_warnings.TracerWarning")
 def test_a_traced_module_takes_other_sizes(tmp_path: Path) -> None:
     module = Attention().eval()
     traced = torch.jit.trace(module, torch.randn(2, 5, 8))
@@ -203,7 +203,7 @@ def test_several_methods() -> None:
     assert near(traced(X), module(X))
     assert near(traced.shifted(X, torch.ones(2) * 3), module(X) + 3)
     assert torch.jit.trace(Two().forward, X).original_name == "Two"
-    with pytest.raises(RuntimeError, match="trace_module"):
+    with pytest.raises(AttributeError, match="trace_module"):
         torch.jit.trace(module.shifted, (X, X))
 
 
@@ -224,7 +224,7 @@ def test_traced_functions() -> None:
     outer = torch.jit.trace(lambda x: traced(x) + 1, X)
     assert outer.graph.find_node("prim::CallFunction") is not None
     assert outer(X).tolist() == (X * 2 + 1).tolist()
-    with pytest.warns(torch.jit.TracerWarning, match="no-op"):
+    with pytest.warns(UserWarning, match="no-op"):
         assert torch.jit.trace(traced, X) is traced
 
 
@@ -319,3 +319,74 @@ def test_inputs_stay_as_they_were_during_the_check() -> None:
     x = torch.ones(3)
     torch.jit.trace(lambda x: x.add_(1), x)
     assert x.tolist() == [2.0, 2.0, 2.0]
+
+
+# ------------------------------------------------------------------ calls of submodules
+
+
+class Scaled(nn.Module):
+    def forward(self, x, n):  # type: ignore[no-untyped-def]
+        return x.view(n, -1) * n
+
+
+class Passing(nn.Module):
+    """Hands a size on, calls what nobody needs, and uses the weight of one module in another."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scaled, self.idle, self.lin = Scaled(), nn.Linear(3, 3), nn.Linear(3, 3)
+        self.tied = nn.Linear(3, 3, bias=False)
+        self.tied.weight = self.lin.weight
+
+    def forward(self, x):  # type: ignore[no-untyped-def]
+        self.idle(x)
+        return self.tied(self.lin(self.scaled(x, x.size(0))))
+
+
+def test_arguments_of_calls_come_as_they_are_used() -> None:
+    traced = torch.jit.trace(Passing(), X)
+    assert "def forward(self,\n    argument_1: int,\n    x: Tensor,\n    n: Tensor) -> Tensor:" in traced.scaled.code
+    assert "def forward(self,\n    x: Tensor) -> NoneType:\n  return None\n" in traced.idle.code
+    assert "def forward(self,\n    weight: Tensor,\n" in traced.tied.code
+    assert traced(torch.ones(5, 3)).shape == (5, 3)
+
+
+def test_hooks_belong_to_the_caller() -> None:
+    module = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
+    module[0].register_forward_hook(lambda module, args, result: result * 2)
+    module[1].register_forward_pre_hook(lambda module, args: (args[0] + 1,))
+    traced = torch.jit.trace(module, X)
+    assert [n.kind for n in traced.graph.nodes() if n.kind.startswith("aten::")] == ["aten::mul", "aten::add"]
+    assert near(traced(-X), module(-X))
+
+
+class Counting(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("runs", torch.zeros(1))
+
+    def forward(self, x):  # type: ignore[no-untyped-def]
+        self.runs += 1
+        return x + self.runs, x - self.runs
+
+
+def test_the_check_stops_at_results_that_differ() -> None:
+    module = Counting()
+    with pytest.warns(torch.jit.TracerWarning, match="does not match") as caught:
+        torch.jit.trace(module, X)
+    assert float(module.runs) == 4.0  # two traces, one run of the first, one of the program
+    assert len(caught) == 2
+
+
+def test_convolutions_are_recorded_before_they_require_grad() -> None:
+    traced = torch.jit.trace(nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU()), torch.randn(1, 1, 4, 4))
+    kinds = {n.kind: str(n.output.type) for n in traced.inlined_graph.all_nodes() if n.kind in RESULTS}
+    assert "requires_grad=0" in kinds["aten::_convolution"]
+    assert "requires_grad=1" in kinds["aten::relu"]
+
+
+RESULTS = ("aten::_convolution", "aten::relu")
+
+
+def test_checks_fail_with_an_error_of_their_own() -> None:
+    assert not issubclass(torch.jit.TracingCheckError, RuntimeError)

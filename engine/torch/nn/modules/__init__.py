@@ -12,6 +12,7 @@ from engine.torch.nn.modules.activation import SiLU as SiLU
 from engine.torch.nn.modules.activation import Softmax as Softmax
 from engine.torch.nn.modules.activation import Softplus as Softplus
 from engine.torch.nn.modules.activation import Tanh as Tanh
+from engine.torch.nn.modules.adaptive import AdaptiveLogSoftmaxWithLoss as AdaptiveLogSoftmaxWithLoss
 from engine.torch.nn.modules.attention import MultiheadAttention as MultiheadAttention
 from engine.torch.nn.modules.attention import NonDynamicallyQuantizableLinear as NonDynamicallyQuantizableLinear
 from engine.torch.nn.modules.batchnorm import BatchNorm1d as BatchNorm1d
@@ -40,9 +41,24 @@ from engine.torch.nn.modules.flatten import Flatten as Flatten
 from engine.torch.nn.modules.flatten import Fold as Fold
 from engine.torch.nn.modules.flatten import Unflatten as Unflatten
 from engine.torch.nn.modules.flatten import Unfold as Unfold
+from engine.torch.nn.modules.fractional import FractionalMaxPool2d as FractionalMaxPool2d
+from engine.torch.nn.modules.fractional import FractionalMaxPool3d as FractionalMaxPool3d
 from engine.torch.nn.modules.instancenorm import InstanceNorm1d as InstanceNorm1d
 from engine.torch.nn.modules.instancenorm import InstanceNorm2d as InstanceNorm2d
 from engine.torch.nn.modules.instancenorm import InstanceNorm3d as InstanceNorm3d
+from engine.torch.nn.modules.lazy import LazyBatchNorm1d as LazyBatchNorm1d
+from engine.torch.nn.modules.lazy import LazyBatchNorm2d as LazyBatchNorm2d
+from engine.torch.nn.modules.lazy import LazyBatchNorm3d as LazyBatchNorm3d
+from engine.torch.nn.modules.lazy import LazyConv1d as LazyConv1d
+from engine.torch.nn.modules.lazy import LazyConv2d as LazyConv2d
+from engine.torch.nn.modules.lazy import LazyConv3d as LazyConv3d
+from engine.torch.nn.modules.lazy import LazyConvTranspose1d as LazyConvTranspose1d
+from engine.torch.nn.modules.lazy import LazyConvTranspose2d as LazyConvTranspose2d
+from engine.torch.nn.modules.lazy import LazyConvTranspose3d as LazyConvTranspose3d
+from engine.torch.nn.modules.lazy import LazyInstanceNorm1d as LazyInstanceNorm1d
+from engine.torch.nn.modules.lazy import LazyInstanceNorm2d as LazyInstanceNorm2d
+from engine.torch.nn.modules.lazy import LazyInstanceNorm3d as LazyInstanceNorm3d
+from engine.torch.nn.modules.lazy import LazyLinear as LazyLinear
 from engine.torch.nn.modules.linear import Bilinear as Bilinear
 from engine.torch.nn.modules.linear import Identity as Identity
 from engine.torch.nn.modules.linear import Linear as Linear
@@ -51,6 +67,7 @@ from engine.torch.nn.modules.loss import BCEWithLogitsLoss as BCEWithLogitsLoss
 from engine.torch.nn.modules.loss import CosineEmbeddingLoss as CosineEmbeddingLoss
 from engine.torch.nn.modules.loss import CrossEntropyLoss as CrossEntropyLoss
 from engine.torch.nn.modules.loss import CTCLoss as CTCLoss
+from engine.torch.nn.modules.loss import GaussianNLLLoss as GaussianNLLLoss
 from engine.torch.nn.modules.loss import HingeEmbeddingLoss as HingeEmbeddingLoss
 from engine.torch.nn.modules.loss import HuberLoss as HuberLoss
 from engine.torch.nn.modules.loss import KLDivLoss as KLDivLoss
@@ -65,6 +82,7 @@ from engine.torch.nn.modules.loss import PoissonNLLLoss as PoissonNLLLoss
 from engine.torch.nn.modules.loss import SmoothL1Loss as SmoothL1Loss
 from engine.torch.nn.modules.loss import SoftMarginLoss as SoftMarginLoss
 from engine.torch.nn.modules.loss import TripletMarginLoss as TripletMarginLoss
+from engine.torch.nn.modules.loss import TripletMarginWithDistanceLoss as TripletMarginWithDistanceLoss
 from engine.torch.nn.modules.module import Module as Module
 from engine.torch.nn.modules.nonlinear import CELU as CELU
 from engine.torch.nn.modules.nonlinear import GLU as GLU
@@ -111,6 +129,8 @@ from engine.torch.nn.modules.pooling import AvgPool1d as AvgPool1d
 from engine.torch.nn.modules.pooling import AvgPool2d as AvgPool2d
 from engine.torch.nn.modules.pooling import AvgPool3d as AvgPool3d
 from engine.torch.nn.modules.pooling import LPPool1d as LPPool1d
+from engine.torch.nn.modules.pooling import LPPool2d as LPPool2d
+from engine.torch.nn.modules.pooling import LPPool3d as LPPool3d
 from engine.torch.nn.modules.pooling import MaxPool1d as MaxPool1d
 from engine.torch.nn.modules.pooling import MaxPool2d as MaxPool2d
 from engine.torch.nn.modules.pooling import MaxPool3d as MaxPool3d

@@ -5,21 +5,15 @@ from __future__ import annotations
 import engine.torch as torch
 from engine.aten.tensor import Tensor
 from engine.torch.nn import functional as F
+from engine.torch.nn.modules.configured import configured
 from engine.torch.nn.modules.module import Module
 
 
+@configured
 class _Inplace(Module):
     """An activation that may write its result into its input."""
 
-    __constants__: tuple[str, ...] = ("inplace",)
-    inplace: bool
-
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-        self.inplace = inplace
-
-    def extra_repr(self) -> str:
-        return "inplace=True" if self.inplace else ""
+    inplace: bool = False
 
 
 class ReLU(_Inplace):
@@ -43,59 +37,38 @@ class Hardswish(_Inplace):
         return F.hardswish(input, self.inplace)
 
 
+@configured
 class ELU(Module):
     """`x` above zero, `alpha * (exp(x) - 1)` below."""
 
-    __constants__ = ("alpha", "inplace")
-    alpha: float
-    inplace: bool
-
-    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
-        super().__init__()
-        self.alpha, self.inplace = alpha, inplace
+    alpha: float = 1.0
+    inplace: bool = False
 
     def forward(self, input: Tensor) -> Tensor:
         return F.elu(input, self.alpha, self.inplace)
 
-    def extra_repr(self) -> str:
-        return f"alpha={self.alpha}{', inplace=True' if self.inplace else ''}"
 
-
+@configured
 class LeakyReLU(Module):
     """`x` above zero, `negative_slope * x` below."""
 
-    __constants__ = ("inplace", "negative_slope")
-    inplace: bool
-    negative_slope: float
-
-    def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
-        super().__init__()
-        self.negative_slope, self.inplace = negative_slope, inplace
+    negative_slope: float = 0.01
+    inplace: bool = False
 
     def forward(self, input: Tensor) -> Tensor:
         return F.leaky_relu(input, self.negative_slope, self.inplace)
 
-    def extra_repr(self) -> str:
-        return f"negative_slope={self.negative_slope}{', inplace=True' if self.inplace else ''}"
 
-
+@configured
 class Hardtanh(Module):
     """`x` kept between two bounds."""
 
-    __constants__: tuple[str, ...] = ("min_val", "max_val", "inplace")
-    min_val: float
-    max_val: float
-    inplace: bool
-
-    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
-        super().__init__()
-        self.min_val, self.max_val, self.inplace = min_val, max_val, inplace
+    min_val: float = -1.0
+    max_val: float = 1.0
+    inplace: bool = False
 
     def forward(self, input: Tensor) -> Tensor:
         return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
-
-    def extra_repr(self) -> str:
-        return f"min_val={self.min_val}, max_val={self.max_val}{', inplace=True' if self.inplace else ''}"
 
 
 class Sigmoid(Module):
@@ -112,70 +85,42 @@ class Tanh(Module):
         return torch.tanh(input)
 
 
+@configured
 class GELU(Module):
     """`x` times the chance that a normal variable is below `x`; `approximate="tanh"` is the cheaper formula."""
 
-    __constants__ = ("approximate",)
-    approximate: str
-
-    def __init__(self, approximate: str = "none") -> None:
-        super().__init__()
-        self.approximate = approximate
+    approximate: str = "none"
 
     def forward(self, input: Tensor) -> Tensor:
         return F.gelu(input, approximate=self.approximate)
 
-    def extra_repr(self) -> str:
-        return f"approximate={self.approximate!r}"
 
-
+@configured
 class Softplus(Module):
     """`log(1 + exp(beta * x)) / beta`; above the threshold it is `x` itself."""
 
-    __constants__ = ("beta", "threshold")
-    beta: float
-    threshold: float
-
-    def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
-        super().__init__()
-        self.beta, self.threshold = beta, threshold
+    beta: float = 1.0
+    threshold: float = 20.0
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softplus(input, self.beta, self.threshold)
 
-    def extra_repr(self) -> str:
-        return f"beta={self.beta}, threshold={self.threshold}"
 
-
+@configured
 class Softmax(Module):
     """Exponentials that sum to one along `dim`."""
 
-    __constants__ = ("dim",)
-    dim: int | None
-
-    def __init__(self, dim: int | None = None) -> None:
-        super().__init__()
-        self.dim = dim
+    dim: int | None = None
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softmax(input, self.dim, _stacklevel=5)
 
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}"
 
-
+@configured
 class LogSoftmax(Module):
     """The logarithm of Softmax."""
 
-    __constants__ = ("dim",)
-    dim: int | None
-
-    def __init__(self, dim: int | None = None) -> None:
-        super().__init__()
-        self.dim = dim
+    dim: int | None = None
 
     def forward(self, input: Tensor) -> Tensor:
         return F.log_softmax(input, self.dim, _stacklevel=5)
-
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}"

@@ -16,6 +16,7 @@ class _BatchNorm(Module):
     """Mean zero and variance one for every feature, over the batch (in training) or as measured so far."""
 
     __constants__ = ("track_running_stats", "momentum", "eps", "num_features", "affine")
+    _version = 2
     num_features: int
     eps: float
     momentum: float | None
@@ -41,7 +42,27 @@ class _BatchNorm(Module):
         self.register_buffer("running_mean", call("zeros", ([num_features],), {}) if measured else None)
         self.register_buffer("running_var", call("ones", ([num_features],), {}) if measured else None)
         self.register_buffer("num_batches_tracked", tensor(0) if measured else None)
-        if affine:
+        self.reset_parameters()
+
+    def _load_from_state_dict(
+        self, state_dict: Any, prefix: str, local_metadata: Any, *rest: Any
+    ) -> None:  # fmt: skip
+        """States of before version 2 do not count batches."""
+        key = f"{prefix}num_batches_tracked"
+        if local_metadata.get("version", 1) < 2 and self.track_running_stats and key not in state_dict:
+            state_dict[key] = self.num_batches_tracked
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
+
+    def reset_running_stats(self) -> None:
+        """Forget what was measured."""
+        if self.track_running_stats:
+            self.running_mean.zero_()
+            self.running_var.fill_(1)
+            self.num_batches_tracked.zero_()
+
+    def reset_parameters(self) -> None:
+        self.reset_running_stats()
+        if self.affine:
             init.ones_(self.weight)
             init.zeros_(self.bias)
 

@@ -6,10 +6,11 @@ In: modules (or parameters) in order or under names.  Out: a module that is also
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from engine.aten.tensor import Tensor
+from engine.lang.scalars import dtype
 from engine.torch.nn.modules.module import Module, shown
 from engine.torch.nn.parameter import Parameter
 
@@ -58,6 +59,18 @@ class _Numbered(Module):
         self._modules.clear()
         self.extend(modules)
 
+    def pop(self, key: int) -> Any:
+        """Take the module at this place out."""
+        module = self[key]
+        del self[key]
+        return module
+
+    def __add__(self, other: Iterable[Any]) -> Any:
+        return self._of([*self, *other])
+
+    def __iadd__(self, other: Iterable[Any]) -> Any:
+        return self.extend(list(other))
+
     def __repr__(self) -> str:
         return shown(type(self).__name__, (), _runs([(name, repr(each)) for name, each in self._modules.items()]))
 
@@ -75,6 +88,16 @@ class Sequential(_Numbered):
 
     def _of(self, modules: Iterable[Any]) -> Any:
         return type(self)(*modules)
+
+    def __mul__(self, count: int) -> Sequential:
+        if count <= 0:
+            raise ValueError(f"Non-positive multiplication factor {count} for {type(self)}")
+        return Sequential(*(list(self) * count))
+
+    __rmul__ = __mul__
+
+    def __imul__(self, count: int) -> Sequential:
+        return self.extend(list(self) * (count - 1))
 
     def __repr__(self) -> str:
         return Module.__repr__(self)
@@ -177,7 +200,7 @@ class ParameterList(Module):
         return iter(self._parameters.values())
 
     def __repr__(self) -> str:
-        return shown(type(self).__name__, (), _parameter_lines(self))
+        return f"{type(self).__name__}({_parameter_lines(self, str)})"
 
 
 class ParameterDict(Module):
@@ -221,19 +244,20 @@ class ParameterDict(Module):
         return self._parameters.items()
 
     def __repr__(self) -> str:
-        return shown(type(self).__name__, (), _parameter_lines(self))
+        return f"{type(self).__name__}({_parameter_lines(self, lambda d: f'torch.{d.ir_name}Tensor')})"
 
 
 def _as_parameter(value: Tensor) -> Tensor:
     return value if isinstance(value, Parameter) else Parameter(value)
 
 
-def _parameter_lines(module: Module) -> list[str]:
-    return [
-        f"({name}): Parameter containing: [{each.dtype} of size {'x'.join(map(str, each.shape))}]"
+def _parameter_lines(module: Module, kind: Callable[[dtype], str]) -> str:
+    """The parameters, one a line; `kind` names their dtypes."""
+    return "\n".join(
+        f"  ({name}): Parameter containing: [{kind(each.dtype)} of size {'x'.join(map(str, each.shape))}]"
         for name, each in module._parameters.items()
         if each is not None
-    ]
+    )
 
 
 def _runs(children: Iterable[tuple[str, str]]) -> list[str]:

@@ -42,6 +42,10 @@ class _Conv(Module):
             raise ValueError("in_channels and out_channels must be divisible by groups")
         if padding_mode not in ("zeros", "reflect", "replicate", "circular"):
             raise ValueError(f"padding_mode must be zeros, reflect, replicate or circular, but got '{padding_mode}'")
+        if isinstance(padding, str) and padding not in ("valid", "same"):
+            raise ValueError(f"padding must be 'valid', 'same' or a number for each side, but got '{padding}'")
+        if padding == "same" and any(step != 1 for step in self._each(stride)):
+            raise ValueError("padding='same' is not supported for strided convolutions")
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
         self.kernel_size, self.stride = self._each(kernel_size), self._each(stride)
         self.dilation = self._each(dilation)

@@ -1,24 +1,43 @@
-"""Handles by which registered hooks are taken back.
+"""Hooks of modules: handles by which they are taken back, and how those of backward passes see gradients.
 
-In: the table of hooks and a hook.  Out: the hook in the table, and its handle.
+In: tables of hooks; a module's inputs and outputs.  Out: handles; the same tensors behind a gate at which gradients
+are shown to the hooks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableMapping
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+
+from engine.aten.autograd import Function, is_grad_enabled
+from engine.aten.tensor import Tensor
 
 _numbers: Final = count()
+Hook = Callable[..., Any]
+
+
+class Registered(NamedTuple):
+    """A hook and how it wants to be called."""
+
+    call: Hook
+    with_kwargs: bool = False
+    with_module: bool = True
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.call(*args, **kwargs)
 
 
 class RemovableHandle:
     """`remove()` takes the hook out again; as a context manager it does so at the end."""
 
-    def __init__(self, table: MutableMapping[int, Callable[..., Any]], hook: Callable[..., Any]) -> None:
+    def __init__(self, table: OrderedDict[int, Any], hook: Any, prepend: bool = False) -> None:
         self.id = next(_numbers)
         self._table = table
         table[self.id] = hook
+        if prepend:
+            table.move_to_end(self.id, last=False)
 
     def remove(self) -> None:
         self._table.pop(self.id, None)
@@ -28,3 +47,92 @@ class RemovableHandle:
 
     def __exit__(self, *exception: object) -> None:
         self.remove()
+
+
+class _Gate(Function):
+    """Hands tensors on; in backward passes `see` is shown their gradients, and may give others."""
+
+    @staticmethod
+    def forward(ctx: Any, see: Callable[[tuple[Any, ...]], tuple[Any, ...]], *tensors: Tensor) -> Any:
+        ctx.see = see
+        ctx.set_materialize_grads(False)
+        return tuple(each.view_as(each) for each in tensors)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        return (None, *ctx.see(gradients))
+
+
+class BackwardHooks:
+    """One call of a module, watched: pre-hooks see the gradients of its outputs, hooks those of its inputs as well."""
+
+    def __init__(self, module: Any, pre_hooks: Sequence[Hook], hooks: Sequence[Hook]) -> None:
+        self.module, self.pre_hooks, self.hooks = module, pre_hooks, hooks
+        self._of_outputs: tuple[Any, ...] = ()
+        self._inputs_watched = False
+        self._inputs = 0
+
+    def enter(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The module's arguments, watched."""
+        if not self.hooks:
+            return args
+        self._inputs = len(args)
+        passed, places = self._watch(args, self._see_inputs)
+        self._inputs_watched = bool(places)
+        return tuple(passed)
+
+    def leave(self, result: Any) -> Any:
+        """The module's result, watched."""
+        many = isinstance(result, (tuple, list))
+        passed, places = self._watch(result if many else (result,), self._see_outputs)
+        if not places:
+            return result
+        if not many:
+            return passed[0]
+        return type(result)(*passed) if hasattr(result, "_fields") else type(result)(passed)
+
+    def _watch(self, values: Sequence[Any], see: Callable[..., Any]) -> tuple[list[Any], list[int]]:
+        """The values, tensors that gradients flow through behind a gate; and their places."""
+        passed = list(values)
+        places = [i for i, v in enumerate(values) if isinstance(v, Tensor) and v.requires_grad and is_grad_enabled()]
+        if places:
+            gated = _Gate.apply(lambda found: see(found, places, len(passed)), *(values[i] for i in places))
+            for place, tensor in zip(places, gated, strict=True):
+                passed[place] = tensor
+        return passed, places
+
+    def _see_outputs(self, gradients: tuple[Any, ...], places: list[int], count: int) -> tuple[Any, ...]:
+        found = _spread(gradients, places, count)
+        for hook in self.pre_hooks:
+            found = _changed(hook(self.module, found), found)
+        self._of_outputs = found
+        if self.hooks and not self._inputs_watched:
+            self._run((None,) * self._inputs)
+        return tuple(found[i] for i in places)
+
+    def _see_inputs(self, gradients: tuple[Any, ...], places: list[int], count: int) -> tuple[Any, ...]:
+        found = self._run(_spread(gradients, places, count))
+        return tuple(found[i] for i in places)
+
+    def _run(self, of_inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        for hook in self.hooks:
+            of_inputs = _changed(hook(self.module, of_inputs, self._of_outputs), of_inputs)
+        return of_inputs
+
+
+def _spread(gradients: tuple[Any, ...], places: list[int], count: int) -> tuple[Any, ...]:
+    """The gradients at their places, None elsewhere."""
+    found: list[Any] = [None] * count
+    for place, gradient in zip(places, gradients, strict=True):
+        found[place] = gradient
+    return tuple(found)
+
+
+def _changed(answer: Any, found: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What a hook gave instead, if it gave something.  Raises RuntimeError for another number of gradients."""
+    if answer is None:
+        return found
+    given = answer if isinstance(answer, tuple) else (answer,)
+    if len(given) != len(found):
+        raise RuntimeError(f"Backward hook returned an invalid number of grad: got {len(given)}, expected {len(found)}")
+    return given

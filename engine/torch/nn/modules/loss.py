@@ -5,8 +5,11 @@ In: outputs and targets.  Out: a number, or one for each element with `reduction
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from engine.aten.tensor import Tensor
 from engine.torch.nn import functional as F
+from engine.torch.nn.modules.distance import PairwiseDistance
 from engine.torch.nn.modules.module import Module
 
 
@@ -217,6 +220,21 @@ class PoissonNLLLoss(_Loss):
         )
 
 
+class GaussianNLLLoss(_Loss):
+    """The target's negative log-likelihood for normal distributions with given means and variances."""
+
+    __constants__ = ("full", "eps", "reduction")
+    full: bool
+    eps: float
+
+    def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
+        super().__init__(reduction=reduction)
+        self.full, self.eps = full, eps
+
+    def forward(self, input: Tensor, target: Tensor, var: Tensor | float) -> Tensor:
+        return F.gaussian_nll_loss(input, target, var, full=self.full, eps=self.eps, reduction=self.reduction)
+
+
 class HingeEmbeddingLoss(_Loss):
     """The input where the target is 1, `max(0, margin - input)` where it is -1."""
 
@@ -343,6 +361,31 @@ class TripletMarginLoss(_Loss):
             swap=self.swap,
             reduction=self.reduction,
         )
+
+
+class TripletMarginWithDistanceLoss(_Loss):
+    """TripletMarginLoss with a distance of one's own; it runs eagerly only."""
+
+    __constants__ = ("margin", "swap", "reduction")
+
+    def __init__(
+        self,
+        *,
+        distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+        margin: float = 1.0,
+        swap: bool = False,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(reduction=reduction)
+        if margin <= 0:
+            raise ValueError(f"TripletMarginWithDistanceLoss: expected margin to be greater than 0, got {margin}")
+        self.distance_function, self.margin, self.swap = distance_function or PairwiseDistance(), margin, swap
+
+    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+        return F.triplet_margin_with_distance_loss(
+            anchor, positive, negative, distance_function=self.distance_function, margin=self.margin, swap=self.swap,
+            reduction=self.reduction,
+        )  # fmt: skip
 
 
 class CTCLoss(_Loss):

@@ -7,57 +7,73 @@ In: what `__init__` assigns to `self`.  Out: a tree of modules that can be calle
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, ClassVar, Final, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, ClassVar, Final, TypeVar
 
 from engine.aten.tensor import Tensor
 from engine.lang import scalars
 from engine.lang.errors import did_you_mean
 from engine.torch.modules import ScriptModule
-from engine.torch.nn.modules.hooks import RemovableHandle
-from engine.torch.nn.parameter import Parameter
+from engine.torch.nn.modules.hooks import BackwardHooks, Hook, Registered, RemovableHandle
+from engine.torch.nn.modules.state import IncompatibleKeys as IncompatibleKeys
+from engine.torch.nn.modules.state import Stateful
+from engine.torch.nn.parameter import Buffer, Parameter
 
 M = TypeVar("M", bound="Module")
-Hook = Callable[..., Any]
 _TABLES: Final = ("_parameters", "_buffers", "_modules")
 
 
-class IncompatibleKeys(NamedTuple):
-    """Names that a state dict lacks, and names in it that the module does not have."""
-
-    missing_keys: list[str]
-    unexpected_keys: list[str]
-
-
-class Module:
+class Module(Stateful):
     """The base of all modules; a module defines `forward`."""
 
     _torchscript_module: ClassVar[bool] = True
     """Tells the compiler that instances are modules."""
+    dump_patches: ClassVar[bool] = False
+    call_super_init: ClassVar[bool] = False
     forward: Callable[..., Any]
     training: bool
-    _parameters: dict[str, Tensor | None]
-    _buffers: dict[str, Tensor | None]
-    _modules: dict[str, Any]
+    _is_full_backward_hook: bool | None
 
-    def __init__(self) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if args or kwargs:
+            given = next(iter(kwargs), None)
+            what = f"an unexpected keyword argument '{given}'" if given else f"{len(args) + 1} arguments, but takes one"
+            raise TypeError(f"{type(self).__name__}.__init__() got {what}")
         for table in (*_TABLES, "_forward_hooks", "_forward_pre_hooks"):
             object.__setattr__(self, table, OrderedDict())
+        object.__setattr__(self, "_other_hooks", {})
         object.__setattr__(self, "_non_persistent_buffers_set", set())
         object.__setattr__(self, "training", True)
+        object.__setattr__(self, "_is_full_backward_hook", None)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not hasattr(self, "forward"):
             raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
-        for hook in tuple(self._forward_pre_hooks.values()):
-            changed = hook(self, args)
+        if not self._forward_hooks and not self._forward_pre_hooks and not self._other_hooks:
+            return self.forward(*args, **kwargs)
+        return self._call_with_hooks(args, kwargs)
+
+    def _call_with_hooks(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], forward: Callable[..., Any] | None = None
+    ) -> Any:
+        """Call `forward`, if not another the module's own, between the hooks."""
+        for pre_hook in tuple(self._forward_pre_hooks.values()):
+            if pre_hook.with_kwargs:
+                changed = pre_hook(self, args, kwargs)
+                args, kwargs = (args, kwargs) if changed is None else changed
+                continue
+            changed = pre_hook(self, args)
             if changed is not None:
                 args = changed if isinstance(changed, tuple) else (changed,)
-        result = self.forward(*args, **kwargs)
+        hooks, pre_hooks = self._hooks("backward"), self._hooks("backward_before")
+        watched = BackwardHooks(self, pre_hooks, hooks) if hooks or pre_hooks else None
+        result = (forward or self.forward)(*(watched.enter(args) if watched else args), **kwargs)
         for hook in tuple(self._forward_hooks.values()):
-            changed = hook(self, args, result)
+            changed = hook(self, args, kwargs, result) if hook.with_kwargs else hook(self, args, result)
             result = result if changed is None else changed
-        return result
+        return watched.leave(result) if watched else result
+
+    _call_impl = __call__
 
     # -- attributes
 
@@ -71,6 +87,8 @@ class Module:
             if other != table:
                 self.__dict__[other].pop(name, None)
         self.__dict__[table][name] = value
+        if table == "_buffers" and isinstance(value, Buffer):
+            self._note_persistence(name, value.persistent)
 
     def _table_of(self, name: str, value: Any) -> str | None:
         """Which table the attribute belongs to; None for an ordinary one.  Raises TypeError for a wrong value."""
@@ -115,11 +133,16 @@ class Module:
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Add a tensor that is no parameter; only persistent ones are in the `state_dict`."""
         self._check_new(name, "buffer")
+        if name in self._parameters or name in self._modules:
+            raise KeyError(f"attribute '{name}' already exists")
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(f"cannot assign '{type(tensor).__name__}' object to buffer '{name}'")
         self._buffers[name] = tensor
-        if not persistent:
-            self._non_persistent_buffers_set.add(name)
+        self._note_persistence(name, persistent)
+
+    def _note_persistence(self, name: str, persistent: bool) -> None:
+        change = self._non_persistent_buffers_set.discard if persistent else self._non_persistent_buffers_set.add
+        change(name)
 
     def register_module(self, name: str, module: Any) -> None:
         self._check_new(name, "module")
@@ -141,13 +164,27 @@ class Module:
 
     # -- hooks
 
-    def register_forward_hook(self, hook: Hook) -> RemovableHandle:
+    def register_forward_hook(
+        self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
+    ) -> RemovableHandle:
         """`hook(module, inputs, output)` runs after `forward`; what it returns, unless None, is the output."""
-        return RemovableHandle(self._forward_hooks, hook)
+        return RemovableHandle(self._forward_hooks, Registered(hook, with_kwargs), prepend)
 
-    def register_forward_pre_hook(self, hook: Hook) -> RemovableHandle:
+    def register_forward_pre_hook(
+        self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
         """`hook(module, inputs)` runs before `forward`; what it returns, unless None, are the inputs."""
-        return RemovableHandle(self._forward_pre_hooks, hook)
+        return RemovableHandle(self._forward_pre_hooks, Registered(hook, with_kwargs), prepend)
+
+    def register_full_backward_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
+        """`hook(module, grad_input, grad_output)` may give other gradients of the inputs."""
+        return RemovableHandle(self.hooks("backward"), hook, prepend)
+
+    register_backward_hook = register_full_backward_hook
+
+    def register_full_backward_pre_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
+        """`hook(module, grad_output)` may give other gradients of the outputs."""
+        return RemovableHandle(self.hooks("backward_before"), hook, prepend)
 
     # -- parts
 
@@ -161,40 +198,47 @@ class Module:
     def children(self) -> Iterator[Any]:
         return (module for _, module in self.named_children())
 
-    def named_modules(self, memo: set[int] | None = None, prefix: str = "") -> Iterator[tuple[str, Any]]:
-        """This module and all inside, each once, under the first of its names."""
+    def named_modules(
+        self, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Any]]:
+        """This module and all inside, each once (unless told otherwise), under the first of its names."""
         memo = set() if memo is None else memo
-        if id(self) in memo:
+        if self in memo:
             return
-        memo.add(id(self))
+        if remove_duplicate:
+            memo.add(self)
         yield prefix, self
         for name, module in self._modules.items():
             path = f"{prefix}.{name}" if prefix else name
             if isinstance(module, Module):
-                yield from module.named_modules(memo, path)
+                yield from module.named_modules(memo, path, remove_duplicate)
             elif module is not None:
                 yield from module.named_modules(path)
 
     def modules(self) -> Iterator[Any]:
         return (module for _, module in self.named_modules())
 
-    def named_parameters(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Tensor]]:
-        return self._named_tensors("_parameters", prefix, recurse)
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
+        return self._named_tensors("_parameters", prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Tensor]:
         return (tensor for _, tensor in self.named_parameters("", recurse))
 
-    def named_buffers(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Tensor]]:
-        return self._named_tensors("_buffers", prefix, recurse)
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
+        return self._named_tensors("_buffers", prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         return (tensor for _, tensor in self.named_buffers("", recurse))
 
-    def _named_tensors(self, table: str, prefix: str, recurse: bool) -> Iterator[tuple[str, Tensor]]:
+    def _named_tensors(self, table: str, prefix: str, recurse: bool, once: bool) -> Iterator[tuple[str, Tensor]]:
         seen: set[int] = set()
-        for path, module in self.named_modules(None, prefix) if recurse else [(prefix, self)]:
+        for path, module in self.named_modules(None, prefix, once) if recurse else [(prefix, self)]:
             for name, tensor in _tensors(module, table):
-                if id(tensor) not in seen:
+                if not once or id(tensor) not in seen:
                     seen.add(id(tensor))
                     yield (f"{path}.{name}" if path else name), tensor
 
@@ -212,6 +256,25 @@ class Module:
         if not isinstance(found, Parameter):
             raise AttributeError(f"`{name}` is not an nn.Parameter")
         return found
+
+    def get_buffer(self, target: str) -> Tensor:
+        """The buffer under a dotted name.  Raises AttributeError."""
+        path, _, name = target.rpartition(".")
+        module = self.get_submodule(path)
+        if name not in module._buffers:
+            raise AttributeError(f"`{name}` is not a buffer")
+        found: Tensor = module._buffers[name]
+        return found
+
+    def set_submodule(self, target: str, module: Any, strict: bool = False) -> None:
+        """Put a module under a dotted name.  Raises ValueError, AttributeError for names that lead nowhere."""
+        path, _, name = target.rpartition(".")
+        if not name:
+            raise ValueError("Cannot set the submodule without a target name!")
+        parent = self.get_submodule(path)
+        if strict and name not in parent._modules:
+            raise AttributeError(f"{type(parent).__name__} has no submodule `{name}`")
+        parent.register_module(name, module) if name not in parent._modules else setattr(parent, name, module)
 
     def apply(self: M, fn: Callable[[Any], None]) -> M:
         """Call `fn` with every module inside, and then with this one."""
@@ -232,93 +295,83 @@ class Module:
         return self.train(False)
 
     def requires_grad_(self: M, requires_grad: bool = True) -> M:
+        """Let backward passes care for the parameters, or not.  Raises TypeError for what is neither."""
+        if not isinstance(requires_grad, bool):
+            raise TypeError(f"requires_grad must be a bool, not {type(requires_grad).__name__}")
         for parameter in self.parameters():
             parameter.requires_grad = requires_grad
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         for parameter in self.parameters():
-            parameter.grad = None if set_to_none or parameter.grad is None else parameter.grad * 0
+            if parameter.grad is not None:
+                parameter.grad = None if set_to_none else parameter.grad.detach().zero_()
 
     def to(self: M, *args: Any, **kwargs: Any) -> M:
         """Move to a device, or change the dtype of what holds fractions."""
         wanted = kwargs.get("dtype", next((each for each in args if isinstance(each, scalars.dtype)), None))
-        if wanted is not None and not wanted.is_floating_point:
+        if wanted is not None and not (wanted.is_floating_point or wanted.is_complex):
             raise TypeError("nn.Module.to only accepts floating point or complex dtypes")
         device = kwargs.get("device", next((each for each in args if not isinstance(each, scalars.dtype)), None))
         options = {} if device is None else {"device": device}
 
         def moved(tensor: Tensor) -> Any:
-            changes = {"dtype": wanted} if wanted is not None and tensor.dtype.is_floating_point else {}
+            changes = {"dtype": wanted} if wanted is not None and tensor.dtype.category in ("float", "complex") else {}
             return tensor.data.to(**options, **changes) if options or changes else tensor
 
         return self._apply(moved)
 
     def float(self: M) -> M:
-        return self.to(scalars.DTYPE_ALIASES["float"])
+        return self.to(scalars.float32)
 
     def double(self: M) -> M:
-        return self.to(scalars.DTYPE_ALIASES["double"])
+        return self.to(scalars.float64)
 
     def half(self: M) -> M:
-        return self.to(scalars.DTYPE_ALIASES["half"])
+        return self.to(scalars.float16)
 
     def bfloat16(self: M) -> M:
-        return self.to(scalars.DTYPE_BY_NAME["bfloat16"])
+        return self.to(scalars.bfloat16)
 
     def cpu(self: M) -> M:
         return self.to("cpu")
 
-    def _apply(self: M, fn: Callable[[Tensor], Any]) -> M:
-        """Give every parameter and buffer the values that `fn` makes of it; they stay the same objects."""
-        for tensor in (*self.parameters(), *self.buffers()):
-            new = fn(tensor)
-            if new is not tensor:
-                tensor.array, tensor._storage = new.array, new.storage
+    def type(self: M, dst_type: Any) -> M:
+        """Change the dtype of all parameters and buffers."""
+        return self._apply(lambda tensor: tensor.data.type(dst_type))
+
+    def cuda(self: M, device: Any = None) -> M:
+        """Raises OperatorError: there is no GPU."""
+        return self._apply(lambda tensor: tensor.cuda(device))
+
+    def to_empty(self: M, *, device: Any, recurse: bool = True) -> M:
+        """New memory for all parameters and buffers, values as they come."""
+        return self._apply(lambda tensor: tensor.data.clone(), recurse)
+
+    def share_memory(self: M) -> M:
         return self
 
-    # -- state
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Modules run eagerly; `torch.jit.script` compiles."""
 
-    def state_dict(self, prefix: str = "") -> OrderedDict[str, Tensor]:
-        """Name -> tensor: of each module first its parameters, then its buffers, then what its children have."""
-        return OrderedDict((name, tensor.data) for name, tensor in self._state(prefix))
+    def _apply(self: M, fn: Callable[[Tensor], Any], recurse: bool = True) -> M:
+        """Give every parameter and buffer the values that `fn` makes of it; they stay the same objects."""
+        if recurse:
+            for child in self.children():
+                if isinstance(child, Module):
+                    child._apply(fn)
+                else:
+                    replace_each((*child.parameters(), *child.buffers()), fn)
+        replace_each([t for table in ("_parameters", "_buffers") for _, t in _tensors(self, table)], fn)
+        return self
 
-    def load_state_dict(self, state_dict: Mapping[str, Tensor], strict: bool = True) -> IncompatibleKeys:
-        """Copy the tensors in.  Raises RuntimeError when names (if `strict`) or shapes do not fit; nothing is copied
-        then."""
-        own = dict(self._state())
-        missing = [key for key in own if key not in state_dict]
-        unexpected = [key for key in state_dict if key not in own]
-        wrong = [
-            f"size mismatch for {key}: copying a param with shape {state_dict[key].shape} from checkpoint, the shape "
-            f"in current model is {tensor.shape}."
-            for key, tensor in own.items()
-            if key in state_dict and state_dict[key].shape != tensor.shape
-        ]
-        problems = wrong + (_key_problems(missing, unexpected) if strict else [])
-        if problems:
-            shown = "\n\t".join([f"Error(s) in loading state_dict for {type(self).__name__}:", *problems])
-            raise RuntimeError(shown)
-        for key, tensor in own.items():
-            if key in state_dict:
-                tensor.data.copy_(state_dict[key].data)
-        return IncompatibleKeys(missing, unexpected)
-
-    def _state(self, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
-        """The tensors themselves under their paths; what is shared, under each."""
-        for name, tensor in self._own_state():
-            yield prefix + name, tensor
-        for name, child in self._modules.items():
-            if isinstance(child, Module):
-                yield from child._state(f"{prefix}{name}.")
-            elif child is not None:
-                yield from ((f"{prefix}{name}.{key}", tensor) for key, tensor in child.state_dict().items())
-
-    def _own_state(self) -> Iterator[tuple[str, Tensor]]:
-        yield from _tensors(self, "_parameters")
-        for name, tensor in _tensors(self, "_buffers"):
-            if name not in self._non_persistent_buffers_set:
-                yield name, tensor
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take over the attributes of a module that was pickled, or copied."""
+        self.__dict__.update(state)
+        for table in (*_TABLES, "_forward_hooks", "_forward_pre_hooks"):
+            self.__dict__.setdefault(table, OrderedDict())
+        self.__dict__.setdefault("_other_hooks", {})
+        self.__dict__.setdefault("_non_persistent_buffers_set", set())
 
     # -- text
 
@@ -329,7 +382,10 @@ class Module:
     def __repr__(self) -> str:
         extra = self.extra_repr().split("\n") if self.extra_repr() else []
         children = [f"({name}): {_indented(repr(child))}" for name, child in self._modules.items()]
-        return shown(type(self).__name__, extra, children)
+        return shown(self._get_name(), extra, children)
+
+    def _get_name(self) -> str:
+        return type(self).__name__
 
 
 def shown(name: str, extra: Iterable[str], children: Iterable[str]) -> str:
@@ -338,6 +394,16 @@ def shown(name: str, extra: Iterable[str], children: Iterable[str]) -> str:
     if list(extra) == lines and len(lines) <= 1:
         return f"{name}({''.join(lines)})"
     return f"{name}(\n  " + "\n  ".join(lines) + "\n)"
+
+
+def replace_each(tensors: Iterable[Tensor], fn: Callable[[Tensor], Any]) -> None:
+    """Give tensors, and their gradients, the values that `fn` makes of them."""
+    for tensor in tensors:
+        gradient = tensor._grad
+        for each in (tensor,) if gradient is None else (tensor, gradient):
+            new = fn(each)
+            if new is not each:
+                each.array, each._storage = new.array, new.memory
 
 
 def _indented(text: str) -> str:
@@ -354,13 +420,9 @@ def _tensors(module: Any, table: str) -> Iterator[tuple[str, Tensor]]:
             yield name, tensor
 
 
-def _key_problems(missing: list[str], unexpected: list[str]) -> list[str]:
-    named = (("Unexpected", unexpected), ("Missing", missing))
-    return [f"{what} key(s) in state_dict: " + ", ".join(f'"{k}"' for k in keys) + ". " for what, keys in named if keys]
-
-
 _KINDS: Final[tuple[tuple[str, Any, str], ...]] = (
     ("_parameters", Parameter, "parameters"), ("_modules", (Module, ScriptModule), "module"),
+    ("_buffers", Buffer, "buffers"),
 )  # fmt: skip
 """Values that belong into a table because of what they are."""
 _ALLOWED: Final[dict[str, Any]] = {

@@ -9,6 +9,7 @@ from engine.aten.tensor import Tensor
 from engine.torch.nn import functional as F
 from engine.torch.nn import init
 from engine.torch.nn.modules.activation import Hardtanh, _Inplace
+from engine.torch.nn.modules.configured import configured
 from engine.torch.nn.modules.module import Module
 from engine.torch.nn.parameter import Parameter
 
@@ -44,41 +45,27 @@ class Mish(_Inplace):
         return F.mish(input, inplace=self.inplace)
 
 
+@configured
 class CELU(Module):
     """`x` above zero, `alpha * (exp(x / alpha) - 1)` below."""
 
-    __constants__ = ("alpha", "inplace")
-    alpha: float
-    inplace: bool
-
-    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
-        super().__init__()
-        self.alpha, self.inplace = alpha, inplace
+    alpha: float = 1.0
+    inplace: bool = False
 
     def forward(self, input: Tensor) -> Tensor:
         return F.celu(input, self.alpha, self.inplace)
 
-    def extra_repr(self) -> str:
-        return f"alpha={self.alpha}{', inplace=True' if self.inplace else ''}"
 
-
+@configured
 class RReLU(Module):
     """LeakyReLU whose slope is drawn anew for each element in training."""
 
-    __constants__ = ("lower", "upper", "inplace")
-    lower: float
-    upper: float
-    inplace: bool
-
-    def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False) -> None:
-        super().__init__()
-        self.lower, self.upper, self.inplace = lower, upper, inplace
+    lower: float = 1.0 / 8
+    upper: float = 1.0 / 3
+    inplace: bool = False
 
     def forward(self, input: Tensor) -> Tensor:
         return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
-
-    def extra_repr(self) -> str:
-        return f"lower={self.lower}, upper={self.upper}{', inplace=True' if self.inplace else ''}"
 
 
 class PReLU(Module):
@@ -107,57 +94,36 @@ class PReLU(Module):
 _empty = init.empty
 
 
+@configured
 class Threshold(Module):
     """`x` above the threshold, a value below."""
 
-    __constants__ = ("threshold", "value", "inplace")
     threshold: float
     value: float
-    inplace: bool
-
-    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
-        super().__init__()
-        self.threshold, self.value, self.inplace = threshold, value, inplace
+    inplace: bool = False
 
     def forward(self, input: Tensor) -> Tensor:
         return F.threshold(input, self.threshold, self.value, self.inplace)
 
-    def extra_repr(self) -> str:
-        return f"threshold={self.threshold}, value={self.value}{', inplace=True' if self.inplace else ''}"
 
-
+@configured
 class GLU(Module):
     """One half of the input times the sigmoid of the other."""
 
-    __constants__ = ("dim",)
-    dim: int
-
-    def __init__(self, dim: int = -1) -> None:
-        super().__init__()
-        self.dim = dim
+    dim: int = -1
 
     def forward(self, input: Tensor) -> Tensor:
         return F.glu(input, self.dim)
 
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}"
 
-
+@configured
 class Softmin(Module):
     """Softmax of the negated input."""
 
-    __constants__ = ("dim",)
-    dim: int | None
-
-    def __init__(self, dim: int | None = None) -> None:
-        super().__init__()
-        self.dim = dim
+    dim: int | None = None
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softmin(input, self.dim, _stacklevel=5)
-
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}"
 
 
 class Softmax2d(Module):
@@ -190,15 +156,11 @@ class Tanhshrink(Module):
         return F.tanhshrink(input)
 
 
+@configured
 class Hardshrink(Module):
     """Zero within `lambd` of zero, `x` elsewhere."""
 
-    __constants__ = ("lambd",)
-    lambd: float
-
-    def __init__(self, lambd: float = 0.5) -> None:
-        super().__init__()
-        self.lambd = lambd
+    lambd: float = 0.5
 
     def forward(self, input: Tensor) -> Tensor:
         return torch.hardshrink(input, self.lambd)

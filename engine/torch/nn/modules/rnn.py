@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import engine.torch as torch
 from engine.aten.tensor import Tensor
+from engine.frontend.overloads import declare_overload
 from engine.torch.nn import init
 from engine.torch.nn.modules.module import Module
 from engine.torch.nn.parameter import Parameter
@@ -33,7 +34,6 @@ class RNNBase(Module):
     bidirectional: bool
     _flat_weights: list[Tensor]
     _gates: ClassVar[int]
-    _operator: ClassVar[str]
 
     def __init__(
         self,
@@ -96,28 +96,64 @@ class RNNBase(Module):
         size = 4 if self.bias else 2
         return [self._flat_weights[at : at + size] for at in range(0, len(self._flat_weights), size)]
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if args and isinstance(args[0], PackedSequence):
-            return self._packed(*args, **kwargs)
-        return super().__call__(*args, **kwargs)
+    # -- what programs compile
 
-    def _packed(self, input: PackedSequence, hx: Any = None) -> tuple[PackedSequence, Any]:
-        """The same over sequences of many lengths."""
-        states = _each(hx, lambda state: state if input.sorted_indices is None else state[:, input.sorted_indices])
-        if states is None:
-            states = self._zeros(input.data, int(input.batch_sizes[0]))
-        output, *last = getattr(torch, self._operator)(
-            input.data, input.batch_sizes, states, self._flat_weights, self.bias, self.num_layers, self.dropout,
-            self.training, self.bidirectional,
-        )  # fmt: skip
-        hidden = tuple(last) if len(last) > 1 else last[0]
-        order = input.unsorted_indices
-        hidden = _each(hidden, lambda state: state if order is None else state[:, order])
-        return PackedSequence(output, input.batch_sizes, input.sorted_indices, order), hidden
+    def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
+        """Raises RuntimeError for an input of another form than the layer takes."""
+        dims = 2 if batch_sizes is not None else 3
+        if input.dim() != dims:
+            raise RuntimeError("input must have {} dimensions, got {}".format(dims, input.dim()))  # noqa: UP032
+        if self.input_size != input.size(-1):
+            raise RuntimeError(
+                "input.size(-1) must be equal to input_size. Expected {}, got {}".format(  # noqa: UP032
+                    self.input_size, input.size(-1)
+                )
+            )
 
-    def _zeros(self, like: Tensor, batch: int) -> Any:
-        shape = [self.num_layers * self._directions, batch, self.hidden_size]
-        return like.new_zeros(shape)
+    def get_expected_hidden_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
+        """The shape that a state must have."""
+        if batch_sizes is not None:
+            batch = int(batch_sizes[0])
+        else:
+            batch = input.size(0) if self.batch_first else input.size(1)
+        return self.num_layers * (2 if self.bidirectional else 1), batch, self.hidden_size
+
+    def check_hidden_size(
+        self, hx: Tensor, expected_hidden_size: tuple[int, int, int], msg: str = "Expected hidden size {}, got {}"
+    ) -> None:
+        """Raises RuntimeError for a state of another shape."""
+        if hx.size() != expected_hidden_size:
+            raise RuntimeError(msg.format(expected_hidden_size, list(hx.size())))
+
+    def _zeros(self, input: Tensor, max_batch_size: int) -> Tensor:
+        layers = self.num_layers * (2 if self.bidirectional else 1)
+        return torch.zeros(layers, max_batch_size, self.hidden_size, dtype=input.dtype, device=input.device)
+
+    def _check_dims(self, hx: Tensor, batched: bool) -> None:
+        if batched and hx.dim() != 3:
+            raise RuntimeError(
+                "For batched 3-D input, hx should also be 3-D but got {}-D tensor".format(hx.dim())  # noqa: UP032
+            )
+        if not batched and hx.dim() != 2:
+            raise RuntimeError(
+                "For unbatched 2-D input, hx should also be 2-D but got {}-D tensor".format(hx.dim())  # noqa: UP032
+            )
+
+    def _state(self, input: Tensor, hx: Tensor | None, max_batch_size: int, batched: bool) -> Tensor:
+        """The state to begin with, for a padded batch."""
+        if hx is None:
+            return self._zeros(input, max_batch_size)
+        self._check_dims(hx, batched)
+        return hx if batched else hx.unsqueeze(1)
+
+    def check_forward_args(self, input: Tensor, hidden: Tensor, batch_sizes: Tensor | None) -> None:
+        """Raises RuntimeError."""
+        self.check_input(input, batch_sizes)
+        self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
+
+    def permute_hidden(self, hx: Tensor, permutation: Tensor | None) -> Tensor:
+        """The state of the sequences in another order."""
+        return hx if permutation is None else hx.index_select(1, permutation)
 
     def extra_repr(self) -> str:
         options = (
@@ -125,12 +161,6 @@ class RNNBase(Module):
         )  # fmt: skip
         changed = [f"{name}={getattr(self, name)}" for name, usual in options if getattr(self, name) != usual]
         return ", ".join([f"{self.input_size}, {self.hidden_size}", *changed])
-
-
-def _each(state: Any, change: Any) -> Any:
-    if state is None:
-        return None
-    return tuple(map(change, state)) if isinstance(state, tuple) else change(state)
 
 
 class RNN(RNNBase):
@@ -148,110 +178,185 @@ class RNN(RNNBase):
         self.nonlinearity = nonlinearity
         self.mode = "RNN_" + nonlinearity.upper()
 
-    @property
-    def _operator(self) -> str:  # type: ignore[override]
-        return "rnn_" + self.nonlinearity
+    @declare_overload
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]: ...
 
-    def forward(self, input: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        if input.dim() != 2 and input.dim() != 3:
-            raise ValueError(f"RNN: Expected input to be 2D or 3D, got {input.dim()}D instead")
-        batched = input.dim() == 3
-        batch_dim = 0 if self.batch_first else 1
-        if not batched:
-            input = input.unsqueeze(batch_dim)
-        if hx is None:
-            layers = self.num_layers * (2 if self.bidirectional else 1)
-            hx = torch.zeros(
-                layers, input.size(batch_dim), self.hidden_size, dtype=input.dtype, device=input.device
-            )  # fmt: skip
-        elif not batched:
-            hx = hx.unsqueeze(1)
-        if self.mode == "RNN_TANH":
-            output, hidden = torch.rnn_tanh(
-                input, hx, self._flat_weights, self.bias, self.num_layers, self.dropout, self.training,
-                self.bidirectional, self.batch_first,
-            )  # fmt: skip
-        else:
-            output, hidden = torch.rnn_relu(
-                input, hx, self._flat_weights, self.bias, self.num_layers, self.dropout, self.training,
-                self.bidirectional, self.batch_first,
-            )  # fmt: skip
-        if not batched:
-            output = output.squeeze(batch_dim)
-            hidden = hidden.squeeze(1)
-        return output, hidden
+    @declare_overload  # type: ignore[no-redef]
+    def forward(  # noqa: F811
+        self, input: PackedSequence, hx: Tensor | None = None
+    ) -> tuple[PackedSequence, Tensor]: ...
+
+    def forward(self, input, hx=None):  # type: ignore[no-redef, no-untyped-def]  # noqa: F811
+        if isinstance(input, PackedSequence):
+            data, batch_sizes, sorted_indices, unsorted_indices = input
+            if hx is None:
+                state = self._zeros(data, batch_sizes[0])  # type: ignore[arg-type]
+            else:
+                state = self.permute_hidden(hx, sorted_indices)
+            self.check_forward_args(data, state, batch_sizes)
+            if self.mode == "RNN_TANH":
+                output, hidden = torch.rnn_tanh(
+                    data, batch_sizes, state, self._flat_weights, self.bias, self.num_layers, self.dropout,
+                    self.training, self.bidirectional,
+                )  # fmt: skip
+            else:
+                output, hidden = torch.rnn_relu(
+                    data, batch_sizes, state, self._flat_weights, self.bias, self.num_layers, self.dropout,
+                    self.training, self.bidirectional,
+                )  # fmt: skip
+            packed = PackedSequence(output, batch_sizes, sorted_indices, unsorted_indices)
+            return packed, self.permute_hidden(hidden, unsorted_indices)
+        else:  # noqa: RET505  (either branch is compiled alone)
+            if input.dim() != 2 and input.dim() != 3:
+                raise ValueError(f"RNN: Expected input to be 2D or 3D, got {input.dim()}D instead")
+            batched = input.dim() == 3
+            batch_dim = 0 if self.batch_first else 1
+            if not batched:
+                input = input.unsqueeze(batch_dim)
+            state = self._state(input, hx, input.size(batch_dim), batched)
+            self.check_forward_args(input, state, None)
+            if self.mode == "RNN_TANH":
+                output, hidden = torch.rnn_tanh(
+                    input, state, self._flat_weights, self.bias, self.num_layers, self.dropout,
+                    self.training, self.bidirectional, self.batch_first,
+                )  # fmt: skip
+            else:
+                output, hidden = torch.rnn_relu(
+                    input, state, self._flat_weights, self.bias, self.num_layers, self.dropout,
+                    self.training, self.bidirectional, self.batch_first,
+                )  # fmt: skip
+            if not batched:
+                output = output.squeeze(batch_dim)
+                hidden = hidden.squeeze(1)
+            return output, hidden
 
 
 class GRU(RNNBase):
     """A gate decides how much of the state is replaced, another how much of it is used for what replaces it."""
 
-    _gates, _operator = 3, "gru"
+    _gates = 3
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.mode = "GRU"
 
-    def forward(self, input: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        if input.dim() != 2 and input.dim() != 3:
-            raise ValueError(f"GRU: Expected input to be 2D or 3D, got {input.dim()}D instead")
-        batched = input.dim() == 3
-        batch_dim = 0 if self.batch_first else 1
-        if not batched:
-            input = input.unsqueeze(batch_dim)
-        if hx is None:
-            layers = self.num_layers * (2 if self.bidirectional else 1)
-            hx = torch.zeros(
-                layers, input.size(batch_dim), self.hidden_size, dtype=input.dtype, device=input.device
+    @declare_overload
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]: ...
+
+    @declare_overload  # type: ignore[no-redef]
+    def forward(  # noqa: F811
+        self, input: PackedSequence, hx: Tensor | None = None
+    ) -> tuple[PackedSequence, Tensor]: ...
+
+    def forward(self, input, hx=None):  # type: ignore[no-redef, no-untyped-def]  # noqa: F811
+        if isinstance(input, PackedSequence):
+            data, batch_sizes, sorted_indices, unsorted_indices = input
+            if hx is None:
+                state = self._zeros(data, batch_sizes[0])  # type: ignore[arg-type]
+            else:
+                state = self.permute_hidden(hx, sorted_indices)
+            self.check_forward_args(data, state, batch_sizes)
+            output, hidden = torch.gru(
+                data, batch_sizes, state, self._flat_weights, self.bias, self.num_layers, self.dropout,
+                self.training, self.bidirectional,
             )  # fmt: skip
-        elif not batched:
-            hx = hx.unsqueeze(1)
-        output, hidden = torch.gru(
-            input, hx, self._flat_weights, self.bias, self.num_layers, self.dropout, self.training,
-            self.bidirectional, self.batch_first,
-        )  # fmt: skip
-        if not batched:
-            output = output.squeeze(batch_dim)
-            hidden = hidden.squeeze(1)
-        return output, hidden
+            packed = PackedSequence(output, batch_sizes, sorted_indices, unsorted_indices)
+            return packed, self.permute_hidden(hidden, unsorted_indices)
+        else:  # noqa: RET505  (either branch is compiled alone)
+            if input.dim() != 2 and input.dim() != 3:
+                raise ValueError(f"GRU: Expected input to be 2D or 3D, got {input.dim()}D instead")
+            batched = input.dim() == 3
+            batch_dim = 0 if self.batch_first else 1
+            if not batched:
+                input = input.unsqueeze(batch_dim)
+            state = self._state(input, hx, input.size(batch_dim), batched)
+            self.check_forward_args(input, state, None)
+            output, hidden = torch.gru(
+                input, state, self._flat_weights, self.bias, self.num_layers, self.dropout,
+                self.training, self.bidirectional, self.batch_first,
+            )  # fmt: skip
+            if not batched:
+                output = output.squeeze(batch_dim)
+                hidden = hidden.squeeze(1)
+            return output, hidden
 
 
 class LSTM(RNNBase):
     """Gates decide what a cell forgets, takes in and gives out; the state is `(hidden, cell)`."""
 
-    _gates, _operator = 4, "lstm"
+    _gates = 4
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.mode = "LSTM"
 
-    def _zeros(self, like: Tensor, batch: int) -> Any:
-        zeros = super()._zeros(like, batch)
-        return zeros, zeros
+    def check_forward_args(  # type: ignore[override]
+        self, input: Tensor, hidden: tuple[Tensor, Tensor], batch_sizes: Tensor | None
+    ) -> None:
+        self.check_input(input, batch_sizes)
+        expected = self.get_expected_hidden_size(input, batch_sizes)
+        self.check_hidden_size(hidden[0], expected, "Expected hidden[0] size {}, got {}")
+        self.check_hidden_size(hidden[1], expected, "Expected hidden[1] size {}, got {}")
 
-    def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        if input.dim() != 2 and input.dim() != 3:
-            raise ValueError(f"LSTM: Expected input to be 2D or 3D, got {input.dim()}D instead")
-        batched = input.dim() == 3
-        batch_dim = 0 if self.batch_first else 1
-        if not batched:
-            input = input.unsqueeze(batch_dim)
+    def permute_hidden(  # type: ignore[override]
+        self, hx: tuple[Tensor, Tensor], permutation: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        if permutation is None:
+            return hx
+        return hx[0].index_select(1, permutation), hx[1].index_select(1, permutation)
+
+    def _state(  # type: ignore[override]
+        self, input: Tensor, hx: tuple[Tensor, Tensor] | None, max_batch_size: int, batched: bool
+    ) -> tuple[Tensor, Tensor]:
         if hx is None:
-            layers = self.num_layers * (2 if self.bidirectional else 1)
-            zeros = torch.zeros(
-                layers, input.size(batch_dim), self.hidden_size, dtype=input.dtype, device=input.device
+            return self._zeros(input, max_batch_size), self._zeros(input, max_batch_size)
+        self._check_dims(hx[0], batched)
+        self._check_dims(hx[1], batched)
+        return hx if batched else (hx[0].unsqueeze(1), hx[1].unsqueeze(1))
+
+    @declare_overload
+    def forward(
+        self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]: ...
+
+    @declare_overload  # type: ignore[no-redef]
+    def forward(  # noqa: F811
+        self, input: PackedSequence, hx: tuple[Tensor, Tensor] | None = None
+    ) -> tuple[PackedSequence, tuple[Tensor, Tensor]]: ...
+
+    def forward(self, input, hx=None):  # type: ignore[no-redef, no-untyped-def]  # noqa: F811
+        if isinstance(input, PackedSequence):
+            data, batch_sizes, sorted_indices, unsorted_indices = input
+            if hx is None:
+                zeros = self._zeros(data, batch_sizes[0])  # type: ignore[arg-type]
+                states = (zeros, self._zeros(data, batch_sizes[0]))  # type: ignore[arg-type]
+            else:
+                states = self.permute_hidden(hx, sorted_indices)
+            self.check_forward_args(data, states, batch_sizes)
+            output, hidden, cell = torch.lstm(
+                data, batch_sizes, states, self._flat_weights, self.bias, self.num_layers, self.dropout,
+                self.training, self.bidirectional,
             )  # fmt: skip
-            hx = (zeros, zeros)
-        elif not batched:
-            hx = (hx[0].unsqueeze(1), hx[1].unsqueeze(1))
-        output, hidden, cell = torch.lstm(
-            input, hx, self._flat_weights, self.bias, self.num_layers, self.dropout, self.training,
-            self.bidirectional, self.batch_first,
-        )  # fmt: skip
-        if not batched:
-            output = output.squeeze(batch_dim)
-            hidden = hidden.squeeze(1)
-            cell = cell.squeeze(1)
-        return output, (hidden, cell)
+            packed = PackedSequence(output, batch_sizes, sorted_indices, unsorted_indices)
+            return packed, self.permute_hidden((hidden, cell), unsorted_indices)
+        else:  # noqa: RET505  (either branch is compiled alone)
+            if input.dim() != 2 and input.dim() != 3:
+                raise ValueError(f"LSTM: Expected input to be 2D or 3D, got {input.dim()}D instead")
+            batched = input.dim() == 3
+            batch_dim = 0 if self.batch_first else 1
+            if not batched:
+                input = input.unsqueeze(batch_dim)
+            states = self._state(input, hx, input.size(batch_dim), batched)
+            self.check_forward_args(input, states, None)
+            output, hidden, cell = torch.lstm(
+                input, states, self._flat_weights, self.bias, self.num_layers, self.dropout, self.training,
+                self.bidirectional, self.batch_first,
+            )  # fmt: skip
+            if not batched:
+                output = output.squeeze(batch_dim)
+                hidden = hidden.squeeze(1)
+                cell = cell.squeeze(1)
+            return output, (hidden, cell)
 
 
 class RNNCellBase(Module):

@@ -9,6 +9,7 @@ from engine.torch.nn import functional as F
 from engine.torch.nn import init
 from engine.torch.nn.modules.module import Module
 from engine.torch.nn.parameter import Parameter
+from engine.torch.random import fork_rng
 
 
 class Embedding(Module):
@@ -40,13 +41,23 @@ class Embedding(Module):
     ) -> None:
         super().__init__()
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
-            raise ValueError("Padding_idx must be within num_embeddings")
+            raise AssertionError("Padding_idx must be within num_embeddings")
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
         self.max_norm, self.norm_type = max_norm, norm_type
         self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
         self.weight = Parameter(init.empty([num_embeddings, embedding_dim], dtype))
         self.reset_parameters()
+
+    @classmethod
+    def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, **options: Any) -> Any:
+        """A layer with these rows, which it goes on learning unless they are frozen."""
+        if embeddings.ndim != 2:
+            raise ValueError("Embeddings parameter is expected to be 2-dimensional")
+        with fork_rng():
+            made = cls(*embeddings.shape, **options)
+        made.weight = Parameter(embeddings, not freeze)
+        return made
 
     def reset_parameters(self) -> None:
         init.normal_(self.weight)
@@ -113,6 +124,8 @@ class EmbeddingBag(Module):
         self.weight = Parameter(init.empty([num_embeddings, embedding_dim], dtype) if _weight is None else _weight)
         if _weight is None:
             self.reset_parameters()
+
+    from_pretrained = Embedding.__dict__["from_pretrained"]
 
     def reset_parameters(self) -> None:
         init.normal_(self.weight)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from engine.lang.errors import did_you_mean
 from engine.torch.nn.utils import rnn as rnn
 from engine.torch.nn.utils.gradients import clip_grad_norm as clip_grad_norm
 from engine.torch.nn.utils.gradients import clip_grad_norm_ as clip_grad_norm_
@@ -16,6 +17,13 @@ from engine.torch.nn.utils.vectors import vector_to_parameters as vector_to_para
 
 def __getattr__(name: str) -> Any:
     # It builds on modules, which build on sequences of many lengths here.
-    if name == "parametrize":
-        return import_module("engine.torch.nn.utils.parametrize")
-    raise AttributeError(f"module 'torch.nn.utils' has no attribute '{name}'")
+    if name in _LATER:
+        return import_module(f"engine.torch.nn.utils.{name}")
+    if name in _NORMS:
+        return getattr(import_module("engine.torch.nn.utils.norms"), name)
+    hint = "".join(f"; {h}" for h in did_you_mean(name, {*globals(), *_NORMS, *_LATER}))
+    raise AttributeError(f"module 'torch.nn.utils' has no attribute '{name}'{hint}")
+
+
+_LATER = frozenset({"parametrize", "parametrizations", "prune"})
+_NORMS = frozenset({"weight_norm", "remove_weight_norm", "spectral_norm", "remove_spectral_norm"})

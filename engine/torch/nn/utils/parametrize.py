@@ -25,11 +25,45 @@ class ParametrizationList(ModuleList):
 
     def __init__(self, modules: list[Any], original: Tensor) -> None:
         super().__init__(modules)
-        self.original = Parameter(original.data, original.requires_grad)
+        with no_grad():
+            values = original.data if isinstance(original, Tensor) else original
+            for module in reversed(modules):
+                values = module.right_inverse(values) if hasattr(module, "right_inverse") else values
+        self.is_tensor = isinstance(values, Tensor)
+        learned = isinstance(original, Parameter)
+        for name, value in self._named(values):
+            made = Parameter(value.data, original.requires_grad) if learned else value.data
+            self.register_parameter(name, made) if learned else self.register_buffer(name, made)
+
+    @staticmethod
+    def _named(values: Any) -> list[tuple[str, Tensor]]:
+        """What is kept of the original: one tensor, or several that the first module takes."""
+        return [("original", values)] if isinstance(values, Tensor) else [
+            (f"original{i}", value) for i, value in enumerate(values)
+        ]  # fmt: skip
+
+    def originals(self) -> tuple[Tensor, ...]:
+        count = len(self._parameters) + len(self._buffers)
+        return tuple(getattr(self, "original" if self.is_tensor else f"original{i}") for i in range(count))
+
+    def right_inverse(self, value: Tensor) -> None:
+        """Change the original so that this value comes out.  Raises RuntimeError for a module that cannot say how."""
+        with no_grad():
+            values: Any = value
+            for module in reversed(list(self)):
+                if not hasattr(module, "right_inverse"):
+                    raise RuntimeError(
+                        f"parametrization {type(module).__name__} does not implement right_inverse, so that the "
+                        "parameter cannot be assigned"
+                    )
+                values = module.right_inverse(values)
+            for (_, given), own in zip(self._named(values), self.originals(), strict=True):
+                own.data.copy_(given)
 
     def forward(self) -> Any:
-        value: Any = self.original
-        for module in self:
+        first, *others = self
+        value: Any = first(*self.originals())
+        for module in others:
             value = module(value)
         return value
 
@@ -51,17 +85,31 @@ def register_parametrization(module: Any, tensor_name: str, parametrization: Any
 
     Raises ValueError when there is no such parameter.
     """
+    parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
+        value = getattr(module, tensor_name).detach()
+        if hasattr(parametrization, "right_inverse"):
+            module.parametrizations[tensor_name].right_inverse(parametrization.right_inverse(value))
         module.parametrizations[tensor_name].append(parametrization)
         return module
-    original = module._parameters.pop(tensor_name, None)
+    tables = (module._parameters, module._buffers)
+    original = next((table[tensor_name] for table in tables if table.get(tensor_name) is not None), None)
     if original is None:
-        raise ValueError(f"Module '{type(module).__name__}' does not have a parameter with name '{tensor_name}'")
+        raise ValueError(
+            f"Module '{type(module).__name__}' does not have a parameter, a buffer, or a parametrized element with "
+            f"name '{tensor_name}'"
+        )
+    parametrizations = ParametrizationList([parametrization], original)
+    for table in tables:
+        table.pop(tensor_name, None)
     if not is_parametrized(module):
         module.__class__ = type(f"Parametrized{type(module).__name__}", (type(module),), {})
         module.parametrizations = ModuleDict()
-    module.parametrizations[tensor_name] = ParametrizationList([parametrization], original)
-    setattr(type(module), tensor_name, property(lambda self: _value(self, tensor_name)))
+    module.parametrizations[tensor_name] = parametrizations
+    setattr(type(module), tensor_name, property(
+        lambda self: _value(self, tensor_name),
+        lambda self, value: self.parametrizations[tensor_name].right_inverse(value),
+    ))  # fmt: skip
     return module
 
 
@@ -77,10 +125,16 @@ def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: b
         raise ValueError(f"Module {type(module).__name__} does not have a parametrization on {tensor_name}")
     with no_grad():
         value = getattr(module, tensor_name)
-    original = module.parametrizations[tensor_name].original
+    originals = module.parametrizations[tensor_name].originals()
+    if not leave_parametrized and len(originals) > 1:
+        raise ValueError("Cannot leave unparametrized a tensor that is computed from several")
     delattr(type(module), tensor_name)
     del module.parametrizations[tensor_name]
-    module.register_parameter(tensor_name, Parameter(value.data) if leave_parametrized else original)
+    if isinstance(originals[0], Parameter):
+        kept = originals[0] if not leave_parametrized else Parameter(value.data, originals[0].requires_grad)
+        module.register_parameter(tensor_name, kept)
+    else:
+        module.register_buffer(tensor_name, value.data if leave_parametrized else originals[0])
     if not len(module.parametrizations):
         del module.parametrizations
         module.__class__ = type(module).__bases__[0]

@@ -28,6 +28,9 @@ class Dataset(Generic[T]):
 class IterableDataset(Dataset[T]):
     """The base of datasets that only come in order; one defines `__iter__`."""
 
+    def __add__(self, other: Dataset[Any]) -> Any:
+        return ChainDataset([self, other])
+
     def __iter__(self) -> Iterator[T]:
         raise NotImplementedError("Subclasses of IterableDataset should implement __iter__.")
 
@@ -37,7 +40,7 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
 
     def __init__(self, *tensors: Tensor) -> None:
         if any(each.shape[0] != tensors[0].shape[0] for each in tensors):
-            raise ValueError("Size mismatch between tensors")
+            raise AssertionError("Size mismatch between tensors")
         self.tensors = tensors
 
     def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
@@ -78,6 +81,38 @@ class ConcatDataset(Dataset[Any]):
 
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]
+
+
+class StackDataset(Dataset[Any]):
+    """Datasets of the same length side by side: a tuple, or a dict, of their samples."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if bool(args) == bool(kwargs):
+            raise ValueError("give datasets either in order or by names")
+        self.datasets: Any = args or kwargs
+        if len({len(each) for each in args or kwargs.values()}) != 1:
+            raise ValueError("Size mismatch between datasets")
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(self.datasets, dict):
+            return {name: each[index] for name, each in self.datasets.items()}
+        return tuple(each[index] for each in self.datasets)
+
+    def __len__(self) -> int:
+        return len(next(iter(self.datasets.values() if isinstance(self.datasets, dict) else self.datasets)))
+
+
+class ChainDataset(IterableDataset[Any]):
+    """Datasets that come in order, one after the other."""
+
+    def __init__(self, datasets: Iterable[Any]) -> None:
+        self.datasets = datasets
+
+    def __iter__(self) -> Iterator[Any]:
+        return (sample for each in self.datasets for sample in each)
+
+    def __len__(self) -> int:
+        return sum(len(each) for each in self.datasets)
 
 
 def random_split(dataset: Any, lengths: Sequence[float], generator: Generator | None = None) -> list[Subset]:

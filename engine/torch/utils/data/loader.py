@@ -38,6 +38,8 @@ class DataLoader:
         generator: Generator | None = None,
         **_options: Any,
     ) -> None:
+        if num_workers < 0:
+            raise ValueError(f"num_workers must not be negative, but is {num_workers}")
         if sampler is not None and shuffle:
             raise ValueError("sampler option is mutually exclusive with shuffle")
         if batch_sampler is not None and (batch_size != 1 or shuffle or sampler is not None or drop_last):
@@ -112,3 +114,8 @@ def default_collate(batch: Sequence[Any]) -> Any:
 def default_convert(sample: Any) -> Any:
     """A sample as it is, its arrays as tensors."""
     return from_numpy(sample) if isinstance(sample, np.ndarray) else sample
+
+
+def get_worker_info() -> None:
+    """What a worker knows of itself: None, since samples are read in this process."""
+    return

@@ -84,8 +84,18 @@ def test_mistakes_stop_the_cell_with_one_clear_error(shell: InteractiveShell, ce
         run(shell, cell)
 
 
+def test_all_errors_of_a_cell_are_told_and_what_compiles_is_there(shell: InteractiveShell) -> None:
+    with pytest.raises(CellError) as caught:
+        run(
+            shell, "%%torchscript\ndef f(x):\n    return one\ndef g(x):\n    return two\ndef h(x: int):\n    return x\n"
+        )
+    assert [reply.message for reply in caught.value.replies] == ["undefined value one", "undefined value two"]
+    assert "undefined value two" in "\n".join(caught.value._render_traceback_())
+    assert run(shell, "h(3)") == 3
+
+
 def test_an_error_renders_without_a_python_traceback() -> None:
-    lines = CellError(ErrorReply("Compile error", "undefined value y", "cell 1, line 2", "x + y\n    ~ <--- HERE"))
+    lines = CellError([ErrorReply("Compile error", "undefined value y", "cell 1, line 2", "x + y\n    ~ <--- HERE")])
     text = "\n".join(lines._render_traceback_())
     assert "undefined value y" in text
     assert "Traceback" not in text

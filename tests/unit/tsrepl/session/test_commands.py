@@ -83,6 +83,7 @@ def test_passes_leave_the_function_alone(run: Run[Reply], session: Session) -> N
 
 def test_passes_may_be_chosen(run: Run[PassesReply]) -> None:
     assert [step.name for step in run("%passes f dce cse", PassesReply).steps] == ["dce", "cse"]
+    assert [step.name for step in run("%passes f dce,cse, inline", PassesReply).steps] == ["dce", "cse", "inline"]
     assert [step.name for step in run("%passes x + 1 dce", PassesReply).steps] == ["dce"]
 
 
@@ -268,3 +269,14 @@ def test_errors_in_a_file_name_the_file_and_line(run: Run[ErrorReply], tmp_path:
 def test_running_what_is_no_text(run: Run[ErrorReply], tmp_path: Path, content: bytes) -> None:
     (tmp_path / "p.py").write_bytes(content)
     assert "p.py" in run(f"%run {tmp_path}/p.py", ErrorReply).message
+
+
+@pytest.mark.parametrize("text", ["x = 3\n%save x out", "x = [1]\n%save x out.pt"])
+def test_what_no_file_can_hold_is_not_saved(run: Run[ErrorReply], text: str) -> None:
+    assert "only modules, functions and tensors are saved" in run(text, ErrorReply).message
+
+
+def test_bisect_says_whether_a_pass_changes_the_result(run: Run[TextReply]) -> None:
+    reply = run("%bisect half(8)", TextReply)
+    assert (reply.text, reply.level) == ("no rewrite of 6 passes changes the result", "done")
+    assert run("%bisect half(8) inline dce", TextReply).text == "no rewrite of 2 passes changes the result"

@@ -34,6 +34,13 @@ def test_each_statement_is_an_entry_with_its_line() -> None:
     ]
 
 
+def test_a_definition_ends_an_entry_whose_bracket_is_open() -> None:
+    text = "def a(x\n    return x\ndef b(x):\n    return x\ny = (1,\n@c\ndef d():\n    pass\n"
+    assert [entry.line for entry in split_entries(text)] == [1, 3, 5, 6]
+    assert [entry.defined_names() for entry in split_entries(text)] == [["a"], ["b"], [], ["d"]]
+    assert len(split_entries('x = """\ndef f(\n"""\ny = [\n1]\n')) == 2
+
+
 def test_else_belongs_to_its_if() -> None:
     text = "if x:\n  y = 1\nelse:\n  y = 2\n\nz = 3"
     assert [entry.text for entry in split_entries(text)] == ["if x:\n  y = 1\nelse:\n  y = 2", "z = 3"]

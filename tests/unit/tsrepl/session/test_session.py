@@ -371,3 +371,54 @@ def test_reset_forgets_all(session: Session) -> None:
     session.execute(ADD)
     session.reset()
     assert session.bindings() == ()
+
+
+# -- several errors of one text
+
+SEVERAL = """
+def g(x: int):
+    return one
+def f(x: int):
+    y = g(x)
+    z = two
+    return y
+def open_bracket(x
+    return x
+def user(x: int):
+    return open_bracket(x)
+def good(x: int):
+    return x + 1
+"""
+
+
+def messages(replies: list[Reply]) -> list[str]:
+    return [reply.message for reply in replies if isinstance(reply, ErrorReply)]
+
+
+def test_independent_errors_are_told_together_and_the_rest_is_defined(session: Session) -> None:
+    replies = session.execute(SEVERAL)
+    assert messages(replies) == [
+        "expected ) but found 'return' here",
+        "undefined value one",
+        "undefined value two",
+    ]
+    assert [reply.name for reply in replies if isinstance(reply, DefinitionReply)] == ["good"]
+    assert [reply.text for reply in replies if isinstance(reply, TextReply)] == [
+        "user is not defined: it uses open_bracket, which does not compile"
+    ]
+    assert value(session, "good(1)") == 2
+
+
+def test_what_is_not_run_is_still_read(session: Session) -> None:
+    assert messages(session.execute("wrong\nx = 1\ny = 2)\nz = 1 +\n%nothing")) == [
+        "undefined value wrong",
+        "expected newline but found ')' here",
+        "expected ident but found 'newline' here",
+    ]
+
+
+def test_statements_in_one_block(session: Session) -> None:
+    assert messages(session.execute("if True:\n    a = one\n    b = a + 1\n    c = two\n")) == [
+        "undefined value one",
+        "undefined value two",
+    ]

@@ -79,9 +79,14 @@ def test_embedding_looks_rows_up() -> None:
 
 
 @pytest.mark.parametrize("make", [
-    lambda: nn.Dropout(2.0), lambda: nn.Embedding(2, 2, padding_idx=2), lambda: nn.Conv2d(3, 2, 1, groups=2),
+    lambda: nn.Dropout(2.0), lambda: nn.Conv2d(3, 2, 1, groups=2),
     lambda: nn.Conv2d(1, 1, 1, padding_mode="odd"),
 ])  # fmt: skip
 def test_impossible_sizes_are_refused(make: Callable[[], Any]) -> None:
     with pytest.raises(ValueError, match=r"\w+"):
         make()
+
+
+def test_the_padding_row_of_an_embedding_is_one_of_its_rows() -> None:
+    with pytest.raises(AssertionError, match="within num_embeddings"):
+        nn.Embedding(2, 2, padding_idx=2)

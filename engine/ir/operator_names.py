@@ -1,18 +1,11 @@
 """One name for each operator.
 
-In: a graph in which operators carry whatever alias the program used.  Out: the same graph with the name
-that the rest of the engine knows.
-
-    %y : Tensor = aten::absolute(%x)      ->     %y : Tensor = aten::abs(%x)
+In: the names that programs use.  Out: the name that the rest of the engine knows.
 """
 
 from __future__ import annotations
 
 from typing import Final
-
-from engine.aten import op
-from engine.ir.graph import Graph
-from engine.lang.types import BOOL, TensorType
 
 _PAIRS: Final = (
     "absolute abs, adjoint mH, arccos acos, arccosh acosh, arcsin asin, arcsinh asinh, arctan atan, arctan2 atan2, "
@@ -33,19 +26,3 @@ ALIASES: Final = {
     **{f"aten::{alias}": f"aten::{name}" for alias, name in _ALIASES.items()},
     **{f"aten::{alias}_": f"aten::{name}_" for alias, name in _ALIASES.items()},
 }
-_IDENTITY: Final = {"aten::__is__": "aten::eq", "aten::__isnot__": "aten::ne"}
-
-
-def normalize_operators(graph: Graph) -> None:
-    """Rename aliases in place, and turn `rsub(x, y)` of tensors into `sub(y, x)`."""
-    for node in list(graph.all_nodes()):
-        if node.kind in ALIASES:
-            node.kind, node.op = ALIASES[node.kind], None
-        elif node.kind == "aten::rsub" and isinstance(node.inputs[1].type, TensorType):
-            x, y = node.inputs[:2]
-            node.replace_input(0, y)
-            node.replace_input(1, x)
-            node.kind, node.op = "aten::sub", op.find("aten::sub.Tensor")
-        elif node.kind in _IDENTITY and [value.type for value in node.inputs] == [BOOL, BOOL]:
-            node.kind = _IDENTITY[node.kind]
-            node.op = op.find(f"{node.kind}.bool")

@@ -5,11 +5,10 @@ In: tensors.  Out: gradients.  See `engine.aten.autograd`.
 
 from __future__ import annotations
 
-from typing import Any
-
 from engine.aten.autograd import (
     Function,
     backward,
+    detect_anomaly,
     enable_grad,
     grad,
     gradcheck,
@@ -17,13 +16,30 @@ from engine.aten.autograd import (
     inference_mode,
     no_grad,
     once_differentiable,
+    set_detect_anomaly,
     set_grad_enabled,
 )  # fmt: skip
 from engine.aten.tensor import Tensor
+from engine.torch.autograd import function, functional, graph, profiler
 
 __all__ = [
-    "Function", "Variable", "backward", "enable_grad", "grad", "gradcheck", "gradgradcheck", "inference_mode",
-    "no_grad", "once_differentiable", "set_grad_enabled",
+    "Function",
+    "Variable",
+    "backward",
+    "detect_anomaly",
+    "enable_grad",
+    "function",
+    "functional",
+    "grad",
+    "gradcheck",
+    "gradgradcheck",
+    "graph",
+    "inference_mode",
+    "no_grad",
+    "once_differentiable",
+    "profiler",
+    "set_detect_anomaly",
+    "set_grad_enabled",
 ]  # fmt: skip
 
 
@@ -33,10 +49,3 @@ def Variable(data: Tensor, requires_grad: bool = False) -> Tensor:
     variable.requires_grad = requires_grad
     made: Tensor = variable
     return made
-
-
-class function:
-    """`torch.autograd.function`, by the names that scripts import from it."""
-
-    Function = Function
-    once_differentiable: Any = staticmethod(once_differentiable)

@@ -1,0 +1,161 @@
+"""Kernels at sizes where the work matters: convolutions, pooling, normalization, activations, recurrent layers, ...
+
+    python benchmarks/kernels.py [PART OF A NAME]
+
+Out: for each the milliseconds of one call with the engine and, where it is installed, with PyTorch, and how many times
+as long the engine takes; rows that end in "backward" are a forward and a backward pass.  With few cores that others use
+as well, OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 makes the figures steadier.  Takes under a minute.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import numpy as np
+from beside import TORCH, Call, summary, table
+
+import engine.torch as engine_torch
+
+Build = Callable[[Any, Callable[..., Any]], Call]
+"""Of a library and a maker of random tensors."""
+
+
+def _module(make: Callable[[Any], Any], *shape: int) -> Build:
+    def build(torch: Any, randn: Callable[..., Any]) -> Call:
+        module, x = make(torch.nn).eval().requires_grad_(False), randn(*shape)
+        return lambda: module(x)
+
+    return build
+
+
+def _training(make: Callable[[Any], Any], *shape: int) -> Build:
+    def build(torch: Any, randn: Callable[..., Any]) -> Call:
+        module, x = make(torch.nn), randn(*shape).requires_grad_(True)
+
+        def step() -> None:
+            result = module(x)
+            (result[0] if isinstance(result, tuple) else result).sum().backward()
+
+        return step
+
+    return build
+
+
+def _call(call: Callable[..., Any], *shapes: tuple[int, ...]) -> Build:
+    def build(torch: Any, randn: Callable[..., Any]) -> Call:
+        tensors = [randn(*shape) for shape in shapes]
+        return lambda: call(torch, *tensors)
+
+    return build
+
+
+def _embedding(torch: Any, randn: Callable[..., Any]) -> Call:
+    table, index = randn(10000, 256), torch.from_numpy(np.random.default_rng(0).integers(0, 10000, (64, 128)))
+    return lambda: torch.nn.functional.embedding(index, table)
+
+
+def _gather(torch: Any, randn: Callable[..., Any]) -> Call:
+    x, index = randn(1000, 512), torch.from_numpy(np.random.default_rng(0).integers(0, 1000, (1000, 512)))
+    return lambda: x.gather(0, index)
+
+
+def _scatter_add(torch: Any, randn: Callable[..., Any]) -> Call:
+    x, index = randn(1000, 512), torch.from_numpy(np.random.default_rng(0).integers(0, 1000, (1000, 512)))
+    return lambda: x.scatter_add(0, index, x)
+
+
+def _attention(torch: Any, randn: Callable[..., Any]) -> Call:
+    q, k, v = (randn(8, 8, 128, 64) for _ in range(3))
+    return lambda: torch.nn.functional.scaled_dot_product_attention(q, k, v)
+
+
+def _cross_entropy(torch: Any, randn: Callable[..., Any]) -> Call:
+    x, target = randn(512, 1000), torch.from_numpy(np.random.default_rng(0).integers(0, 1000, 512))
+    return lambda: torch.nn.functional.cross_entropy(x, target)
+
+
+ROWS: Final[dict[str, Build]] = {
+    "conv2d 3x3, 64 at 56": _module(lambda nn: nn.Conv2d(64, 64, 3, padding=1), 1, 64, 56, 56),
+    "conv2d 3x3, batch of 8": _module(lambda nn: nn.Conv2d(64, 64, 3, padding=1), 8, 64, 28, 28),
+    "conv2d 1x1, 256 -> 64": _module(lambda nn: nn.Conv2d(256, 64, 1), 1, 256, 56, 56),
+    "conv2d 3x3 stride 2": _module(lambda nn: nn.Conv2d(64, 128, 3, 2, 1), 1, 64, 56, 56),
+    "conv2d 3x3 dilation 2": _module(lambda nn: nn.Conv2d(64, 64, 3, padding=2, dilation=2), 1, 64, 56, 56),
+    "conv2d 3x3 depthwise": _module(lambda nn: nn.Conv2d(128, 128, 3, padding=1, groups=128), 1, 128, 56, 56),
+    "conv2d 3x3 depthwise stride 2": _module(lambda nn: nn.Conv2d(128, 128, 3, 2, 1, groups=128), 1, 128, 56, 56),
+    "conv2d 3x3, 32 groups": _module(lambda nn: nn.Conv2d(128, 128, 3, padding=1, groups=32), 1, 128, 28, 28),
+    "conv1d 5": _module(lambda nn: nn.Conv1d(64, 128, 5, padding=2), 8, 64, 500),
+    "conv3d 3x3x3": _module(lambda nn: nn.Conv3d(16, 32, 3, padding=1), 1, 16, 16, 28, 28),
+    "conv_transpose2d 4x4 stride 2": _module(lambda nn: nn.ConvTranspose2d(64, 32, 4, 2, 1), 1, 64, 28, 28),
+    "conv2d 3x3 backward": _training(lambda nn: nn.Conv2d(32, 64, 3, padding=1), 8, 32, 28, 28),
+    "conv2d depthwise backward": _training(lambda nn: nn.Conv2d(64, 64, 3, padding=1, groups=64), 4, 64, 28, 28),
+    "linear 512 -> 512": _module(lambda nn: nn.Linear(512, 512), 256, 512),
+    "linear backward": _training(lambda nn: nn.Linear(512, 512), 256, 512),
+    "batch_norm eval": _module(lambda nn: nn.BatchNorm2d(64), 4, 64, 56, 56),
+    "batch_norm backward": _training(lambda nn: nn.BatchNorm2d(64), 4, 64, 28, 28),
+    "layer_norm": _module(lambda nn: nn.LayerNorm(512), 32, 128, 512),
+    "layer_norm backward": _training(lambda nn: nn.LayerNorm(512), 16, 64, 512),
+    "group_norm": _module(lambda nn: nn.GroupNorm(8, 64), 4, 64, 56, 56),
+    "max_pool2d 2x2": _module(lambda nn: nn.MaxPool2d(2), 4, 64, 56, 56),
+    "max_pool2d 3x3 stride 2": _module(lambda nn: nn.MaxPool2d(3, 2, 1), 1, 64, 112, 112),
+    "max_pool2d backward": _training(lambda nn: nn.MaxPool2d(2), 4, 64, 28, 28),
+    "avg_pool2d 2x2": _module(lambda nn: nn.AvgPool2d(2), 4, 64, 56, 56),
+    "adaptive_avg_pool2d to 1": _module(lambda nn: nn.AdaptiveAvgPool2d(1), 8, 512, 7, 7),
+    "adaptive_avg_pool2d to 7": _module(lambda nn: nn.AdaptiveAvgPool2d(7), 1, 256, 28, 28),
+    "upsample nearest": _module(lambda nn: nn.Upsample(scale_factor=2), 1, 64, 56, 56),
+    "upsample bilinear": _module(lambda nn: nn.Upsample(scale_factor=2, mode="bilinear"), 1, 64, 56, 56),
+    "relu": _call(lambda t, x: x.relu(), (1024, 1024)),
+    "sigmoid": _call(lambda t, x: x.sigmoid(), (1024, 1024)),
+    "tanh": _call(lambda t, x: x.tanh(), (1024, 1024)),
+    "gelu": _call(lambda t, x: t.nn.functional.gelu(x), (1024, 1024)),
+    "silu": _call(lambda t, x: t.nn.functional.silu(x), (1024, 1024)),
+    "exp": _call(lambda t, x: x.exp(), (1024, 1024)),
+    "erf": _call(lambda t, x: x.erf(), (1024, 1024)),
+    "add": _call(lambda t, x, y: x + y, (1024, 1024), (1024, 1024)),
+    "add_": _call(lambda t, x, y: y.copy_(x).add_(x), (1024, 1024), (1024, 1024)),
+    "sum": _call(lambda t, x: x.sum(), (1024, 1024)),
+    "sum over dim 0": _call(lambda t, x: x.sum(0), (1024, 1024)),
+    "max over dim 1": _call(lambda t, x: x.max(1), (1024, 1024)),
+    "softmax": _call(lambda t, x: x.softmax(-1), (1024, 1024)),
+    "log_softmax": _call(lambda t, x: x.log_softmax(-1), (1024, 1024)),
+    "cross_entropy": _cross_entropy,
+    "var": _call(lambda t, x: x.var(1), (1024, 1024)),
+    "cumsum": _call(lambda t, x: x.cumsum(1), (1024, 1024)),
+    "sort": _call(lambda t, x: x.sort(1), (256, 1024)),
+    "topk": _call(lambda t, x: x.topk(10), (256, 1024)),
+    "where": _call(lambda t, x, y: t.where(x > 0, x, y), (1024, 1024), (1024, 1024)),
+    "cat": _call(lambda t, x, y: t.cat([x, y], 1), (1024, 512), (1024, 512)),
+    "stack": _call(lambda t, x, y: t.stack([x, y]), (1024, 512), (1024, 512)),
+    "transposed copy": _call(lambda t, x: x.t().contiguous(), (1024, 1024)),
+    "embedding": _embedding,
+    "gather": _gather,
+    "scatter_add": _scatter_add,
+    "bmm": _call(lambda t, x, y: t.bmm(x, y), (32, 128, 64), (32, 64, 128)),
+    "scaled_dot_product_attention": _attention,
+    "lstm": _module(lambda nn: nn.LSTM(128, 128), 50, 16, 128),
+    "gru": _module(lambda nn: nn.GRU(128, 128), 50, 16, 128),
+    "lstm backward": _training(lambda nn: nn.LSTM(64, 64), 25, 16, 64),
+    "transformer layer": _module(lambda nn: nn.TransformerEncoderLayer(128, 4, 256, batch_first=True), 8, 64, 128),
+}  # fmt: skip
+
+
+def _sides(build: Build) -> Mapping[str, Call | None]:
+    def of(torch: Any) -> Call:
+        source = np.random.default_rng(0)
+        return build(torch, lambda *shape: torch.from_numpy(source.standard_normal(shape).astype(np.float32)))
+
+    return {"engine": of(engine_torch), "torch": None if TORCH is None else of(TORCH)}
+
+
+def rows(wanted: str) -> Iterator[tuple[str, Mapping[str, Call | None]]]:
+    return ((name, _sides(build)) for name, build in ROWS.items() if wanted in name)
+
+
+def main(wanted: str) -> None:
+    results = table("ms per call", rows(wanted), unit=1e-3, seconds=0.3)
+    print(summary(results, "torch", 3.0))
+
+
+if __name__ == "__main__":
+    main(" ".join(sys.argv[1:]))

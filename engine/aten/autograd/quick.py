@@ -1,0 +1,176 @@
+"""Recording without detours, for the operators that most programs are made of.
+
+In: an operator that takes tensors (or one list of them), writes to none, and returns one.  Out: a function of its
+arguments that does what `record.record` does: the same nodes, written out for this operator and each choice of
+arguments that require grad, so that a call looks at nothing that could be known before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, Final
+
+from engine.aten import promotion, xp
+from engine.aten.autograd.formula import Read
+from engine.aten.autograd.mode import MODE
+from engine.aten.autograd.node import Form, Saved, edge_of, next_number
+from engine.aten.autograd.record import OperatorNode, Recipe, mark, recipe_of, record
+from engine.aten.dispatch import HOOKS, safe, tensor_kind
+from engine.aten.storage import storage_of
+from engine.aten.tensor import Tensor
+from engine.lang.types import ListType, OptionalType, TensorType
+
+if TYPE_CHECKING:
+    from engine.aten.op import Op
+
+_MOST: Final = 3
+"""More tensors that might require grad have too many combinations."""
+_new: Final[Callable[..., Any]] = object.__new__
+
+
+def recorder(op: Op, body: Callable[..., Any]) -> Callable[..., Any]:
+    """What runs the operator where an argument requires grad; `body` does its work."""
+    recipe = recipe_of(op)
+    tensors = _tensors(recipe)
+    if tensors is None or not recipe.is_plain or recipe.through not in (None, frozenset({0})):
+        return lambda *args: record(op, args, body)
+    names = [safe(a.name) for a in op.schema.arguments]
+    args = ", ".join(names)
+    lines = [
+        f"def recorded({args}):",
+        f"    if hooks.rebased: return record(op, ({args},), body)",
+        f"    if not MODE.enabled: return mark(body({args}))",
+        f"    result = body({args})",
+        "    array = result.array",
+        "    d = array.dtype",
+        "    if d is not f32 and rank(d) < 2: return result",
+    ]
+    if op.schema.returns[0].alias is not None:
+        lines.append(
+            f"    if {' or '.join(f'result is {name}' for name in (names[i] for i in tensors))}: return result"
+        )
+    environment: dict[str, Any] = {**_ENVIRONMENT, "op": op, "body": body}
+    lines += [f"    {line}" for line in _choices(recipe, tensors, names, environment)]
+    exec(compile("\n".join(lines), f"<{op.qualified_name} recorded>", "exec"), environment)
+    function: Callable[..., Any] = environment["recorded"]
+    return function
+
+
+def _tensors(recipe: Recipe) -> list[int] | None:
+    """The places of the tensors (or of the one list of them) that may require grad, where the result is a tensor."""
+    returns = recipe.op.schema.returns
+    if len(returns) != 1 or not isinstance(returns[0].type, TensorType):
+        return None
+    kinds = {i: kind for i, a in enumerate(recipe.op.schema.arguments) if (kind := tensor_kind(a.type))}
+    if list(kinds.values()) == ["tensor[]"]:
+        return list(kinds)
+    found = [i for i, kind in kinds.items() if "[]" not in kind]
+    lists = {i: kind for i, kind in kinds.items() if "[]" in kind}
+    are_lists_fixed = all(kind[-1] == "]" and i not in recipe.formulas for i, kind in lists.items())
+    return found if 0 < len(found) <= _MOST and are_lists_fixed else None
+
+
+def _choices(recipe: Recipe, tensors: list[int], names: list[str], environment: dict[str, Any]) -> Iterator[str]:
+    """For each set of tensors that may require grad, the largest first: the lines that make the node."""
+    is_optional = [isinstance(a.type, OptionalType) for a in recipe.op.schema.arguments]
+    if [i for i, a in enumerate(recipe.op.schema.arguments) if tensor_kind(a.type)] == tensors[:1]:
+        yield from _record(recipe, (tensors[0],), names, environment)
+        return
+    for count in range(len(tensors), 0, -1):
+        for needed in combinations(tensors, count):
+            asked = [
+                f"({names[i]} is not None and {names[i]}._requires_grad)" if is_optional[i]
+                else f"{names[i]}._requires_grad"
+                for i in needed
+            ]  # fmt: skip
+            yield f"if {' and '.join(asked)}:"
+            yield from (f"    {line}" for line in _record(recipe, needed, names, environment))
+    yield "return result"
+
+
+def _record(recipe: Recipe, needed: tuple[int, ...], names: list[str], environment: dict[str, Any]) -> Iterator[str]:
+    plan = recipe.plan(needed)
+    if not plan.formulas and recipe.is_known:
+        yield "return result"
+        return
+    plan_name = "plan_" + "_".join(map(str, needed))
+    environment[plan_name] = plan
+    sources = ""
+    for formula, _ in plan.formulas:
+        name = names[formula.argument]
+        if isinstance(recipe.op.schema.arguments[formula.argument].type, ListType):
+            sources += f"*[source(t) if t._requires_grad else None for t in {name}], "
+            continue
+        yield f"if {name}._base is not None or {name}.output_nr: from_{name} = edge_of({name})"
+        yield f"elif (from_{name} := {name}._grad_fn) is None: from_{name} = {name}"
+        sources += f"from_{name}, "
+    yield "node = new(OperatorNode)"
+    yield f"node._edges = None; node.sources = ({sources}); node.plan = {plan_name}; node.sequence = next_number()"
+    yield "node.tensor_hooks = node.retained = node.hooks = node.prehooks = None"
+    yield "node.outputs = ((array.shape, d),)"
+    is_tensor = [_kind_of(recipe, read) for read in plan.reads]
+    kept = [_kept(read, names, tensor) for read, tensor in zip(plan.reads, is_tensor, strict=True)]
+    yield f"node.kept = ({''.join(f'{each}, ' for each in kept)})"
+    yield "result._grad_fn = node"
+    yield "result._requires_grad = True"
+    yield "return result"
+
+
+def _kind_of(recipe: Recipe, read: Read) -> str:
+    """ "tensor", "tensor?" or "" for what is no tensor."""
+    return "tensor" if read.is_result else tensor_kind(recipe.op.schema.arguments[read.place].type)
+
+
+def _kept(read: Read, names: list[str], kind: str) -> str:
+    name = "result" if read.is_result else names[read.place]
+    if not kind:
+        return name
+    if "[]" in kind:
+        kept = "saved(t)" if read.by_value else "make(Form, (t.array.shape, t.array.dtype))"
+        return f"[t if t is None else {kept} for t in {name}]"
+    if not read.by_value:
+        kept = f"make(Form, ({name}.array.shape, {name}.array.dtype))"
+    else:
+        kept = "saved_result(result)" if read.is_result else f"saved({name})"
+    return f"(None if {name} is None else {kept})" if kind == "tensor?" else kept
+
+
+# ------------------------------------------------------------------ what the written functions call
+
+
+def _source(tensor: Tensor) -> Any:
+    """What a node calls the place that a tensor's gradient goes to."""
+    if tensor._base is not None or tensor.output_nr:
+        return edge_of(tensor)
+    return tensor if tensor._grad_fn is None else tensor._grad_fn
+
+
+def _saved(tensor: Tensor) -> Saved:
+    """`Saved(tensor)`."""
+    made: Saved = _new(Saved)
+    made.held = tensor
+    storage = tensor._storage
+    made.version = 0 if storage is None else storage.version
+    made.output = -1
+    return made
+
+
+def _saved_result(tensor: Tensor) -> Saved:
+    """`Saved(tensor, 0)`."""
+    storage = tensor._storage
+    if storage is None:
+        storage = tensor._storage = storage_of(tensor.array)
+    made: Saved = _new(Saved)
+    made.held, made.storage = tensor.array, storage
+    made.version = storage.version
+    made.output = 0
+    return made
+
+
+_make: Final[Callable[[type, Sequence[Any]], Any]] = tuple.__new__
+_ENVIRONMENT: Final[dict[str, Any]] = {
+    "hooks": HOOKS, "MODE": MODE, "record": record, "mark": mark, "f32": xp.FLOAT32, "rank": promotion.rank,
+    "edge_of": edge_of, "make": _make, "Form": Form, "new": _new, "OperatorNode": OperatorNode,
+    "next_number": next_number, "saved": _saved, "saved_result": _saved_result, "source": _source,
+}  # fmt: skip

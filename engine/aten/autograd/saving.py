@@ -1,0 +1,84 @@
+"""What nodes keep of tensors, and hooks that keep something else in their place.
+
+In: a tensor that a backward pass will need.  Out: a `Saved`; inside `saved_tensors_hooks`, one that holds what the
+program's `pack` made of the tensor (a file's name, fewer bits), and gives what its `unpack` makes of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any
+
+from engine.aten.autograd.mode import MODE
+from engine.aten.autograd.node import Node, Saved
+from engine.aten.dispatch import HOOKS
+from engine.aten.tensor import Tensor
+from engine.lang.errors import OperatorTypeError
+
+Pack = Callable[[Tensor], Any]
+Unpack = Callable[[Any], Tensor]
+
+
+def save(tensor: Tensor, output: int = -1) -> Saved:
+    """Keep the tensor for the node whose result number `output` it is (-1: it is none)."""
+    hooks = MODE.packing
+    return Saved(tensor, output) if hooks is None else Packed(tensor, output, *hooks)
+
+
+class Packed(Saved):
+    """A tensor that a program's hooks keep."""
+
+    __slots__ = ("unpacker",)
+
+    def __init__(self, tensor: Tensor, output: int, pack: Pack, unpack: Unpack) -> None:
+        self.output, self.version, self.storage, self.unpacker = output, 0, None, unpack
+        with _apart():
+            self.held = pack(Tensor(tensor.array, storage=tensor.memory) if output >= 0 else tensor)
+
+    def unpack(self, node: Node) -> Tensor:
+        """Raises OperatorTypeError when the program's hook gives no tensor."""
+        with _apart():
+            tensor = self.unpacker(self.held)
+        if not isinstance(tensor, Tensor):
+            raise OperatorTypeError(f"the unpack hook must give a tensor, not {type(tensor).__name__}")
+        if self.output >= 0 and MODE.enabled:
+            tensor = Tensor(tensor.array, storage=tensor.memory)
+            tensor.attach(node, self.output)
+        return tensor
+
+
+@contextmanager
+def _apart() -> Iterator[None]:
+    """Hooks are not recorded, and what they do is not packed."""
+    before = MODE.enabled, MODE.packing
+    MODE.enabled, MODE.packing = False, None
+    try:
+        yield
+    finally:
+        MODE.enabled, MODE.packing = before
+
+
+class saved_tensors_hooks:
+    """What is recorded inside keeps `pack(tensor)`, of which `unpack` makes a tensor again."""
+
+    def __init__(self, pack_hook: Pack, unpack_hook: Unpack) -> None:
+        self._hooks = pack_hook, unpack_hook
+        self._before: list[Any] = []
+
+    def __enter__(self) -> None:
+        self._before.append(MODE.packing)
+        MODE.packing = self._hooks
+        HOOKS.rebased += 1  # no quick recording: it keeps tensors without asking
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        MODE.packing = self._before.pop()
+        HOOKS.rebased -= 1
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """Tensors are on the CPU already: they are kept as copies."""
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        super().__init__(lambda tensor: tensor.detach().clone(), lambda kept: kept)

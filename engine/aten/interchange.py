@@ -1,0 +1,113 @@
+"""Tensors and other libraries' arrays in the same memory: numpy's protocols, DLPack, buffers.
+
+In: tensors, arrays, whatever exports DLPack or a buffer.  Out: the same values, not copied unless that is asked for.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from engine.aten import tensor as tensors
+from engine.aten import xp
+from engine.aten.tensor import Tensor
+from engine.aten.xp import Array
+from engine.lang import scalars
+from engine.lang.errors import OperatorError, OperatorTypeError, OperatorValueError
+
+
+def from_numpy(array: Any) -> Tensor:
+    """A tensor in the memory of `array`.
+
+    Raises OperatorTypeError when it is no array or tensors have no such dtype, OperatorValueError for memory that
+    tensors cannot describe.  Memory that may not be written to gives a tensor with a warning: writes are refused.
+    """
+    if not isinstance(array, np.ndarray):
+        raise OperatorTypeError(f"expected np.ndarray (got {type(array).__name__})")
+    if not array.dtype.isnative:
+        raise OperatorValueError(
+            "given numpy array has byte order different from the native byte order",
+            hints=("array.astype(array.dtype.newbyteorder('=')) has the native one",),
+        )
+    made = tensors.from_numpy(array)
+    if not array.flags.writeable:
+        warnings.warn(
+            "the numpy array may not be written to, and neither may the tensor in its memory; copy it to write",
+            UserWarning,
+            stacklevel=3,
+        )
+    return made
+
+
+def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """A tensor in the memory of what another library exports.  Raises BufferError, TypeError, OperatorError."""
+    if device is not None and scalars.device(str(device)).type != "cpu":
+        raise OperatorError(f"there is no {device} to put a tensor on")
+    if isinstance(ext_tensor, Tensor):
+        shown: Tensor = ext_tensor.detach()
+        return shown.clone() if copy else shown
+    if not hasattr(ext_tensor, "__dlpack__"):
+        raise OperatorTypeError(f"{type(ext_tensor).__name__} does not export DLPack: it has no __dlpack__")
+    array = np.from_dlpack(ext_tensor)
+    if array.dtype == np.uint8 and getattr(ext_tensor, "dtype", None) == np.bool_:
+        array = array.view(np.bool_)
+    return from_numpy(array.copy() if copy else array)
+
+
+def to_dlpack(tensor: Tensor) -> Any:
+    """The tensor as a DLPack capsule; see `Tensor.__dlpack__`."""
+    return dlpack(tensor)
+
+
+def dlpack(
+    self: Tensor, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+) -> Any:
+    """The memory as a DLPack capsule.  Raises BufferError for what cannot be exported."""
+    if self.requires_grad:
+        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if stream not in (None, -1):
+        raise BufferError("a tensor on the CPU has no stream")
+    options = {"max_version": max_version, "dl_device": dl_device, "copy": copy}
+    given: Any = {name: value for name, value in options.items() if value is not None}
+    if not self.array.flags.writeable and max_version is None:
+        raise BufferError("the tensor's memory may not be written to, which this version of DLPack cannot say")
+    return self.array.__dlpack__(**given)
+
+
+def dlpack_device(self: Tensor) -> tuple[int, int]:
+    """The kind of device (1 is the CPU) and its number."""
+    return 1, 0
+
+
+def frombuffer(
+    buffer: Any, *, dtype: scalars.dtype, count: int = -1, offset: int = 0, requires_grad: bool = False
+) -> Tensor:
+    """A flat tensor in the memory of a buffer (bytes, bytearray, array …).  Raises ValueError when it does not fit."""
+    view = memoryview(buffer)
+    size, each = view.nbytes - offset, xp.numpy_dtype(dtype).itemsize
+    if view.nbytes == 0 or size <= 0 or (count < 0 and size % each) or count * each > size:
+        raise OperatorValueError(
+            f"a buffer of {view.nbytes} bytes, read from byte {offset}, does not hold "
+            f"{'whole' if count < 0 else count} elements of {each} bytes"
+        )
+    made = from_numpy(np.frombuffer(buffer, xp.numpy_dtype(dtype), count, offset))
+    made.requires_grad = requires_grad
+    return made
+
+
+def array_of(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Array:
+    """numpy's `asarray` of a tensor.  Raises ValueError when copying is forbidden and needed."""
+    array = self.numpy()
+    if dtype is None or array.dtype == dtype:
+        return array.copy() if copy else array
+    if copy is False:
+        raise OperatorValueError(f"a tensor of {self.dtype} cannot become an array of {np.dtype(dtype)} without a copy")
+    return array.astype(dtype)
+
+
+def wrapped(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+    """What numpy's functions make of a tensor is a tensor again."""
+    result = np.asarray(array)
+    return Tensor(result) if result.dtype in xp.FROM_NUMPY else array

@@ -1,0 +1,18 @@
+"""Operators of the `_test` namespace, by which scripts try how operators of other namespaces are found and called.
+
+In: tensors, lists.  Out: what one operator of each way to pass arguments gives: defaults, lists, lists of lists.
+"""
+
+from __future__ import annotations
+
+from engine.aten.op import op
+
+
+def first_of(inputs: list[list[str]]) -> list[str]:
+    """The first list."""
+    return inputs[0]
+
+
+op("_test::leaky_relu(Tensor self, float v=0.01) -> Tensor", composite="torch.leaky_relu(self, v)")
+op("_test::cat(Tensor[] inputs) -> Tensor", composite="torch.cat(inputs)")
+op("_test::get_first(str[][] inputs) -> str[]", python=first_of)

@@ -1,0 +1,118 @@
+"""What folding constants into weights has in common: finding the layer before a node, and putting in new weights.
+
+In: nodes of a frozen graph.  Out: layers whose weight and bias are constants and whose result only that node uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from engine.aten.tensor import Tensor, from_numpy
+from engine.aten.xp import Array
+from engine.ir.constants import constant_value, insert_constant
+from engine.ir.graph import Graph, Node, Value
+from engine.ir.match import constant_bool
+from engine.ir.ops import schema_of
+
+CONVOLUTIONS: Final = ("aten::conv1d", "aten::conv2d", "aten::conv3d", "aten::convolution", "aten::_convolution")
+LINEAR: Final = ("aten::linear",)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A convolution or linear layer: its node, weight (output channels first) and bias, which may be None."""
+
+    node: Node
+    weight: Array
+    bias: Array | None
+
+    @property
+    def channels(self) -> int:
+        return int(self.weight.shape[0])
+
+    def put(self, suffix: str, weight: Array, bias: Array) -> None:
+        """Give the layer another weight and bias, as constants before it that are named after the old ones."""
+        for offset, array in ((1, weight), (2, bias)):
+            old, graph = self.node.inputs[offset], self.node.graph
+            array = np.ascontiguousarray(array.astype(self.weight.dtype))
+            with graph.inserting_at(self.node):
+                new = insert_constant(graph, from_numpy(array))
+            self.node.replace_input(offset, new.set_debug_name(f"{old.debug_name}_{suffix}"))
+
+    def along_channels(self, factor: Array) -> Array:
+        """One number for each output channel, shaped to go with the weight."""
+        return factor.reshape(-1, *(1,) * (self.weight.ndim - 1))
+
+
+def rewrite(graph: Graph, kinds: tuple[str, ...], layers: tuple[str, ...], fold: Callable[[Node, Layer], bool]) -> bool:
+    """Fold nodes of those kinds into the layer before them, and drop what was folded."""
+    changed = False
+    for node in list(graph.all_nodes()):
+        layer = layer_before(node, layers) if node.kind in kinds else None
+        if layer is None or not fold(node, layer):
+            continue
+        node.output.replace_all_uses_with(layer.node.output)
+        node.destroy()
+        changed = True
+    return changed
+
+
+def layer_before(node: Node, kinds: tuple[str, ...]) -> Layer | None:
+    """The layer that gives the node's first input, if nothing else uses what it gives and its weights are constants."""
+    made = node.inputs[0].node
+    if made.kind not in kinds or made.block is not node.block or len(made.inputs) < 3 or not _is_only_user(node, made):
+        return None
+    weight, bias = constant_value(made.inputs[1]), constant_value(made.inputs[2])
+    if not is_float(weight) or not (bias is None or is_float(bias)) or _is_transposed(made):
+        return None
+    return Layer(made, weight.array, None if bias is None else bias.array)
+
+
+def _is_only_user(node: Node, made: Node) -> bool:
+    """Do all others ask for no element?"""
+    return all(
+        (use.user is node and use.offset == 0) or use.user.kind in _ASKS_FOR_NO_ELEMENT for use in made.output.uses
+    )
+
+
+_ASKS_FOR_NO_ELEMENT: Final = ("aten::dim", "aten::size", "aten::len", "prim::dtype", "prim::device")
+
+
+def is_float(value: object) -> bool:
+    return isinstance(value, Tensor) and value.array.dtype.kind == "f"
+
+
+def constant_array(value: Value) -> Array | None:
+    """The tensor of floats, or the number, that the value always is."""
+    found = constant_value(value)
+    if is_float(found):
+        assert isinstance(found, Tensor)
+        return found.array
+    return np.asarray(found, np.float64) if isinstance(found, (int, float)) and not isinstance(found, bool) else None
+
+
+def per_channel(value: Value, layer: Layer) -> Array | None:
+    """The operand as one number for each channel of the layer's result, or None where it is not that.
+
+    A tensor operand must not change the result's dtype or dimensions: it has at most as many dimensions, one number,
+    or one for each channel in the place of the channels.
+    """
+    found = constant_array(value)
+    if found is None or found.ndim > layer.weight.ndim or (found.ndim and found.dtype != layer.weight.dtype):
+        return None
+    if found.size == 1:
+        return np.broadcast_to(found.reshape(1), (layer.channels,))
+    place = layer.weight.ndim - 1
+    if found.ndim < place or found.size != layer.channels or found.shape[-place] != layer.channels:
+        return None
+    return found.reshape(layer.channels)
+
+
+def _is_transposed(node: Node) -> bool:
+    schema = schema_of(node)
+    names = [argument.name for argument in schema.arguments] if schema is not None else []
+    return "transposed" in names and constant_bool(node.inputs[names.index("transposed")]) is not False

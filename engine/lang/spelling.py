@@ -1,0 +1,48 @@
+"""Which known name was meant?
+
+In: a name that nobody knows, and those that are known.  Out: the ones it is likely a misspelling of: a third of the
+letters may be wrong, missing, too many or swapped with their neighbours, the first one only if no other is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+_SHORTEST = 3
+"""Shorter names are like too many others: only one that goes on, or stops, can be meant."""
+
+
+def nearest(name: str, known: Iterable[str], count: int) -> list[str]:
+    """Up to `count` of the known names, the nearest first."""
+    limit = (len(name) + 1) // 3
+    low = name.lower()
+    found = []
+    for each in dict.fromkeys(known):
+        if each == name or abs(len(each) - len(name)) > limit:
+            continue
+        far = distance(low, each.lower(), limit)
+        extends = each.startswith(name) or name.startswith(each)
+        is_alike = extends or (len(name) >= _SHORTEST and (far < 2 or each[:1].lower() == low[:1]))
+        if far <= limit and is_alike:
+            differs_at = next(
+                (i for i, pair in enumerate(zip(name, each, strict=False)) if pair[0] != pair[1]), len(name)
+            )
+            found.append((far, not extends, abs(len(each) - len(name)), -differs_at, each))
+    return [each for *_, each in sorted(found)[:count]]
+
+
+def distance(a: str, b: str, limit: int) -> int:
+    """How many letters must be changed, added, left out or swapped; `limit + 1` stands for anything more than that."""
+    before_last: list[int] = []
+    last = list(range(len(b) + 1))
+    for i, letter in enumerate(a, 1):
+        row = [i]
+        for j, other in enumerate(b, 1):
+            cost = min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (letter != other))
+            if i > 1 and j > 1 and letter == b[j - 2] and a[i - 2] == other:
+                cost = min(cost, before_last[j - 2] + 1)
+            row.append(cost)
+        if min(row) > limit and (i < 2 or min(last) > limit):
+            return limit + 1
+        before_last, last = last, row
+    return last[-1]

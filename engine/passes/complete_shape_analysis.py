@@ -1,0 +1,35 @@
+"""Writes into the types what holds when the graph runs with these arguments.
+
+graph(%x : Tensor):                                       graph(%x : Float(2, 3, strides=[3, 1], …)):
+  %1 : Tensor = aten::t(%x)                       →         %1 : Float(3, 2, strides=[1, 3], …) = aten::t(%x)
+  return (%1)                                               return (%1)
+
+What the types told before is forgotten.  The graph is then one for such arguments only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from engine.aten.tensor import Tensor
+from engine.ir.constants import tensor_type_of
+from engine.ir.fact_walk import apply_facts
+from engine.ir.graph import Graph
+from engine.lang.types import TensorType
+from engine.passes.pipeline import find_pass
+
+
+def complete_shape_analysis(graph: Graph, args: Sequence[Any] = (), with_grad: bool = True) -> bool:
+    """Let types tell what the arguments imply; without arguments the inputs' types stand as they are.
+
+    An input needs a gradient if its argument does; as in the reference `with_grad` makes no difference to the types.
+    """
+    before = [value.type for value in graph.inputs]
+    if args:
+        find_pass("erase_shape_information")(graph)
+    for value, argument in zip(graph.inputs, args, strict=False):
+        if isinstance(argument, Tensor) and isinstance(value.type, TensorType):
+            value.set_type(tensor_type_of(argument))
+    changed = before != [value.type for value in graph.inputs]
+    return apply_facts(graph) or changed

@@ -1,0 +1,31 @@
+"""Folds the addition of constants into the bias of convolutions before it.
+
+    %1 : Tensor = aten::conv2d(%x, %w, %b, …)
+    %2 : Tensor = aten::add(%1, %c, %one)           →     %1 : Tensor = aten::conv2d(%x, %w, %b + %c, …)
+
+A constant that is no number for each channel stays, and so does one that would make another dtype.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engine.ir.constants import constant_value
+from engine.ir.frozen import CONVOLUTIONS, Layer, per_channel, rewrite
+from engine.ir.graph import Graph, Node
+
+
+def fold_frozen_conv_add_or_sub(graph: Graph) -> bool:
+    """Fold every sum and difference that can be."""
+    return rewrite(graph, ("aten::add", "aten::sub"), CONVOLUTIONS, _fold)
+
+
+def _fold(node: Node, layer: Layer) -> bool:
+    if len(node.inputs) < 2:
+        return False
+    operand = per_channel(node.inputs[1], layer)
+    if operand is None or (len(node.inputs) > 2 and constant_value(node.inputs[2]) != 1):
+        return False
+    bias = np.zeros(layer.channels, layer.weight.dtype) if layer.bias is None else layer.bias
+    layer.put("fused_add", layer.weight, bias - operand if node.kind == "aten::sub" else bias + operand)
+    return True

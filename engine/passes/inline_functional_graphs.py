@@ -1,0 +1,23 @@
+"""Ends the groups that `create_functional_graphs` made.
+
+    %b : Tensor = prim::FunctionalGraph_0(%a)             %c : Tensor = aten::sigmoid(%a)
+    with prim::FunctionalGraph_0 = graph(%x : Tensor):    %b : Tensor = aten::tanh(%c)
+      %1 : Tensor = aten::sigmoid(%x)               →
+      %2 : Tensor = aten::tanh(%1)
+      return (%2)
+
+Other subgraphs (forked ones, fused ones) stay.
+"""
+
+from __future__ import annotations
+
+from engine.ir.graph import Graph
+from engine.ir.subgraphs import ungroup
+
+
+def inline_functional_graphs(graph: Graph) -> bool:
+    """Put what they do in their place."""
+    groups = graph.find_all_nodes("prim::FunctionalGraph")
+    for node in groups:
+        ungroup(node)
+    return bool(groups)

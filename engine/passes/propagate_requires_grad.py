@@ -1,0 +1,18 @@
+"""Writes into the types which tensors may need gradients.
+
+graph(%x : Float(2, requires_grad=0)):                    graph(%x : Float(2, requires_grad=0)):
+  %1 : Tensor = aten::exp(%x)                     →         %1 : Tensor(requires_grad=0) = aten::exp(%x)
+  return (%1)                                               return (%1)
+
+Only that none is needed is sure: whether one is recorded depends on the mode that the program runs in.
+"""
+
+from __future__ import annotations
+
+from engine.ir.fact_walk import apply_facts
+from engine.ir.graph import Graph
+
+
+def propagate_requires_grad(graph: Graph) -> bool:
+    """Let types tell that no gradient is needed."""
+    return apply_facts(graph, ("requires_grad",))

@@ -1,0 +1,114 @@
+"""Tensors and arrays of other libraries in the same memory."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+import weakref
+
+import numpy as np
+import pytest
+
+import engine.torch as torch
+from engine.lang.errors import OperatorError, OperatorTypeError, OperatorValueError
+
+
+def test_dlpack_goes_both_ways_without_a_copy() -> None:
+    x = torch.arange(6.0).reshape(2, 3)
+    array = np.from_dlpack(x[:, 1:])
+    array[0, 0] = 9
+    assert x[0, 1] == 9
+    back = torch.from_dlpack(array)
+    back[1, 1] = 7
+    assert array[1, 1] == x[1, 2] == 7
+    assert x.__dlpack_device__() == (1, 0)
+    assert torch.from_dlpack(x).data_ptr() == x.data_ptr()
+    assert torch.from_dlpack(x, copy=True).data_ptr() != x.data_ptr()
+
+
+def test_dlpack_refuses_what_needs_gradients_or_exports_nothing() -> None:
+    with pytest.raises(BufferError, match="detach"):
+        np.from_dlpack(torch.ones(2, requires_grad=True))
+    with pytest.raises(OperatorTypeError, match="__dlpack__"):
+        torch.from_dlpack([1])
+
+
+def test_memory_that_may_not_be_written_to_is_shared_with_a_warning() -> None:
+    array = np.arange(3.0)
+    array.flags.writeable = False
+    with pytest.warns(UserWarning, match="may not be written to"):
+        x = torch.from_numpy(array)
+    assert x.tolist() == [0.0, 1.0, 2.0]
+    with pytest.raises(BufferError, match="may not be written to"):
+        x.__dlpack__()
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "told"),
+    [
+        ([1, 2], OperatorTypeError, "expected np.ndarray"),
+        (np.arange(2, dtype=">i4"), OperatorValueError, "byte order"),
+        (np.arange(2)[::-1], OperatorValueError, "negative"),
+        (np.array(["a"]), OperatorTypeError, "<U1"),
+    ],
+)
+def test_from_numpy_refuses(given: object, error: type[Exception], told: str) -> None:
+    with pytest.raises(error, match=told):
+        torch.from_numpy(given)
+
+
+def test_buffers_are_shared() -> None:
+    data = bytearray(b"\1\0\0\0\2\0\0\0")
+    x = torch.frombuffer(data, dtype=torch.int32)
+    data[0] = 5
+    assert x.tolist() == [5, 2]
+    assert torch.frombuffer(data, dtype=torch.int32, offset=4).tolist() == [2]
+    assert torch.frombuffer(data, dtype=torch.int16, count=1).tolist() == [5]
+    for options in ({"offset": 8}, {"count": 3}, {"offset": 1}):
+        with pytest.raises(OperatorValueError, match="8 bytes"):
+            torch.frombuffer(data, dtype=torch.int32, **options)
+
+
+def test_arrays_and_tensors_meet_in_expressions() -> None:
+    x, array = torch.ones(3), np.array([1.0, 2.0, 3.0])
+    assert isinstance(array * x, torch.Tensor)
+    assert (array * x).tolist() == (x * array).tolist() == [1.0, 2.0, 3.0]
+    assert (array / torch.full((3,), 2.0)).tolist() == [0.5, 1.0, 1.5]
+    assert (np.eye(2) @ torch.ones(2, 2, dtype=torch.float64)).tolist() == [[1.0, 1.0], [1.0, 1.0]]
+    assert (np.float32(2) * x).tolist() == [2.0] * 3
+    assert isinstance(np.sin(x), torch.Tensor)
+    assert np.array([torch.tensor(1.0), torch.tensor(2.0)]).tolist() == [1.0, 2.0]
+    assert np.concatenate([x, x]).shape == (6,)
+
+
+def test_asarray_copies_only_where_it_must() -> None:
+    x = torch.arange(3)
+    assert np.shares_memory(np.asarray(x), x.numpy())
+    assert not np.shares_memory(np.array(x), x.numpy())
+    with pytest.raises(OperatorValueError, match="without a copy"):
+        np.asarray(x, dtype=np.float32, copy=False)
+    with pytest.raises(OperatorError, match="detach"):
+        np.asarray(torch.ones(1, requires_grad=True))
+
+
+def test_tensors_on_the_cpu_have_no_cuda_interface() -> None:
+    assert not hasattr(torch.ones(1), "__cuda_array_interface__")
+    with pytest.raises(OperatorError, match="no CUDA device"):
+        torch.ones(1).cuda()
+
+
+def test_memory_goes_with_the_last_reference() -> None:
+    gc.disable()
+    try:
+        tracemalloc.start()
+        x = torch.zeros(1 << 20)
+        view, owner = x[10:], weakref.ref(x.untyped_storage())
+        held = tracemalloc.get_traced_memory()[0]
+        del x
+        assert tracemalloc.get_traced_memory()[0] > held - (1 << 20)
+        del view
+        assert owner() is None
+        assert tracemalloc.get_traced_memory()[0] < held - (4 << 20) + (1 << 16)
+    finally:
+        tracemalloc.stop()
+        gc.enable()

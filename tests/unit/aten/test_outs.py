@@ -1,0 +1,61 @@
+"""What may be written into `out`, and what is computed for it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from engine.aten import calls
+from engine.aten.op import find
+from engine.aten.tensor import Tensor, tensor
+from engine.lang.errors import OperatorError
+
+
+def run(name: str, *args: object) -> Tensor:
+    entry = find(f"aten::{name}")
+    assert entry is not None
+    result: Tensor = entry.run(*args)
+    return result
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "given", "words"),
+    [
+        ("add.out", (tensor([1.5]), tensor([1.0]), 1), np.int64, "result type Float can't be cast to the desired"),
+        ("flip.out", (tensor([1.5]), [0]), np.float64, "Expected out tensor to have dtype float, but got double"),
+        ("floor.out", (tensor([1.5]),), np.float64, "Found dtype Double but expected Float"),
+        ("amax.out", (tensor([1.5]), [0], False), np.float64, "Expected the dtype for input and out to match"),
+        ("any.all_out", (tensor([True]),), np.float32, "any only supports bool tensor for result, got: Float"),
+        ("signbit.out", (tensor([1.0]),), np.uint8, "signbit does not support non-boolean outputs"),
+        ("cat.out", ([tensor([1.5])], 0), np.int64, "input types can't be cast to the desired output type Long"),
+        ("take.out", (tensor([1.5]), tensor([0])), np.float64, "self.dtype = Float and out.dtype = Double"),
+        ("float_power.Tensor_Scalar_out", (tensor([1.5]), 2), np.float32, "has dtype Float but the operation's result"),
+    ],
+)
+def test_dtypes_that_an_out_form_refuses(name: str, arguments: tuple[object, ...], given: type, words: str) -> None:
+    with pytest.raises(OperatorError, match=words):
+        run(name, *arguments, Tensor(np.zeros(1, given)))
+
+
+def test_sums_are_taken_in_the_dtype_of_out() -> None:
+    target = Tensor(np.zeros(0, np.float64))
+    run("sum.IntList_out", tensor(np.ones((2, 3), np.int64)), [0], False, None, target)
+    assert target.array.tolist() == [2.0, 2.0, 2.0]
+    with pytest.raises(OperatorError, match="Expected out tensor to have dtype long int, but got double"):
+        run("sum.IntList_out", tensor([1, 2]), [0], False, 4, Tensor(np.zeros((), np.float64)))
+
+
+def test_a_resized_out_has_the_layout_of_the_result() -> None:
+    turned = tensor(np.arange(6.0).reshape(2, 3)).transpose(0, 1)
+    target = Tensor(np.zeros(0, np.float64))
+    run("neg.out", turned, target)
+    assert list(target.stride()) == [1, 3]
+
+
+@pytest.mark.parametrize("name", ["gather", "take", "index_select", "masked_select"])
+def test_what_picks_elements_may_not_write_where_it_reads(name: str) -> None:
+    memory = tensor(np.arange(6.0))
+    index = tensor([True] * 6) if name == "masked_select" else tensor([0, 1, 2, 3, 4, 5])
+    dims = (0,) if name in ("gather", "index_select") else ()
+    with pytest.raises(OperatorError, match="refer to a single memory location"):
+        calls.call(name, (memory[:], *dims, index), {"out": memory[:]})

@@ -1,0 +1,104 @@
+"""Operators written out for recording leave the trail that the general way leaves."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from engine.aten.autograd import grad, no_grad
+from engine.aten.autograd.record import record
+from engine.aten.calls import call
+from engine.aten.dispatch import HOOKS
+from engine.aten.tensor import Tensor, tensor
+from engine.lang.errors import OperatorError
+
+PROGRAMS: list[Callable[[Tensor, Tensor], Tensor]] = [
+    lambda x, y: x + y,
+    lambda x, y: x * y.detach() + 1,
+    lambda x, y: (x.exp() * y).sum(),
+    lambda x, y: x.view(4).unsqueeze(0).t(),
+    lambda x, y: x[0] * y[:, 1],
+    lambda x, y: (x @ y).softmax(-1).relu(),
+    lambda x, y: x.where(x > y, 0.0) - y.mean(0),
+    lambda x, y: x.double() * 2,
+    lambda x, y: x.sum(dim=0, keepdim=True) / y.max(),
+    lambda x, y: call("cat", ([x, y.detach(), y * 2, x.t()], 1), {}),
+    lambda x, y: call("stack", ([x, x.unbind(0)[1].expand(2, 2)],), {}) * y,
+    lambda x, y: x[tensor([0, 1, 1])].sum() * y[1, 0],
+]
+
+
+@pytest.fixture
+def general() -> Iterator[Callable[[bool], None]]:
+    """Switches to the general way of recording and back."""
+
+    def switch(on: bool) -> None:
+        HOOKS.grad = (lambda op, args, body: record(op, args, body)) if on else record
+
+    yield switch
+    HOOKS.grad = record
+
+
+def trail(result: Tensor) -> list[str]:
+    names, stack = [], [result.grad_fn]
+    while stack:
+        node = stack.pop()
+        if node is not None:
+            names.append(node.name())
+            stack += [each for each, _ in node.next_functions]
+    return names
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_both_ways_agree(program: Callable[[Tensor, Tensor], Tensor], general: Callable[[bool], None]) -> None:
+    found = []
+    for slow in (False, True):
+        general(slow)
+        x = tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+        y = tensor([[0.5, 2.5], [1.5, 1.0]], requires_grad=True)
+        result = program(x, y)
+        gradients = grad(result.sum(), [x, y], allow_unused=True, create_graph=True)
+        found.append((trail(result), [g if g is None else g.tolist() for g in gradients], trail(gradients[0] * 1)))  # type: ignore[operator, arg-type]
+    assert found[0] == found[1]
+
+
+def test_kept_values_are_watched() -> None:
+    x = tensor([1.0, 2.0], requires_grad=True)
+    result = x.exp()
+    with no_grad():
+        result.add_(1)
+    with pytest.raises(OperatorError, match="modified by an inplace operation"):
+        result.sum().backward()
+
+
+def test_a_result_without_fractions_has_no_history() -> None:
+    x = tensor([1.0, 2.0], requires_grad=True)
+    assert (x < 2).grad_fn is None
+    assert not x.argmax().requires_grad
+
+
+def test_a_leaf_is_freed_with_what_was_computed_from_it() -> None:
+    x = tensor([1.0, 2.0], requires_grad=True)
+    result, leaf = x * x, weakref.ref(x)
+    assert result.grad_fn.next_functions[0][0] is result.grad_fn.next_functions[1][0], "one node for one leaf"
+    del x
+    assert leaf() is not None
+    result.sum().backward()
+    del result
+    assert leaf() is None
+
+
+def test_a_call_for_several_gradients_is_made_once() -> None:
+    x, w, b = (tensor([[1.0, 2.0, 4.0]] if i == 0 else [1.0, 2.0, 3.0], requires_grad=True) for i in range(3))
+    result: Tensor = call("layer_norm", (x, [3], w, b), {})
+    calls: list[str] = []
+    before = HOOKS.trace
+    HOOKS.trace = lambda op, args, body: (calls.append(op.name), body(*args))[1]
+    try:
+        result.sum().backward()
+    finally:
+        HOOKS.trace = before
+    assert calls.count("aten::_layer_norm_backward") == 1
+    assert b.grad is not None and b.grad.tolist() == [1.0, 1.0, 1.0]

@@ -1,0 +1,293 @@
+"""Frozen modules compute what the modules did, and keep only what they have to."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+
+import engine.torch as torch
+from engine.torch import nn
+from engine.torch.testing import assert_close
+
+
+class Affine(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(2, 3)
+        self.factor = 3
+        self.bias = nn.Parameter(torch.ones(3))
+        self.names = ["a"]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.linear(x) * self.factor + self.bias
+
+    @torch.jit.export  # type: ignore[untyped-decorator]
+    def other(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.factor
+
+
+class Counting(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(1))
+        self.calls = 0
+        self.weight = torch.ones(2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.seen.add_(1)
+        self.calls = self.calls + 1
+        return x + self.seen + self.calls + self.weight
+
+
+class Sharing(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("whole", torch.zeros(2, 2))
+        self.register_buffer("row", self.whole[0])
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.row.add_(x)
+        return self.whole * 1
+
+
+class Holding(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = Counting()
+        self.affine = Affine()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.inner(x).sum() + self.affine(x)
+
+
+class Modal(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.training:
+            return x + 1
+        return x - 1
+
+
+def scripted(module: Any) -> Any:
+    return torch.jit.script(module.eval())
+
+
+def kinds(module: Any) -> list[str]:
+    return [node.kind for node in module.graph.nodes() if node.kind != "prim::Constant"]
+
+
+def slots(module: Any) -> list[str]:
+    return [attribute.name for attribute in module._ivalue.type.attributes]
+
+
+def test_attributes_become_constants() -> None:
+    module = scripted(Affine())
+    frozen = torch.jit.freeze(module)
+    x = torch.randn(4, 2)
+    assert kinds(frozen) == ["aten::linear", "aten::mul", "aten::add"]
+    assert slots(frozen) == []
+    assert list(frozen._ivalue.type.methods) == ["forward"]
+    assert not hasattr(frozen, "factor")
+    assert not hasattr(frozen, "linear")
+    assert_close(frozen(x), module(x))
+    assert not frozen(x).requires_grad
+    assert hasattr(module, "linear"), "the module itself stays as it is"
+
+
+def test_constants_are_named_after_attributes() -> None:
+    text = str(torch.jit.freeze(scripted(Affine())).graph)
+    assert "%self.linear.weight : Float(3, 2, strides=[2, 1], requires_grad=0, device=cpu) = prim::Constant" in text
+    assert "%self.factor : int = prim::Constant[value=3]()" in text
+
+
+def test_preserved_names_stay() -> None:
+    frozen = torch.jit.freeze(scripted(Affine()), preserved_attrs=["other", "factor"])
+    assert slots(frozen) == ["factor"]
+    frozen.factor = 5
+    assert frozen.other(torch.ones(1)).item() == 6
+    assert 'prim::GetAttr[name="factor"]' in str(frozen.graph)
+
+
+def test_a_preserved_submodule_stays_with_all_in_it() -> None:
+    frozen = torch.jit.freeze(scripted(Holding()), preserved_attrs=["affine"])
+    assert 'prim::GetAttr[name="weight"]' in str(frozen.graph)
+    assert frozen.affine.factor == 3
+
+
+def test_what_is_written_to_stays() -> None:
+    module = scripted(Counting())
+    frozen = torch.jit.freeze(module)
+    assert slots(frozen) == ["seen", "calls"]
+    assert frozen(torch.zeros(1)).tolist() == [3, 3]
+    assert frozen(torch.zeros(1)).tolist() == [5, 5]
+    assert frozen.calls == 2
+    assert module.calls == 0
+
+
+def test_what_shares_memory_with_what_is_written_to_stays() -> None:
+    frozen = torch.jit.freeze(scripted(Sharing()))
+    assert sorted(slots(frozen)) == ["row", "whole"]
+    assert frozen(torch.ones(2)).tolist() == [[1, 1], [0, 0]]
+
+
+def test_submodules_that_are_written_to_stay() -> None:
+    module, x = scripted(Holding()), torch.ones(2)
+    expected = [module(x), module(x)]
+    frozen = torch.jit.freeze(scripted(Holding()))
+    assert slots(frozen) == ["inner"]
+    shifted = [frozen(x), frozen(x)]
+    assert_close(shifted[1] - shifted[0], expected[1] - expected[0])
+
+
+def test_the_mode_is_a_constant() -> None:
+    assert kinds(torch.jit.freeze(scripted(Modal()))) == ["aten::sub"]
+
+
+@pytest.mark.parametrize(
+    ("make", "names", "message"),
+    [
+        (lambda: torch.jit.script(Modal()), [], "only implemented for modules in eval mode"),
+        (lambda: Modal().eval(), [], "expects a ScriptModule"),
+        (lambda: scripted(Modal()), ["nothing"], "Unknown name: nothing"),
+    ],
+)
+def test_refusals(make: Any, names: list[str], message: str) -> None:
+    with pytest.raises(RuntimeError, match=message):
+        torch.jit.freeze(make(), preserved_attrs=names)
+
+
+@torch.jit.interface
+class Step(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        pass
+
+
+class Doing(nn.Module):
+    step: Step
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.step = Modal()  # type: ignore[assignment]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.step.forward(x)
+
+
+def test_calls_of_interfaces_are_inlined() -> None:
+    frozen = torch.jit.freeze(scripted(Doing()))
+    assert kinds(frozen) == ["aten::sub"]
+    assert frozen(torch.ones(1)).item() == 0
+
+
+def ready(layers: list[Any]) -> Any:
+    """In eval mode, with statistics that are not those of a new normalization."""
+    for layer in layers:
+        if hasattr(layer, "running_mean"):
+            layer.running_mean.copy_(torch.rand(layer.running_mean.shape))
+            layer.running_var.copy_(torch.rand(layer.running_var.shape) + 0.5)
+    return scripted(nn.Sequential(*layers))
+
+
+@pytest.mark.parametrize(
+    ("layers", "shape", "left"),
+    [
+        ([nn.Conv2d(2, 4, 2), nn.BatchNorm2d(4)], (1, 2, 5, 5), ["aten::conv2d"]),
+        ([nn.Conv2d(2, 4, 2, bias=False), nn.BatchNorm2d(4, affine=False)], (1, 2, 5, 5), ["aten::conv2d"]),
+        ([nn.Conv1d(2, 4, 2), nn.BatchNorm1d(4), nn.Dropout(0.5)], (1, 2, 5), ["aten::conv1d"]),
+        ([nn.Conv2d(2, 4, 2, groups=2), nn.BatchNorm2d(4), nn.ReLU()], (1, 2, 5, 5), ["aten::conv2d", "aten::relu"]),
+        ([nn.Linear(3, 2), nn.BatchNorm1d(2)], (4, 3), None),
+    ],
+)
+def test_normalization_is_folded(layers: list[Any], shape: tuple[int, ...], left: list[str] | None) -> None:
+    module = ready(layers)
+    frozen = torch.jit.freeze(module)
+    x = torch.randn(*shape)
+    assert left is None or kinds(frozen) == left
+    assert "batch_norm" not in str(frozen.graph)
+    assert_close(frozen(x), module(x), rtol=1e-5, atol=1e-5)
+    exact = torch.jit.freeze(module, optimize_numerics=False)
+    assert "batch_norm" in str(exact.graph)
+    assert_close(exact(x), module(x), rtol=0, atol=0)
+    assert "batch_norm" not in str(torch.jit.optimize_for_inference(module).graph)
+
+
+class Scaled(nn.Module):
+    def __init__(self, operand: Any) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(1, 2, 2)
+        self.operand = operand
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return ((self.conv(x) * self.operand + self.operand) / self.operand) - self.operand
+
+
+@pytest.mark.parametrize(
+    "operand", [2.0, torch.tensor([[[2.0]], [[3.0]]]), torch.full((1, 2, 1, 1), 0.5), torch.tensor(2.0)]
+)
+def test_arithmetic_with_channels_is_folded(operand: Any) -> None:
+    module = scripted(Scaled(operand))
+    frozen = torch.jit.freeze(module)
+    x = torch.randn(1, 1, 4, 4)
+    assert kinds(frozen) == ["aten::conv2d"]
+    assert_close(frozen(x), module(x), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "operand", [torch.rand(3, 3), torch.full((1, 2, 1, 1), 0.5, dtype=torch.float64), torch.rand(3)]
+)
+def test_other_arithmetic_stays(operand: Any) -> None:
+    module = scripted(Scaled(operand))
+    frozen = torch.jit.freeze(module)
+    x = torch.randn(1, 1, 4, 4)
+    assert kinds(frozen) == ["aten::conv2d", "aten::mul", "aten::add", "aten::div", "aten::sub"]
+    assert_close(frozen(x), module(x), rtol=0, atol=0)
+
+
+class Shown(nn.Module):
+    """The convolution's own result is wanted, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(1, 2, 2)
+        self.norm = nn.BatchNorm2d(2)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = self.conv(x)
+        return y, self.norm(y)
+
+
+def test_a_layer_whose_result_is_used_elsewhere_stays() -> None:
+    assert "aten::batch_norm" in kinds(torch.jit.freeze(scripted(Shown())))
+
+
+@pytest.mark.parametrize("make", [Affine, Counting, Holding, Shown])
+def test_frozen_modules_are_saved_and_loaded(make: Any) -> None:
+    frozen = torch.jit.freeze(scripted(make()))
+    buffer = io.BytesIO()
+    torch.jit.save(frozen, buffer)
+    buffer.seek(0)
+    loaded = torch.jit.load(buffer)
+    x = torch.ones(1, 1, 4, 4) if make is Shown else torch.ones(2)
+    assert_close(loaded(x), frozen(x))
+
+
+def test_the_pass_is_public() -> None:
+    frozen = torch.jit.passes.freeze_module(scripted(Affine()), preservedAttrs=["names"])
+    assert slots(frozen) == ["names"]
+
+
+def test_parameters_may_be_preserved() -> None:
+    frozen = torch.jit.passes.freeze_module(scripted(Affine()), preserveParameters=True)
+    assert [name for name, _ in frozen.named_parameters()] == ["bias", "linear.weight", "linear.bias"]
+
+
+def plus_100(self: nn.Module, input: tuple[torch.Tensor], output: torch.Tensor) -> torch.Tensor:
+    return output + 100
+
+
+def test_hooks_of_modules_inside_stay_and_those_of_the_module_go() -> None:
+    inner = Modal()
+    inner.register_forward_hook(plus_100)
+    assert torch.jit.freeze(scripted(inner))(torch.ones(1)).item() == 0
+    assert torch.jit.freeze(scripted(nn.Sequential(inner)))(torch.ones(1)).item() == 100
