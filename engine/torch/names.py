@@ -18,7 +18,8 @@ HOMES: Final[dict[str, str]] = {
     "script": "engine.torch.jit", "load": "engine.torch.serialization", "save": "engine.torch.serialization",
     "Tensor": "engine.aten.tensor", "tensor": "engine.torch.creation", "from_numpy": "engine.torch.creation",
     "Size": "engine.aten.tensor", **dict.fromkeys("device dtype layout memory_format".split(), "engine.lang.scalars"),
-    "bisect": "engine.torch.bisection", "parse_ir": "engine.ir.parser", "run_pass": "engine.torch.passes", "run_pipeline": "engine.torch.passes",
+    "bisect": "engine.torch.bisection", "parse_ir": "engine.ir.parser",
+    **dict.fromkeys(("run_pass", "run_pipeline"), "engine.torch.passes"),
     **dict.fromkeys(
         "no_grad enable_grad inference_mode is_grad_enabled is_inference_mode_enabled set_grad_enabled".split(),
         "engine.aten.autograd",
