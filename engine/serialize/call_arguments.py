@@ -1,4 +1,4 @@
-"""Which arguments of an operator must be written.
+"""Which arguments of an operator must be written, and what the default of a parameter is written as.
 
 In: a node and its schema.  Out: how many arguments are left once trailing ones that equal their defaults
 are dropped.
@@ -34,12 +34,16 @@ def _is_out(argument: Argument) -> bool:
 def _equals_default(argument: Argument, node: Node, index: int) -> bool:
     if not argument.has_default:
         return False
-    value, default = constant_value(node.inputs[index]), argument.default
-    if value is NOT_CONSTANT:
-        return False
+    value = constant_value(node.inputs[index])
+    return value is not NOT_CONSTANT and _same(value, whole_default(argument))
+
+
+def whole_default(argument: Argument) -> Any:
+    """The default as a value of the argument's type: the `0` of an `int[2]` is `[0, 0]`."""
+    default = argument.default
     if argument.broadcast and not isinstance(default, (list, tuple)) and default is not None:
-        default = [default] * argument.broadcast
-    return _same(value, default)
+        return [default] * argument.broadcast
+    return default
 
 
 def _same(value: Any, default: Any) -> bool:

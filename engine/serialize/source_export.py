@@ -28,6 +28,7 @@ from engine.lang.errors import ArchiveError
 from engine.lang.schema import Argument
 from engine.lang.source import SourceRange
 from engine.lang.types import ClassType, FunctionType, OptionalType, Type, UnionType, walk
+from engine.serialize.call_arguments import whole_default
 from engine.serialize.expressions import write_expression, write_list
 from engine.serialize.inline_scan import inlined_nodes
 from engine.serialize.python_text import (
@@ -104,7 +105,7 @@ class SourcePrinter:
         shown = f"{name}: {self.annotation(argument.type)}" if index or typed_self else name
         self.body.write(",\n    " if index else "", shown)
         if argument.has_default:
-            self.body.write("=", self.constant(argument.default, argument.type))
+            self.body.write("=", self.constant(whole_default(argument), argument.type))
         self._texts[value] = name
 
     def _graph_body(self, graph: Graph) -> None:

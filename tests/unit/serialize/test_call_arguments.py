@@ -1,10 +1,10 @@
-"""How many arguments of a call must be written."""
+"""How many arguments of a call must be written, and the defaults of parameters."""
 
 import pytest
 
 from engine.ir.parser import parse_ir
 from engine.lang.schema_parser import parse_schema
-from engine.serialize.call_arguments import necessary_arguments
+from engine.serialize.call_arguments import necessary_arguments, whole_default
 
 SCHEMA = "x::f(Tensor self, int[2] size=1, float p=0.5, bool b=False, *, int? dtype=None, Tensor(a!) out) -> Tensor(a!)"
 
@@ -44,3 +44,18 @@ def test_a_value_of_another_kind_is_no_default():
 
 def test_varargs_are_all_written():
     assert necessary("x::f(str a, ...) -> Tensor", ("str", '[value="a"]'), SELF, SELF) == (3, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("int[2] padding=0", [0, 0]),
+        ("int[2] padding=[1, 2]", [1, 2]),
+        ("int[1]? stride=None", None),
+        ("int[] dims=[]", []),
+        ("float p=0.5", 0.5),
+    ],
+)
+def test_a_default_is_written_whole(text: str, expected: object) -> None:
+    (argument,) = parse_schema(f"f({text}) -> ()").arguments
+    assert whole_default(argument) == expected
