@@ -116,3 +116,19 @@ def _is_transposed(node: Node) -> bool:
     schema = schema_of(node)
     names = [argument.name for argument in schema.arguments] if schema is not None else []
     return "transposed" in names and constant_bool(node.inputs[names.index("transposed")]) is not False
+
+
+def fold_batch_norm(node: Node, layer: Layer) -> bool:
+    """Let the layer compute what `aten::batch_norm` makes of its result; was that possible?"""
+    mean, variance, epsilon = (constant_array(node.inputs[at]) for at in (3, 4, 7))
+    if constant_bool(node.inputs[5]) is not False or mean is None or variance is None or epsilon is None:
+        return False
+    scale, shift = constant_value(node.inputs[1]), constant_value(node.inputs[2])
+    gamma = np.ones_like(mean) if scale is None else constant_array(node.inputs[1])
+    beta = np.zeros_like(mean) if shift is None else constant_array(node.inputs[2])
+    if gamma is None or beta is None or any(each.size != layer.channels for each in (mean, variance, gamma, beta)):
+        return False
+    factor = gamma / np.sqrt(variance + epsilon.astype(variance.dtype))
+    bias = np.zeros_like(mean) if layer.bias is None else layer.bias
+    layer.put("fused_bn", layer.weight * layer.along_channels(factor), (bias - mean) * factor + beta)
+    return True

@@ -8,29 +8,10 @@ Normalization that trains, or whose layer's result is used elsewhere, stays.  Re
 
 from __future__ import annotations
 
-import numpy as np
-
-from engine.ir.constants import constant_value
-from engine.ir.frozen import CONVOLUTIONS, Layer, constant_array, rewrite
-from engine.ir.graph import Graph, Node
-from engine.ir.match import constant_bool
+from engine.ir.frozen import CONVOLUTIONS, fold_batch_norm, rewrite
+from engine.ir.graph import Graph
 
 
 def fold_frozen_conv_bn(graph: Graph) -> bool:
     """Fold every normalization that can be."""
-    return rewrite(graph, ("aten::batch_norm",), CONVOLUTIONS, _fold)
-
-
-def _fold(node: Node, layer: Layer) -> bool:
-    mean, variance, epsilon = (constant_array(node.inputs[at]) for at in (3, 4, 7))
-    if constant_bool(node.inputs[5]) is not False or mean is None or variance is None or epsilon is None:
-        return False
-    scale, shift = constant_value(node.inputs[1]), constant_value(node.inputs[2])
-    gamma = np.ones_like(mean) if scale is None else constant_array(node.inputs[1])
-    beta = np.zeros_like(mean) if shift is None else constant_array(node.inputs[2])
-    if gamma is None or beta is None or any(each.size != layer.channels for each in (mean, variance, gamma, beta)):
-        return False
-    factor = gamma / np.sqrt(variance + epsilon.astype(variance.dtype))
-    bias = np.zeros_like(mean) if layer.bias is None else layer.bias
-    layer.put("fused_bn", layer.weight * layer.along_channels(factor), (bias - mean) * factor + beta)
-    return True
+    return rewrite(graph, ("aten::batch_norm",), CONVOLUTIONS, fold_batch_norm)
