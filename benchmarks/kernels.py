@@ -51,6 +51,33 @@ def _call(call: Callable[..., Any], *shapes: tuple[int, ...]) -> Build:
     return build
 
 
+def _backward(call: Callable[..., Any], *shapes: tuple[int, ...]) -> Build:
+    def build(torch: Any, randn: Callable[..., Any]) -> Call:
+        tensors = [randn(*shape).requires_grad_(True) for shape in shapes]
+        return lambda: call(torch, *tensors).sum().backward()
+
+    return build
+
+
+def _indexed(call: Callable[..., Any], below: int, index: tuple[int, ...], *shapes: tuple[int, ...]) -> Build:
+    """With whole numbers below a limit as the first tensor."""
+
+    def build(torch: Any, randn: Callable[..., Any]) -> Call:
+        places = torch.from_numpy(np.random.default_rng(0).integers(0, below, index))
+        tensors = [randn(*shape) for shape in shapes]
+        return lambda: call(torch, places, *tensors)
+
+    return build
+
+
+def _half(call: Callable[..., Any], kind: str, *shapes: tuple[int, ...]) -> Build:
+    def build(torch: Any, randn: Callable[..., Any]) -> Call:
+        tensors = [randn(*shape).to(getattr(torch, kind)) for shape in shapes]
+        return lambda: call(torch, *tensors)
+
+    return build
+
+
 def _embedding(torch: Any, randn: Callable[..., Any]) -> Call:
     table, index = randn(10000, 256), torch.from_numpy(np.random.default_rng(0).integers(0, 10000, (64, 128)))
     return lambda: torch.nn.functional.embedding(index, table)
@@ -136,6 +163,42 @@ ROWS: Final[dict[str, Build]] = {
     "lstm": _module(lambda nn: nn.LSTM(128, 128), 50, 16, 128),
     "gru": _module(lambda nn: nn.GRU(128, 128), 50, 16, 128),
     "lstm backward": _training(lambda nn: nn.LSTM(64, 64), 25, 16, 64),
+    "gru backward": _training(lambda nn: nn.GRU(64, 64), 25, 16, 64),
+    "rnn backward": _training(lambda nn: nn.RNN(64, 64), 25, 16, 64),
+    "group_norm backward": _training(lambda nn: nn.GroupNorm(8, 64), 4, 64, 28, 28),
+    "conv_transpose2d backward": _training(lambda nn: nn.ConvTranspose2d(64, 32, 4, 2, 1), 2, 64, 16, 16),
+    "grid_sample": _call(lambda t, x, g: t.nn.functional.grid_sample(x, g, align_corners=False),
+                         (1, 16, 64, 64), (1, 64, 64, 2)),
+    "grid_sample backward": _backward(lambda t, x, g: t.nn.functional.grid_sample(x, g, align_corners=False),
+                                      (1, 16, 64, 64), (1, 64, 64, 2)),
+    "reflection padding": _call(lambda t, x: t.nn.functional.pad(x, (1, 1, 1, 1), mode="reflect"), (4, 64, 56, 56)),
+    "embedding_bag": _indexed(lambda t, i, w: t.nn.functional.embedding_bag(i, w), 10000, (64, 32), (10000, 128)),
+    "index_add": _indexed(lambda t, i, x, y: x.index_add(0, i, y), 1000, (2000,), (1000, 128), (2000, 128)),
+    "index_put accumulate": _indexed(lambda t, i, x, y: x.index_put((i,), y, accumulate=True),
+                                     1000, (2000,), (1000, 128), (2000, 128)),
+    "leaky_relu": _call(lambda t, x: t.nn.functional.leaky_relu(x, 0.1), (1024, 1024)),
+    "hardswish": _call(lambda t, x: t.nn.functional.hardswish(x), (1024, 1024)),
+    "elu": _call(lambda t, x: t.nn.functional.elu(x), (1024, 1024)),
+    "prelu": _call(lambda t, x, w: t.nn.functional.prelu(x, w), (4, 64, 56, 56), (64,)),
+    "smooth_l1_loss": _call(lambda t, x, y: t.nn.functional.smooth_l1_loss(x, y), (1024, 1024), (1024, 1024)),
+    "pow 3": _call(lambda t, x: x.pow(3), (1024, 1024)),
+    "lerp": _call(lambda t, x, y: x.lerp(y, 0.3), (1024, 1024), (1024, 1024)),
+    "prod": _call(lambda t, x: x.prod(1), (1024, 1024)),
+    "norm of rows": _call(lambda t, x: x.norm(dim=1), (1024, 1024)),
+    "cummax": _call(lambda t, x: x.cummax(1), (256, 1024)),
+    "median": _call(lambda t, x: x.median(1), (256, 1024)),
+    "kthvalue": _call(lambda t, x: x.kthvalue(5, 1), (256, 1024)),
+    "cdist": _call(lambda t, x, y: t.cdist(x, y), (500, 64), (600, 64)),
+    "cdist of p 1": _call(lambda t, x, y: t.cdist(x, y, p=1.0), (200, 64), (200, 64)),
+    "einsum of heads": _call(lambda t, x, y: t.einsum("bqhd,bkhd->bhqk", x, y), (8, 64, 8, 32), (8, 64, 8, 32)),
+    "bilinear": _call(lambda t, x, y, w: t.nn.functional.bilinear(x, y, w), (256, 32), (256, 32), (16, 32, 32)),
+    "randperm": _call(lambda t: t.randperm(100000)),
+    "float16 add": _half(lambda t, x, y: x + y, "float16", (1024, 1024), (1024, 1024)),
+    "float16 linear": _half(lambda t, x, w: t.nn.functional.linear(x, w), "float16", (256, 512), (512, 512)),
+    "bfloat16 add": _half(lambda t, x, y: x + y, "bfloat16", (1024, 1024), (1024, 1024)),
+    "bfloat16 gelu": _half(lambda t, x: t.nn.functional.gelu(x), "bfloat16", (512, 512)),
+    "bfloat16 layer_norm": _half(lambda t, x: t.nn.functional.layer_norm(x, [512]), "bfloat16", (512, 512)),
+    "whole numbers, matmul": _indexed(lambda t, i: i @ i, 10, (128, 128)),
     "transformer layer": _module(lambda nn: nn.TransformerEncoderLayer(128, 4, 256, batch_first=True), 8, 64, 128),
 }  # fmt: skip
 

@@ -3,56 +3,29 @@
 In: an operator's name.  Out: a function of Python arguments.  Which overload runs, what is converted and what is filled
 in follows from the types of the arguments (of lists, from those of their elements), so it is found out once for each
 combination of types (`calls` does that) and written as a function of just these arguments: a `Plan`.
-
-A plan's conversions look at values, too, and may refuse: `PlanRefused`; then the choice is made anew.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from engine.aten.dispatch import HOOKS
-from engine.aten.op import Op
-from engine.aten.parameters import REFUSED, Parameter, is_identity, keyword_of, parameters_of
-from engine.aten.results import python_result
-from engine.lang.schema import NO_DEFAULT
-from engine.lang.types import INT, ListType
+from engine.aten.body import indented
+from engine.aten.dispatch import define
+from engine.aten.hooks import HOOKS
+from engine.aten.plans import Plan, PlanRefused
 
-Plan = Callable[..., Any]
-"""Takes the values that were given by name after the others, in their order."""
+Run = Callable[..., Any]
 Slow = Callable[[tuple[Any, ...], Mapping[str, Any], bool], tuple[Any, Plan | None, bool]]
 """Calls without a plan: what comes out, a plan for such calls (if wanted), whether it depends on what is in lists."""
 _NESTED: Final = (list, tuple)
-_NONE: Final[Any] = object()
-"""No argument."""
 
 
-class PlanRefused(Exception):
-    """The types fit, a value does not."""
-
-
-def caller(slow: Slow) -> Callable[..., Any]:
+def caller(slow: Slow) -> Run:
     """The function that runs plans, and `slow` where there is none."""
-    plans: dict[Any, Plan] = {}
-    find, hooks = plans.get, HOOKS
-
-    def call(a: Any = _NONE, b: Any = _NONE, c: Any = _NONE, /, *more: Any, **kwargs: Any) -> Any:
-        # Most calls have one to three arguments without names; those go without a tuple of them.
-        try:
-            if more or kwargs or a is _NONE or hooks.trace is not None:
-                pass
-            elif b is _NONE:
-                if (plan := find(type(a))) is not None:
-                    return plan(a)
-            elif c is _NONE:
-                if (plan := find((type(a), type(b)))) is not None:
-                    return plan(a, b)
-            elif (plan := find((type(a), type(b), type(c)))) is not None:
-                return plan(a, b, c)
-        except PlanRefused:
-            pass
-        return call_any((*(each for each in (a, b, c) if each is not _NONE), *more), kwargs)
+    plans: dict[Any, Run] = {}
+    hooks = HOOKS
 
     def call_any(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if hooks.trace is not None:
@@ -61,20 +34,121 @@ def caller(slow: Slow) -> Callable[..., Any]:
             key: Any = (*map(type, args), *kwargs, *map(type, kwargs.values()))
         else:
             key = type(args[0]) if len(args) == 1 else (*map(type, args),)
-        plan = find(key)
+        known = plans.get(key)
         try:
-            if plan is not None:
-                return plan(*args, *kwargs.values())
+            if known is not None:
+                return known(*args, *kwargs.values())
         except PlanRefused:
             pass
-        result, found, by_elements = slow(args, kwargs, True)
-        _remember(plans, key, found or _no_plan, _kinds(*args, *kwargs.values()) if by_elements else None)
+        result, plan, by_elements = slow(args, kwargs, True)
+        kinds = _kinds(*args, *kwargs.values()) if by_elements else None
+        _remember(plans, key, _no_plan if plan is None else plan.run, kinds)
+        if plan is not None and known is None and kinds is None:
+            learner.learn(plan, args, kwargs)
         return result
 
-    return call
+    learner = _Learner(plans, call_any)
+    return learner.call
 
 
-def _remember(plans: dict[Any, Plan], key: Any, plan: Plan, elements: Any) -> None:
+# ------------------------------------------------------------------ the function that programs call
+
+_NONE: Final[Any] = object()
+"""No argument."""
+_PLACES: Final = ("_0", "_1", "_2")
+"""Arguments without names, as the function calls them; most calls have one to three, and those go without a tuple."""
+_MOST: Final = 3
+"""So many plans a function learns."""
+_LEARNING: Final = threading.Lock()
+"""Of what calls in several threads teach, one is learnt after the other."""
+
+
+class _Learner:
+    """Writes the function.
+
+    Note [Callers that learn]
+    Most calls of an operator in a program look alike, and calls of functions are what costs.  So the function is
+    written anew for its first few plans: it compares the types of its arguments with theirs before it looks further,
+    and what the first plan does stands in the function itself.  Programs hold on to the function, so it is its code
+    that is replaced.
+    """
+
+    def __init__(self, plans: Mapping[Any, Run], call_any: Run) -> None:
+        self._environment: dict[str, Any] = {
+            "hooks": HOOKS, "_none": _NONE, "_find": plans.get, "_any": call_any, "_Refused": PlanRefused,
+        }  # fmt: skip
+        self._learnt: list[tuple[list[str], list[str]]] = []
+        self._keywords: dict[str, Any] = {}
+        self.call = self._written()
+
+    def learn(self, plan: Plan, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Take in the plan of such a call."""
+        with _LEARNING:
+            self._learn(plan, args, kwargs)
+
+    def _learn(self, plan: Plan, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        number = len(self._learnt)
+        if number == _MOST or len(args) > len(_PLACES):
+            return
+        given = dict(zip(_PLACES, args, strict=False)) | dict(kwargs)
+        more: dict[str, Any] = {f"_type{number}_{name}": type(value) for name, value in given.items()}
+        if number == 0 and plan.lines is not None:
+            more |= {**plan.environment, **self._environment}
+            lines = [*plan.lines]
+        else:
+            more[f"_plan{number}"] = plan.run
+            lines = [f"return _plan{number}({', '.join(given)})"]
+        if not (more | self._environment).keys().isdisjoint(kwargs):
+            return
+        self._environment |= more
+        self._keywords |= dict.fromkeys(kwargs, _NONE)
+        self._learnt.append(([f"type({name}) is _type{number}_{name}" for name in given], lines))
+        self.call.__kwdefaults__ = dict(self._keywords)
+        self.call.__code__ = self._written().__code__
+
+    def _written(self) -> Run:
+        named = "".join(f"{name}=_none, " for name in self._keywords)
+        parameters = [*(f"{name}=_none" for name in _PLACES), "/", f"*_more, {named}**_named"]
+        is_named = "".join(f" or {name} is not _none" for name in self._keywords)
+        find = "{**_named}" if not self._keywords else f"_with_names(_named, {', '.join(self._keywords)})"
+        lines = [
+            "try:",
+            "    if hooks.trace is None and not _named:",
+            *(f"        {line}" for line in self._guarded()),
+            f"        if _more or _0 is _none{is_named}: pass",
+            "        elif _1 is _none:",
+            "            if (_plan := _find(type(_0))) is not None: return _plan(_0)",
+            "        elif _2 is _none:",
+            "            if (_plan := _find((type(_0), type(_1)))) is not None: return _plan(_0, _1)",
+            "        elif (_plan := _find((type(_0), type(_1), type(_2)))) is not None: return _plan(_0, _1, _2)",
+            "except _Refused: pass",
+            f"return _any((*[_each for _each in (_0, _1, _2) if _each is not _none], *_more), {find})",
+        ]
+        names = (*self._keywords,)
+        self._environment["_with_names"] = lambda named, *values: _with_names(named, names, values)
+        return define("call", parameters, lines, self._environment)
+
+    def _guarded(self) -> list[str]:
+        """For each plan the question whether the arguments are like those that it is for, and what happens then."""
+        lines: list[str] = []
+        for types, then in self._learnt:
+            given = {each.partition("(")[2].partition(")")[0] for each in types}
+            places = [name for name in _PLACES if name not in given]
+            absent = [f"{places[0]} is _none" if places else "not _more"]
+            absent += [f"{name} is _none" for name in self._keywords if name not in given]
+            lines += [f"if {' and '.join([*types, *absent])}:", *indented(then)]
+        return lines
+
+
+def _with_names(more: dict[str, Any], names: tuple[str, ...], values: tuple[Any, ...]) -> dict[str, Any]:
+    """Keyword arguments, those that the function has names for among them."""
+    return {**{n: v for n, v in zip(names, values, strict=True) if v is not _NONE}, **more}
+
+
+# ------------------------------------------------------------------ what is remembered
+
+
+def _remember(plans: dict[Any, Run], key: Any, plan: Run, elements: Any) -> None:
     """Once a plan depends on what is in the lists, all for such calls do."""
     if elements is None and not hasattr(plans.get(key), "by_elements"):
         plans[key] = plan
@@ -88,11 +162,11 @@ def _no_plan(*_: Any) -> Any:
     raise PlanRefused
 
 
-def _by_elements(plans: dict[Any, Plan]) -> Plan:
+def _by_elements(plans: dict[Any, Run]) -> Run:
     """The plan that chooses another one by what is in the lists."""
 
     def choose(*values: Any) -> Any:
-        plan: Plan = plans.get(_kinds(*values), _no_plan)
+        plan: Run = plans.get(_kinds(*values), _no_plan)
         return plan(*values)
 
     choose.by_elements = plans  # type: ignore[attr-defined]
@@ -108,78 +182,3 @@ def _kind(value: Any) -> Any:
         return None
     kinds = frozenset(map(type, value))
     return kinds if kinds.isdisjoint(_NESTED) else frozenset(map(_kind, value))
-
-
-def plan_for(
-    op: Op, args: tuple[Any, ...], kwargs: Mapping[str, Any], lenient: bool, moved: int, gathered: int | None,
-    for_python: bool,
-) -> Plan | None:  # fmt: skip
-    """The plan of a call that went to `op`; None where Python cannot spell it.
-
-    `moved` is the place in the schema of a method's tensor; from position `gathered` on the arguments are a list.
-    """
-    names = [f"_{i}" for i in range(len(args))]
-    if not all(name.isidentifier() and name not in ("from", "lambda") for name in kwargs):
-        return None
-    values = list(zip(names, args, strict=True))
-    if moved:
-        values = [*values[1 : moved + 1], values[0], *values[moved + 1 :]]
-    environment: dict[str, Any] = {"_run": op.run, "_Refused": PlanRefused, "_refused": REFUSED}
-    lines: list[str] = []
-    passed: list[str] = []
-    for i, parameter in enumerate(parameters_of(op)):
-        if gathered is not None and i == gathered:
-            if any(type(value) is not int for _, value in values[i:]):
-                return None
-            passed.append(f"[{', '.join(name for name, _ in values[i:])}]")
-            values = values[:i]
-        elif i < len(values):
-            passed.append(_converted(parameter, *values[i], lenient, lines, environment))
-        elif (keyword := keyword_of(parameter, kwargs)) is not None:
-            passed.append(_converted(parameter, keyword, kwargs[keyword], lenient, lines, environment))
-        elif parameter.default is NO_DEFAULT:
-            return None
-        else:
-            environment[f"_default{i}"] = parameter.default
-            passed.append(f"_default{i}")
-    return _written(op, names, list(kwargs), lines, passed, environment, python_result(op) if for_python else None)
-
-
-def _written(
-    op: Op, names: list[str], keywords: list[str], lines: list[str], passed: list[str], environment: dict[str, Any],
-    convert: Callable[[Any], Any] | None,
-) -> Plan:  # fmt: skip
-    if convert is None and names == passed and not lines:
-        return op.run
-    result = f"_run({', '.join(passed)})"
-    if convert is not None:
-        environment["_convert"] = convert
-        result = f"_convert({result})"
-    text = "\n    ".join([f"def plan({', '.join([*names, *keywords])}):", *lines, f"return {result}"])
-    exec(compile(text, f"<{op.qualified_name} call>", "exec"), environment)
-    plan: Plan = environment["plan"]
-    return plan
-
-
-def _converted(
-    parameter: Parameter, name: str, value: Any, lenient: bool, lines: list[str], environment: dict[str, Any]
-) -> str:
-    """How the plan spells the argument; values of the declared type itself are passed as they are."""
-    if is_identity(parameter.type, value):
-        return name
-    count = parameter.broadcast_ints
-    if lenient and count and type(value) is int:
-        return f"[{', '.join([name] * count)}]"
-    environment[f"_convert_{name}"] = parameter.lenient if lenient else parameter.strict
-    lines += [f"{name} = _convert_{name}({name})", f"if {name} is _refused: raise _Refused"]
-    return name
-
-
-def gathers_ints(op: Op) -> int | None:
-    """Where the operator takes a list that may be spelled as several numbers, if it is a list of ints."""
-    arguments = op.schema.arguments
-    place = next((i for i, a in enumerate(arguments) if isinstance(a.type, ListType)), None)
-    if place is None or any(not a.kwarg_only for a in arguments[place + 1 :]):
-        return None
-    type = arguments[place].type
-    return place if isinstance(type, ListType) and type.element == INT else None

@@ -13,10 +13,11 @@ from functools import cache
 from typing import Any, Final
 
 from engine.aten import op as table
-from engine.aten.callers import Plan, caller, gathers_ints, plan_for
+from engine.aten.callers import caller
 from engine.aten.mismatch import no_overload
 from engine.aten.op import Op
 from engine.aten.parameters import REFUSED, element_of, is_size, keyword_of, parameters_of
+from engine.aten.plans import Plan, gathers_ints, plan_for
 from engine.aten.results import python_result
 from engine.lang.schema import NO_DEFAULT
 from engine.lang.types import INT, ListType
@@ -43,9 +44,12 @@ def operator(name: str) -> Callable[..., Any]:
     return _caller(name, is_method=False, for_python=False)
 
 
-def function(name: str) -> Callable[..., Any]:
-    """`call_function` of one name, a new function for each use of this."""
-    return _caller(name, is_method=False, for_python=True)
+def function(name: str, makes_tensors: bool = False) -> Callable[..., Any]:
+    """`call_function` of one name, a new function for each use of this.
+
+    What `makes_tensors` may be asked, by `requires_grad`, for one that does.
+    """
+    return _caller(name, is_method=False, for_python=True, makes_tensors=makes_tensors)
 
 
 _for_programs: Final = cache(function)
@@ -57,14 +61,20 @@ def method(name: str) -> Callable[..., Any]:
     return _caller(name, is_method=True, for_python=True)
 
 
-def _caller(name: str, is_method: bool, for_python: bool) -> Callable[..., Any]:
+def _caller(name: str, is_method: bool, for_python: bool, makes_tensors: bool = False) -> Callable[..., Any]:
     def slow(args: tuple[Any, ...], kwargs: Mapping[str, Any], build: bool) -> tuple[Any, Plan | None, bool]:
+        if makes_tensors and "requires_grad" in kwargs:
+            made: Any = function(*args, **{name: value for name, value in kwargs.items() if name != "requires_grad"})
+            if kwargs["requires_grad"]:
+                made.requires_grad = True
+            return made, None, False
         op, values, lenient, is_sure = _choose(name, args, kwargs, is_method, for_python)
         result = _for_python(op, values) if for_python else op.run(*values)
         plan = _plan(op, args, kwargs, lenient, is_method, for_python) if build else None
         return result, plan, not is_sure
 
-    return caller(slow)
+    function = caller(slow)
+    return function
 
 
 def _plan(

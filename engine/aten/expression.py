@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from engine.aten.pointwise import FUNCTIONS
 
-_OPERATORS: Final[dict[type[ast.AST], str]] = {
+OPERATORS: Final[dict[type[ast.AST], str]] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Pow: "pow", ast.FloorDiv: "floor_divide",
     ast.Mod: "remainder", ast.BitAnd: "bitwise_and", ast.BitOr: "bitwise_or", ast.BitXor: "bitwise_xor",
     ast.LShift: "left_shift", ast.RShift: "right_shift", ast.USub: "neg", ast.Invert: "bitwise_not",
@@ -68,7 +68,7 @@ class _Lowering(ast.NodeTransformer):
         return self._call(node.ops[0], node.left, node.comparators[0]) if self._has_array(node) else node
 
     def _call(self, operator: ast.AST, *operands: ast.expr) -> ast.Call:
-        return ast.Call(ast.Name(_OPERATORS[type(operator)], ast.Load()), list(operands), [])
+        return ast.Call(ast.Name(OPERATORS[type(operator)], ast.Load()), list(operands), [])
 
     def _has_array(self, node: ast.AST) -> bool:
         return any(isinstance(part, ast.Name) and part.id in self.arrays for part in ast.walk(node))

@@ -13,8 +13,8 @@ import numpy as np
 
 from engine.aten import calls
 from engine.aten.compose import run
-from engine.aten.dispatch import HOOKS
-from engine.aten.dispatch import view as view_of
+from engine.aten.hooks import HOOKS
+from engine.aten.outcome import view as view_of
 from engine.aten.tensor import Tensor, tensor
 from engine.aten.xp import INT64, Array
 from engine.lang.errors import OperatorIndexError, OperatorTypeError, OperatorValueError
@@ -23,15 +23,19 @@ from engine.lang.errors import OperatorIndexError, OperatorTypeError, OperatorVa
 def read(self: Tensor, index: Any) -> Any:
     """`self[index]`; raises OperatorIndexError."""
     if HOOKS.trace is None:
-        shown = _shown(self, index)
-        if shown is not None:
-            return view_of(shown, self)
-        if type(index) is int and self.array.ndim:
+        if type(index) is Tensor:
+            if index.array.dtype is INT64 and index.array.ndim and self.array.ndim:
+                return run("index.Tensor", self, [index])
+        elif not (self._requires_grad or HOOKS.rebased):
+            shown = _shown(self, index)
+            if shown is not None:
+                return view_of(shown, self)
+        elif type(index) is int and self.array.ndim:
             return run("select.int", self, 0, index)
-        if type(index) is slice and self.array.ndim:
+        elif type(index) is slice and self.array.ndim:
             return _slice(self, 0, index)
-        if type(index) is Tensor and index.array.dtype is INT64 and index.array.ndim and self.array.ndim:
-            return run("index.Tensor", self, [index])
+        elif type(index) is tuple and (steps := _steps(self, index)) is not None:
+            return steps
     view, picks = _basic(self, index)
     if view is self and picks is None and HOOKS.trace is not None:
         return run("alias", self)
@@ -40,7 +44,8 @@ def read(self: Tensor, index: Any) -> Any:
 
 def write(self: Tensor, index: Any, value: Any) -> None:
     """`self[index] = value`; raises OperatorIndexError, OperatorError where the value does not fit."""
-    if type(value) in _NUMBERS and HOOKS.trace is None and self.array.dtype.kind == "f":
+    is_recorded = self._requires_grad or HOOKS.rebased
+    if type(value) in _NUMBERS and HOOKS.trace is None and self.array.dtype.kind == "f" and not is_recorded:
         shown = _shown(self, index)
         if shown is not None and self.array.flags.c_contiguous and self.array.flags.writeable:
             shown[...] = value
@@ -61,9 +66,7 @@ _NUMBERS: Final = frozenset({int, float})
 
 
 def _shown(self: Tensor, index: Any) -> Array | None:
-    """What an index of numbers and slices shows, where nobody records it; None for others and for mistakes."""
-    if self._requires_grad or HOOKS.rebased:
-        return None
+    """What an index of numbers and slices shows; None for others and for mistakes."""
     parts = index if type(index) is tuple else (index,)
     is_all = True
     for part in parts:
@@ -80,6 +83,23 @@ def _shown(self: Tensor, index: Any) -> Array | None:
     except IndexError:
         return None
     return shown
+
+
+def _steps(self: Tensor, parts: tuple[Any, ...]) -> Tensor | None:
+    """The view that numbers and slices give, part by part; None for other indices."""
+    if not parts or len(parts) > self.array.ndim or not _STEPS.issuperset(map(type, parts)):
+        return None
+    view, dim = self, 0
+    for part in parts:
+        if type(part) is int:
+            view = run("select.int", view, dim, part)
+        else:
+            view = _slice(view, dim, part)
+            dim += 1
+    return view
+
+
+_STEPS: Final = frozenset({int, slice})
 
 
 def _is_plain(part: slice) -> bool:
@@ -140,10 +160,14 @@ _INDICES: Final = "indices are integers, slices, `...`, None, and tensors or lis
 
 def _slice(view: Tensor, dim: int, part: slice) -> Tensor:
     """`view[start:stop:step]` along a dimension; traces, which shall hold for other sizes, name all of it."""
+    sliced: Tensor
+    if HOOKS.trace is None and _is_plain(part):
+        if part.start is part.stop is part.step is None:
+            return view
+        sliced = run("slice.Tensor", view, dim, part.start, part.stop, 1 if part.step is None else part.step)
+        return sliced
     if HOOKS.trace is not None:
         start, stop, step = (0 if part.start is None else part.start, _END if part.stop is None else part.stop, 1)
-    elif part.start is None and part.stop is None and part.step is None:
-        return view
     else:
         start, stop, step = part.start, part.stop, 1
     bounds = (_int(start), _int(stop), step if part.step is None else _int(part.step))
@@ -151,7 +175,7 @@ def _slice(view: Tensor, dim: int, part: slice) -> Tensor:
         raise OperatorValueError(
             f"the step of a slice must be greater than zero, not {bounds[2]}", hints=("x.flip(0) reverses",)
         )
-    sliced: Tensor = (
+    sliced = (
         run("slice.Tensor", view, dim, *bounds) if _BOUNDS.issuperset(map(type, bounds))
         else calls.operator("slice")(view, dim, *bounds)
     )  # fmt: skip

@@ -54,7 +54,8 @@ def _binary(name: str, *rest: Any, tensor: str = "Tensor", scalar: str = "Scalar
     text = f"""
 def special(self, other):
     if type(other) is Tensor: return with_tensor(self, other{more})
-{numbers}    if isinstance(other, Array): return with_tensor(self, tensor(other){more})
+{numbers}    if isinstance(other, Tensor): return with_tensor(self, other{more})
+    if isinstance(other, Array): return with_tensor(self, tensor(other){more})
     return NotImplemented
 """
     overloads = {"with_tensor": _qualified(name, tensor)}

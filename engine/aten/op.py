@@ -57,6 +57,7 @@ FAMILIES: Final[tuple[str, ...]] = (
     "resampling",
     "losses",
     "recurrent",
+    "recurrent_layers",
     "elementwise",
     "special",
     "linalg",
@@ -92,6 +93,7 @@ class Op:
     `torch.name`; default), "inplace" and "out" (further entries made from this one; "out:NAME" names the
     overload of that entry, which is otherwise the same or `NAME_out`).
     `side_effects` keeps passes from removing or duplicating it, `nondeterministic` from merging two.
+    `exact` says that the kernel only moves or compares numbers, so that numpy has no overflow and the like to warn of.
     """
 
     text: str
@@ -105,6 +107,7 @@ class Op:
     variants: frozenset[str] = frozenset()
     side_effects: bool = False
     nondeterministic: bool = False
+    exact: bool = False
     samples: Callable[[], Sequence[tuple[Any, ...]]] | None = None
     functional: Op | None = None
     """For an in-place or out entry: the one that computes its results."""

@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.dispatch import HOOKS
+from engine.aten.hooks import HOOKS
+from engine.aten.marked import Parameter as MarkedParameter
 from engine.aten.op import Op
 from engine.aten.tensor import Tensor
 from engine.aten.traced import int_of, number_of
@@ -140,6 +141,12 @@ def _strict(type: Type, declared: str = "") -> Converter:
     return _SIMPLE.get(type, lambda v: REFUSED)
 
 
+def plain_element(of: Type) -> type[Any] | None:
+    """The Python type of elements of such a list that need no conversion."""
+    listed = of.element if isinstance(of, OptionalType) else of
+    return _PLAIN.get(listed.element) if isinstance(listed, ListType) else None
+
+
 def _list_of(item: Converter, plain: type | None = None) -> Converter:
     """`plain` is the type of elements that need no conversion."""
     only = {plain}
@@ -238,7 +245,7 @@ _SIMPLE: Final[dict[Type, Converter]] = {
     NONE: lambda v: v if v is None else REFUSED,
 }
 _THEMSELVES: Final[dict[Type, tuple[type, ...]]] = {
-    TENSOR: (Tensor,), INT: (int,), FLOAT: (float,), BOOL: (bool,), STR: (str,), COMPLEX: (complex,),
+    TENSOR: (Tensor, MarkedParameter), INT: (int,), FLOAT: (float,), BOOL: (bool,), STR: (str,), COMPLEX: (complex,),
     NUMBER: (int, float, complex, bool),
 }  # fmt: skip
 """Python types whose values a conversion leaves alone."""

@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten import special
+from engine.aten.blend import choose
 from engine.aten.xp import Array
 from engine.lang.errors import OperatorError
 
@@ -127,7 +128,7 @@ def where(condition: Any, a: Any, b: Any) -> Any:
         b = b if isinstance(b, (np.ndarray, np.generic)) else a.dtype.type(b)
     elif isinstance(b, (np.ndarray, np.generic)):
         a = b.dtype.type(a)
-    return np.where(condition, a, b)
+    return choose(condition, a, b)
 
 
 def relu(x: Any) -> Any:
@@ -171,6 +172,13 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor,
     "bitwise_not": np.invert, "left_shift": shift_left, "right_shift": np.right_shift,
 }  # fmt: skip
+
+
+EXACT: Final = frozenset({
+    "neg", "abs", "maximum", "minimum", "relu", "eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite",
+    "logical_not", "logical_and", "logical_or", "logical_xor",
+})  # fmt: skip
+"""Those whose results, for floats, are never inexact: numpy does not warn of them."""
 
 
 def _relu_of_floats(x: Any) -> Any:

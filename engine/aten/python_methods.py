@@ -12,7 +12,7 @@ import numpy as np
 
 from engine.aten import interchange, xp
 from engine.aten.calls import call, call_method
-from engine.aten.dispatch import HOOKS
+from engine.aten.hooks import HOOKS
 from engine.aten.storage import Storage, TypedStorage, address, storage_of, typed
 from engine.aten.tensor import Tensor, tensor
 from engine.lang import scalars
@@ -118,7 +118,7 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
         storage = memo.get(id(old)) or storage_of(xp.copy_layout(old.owner))
         memo[id(old)] = storage
         array = storage.show(old.byte_offset_of(self.array), self.array)
-        memo[id(self)] = _with_facts(Tensor(array, storage=storage), self.requires_grad, vars_of(self))
+        memo[id(self)] = _like(self, Tensor(array, storage=storage))
         if self.grad is not None:
             memo[id(self)].grad = _deepcopy(self.grad, memo)
     made: Tensor = memo[id(self)]
@@ -126,8 +126,14 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
 
 
 def vars_of(self: Tensor) -> dict[str, Any]:
-    """What programs have hung on the tensor, the mark of parameters included."""
+    """What programs have hung on the tensor."""
     return {name: value for name, value in vars(self).items() if name not in _OWN}
+
+
+def _like(self: Tensor, made: Tensor) -> Tensor:
+    """A tensor just made, of the class of another and with what hangs on that."""
+    made.__class__ = self.__class__
+    return _with_facts(made, self.requires_grad, vars_of(self))
 
 
 def _with_facts(made: Tensor, requires_grad: bool, more: dict[str, Any]) -> Tensor:
@@ -139,20 +145,25 @@ def _with_facts(made: Tensor, requires_grad: bool, more: dict[str, Any]) -> Tens
 def _copy(self: Tensor) -> Tensor:
     """`copy.copy`: another tensor in the same memory."""
     _refuse_history(self, "copying")
-    return _with_facts(Tensor(self.array, storage=self.memory), self.requires_grad, vars_of(self))
+    return _like(self, Tensor(self.array, storage=self.memory))
 
 
 def _reduce(self: Tensor, _: Any) -> tuple[Any, ...]:
     """Tensors are pickled with their whole memory, so that views of one memory stay so."""
     _refuse_history(self, "being pickled")
     like = np.empty(0, self.array.dtype), self.array.shape, self.array.strides
-    return _restored, (self.memory, self.memory.byte_offset_of(self.array), like, self.requires_grad, vars_of(self))
+    offset = self.memory.byte_offset_of(self.array)
+    return _restored, (self.memory, offset, like, self.requires_grad, vars_of(self), type(self))
 
 
-def _restored(storage: Storage, offset: int, like: Any, requires_grad: bool, more: dict[str, Any]) -> Tensor:
+def _restored(
+    storage: Storage, offset: int, like: Any, requires_grad: bool, more: dict[str, Any], kind: type[Tensor] = Tensor
+) -> Tensor:  # fmt: skip
     sample, shape, strides = like
     array = np.ndarray(shape, sample.dtype, storage.bytes(), offset, strides)
-    return _with_facts(Tensor(array, storage=storage), requires_grad, more)
+    made = Tensor(array, storage=storage)
+    made.__class__ = kind
+    return _with_facts(made, requires_grad, more)
 
 
 def _new(self: Tensor, *args: Any) -> Tensor:

@@ -117,12 +117,12 @@ class Generator:
 
     def permutation(self, count: int) -> Array:
         """The numbers below `count` in random order."""
-        order = np.arange(count, dtype=np.int64)
+        order = list(range(count))
         if count > 1:
             steps = self.words32(count - 1) % np.arange(count, 1, -1, dtype=np.uint64)
             for i, step in enumerate(steps.tolist()):
                 order[i], order[i + step] = order[i + step], order[i]
-        return order
+        return np.array(order, np.int64)
 
     def bernoulli(self, shape: tuple[int, ...], p: Any) -> Array:
         """1.0 with probability `p` (a number or an array that broadcasts to the shape), else 0.0."""

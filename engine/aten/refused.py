@@ -31,6 +31,12 @@ if TYPE_CHECKING:
 _NO_KERNEL: Final = (
     # what is missing, kinds, operators whose first operand decides
     ("GeluKernelImpl", "ic", "gelu"),
+    ("addmm_impl_cpu_", "b", "mm addmm addbmm linear inner tensordot"),
+    ("addmv_impl_cpu", "b", "mv addmv"),
+    ("bmm", "b", "bmm einsum"),
+    ("baddbmm", "b", "baddbmm"),
+    ("dot", "b", "dot vdot"),
+    ("cross", "b", "cross linalg_cross"),
     ("ceil_vml_cpu", "b", "ceil"),
     ("floor_vml_cpu", "b", "floor"),
     ("trunc_vml_cpu", "b", "trunc fix"),

@@ -30,6 +30,13 @@ def wrap_dim(dim: int, ndim: int) -> int:
     return dim + count if dim < 0 else dim
 
 
+def existing_dim(dim: int, ndim: int) -> int:
+    """The same, but a 0-dim tensor has none."""
+    if ndim == 0:
+        raise OperatorIndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return wrap_dim(dim, ndim)
+
+
 def wrap_dims(dims: Sequence[int], ndim: int) -> tuple[int, ...]:
     """Several distinct dimensions counted from the front."""
     wrapped = tuple(wrap_dim(dim, ndim) for dim in dims)
@@ -123,6 +130,13 @@ def contiguous_strides(shape: Shape, itemsize: int) -> tuple[int, ...]:
         strides.append(step)
         step *= max(size, 1)
     return tuple(reversed(strides))
+
+
+def steps(array: Array) -> tuple[int, ...]:
+    """The strides in elements.  An array without elements that numpy gave none has those of a contiguous one."""
+    if array.size == 0 and not any(array.strides):
+        return contiguous_strides(array.shape, 1)
+    return tuple(stride // array.itemsize for stride in array.strides)
 
 
 def is_dense(array: Array) -> bool:

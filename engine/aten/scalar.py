@@ -14,6 +14,7 @@ that is not keyword-only.  Half types are computed in float32 and rounded once.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -21,8 +22,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from engine.aten import xp
+from engine.aten.blocks import BLOCK
 from engine.aten.expression import array_code, compile_expression
-from engine.aten.pointwise import FUNCTIONS, OF_FLOATS
+from engine.aten.pointwise import EXACT, FUNCTIONS, OF_FLOATS
 from engine.aten.promotion import fit, result_type, to_float, wide
 from engine.lang.errors import OperatorError, SchemaError
 from engine.lang.schema import Argument, FunctionSchema
@@ -67,6 +69,18 @@ class QuickCode:
     numbers: tuple[str, ...]
     units: Mapping[str, Any]
     """Numbers that mostly are 1."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Does it only move and compare elements, so that numpy has nothing to warn of?
+
+        Numbers it converts, and that may overflow.
+        """
+        if self.numbers:
+            return False
+        nodes = list(ast.walk(ast.parse(array_code(self.expression, self.tensors), mode="eval")))
+        called = {n.func.id for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+        return called <= EXACT and not any(isinstance(n, (ast.BinOp, ast.Compare)) for n in nodes)
 
     def lines(self, begin: str, otherwise: str, spelled: Mapping[str, str]) -> list[str]:
         """Statements that evaluate it, or else `otherwise`, to what `begin` says; arrays go by the names `spelled`."""
@@ -150,6 +164,8 @@ def _any_dtype(compute: Callable[..., Any], rule: Rule, check_alpha: bool) -> Ca
         used, answer = rule(args)
         if check_alpha:
             _check_alpha(answer, args[-1])
+        if answer in xp.HALVES and _are_long_and_alike(args):
+            return _in_pieces(compute, args, used, answer)
         values = [_converted(arg, used) for arg in args]
         result = compute(*values)
         if any(result is value for value in values):
@@ -157,6 +173,26 @@ def _any_dtype(compute: Callable[..., Any], rule: Rule, check_alpha: bool) -> Ca
         return result if result.dtype is answer else result.astype(answer)
 
     return kernel
+
+
+def _are_long_and_alike(args: tuple[Any, ...]) -> bool:
+    """Are all arrays of one shape, and their elements in order?"""
+    arrays = [arg for arg in args if isinstance(arg, np.ndarray)]
+    first = arrays[0]
+    return first.size > BLOCK and all(each.shape == first.shape and each.flags.c_contiguous for each in arrays)
+
+
+def _in_pieces(compute: Callable[..., Any], args: tuple[Any, ...], used: xp.NumpyDtype, answer: xp.NumpyDtype) -> Any:
+    """The same for half types, so that what they become in between stays in the processor's cache."""
+    flat = [arg.reshape(-1) if isinstance(arg, np.ndarray) else _converted(arg, used) for arg in args]
+    shape = next(arg.shape for arg in args if isinstance(arg, np.ndarray))
+    result = np.empty(shape, answer)
+    out = result.reshape(-1)
+    for start in range(0, out.size, BLOCK):
+        some = slice(start, start + BLOCK)
+        piece = [v[some].astype(used, copy=False) if isinstance(v, np.ndarray) else v for v in flat]
+        out[some] = compute(*piece)
+    return result
 
 
 def _converted(value: Any, d: xp.NumpyDtype) -> Any:

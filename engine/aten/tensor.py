@@ -129,7 +129,7 @@ class Tensor(metaclass=TensorType):
 
     @grad.setter
     def grad(self, gradient: Tensor | None) -> None:
-        if gradient is not None:
+        if gradient is not None and not (type(gradient) is Tensor and _alike(self.array, gradient.array)):
             _check_gradient(self, gradient)
         self._grad = gradient
 
@@ -144,9 +144,10 @@ class Tensor(metaclass=TensorType):
     @property
     def memory(self) -> Storage:
         """The memory behind the tensor, the same object for all its views."""
-        if self._storage is None:
-            self._storage = storage_of(self.array)
-        return self._storage
+        storage = self._storage
+        if storage is None:
+            self._storage = storage = storage_of(self.array)
+        return storage
 
     @property
     def _version(self) -> int:
@@ -225,9 +226,10 @@ class Tensor(metaclass=TensorType):
 
     def item(self) -> Any:
         """The one value as a Python number; raises OperatorError unless there is exactly one."""
-        if self.array.size != 1:
-            raise OperatorError(f"a Tensor with {self.array.size} elements cannot be converted to Scalar")
-        return xp.to_list(self.array.reshape(()))
+        array = self.array
+        if array.size != 1:
+            raise OperatorError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
+        return float(array.item()) if array.dtype is xp.BFLOAT16 else array.item()
 
     def __len__(self) -> int:
         if self.array.ndim == 0:
@@ -331,6 +333,20 @@ def tensor(data: Any, dtype: scalars.dtype | None = None, device: Any = None, re
     return Tensor(array, requires_grad)
 
 
+def wrapped(array: Array, storage: Storage | None = None) -> Tensor:
+    """`Tensor(array, storage=storage)`, for those in a hurry."""
+    made: Tensor = _new(Tensor)
+    made.array = array
+    made._requires_grad = False
+    made._grad_fn = made._base = None
+    made._storage = storage
+    made.output_nr = 0
+    return made
+
+
+_new: Final[Callable[..., Any]] = object.__new__
+
+
 def from_numpy(array: Array) -> Tensor:
     """A tensor in the memory of `array`; raises OperatorTypeError when tensors have no such dtype."""
     xp.dtype_of(array)
@@ -342,6 +358,11 @@ def from_numpy(array: Array) -> Tensor:
 def check_differentiable(d: xp.NumpyDtype) -> None:
     if promotion.rank(d) < 2:
         raise OperatorError("Only Tensors of floating point and complex dtype can require gradients")
+
+
+def _alike(array: Array, other: Array) -> bool:
+    """Are these two arrays, with the same shape and the very same dtype?"""
+    return array is not other and array.dtype is other.dtype and array.shape == other.shape
 
 
 def _check_gradient(tensor: Tensor, gradient: Any) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from engine.aten import xp
-from engine.aten.dispatch import HOOKS
+from engine.aten.hooks import HOOKS
 from engine.aten.tensor import Tensor
 
 

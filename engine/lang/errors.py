@@ -150,6 +150,10 @@ class OperatorIndexError(OperatorError, IndexError):
     """An index is outside what it indexes."""
 
 
+class OperatorMemoryError(OperatorError, MemoryError):
+    """A result would need more memory than there is."""
+
+
 class OperatorTypeError(OperatorError, TypeError):
     """An argument has a type that the operator does not take."""
 
@@ -195,6 +199,10 @@ class ArchiveError(EngineError, RuntimeError):
 
 class MissingFileError(ArchiveError, FileNotFoundError):
     """There is no file of that name."""
+
+
+class BudgetExceeded(ArchiveError):
+    """Code that runs while an archive is loaded takes more steps, memory or time than it may."""
 
 
 class ExecutionError(EngineError, RuntimeError):

@@ -19,6 +19,14 @@ TWOS = {n: [2] * n for n in (1, 2, 3)}
 SYMMETRIC = tensor(np.array([[2.0, 0.5, 0.25], [0.5, 3.0, 0.75], [0.25, 0.75, 5.0]], np.float32))
 KERNEL = floats(4, 1, 2, 2, seed=3)
 _CONV: tuple[Any, ...] = (floats(1, 2, 4, 4), KERNEL, floats(4, seed=4), [1, 2], [1, 0], [1, 1], False, [0, 0], 2)
+
+
+def _recurrent(gates: int, cell: Tensor | None = None) -> tuple[Any, ...]:
+    """Arguments of a recurrent layer: input and states, weights, biases, whether it runs backwards."""
+    weights = [floats(2 * gates, *size, seed=i) - 0.5 for i, size in enumerate([(3,), (2,), (), ()])]
+    return floats(3, 2, 3), floats(2, 2, seed=5), cell, *weights, False
+
+
 _BAG = tensor([0, 1, 3, 2, 0])
 _OFFSETS = tensor([0, 2])
 
@@ -53,6 +61,8 @@ LISTED: dict[str, tuple[Any, ...]] = {
     "convolution": _CONV, "_convolution": (*_CONV, False, False, False, False),
     "_convolution.deprecated": (*_CONV, False, False, False),
     "convolution_backward": (floats(1, 4, 5, 2), *_CONV[:2], None, *_CONV[3:], [True, True, True]),
+    **{f"_{kind}_layer": _recurrent(gates) for kind, gates in (("gru", 3), ("rnn_tanh", 1), ("rnn_relu", 1))},
+    "_lstm_layer": _recurrent(4, floats(2, 2, seed=6)),
     "im2col": (floats(1, 2, 4, 4), [2, 2], [1, 2], [1, 0], [1, 2]),
     "col2im": (floats(1, 4, 4), [4, 4], [2, 2], [1, 1], [0, 0], [2, 2]),
     "constant_pad_nd": (X, [1, -1, 2, 0], 0.5),
@@ -74,6 +84,8 @@ LISTED: dict[str, tuple[Any, ...]] = {
     "index_reduce": (X, 1, tensor(INDEX), floats(2, 2, seed=1), "mean", True), "nanmedian": (X,),
     "_roi_align": (IMAGE[2], tensor([[0.0, 0.5, 0.5, 3.0, 2.5]]), 1.0, 2, 2, 2, True),
     "_roi_align_backward": (floats(1, 2, 2, 2), tensor([[0.0, 0.5, 0.5, 3.0, 2.5]]), 1.0, 2, 2, [1, 2, 5, 4], 2, True),
+    "_linear_to_input": (floats(2, 3), floats(3, 4)),
+    "_linear_to_weight": (floats(2, 3), floats(2, 4), floats(3, 4)),
     "_put_back": (floats(1, 2, 2), floats(1, 2, 3), tensor([[[0, 3], [4, 1]]]), 2),
     "_alignments": (floats(3, 1, 3), tensor([[1, 2]]), tensor([3]), tensor([2]), 0),
     "scatter_reduce.two": (X, 1, tensor(PLACES), Y, "prod", True),

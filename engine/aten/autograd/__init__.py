@@ -26,7 +26,7 @@ from engine.aten.autograd.quick import recorder
 from engine.aten.autograd.record import record
 from engine.aten.autograd.views import history
 from engine.aten.autograd.walk import backward, grad, retain_grad
-from engine.aten.dispatch import HOOKS
+from engine.aten.hooks import HOOKS
 from engine.aten.tensor import Tensor, bind_history
 from engine.lang.errors import OperatorError
 

@@ -15,13 +15,14 @@ holomorphic function.  A formula that speaks of conjugates, real or imaginary pa
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from engine.aten import calls, xp
-from engine.aten.tensor import Tensor
+from engine.aten.tensor import Tensor, wrapped
 from engine.lang.schema import FunctionSchema
 
 if TYPE_CHECKING:
@@ -81,29 +82,52 @@ def compile_formula(op: Op, argument: str) -> Formula:
     uses = list(_uses(tree, sources.keys() | {"grad", "grads"}))
     names = sorted({name for name, _ in uses} - {"grad", "grads"})
     values = {name for name, by_value in uses if by_value}
-    environment = {name: _operator(name) for name in _called(tree)}
-    code = compile(f"lambda {', '.join(['grads', 'grad', *names])}: {text}", f"<gradient of {op.name}>", "eval")
+    environment = {name: _operator(name) for name in _called(tree)} | _OF_FORMS
+    whole = _whole(tree.body)
+    _ask_forms(tree, set(names) - values)
+    parameters = ", ".join(["grads", "grad", *names])
+    code = compile(f"lambda {parameters}: {ast.unparse(tree)}", f"<gradient of {op.name}>", "eval")
     index = schema.index_of(argument)
     assert index is not None, f"{op.qualified_name} has no argument {argument}"
     reads = tuple(Read(*sources[name], name in values) for name in names)
     methods = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     is_complex = not _OF_COMPLEX.isdisjoint(methods | environment.keys())
-    parameters = ["grads", "grad", *names]
+    made = None
+    if whole is not None:
+        call = ast.unparse(whole[0])
+        code_of_whole = compile(f"lambda {parameters}: {call}", "<gradients>", "eval")
+        made = Whole(call, eval(code_of_whole, environment), whole[1])
     return Formula(
-        index, eval(code, environment), reads, any(name == "grad" for name, _ in uses), _through(tree), is_complex,
-        _whole(tree.body, parameters, environment),
-    )  # fmt: skip
+        index, eval(code, environment), reads, any(name == "grad" for name, _ in uses), _through(tree), is_complex, made
+    )
 
 
-def _whole(node: ast.expr, parameters: Sequence[str], environment: dict[str, Any]) -> Whole | None:
-    """For a formula like `f(grad, self)[1]` the call."""
+def _whole(node: ast.expr) -> tuple[ast.Call, int] | None:
+    """For a formula like `f(grad, self)[1]` the call, and which of its results that is."""
     if not (isinstance(node, ast.Subscript) and isinstance(node.value, ast.Call)):
         return None
     if not (isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, int)):
         return None
-    text = ast.unparse(node.value)
-    code = compile(f"lambda {', '.join(parameters)}: {text}", "<gradients>", "eval")
-    return Whole(text, eval(code, environment), node.slice.value)
+    return node.value, node.slice.value
+
+
+def _ask_forms(tree: ast.AST, forms: set[str]) -> None:
+    """Let the text ask the forms of tensors, instead of tensors of that form, where that will do."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        function, args = node.func, node.args
+        if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id in forms:
+            node.func, node.args = ast.Name(f"_{function.attr}_of", ast.Load()), [function.value, *args]
+        elif isinstance(function, ast.Name) and function.id in _FORM_AT:
+            place = _FORM_AT[function.id]
+            asked = args[place]
+            if not (isinstance(asked, ast.Name) and asked.id in forms):
+                continue
+            if function.id == "zeros_like":
+                node.func = ast.Name("_zeros_of", ast.Load())
+            else:
+                args[place] = ast.Call(ast.Name("_stand_in_of", ast.Load()), [asked], [])
 
 
 def _through(tree: ast.AST) -> frozenset[int] | None:
@@ -165,3 +189,21 @@ def stand_in(form: tuple[tuple[int, ...], xp.NumpyDtype]) -> Tensor:
 
 
 _ZEROS: Final = bytes(16)
+
+
+def _size_of(form: Any, dim: int | None = None) -> Any:
+    return list(form[0]) if dim is None else form[0][dim]
+
+
+def _stand_in_of(form: Any) -> Any:
+    """A tensor of that form; of several, a list of them."""
+    if type(form) is list:
+        return [_stand_in_of(each) for each in form]
+    return None if form is None else stand_in(form)
+
+
+_OF_FORMS: Final[dict[str, Any]] = {
+    "_size_of": _size_of, "_numel_of": lambda form: math.prod(form[0]), "_dim_of": lambda form: len(form[0]),
+    "_zeros_of": lambda form: wrapped(np.zeros(*form)), "_stand_in_of": _stand_in_of,
+}  # fmt: skip
+"""What formulas ask of a tensor's form."""

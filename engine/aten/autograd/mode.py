@@ -12,6 +12,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Final, Self
 
+from engine.aten.hooks import HOOKS
+
 
 class _Mode(threading.local):
     enabled: bool = True
@@ -25,6 +27,14 @@ class _Mode(threading.local):
 MODE: Final = _Mode()
 
 
+def enable(wanted: bool) -> bool:
+    """Put the switch of this thread into that position; gives the one it was in."""
+    before = MODE.enabled
+    MODE.enabled = wanted
+    (HOOKS.paused.discard if wanted else HOOKS.paused.add)(threading.get_ident())
+    return before
+
+
 def is_grad_enabled() -> bool:
     """Are operators recorded now?"""
     return MODE.enabled
@@ -32,6 +42,12 @@ def is_grad_enabled() -> bool:
 
 def is_inference_mode_enabled() -> bool:
     return MODE.inference
+
+
+def restore(before: tuple[bool, bool]) -> None:
+    """Put both switches of this thread back: that of recording and that of inference."""
+    enable(before[0])
+    MODE.inference = before[1]
 
 
 class _Switch:
@@ -43,11 +59,11 @@ class _Switch:
 
     def __enter__(self) -> Self:
         self._before.append((MODE.enabled, MODE.inference))
-        MODE.enabled = self._enabled
+        enable(self._enabled)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        MODE.enabled, MODE.inference = self._before.pop()
+        restore(self._before.pop())
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function, run with the switch in this position."""
@@ -91,14 +107,14 @@ class set_grad_enabled(_Switch):
     def __init__(self, mode: bool) -> None:
         super().__init__(mode)
         self._before.append((MODE.enabled, MODE.inference))
-        MODE.enabled = mode
+        enable(mode)
 
     def __enter__(self) -> Self:
-        MODE.enabled = self._enabled
+        enable(self._enabled)
         return self
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        MODE.enabled, MODE.inference = self._before.pop()
+        restore(self._before.pop())
         return _Switch(self._enabled)(function)
 
 
@@ -120,7 +136,7 @@ class inference_mode(_Switch):
         self._before.append((MODE.enabled, MODE.inference))
         MODE.inference = self._mode
         if self._mode:
-            MODE.enabled = False
+            enable(False)
         return self
 
 

@@ -16,6 +16,7 @@ _OTHER: Final = {
     "reshape_as": "View", "expand_as": "Expand", "broadcast_to": "Expand", "contiguous": "Clone", "copy": "Copy",
     "max.other": "Maximum", "min.other": "Minimum", "split.sizes": "SplitWithSizes", "split": "SplitWithSizes",
     "chunk": "Split", "narrow": "Slice", "true_divide": "Div", "movedim": "Permute", "zero": "Zero", "linear": "Addmm",
+    "_lstm_layer": "MkldnnRnnLayer", "_gru_layer": "Stack", "_rnn_tanh_layer": "Stack", "_rnn_relu_layer": "Stack",
 }  # fmt: skip
 """Operators (or overloads) whose node is named after another."""
 _SECOND: Final = frozenset({

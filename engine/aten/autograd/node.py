@@ -14,9 +14,10 @@ from typing import Any, Final, NamedTuple
 
 from engine.aten import xp
 from engine.aten.autograd.mode import MODE
+from engine.aten.blocks import contiguous_copy
 from engine.aten.compose import cast, run
 from engine.aten.storage import Storage
-from engine.aten.tensor import Tensor
+from engine.aten.tensor import Tensor, wrapped
 from engine.lang.errors import OperatorError
 
 Gradient = Tensor | None
@@ -109,7 +110,8 @@ class AccumulateGrad(Node):
     __slots__ = ("variable",)
 
     def __init__(self, variable: Tensor) -> None:
-        super().__init__(())
+        self._edges = self.sources = self.outputs = ()
+        self.tensor_hooks = self.retained = self.hooks = self.prehooks = None
         self.sequence = math.inf
         self.variable = variable
 
@@ -128,21 +130,23 @@ class AccumulateGrad(Node):
 def accumulate(variable: Tensor, gradient: Tensor) -> None:
     """Add to `.grad`: in place, unless what happens is recorded itself."""
     before = variable._grad
-    if before is None:
-        variable.grad = run("clone", gradient if MODE.enabled else gradient.data, 0)
-    elif MODE.enabled:
-        variable.grad = before + gradient
+    if MODE.enabled:
+        variable.grad = run("clone", gradient, 0) if before is None else before + gradient
+    elif before is None:
+        variable.grad = wrapped(contiguous_copy(gradient.array))
     else:
-        before.add_(gradient)
+        run("add_.Tensor", before, gradient, 1)
 
 
 def _edge_to(source: Tensor | Node | Edge | None) -> Edge | None:
-    if source is None or isinstance(source, Edge):
-        return source
-    if isinstance(source, Tensor):
-        edge: Edge = _make(Edge, (accumulator(source), 0, (source.array.shape, source.array.dtype)))
-    else:
+    edge: Edge
+    if isinstance(source, Node):
         edge = _make(Edge, (source, 0, source.outputs[0]))
+    elif isinstance(source, Tensor):
+        array = source.array
+        edge = _make(Edge, (accumulator(source), 0, (array.shape, array.dtype)))
+    else:
+        return source
     return edge
 
 
@@ -157,7 +161,7 @@ def edge_of(tensor: Tensor) -> Edge | None:
 
 def accumulator(leaf: Tensor) -> Node:
     """The leaf's node, the same one while it lives."""
-    hooks = leaf.hooks()
+    hooks = leaf._hooks or leaf.hooks()
     node: Node | None = None if hooks.accumulator is None else hooks.accumulator()
     if node is None:
         node = AccumulateGrad(leaf)
@@ -211,10 +215,12 @@ class Saved:
 
     def unpack(self, node: Node) -> Tensor:
         """The tensor; raises OperatorError when its values are not those that were saved."""
-        tensor: Tensor = self.held if self.output < 0 else Tensor(self.held, False, self.storage)
-        if tensor._version != self.version:
+        is_result = self.output >= 0
+        tensor: Tensor = wrapped(self.held, self.storage) if is_result else self.held
+        storage = tensor._storage
+        if (0 if storage is None else storage.version) != self.version:
             raise self._modified(tensor, node)
-        if self.output >= 0 and MODE.enabled:
+        if is_result and MODE.enabled:
             tensor.attach(node, self.output)
         return tensor
 
@@ -256,7 +262,7 @@ def sum_to_size(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     lead = x.array.ndim - len(shape)
     dims = [*range(lead), *(i + lead for i, size in enumerate(shape) if size == 1 != x.array.shape[i + lead])]
     if dims:
-        x = run("sum.dim_IntList", x, dims, True, None)
+        x = run("sum.dim_IntList", x, dims, len(dims) > lead, None)
     return x if x.array.shape == shape else run("reshape", x, list(shape))
 
 

@@ -16,7 +16,8 @@ from engine.aten.autograd.formula import Read
 from engine.aten.autograd.mode import MODE
 from engine.aten.autograd.node import Form, Saved, edge_of, next_number
 from engine.aten.autograd.record import OperatorNode, Recipe, mark, recipe_of, record
-from engine.aten.dispatch import HOOKS, safe, tensor_kind
+from engine.aten.body import Body, indented, safe, tensor_kind
+from engine.aten.hooks import HOOKS
 from engine.aten.storage import storage_of
 from engine.aten.tensor import Tensor
 from engine.lang.types import ListType, OptionalType, TensorType
@@ -29,19 +30,22 @@ _MOST: Final = 3
 _new: Final[Callable[..., Any]] = object.__new__
 
 
-def recorder(op: Op, body: Callable[..., Any]) -> Callable[..., Any]:
-    """What runs the operator where an argument requires grad; `body` does its work."""
+def recorder(op: Op, body: Callable[..., Any], text: Body | None) -> Callable[..., Any]:
+    """What runs the operator where an argument requires grad; `body` does its work, as its text says, if it has one."""
     recipe = recipe_of(op)
     tensors = _tensors(recipe)
     if tensors is None or not recipe.is_plain or recipe.through not in (None, frozenset({0})):
         return lambda *args: record(op, args, body)
     names = [safe(a.name) for a in op.schema.arguments]
     args = ", ".join(names)
+    quiet = f"body({args})" if op.schema.returns[0].alias is None else f"mark(body({args}))"
     lines = [
         f"def recorded({args}):",
-        f"    if hooks.rebased: return record(op, ({args},), body)",
-        f"    if not MODE.enabled: return mark(body({args}))",
-        f"    result = body({args})",
+        "    if hooks.rebased or hooks.paused:",
+        f"        if hooks.rebased: return record(op, ({args},), body)",
+        f"        if not MODE.enabled: return {quiet}",
+        *(indented(text.lines) if text else ()),
+        f"    result = {text.result if text else f'body({args})'}",
         "    array = result.array",
         "    d = array.dtype",
         "    if d is not f32 and rank(d) < 2: return result",
@@ -50,7 +54,7 @@ def recorder(op: Op, body: Callable[..., Any]) -> Callable[..., Any]:
         lines.append(
             f"    if {' or '.join(f'result is {name}' for name in (names[i] for i in tensors))}: return result"
         )
-    environment: dict[str, Any] = {**_ENVIRONMENT, "op": op, "body": body}
+    environment: dict[str, Any] = {**(text.environment if text else {}), **_ENVIRONMENT, "op": op, "body": body}
     lines += [f"    {line}" for line in _choices(recipe, tensors, names, environment)]
     exec(compile("\n".join(lines), f"<{op.qualified_name} recorded>", "exec"), environment)
     function: Callable[..., Any] = environment["recorded"]

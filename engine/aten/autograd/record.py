@@ -15,13 +15,13 @@ import numpy as np
 
 from engine.aten import promotion, xp
 from engine.aten.autograd import views
-from engine.aten.autograd.formula import NO_GRADIENT, Formula, Read, Whole, compile_formula, stand_in
-from engine.aten.autograd.mode import MODE
+from engine.aten.autograd.formula import NO_GRADIENT, Formula, Read, Whole, compile_formula
+from engine.aten.autograd.mode import MODE, enable
 from engine.aten.autograd.names import node_name
 from engine.aten.autograd.node import Edge, Form, Gradient, Node, Saved, edge_of, fitted, used_twice
 from engine.aten.autograd.saving import Packed, save
 from engine.aten.compose import run
-from engine.aten.tensor import Tensor
+from engine.aten.tensor import Tensor, wrapped
 from engine.lang.errors import OperatorError
 from engine.lang.types import ListType
 
@@ -29,13 +29,15 @@ if TYPE_CHECKING:
     from engine.aten.op import Op
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class Plan:
     """What to keep, and which formulas to evaluate with which of it."""
 
     recipe: Recipe
     formulas: tuple[tuple[Formula, tuple[int, ...]], ...]
     reads: tuple[Read, ...]
+    step: Step | None = None
+    """The backward step, written out when it is first taken."""
 
 
 @dataclass(eq=False, slots=True)
@@ -109,6 +111,10 @@ def _differentiable_results(formulas: Sequence[Formula]) -> frozenset[int] | Non
     return frozenset().union(*(formula.through or () for formula in formulas))
 
 
+Step = Callable[["OperatorNode", list[Gradient]], Sequence[Gradient]]
+"""From the gradients of a node's results to those for its edges."""
+
+
 class OperatorNode(Node):
     """The gradient of one call of an operator, by its formulas."""
 
@@ -127,6 +133,13 @@ class OperatorNode(Node):
         return self.recipe.name if self.recipe.is_known else "NotImplemented"
 
     def apply(self, gradients: list[Gradient]) -> Sequence[Gradient]:
+        step = self.plan.step
+        if step is None:
+            step = self.plan.step = _written_step(self.plan)
+        return step(self, gradients)
+
+    def apply_formulas(self, gradients: list[Gradient]) -> Sequence[Gradient]:
+        """The step, whatever the formulas and gradients are like."""
         if self.kept is None:
             raise used_twice()
         plan = self.plan
@@ -166,6 +179,43 @@ class OperatorNode(Node):
     def release(self) -> None:
         if self.kept is not None and any(map(_holds_tensor, self.kept)):
             self.kept = None
+
+
+def _written_step(plan: Plan) -> Step:
+    """The backward step where there is one real gradient to start from, and a tensor for each formula."""
+    arguments = plan.recipe.op.schema.arguments
+    is_general = plan.recipe.gives_list or not plan.recipe.is_known or len(plan.recipe.op.schema.returns) != 1
+    if is_general or any(isinstance(arguments[f.argument].type, ListType) for f, _ in plan.formulas):
+        return OperatorNode.apply_formulas
+    lines = [
+        "def step(node, gradients):",
+        "    kept, grad = node.kept, gradients[0]",
+        "    if kept is None or grad is None or len(gradients) != 1 or grad.array.dtype.kind == 'c':",
+        "        return node.apply_formulas(gradients)",
+        "    edges = node._edges",
+        "    if edges is None: edges = node.edges",
+    ]
+    environment: dict[str, Any] = {"unpacked": _unpacked, "fitted": fitted}
+    lines += [f"    value{slot} = unpacked(kept[{slot}], node)" for slot in range(len(plan.reads))]
+    wholes: dict[str, str] = {}
+    for place, (formula, slots) in enumerate(plan.formulas):
+        call = f"formula{place}(gradients, grad{''.join(f', value{slot}' for slot in slots)})"
+        environment[f"formula{place}"] = formula.evaluate if formula.whole is None else formula.whole.evaluate
+        if formula.whole is not None:
+            if formula.whole.text not in wholes:
+                lines.append(f"    whole{place} = {call}")
+            call = f"{wholes.setdefault(formula.whole.text, f'whole{place}')}[{formula.whole.pick}]"
+        lines += [
+            f"    g{place} = {call}; edge = edges[{place}]",
+            f"    if edge is None: g{place} = None",
+            f"    elif g{place} is not None:",
+            f"        shape, d = edge[2]; array = g{place}.array",
+            f"        if array.dtype is not d or array.shape != shape: g{place} = fitted(g{place}, edge[2])",
+        ]
+    lines.append(f"    return ({''.join(f'g{place}, ' for place in range(len(plan.formulas)))})")
+    exec(compile("\n".join(lines), f"<{plan.recipe.op.qualified_name} backward>", "exec"), environment)
+    step: Step = environment["step"]
+    return step
 
 
 def _or_zeros(gradient: Gradient, form: tuple[tuple[int, ...], xp.NumpyDtype]) -> Tensor:
@@ -259,11 +309,11 @@ def _record_write(recipe: Recipe, needed: tuple[int, ...], args: tuple[Any, ...]
 def _run(recipe: Recipe, args: tuple[Any, ...], body: Callable[..., Any]) -> Any:
     if not recipe.is_made_of_others:
         return body(*args)
-    MODE.enabled = False
+    enable(False)
     try:
         return body(*args)
     finally:
-        MODE.enabled = True
+        enable(True)
 
 
 def _requires_grad(value: Any) -> bool:
@@ -299,9 +349,10 @@ def _kept_tensor(tensor: Tensor, read: Read, is_written: bool) -> Any:
 def _unpacked(value: Any, node: Node) -> Any:
     kind = type(value)
     if kind is Saved or kind is Packed:
-        return value.unpack(node)
-    if kind is Form:
-        return stand_in(value)
+        tensor: Tensor = value.unpack(node)
+        if tensor._requires_grad and not MODE.enabled:
+            return wrapped(tensor.array, tensor._storage)
+        return tensor
     return [_unpacked(v, node) for v in value] if kind is list else value
 
 

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
-from engine.aten.autograd.mode import MODE
+from engine.aten.autograd.mode import MODE, enable
 from engine.aten.autograd.node import Node, Saved
-from engine.aten.dispatch import HOOKS
+from engine.aten.hooks import HOOKS
 from engine.aten.tensor import Tensor
 from engine.lang.errors import OperatorTypeError
 
@@ -53,11 +53,13 @@ class Packed(Saved):
 def _apart() -> Iterator[None]:
     """Hooks are not recorded, and what they do is not packed."""
     before = MODE.enabled, MODE.packing
-    MODE.enabled, MODE.packing = False, None
+    enable(False)
+    MODE.packing = None
     try:
         yield
     finally:
-        MODE.enabled, MODE.packing = before
+        enable(before[0])
+        MODE.packing = before[1]
 
 
 class saved_tensors_hooks:

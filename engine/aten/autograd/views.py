@@ -15,7 +15,7 @@ import numpy as np
 
 from engine.aten.autograd.node import Edge, Form, Gradient, Node, edge_of
 from engine.aten.compose import run
-from engine.aten.dispatch import HOOKS
+from engine.aten.hooks import HOOKS
 from engine.aten.storage import address
 from engine.aten.tensor import Tensor
 from engine.aten.xp import Array, as_strided

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from engine.aten import promotion
-from engine.aten.autograd.mode import MODE
+from engine.aten.autograd.mode import MODE, enable
 from engine.aten.autograd.node import AccumulateGrad, Edge, Gradient, Hook, Node, edge_of
 from engine.aten.compose import run
-from engine.aten.tensor import Tensor
+from engine.aten.tensor import Tensor, wrapped
 from engine.lang.errors import OperatorError, OperatorTypeError, OperatorValueError
 
 Tensors = Tensor | Sequence[Tensor]
@@ -46,16 +46,28 @@ class _Pass:
             self._arrive(edge.node, edge.input, gradient)
             if is_new and self.pending[edge.node] == 0:
                 self._push(edge.node)
-        ready, arrived, useful = self.ready, self.arrived, self.useful
-        while ready:
-            node = heapq.heappop(ready)[2]
-            inputs = arrived.pop(node, None) or {}
-            if node.tensor_hooks or node.retained:
-                self._call_tensor_hooks(node, inputs)
-            if self.wanted:
-                self._find(node, inputs)
-            if useful is None or node in useful:
-                self._send(node.edges, self._apply(node, inputs))
+        ready, arrived, keep = self.ready, self.arrived, self.keep
+        is_plain = not self.wanted and self.useful is None and not self.checks_nan
+        following: Node | None = None
+        while ready or following is not None:
+            node = heapq.heappop(ready)[2] if following is None else following
+            inputs = arrived.pop(node, None)
+            if is_plain and inputs is not None and _is_plain(node, inputs):
+                found = node.apply([inputs[0]])
+                if not keep:
+                    node.release()
+                following = self._send(node, found)
+            else:
+                following = self._take(node, inputs or {})
+
+    def _take(self, node: Node, inputs: dict[int, Tensor]) -> Node | None:
+        """A node with all that may be asked of it; see `_send`."""
+        if node.tensor_hooks or node.retained:
+            self._call_tensor_hooks(node, inputs)
+        if self.wanted:
+            self._find(node, inputs)
+        is_useful = self.useful is None or node in self.useful
+        return self._send(node, self._apply(node, inputs)) if is_useful else None
 
     def _push(self, node: Node) -> None:
         heapq.heappush(self.ready, (-node.sequence, id(node), node))
@@ -68,18 +80,32 @@ class _Pass:
         before = inputs.get(place)
         inputs[place] = gradient if before is None else before + gradient
 
-    def _send(self, edges: Sequence[Edge | None], gradients: Sequence[Gradient]) -> None:
-        """Gradients along the edges of a node; a node to which the last one came is ready."""
-        pending = self.pending
-        for edge, gradient in zip(edges, gradients, strict=True):
+    def _send(self, node: Node, gradients: Sequence[Gradient]) -> Node | None:
+        """Gradients along the edges of a node; a node to which the last one came is ready.
+
+        Gives the node that comes next if it is the only one that is ready.
+        """
+        pending, arrived = self.pending, self.arrived
+        following: Node | None = None
+        edges = node._edges
+        for edge, gradient in zip(node.edges if edges is None else edges, gradients, strict=True):
             if edge is None:
                 continue
-            target, place, _ = edge
+            target = edge[0]
             if gradient is not None:
-                self._arrive(target, place, gradient)
+                if target in arrived:
+                    self._arrive(target, edge[1], gradient)
+                else:
+                    arrived[target] = {edge[1]: gradient}
             pending[target] = left = pending[target] - 1
             if left == 0:
-                self._push(target)
+                if following is not None:
+                    self._push(following)
+                following = target
+        if following is not None and self.ready:
+            self._push(following)
+            return None
+        return following
 
     def _find(self, node: Node, inputs: dict[int, Tensor]) -> None:
         for place, gradient in inputs.items():
@@ -119,6 +145,13 @@ class _Pass:
         return found
 
 
+def _is_plain(node: Node, inputs: dict[int, Tensor]) -> bool:
+    """Is there nothing to do but to apply the node to its one gradient?"""
+    if node.tensor_hooks or node.retained or node.prehooks or node.hooks:
+        return False
+    return len(inputs) == 1 and len(node.outputs) <= 1 and 0 in inputs
+
+
 def _changed(hook: Hook, gradient: Tensor) -> Tensor:
     """What a hook makes of a gradient.  Raises OperatorError (or OperatorTypeError) where that cannot be one."""
     changed = hook(gradient)
@@ -143,7 +176,9 @@ def _reachable(roots: Iterable[Node]) -> dict[Node, int]:
     uses: dict[Node, int] = dict.fromkeys(roots, 0)
     stack = list(uses)
     while stack:
-        for edge in stack.pop().edges:
+        node = stack.pop()
+        edges = node._edges
+        for edge in node.edges if edges is None else edges:
             if edge is None:
                 continue
             node = edge[0]
@@ -179,11 +214,11 @@ def _walk(
         nodes = {edge.node for edge in edges if edge is not None}
         leaves: set[Node] = {n for n in nodes if isinstance(n, AccumulateGrad)} if accumulate else set()
         state.useful = _useful(uses, nodes, leaves)
-    before, MODE.enabled = MODE.enabled, create_graph
+    before = enable(create_graph)
     try:
         state.run(roots)
     finally:
-        MODE.enabled = before
+        enable(before)
     return state.found
 
 
@@ -294,7 +329,9 @@ def _begin(place: int, output: Tensor, gradient: Any) -> Tensor:
             )
         if promotion.rank(output.array.dtype) == 3:
             raise OperatorError(f"grad can be implicitly created only for real scalar outputs but got {output.dtype!r}")
-        return Tensor(np.ones(output.array.shape, output.array.dtype))
+        ones = np.empty(output.array.shape, output.array.dtype)
+        ones.fill(1)
+        return wrapped(ones)
     if not isinstance(gradient, Tensor):
         raise OperatorTypeError(f"gradients can be either Tensors or None, but got {type(gradient).__name__}")
     if gradient.array.shape != output.array.shape:

@@ -7,7 +7,8 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten import pointwise, special, xp
-from engine.aten.blocks import in_blocks
+from engine.aten.blend import choose
+from engine.aten.blocks import BLOCK, in_blocks
 from engine.aten.op import op
 from engine.aten.promotion import wide
 from engine.aten.random import generator
@@ -76,7 +77,14 @@ def _gelu_tanh(x: Array) -> Array:
 
 
 def _gelu_erf(x: Array) -> Array:
-    return in_blocks(lambda y: np.asarray(0.5 * y * (1 + special.erf(y * 0.7071067811865476))), x)
+    return in_blocks(_gelu_of_block, x)
+
+
+def _gelu_of_block(x: Array) -> Array:
+    result = np.asarray(special.erf(x * 0.7071067811865476))
+    np.add(result, 1, result)
+    np.multiply(result, x, result)
+    return np.asarray(np.multiply(result, 0.5, result))
 
 
 _GELU: Final = {"none": _gelu_erf, "tanh": _gelu_tanh}
@@ -102,7 +110,7 @@ def prelu(self: Array, weight: Array) -> Array:
     elif self.ndim:
         weight = weight.reshape(())
     x, slope = (v.astype(wide(v.dtype), copy=False) for v in (self, weight))
-    return np.where(x > 0, x, slope * x).astype(self.dtype).reshape(self.shape)
+    return np.asarray(choose(x > 0, x, slope * x)).astype(self.dtype, copy=False).reshape(self.shape)
 
 
 def glu(self: Array, dim: int) -> Array:
@@ -142,14 +150,26 @@ def _normalized(self: Array, dim: int, dtype: int | None, log: bool) -> Array:
         return np.asarray(x * 0 + (0 if log else 1)).astype(d)
     if x.size == 0:
         return np.empty(x.shape, d)
-    shifted: Array = np.subtract(x, np.maximum.reduce(x, axis, keepdims=True))
-    exponentials = np.exp(shifted, None if log else shifted)
+    result = np.empty(x.shape, x.dtype)
+    if axis != x.ndim - 1 or x.size <= BLOCK or not x.flags.c_contiguous:
+        _normalize(x, axis, log, result)
+    else:
+        rows, out = x.reshape(-1, x.shape[-1]), result.reshape(-1, x.shape[-1])
+        step = max(1, 2 * BLOCK // x.shape[-1])
+        for start in range(0, len(rows), step):
+            _normalize(rows[start : start + step], 1, log, out[start : start + step])
+    return result if result.dtype is d else result.astype(d)
+
+
+def _normalize(x: Array, axis: int, log: bool, out: Array) -> None:
+    """The (logarithms of the) exponentials divided by their sum, into `out`."""
+    np.subtract(x, np.maximum.reduce(x, axis, keepdims=True), out)
+    exponentials = np.exp(out, None if log else out)
     total = np.add.reduce(exponentials, axis, keepdims=True)
     if log:
-        np.subtract(shifted, np.log(total), shifted)
+        np.subtract(out, np.log(total), out)
     else:
-        np.true_divide(exponentials, total, shifted)
-    return shifted if shifted.dtype is d else shifted.astype(d)
+        np.true_divide(exponentials, total, out)
 
 
 def _half_to_float(log: bool) -> Any:

@@ -15,7 +15,7 @@ _PAIRS: Final = (
     "clip clamp, concat cat, concatenate cat, divide div, fix trunc, ger outer, greater gt, "
     "greater_equal ge, less lt, less_equal le, linalg_matmul matmul, "
     "moveaxis movedim, multiply mul, negative neg, "
-    "not_equal ne, orgqr linalg_householder_product, row_stack vstack, special_digamma digamma, special_erf erf, "
+    "not_equal ne, row_stack vstack, special_digamma digamma, special_erf erf, "
     "special_erfc erfc, special_erfinv erfinv, special_exp2 exp2, special_expit sigmoid, special_expm1 expm1, "
     "special_gammainc igamma, special_gammaincc igammac, special_gammaln lgamma, special_i0 i0, special_log1p log1p, "
     "special_logit logit, special_logsumexp logsumexp, special_multigammaln mvlgamma, "
@@ -24,6 +24,7 @@ _PAIRS: Final = (
 _RENAMED: Final = (
     # name with its arguments, the entry it does the same as, whether it has an out= form
     ("inverse(Tensor self) -> Tensor", "linalg_inv", "function method out"),
+    ("orgqr(Tensor self, Tensor input2) -> Tensor", "linalg_householder_product", "function method out"),
     ("det(Tensor self) -> Tensor", "linalg_det", "function method"),
     ("matrix_exp(Tensor self) -> Tensor", "linalg_matrix_exp", "function method"),
     ("matrix_power(Tensor self, int n) -> Tensor", "linalg_matrix_power", "function method out"),

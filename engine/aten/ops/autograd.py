@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from engine.aten.autograd import walk
-from engine.aten.autograd.mode import MODE
+from engine.aten.autograd.mode import MODE, enable
 from engine.aten.op import op
 from engine.aten.tensor import Tensor
 
@@ -25,7 +25,7 @@ def grad(
 
 
 def set_grad_enabled(enabled: bool) -> None:
-    MODE.enabled = enabled
+    enable(enabled)
 
 
 op("aten::is_grad_enabled() -> bool", python=lambda: MODE.enabled, side_effects=True)

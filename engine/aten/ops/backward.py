@@ -200,6 +200,9 @@ op(f"aten::_median_backward({_GRAD}, Tensor result) -> Tensor", python=median_ba
 
 def matmul_backward(grad: Tensor, self: Tensor, other: Tensor, mask: list[bool]) -> tuple[Tensor, Tensor]:
     """Gradients of both factors; of one not asked for, the gradient as it came."""
+    if self.array.ndim == 2 == other.array.ndim:
+        of_self = run("mm", grad, run("t", other)) if mask[0] else grad
+        return of_self, run("mm", run("t", self), grad) if mask[1] else grad
     if self.ndim == 1 and other.ndim == 1:
         return grad * other, grad * self
     rows = self if self.ndim > 1 else self.unsqueeze(0)

@@ -178,7 +178,7 @@ _REDUCTIONS: Final[dict[str, Callable[..., Pair]]] = {
 
 op("aten::_embedding_backward(Tensor grad, Tensor indices, int rows, int padding_idx, bool scale_grad_by_freq) "
    "-> Tensor", python=embedding_backward)  # fmt: skip
-op("aten::_embedding_bag_backward(Tensor grad, Tensor weight, Tensor indices, Tensor bag, Tensor sizes, Tensor result, "
+op("aten::_embedding_bag_gradient(Tensor grad, Tensor weight, Tensor indices, Tensor bag, Tensor sizes, Tensor result, "
    "int mode, Tensor? per_sample_weights, int? padding_idx, bool scale_grad_by_freq, Tensor offsets, "
    "bool include_last_offset) -> (Tensor, Tensor)",
    python=embedding_bag_backward)  # fmt: skip

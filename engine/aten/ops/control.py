@@ -8,6 +8,8 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from engine.aten.autocast import STATE as CASTS
+from engine.aten.autocast import small_dtype
 from engine.aten.ivalue import EnumValue
 from engine.aten.op import op
 from engine.lang.errors import Error, OperatorError
@@ -63,6 +65,7 @@ op("aten::_get_tracing_state() -> bool", python=lambda: False)
 op("prim::RaiseException(str msg, str? cls=None) -> ()", python=raise_exception, side_effects=True)
 op("aten::wait(Future(t) self) -> t", python=wait)
 
-# There is no autocast: every operator computes in the dtypes of its arguments.
-op("aten::is_autocast_enabled() -> bool", python=lambda: False, side_effects=True)
-op("aten::is_autocast_cpu_enabled() -> bool", python=lambda: False, side_effects=True)
+op("aten::is_autocast_enabled() -> bool", python=lambda: False, side_effects=True)  # of a GPU
+op("aten::is_autocast_cpu_enabled() -> bool", python=lambda: CASTS.fast is not None, side_effects=True)
+op("aten::get_autocast_dtype(str device_type) -> ScalarType", side_effects=True,
+   python=lambda device_type: small_dtype(device_type).number)  # fmt: skip

@@ -9,47 +9,53 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import depthwise, xp
+from engine.aten import depthwise
 from engine.aten.compose import run
+from engine.aten.conv_checks import Geometry, batched, check, geometry, same_dims, spread
 from engine.aten.op import op
 from engine.aten.promotion import wide
-from engine.aten.rules import c_name
+from engine.aten.quick_convolution import Forward, quick_forward
 from engine.aten.tensor import Tensor
-from engine.aten.windows import Space, pad, scatter_windows, windows
+from engine.aten.windows import pad, scatter_windows, windows
 from engine.aten.xp import Array
 from engine.lang.errors import OperatorError
 
 Sizes = tuple[int, ...]
 
 
-class Geometry(NamedTuple):
-    """Stride, padding, dilation and output padding along each dimension, and the number of groups."""
-
-    stride: Sizes
-    padding: Sizes
-    dilation: Sizes
-    output_padding: Sizes
-    groups: int
-
-    def space(self, kernel: Sizes) -> Space:
-        return Space(kernel, self.stride, self.padding, self.dilation)
-
-
 # ------------------------------------------------------------------ kernels
+
+_MAX_QUICK: Final = 4096
+_QUICK: Final[dict[tuple[Any, ...], Forward]] = {}
+"""Sizes, dtypes and geometry of a call that has succeeded -> how to do it again."""
 
 
 def convolution(
     input: Array, weight: Array, bias: Array | None, stride: Sequence[int], padding: Sequence[int],
     dilation: Sequence[int], transposed: bool, output_padding: Sequence[int], groups: int,
 ) -> Array:  # fmt: skip
+    key = (
+        input.shape, weight.shape, None if bias is None else bias.shape, input.dtype, weight.dtype,
+        None if bias is None else bias.dtype, *stride, None, *padding, None, *dilation, transposed, groups,
+    )  # fmt: skip
+    quick = _QUICK.get(key)
+    if quick is not None and type(input) is np.ndarray:
+        found = quick(input, weight)
+        if bias is not None:
+            found += bias.reshape(-1, *[1] * (weight.ndim - 2))
+        return found
     n = weight.ndim - 2
-    g = _geometry(n, stride, padding, dilation, output_padding, groups)
-    _check(input, weight, bias, g, transposed)
+    g = geometry(n, stride, padding, dilation, output_padding, groups)
+    check(input, weight, bias, g, transposed)
     used = wide(input.dtype)
+    if not transposed and used == input.dtype and used.kind == "f" and input.size and not _is_depthwise(weight, g):
+        if len(_QUICK) >= _MAX_QUICK:
+            _QUICK.clear()
+        _QUICK[key] = quick_forward(input.shape, weight.shape, input.itemsize, g.space(weight.shape[2:]), groups)
     x, w = input.astype(used, copy=False), weight.astype(used, copy=False)
     result = _transposed(x, w, g) if transposed else _forward(x, w, g)
     if bias is not None:
@@ -129,7 +135,7 @@ def convolution_backward(
 ) -> tuple[Array, Array, Array]:  # fmt: skip
     """Gradients of input, weight and bias; of those not asked for, an empty array."""
     n, d = weight.ndim - 2, input.dtype
-    g = _geometry(n, stride, padding, dilation, output_padding, groups)
+    g = geometry(n, stride, padding, dilation, output_padding, groups)
     grad, x, w = (a.astype(wide(d), copy=False) for a in (grad_output, input, weight))
     results = [np.empty(0, d)] * 3
     if output_mask[0]:
@@ -161,91 +167,17 @@ def convolution_double_backward(
     return total, to_input, to_weight
 
 
-# ------------------------------------------------------------------ checks
-
-
-def _geometry(
-    n: int, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], output_padding: Sequence[int],
-    groups: int,
-) -> Geometry:  # fmt: skip
-    return Geometry(_spread(stride, n), _spread(padding, n), _spread(dilation, n), _spread(output_padding, n), groups)
-
-
-def _spread(values: Sequence[int], n: int) -> Sizes:
-    """One number for all dimensions, or one for each."""
-    if len(values) not in (1, n):
-        raise OperatorError(f"expected 1 value or a list of {n} values, but got {list(values)}")
-    return tuple(values) * n if len(values) == 1 else tuple(values)
-
-
-def _check(x: Array, w: Array, bias: Array | None, g: Geometry, transposed: bool) -> None:
-    if g.groups < 1:
-        raise OperatorError("non-positive groups is not supported")
-    for name, values, least in (("padding", g.padding, 0), ("stride", g.stride, 1), ("dilation", g.dilation, 1)):
-        if min(values) < least:
-            kind = "negative" if least == 0 else "non-positive"
-            words = "dilation should be greater than zero" if name == "dilation" else f"{kind} {name} is not supported"
-            raise OperatorError(words)
-    if x.dtype != w.dtype:
-        raise OperatorError(f"Input type ({c_name(x.dtype)}) and weight type ({c_name(w.dtype)}) should be the same")
-    if bias is not None and bias.dtype != x.dtype:
-        raise OperatorError(f"Input type ({c_name(x.dtype)}) and bias type ({c_name(bias.dtype)}) should be the same")
-    if x.dtype.kind == "b":
-        raise OperatorError(f"convolution is not implemented for {xp.ir_name(x.dtype)}")
-    _check_shapes(x, w, bias, g, transposed)
-
-
-def _check_shapes(x: Array, w: Array, bias: Array | None, g: Geometry, transposed: bool) -> None:
-    given = f"Given groups={g.groups}, weight of size {list(w.shape)}"
-    channels = w.shape[0] if transposed else w.shape[1] * g.groups
-    if x.ndim != w.ndim:
-        raise _refused_dims(x, w)
-    if w.shape[0] < g.groups or w.shape[0] % g.groups:
-        raise OperatorError(f"{given}, expected weight to be at least {g.groups} at dimension 0 and divisible by it")
-    if x.shape[1] != channels:
-        raise OperatorError(f"{given}, expected input{list(x.shape)} to have {channels} channels, "
-                            f"but got {x.shape[1]} channels instead")  # fmt: skip
-    produced = w.shape[1] * g.groups if transposed else w.shape[0]
-    if bias is not None and bias.shape != (produced,):
-        raise OperatorError(
-            f"Given weight of size {list(w.shape)}, expected bias to be 1-dimensional with {produced} elements, "
-            f"but got bias of size {list(bias.shape)} instead"
-        )
-    padded = [size + 2 * p for size, p in zip(x.shape[2:], g.padding, strict=True)]
-    extent = [d * (k - 1) + 1 for d, k in zip(g.dilation, w.shape[2:], strict=True)]
-    if not transposed and any(e > p for e, p in zip(extent, padded, strict=True)):
-        inside, reach = " x ".join(map(str, padded)), " x ".join(map(str, extent))
-        raise OperatorError(
-            f"Calculated padded input size per channel: ({inside}). Kernel size: ({reach}). "
-            "Kernel size can't be greater than actual input size"
-        )
-
-
 # ------------------------------------------------------------------ as programs call them
 
 
-def _convolve(n: int, input: Tensor, weight: Tensor, *rest: Any) -> Tensor:
+def _convolve(name: str, n: int, input: Tensor, weight: Tensor, *rest: Any) -> Tensor:
     """`aten::convolution`, which also takes an input without batch."""
-    if weight.ndim != n + 2:
-        raise _refused_dims(input, weight)
-    if input.ndim == n + 1:
-        batched: Tensor = run("convolution", input.unsqueeze(0), weight, *rest)
-        unbatched: Tensor = batched.squeeze(0)
-        return unbatched
-    if input.ndim != n + 2:
-        raise OperatorError(
-            f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to conv{n}d, but got input of size: "
-            f"{list(input.shape)}"
-        )
-    convolved: Tensor = run("convolution", input, weight, *rest)
-    return convolved
-
-
-def _refused_dims(input: Tensor | Array, weight: Tensor | Array) -> OperatorError:
-    return OperatorError(
-        f"Expected {weight.ndim}-dimensional input for {weight.ndim}-dimensional weight {list(weight.shape)}, "
-        f"but got {input.ndim}-dimensional input of size {list(input.shape)} instead"
-    )
+    if batched(name, n, input, weight):
+        convolved: Tensor = run("convolution", input, weight, *rest)
+        return convolved
+    with_batch: Tensor = run("convolution", input.unsqueeze(0), weight, *rest)
+    unbatched: Tensor = with_batch.squeeze(0)
+    return unbatched
 
 
 def _conv(n: int) -> Any:
@@ -253,7 +185,7 @@ def _conv(n: int) -> Any:
         input: Tensor, weight: Tensor, bias: Tensor | None, stride: list[int], padding: list[int], dilation: list[int],
         groups: int,
     ) -> Tensor:  # fmt: skip
-        return _convolve(n, input, weight, bias, stride, padding, dilation, False, [0] * n, groups)
+        return _convolve(f"conv{n}d", n, input, weight, bias, stride, padding, dilation, False, [0] * n, groups)
 
     return conv
 
@@ -268,17 +200,17 @@ def _conv_padding(n: int) -> Any:
         if padding not in ("valid", "same"):
             raise OperatorError(f"Invalid padding string: '{padding}'", hints=("write 'valid' or 'same'",))
         before = [0] * n
-        if weight.ndim != n + 2:
-            raise _refused_dims(input, weight)
         if padding == "same":
-            if any(s != 1 for s in stride):
+            if input.ndim == n + 2:
+                same_dims(input, weight)
+            if any(s != 1 for s in spread("stride", stride, n)):
                 raise OperatorError("padding='same' is not supported for strided convolutions")
-            total = [d * (k - 1) for d, k in zip(_spread(dilation, n), weight.shape[2:], strict=True)]
+            total = [d * (k - 1) for d, k in zip(spread("dilation", dilation, n), weight.shape[2:], strict=True)]
             before = [t // 2 for t in total]
             extra = [side for t in reversed(total) for side in (0, t % 2)]
             if any(extra):
                 input = run("constant_pad_nd", input, extra, 0)
-        return _convolve(n, input, weight, bias, stride, before, dilation, False, [0] * n, groups)
+        return _convolve(f"conv{n}d", n, input, weight, bias, stride, before, dilation, False, [0] * n, groups)
 
     return conv
 
@@ -288,7 +220,8 @@ def _conv_transpose(n: int) -> Any:
         input: Tensor, weight: Tensor, bias: Tensor | None, stride: list[int], padding: list[int],
         output_padding: list[int], groups: int, dilation: list[int],
     ) -> Tensor:  # fmt: skip
-        return _convolve(n, input, weight, bias, stride, padding, dilation, True, output_padding, groups)
+        name = f"conv_transpose{n}d"
+        return _convolve(name, n, input, weight, bias, stride, padding, dilation, True, output_padding, groups)
 
     return conv
 

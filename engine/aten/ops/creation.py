@@ -13,9 +13,9 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten import xp
-from engine.aten.dispatch import overwrite, refuse_overlap, store_out
 from engine.aten.memory import check_memory
 from engine.aten.op import op
+from engine.aten.outcome import overwrite, refuse_overlap, store_out
 from engine.aten.promotion import converted, default_complex, default_dtype, dtype_of_number, result_type
 from engine.aten.rules import broadcast_shapes, is_dense, no_kernel
 from engine.aten.tensor import Tensor, check_differentiable, tensor
@@ -39,9 +39,9 @@ def check_device(device: scalars.device | None) -> None:
 
 def check_size(size: Sequence[int], d: xp.NumpyDtype = xp.UINT8) -> tuple[int, ...]:
     """The shape, if a tensor of it and of this dtype can be; raises OperatorError."""
-    if size and min(size) < 0:
-        length = next(length for length in size if length < 0)
-        raise OperatorError(f"Trying to create tensor with negative dimension {length}: {list(size)}")
+    for length in size:
+        if length < 0:
+            raise OperatorError(f"Trying to create tensor with negative dimension {length}: {list(size)}")
     check_memory(size, d)
     return tuple(size)
 
@@ -56,6 +56,7 @@ def creator(
     default: Callable[..., xp.NumpyDtype],
     out: str = "out",
     in_order: bool = False,
+    exact: bool = False,
 ) -> None:
     """Register `make(arguments..., dtype)` with options, and its out= form; `default(arguments...)` is the dtype.
 
@@ -64,7 +65,8 @@ def creator(
 
     def kernel(*args: Any) -> Array:
         *given, dtype, _layout, device, _pin = args
-        check_device(device)
+        if device is not None:
+            check_device(device)
         return make(*given, default(*given) if dtype is None else xp.numpy_dtype(dtype))
 
     def into(*args: Any) -> Tensor:
@@ -76,7 +78,13 @@ def creator(
         store_out(target, made.reshape(target.array.shape) if fills else made)
         return target
 
-    op(f"aten::{name}({arguments}, *, {OPTIONS}) -> Tensor", kernel=kernel)
+    def kernel_of_one(given: Any, dtype: int | None, _layout: Any, device: Any, _pin: Any) -> Array:
+        if device is not None:
+            check_device(device)
+        return make(given, default(given) if dtype is None else xp.numpy_dtype(dtype))
+
+    chosen = kernel if "," in arguments else kernel_of_one
+    op(f"aten::{name}({arguments}, *, {OPTIONS}) -> Tensor", kernel=chosen, exact=exact)
     if out:
         stem = name.partition(".")[0]
         op(f"aten::{stem}.{out}({arguments}, *, Tensor(a!) out) -> Tensor(a!)", python=into)
@@ -88,8 +96,11 @@ def _floating(*_: Any) -> xp.NumpyDtype:
 
 def full(size: Sequence[int], fill_value: Any, d: xp.NumpyDtype) -> Array:
     made = np.empty(check_size(size, d), d)
-    made.fill(converted(fill_value, d))
+    made.fill(fill_value if d.kind == "f" and type(fill_value) in _REAL else converted(fill_value, d))
     return made
+
+
+_REAL: Final = frozenset({int, float})
 
 
 def _ends(start: Any, end: Any, step: Any) -> int:
@@ -178,17 +189,19 @@ def eye(n: int, m: int, d: xp.NumpyDtype) -> Array:
 
 
 def zeros(size: Sequence[int], d: xp.NumpyDtype) -> Array:
-    if size and min(size) < 0:
-        raise OperatorError("zeros: Dimension size must be non-negative.")
-    return np.zeros(check_size(size, d), d)
+    for length in size:
+        if length < 0:
+            raise OperatorError("zeros: Dimension size must be non-negative.")
+    check_memory(size, d)
+    return np.zeros(size, d)
 
 
 def ones(size: Sequence[int], d: xp.NumpyDtype) -> Array:
     return full(size, 1, d)
 
 
-creator("zeros", "SymInt[] size", zeros, _floating)
-creator("ones", "SymInt[] size", ones, _floating)
+creator("zeros", "SymInt[] size", zeros, _floating, exact=True)
+creator("ones", "SymInt[] size", ones, _floating, exact=True)
 creator("full", "SymInt[] size, Scalar fill_value", full, lambda size, value: dtype_of_number(value))
 creator("arange", "Scalar end", lambda end, d: arange(0, end, 1, d), _whole_or_floating,
         in_order=True)  # fmt: skip
@@ -346,8 +359,8 @@ def fill(self: Array, value: Any) -> Array:
 
 
 def zero_(self: Tensor) -> Tensor:
-    self.array[...] = np.zeros((), self.array.dtype)
-    self.bump_version()
+    self.array.fill(0)
+    self.memory.version += 1
     return self
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten import xp
+from engine.aten.autograd.mode import is_grad_enabled
 from engine.aten.compose import run
 from engine.aten.op import op, out_form
 from engine.aten.ops.linalg import adjoint, check_matrix, check_square, solve_kernel
@@ -192,12 +193,31 @@ def pinv(self: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:
     """The pseudo-inverse, with singular values below a tolerance left out."""
     if self.ndim < 2:
         raise OperatorError("linalg.pinv: Expected a tensor with 2 or more dimensions")
+    _check_limits(atol, rtol)
     if self.array.size == 0:
         empty: Tensor = self.transpose(-2, -1).clone()
         return empty
     limits = [Tensor(np.asarray(t, np.float64)) if isinstance(t, float) else t for t in (atol, rtol)]
     inverse: Tensor = run("_pinv", self, *limits, hermitian)
     return inverse
+
+
+def _check_limits(atol: Any, rtol: Any) -> None:
+    for name, limit in (("atol", atol), ("rtol", rtol)):
+        if not isinstance(limit, Tensor):
+            continue
+        if limit.array.dtype.kind == "c":
+            raise _complex_limit(name, limit)
+        if limit.requires_grad and is_grad_enabled():
+            raise OperatorError(
+                f"The function 'linalg_pinv' is not differentiable with respect to argument '{name}'. "
+                "This input cannot have requires_grad True."
+            )
+
+
+def _complex_limit(name: str, limit: Tensor) -> OperatorError:
+    given = xp.ir_name(limit.array.dtype)
+    return OperatorError(f"torch.linalg.pinv: {name} tensor of complex type is not supported. Got {given}")
 
 
 def pinv_kernel(self: Array, atol: Array | None, rtol: Array | None, hermitian: bool) -> Array:
@@ -235,6 +255,8 @@ def _tolerance(A: Array, largest: Array, atol: Any, rtol: Any) -> Array:
 
 
 def pinv_of_rcond(self: Tensor, rcond: Any, hermitian: bool) -> Tensor:
+    if isinstance(rcond, Tensor) and rcond.array.dtype.kind == "c":
+        raise _complex_limit("rcond", rcond)
     return pinv(self, 0.0, rcond, hermitian)
 
 

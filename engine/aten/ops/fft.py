@@ -14,7 +14,7 @@ from engine.aten import xp
 from engine.aten.compose import run
 from engine.aten.op import op
 from engine.aten.promotion import default_dtype, to_float
-from engine.aten.rules import wrap_dim, wrap_dims
+from engine.aten.rules import existing_dim
 from engine.aten.tensor import Tensor
 from engine.aten.xp import Array
 from engine.lang.errors import OperatorError
@@ -53,9 +53,7 @@ def one_dimension(name: str) -> Callable[..., Array]:
 
     def kernel(self: Array, n: int | None, dim: int, norm: str | None) -> Array:
         x = _prepared(self, name, real=name in ("rfft", "ihfft"))
-        axis = wrap_dim(dim, x.ndim)
-        if x.ndim == 0:
-            raise OperatorError(f"Dimension specified as {dim} but tensor has no dimensions")
+        axis = existing_dim(dim, x.ndim)
         size = n if n is not None else 2 * (x.shape[axis] - 1) if name in ("irfft", "hfft") else x.shape[axis]
         if size < 1:
             raise OperatorError(f"Invalid number of data points ({size}) specified")
@@ -75,7 +73,11 @@ def many_dimensions(name: str) -> Callable[..., Array]:
         if name == "irfftn" and s is None and axes:
             sizes[-1] = 2 * (x.shape[axes[-1]] - 1)
         lengths = [x.shape[a] if n == -1 else n for n, a in zip(sizes, axes, strict=True)]
-        return _answer(np.asarray(transform(x, lengths, axes, _norm(norm))), x) if axes else x.copy()
+        if axes:
+            return _answer(np.asarray(transform(x, lengths, axes, _norm(norm))), x)
+        if "r" in name:
+            raise OperatorError(f"{name} must transform at least one axis")
+        return _answer(x.astype(np.complex128), x)
 
     return kernel
 
@@ -83,8 +85,12 @@ def many_dimensions(name: str) -> Callable[..., Array]:
 def _geometry(x: Array, s: Sequence[int] | None, dim: Sequence[int] | None) -> tuple[list[int], tuple[int, ...]]:
     """How long each of which dimensions is made; -1: as it is."""
     if dim is not None:
-        axes = wrap_dims(dim, x.ndim)
+        axes = tuple(existing_dim(d, x.ndim) for d in dim)
+        if len(set(axes)) < len(axes):
+            raise OperatorError("FFT dims must be unique")
     else:
+        if s is not None and len(s) > x.ndim:
+            raise OperatorError(f"Got shape with {len(s)} values but input tensor only has {x.ndim} dimensions.")
         axes = tuple(range(x.ndim - (len(s) if s is not None else x.ndim), x.ndim))
     if s is not None and len(s) != len(axes):
         raise OperatorError("When given, dim and shape arguments must have the same length")
@@ -95,7 +101,7 @@ def shift(backwards: bool) -> Callable[..., Tensor]:
     """Roll so that the frequency zero comes to the middle, or back from there."""
 
     def kernel(self: Tensor, dim: Sequence[int] | None) -> Tensor:
-        axes = list(range(self.ndim)) if dim is None else list(wrap_dims(dim, self.ndim))
+        axes = list(range(self.ndim)) if dim is None else [existing_dim(d, self.ndim) for d in dim]
         halves = [(self.shape[a] + backwards) // 2 for a in axes]
         rolled: Tensor = run("roll", self, halves, axes)
         return rolled

@@ -14,7 +14,6 @@ import numpy as np
 from engine.aten import xp
 from engine.aten.memory import check_memory
 from engine.aten.op import op, out_form
-from engine.aten.promotion import wide
 from engine.aten.rules import c_name, no_kernel
 from engine.aten.xp import Array
 from engine.lang.errors import OperatorError
@@ -46,12 +45,19 @@ def _range(self: Array, low: float, high: float) -> tuple[float, float]:
 
 
 def _histogram(self: Array, bins: int, low: float, high: float, weight: Array | None) -> tuple[Array, Array]:
-    x = self.reshape(-1).astype(wide(self.dtype))
+    x = self.reshape(-1)
     inside = (x >= low) & (x <= high)
-    places = np.minimum(((x[inside] - low) * (bins / (high - low))).astype(np.int64), bins - 1)
+    places = _places(x[inside], bins, low, high)
     weights = None if weight is None else weight.reshape(-1)[inside].astype(np.float64)
     edges = np.linspace(low, high, bins + 1)
     return np.bincount(places, weights, bins), edges
+
+
+def _places(x: Array, bins: int, low: float, high: float) -> Array:
+    """Which interval each element is in; half types are rounded after every step."""
+    one = x.dtype.type
+    scaled = (x - one(low)) * one(bins) / one(high - low) if x.dtype in xp.HALVES else (x - low) * (bins / (high - low))
+    return np.minimum(scaled.astype(np.int64), bins - 1)
 
 
 def histogram_edges(self: Array, bins: Array, weight: Array | None, density: bool) -> tuple[Array, Array]:

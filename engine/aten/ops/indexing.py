@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten import xp
+from engine.aten.accumulate import add_at
 from engine.aten.op import op
 from engine.aten.promotion import fit, wide
 from engine.aten.rules import broadcast_shapes, wrap_dim
@@ -73,7 +74,10 @@ def _checked(self: Array, index: Array, dim: int) -> Array:
 
 def index(self: Array, indices: Indices) -> Array:
     if len(indices) == 1 and indices[0] is not None and indices[0].dtype is xp.INT64 and self.ndim:
-        return self.take(_checked(self, indices[0], 0), 0)
+        try:
+            return self.take(indices[0], 0)
+        except IndexError:
+            return self.take(_checked(self, indices[0], 0), 0)
     return np.array(self[_zero_dim_mask(self, indices)], order="C")
 
 
@@ -107,17 +111,7 @@ def index_put(self: Array, indices: Indices, values: Array, accumulate: bool) ->
     return result
 
 
-def add_at(target: Array, key: Any, values: Array) -> None:
-    """`target[key] += values` where places may repeat."""
-    if target.dtype in xp.HALVES:
-        sums = target.astype(np.float32)
-        np.add.at(sums, key, values.astype(np.float32))
-        target[...] = sums
-    else:
-        np.add.at(target, key, values)
-
-
-op("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", kernel=index, variants="function out",
+op("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", kernel=index, variants="function out", exact=True,
    gradient={"self": "zeros_like(self).index_put(indices, grad, True)"})  # fmt: skip
 op("aten::index.Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor", kernel=index,
    gradient={"self": "zeros_like(self).index_put(indices, grad, True)"})  # fmt: skip

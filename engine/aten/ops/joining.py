@@ -13,7 +13,7 @@ import numpy as np
 from engine.aten import rules, xp
 from engine.aten.memory import check_memory
 from engine.aten.op import op
-from engine.aten.rules import wrap_dim, wrap_dims
+from engine.aten.rules import existing_dim, wrap_dim, wrap_dims
 from engine.aten.tensor import Tensor
 from engine.aten.xp import Array
 from engine.lang.errors import OperatorError, OperatorValueError
@@ -92,12 +92,22 @@ def _are_alike(arrays: list[Array]) -> bool:
     return True
 
 
+def _have_one_dtype(arrays: list[Array]) -> bool:
+    d = arrays[0].dtype
+    for each in arrays:  # noqa: SIM110  (quicker than `all`)
+        if each.dtype is not d:
+            return False
+    return True
+
+
 def cat(tensors: list[Array], dim: int) -> Array:
     if not tensors:
         raise OperatorValueError("torch.cat(): expected a non-empty list of Tensors")
-    first = tensors[0]
-    if 0 <= dim < first.ndim and _are_alike(tensors):
-        return np.concatenate(tensors, dim)
+    if _have_one_dtype(tensors):
+        try:
+            return np.concatenate(tensors, dim)
+        except ValueError:  # of shapes that numpy does not join
+            pass
     for i, tensor in enumerate(tensors):
         if tensor.ndim == 0:
             raise OperatorError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
@@ -127,7 +137,8 @@ def stack(tensors: list[Array], dim: int) -> Array:
     if not tensors:
         raise OperatorError("stack expects a non-empty TensorList")
     first = tensors[0]
-    dim = wrap_dim(dim, first.ndim + 1)
+    if dim:
+        dim = wrap_dim(dim, first.ndim + 1)
     if _are_alike(tensors):
         return _stacked(tensors, dim)
     for i, tensor in enumerate(tensors):
@@ -141,6 +152,8 @@ def stack(tensors: list[Array], dim: int) -> Array:
 
 
 def _stacked(tensors: list[Array], dim: int) -> Array:
+    if dim == 0:
+        return np.array(tensors)
     place = (slice(None),) * dim + (None,)
     return np.concatenate([tensor[place] for tensor in tensors], dim)
 
@@ -156,7 +169,9 @@ def roll(self: Array, shifts: Sequence[int], dims: Sequence[int]) -> Array:
         return np.roll(self, shifts[0])
     if len(dims) != len(shifts):
         raise OperatorError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
-    return np.roll(self, tuple(shifts), tuple(wrap_dim(dim, self.ndim) for dim in dims))
+    if self.size == 0:
+        return self.copy()
+    return np.roll(self, tuple(shifts), tuple(existing_dim(dim, self.ndim) for dim in dims))
 
 
 def triangle(keep: Callable[[Array, int], Array], name: str) -> Callable[[Array, int], Array]:
@@ -227,9 +242,9 @@ def _check_pixels(name: str, self: Array, factor: int) -> None:
         raise OperatorError(f"{name} expects a positive factor, but got {factor}")
 
 
-op("aten::cat(Tensor[] tensors, int dim=0) -> Tensor", kernel=cat, variants="function out",
+op("aten::cat(Tensor[] tensors, int dim=0) -> Tensor", kernel=cat, variants="function out", exact=True,
    gradient={"tensors": "_cat_backward(grad, tensors, dim)"})  # fmt: skip
-op("aten::stack(Tensor[] tensors, int dim=0) -> Tensor", kernel=stack, variants="function out",
+op("aten::stack(Tensor[] tensors, int dim=0) -> Tensor", kernel=stack, variants="function out", exact=True,
    gradient={"tensors": "grad.unbind(dim)"})  # fmt: skip
 op("aten::repeat(Tensor self, SymInt[] repeats) -> Tensor", kernel=repeat, variants="method out",
    gradient={"self": "_repeat_backward(grad, self.size(), repeats)"})  # fmt: skip

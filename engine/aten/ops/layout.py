@@ -11,8 +11,8 @@ import numpy as np
 
 from engine.aten.blocks import contiguous_copy
 from engine.aten.op import op
-from engine.aten.rules import is_dense, wrap_dim
-from engine.aten.tensor import Tensor
+from engine.aten.rules import is_dense, steps, wrap_dim
+from engine.aten.tensor import Tensor, wrapped
 from engine.aten.xp import Array
 from engine.lang.errors import OperatorError, OperatorIndexError
 from engine.lang.scalars import MEMORY_FORMATS
@@ -23,7 +23,11 @@ VIEW: Final = "function method"
 
 
 def size_int(self: Array, dim: int) -> int:
-    return self.shape[wrap_dim(dim, self.ndim)] if self.ndim else _no_dims(dim)
+    try:
+        size: int = self.shape[dim]
+        return size
+    except IndexError:
+        return self.shape[wrap_dim(dim, self.ndim)] if self.ndim else _no_dims(dim)
 
 
 def _no_dims(dim: int) -> int:
@@ -31,11 +35,11 @@ def _no_dims(dim: int) -> int:
 
 
 def stride_int(self: Array, dim: int) -> int:
-    return self.strides[wrap_dim(dim, self.ndim)] // self.itemsize if self.ndim else _no_dims(dim)
+    return steps(self)[wrap_dim(dim, self.ndim)] if self.ndim else _no_dims(dim)
 
 
 def stride(self: Array) -> list[int]:
-    return [s // self.itemsize for s in self.strides]
+    return list(steps(self))
 
 
 def storage_offset(self: Tensor) -> int:
@@ -53,6 +57,8 @@ _CHANNELS_LAST: Final = {2: (0, 2, 3, 1), 3: (0, 2, 3, 4, 1)}
 
 
 def contiguous(self: Array, memory_format: int) -> Array:
+    if memory_format == 0 and self.flags.c_contiguous:
+        return self
     return self if is_contiguous(self, memory_format) else laid_out(self, memory_format)
 
 
@@ -76,7 +82,7 @@ def laid_out(self: Array, memory_format: int) -> Array:
 
 
 def detach(self: Tensor) -> Tensor:
-    return Tensor(self.array, storage=self.memory)
+    return wrapped(self.array, self.memory)
 
 
 def detach_(self: Tensor) -> Tensor:
@@ -99,7 +105,7 @@ op("aten::is_contiguous.memory_format(Tensor self, MemoryFormat memory_format) -
 op("aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=0) -> Tensor(a)", kernel=contiguous,
    variants="method", gradient={"self": "grad"})  # fmt: skip
 op("aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", kernel=clone,
-   variants="function method out", gradient={"self": "grad"})  # fmt: skip
+   variants="function method out", exact=True, gradient={"self": "grad"})  # fmt: skip
 op("aten::detach(Tensor(a) self) -> Tensor(a)", python=detach, variants=VIEW)
 op("aten::detach_(Tensor(a!) self) -> Tensor(a!)", python=detach_, variants=VIEW)
 op("aten::alias(Tensor(a) self) -> Tensor(a)", kernel=lambda self: self[...], gradient={"self": "grad"})

@@ -11,7 +11,7 @@ from functools import cmp_to_key, reduce
 from typing import Any, Final
 
 from engine.aten import arithmetic
-from engine.aten.dispatch import HOOKS
+from engine.aten.hooks import HOOKS
 from engine.aten.ivalue import Object
 from engine.aten.memory import check_memory
 from engine.aten.op import op
@@ -106,7 +106,7 @@ op("aten::reverse.t(t[](a!) self) -> ()", python=list.reverse)
 op("aten::list.t(t[] l) -> t[]", python=copy)
 op("aten::Size(int[] sizes) -> int[]", python=copy)
 op("aten::add.t(t[] a, t[] b) -> t[]", python=operator.add)
-op("aten::add_.t(t[](a!) self, t[] b) -> t[](a!)", python=operator.iadd)
+op("aten::add_.t(t[](a!) self, t[] b) -> t[]", python=operator.iadd)
 op("aten::mul.left_t(t[] l, int n) -> t[]", python=repeat)
 op("aten::mul.right_(int n, t[] l) -> t[]", python=lambda count, values: repeat(values, count))
 op("aten::mul_.t(t[](a!) l, int n) -> t[](a!)", python=repeat_)

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten import xp
+from engine.aten.accumulate import accumulate
 from engine.aten.op import op
 from engine.aten.promotion import result_type, wide
 from engine.aten.rules import no_kernel
@@ -110,18 +111,22 @@ def _wrapped_row(row: int, count: int) -> int:
 
 
 def _bags(rows: Array, bag: Array, count: int, mode: int) -> Array:
+    if mode != 2 and count and len(bag) and len(bag) % count == 0:
+        each = len(bag) // count
+        if np.array_equal(bag, np.arange(count).repeat(each)):
+            return np.asarray(np.add.reduce(rows.reshape(count, each, -1), 1))
     if mode != 2:
         sums = np.zeros((count, rows.shape[1]), rows.dtype)
-        np.add.at(sums, bag, rows)
+        accumulate(np.add, sums, bag, rows)
         return sums
     largest = np.full((count, rows.shape[1]), -np.inf, rows.dtype)
-    np.maximum.at(largest, bag, rows)
+    accumulate(np.maximum, largest, bag, rows)
     return np.where(np.isneginf(largest), 0, largest)
 
 
 def _bag_gradient(padding_idx: str) -> dict[str, str]:
     both = (
-        "_embedding_bag_backward(grad, weight, indices, result1, result2, result0, mode, per_sample_weights, "
+        "_embedding_bag_gradient(grad, weight, indices, result1, result2, result0, mode, per_sample_weights, "
         f"{padding_idx}, scale_grad_by_freq, offsets, include_last_offset)"
     )
     return {"weight": f"{both}[0]", "per_sample_weights": f"{both}[1]"}

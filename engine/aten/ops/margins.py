@@ -12,8 +12,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.aten import xp
+from engine.aten.autograd.mode import MODE
 from engine.aten.compose import MEAN, reduced, run, where
+from engine.aten.hooks import HOOKS
 from engine.aten.op import op
+from engine.aten.rules import no_kernel
 from engine.aten.tensor import Tensor
 from engine.aten.xp import Array
 from engine.lang.errors import OperatorError
@@ -35,7 +39,26 @@ def cdist(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) -> Tensor:
         raise OperatorError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
     if p < 0:
         raise OperatorError("cdist only supports non-negative p values")
+    many = compute_mode == 1 or (not compute_mode and max(x1.shape[-2], x2.shape[-2]) > _MANY)
+    arrays = x1.array, x2.array
+    is_plain = HOOKS.trace is None and arrays[0].dtype is arrays[1].dtype and arrays[0].dtype in xp.FLOATS
+    if p == 2 and many and is_plain and not (MODE.enabled and (x1.requires_grad or x2.requires_grad)):
+        return Tensor(xp.silently(_distances_by_product, *arrays))
     return _distance(x1.unsqueeze(-2) - x2.unsqueeze(-3), p)
+
+
+_MANY: Final = 25
+"""Of more rows distances are found by one product of matrices, unless a program wants them one by one."""
+
+
+def _distances_by_product(x1: Array, x2: Array) -> Array:
+    """Roots of a² - 2ab + b²."""
+    squares = [np.sum(x * x, axis=-1, keepdims=True) for x in (x1, x2)]
+    ones = [np.ones_like(each) for each in squares]
+    first = np.concatenate((x1 * x1.dtype.type(-2), squares[0], ones[0]), -1)
+    second = np.concatenate((x2, ones[1], squares[1]), -1)
+    product = np.matmul(first, np.swapaxes(second, -1, -2))
+    return np.asarray(np.sqrt(np.maximum(product, 0, out=product), out=product))
 
 
 def _distance(difference: Tensor, p: float) -> Tensor:
@@ -86,11 +109,30 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
 def triplet_margin_loss(
     anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, p: float, eps: float, swap: bool, reduction: int
 ) -> Tensor:
+    dims = {"anchor": anchor.ndim, "positive": positive.ndim, "negative": negative.ndim}
+    if len(set(dims.values())) > 1:
+        anchor_is, positive_is, negative_is = (f"{name} {ndim}D" for name, ndim in dims.items())
+        raise OperatorError(
+            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, "
+            f"but got: {anchor_is}, {positive_is}, and {negative_is} inputs"
+        )
     near = pairwise_distance(anchor, positive, p, eps, False)
     far = pairwise_distance(anchor, negative, p, eps, False)
     if swap:
         far = run("min.other", far, pairwise_distance(positive, negative, p, eps, False))
     return reduced((margin + near - far).clamp_min(0), reduction)
+
+
+def _not_empty(self: Tensor) -> None:
+    if self.ndim > 2 or (self.ndim and self.shape[-1] == 0):
+        raise OperatorError(
+            f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(self.shape)}"
+        )
+
+
+def _numbers(target: Tensor) -> None:
+    if target.array.dtype != np.int64:
+        raise OperatorError(f"expected scalar type Long but found {xp.ir_name(target.array.dtype)}")
 
 
 def _rows(self: Tensor) -> Tensor:
@@ -104,7 +146,20 @@ def multi_margin_loss(
     """The target's score should be above all others by a margin."""
     if p not in (1, 2):
         raise OperatorError("only p == 1 and p == 2 supported")
-    x, y = _rows(self), target.reshape([-1])
+    if self.array.dtype not in (np.float32, np.float64):
+        raise no_kernel("multi_margin_loss_cpu_kernel", self.array.dtype)
+    _not_empty(self)
+    x = _rows(self)
+    if target.ndim > 1 or target.numel() != x.shape[0]:
+        raise OperatorError(
+            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch "
+            f"size). Expected target size [{x.shape[0]}], but got {list(target.shape)}. Input has shape "
+            f"{list(self.shape)}."
+        )
+    if weight is not None and list(weight.shape) != [x.shape[1]]:
+        raise OperatorError(f"inconsistent weight size, expected {x.shape[1]} but got {list(weight.shape)}")
+    _numbers(target)
+    y = target.reshape([-1])
     _check_targets(y.array, x.shape[1])
     at = y.unsqueeze(1)
     short = (margin - x.gather(1, at) + x).clamp_min(0)
@@ -115,16 +170,20 @@ def multi_margin_loss(
     return reduced(loss if self.ndim == 2 else loss.squeeze(0), reduction)
 
 
-def _check_targets(target: Array, classes: int) -> None:
+def _check_targets(target: Array, classes: int, words: str = "target out of range") -> None:
     if target.size and (target.min() < 0 or target.max() >= classes):
-        raise OperatorError("target out of range", hints=(f"there are {classes} classes",))
+        raise OperatorError(words, hints=(f"there are {classes} classes",))
 
 
 def multilabel_margin_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
     """Every target class (those before the first -1) should score above every other by 1."""
+    _not_empty(self)
+    if list(target.shape) != list(self.shape) and {target.shape, self.shape} != {(), (1,)}:
+        raise OperatorError(f"inconsistent target size: {list(target.shape)} for input of size: {list(self.shape)}")
+    _numbers(target)
     x, y = _rows(self), target.array.reshape(-1, self.shape[-1] if self.ndim else 1)
     listed = np.cumprod(y >= 0, axis=1).astype(np.bool_)
-    _check_targets(y[listed], x.shape[1])
+    _check_targets(y[listed], x.shape[1], "argument #2 'target' is out of range")
     is_target = np.zeros(x.shape, np.bool_)
     rows = np.nonzero(listed)[0]
     is_target[rows, y[listed]] = True
@@ -136,7 +195,7 @@ def multilabel_margin_loss(self: Tensor, target: Tensor, reduction: int) -> Tens
 
 
 def soft_margin_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
-    return reduced((-target * self).exp().log1p(), reduction)
+    return reduced((-self * target).exp().log1p(), reduction)
 
 
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:

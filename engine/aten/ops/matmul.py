@@ -15,7 +15,7 @@ from engine.aten import xp
 from engine.aten.compose import run
 from engine.aten.op import op
 from engine.aten.promotion import wide
-from engine.aten.rules import broadcast_shapes, c_name, check_same_dtype
+from engine.aten.rules import broadcast_shapes, check_same_dtype, no_kernel
 from engine.aten.tensor import Tensor
 from engine.aten.xp import Array
 from engine.lang.errors import OperatorError
@@ -34,6 +34,11 @@ def multiply(a: Array, b: Array) -> Array:
 
 
 def mm(self: Array, mat2: Array) -> Array:
+    d = self.dtype
+    is_float = (d is xp.FLOAT32 or d is xp.FLOAT64) and mat2.dtype is d
+    if is_float and self.ndim == 2 == mat2.ndim and self.shape[1] == mat2.shape[0]:
+        product: Array = self.dot(mat2)
+        return product
     if self.ndim != 2:
         raise OperatorError("self must be a matrix")
     if mat2.ndim != 2:
@@ -70,7 +75,8 @@ def _check_batches(a: Array, b: Array, first: str, second: str) -> None:
             f"Expected size for first two dimensions of {second} tensor to be: {expected} "
             f"but got: {[b.shape[0], b.shape[1]]}."
         )
-    check_same_dtype(a, b)
+    if a.dtype != b.dtype:
+        raise OperatorError(f"expected scalar type {xp.ir_name(a.dtype)} but found {xp.ir_name(b.dtype)}")
 
 
 def bmm_dtype(self: Array, mat2: Array, out_dtype: int) -> Array:
@@ -85,8 +91,17 @@ def mv(self: Array, vec: Array) -> Array:
         )
     if self.shape[1] != vec.shape[0]:
         raise OperatorError(f"size mismatch, got input ({self.shape[0]}x{self.shape[1]}) and vec ({vec.shape[0]})")
-    check_same_dtype(self, vec, "mat", "vec")
+    check_dtypes(vec, self, vec)
     return multiply(self, vec)
+
+
+def check_dtypes(self: Array, mat: Array, vec: Array) -> None:
+    """What a matrix times a vector is added to must have their dtype."""
+    if not self.dtype == mat.dtype == vec.dtype:
+        names = [xp.ir_name(a.dtype) for a in (self, mat, vec)]
+        raise OperatorError(
+            f"addmv input tensors must have the same dtype, but got {names[0]}, {names[1]}, and {names[2]}"
+        )
 
 
 def dot(self: Array, tensor: Array) -> Array:
@@ -95,7 +110,7 @@ def dot(self: Array, tensor: Array) -> Array:
     if self.dtype != tensor.dtype:
         raise OperatorError(
             "dot : expected both vectors to have same dtype, but found "
-            f"{c_name(self.dtype).capitalize()} and {c_name(tensor.dtype).capitalize()}"
+            f"{xp.ir_name(self.dtype)} and {xp.ir_name(tensor.dtype)}"
         )
     if self.shape != tensor.shape:
         raise OperatorError(
@@ -107,10 +122,14 @@ def dot(self: Array, tensor: Array) -> Array:
 
 
 def matmul(self: Array, other: Array) -> Array:
+    if self.ndim == 2 == other.ndim and self.dtype.kind == "f":
+        return mm(self, other)
     if self.ndim == 0 or other.ndim == 0:
         raise OperatorError(
             f"both arguments to matmul need to be at least 1D, but they are {self.ndim}D and {other.ndim}D"
         )
+    if self.dtype.kind == "b":
+        raise no_kernel(_product_name(self.ndim, other.ndim), self.dtype)
     if self.ndim <= 2 and other.ndim <= 2:
         return _small_matmul(self, other)
     check_same_dtype(self, other)
@@ -120,6 +139,15 @@ def matmul(self: Array, other: Array) -> Array:
         _refuse_batched(self, other, rows, columns)
     broadcast_shapes(rows.shape[:-2], columns.shape[:-2])
     return multiply(self, other)
+
+
+def _product_name(left: int, right: int) -> str:
+    """The product that tensors of so many dimensions come down to, by the name of its code."""
+    if left == right == 1:
+        return "dot"
+    if min(left, right) > 2:
+        return "bmm"
+    return "addmv_impl_cpu" if right == 1 else "addmm_impl_cpu_"
 
 
 def _small_matmul(a: Array, b: Array) -> Array:
@@ -158,6 +186,8 @@ def addmm(self: Array, mat1: Array, mat2: Array, beta: Any, alpha: Any) -> Array
     for name, value in (("mat1", mat1), ("mat2", mat2)):
         if value.ndim != 2:
             raise OperatorError(f"{name} must be a matrix, got {value.ndim}-D tensor")
+    if self.dtype != mat2.dtype:
+        raise unlike(self, mat2)
     check_product(mat1, mat2)
     return scaled_sum(self, mat1, mat2, beta, alpha)
 
@@ -166,9 +196,7 @@ def scaled_sum(self: Array, a: Array, b: Array, beta: Any, alpha: Any) -> Array:
     """`beta * self + alpha * (a @ b)`; with beta 0, self is not looked at."""
     d = a.dtype
     if self.dtype != d:
-        raise OperatorError(
-            f"self and mat2 must have the same dtype, but got {xp.ir_name(self.dtype)} and {xp.ir_name(d)}"
-        )
+        raise unlike(self, a)
     used = wide(d)
     if used.kind in "iu" and (isinstance(beta, float) or isinstance(alpha, float)):
         beta, alpha = int(beta), int(alpha)
@@ -215,7 +243,7 @@ def linear(input: Array, weight: Array, bias: Array | None) -> Array:
     if bias is None:
         return np.asarray(product).astype(input.dtype, copy=False)
     if bias.dtype != input.dtype:
-        raise _bias_dtype(bias, weight)
+        raise unlike(bias, weight)
     return np.asarray(product + bias.astype(product.dtype, copy=False)).astype(input.dtype, copy=False)
 
 
@@ -225,15 +253,28 @@ def _linear_of_floats(input: Array, weight: Array, bias: Array | None) -> Array:
     product = np.asarray(rows.dot(weight.T))
     if bias is not None:
         if bias.dtype != input.dtype:
-            raise _bias_dtype(bias, weight)
+            raise unlike(bias, weight)
         product = product + bias if bias.shape != product.shape[-1:] else np.add(product, bias, product)
     return product if input.ndim <= 2 else product.reshape(*input.shape[:-1], *product.shape[1:])
 
 
-def _bias_dtype(bias: Array, weight: Array) -> OperatorError:
+def unlike(self: Array, mat2: Array) -> OperatorError:
+    """The refusal of a sum whose parts have two dtypes."""
     return OperatorError(
-        f"self and mat2 must have the same dtype, but got {xp.ir_name(bias.dtype)} and {xp.ir_name(weight.dtype)}"
+        f"self and mat2 must have the same dtype, but got {xp.ir_name(self.dtype)} and {xp.ir_name(mat2.dtype)}"
     )
+
+
+def linear_to_input(of: Array, weight: Array) -> Array:
+    """What `linear` hands back to its input; the weight may be a single row."""
+    return multiply(of, weight) if weight.ndim == 2 else multiply(of[..., np.newaxis], weight[np.newaxis])
+
+
+def linear_to_weight(of: Array, input: Array, weight: Array) -> Array:
+    """And to its weight: one product for the whole batch."""
+    rows = input.reshape(math.prod(input.shape[:-1]), input.shape[-1])
+    columns = of.reshape(rows.shape[0], -1 if weight.ndim == 1 else weight.shape[0])
+    return multiply(columns.T, rows).reshape(weight.shape)
 
 
 def _refuse_linear(input: Array, weight: Array) -> None:
@@ -359,9 +400,13 @@ op("aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, S
 op("aten::baddbmm.dtype(Tensor self, Tensor batch1, Tensor batch2, ScalarType out_dtype, *, Scalar beta=1, "
    "Scalar alpha=1) -> Tensor", kernel=baddbmm_dtype, variants="function method out")  # fmt: skip
 op("aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", kernel=linear, variants="function out",
-   gradient={"input": "grad.matmul(weight)",
-             "weight": "grad.reshape([-1, weight.size(0)]).t().mm(input.reshape([-1, weight.size(1)]))",
+   gradient={"input": "_linear_to_input(grad, weight)", "weight": "_linear_to_weight(grad, input, weight)",
              "bias": "grad"})  # fmt: skip
+op("aten::_linear_to_input(Tensor of, Tensor weight) -> Tensor", kernel=linear_to_input,
+   gradient={"of": "linear(grad, weight)", "weight": "_linear_to_weight(of, grad, weight)"})  # fmt: skip
+op("aten::_linear_to_weight(Tensor of, Tensor input, Tensor weight) -> Tensor", kernel=linear_to_weight,
+   gradient={"of": "linear(input, grad)", "input": "_linear_to_input(of, grad)",
+             "weight": "zeros_like(weight)"})  # fmt: skip
 
 
 def einsum_of_lists(*args: Any) -> Any:

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Final
 
 import numpy as np
 
 from engine.aten.autograd.mode import MODE
 from engine.aten.compose import cast, mean_over, run, sum_over, widened
-from engine.aten.dispatch import HOOKS
+from engine.aten.hooks import HOOKS
+from engine.aten.normal_rows import normalized_rows, normalized_rows_backward
 from engine.aten.op import op, out_form
 from engine.aten.promotion import wide
 from engine.aten.rules import no_kernel
 from engine.aten.tensor import Tensor
-from engine.aten.xp import Array, NumpyDtype, is_float, silently
+from engine.aten.xp import FLOATS, Array, NumpyDtype, is_float, silently
 from engine.lang.errors import OperatorError
 
 
@@ -35,59 +35,16 @@ def native_layer_norm(
 ) -> tuple[Array, Array, Array]:
     shape = tuple(normalized_shape)
     _check_normalized(input, shape, weight, bias)
-    axes = tuple(range(input.ndim - len(shape), input.ndim))
     x = input.astype(wide(input.dtype), copy=False)
-    count = x.dtype.type(math.prod(shape))
-    if count < _SHORT:
-        mean, squares = _one_by_one(x, len(shape))
-        result = np.subtract(x, mean)
-    else:
-        mean = np.add.reduce(x, axes, keepdims=True) / count
-        result = np.subtract(x, mean)
-        squares = _square_sums(result, len(shape))
-    rstd = 1 / np.sqrt(squares / count + eps)
-    np.multiply(result, rstd, result)
-    if weight is not None:
-        result = _into(np.multiply, result, weight)
-    if bias is not None:
-        result = _into(np.add, result, bias)
+    n = math.prod(shape)
+    lead = input.shape[: input.ndim - len(shape)]
+    rows = x.reshape(math.prod(lead), n)
+    gain, shift = (None if each is None else each.reshape(n) for each in (weight, bias))
+    result, mean, rstd = normalized_rows(rows, gain, shift, eps)
     kept = input.dtype if weight is None or weight.dtype == input.dtype else mean.dtype
-    return result.astype(input.dtype, copy=False), mean.astype(kept, copy=False), rstd.astype(kept, copy=False)
-
-
-_SHORT: Final = 8
-"""Rows of fewer numbers are summed one by one: see Note [Order of operations]."""
-
-
-def _one_by_one(x: Array, n: int) -> tuple[Array, Array]:
-    """The mean of the last `n` dimensions and the sum of squares about it, kept up to date number by number."""
-    rows = x.reshape(*x.shape[: x.ndim - n], math.prod(x.shape[x.ndim - n :]))
-    mean, squares = np.zeros(rows.shape[:-1], x.dtype), np.zeros(rows.shape[:-1], x.dtype)
-    for i in range(rows.shape[-1]):
-        away = rows[..., i] - mean
-        mean = mean + away / x.dtype.type(i + 1)
-        squares = squares + away * (rows[..., i] - mean)
-    shape = (*x.shape[: x.ndim - n], *[1] * n)
-    return mean.reshape(shape), squares.reshape(shape)
-
-
-def _square_sums(x: Array, n: int) -> Array:
-    """The sum of the squares over the last `n` dimensions, which stay with size 1."""
-    rows = x.reshape(*x.shape[: x.ndim - n], math.prod(x.shape[x.ndim - n :]))
-    if rows.shape[-1] > _LONG:
-        return np.asarray(np.add.reduce(rows * rows, -1)).reshape(*x.shape[: x.ndim - n], *[1] * n)
-    sums: Array = np.einsum("...i,...i->...", rows, rows)
-    return sums.reshape(*x.shape[: x.ndim - n], *[1] * n)
-
-
-_LONG: Final = 4096
-"""Longer rows are added up pairwise, which is more exact."""
-
-
-def _into(ufunc: Any, x: Array, other: Array) -> Array:
-    """The function of two arrays, in the first one's memory unless the other has a wider dtype."""
-    result: Array = ufunc(x, other, x) if other.dtype == x.dtype else ufunc(x, other)
-    return result
+    outer = (*lead, *[1] * len(shape))
+    of_rows = [each.reshape(outer).astype(kept, copy=False) for each in (mean, rstd)]
+    return result.reshape(x.shape).astype(input.dtype, copy=False), of_rows[0], of_rows[1]
 
 
 def _check_normalized(input: Array, shape: tuple[int, ...], weight: Array | None, bias: Array | None) -> None:
@@ -125,6 +82,9 @@ def layer_norm_backward(
     grad: Tensor, input: Tensor, normalized_shape: list[int], weight: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of input, weight and bias."""
+    if not MODE.enabled and HOOKS.trace is None and input.array.size and _are_alike(grad, input, weight):
+        gain = None if weight is None else weight.array
+        return _layer_norm_backward_once(grad.array, input.array, gain, tuple(normalized_shape), eps)
     lead = input.ndim - len(normalized_shape)
     dims, outer = range(lead, input.ndim), list(range(lead))
     g, x = widened(grad), widened(input)
@@ -132,6 +92,22 @@ def layer_norm_backward(
     of_weight, of_bias = (sum_over(t, outer, keep=False) if outer else t for t in (g * normal, g))
     d = input.array.dtype
     return cast(through, d), cast(of_weight, d), cast(of_bias, d)
+
+
+def _are_alike(*tensors: Tensor | None) -> bool:
+    """Are all of one dtype that is computed in itself?"""
+    dtypes = {t.array.dtype for t in tensors if t is not None}
+    return len(dtypes) == 1 and dtypes <= FLOATS
+
+
+def _layer_norm_backward_once(
+    grad: Array, x: Array, weight: Array | None, shape: tuple[int, ...], eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The same where nobody records it."""
+    n = math.prod(shape)
+    gain = None if weight is None else weight.reshape(n)
+    found = silently(normalized_rows_backward, grad.reshape(-1, n), x.reshape(-1, n), gain, eps)
+    return Tensor(found[0].reshape(x.shape)), Tensor(found[1].reshape(shape)), Tensor(found[2].reshape(shape))
 
 
 def _normalized_back(grad: Tensor, x: Tensor, dims: Sequence[int], eps: float) -> tuple[Tensor, Tensor]:
@@ -170,6 +146,8 @@ def native_batch_norm(
     training: bool, momentum: float, eps: float,
 ) -> tuple[Array, Array, Array]:  # fmt: skip
     """Normalized over everything but the channels; in training the running statistics are updated."""
+    if input.shape == (0,):
+        return input.copy(), input[:0], input[:0]
     _check_batch(input, weight, bias, running_mean, running_var, training)
     used = wide(input.dtype)
     x = input.astype(used, copy=False)
@@ -208,11 +186,15 @@ def _check_batch(
     x: Array, weight: Array | None, bias: Array | None, mean: Array | None, var: Array | None, training: bool
 ) -> None:
     if x.ndim < 2:
-        raise OperatorError(f"batch_norm needs an input of at least 2 dimensions, but got {list(x.shape)}")
+        raise OperatorError(
+            f"running_mean should contain 0 elements not {0 if mean is None else mean.size}",
+            hints=(f"batch_norm needs an input of at least 2 dimensions, but got {list(x.shape)}",),
+        )
     if not is_float(x.dtype):
         raise no_kernel("batch_norm", x.dtype)
     if not training and (mean is None or var is None):
-        raise OperatorError("running_mean and running_var must be defined in evaluation mode")
+        missing = "running_mean" if mean is None else "running_var"
+        raise OperatorError(f"{missing} must be defined in evaluation mode")
     for name, value in (("running_mean", mean), ("running_var", var), ("weight", weight), ("bias", bias)):
         if value is not None and value.size != x.shape[1]:
             raise OperatorError(f"{name} should contain {x.shape[1]} elements not {value.size}")
@@ -293,9 +275,33 @@ def native_group_norm(
 def _grouped(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, n: int, c: int, hxw: int, group: int, eps: float
 ) -> Tensor:
+    affine = [each for each in (weight, bias) if each is not None]
+    is_plain = all(each.array.dtype is input.array.dtype for each in affine) and input.array.dtype in FLOATS
+    if is_plain and HOOKS.trace is None and not (MODE.enabled and any(t.requires_grad for t in (input, *affine))):
+        arrays = [None if each is None else each.array for each in (weight, bias)]
+        return Tensor(silently(_grouped_once, input.array, *arrays, n, c, hxw, group, eps))
     flat = widened(input).reshape([n, group, c // group * hxw])
     normal = run("native_layer_norm", flat, [c // group * hxw], None, None, eps)[0]
     return _affine(normal.reshape(list(input.shape)), weight, bias, input.array.dtype)
+
+
+def _grouped_once(
+    input: Array, weight: Array | None, bias: Array | None, n: int, c: int, hxw: int, group: int, eps: float
+) -> Array:
+    """The same where nobody records it: each group is multiplied and shifted once."""
+    rows, size = input.reshape(n * group, c // group, hxw), c // group * hxw
+    result = np.empty(rows.shape, input.dtype)
+    scales = None if weight is None else weight.reshape(group, c // group, 1)
+    shifts = None if bias is None else bias.reshape(group, c // group, 1)
+    count = input.dtype.type(size)
+    for i, row in enumerate(rows):
+        mean = np.add.reduce(row, None) / count
+        np.subtract(row, mean, result[i])
+        rstd = 1 / np.sqrt(np.vdot(result[i], result[i]) / count + input.dtype.type(eps))
+        np.multiply(result[i], rstd if scales is None else rstd * scales[i % group], result[i])
+        if shifts is not None:
+            np.add(result[i], shifts[i % group], result[i])
+    return result.reshape(input.shape)
 
 
 def group_norm(

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from engine.aten.compose import run, where
+from engine.aten.compose import run, sum_over, where
 from engine.aten.op import op
 from engine.aten.ops.linalg import check_matrix, check_square
 from engine.aten.rules import wrap_dim, wrap_dims
@@ -30,6 +30,8 @@ def matrix_norm(self: Tensor, ord: Any, dim: Sequence[int], keepdim: bool, dtype
     if dtype is not None:
         self = run("to.dtype", self, dtype, False, False, None)
     if abs(ord) == 2:
+        if ord > 0 and 0 in (self.shape[dims[0]], self.shape[dims[1]]):
+            return sum_over(self.abs(), dims, keepdim)
         return _of_singular_values(self, dims, keepdim, "amax" if ord > 0 else "amin")
     if abs(ord) not in (1, math.inf):
         raise OperatorError(f"linalg.matrix_norm: Order {ord} not supported.")

@@ -11,9 +11,9 @@ from typing import Final
 import numpy as np
 
 from engine.aten import xp
-from engine.aten.dispatch import view
 from engine.aten.memory import check_memory
 from engine.aten.op import op
+from engine.aten.outcome import view
 from engine.aten.rules import wrap_dim
 from engine.aten.tensor import Tensor
 from engine.aten.xp import Array, as_strided
@@ -27,22 +27,24 @@ VIEW: Final = "function method"
 def select(self: Array, dim: int, index: int) -> Array:
     if self.ndim == 0:
         raise OperatorIndexError("select() cannot be applied to a 0-dim tensor.")
-    dim = wrap_dim(dim, self.ndim)
+    if dim:
+        dim = wrap_dim(dim, self.ndim)
     size = self.shape[dim]
     if not -size <= index < size:
         raise OperatorIndexError(
             f"select(): index {index} out of range for tensor of size {list(self.shape)} at dimension {dim}"
         )
-    return self[(slice(None),) * dim + (index, ...)]
+    return self[(slice(None),) * dim + (index, ...)] if dim else self[index, ...]
 
 
 def slice_(self: Array, dim: int, start: int | None, end: int | None, step: int) -> Array:
     if self.ndim == 0:
         raise OperatorError("slice() cannot be applied to a 0-dim tensor.")
-    dim = wrap_dim(dim, self.ndim)
+    if dim:
+        dim = wrap_dim(dim, self.ndim)
     if step <= 0:
         raise OperatorError("slice step must be positive")
-    return self[(slice(None),) * dim + (slice(start, end, step),)]
+    return self[(slice(None),) * dim + (slice(start, end, step),)] if dim else self[start:end:step]
 
 
 def narrow(self: Array, dim: int, start: int | Array, length: int) -> Array:
@@ -72,8 +74,8 @@ def split(self: Array, split_size: int, dim: int) -> list[Array]:
     size = self.shape[dim]
     if split_size == 0 and size:
         raise OperatorError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {size}")
-    starts = range(0, max(size, 1), max(split_size, 1))
-    return [slice_(self, dim, start, start + split_size, 1) for start in starts]
+    starts, before = range(0, max(size, 1), max(split_size, 1)), (slice(None),) * dim
+    return [self[(*before, slice(start, start + split_size))] for start in starts]
 
 
 def split_with_sizes(self: Array, split_sizes: Sequence[int], dim: int) -> list[Array]:

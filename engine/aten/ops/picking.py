@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten import xp
+from engine.aten.accumulate import accumulate
 from engine.aten.compose import run
 from engine.aten.memory import check_memory
 from engine.aten.op import op, out_form
@@ -33,7 +34,7 @@ _PLACES: Final = "zeros_like(self).scatter(dim, indices, grad)"
 # ------------------------------------------------------------------ extremes
 
 
-def running(name: str, keeps: Callable[[Array, Array], Array]) -> Callable[[Array, int], tuple[Array, Array]]:
+def running(name: str, extreme: np.ufunc) -> Callable[[Array, int], tuple[Array, Array]]:
     """The extreme so far along a dimension, and where it stands; of equal ones the last, and NaN before all."""
 
     def kernel(self: Array, dim: int) -> tuple[Array, Array]:
@@ -44,16 +45,13 @@ def running(name: str, keeps: Callable[[Array, Array], Array]) -> Callable[[Arra
         axis = wrap_dim(dim, self.ndim)
         if self.ndim == 0:
             return self.copy(), np.zeros((), np.int64)
-        x = np.moveaxis(self.astype(wide(self.dtype), copy=False), axis, 0)
-        values, places = x.copy(), np.zeros(x.shape, np.int64)
-        for i in range(1, len(x)):
-            better = keeps(x[i], values[i - 1]) | (x[i] != x[i])
-            better &= (values[i - 1] == values[i - 1]) | (x[i] != x[i])
-            values[i] = np.where(better, x[i], values[i - 1])
-            places[i] = np.where(better, i, places[i - 1])
-        return np.array(np.moveaxis(values, 0, axis), self.dtype, order="C"), np.ascontiguousarray(
-            np.moveaxis(places, 0, axis)
-        )
+        x = self.astype(wide(self.dtype), copy=False)
+        is_extreme = x == extreme.accumulate(x, axis=axis)
+        if x.dtype.kind == "f":
+            np.logical_or(is_extreme, np.isnan(x), is_extreme)
+        numbers = np.arange(x.shape[axis]).reshape(-1, *[1] * (x.ndim - axis - 1))
+        places = np.maximum.accumulate(is_extreme * numbers, axis=axis)
+        return np.take_along_axis(self, places, axis), places
 
     return kernel
 
@@ -108,8 +106,8 @@ def mode(self: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
     return (found[0], found[1]) if keepdim else (found[0].squeeze(axis), found[1].squeeze(axis))
 
 
-for _name, _keeps in (("cummax", np.greater_equal), ("cummin", np.less_equal)):
-    out_form(op(f"aten::{_name}(Tensor self, int dim) {_PAIR}", kernel=running(f"{_name}_cpu", _keeps),
+for _name, _extreme in (("cummax", np.maximum), ("cummin", np.minimum)):
+    out_form(op(f"aten::{_name}(Tensor self, int dim) {_PAIR}", kernel=running(f"{_name}_cpu", _extreme),
                 variants="function method",
                 gradient={"self": "zeros_like(self).scatter_add(dim, indices, grad)"}),
              "out", "values indices")  # fmt: skip
@@ -180,6 +178,9 @@ def take_along_dim(self: Tensor, indices: Tensor, dim: int | None) -> Tensor:
         flat: Tensor = self.reshape([-1]).gather(0, indices.reshape([-1]))
         return flat
     axis = wrap_dim(dim, self.ndim)
+    size = self.shape[axis] if self.ndim else 0
+    if size and indices.array.size and indices.array.min() < 0:
+        indices = run("remainder.Scalar", indices, size)
     if self.ndim != indices.ndim:
         raise OperatorError(
             "torch.take_along_dim(): input and indices should have the same number of dimensions, "
@@ -212,7 +213,7 @@ def index_reduce(self: Array, dim: int, index: Array, source: Array, reduce: str
     values = np.moveaxis(source.astype(used), axis, 0)
     if not include_self:
         result[places] = _neutral(reduce, used)
-    _INTO[reduce].at(result, places, values)
+    accumulate(_INTO[reduce], result, places, values)
     if reduce == "mean":
         count = np.full(len(result), int(include_self), np.int64)
         np.add.at(count, places, 1)

@@ -12,6 +12,8 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten import pointwise, xp
+from engine.aten.blend import choose
+from engine.aten.compose import run
 from engine.aten.op import op
 from engine.aten.promotion import converted, default_dtype, result_type, to_float, wide
 from engine.aten.rules import c_name, no_kernel, ordered_like
@@ -239,9 +241,18 @@ def integral(expression: str, name: str) -> Callable[[Any, Any], Array]:
     return kernel
 
 
+_POWERS: Final[dict[Any, Callable[[Array], Array]]] = {
+    2: np.square, 3: lambda x: x * x * x, 0.5: np.sqrt, -1: np.reciprocal, -0.5: lambda x: 1 / np.sqrt(x),
+    -2: lambda x: 1 / (x * x),
+}  # fmt: skip
+"""Powers that are taken by other functions, which PyTorch takes, too."""
+
+
 def power(self: Any, exponent: Any) -> Any:
-    if type(exponent) is int and exponent == 2 and isinstance(self, np.ndarray) and self.dtype in xp.FLOATS:
-        return np.square(self)
+    if type(exponent) in (int, float) and isinstance(self, np.ndarray) and self.dtype in xp.FLOATS:
+        simpler = _POWERS.get(exponent)
+        if simpler is not None:
+            return np.asarray(simpler(self))
     d = result_type((self, exponent))
     if d.kind in "iu" and isinstance(exponent, int) and exponent < 0:
         raise OperatorError("Integers to negative integer powers are not allowed.")
@@ -318,6 +329,9 @@ for _name, _short, _message in (("left", "lshift", "lshift_cpu"), ("right", "rsh
     op(f"aten::{_full}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", kernel=_kernel, variants="function out")
     op(f"aten::__{_short}__.Scalar(Tensor self, Scalar other) -> Tensor", kernel=_kernel, variants=_OUT)
     op(f"aten::__{_short}__.Tensor(Tensor self, Tensor other) -> Tensor", kernel=_kernel, variants=_OUT)
+    for _kind, _other, _overload in (("Tensor", "Tensor", "Tensor"), ("Scalar", "Scalar", "Tensor_Scalar")):
+        op(f"aten::__i{_short}__.{_kind}(Tensor(a!) self, {_other} other) -> Tensor(a!)", variants="method",
+           python=lambda self, other, name=f"{_full}_.{_overload}": run(name, self, other))  # fmt: skip
 for _name in ("logical_and", "logical_or", "logical_xor"):
     op(f"aten::{_name}(Tensor self, Tensor other) -> Tensor", scalar=f"{_name}(self, other)", dtype="bool",
        variants=ALL)  # fmt: skip
@@ -330,7 +344,10 @@ def lerp(self: Array, end: Array, weight: Any) -> Array:
     used = wide(self.dtype)
     a, b = self.astype(used, copy=False), end.astype(used, copy=False)
     w = xp.cast(weight, used) if isinstance(weight, np.ndarray) else np.asarray(converted(weight, used), used)
-    between: Array = np.where(np.abs(w) < 0.5, a + w * (b - a), b - (b - a) * (1 - w))
+    if w.ndim:
+        between: Array = choose(np.abs(w) < 0.5, a + w * (b - a), b - (b - a) * (1 - w))
+    else:
+        between = a + w * (b - a) if abs(w) < 0.5 else b - (b - a) * (1 - w)
     return between.astype(self.dtype, copy=False)
 
 
@@ -355,7 +372,7 @@ def where(condition: Array, self: Any, other: Any) -> Array:
             f"but got a tensor with dtype {xp.ir_name(condition.dtype)}"
         )
     if type(self) is type(other) is np.ndarray and self.dtype is other.dtype and condition.dtype is xp.BOOL:
-        return np.where(condition, self, other)
+        return np.asarray(choose(condition, self, other))
     d = result_type((self, other))
     return np.where(condition.astype(np.bool_, copy=False), *(np.asarray(v).astype(d) for v in (self, other)))
 
@@ -381,7 +398,7 @@ def masked_fill(self: Array, mask: Array, value: Any) -> Array:
             f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
         )
     number = value.item() if isinstance(value, np.ndarray) else value
-    return np.where(mask, np.asarray(converted(number, self.dtype), self.dtype), self)
+    return np.asarray(choose(mask, np.asarray(converted(number, self.dtype), self.dtype), self))
 
 
 _WHERE = {"self": "where(condition, grad, 0)", "other": "where(condition, 0, grad)"}

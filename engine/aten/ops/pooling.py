@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import xp
+from engine.aten import pool_checks, xp
 from engine.aten.compose import cast, mean_over, run, widened
 from engine.aten.op import op
 from engine.aten.promotion import wide
@@ -35,8 +35,9 @@ def _spread(name: str, values: Sequence[int] | int, n: int) -> Sizes:
 
 
 def _space(
-    n: int, x: Array, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int]
-) -> Space:
+    name: str, n: int, x: Array, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int],
+    dilation: Sequence[int],
+) -> Space:  # fmt: skip
     """The checked geometry; without a stride the kernel's size is the stride."""
     k = _spread("kernel_size", kernel, n)
     space = Space(k, _spread("stride", stride, n) if stride else k, _spread("padding", padding, n),
@@ -58,11 +59,7 @@ def _space(
         raise OperatorError(
             f"non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input, but got: {list(x.shape)}"
         )
-    if 0 in x.shape[-n - 1 :]:
-        raise OperatorError(
-            f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim batch size for input, "
-            f"but got:{list(x.shape)}"
-        )
+    pool_checks.space_is_there(name, n, x.shape)
     return space
 
 
@@ -103,7 +100,7 @@ def _greatest(
     """Greatest of each window, without its place, which costs much more to find."""
     if self.dtype.kind in "bc":
         raise no_kernel(f"max_pool{n}d", self.dtype)
-    space = _space(n, self, kernel_size, stride, padding, dilation)
+    space = _space(f"max_pool{n}d_with_indices_out_cpu_template", n, self, kernel_size, stride, padding, dilation)
     sizes = self.shape[-n:]
     places = _places(sizes, space, ceil_mode, self.shape[-n - 1])
     padded = pad(self, space.padding, _overhang(sizes, space, places), _lowest(self.dtype))
@@ -123,7 +120,7 @@ def _max_pool(n: int) -> Callable[..., tuple[Array, Array]]:
     ) -> tuple[Array, Array]:  # fmt: skip
         if self.dtype.kind in "bc":
             raise no_kernel(f"max_pool{n}d", self.dtype)
-        space = _space(n, self, kernel_size, stride, padding, dilation)
+        space = _space(f"max_pool{n}d_with_indices_out_cpu_template", n, self, kernel_size, stride, padding, dilation)
         sizes = self.shape[-n:]
         places = _places(sizes, space, ceil_mode, self.shape[-n - 1])
         after = _overhang(sizes, space, places)
@@ -149,6 +146,8 @@ def _max_only(n: int) -> Callable[..., Tensor]:
     def pool(self: Tensor, *args: Any) -> Tensor:
         if n == 1 and not xp.is_float(self.array.dtype):
             raise no_kernel("max_pool1d_impl", self.array.dtype)
+        if n == 1:
+            pool_checks.max_pool1d(self.array.shape, *args)
         if not self.requires_grad:
             return Tensor(_greatest(n, self.array, *args))
         pooled: Tensor = run(f"max_pool{n}d_with_indices", self, *args)[0]
@@ -223,7 +222,7 @@ def _avg_pool(n: int) -> Callable[..., Array]:
     ) -> Array:  # fmt: skip
         if self.dtype.kind in "bc":
             raise no_kernel(f"avg_pool{n}d", self.dtype)
-        space = _space(n, self, kernel_size, stride, padding, [1])
+        space = _space(f"avg_pool{n}d", n, self, kernel_size, stride, padding, [1])
         sizes = self.shape[-n:]
         places = _places(sizes, space, ceil_mode, self.shape[-n - 1])
         used = wide(self.dtype)
@@ -243,7 +242,7 @@ def _avg_pool_backward(n: int) -> Callable[..., Array]:
         grad_output: Array, self: Array, kernel_size: Sequence[int], stride: Sequence[int], padding: Sequence[int],
         ceil_mode: bool, count_include_pad: bool, divisor_override: int | None = None,
     ) -> Array:  # fmt: skip
-        space = _space(n, self, kernel_size, stride, padding, [1])
+        space = _space(f"avg_pool{n}d", n, self, kernel_size, stride, padding, [1])
         sizes, places, used = self.shape[-n:], grad_output.shape[-n:], wide(self.dtype)
         share = grad_output.astype(used, copy=False) / _divisor(
             sizes, space, places, count_include_pad, divisor_override, used
@@ -276,25 +275,6 @@ def _bounds(size: int, count: int) -> tuple[Array, Array]:
     return i * size // count, -(-(i + 1) * size // count)
 
 
-def _check_adaptive(name: str, n: int, shape: Sequence[int], output_size: Sequence[int]) -> Sizes:
-    if len(shape) not in (n + 1, n + 2) or 0 in shape[-n:]:
-        raise OperatorError(f"{name}: Expected {n + 1}D or {n + 2}D tensor, but got {list(shape)}")
-    if len(output_size) != n:
-        wanted_count = "one int" if n == 1 else f"{n} ints"
-        raise OperatorError(
-            f"{name}: output_size must be {n}",
-            hints=(f"{name}() argument 'output_size' should contain {wanted_count} (got {len(output_size)})",),
-        )
-    wanted = tuple(output_size)
-    if min(wanted) < 0:
-        received = ", ".join(map(str, (1, *wanted) if n == 1 else wanted))
-        raise OperatorError(
-            f"adaptive_{'avg' if 'avg' in name else 'max'}_pool{max(n, 2)}d: elements of output_size must be greater "
-            f"than or equal to 0 but received {{{received}}}"
-        )
-    return wanted
-
-
 def _averages(size: int, count: int, d: xp.NumpyDtype) -> Array:
     """A matrix (count, size) whose product with a column is its adaptive average."""
     start, end = _bounds(size, count)
@@ -305,10 +285,10 @@ def _averages(size: int, count: int, d: xp.NumpyDtype) -> Array:
 
 def _adaptive_avg(n: int) -> Callable[[Tensor, list[int]], Tensor]:
     def pool(self: Tensor, output_size: list[int]) -> Tensor:
-        name, d = f"adaptive_avg_pool{n}d", self.array.dtype
-        wanted = _check_adaptive(name, n, self.array.shape, output_size)
+        d = self.array.dtype
+        wanted = pool_checks.adaptive("avg", n, self.array.shape, output_size)
         if not xp.is_float(d):
-            raise no_kernel(name, d)
+            raise no_kernel(f"adaptive_avg_pool{n}d", d)
         result = widened(self)
         if set(wanted) == {1}:
             return cast(mean_over(result, range(-n, 0)), d)
@@ -322,10 +302,9 @@ def _adaptive_avg(n: int) -> Callable[[Tensor, list[int]], Tensor]:
 
 def _adaptive_max(n: int) -> Callable[[Array, Sequence[int]], tuple[Array, Array]]:
     def kernel(self: Array, output_size: Sequence[int]) -> tuple[Array, Array]:
-        name = f"adaptive_max_pool{n}d"
-        wanted = _check_adaptive(name, n, self.shape, output_size)
+        wanted = pool_checks.adaptive("max", n, self.shape, output_size)
         if not xp.is_float(self.dtype):
-            raise no_kernel(name, self.dtype)
+            raise no_kernel(f"adaptive_max_pool{n}d", self.dtype)
         sizes, lead = self.shape[-n:], self.shape[:-n]
         spots = np.arange(math.prod(sizes)).reshape(sizes)
         values = self

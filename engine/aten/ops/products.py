@@ -12,9 +12,10 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten import xp
-from engine.aten.compose import run
+from engine.aten.compose import cast, run, widened
 from engine.aten.op import op
 from engine.aten.ops.linalg import check_square, inv
+from engine.aten.ops.matmul import check_dtypes, unlike
 from engine.aten.promotion import result_type, wide
 from engine.aten.rules import wrap_dim, wrap_dims
 from engine.aten.tensor import Tensor
@@ -156,8 +157,11 @@ def _summed(x: Tensor, dim: int) -> Tensor:
 
 
 def addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Any, alpha: Any) -> Tensor:
-    product = run("sum.dim_IntList", batch1.bmm(batch2), [0], False, None).to(batch1.dtype)
-    return _scaled(self, product, beta, alpha)
+    if self.dtype != batch2.dtype:
+        raise unlike(self.array, batch2.array)
+    d = batch1.array.dtype
+    product = run("sum.dim_IntList", widened(batch1).bmm(widened(batch2)), [0], False, xp.FROM_NUMPY[wide(d)].number)
+    return cast(_scaled(widened(self), product, beta, alpha), d)
 
 
 def _scaled(self: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
@@ -183,6 +187,7 @@ def addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Any, alpha: Any) -> Tens
             f"size mismatch, got input ({self.shape[0] if self.ndim else 1}), mat ({mat.shape[0]}x{mat.shape[1]}), "
             f"vec ({vec.shape[0]})"
         )
+    check_dtypes(self.array, mat.array, vec.array)
     return _scaled(self, mat.mv(vec), beta, alpha)
 
 
@@ -190,12 +195,18 @@ def addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: Any, alpha: Any) -> Ten
     for name, vec in (("vec1", vec1), ("vec2", vec2)):
         if vec.ndim != 1:
             raise OperatorError(f"addr: Expected 1-D argument {name}, but got {vec.ndim}-D")
-    return _scaled(self, vec1.outer(vec2), beta, alpha)
+    d = result_type([self.array, vec1.array, vec2.array])
+    if d not in xp.HALVES:
+        return _scaled(self, vec1.outer(vec2), beta, alpha)
+    # Rounded after every step, as element by element.
+    b, a = (Tensor(np.asarray(number, d)) for number in (beta, alpha))
+    product: Tensor = (cast(vec1, d) * a).outer(cast(vec2, d))
+    return product if beta == 0 else self * b + product
 
 
 def trace(self: Tensor) -> Tensor:
     if self.ndim != 2:
-        raise OperatorError("trace: expected a matrix")
+        raise OperatorError(f"trace: expected a matrix, but got tensor with dim {self.ndim}")
     result: Tensor = run("diagonal", self, 0, 0, 1).sum()
     return result
 

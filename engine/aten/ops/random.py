@@ -10,10 +10,10 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten import xp
-from engine.aten.dispatch import overwrite, store_out
 from engine.aten.memory import check_memory
 from engine.aten.op import op
 from engine.aten.ops.creation import FORMAT, OPTIONS, check_device, check_size
+from engine.aten.outcome import overwrite, store_out
 from engine.aten.promotion import default_dtype, result_type, wide
 from engine.aten.random import Generator, generator
 from engine.aten.rules import broadcast_shapes, c_name, no_kernel

@@ -11,8 +11,8 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten import xp
-from engine.aten.dispatch import overwrite
 from engine.aten.op import op
+from engine.aten.outcome import overwrite
 from engine.aten.random import Generator, generator
 from engine.aten.rules import no_kernel
 from engine.aten.tensor import Tensor

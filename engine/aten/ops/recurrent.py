@@ -1,7 +1,8 @@
 """Recurrent layers and attention.
 
-In: tensors.  Out: tensors.  Made of other operators, from which their gradients come.  A layer multiplies the whole
-sequence with its input weights at once; only the steps through time are a loop.
+In: tensors.  Out: tensors.  Made of other operators, from which their gradients come; the common layers are one
+operator each (see `recurrent_layers`).  A layer multiplies the whole sequence with its input weights at once; only the
+steps through time are a loop.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ import numpy as np
 from engine.aten import xp
 from engine.aten.autograd.mode import MODE
 from engine.aten.compose import run, where
-from engine.aten.dispatch import HOOKS
+from engine.aten.hooks import HOOKS
 from engine.aten.op import op, out_form
-from engine.aten.recurrence import LAYERS
+from engine.aten.recurrence import LAYERS, lstm_cell
 from engine.aten.tensor import Tensor, from_numpy
 from engine.lang.errors import OperatorError
 
@@ -55,7 +56,7 @@ def _rnn(activation: str) -> Cell:
     return step
 
 
-_CELLS: Final[dict[str, Cell]] = {"lstm": _lstm, "gru": _gru, "rnn_tanh": _rnn("tanh"), "rnn_relu": _rnn("relu")}
+CELLS: Final[dict[str, Cell]] = {"lstm": _lstm, "gru": _gru, "rnn_tanh": _rnn("tanh"), "rnn_relu": _rnn("relu")}
 _GATES: Final = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 
 
@@ -74,10 +75,31 @@ def _cell_op(kind: str) -> Callable[..., Any]:
         if kind == "lstm" and len(state) != 2:
             raise OperatorError("lstm_cell expects two hidden states")
         _check_cell(input, state[0], w_ih, w_hh, _GATES[kind])
-        after = _CELLS[kind](_linear(input, w_ih, b_ih), state, w_hh, b_hh)
+        found = _unrecorded_cell(input, state, (w_ih, w_hh, b_ih, b_hh)) if kind == "lstm" else None
+        if found is not None:
+            return found
+        after = CELLS[kind](_linear(input, w_ih, b_ih), state, w_hh, b_hh)
         return after if kind == "lstm" else after[0]
 
     return cell
+
+
+def _unrecorded_cell(x: Tensor, state: State, weights: tuple[Tensor | None, ...]) -> State | None:
+    """An LSTM's step over arrays, where no gradient or trace is wanted; None where one is, or for unusual arrays."""
+    tensors = [t for t in (x, *state, *weights) if t is not None]
+    if HOOKS.trace is not None or (MODE.enabled and any(t.requires_grad for t in tensors)):
+        return None
+    arrays = [None if w is None else w.array for w in weights]
+    given, d = [t.array for t in (x, *state)], x.array.dtype
+    shape = (x.array.shape[0], state[0].array.shape[-1])
+    if d not in xp.FLOATS or any(t.array.dtype is not d for t in tensors) or (arrays[2] is None) != (arrays[3] is None):
+        return None
+    if given[0].ndim != 2 or any(each.shape != shape for each in given[1:]):
+        return None
+    if any(b is not None and b.shape != (4 * shape[1],) for b in arrays[2:]):
+        return None
+    h, c = xp.silently(lstm_cell, given[0], (given[1], given[2]), arrays)
+    return Tensor(h), Tensor(c)
 
 
 # ------------------------------------------------------------------ layers
@@ -105,7 +127,7 @@ def _layers(params: list[Tensor], has_biases: bool, count: int, projected: bool)
     return found
 
 
-def _direction(
+def one_direction(
     cell: Cell, x: Tensor, state: State, layer: Layer, sizes: Sequence[int] | None, backwards: bool
 ) -> tuple[Tensor, State]:
     """One layer over time (the first dimension) in one direction; `sizes` are the batches of a packed sequence."""
@@ -126,26 +148,28 @@ def _direction(
     return run("stack", outputs, 0) if sizes is None else run("cat", outputs, 0), whole
 
 
-def _unrecorded(
+def _at_once(
     kind: str, x: Tensor, state: State, layer: Layer, sizes: Sequence[int] | None, backwards: bool
 ) -> tuple[Tensor, State] | None:
-    """The same over arrays, where no gradient or trace is wanted; None where one is, or for rarer layers."""
+    """The same over arrays, by an operator of its own; None for rarer layers and where a trace wants to see steps."""
     tensors = [t for t in (x, *state, *layer) if t is not None]
-    if kind not in LAYERS or sizes is not None or layer.w_hr is not None or HOOKS.trace is not None or not x.shape[0]:
-        return None
-    if MODE.enabled and any(t.requires_grad for t in tensors):
+    if sizes is not None or layer.w_hr is not None or HOOKS.trace is not None or not x.shape[0]:
         return None
     d = x.array.dtype
     if d not in xp.FLOATS or any(t.array.dtype is not d for t in tensors):
         return None
+    size, rows = state[0].array.shape[-1], _GATES[kind] * state[0].array.shape[-1]
+    if layer.w_ih.array.shape != (rows, x.array.shape[-1]) or layer.w_hh.array.shape != (rows, size):
+        return None
+    if (layer.b_ih is None) != (layer.b_hh is None) or any(s.array.shape != state[0].array.shape for s in state):
+        return None
+    if MODE.enabled and any(t.requires_grad for t in tensors):
+        c = state[1] if len(state) == 2 else None
+        output, *ends = run(f"_{kind}_layer", x, state[0], c, *layer[:4], backwards)
+        return output, tuple(ends[: len(state)])
     arrays = [None if w is None else w.array for w in layer[:4]]
-    if x.array.shape[-1] != layer.w_ih.array.shape[1] or state[0].array.shape[-1] != layer.w_hh.array.shape[1]:
-        return None
-    if (arrays[2] is None) != (arrays[3] is None):
-        return None
-    weights = (layer.w_ih.array, layer.w_hh.array, arrays[2], arrays[3])
-    outputs, ends = xp.silently(LAYERS[kind], x.array, tuple(s.array for s in state), weights, backwards)
-    return Tensor(outputs), tuple(map(Tensor, ends))
+    outputs, last, _ = xp.silently(LAYERS[kind], x.array, tuple(s.array for s in state), arrays, backwards)
+    return Tensor(outputs), tuple(map(Tensor, last))
 
 
 def _replace_front(whole: Tensor, front: Tensor) -> Tensor:
@@ -172,8 +196,8 @@ def _stack(
         for j in range(directions):
             at = i * directions + j
             state = tuple(h.select(0, at) for h in hx)
-            found = _unrecorded(kind, x, state, layers[at], sizes, backwards=j == 1)
-            output, end = found or _direction(_CELLS[kind], x, state, layers[at], sizes, backwards=j == 1)
+            found = _at_once(kind, x, state, layers[at], sizes, backwards=j == 1)
+            output, end = found or one_direction(CELLS[kind], x, state, layers[at], sizes, backwards=j == 1)
             outputs.append(output)
             ends.append(end)
         x = outputs[0] if directions == 1 else run("cat", outputs, -1)
@@ -221,7 +245,7 @@ def _data_form(kind: str) -> Callable[..., Any]:
 
 
 _LAYER: Final = "Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional"
-for _kind in _CELLS:
+for _kind in CELLS:
     _is_lstm = _kind == "lstm"
     _hx, _returns = ("Tensor[] hx", "(Tensor, Tensor, Tensor)") if _is_lstm else ("Tensor hx", "(Tensor, Tensor)")
     op(f"aten::{_kind}.input(Tensor input, {_hx}, {_LAYER}, bool batch_first) -> {_returns}", python=_input_form(_kind))

@@ -7,15 +7,20 @@ which their gradients come.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
 from itertools import product
+from operator import add
 from typing import Any, Final
 
 import numpy as np
 
 from engine.aten import xp
+from engine.aten.autograd.mode import MODE
 from engine.aten.compose import cast, run, where, widened
+from engine.aten.hooks import HOOKS
 from engine.aten.op import op, out_form
+from engine.aten.places import numbered, weighted
 from engine.aten.promotion import wide
 from engine.aten.tensor import Tensor
 from engine.aten.xp import Array
@@ -56,15 +61,7 @@ def _reflected(x: Tensor, low: float, span: float) -> Tensor:
 def _at(input: Tensor, places: Sequence[Tensor]) -> Tensor:
     """(batch, channels, *out): elements at whole places (batch, *out), 0 outside."""
     sizes = input.shape[2:]
-    inside, flat = None, None
-    for place, size in zip(places, sizes, strict=True):
-        x = place.array
-        fits = (x >= 0) & (x <= size - 1)
-        index = np.where(fits, x, 0).astype(np.int64)
-        inside = fits if inside is None else inside & fits
-        flat = index if flat is None else flat * size + index
-    assert flat is not None
-    assert inside is not None
+    flat, inside = numbered([place.array for place in places], sizes)
     batch, channels = input.shape[:2]
     wanted = np.broadcast_to(flat.reshape(batch, 1, -1), (batch, channels, flat[0].size))
     found = input.reshape([batch, channels, -1]).gather(2, Tensor(np.ascontiguousarray(wanted)))
@@ -96,26 +93,36 @@ def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_m
     n = input.ndim - 2
     _check_grid(input, grid, interpolation_mode)
     sizes = input.shape[2:]
-    places = [_in_pixels(widened(grid.select(-1, n - 1 - i)), sizes[i], align) for i in range(n)]
-    x = widened(input)
+    # Half types are rounded after every step, as they are where single elements are worked on.
+    places = [_in_pixels(grid.select(-1, n - 1 - i), sizes[i], align) for i in range(n)]
+    x = input
     if interpolation_mode != BICUBIC:
         places = [_padded(place, size, padding_mode, align) for place, size in zip(places, sizes, strict=True)]
     if interpolation_mode == NEAREST:
         taken = _at(x, [run("round", place) for place in places])
         return cast(run("_level", taken, grid) if grid.requires_grad else taken, input.array.dtype)
     taps = [(_cubic_weights if interpolation_mode == BICUBIC else _linear_weights)(place) for place in places]
-    total = None
+    corners = _corners(taps, sizes if interpolation_mode == BICUBIC else None, padding_mode, align)
+    is_plain = x.array.dtype in xp.FLOATS and grid.array.dtype is x.array.dtype and x.array.size and grid.array.size
+    if is_plain and HOOKS.trace is None and not (MODE.enabled and (x.requires_grad or grid.requires_grad)):
+        arrays = [([spot.array for spot in spots], weight.array) for spots, weight in corners]
+        return Tensor(xp.silently(weighted, x.array, arrays))
+    parts = (_at(x, spots) * weight.unsqueeze(1) for spots, weight in corners)
+    return cast(reduce(add, parts), input.array.dtype)
+
+
+def _corners(
+    taps: Sequence[tuple[Tensor, list[tuple[int, Tensor]]]], sizes: Sequence[int] | None, padding_mode: int, align: bool
+) -> Iterator[tuple[list[Tensor], Tensor]]:
+    """The places around each place, padded within `sizes` where these are given, and their weights."""
     for corner in product(*(weights for _, weights in taps)):
         spots = [low + step for (low, _), (step, _) in zip(taps, corner, strict=True)]
-        if interpolation_mode == BICUBIC:
+        if sizes is not None:
             spots = [_padded(spot, size, padding_mode, align) for spot, size in zip(spots, sizes, strict=True)]
         weight = corner[0][1]
         for _, factor in corner[1:]:
             weight = weight * factor
-        part = _at(x, spots) * weight.unsqueeze(1)
-        total = part if total is None else total + part
-    assert total is not None
-    return cast(total, input.array.dtype)
+        yield spots, weight
 
 
 def _check_grid(input: Tensor, grid: Tensor, mode: int) -> None:

@@ -10,9 +10,9 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten import xp
+from engine.aten.accumulate import accumulate, add_at
 from engine.aten.memory import check_memory
 from engine.aten.op import op
-from engine.aten.ops.indexing import add_at
 from engine.aten.ops.parts import select, slice_
 from engine.aten.promotion import wide
 from engine.aten.rules import broadcast_shapes, wrap_dim
@@ -98,9 +98,9 @@ def scatter(self: Array, dim: int, index: Array, src: Any, reduce: str | None = 
     if reduce is None:
         result[key] = values
     elif reduce == "add":
-        add_at(result, key, values)
+        add_at(result, key, values, checked=True)
     else:
-        np.multiply.at(result, key, values)
+        accumulate(np.multiply, result, key, values, checked=True)
     return result.reshape(self.shape)
 
 
@@ -109,7 +109,7 @@ def scatter_add(self: Array, dim: int, index: Array, src: Array) -> Array:
     _check_alike(self, src)
     result = base.copy()
     if key:
-        add_at(result, key, _source(base, dim, places, src, "scatter_add"))
+        add_at(result, key, _source(base, dim, places, src, "scatter_add"), checked=True)
     return result.reshape(self.shape)
 
 
@@ -131,10 +131,10 @@ def scatter_reduce(self: Array, dim: int, index: Array, src: Array, reduce: str,
     result = base.astype(used)
     if not include_self:
         result[key] = _neutral(reduce, used)
-    _INTO[reduce].at(result, key, values.astype(used))
+    accumulate(_INTO[reduce], result, key, values.astype(used), checked=True)
     if reduce == "mean":
         count = np.full(base.shape, int(include_self), np.int64)
-        np.add.at(count, key, 1)
+        accumulate(np.add, count, key, np.ones((), np.int64), checked=True)
         count = np.maximum(count, 1)
         result = result // count if used.kind in "iu" else np.asarray(result / count).astype(used)
     return result.astype(self.dtype).reshape(self.shape)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from numpy.exceptions import AxisError
+
 from engine.aten import rules, xp
 from engine.aten.blocks import contiguous_copy
 from engine.aten.op import op
@@ -127,13 +129,21 @@ def squeeze_dims(self: Array, dim: Sequence[int]) -> Array:
 
 
 def unsqueeze(self: Array, dim: int) -> Array:
-    dim = wrap_dim(dim, self.ndim + 1)
     shape, strides = self.shape, self.strides
+    if dim < 0 or dim > len(shape):
+        dim = wrap_dim(dim, len(shape) + 1)
+    if self.flags.c_contiguous and self.size:
+        return self.reshape((*shape[:dim], 1, *shape[dim:]))
     step = shape[dim] * strides[dim] if dim < len(shape) else self.itemsize
     return as_strided(self, (*shape[:dim], 1, *shape[dim:]), (*strides[:dim], step, *strides[dim:]))
 
 
 def transpose(self: Array, dim0: int, dim1: int) -> Array:
+    if dim0 != dim1:
+        try:
+            return self.swapaxes(dim0, dim1)
+        except AxisError:
+            pass
     a, b = wrap_dim(dim0, self.ndim), wrap_dim(dim1, self.ndim)
     return self.swapaxes(a, b) if a != b else self[...]
 

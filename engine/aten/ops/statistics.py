@@ -199,13 +199,13 @@ def _weights(fweights: Tensor | None, aweights: Tensor | None, count: int) -> Te
     for name, weights in (("fweights", fweights), ("aweights", aweights)):
         if weights is None:
             continue
-        kind = "integral" if name == "fweights" else "floating point"
-        if (weights.array.dtype.kind in "iu") != (name == "fweights"):
-            given = xp.ir_name(weights.array.dtype)
-            raise OperatorError(f"cov(): expected {name} to have {kind} dtype but got {name} with {given} dtype")
         if weights.ndim > 1:
             raise OperatorError(f"cov(): expected {name} to have one or fewer dimensions but got {name} with "
                                 f"{weights.ndim} dimensions")  # fmt: skip
+        kind, d = "integral" if name == "fweights" else "floating point", weights.array.dtype
+        if not (d.kind in "iu" if name == "fweights" else xp.is_float(d)):
+            given = xp.ir_name(d)
+            raise OperatorError(f"cov(): expected {name} to have {kind} dtype but got {name} with {given} dtype")
         if weights.array.size != count:
             raise OperatorError(f"cov(): expected {name} to have the same numel as there are observations in the input "
                                 f"but got {weights.array.size} != {count}")  # fmt: skip

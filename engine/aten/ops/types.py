@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import numpy as np
+
 from engine.aten import xp
 from engine.aten.op import op
 from engine.aten.ops.creation import check_device
@@ -14,6 +16,7 @@ from engine.aten.ops.layout import laid_out
 from engine.aten.promotion import can_cast, promote_types, result_type
 from engine.aten.tensor import Tensor
 from engine.aten.xp import Array
+from engine.lang import scalars
 from engine.lang.errors import OperatorError
 
 VIEW: Final = "function method"
@@ -67,6 +70,15 @@ def cuda(self: Tensor) -> Tensor:
     raise OperatorError("there is no cuda device to put a tensor on", hints=("leave the tensor on the CPU",))
 
 
+def to_reduced(self: Array, cuda_enabled: bool, cpu_enabled: bool, cuda_dtype: int, cpu_dtype: int) -> Array:
+    return to(self, cpu_dtype) if cpu_enabled and self.dtype == np.float32 else self
+
+
+def to_full(self: Array, cuda_enabled: bool, cpu_enabled: bool) -> Array:
+    is_reduced = cpu_enabled and xp.FROM_NUMPY[self.dtype] in (scalars.float16, scalars.bfloat16)
+    return to(self, scalars.float32.number) if is_reduced else self
+
+
 _TO = "bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None"
 op(f"aten::to.device(Tensor(a) self, Device device, ScalarType dtype, {_TO}) -> Tensor(a)", kernel=to_device,
    variants="method", gradient={"self": "grad"})  # fmt: skip
@@ -87,6 +99,10 @@ op("aten::to.prim_other(Tensor(a) self, bool non_blocking=False, bool copy=False
    gradient={"self": "grad"})  # fmt: skip
 op("aten::type_as(Tensor self, Tensor other) -> Tensor",
    python=lambda self, other: self.to(other.dtype.number), variants="method")  # fmt: skip
+op("aten::_autocast_to_reduced_precision(Tensor(a) self, bool cuda_enabled, bool cpu_enabled, ScalarType cuda_dtype, "
+   "ScalarType cpu_dtype) -> Tensor(a)", kernel=to_reduced, gradient={"self": "grad"})  # fmt: skip
+op("aten::_autocast_to_full_precision(Tensor(a) self, bool cuda_enabled, bool cpu_enabled) -> Tensor(a)",
+   kernel=to_full, gradient={"self": "grad"})  # fmt: skip
 op("aten::item(Tensor self) -> Scalar", kernel=item, variants="method")
 op("aten::cpu(Tensor(a) self) -> Tensor(b|a)", kernel=lambda self: self, variants="method")
 op("aten::cuda(Tensor(a) self) -> Tensor(b|a)", python=cuda, variants="method")

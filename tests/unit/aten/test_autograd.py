@@ -13,7 +13,7 @@ import pytest
 
 import engine as torch
 from engine.aten.autograd import gradcheck, gradgradcheck
-from engine.aten.dispatch import HOOKS
+from engine.aten.hooks import HOOKS
 from engine.aten.tensor import Tensor
 from engine.lang.errors import OperatorError
 

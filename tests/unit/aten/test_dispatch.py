@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.aten.dispatch import HOOKS
+from engine.aten.hooks import HOOKS
 from engine.aten.op import Op, find
 from engine.aten.tensor import Tensor, tensor
 from engine.lang.errors import OperatorError

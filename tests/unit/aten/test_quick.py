@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 
@@ -10,7 +11,7 @@ import pytest
 from engine.aten.autograd import grad, no_grad
 from engine.aten.autograd.record import record
 from engine.aten.calls import call
-from engine.aten.dispatch import HOOKS
+from engine.aten.hooks import HOOKS
 from engine.aten.tensor import Tensor, tensor
 from engine.lang.errors import OperatorError
 
@@ -102,3 +103,49 @@ def test_a_call_for_several_gradients_is_made_once() -> None:
         HOOKS.trace = before
     assert calls.count("aten::_layer_norm_backward") == 1
     assert b.grad is not None and b.grad.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_a_pause_is_the_thread_s_own() -> None:
+    x = tensor([1.0, 2.0], requires_grad=True)
+    found: list[object] = []
+    with no_grad():
+        assert HOOKS.paused
+        thread = threading.Thread(target=lambda: found.append((x * x).grad_fn))
+        thread.start()
+        thread.join()
+        assert (x * x).grad_fn is None
+        assert (x * x.detach()).grad_fn is None
+    assert not HOOKS.paused
+    assert found[0] is not None
+    assert (x * x).grad_fn is not None
+
+
+def test_a_step_goes_by_the_formulas_where_it_cannot_be_quick() -> None:
+    z = tensor([1 + 2j, 3 - 1j], requires_grad=True)
+    (z * z).backward(tensor([1j, 1 + 1j]))
+    assert z.grad is not None and z.grad.tolist() == [1j * (2 - 4j), (1 + 1j) * (6 + 2j)]
+    x, y = tensor([[1.0, 2.0]], requires_grad=True), tensor([[3.0], [4.0]], requires_grad=True)
+    (x * y).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [[7.0, 7.0]]
+    assert y.grad is not None and y.grad.tolist() == [[3.0], [3.0]]
+    again = x * y
+    again.sum().backward()
+    with pytest.raises(OperatorError, match="a second time"):
+        again.sum().backward()
+
+
+def test_both_gradients_of_a_product_come_from_one_call_or_one_is_left_out() -> None:
+    x = tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    y = tensor([[1.0, 0.0], [2.0, 1.0]])
+    (x @ y).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [[1.0, 3.0], [1.0, 3.0]]
+    (y @ x).sum().backward()
+    assert x.grad.tolist() == [[4.0, 6.0], [2.0, 4.0]]
+
+
+def test_the_second_gradient_of_a_leaf_is_added_in_place() -> None:
+    x = tensor([1.0, 2.0], requires_grad=True)
+    x.exp().sum().backward()
+    first = x.grad
+    x.sum().backward()
+    assert first is not None and x.grad is first

@@ -164,15 +164,15 @@ def test_an_error_comes_when_the_cursor_gets_there() -> None:
     "text", ["(" * 100_000, "\\\n" * 100_000, "#\n" * 100_000, "'''" * 30_001, "a" * 300_000, " " * 300_000 + "$"]
 )
 def test_time_is_linear(text: str) -> None:
-    begin = time.perf_counter()
+    begin = time.process_time()
     with suppress(ParseError):
         tokens(text)
-    assert time.perf_counter() - begin < 5
+    assert time.process_time() - begin < 5
 
 
 def test_a_long_program_is_fast() -> None:
     body = "    x = foo(a + 1, b['k'], c=2.5)  # note\n    if x is not None:\n        y = [1, 2, 3]\n"
     text = "def f(a, b):\n" + body * 700
-    begin = time.perf_counter()
+    begin = time.process_time()
     assert len(tokens(text)) > 20_000
-    assert time.perf_counter() - begin < 1
+    assert time.process_time() - begin < 1

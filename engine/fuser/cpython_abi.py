@@ -1,0 +1,238 @@
+"""What native code has to know of CPython and numpy: where things lie in memory, and which functions to call.
+
+In: this process.  Out: `Abi`, or `AbiError` that says what differs from what we know; and builtin functions made from
+addresses of native code.
+
+Nothing is taken on trust: offsets of slots are read from the types, the layout of arrays (public in numpy's headers) is
+compared with what Python says of some arrays, and every function is called once.  Where a check fails nobody uses
+native code.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import sysconfig
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+VERSIONS: Final = frozenset({(3, 11), (3, 12), (3, 13), (3, 14)})
+"""CPythons whose objects begin as is written here."""
+ARRAY_VERSIONS: Final = {0x01000009: "numpy 1", 0x02000000: "numpy 2"}
+_FLAGS: Final = {"C_CONTIGUOUS": 0x1, "ALIGNED": 0x100, "WRITEABLE": 0x400}
+PLAIN: Final = _FLAGS["C_CONTIGUOUS"] | _FLAGS["ALIGNED"]
+WRITEABLE: Final = _FLAGS["WRITEABLE"]
+TYPE_OFFSET: Final = 8
+DATA, NDIM, DIMENSIONS, STRIDES, DTYPE, ARRAY_FLAGS = 16, 24, 32, 40, 56, 64
+"""Where the fields of an array are; the public structure `PyArrayObject_fields`."""
+_MEMBER: Final = 40
+"""Where a member descriptor points to the description of its slot."""
+_NEW_FROM_DESCR: Final = 94
+_FASTCALL, _KEYWORDS = 0x80, 0x02
+_FUNCTIONS: Final = (
+    "PyObject_Vectorcall", "PyType_GenericAlloc", "PyFloat_AsDouble", "PyLong_AsLongLongAndOverflow",
+    "PyLong_FromLongLong", "PyErr_Clear", "PyTuple_Size", "Py_IncRef", "Py_DecRef",
+)  # fmt: skip
+
+
+class AbiError(Exception):
+    """This process is not what native code is written for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Abi:
+    """Addresses of functions by name; `array_new` is numpy's `PyArray_NewFromDescr`."""
+
+    functions: dict[str, int]
+    array_new: int
+
+
+def known() -> Abi:
+    """What there is to know of this process; raises AbiError."""
+    _check_python()
+    functions = {name: _address(name) for name in _FUNCTIONS}
+    abi = Abi(functions, _array_new())
+    _check_arrays()
+    _check_new(abi)
+    return abi
+
+
+def _check_python() -> None:
+    if sys.implementation.name != "cpython" or sys.version_info[:2] not in VERSIONS:
+        raise AbiError(f"not a CPython of a known version: {sys.version}")
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        raise AbiError("without the global interpreter lock objects begin otherwise")
+    if sysconfig.get_config_var("Py_TRACE_REFS") or hasattr(sys, "gettotalrefcount"):
+        raise AbiError("a debug build counts references elsewhere as well")
+    if ctypes.sizeof(ctypes.c_void_p) != 8 or sys.byteorder != "little":
+        raise AbiError("not a little-endian machine of 64 bits")
+    if _pointer(id(1.5) + TYPE_OFFSET) != id(float):
+        raise AbiError("objects do not point to their types where they should")
+
+
+def _address(name: str) -> int:
+    try:
+        address = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
+    except AttributeError as error:
+        raise AbiError(f"CPython has no {name}") from error
+    assert address is not None
+    return address
+
+
+def _array_new() -> int:
+    """`PyArray_NewFromDescr` out of the table that numpy gives to C programs."""
+    core: Any = getattr(np, "_core", None) or np.core
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    table = get(core.multiarray._ARRAY_API, None)
+    version = ctypes.CFUNCTYPE(ctypes.c_uint)(_pointer(table))()
+    if version not in ARRAY_VERSIONS:
+        raise AbiError(f"numpy's table has version {version:#x}")
+    if _pointer(table + 2 * 8) != id(np.ndarray):
+        raise AbiError("numpy's table does not begin with the type of arrays")
+    return _pointer(table + _NEW_FROM_DESCR * 8)
+
+
+def _check_arrays() -> None:
+    for array in (np.arange(6, dtype=np.float32).reshape(2, 3), np.zeros((4, 2, 3))[:, :, ::2], np.zeros((), np.int64)):
+        at, ndim = id(array), array.ndim
+        flags = ctypes.c_int.from_address(at + ARRAY_FLAGS).value
+        seen = (
+            _pointer(at + TYPE_OFFSET), _pointer(at + DATA), ctypes.c_int.from_address(at + NDIM).value,
+            tuple((ctypes.c_ssize_t * ndim).from_address(_pointer(at + DIMENSIONS))) if ndim else (),
+            tuple((ctypes.c_ssize_t * ndim).from_address(_pointer(at + STRIDES))) if ndim else (),
+            _pointer(at + DTYPE), {name: bool(flags & bit) for name, bit in _FLAGS.items()},
+        )  # fmt: skip
+        data = array.__array_interface__["data"][0]
+        wanted_flags = {name: bool(array.flags[name]) for name in _FLAGS}  # type: ignore[index]
+        if seen != (id(np.ndarray), data, ndim, array.shape, array.strides, id(array.dtype), wanted_flags):
+            raise AbiError("arrays do not lie in memory as numpy's headers say")
+
+
+def _check_new(abi: Abi) -> None:
+    """Make an array as native code will."""
+    make = ctypes.PYFUNCTYPE(
+        ctypes.py_object, ctypes.py_object, ctypes.py_object, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p,
+        ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p,
+    )(abi.array_new)  # fmt: skip
+    d = np.dtype(np.float32)
+    retain(d)  # the function takes a reference over
+    shape = (ctypes.c_ssize_t * 2)(2, 3)
+    made = make(np.ndarray, d, 2, ctypes.addressof(shape), None, None, 0, None)
+    if type(made) is not np.ndarray or made.shape != (2, 3) or made.dtype is not d or not made.flags.owndata:
+        raise AbiError("PyArray_NewFromDescr is not where it should be")
+
+
+def _pointer(address: int) -> int:
+    value = ctypes.c_void_p.from_address(address).value
+    return value or 0
+
+
+def retain(value: object) -> int:
+    """Count one more reference for good, so that native code may hold the object's address, which is returned."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(value))
+    return id(value)
+
+
+def slot_offset(kind: type, name: str) -> int:
+    """Where objects of a type keep what `__slots__` calls so; raises AbiError when the type does not say."""
+    descriptor = vars(kind).get(name)
+    if type(descriptor).__name__ != "member_descriptor":
+        raise AbiError(f"{kind.__name__}.{name} is no slot")
+    member = _pointer(id(descriptor) + _MEMBER)
+    spelled = ctypes.c_char_p.from_address(member).value if member else None
+    offset = ctypes.c_ssize_t.from_address(member + 16).value if member else 0
+    if spelled != name.encode() or not 16 <= offset < kind.__basicsize__ or offset % 8:
+        raise AbiError(f"{kind.__name__}.{name} is not described where it should be")
+    return offset
+
+
+def slot_value(value: object, offset: int) -> int:
+    """The address of what is in a slot; 0 for nothing."""
+    return _pointer(id(value) + offset)
+
+
+# ------------------------------------------------------------------ inner loops
+
+
+_UFUNC_NIN, _UFUNC_NOUT, _UFUNC_FUNCTIONS, _UFUNC_DATA, _UFUNC_COUNT, _UFUNC_NAME, _UFUNC_TYPES = (
+    16,
+    20,
+    32,
+    40,
+    48,
+    56,
+    64,
+)
+"""Where the fields of a ufunc are; the public structure `PyUFuncObject`."""
+_RowFunction = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+
+
+def inner_loop(ufunc: np.ufunc, letter: str) -> tuple[int, int]:
+    """The addresses of the function that a ufunc runs on rows of that dtype ('f', 'd') and of what it is given besides;
+    raises AbiError when it is not found or does not compute what the ufunc does."""
+    at, operands = id(ufunc), ufunc.nin + ufunc.nout
+    wanted = f"{letter * ufunc.nin}->{letter * ufunc.nout}"
+    found = (
+        ctypes.c_int.from_address(at + _UFUNC_NIN).value, ctypes.c_int.from_address(at + _UFUNC_NOUT).value,
+        ctypes.c_int.from_address(at + _UFUNC_COUNT).value, ctypes.c_char_p.from_address(at + _UFUNC_NAME).value,
+    )  # fmt: skip
+    if found != (ufunc.nin, ufunc.nout, ufunc.ntypes, ufunc.__name__.encode()) or wanted not in ufunc.types:
+        raise AbiError(f"{ufunc.__name__} has no loop for {letter}")
+    place = ufunc.types.index(wanted)
+    numbers = ctypes.string_at(_pointer(at + _UFUNC_TYPES) + place * operands, operands)
+    if numbers != bytes([np.dtype(letter).num] * operands):
+        raise AbiError(f"{ufunc.__name__} does not list its types where it should")
+    function = _pointer(_pointer(at + _UFUNC_FUNCTIONS) + 8 * place)
+    data = _pointer(_pointer(at + _UFUNC_DATA) + 8 * place)
+    _check_loop(ufunc, letter, function, data)
+    return function, data
+
+
+def _check_loop(ufunc: np.ufunc, letter: str, function: int, data: int) -> None:
+    inputs = [np.linspace(0.125 * (i + 1), 0.875, 37).astype(letter) for i in range(ufunc.nin)]
+    result = np.zeros(37, letter)
+    rows = (ctypes.c_void_p * (ufunc.nin + 1))(*(a.ctypes.data for a in (*inputs, result)))
+    steps = (ctypes.c_ssize_t * (ufunc.nin + 1))(*[result.itemsize] * (ufunc.nin + 1))
+    count = ctypes.c_ssize_t(37)
+    _RowFunction(function)(ctypes.addressof(rows), ctypes.addressof(count), ctypes.addressof(steps), data)
+    with np.errstate(all="ignore"):
+        expected = ufunc(*inputs)
+    if result.tobytes() != expected.tobytes():
+        raise AbiError(f"{ufunc.__name__} is not computed by its loop")
+
+
+# ------------------------------------------------------------------ builtins
+
+
+class _MethodDef(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p),
+    )  # fmt: skip
+
+
+_kept: Final[list[_MethodDef]] = []
+"""Builtins point to their definitions for as long as they live."""
+
+
+def _defined(name: str, function: int, flags: int, doc: str) -> int:
+    _kept.append(_MethodDef(name.encode(), function, flags, doc.encode()))
+    return ctypes.addressof(_kept[-1])
+
+
+def builtin(name: str, function: int, doc: str) -> Callable[..., Any]:
+    """A builtin function of positional arguments: `PyObject *(PyObject *, PyObject **args, Py_ssize_t n)`."""
+    make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+    made: Callable[..., Any] = make(_address("PyCMethod_New"))(
+        _defined(name, function, _FASTCALL, doc), None, None, None
+    )
+    return made
+
+
+def method(kind: type, name: str, function: int, doc: str) -> Any:
+    """A method descriptor: `PyObject *(PyObject *self, PyObject **args, Py_ssize_t n, PyObject *names)`."""
+    make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.c_void_p)
+    return make(_address("PyDescr_NewMethod"))(kind, _defined(name, function, _FASTCALL | _KEYWORDS, doc))

@@ -1,0 +1,11 @@
+"""How many, in words: in a number and a noun, out what people read.
+
+counted(1, "tensor")  ->  1 tensor            counted(1234, "class", "classes")  ->  1,234 classes
+"""
+
+from __future__ import annotations
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """The number, in groups of three digits, with the noun in the singular or the plural."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
