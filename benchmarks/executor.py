@@ -20,6 +20,7 @@ from beside import TORCH, Call, summary, table
 import engine.torch as engine_torch
 from engine.executor.executor import executor_of
 from engine.executor.interpreter import InterpreterState
+from engine.fuser import native
 
 CHAIN: Final = """
 def f(x: Tensor, y: Tensor):
@@ -74,6 +75,12 @@ def f(n: int):
         total = total * 0.5 + x if x > total else total - x * 0.25
     return total
 """
+ROUNDS: Final = """
+def f(x: Tensor, y: Tensor):
+    for i in range(6):
+        x = torch.tanh(x * 0.5 + i) * y
+    return x
+"""
 LISTS: Final = """
 def f(n: int):
     found: List[int] = []
@@ -89,6 +96,7 @@ TEXT: Final[dict[str, tuple[str, Sequence[Any]]]] = {
     "chain of 10 on 4 x 4": (CHAIN, [(4, 4), (4, 4)]),
     "chain of 10 on 64 x 64": (CHAIN, [(64, 64), (64, 64)]),
     "LSTM cell of 4": (LSTM, [(2, 4), (2, 4), (2, 4), (16, 4), (16, 4), (16,), (16,)]),
+    "6 rounds on 4 x 4": (ROUNDS, [(4, 4), (4, 4)]),
     "while of ints, 1000 rounds": (WHILE, [1000]),
     "nested loops of ints": (COLLATZ, [30]),
     "for with floats, 1000 rounds": (FLOATS, [1000]),
@@ -124,15 +132,24 @@ def _python(text: str, wanted: Sequence[Any]) -> Call:
     return lambda: function(*arguments)
 
 
+def _warm(call: Call) -> Call:
+    """The call, once native entries have come for what it does."""
+    for _ in range(2):
+        for _ in range(300):
+            call()
+        native.wait()
+    return call
+
+
 def rows(wanted: str) -> Iterator[tuple[str, Mapping[str, Call | None]]]:
     for name, (text, arguments) in TEXT.items():
         if wanted in name:
             yield (
                 name,
                 {
-                    "engine": _compiled(engine_torch, text, arguments),
+                    "engine": _warm(_compiled(engine_torch, text, arguments)),
                     "interp": _interpreted(text, arguments),
-                    "CPython": _python(text, arguments),
+                    "CPython": _warm(_python(text, arguments)),
                     "torch": None if TORCH is None else _compiled(TORCH, text, arguments),
                 },
             )

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
-from engine.aten.dispatch import HOOKS
+from engine.aten.hooks import HOOKS
 from engine.aten.op import Op
 
 

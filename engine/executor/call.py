@@ -8,17 +8,20 @@ that is wanted and what was given.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
-from engine.aten.dispatch import HOOKS
+from engine.aten.hooks import HOOKS
+from engine.aten.marked import Parameter
+from engine.aten.tensor import Tensor
 from engine.executor.executor import GraphExecutor, executor_of
 from engine.executor.from_python import Mismatch, from_python
-from engine.executor.interpreter import Hook, InterpreterState, run
+from engine.executor.futures import Future
+from engine.executor.interpreter import Hook, InterpreterState, fork_function, run
 from engine.executor.to_python import to_python
 from engine.ir.unit import Function
 from engine.lang.errors import ArgumentError, EngineError, did_you_mean
 from engine.lang.schema import Argument, FunctionSchema
-from engine.lang.types import ListType
+from engine.lang.types import BOOL, FLOAT, INT, STR, TENSOR, ListType, OptionalType, Type
 
 _MAX_SHOWN = 200
 
@@ -33,11 +36,20 @@ def call_function(
 
 
 def _call(function: Function, args: Sequence[Any], kwargs: Mapping[str, Any] | None, hooks: Sequence[Hook] = ()) -> Any:
-    executor = executor_of(function)
-    boundary = boundary_of(executor)
-    inputs = boundary.inputs(args, kwargs or {})
+    executor: GraphExecutor = function.executor or executor_of(function)
+    boundary: Boundary = executor.boundary or boundary_of(executor)
+    inputs = boundary.plain_inputs(args) if not kwargs else None
+    if inputs is None:
+        inputs = boundary.inputs(args, kwargs or {})
     result = InterpreterState(executor.code, hooks).run(*inputs) if hooks else run(executor, inputs)
     return boundary.result(result) if boundary.result else result
+
+
+def fork_call(function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Future:
+    """Start the call on another thread; the future is of its Python result.  Raises ArgumentError."""
+    boundary = boundary_of(executor_of(function))
+    running = fork_function(function, boundary.inputs(args, kwargs))
+    return running.converted(boundary.result) if boundary.result else running
 
 
 def boundary_of(executor: GraphExecutor) -> Boundary:
@@ -51,13 +63,25 @@ def boundary_of(executor: GraphExecutor) -> Boundary:
 class Boundary:
     """A schema's conversions, ready to use: `inputs` for arguments, `result` (None: nothing to do) for what returns."""
 
-    __slots__ = ("_converters", "_positional", "result", "schema")
+    __slots__ = ("_converters", "_plain", "_positional", "_rest", "result", "schema")
 
     def __init__(self, schema: FunctionSchema) -> None:
         self.schema = schema
         self._converters = [_converter(argument) for argument in schema.arguments]
         self._positional = sum(not argument.kwarg_only for argument in schema.arguments)
+        self._plain = [_plain_types(argument.type) for argument in schema.arguments]
+        self._rest = [_defaults_from(i, schema.arguments) for i in range(self._positional + 1)]
         self.result = to_python(schema.returns[0].type) if len(schema.returns) == 1 else None
+
+    def plain_inputs(self, args: Sequence[Any]) -> Sequence[Any] | None:
+        """Those of arguments that stand for themselves, as most do, with defaults for those at the end; else None."""
+        count = len(args)
+        if count > self._positional or (rest := self._rest[count]) is None:
+            return None
+        for value, types in zip(args, self._plain, strict=False):
+            if type(value) not in types or (type(value) is int and not -_HIGH <= value < _HIGH):
+                return None
+        return (*args, *rest)
 
     def inputs(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         """A value for each argument of the schema.  Raises ArgumentError."""
@@ -138,6 +162,32 @@ class Boundary:
     @property
     def _declaration(self) -> str:
         return f"Declaration: {self.schema}"
+
+
+_THEMSELVES: Final[Mapping[Type, frozenset[type]]] = {
+    TENSOR: frozenset({Tensor, Parameter}), INT: frozenset({int}), FLOAT: frozenset({float}), BOOL: frozenset({bool}),
+    STR: frozenset({str}),
+}  # fmt: skip
+_HIGH: Final = 2**63
+
+
+def _plain_types(of: Type) -> frozenset[type]:
+    """The Python types whose values are values of that type without a second look."""
+    if isinstance(of, OptionalType):
+        inner = _plain_types(of.element)
+        return inner | {type(None)} if inner else inner
+    return _THEMSELVES.get(of, frozenset())
+
+
+def _defaults_from(place: int, arguments: Sequence[Argument]) -> tuple[Any, ...] | None:
+    """The defaults of the arguments from that place on; None where one has none, or one that a call makes anew."""
+    rest = arguments[place:]
+    if not all(a.has_default and type(a.default) in _UNCHANGING for a in rest):
+        return None
+    return tuple(map(_default, rest))
+
+
+_UNCHANGING: Final = frozenset({int, float, bool, str, type(None)})
 
 
 def _converter(argument: Argument) -> Callable[[Any], Any]:

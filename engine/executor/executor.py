@@ -119,6 +119,8 @@ def _make_executor(function: Function) -> None:
         lock = _LOCKS.setdefault(function, threading.RLock())
     with lock:
         if function.executor is None:
+            if function.before_run is not None:
+                function.before_run()
             function.executor = GraphExecutor(function)
     with _GUARD:
         _LOCKS.pop(function, None)

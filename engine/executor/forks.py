@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from engine.aten.autograd.mode import MODE
+from engine.aten.autograd.mode import MODE, restore
 from engine.executor.futures import Future
 from engine.executor.workers import WORKERS
 
@@ -43,7 +43,7 @@ class ForkedTask:
     def go_on(self) -> None:
         """Work until the function ends or waits; never raises."""
         before = (MODE.enabled, MODE.inference)
-        MODE.enabled, MODE.inference = self._mode
+        restore(self._mode)
         try:
             finished, result = self._advance()
         except BaseException as error:
@@ -51,7 +51,7 @@ class ForkedTask:
             return
         finally:
             self._mode = (MODE.enabled, MODE.inference)
-            MODE.enabled, MODE.inference = before
+            restore(before)
         if finished:
             self.future.set_result(result)
             return

@@ -1,7 +1,7 @@
 """Results that arrive later: what `fork` gives and `wait` takes.
 
 In: a result from elsewhere.  Out: a `Future`, with the methods that PyTorch's has; an error is kept until somebody
-waits.  `launch` does Python's work at once, on the thread that asks for it.
+waits.  `launch` does work at once, on the thread that asks for it.
 """
 
 from __future__ import annotations
@@ -68,6 +68,19 @@ class Future:
                 following.set_exception(ExecutionError(reason))
             else:
                 following.set_result(result)
+
+        self.add_done_callback(go_on)
+        return following
+
+    def converted(self, convert: Callable[[Any], Any]) -> Future:
+        """The future of `convert(result)`, with this one's error if there is one."""
+        following = Future()
+
+        def go_on(future: Future) -> None:
+            try:
+                following.set_result(convert(future.value()))
+            except Exception as error:
+                following.set_exception(error)
 
         self.add_done_callback(go_on)
         return following

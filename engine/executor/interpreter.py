@@ -28,7 +28,7 @@ from functools import partial
 from itertools import repeat
 from typing import Any, Final
 
-from engine.aten.dispatch import HOOKS
+from engine.aten.hooks import HOOKS
 from engine.executor.code import Code
 from engine.executor.executor import RECENT, GraphExecutor, code_of, executor_of
 from engine.executor.forks import fork
@@ -49,7 +49,7 @@ from engine.executor.instructions import (
     Step,
 )  # fmt: skip
 from engine.executor.plan import RUNNERS, ExecutionPlan, failure
-from engine.executor.switches import SWITCHES, is_optimizing
+from engine.executor.switches import SWITCHES, hooks_of_thread, is_optimizing
 from engine.executor.traceback import Place, execution_error
 from engine.ir.graph import Value
 from engine.ir.unit import Function
@@ -187,7 +187,7 @@ class InterpreterState:
                     program, registers, pc = frame.code.program, frame.registers, frame.pc
                     continue
                 elif opcode == FORK:
-                    registers[target] = _fork(operand, source(registers))
+                    registers[target] = fork_function(operand, source(registers))
                     pc += 1
                 elif opcode == WAIT:
                     if not registers[source].done():
@@ -247,14 +247,16 @@ class InterpreterState:
         caller.pc += 1
         return caller
 
+    def leave(self) -> None:
+        """For hooks that stop a run for good by an exception: leave the contexts that it entered."""
+        self._leave_contexts(ExecutionError("the run was left"))
+
     def _leave_contexts(self, error: ExecutionError) -> ExecutionError:
         """Call `__exit__` of what is still entered, innermost first; the error, or that of an `__exit__`."""
-        while self.entered:
-            entered = self.entered.pop()
-            try:
-                run_function(entered.type.methods["__exit__"], (entered, None, None, None))
-            except ExecutionError as another:
-                error = another
+        try:
+            _leave(self.entered)
+        except ExecutionError as another:
+            return another
         return error
 
     def _await(self, future: Future) -> None:
@@ -272,7 +274,7 @@ def run_function(function: Function, args: Sequence[Any]) -> Any:
 def run(executor: GraphExecutor, inputs: Sequence[Any]) -> Any:
     """Run it the fastest way there is for these inputs.  Raises ExecutionError."""
     if HOOKS.trace is not None or (SWITCHES.special and not is_optimizing()):
-        return InterpreterState(executor.code).run(*inputs)
+        return InterpreterState(executor.code, hooks_of_thread()).run(*inputs)
     plan = executor.plan_for(inputs)
     RECENT.plan = plan
     entry = plan.entry
@@ -313,14 +315,27 @@ def _call_from_generated(function: Function, arguments: Sequence[Any], depth: in
     return plan.entry(*arguments, depth) if plan.calls else plan.entry(*arguments)
 
 
-RUNNERS["call"] = _call_from_generated
+def _leave(entered: list[Any]) -> None:
+    """Call `__exit__` of what is still entered, innermost first; raises the last error of these."""
+    raised: ExecutionError | None = None
+    while entered:
+        owner = entered.pop()
+        try:
+            run_function(owner.type.methods["__exit__"], (owner, None, None, None))
+        except ExecutionError as error:
+            raised = error
+    if raised is not None:
+        raise raised
 
 
-def _fork(function: Function, inputs: Sequence[Any]) -> Future:
-    """Start the function; while calls are traced, on this thread, which is the one that is traced."""
-    if HOOKS.trace is not None:
+def fork_function(function: Function, inputs: Sequence[Any]) -> Future:
+    """Start the function; while calls are traced or watched, on this thread, which is the one that is."""
+    if HOOKS.trace is not None or hooks_of_thread():
         return launch(lambda: run_function(function, inputs))
     return fork(partial(_begin, function), inputs)
+
+
+RUNNERS.update(call=_call_from_generated, fork=fork_function, leave=_leave)
 
 
 def _begin(function: Function, inputs: Sequence[Any]) -> InterpreterState | Callable[[], Any]:
@@ -330,7 +345,7 @@ def _begin(function: Function, inputs: Sequence[Any]) -> InterpreterState | Call
         code = executor.code
     else:
         plan = executor.plan_for(inputs)
-        if plan.entry is not None and not plan.calls:
+        if plan.entry is not None and not plan.calls and not plan.waits:
             return partial(run, executor, inputs)
         code = plan.code
     state = InterpreterState(code)

@@ -22,7 +22,10 @@ from engine.ir.constants import type_of
 from engine.ir.graph import Node
 from engine.ir.unit import Function
 from engine.lang.errors import CompileError, OperatorError, OperatorIndexError
+from engine.lang.scalars import bool_, int64
 from engine.lang.types import (
+    BOOL,
+    INT,
     ClassType,
     FunctionType,
     FutureType,
@@ -55,10 +58,13 @@ def op_of(node: Node) -> Op:
         node.op = next((op for op in table.overloads(node.kind) if _fits(op, node)), None)
     if node.op is None:
         types = ", ".join(str(value.type) for value in node.inputs)
-        known = tuple(f"there is {op.text}" for op in table.overloads(node.kind))
+        known = tuple(f"there is {op.text}" for op in table.overloads(node.kind)) or (_EXTENSION,)
         raise CompileError(f"there is no operator {node.kind}({types})", node.range, hints=known)
     assert isinstance(node.op, Op)
     return node.op
+
+
+_EXTENSION: Final = "it comes from an extension of PyTorch; `tsrepl ops FILE` lists all that an archive lacks"
 
 
 def _fits(op: Op, node: Node) -> bool:
@@ -233,11 +239,26 @@ def _identity(value: Any) -> Any:
 
 
 def _tensor_of_data(node: Node) -> Operation:
-    """`torch.tensor([])`: only the list's type tells that it is one of tensors, and that is refused."""
+    """`torch.tensor([])`: only the list's type tells of what it is; one of tensors is refused."""
     element = node.inputs[0].type
+    if not isinstance(element, ListType):
+        return op_of(node).run
     while isinstance(element, ListType):
         element = element.element
-    return _refuse_tensors if isinstance(element, TensorType) else op_of(node).run
+    if isinstance(element, TensorType):
+        return _refuse_tensors
+    run, number = op_of(node).run, _NUMBER_OF_EMPTY.get(element)
+    if number is None:
+        return run
+    return lambda data, dtype, *more: run(data, number if dtype is None and _is_empty(data) else dtype, *more)
+
+
+_NUMBER_OF_EMPTY: Final[dict[Type, int]] = {INT: int64.number, BOOL: bool_.number}
+"""Types of elements that say what dtype a tensor of no such element has, where it is not that of floats."""
+
+
+def _is_empty(data: Any) -> bool:
+    return all(_is_empty(each) if isinstance(each, list) else False for each in data)
 
 
 def _refuse_tensors(*values: Any) -> Any:
@@ -249,6 +270,7 @@ def _refuse_tensors(*values: Any) -> Any:
 
 OPERATIONS: Final[dict[str, Callable[[Node], Operation]]] = {
     "aten::tensor": _tensor_of_data,
+    "aten::as_tensor": _tensor_of_data,
     "prim::TupleConstruct": lambda _: lambda *values: values,
     "prim::NamedTupleConstruct": lambda _: lambda *values: values,
     "prim::TupleUnpack": _unpack_tuple,

@@ -7,8 +7,13 @@ bodies of the calls has to be forgotten.  `PRE_DERIVATIVE` keeps the graph
 differentiable; after it is where graphs that need gradients are to be split; `POST_DERIVATIVE` is for what need not be
 differentiable any more.
 
-Constants of mutable types are not folded: whoever gets such a value may write to it, and the next call would see that.
-Loops are not unrolled: a loop of generated code costs less than what unrolling adds to every pass behind it.
+`PRE_DERIVATIVE` begins with what makes graphs legal that differentiation or tracing left: missing gradients, gradients
+by formula, expansions for the sizes of an example.  Loops of a few rounds, known when compiling, are unrolled, as their
+counters become constants; `AFTER_UNROLLING` folds these where there were any.
+
+Of what the reference does besides, three things are left out.  Constants of mutable types are not folded: whoever gets
+such a value may write to it, and the next call would see that.  Loops whose rounds only the run tells are not unrolled,
+nor products batched: generated code is slower for it (`benchmarks/executor.py` has a loop of each kind).
 """
 
 from __future__ import annotations
@@ -16,6 +21,7 @@ from __future__ import annotations
 from typing import Final
 
 REQUIRED: Final = (
+    "autocast",
     "erase_shape_information",
     "scalar_operands",
     "peephole",
@@ -24,10 +30,15 @@ REQUIRED: Final = (
 )
 PRE_SPECIALISATION: Final = ("inline", "erase_shape_information", "scalar_operands")
 PRE_DERIVATIVE: Final = (
+    "specialize_autogradzero",
+    "lower_grad_of",
+    "remove_expands",
     "constant_propagation_immutable_types",
     "peephole",
     "cse",
     "lower_simple_tuples",
     "dead_write_elimination",
 )
+UNROLLING: Final = ("constant_loop_unrolling",)
+AFTER_UNROLLING: Final = ("constant_propagation_immutable_types", "peephole")
 POST_DERIVATIVE: Final = ("constant_pooling", "dce")

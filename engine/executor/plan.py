@@ -11,17 +11,24 @@ Where an expression stood for an operator, the operator runs again on the same i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from types import FunctionType, TracebackType
+from types import TracebackType
 from typing import Any, Final
 
-from engine.aten.dispatch import fresh
+from engine.aten.outcome import fresh
 from engine.aten.tensor import Tensor
 from engine.executor.code import Code
-from engine.executor.operations import operation_of
-from engine.executor.pipelines import POST_DERIVATIVE, PRE_DERIVATIVE, PRE_SPECIALISATION
-from engine.executor.source import NotGenerated, Source, generate
+from engine.executor.native_calls import Warming, pointwise
+from engine.executor.operations import CALLEES, operation_of
+from engine.executor.pipelines import (
+    AFTER_UNROLLING,
+    POST_DERIVATIVE,
+    PRE_DERIVATIVE,
+    PRE_SPECIALISATION,
+    UNROLLING,
+)
+from engine.executor.source import FUNCTION, NotGenerated, Source, generate
 from engine.executor.spec import ArgumentSpec, Key, SpecReader
 from engine.executor.switches import SWITCHES, tell
 from engine.executor.traceback import Place, execution_error
@@ -35,7 +42,7 @@ from engine.lang.types import ANY, ClassType, InterfaceType, OptionalType, Tenso
 from engine.passes.pipeline import run_pipeline
 
 _PLAN: Final = "PLAN"
-"""The name under which a generated function's globals hold its plan."""
+"""The name under which a generated function's globals hold its plan and its source."""
 
 
 @dataclass(eq=False, slots=True)
@@ -61,6 +68,11 @@ class ExecutionPlan:
         return self.generated is not None and self.generated.calls
 
     @property
+    def waits(self) -> bool:
+        """May the generated function keep its thread while it waits for a future?"""
+        return self.generated is not None and self.generated.waits
+
+    @property
     def code(self) -> Code:
         """The instructions for the interpreter, made when first asked for."""
         if self._code is None:
@@ -78,6 +90,8 @@ def make_plan(name: str, graph: Graph, reader: SpecReader, key: Key) -> Executio
     run_pipeline(PRE_SPECIALISATION, specialised, listener)
     refine_inputs(specialised, reader, key)
     run_pipeline(PRE_DERIVATIVE, specialised, listener)
+    if run_pipeline(UNROLLING, specialised, listener):
+        run_pipeline(AFTER_UNROLLING, specialised, listener)
     # Graphs with inputs that require grad are to be split here, before anything that has no derivative.
     run_pipeline(POST_DERIVATIVE, specialised, listener)
     plan = ExecutionPlan(name, reader.spec(key), specialised)
@@ -113,14 +127,27 @@ def _replaced(type: Type, path: tuple[int, ...], part: TensorType) -> Type:
 
 
 def _generate(plan: ExecutionPlan, key: Key) -> None:
-    generated = generate(plan.graph, records=key[0] and not is_gradient_free(plan.graph, key))
-    environment = {**generated.environment, **RUNNERS, _PLAN: plan}
-    exec(compile(generated.text, f"<plan of {plan.name}>", "exec"), environment)
-    plan.generated, plan.entry = generated, environment["run"]
+    may_record = key[0] or any(node.kind in _MAY_SWITCH_GRADIENTS for node in plan.graph.all_nodes())
+    records = may_record and not is_gradient_free(plan.graph, key)
+
+    def write(native: Mapping[Node, Callable[..., Any]]) -> tuple[Source, Callable[..., Any]]:
+        source = generate(plan.graph, records=records, name=plan.name, native=native)
+        environment = {**source.environment, **RUNNERS, _PLAN: (plan, source)}
+        exec(compile(source.text, f"<plan of {plan.name}>", "exec"), environment)
+        return source, environment[FUNCTION]
+
+    def install(source: Source, run: Callable[..., Any]) -> None:
+        plan.generated, plan.entry = source, run
+
+    source, run = write({})
+    install(source, run)
+    if nodes := pointwise(plan.graph):
+        Warming(nodes, records, write, install, source, run).start()
 
 
 RUNNERS: Final[dict[str, Any]] = {}
-"""`call(function, arguments, depth)`: how generated code calls a function; whoever runs functions puts it here."""
+"""How generated code runs others, put here by whoever runs functions: `call(function, arguments, depth)`,
+`fork(function, arguments)`, and `leave(entered)` for contexts that an error leaves."""
 
 
 # -- gradients
@@ -131,6 +158,9 @@ _WITHOUT_TENSORS_OF_OTHERS: Final = frozenset(
     "ListUnpack DictConstruct ConstantChunk Print isinstance".split()
 )
 """Kinds of nodes without an operator whose tensors come from their inputs."""
+
+
+_MAY_SWITCH_GRADIENTS: Final = frozenset({"aten::set_grad_enabled", "aten::wait", *CALLEES})
 
 
 def is_gradient_free(graph: Graph, key: Key) -> bool:
@@ -172,25 +202,24 @@ def failure(error: Exception) -> ExecutionError:
     """The program's error for what a generated function raised.  See Note [Errors of generated code]."""
     frames = list(_generated_frames(error.__traceback__))
     if frames:
-        plan, node, variables = frames[-1]
-        if node is not None and plan.generated is not None and node not in plan.generated.genuine:
-            error = _own_error(plan.generated, node, variables) or error
-    found = execution_error(error, [Place(plan.name, node) for plan, node, _ in frames])
+        _, source, node, variables = frames[-1]
+        if node is not None and node not in source.genuine:
+            error = _own_error(source, node, variables) or error
+    found = execution_error(error, [Place(plan.name, node) for plan, _, node, _ in frames])
     found.__cause__ = None if isinstance(error, ExecutionError) else error
     return found
 
 
-def _generated_frames(trace: TracebackType | None) -> Iterator[tuple[ExecutionPlan, Node | None, Mapping[str, Any]]]:
+def _generated_frames(
+    trace: TracebackType | None,
+) -> Iterator[tuple[ExecutionPlan, Source, Node | None, Mapping[str, Any]]]:
     """The generated functions in a traceback, the outermost first: where each is, and its variables."""
     while trace is not None:
-        plan = trace.tb_frame.f_globals.get(_PLAN)
-        if isinstance(plan, ExecutionPlan) and plan.generated is not None and _is_code_of(plan, trace):
-            yield plan, plan.generated.nodes[trace.tb_lineno - 1], trace.tb_frame.f_locals
+        frame = trace.tb_frame
+        if _PLAN in frame.f_globals and frame.f_code.co_name == FUNCTION:
+            plan, source = frame.f_globals[_PLAN]
+            yield plan, source, source.nodes[trace.tb_lineno - 1], frame.f_locals
         trace = trace.tb_next
-
-
-def _is_code_of(plan: ExecutionPlan, trace: TracebackType) -> bool:
-    return isinstance(plan.entry, FunctionType) and trace.tb_frame.f_code is plan.entry.__code__
 
 
 def _own_error(source: Source, node: Node, variables: Mapping[str, Any]) -> Exception | None:

@@ -21,7 +21,7 @@ between: every variable is assigned in one place, and those that a loop carries 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -31,20 +31,24 @@ from engine.aten import xp
 from engine.aten.tensor import Tensor, fresh_lines
 from engine.executor.lifetimes import Deaths
 from engine.executor.loop_conditions import ATOMS, carried_place, condition_of, qualified_name
-from engine.executor.operations import CALLEES, OPERATIONS, op_of, operation_of
+from engine.executor.node_lines import NODES, unpack
+from engine.executor.operations import CALLEES, OPERATIONS, operation_of
 from engine.executor.ranges import HIGH, LOW, Ranges
 from engine.executor.templates import NAMES, ROWS, Row
 from engine.executor.tensor_forms import TensorForms
 from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.graph import Block, Graph, Node, Value
-from engine.lang.types import NONE, ClassType, TensorType
+from engine.lang.types import TensorType
 
+FUNCTION: Final = "run"
 MAX_TRIP_COUNT: Final = 2**63 - 1
 _ENVIRONMENT: Final[dict[str, Any]] = {
     **NAMES, "LOW": LOW, "HIGH": HIGH, "Tensor": Tensor, "new": object.__new__, "ndarray": np.ndarray,
     "asarray": np.asarray, "quiet": xp.quiet, "loud": xp.loud,
 }  # fmt: skip
 _SUSPENDING: Final = ("prim::fork", "aten::wait", "prim::Enter", "prim::Exit")
+"""Nodes that are neither operators nor plain calls."""
+NO_FUNCTIONS: Final[Mapping[Node, Callable[..., Any]]] = {}
 
 
 class NotGenerated(Exception):
@@ -53,28 +57,34 @@ class NotGenerated(Exception):
 
 @dataclass(slots=True)
 class Source:
-    """`nodes[i]` is the node of line i + 1.  `calls`: the function takes the depth of calls as one more argument."""
+    """`nodes[i]` is the node of line i + 1.  `calls`: the function takes the depth of calls as one more argument.
+    `waits`: it may have to wait for a future, and keeps its thread meanwhile."""
 
     text: str
     environment: dict[str, Any]
     nodes: tuple[Node | None, ...]
     calls: bool
+    waits: bool
     variables: dict[Value, str]
     """Where a value is found while the function runs."""
     genuine: frozenset[Node]
     """Nodes that are calls, whose errors are their own; what others raise is only Python's."""
 
 
-def generate(graph: Graph, *, records: bool) -> Source:
-    """Write the function; `records` says that an operator may have to be recorded for gradients.  Raises
-    NotGenerated."""
-    return _Writer(graph, TensorForms(graph, enabled=not records)).write()
+def generate(
+    graph: Graph, *, records: bool, name: str = "f", native: Mapping[Node, Callable[..., Any]] = NO_FUNCTIONS
+) -> Source:
+    """Write the function; `records` says that an operator may have to be recorded for gradients, `name` what forked
+    parts of it go by, `native` what functions of tensors do some of its nodes.  Raises NotGenerated."""
+    return Writer(graph, TensorForms(graph, not records, native), name, native).write()
 
 
 @dataclass(eq=False, slots=True)
-class _Writer:
+class Writer:
     graph: Graph
     forms: TensorForms
+    name: str
+    native: Mapping[Node, Callable[..., Any]]
     deaths: Deaths = field(init=False)
     ranges: Ranges = field(init=False)
     lines: list[str] = field(default_factory=list)
@@ -89,8 +99,6 @@ class _Writer:
     count: int = 0
     indent: int = 0
     calls: bool = False
-    reseats: bool = False
-    """May a tensor come to show another array?  Then it is asked for it every time."""
     genuine: set[Node] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -98,19 +106,28 @@ class _Writer:
 
     def write(self) -> Source:
         self.calls = any(node.kind in CALLEES for node in self.graph.all_nodes())
-        self.reseats = any(map(_may_give_another_array, self.graph.all_nodes()))
         quiet = any(map(self.forms.is_raw, self.graph.all_nodes()))
+        waits = self.graph.find_node("aten::wait") is not None
+        enters = self.graph.find_node("prim::Enter") is not None
         inputs = [self.define(value) for value in self.graph.inputs]
         parameters = [*inputs, *(["depth=0"] * self.calls)]
-        self.line(f"def {_FUNCTION}({', '.join(parameters)}):")
+        self.line(f"def {FUNCTION}({', '.join(parameters)}):")
         self.indent = 1
         if quiet:
             self.line("token = quiet()")
             self.line("try:")
             self.indent = 2
+        if enters:
+            self.line("entered = []")
+            self.line("try:")
+            self.indent += 1
         self.load_arrays()
         self.block(self.graph.block)
         self.line(f"return {self.results()}", self.graph.return_node)
+        if enters:
+            self.indent -= 1
+            for line in ("except AssertionError: raise", "except Exception:", "    leave(entered)", "    raise"):
+                self.line(line)
         if quiet:
             self.indent = 1
             self.line("finally:")
@@ -118,7 +135,7 @@ class _Writer:
             self.line("loud(token)")
         variables = {**self.arrays, **self.names}
         text = "\n".join(self.lines) + "\n"
-        return Source(text, self.environment, tuple(self.nodes), self.calls, variables, frozenset(self.genuine))
+        return Source(text, self.environment, tuple(self.nodes), self.calls, waits, variables, frozenset(self.genuine))
 
     def results(self) -> str:
         outputs = [self.value(value) for value in self.graph.outputs]
@@ -126,7 +143,7 @@ class _Writer:
 
     def load_arrays(self) -> None:
         """Arrays of arguments that keep them, read once."""
-        if self.reseats:
+        if self.forms.reseats:
             return
         for value in self.graph.inputs:
             if isinstance(value.type, TensorType) and value.type.dtype and any(map(self.forms.takes_array, value.uses)):
@@ -210,16 +227,22 @@ class _Writer:
             self.forget(self.deaths.after.get(node, ()))
 
     def write_node(self, node: Node) -> None:
-        if node.kind in _SUSPENDING or node.has_attribute("Subgraph"):
+        if node.has_attribute("Subgraph") and node.kind != "prim::fork":
             raise NotGenerated(f"{node.kind} needs the interpreter")
+        if self.forms.gives_parts(node):
+            self.give(node, self.forms.text(node, self.array, self.value, self.bind)[0])
+            return
         if self.forms.is_raw(node):
             self.write_array(node)
             return
-        row = self.row(node)
+        if node.kind == "prim::ListUnpack" and self.forms.gives_parts(node.input.node):
+            unpack(self, node, "a")
+            return
+        row = None if node.kind in _SUSPENDING else self.row(node)
         if row is not None:
             self.write_row(node, row)
-        elif node.kind in _NODES:
-            _NODES[node.kind](self, node)
+        elif node.kind in NODES:
+            NODES[node.kind](self, node)
         else:
             operation = self.operation(node)
             self.give(node, f"{operation}({', '.join(map(self.value, node.inputs))})")
@@ -236,7 +259,7 @@ class _Writer:
         """The name of the function that does the node."""
         self.genuine.add(node)
         what = "".join(c if c.isalnum() else "_" for c in node.kind.partition("::")[2])
-        return self.bind(what, operation_of(node))
+        return self.bind(what, self.native.get(node) or operation_of(node))
 
     def write_array(self, node: Node) -> None:
         text, is_array = self.forms.text(node, self.array, self.value, self.bind)
@@ -249,7 +272,7 @@ class _Writer:
         self.names[node.output] = tensor = "v" + name[1:]
         for line in (f"{tensor} = new(Tensor)", f"{tensor}.array = {name}", *fresh_lines(tensor)):
             self.line(line)
-        if self.reseats:
+        if self.forms.reseats:
             del self.arrays[node.output]
             self.line(f"{name} = None")
 
@@ -390,88 +413,4 @@ class _Writer:
         return row.text.format(*texts)
 
 
-_FUNCTION: Final = "run"
 _WORD: Final = re.compile(r"\w+")
-_RESEATING: Final = frozenset(
-    f"aten::{name}_"
-    for name in "unsqueeze squeeze t transpose swapaxes swapdims resize resize_as set as_strided moveaxis".split()
-)
-_UNKNOWN_EFFECTS: Final = ("prim::PythonOp", *CALLEES)
-
-
-def _may_give_another_array(node: Node) -> bool:
-    """May the node make a tensor show another array?  Writes into the array it has do not."""
-    if node.kind in _UNKNOWN_EFFECTS or node.kind in _RESEATING:
-        return True
-    if node.kind in OPERATIONS or node.namespace == "prim":
-        return False
-    return any(argument.is_write and argument.kwarg_only for argument in op_of(node).schema.arguments)
-
-
-# -- nodes that are neither operators nor rows
-
-
-def _tuple(writer: _Writer, node: Node) -> None:
-    writer.give(node, f"({''.join(writer.value(v) + ', ' for v in node.inputs)})")
-
-
-def _list(writer: _Writer, node: Node) -> None:
-    writer.give(node, f"[{', '.join(map(writer.value, node.inputs))}]")
-
-
-def _unpack(writer: _Writer, node: Node) -> None:
-    if not node.outputs:
-        return
-    comma = "," * (len(node.outputs) == 1)
-    targets = ", ".join(map(writer.define, node.outputs))
-    writer.line(f"{targets}{comma} = {writer.value(node.input)}", node)
-
-
-def _slot(node: Node) -> int:
-    type = node.inputs[0].type
-    slot = type.slot(node.attr("name")) if isinstance(type, ClassType) else None
-    assert slot is not None, f"no such attribute: {node}"
-    return slot
-
-
-def _get_attribute(writer: _Writer, node: Node) -> None:
-    writer.give(node, f"{writer.value(node.input)}.slots[{_slot(node)}]")
-
-
-def _set_attribute(writer: _Writer, node: Node) -> None:
-    owner, value = map(writer.value, node.inputs)
-    writer.line(f"{owner}.slots[{_slot(node)}] = {value}", node)
-
-
-def _is(negation: str) -> Callable[[_Writer, Node], None]:
-    def write(writer: _Writer, node: Node) -> None:
-        if NONE not in (value.type for value in node.inputs):
-            operands = ", ".join(map(writer.value, node.inputs))
-            writer.give(node, f"{writer.operation(node)}({operands})")
-            return
-        one, other = map(writer.value, node.inputs)
-        writer.give(node, f"{one} is {negation}{other}")
-
-    return write
-
-
-def _call_function(writer: _Writer, node: Node) -> None:
-    writer.genuine.add(node)
-    function, *arguments = map(writer.value, node.inputs)
-    writer.give(node, f"call({function}, ({''.join(a + ', ' for a in arguments)}), depth)")
-
-
-def _call_method(writer: _Writer, node: Node) -> None:
-    writer.genuine.add(node)
-    arguments = "".join(writer.value(value) + ", " for value in node.inputs)
-    owner = writer.value(node.inputs[0])
-    writer.give(node, f"call({owner}.type.methods[{node.attr('name')!r}], ({arguments}), depth)")
-
-
-_NODES: Final[dict[str, Callable[[_Writer, Node], None]]] = {
-    "prim::TupleConstruct": _tuple, "prim::NamedTupleConstruct": _tuple, "prim::ListConstruct": _list,
-    "prim::TupleUnpack": _unpack, "prim::ListUnpack": _unpack,
-    "prim::GetAttr": _get_attribute, "prim::SetAttr": _set_attribute,
-    "aten::__is__": _is(""), "aten::__isnot__": _is("not "),
-    "prim::CallFunction": _call_function, "prim::CallMethod": _call_method,
-}  # fmt: skip

@@ -16,6 +16,7 @@ Listener = Callable[[Any], object]
 
 class _OfThread(threading.local):
     optimize: bool = True
+    hooks: tuple[Callable[[Any], object], ...] = ()
 
 
 class _Switches:
@@ -35,7 +36,24 @@ _THREAD: Final = _OfThread()
 
 def is_optimizing() -> bool:
     """May this thread run specialised plans?"""
-    return _THREAD.optimize
+    return _THREAD.optimize and not _THREAD.hooks
+
+
+def hooks_of_thread() -> tuple[Callable[[Any], object], ...]:
+    """What watches every instruction that this thread runs (see `watching`)."""
+    return _THREAD.hooks
+
+
+@contextmanager
+def watching(hook: Callable[[Any], object]) -> Iterator[None]:
+    """While the block runs, the interpreter runs all calls of this thread, with the hook; forks run at once."""
+    before, _THREAD.hooks = _THREAD.hooks, (*_THREAD.hooks, hook)
+    _count(1)
+    try:
+        yield
+    finally:
+        _THREAD.hooks = before
+        _count(-1)
 
 
 @contextmanager

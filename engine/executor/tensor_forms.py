@@ -9,19 +9,19 @@ as a call of its kernel.  Both need that no gradient is recorded.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from engine.aten import xp
-from engine.aten.dispatch import array_kernel
+from engine.aten.body import array_kernel
 from engine.aten.expression import array_code
 from engine.aten.op import Op
 from engine.aten.pointwise import FUNCTIONS, OF_FLOATS
 from engine.aten.tensor import Tensor
-from engine.executor.operations import OPERATIONS
+from engine.executor.operations import CALLEES, OPERATIONS
 from engine.ir.constants import constant_value
 from engine.ir.graph import Block, Graph, Node, Use, Value
 from engine.ir.ops import op_of
@@ -39,6 +39,11 @@ FLOAT_FORMS: Final[dict[str, str]] = {
     "fmod": "fmod(x, y)",
 }  # fmt: skip
 """What functions of `pointwise` come to for arrays of floats, in terms of numpy's."""
+_RESEATING: Final = frozenset(
+    f"aten::{name}_"
+    for name in "unsqueeze squeeze t transpose swapaxes swapdims resize resize_as set as_strided moveaxis".split()
+)
+_UNKNOWN_EFFECTS: Final = ("prim::PythonOp", "prim::fork", "aten::wait", *CALLEES)
 _FUNCTIONS: Final = {**FUNCTIONS, **OF_FLOATS}
 KEEPS_DTYPE: Final = frozenset(
     f"aten::{name}"
@@ -49,27 +54,36 @@ KEEPS_DTYPE: Final = frozenset(
 """Operators of floats whose result has the dtype of their tensors when those have one dtype."""
 _OF_MATRICES: Final = frozenset(f"aten::{name}" for name in "mm bmm addmm baddbmm cat stack".split())
 """Those whose result has a dimension."""
+_GIVES_MATRICES: Final = frozenset({"aten::mm", "aten::addmm"})
+_OF_KNOWN_RANK: Final = {"aten::mm": ((2, 2), "{0}.dot({1})"), "aten::t": ((2,), "{0}.T")}
+"""Operators of floats -> the ranks with which their kernels come to an expression of numpy, but for errors."""
 _PARTS: Final = frozenset(f"aten::{name}" for name in "chunk split split_with_sizes tensor_split unbind".split())
 """Operators that give a list of parts of a tensor."""
 
 
 class Facts(NamedTuple):
-    """What is known of a tensor: its dtype, and that it has a dimension at least."""
+    """What is known of a tensor: its dtype, that it has a dimension at least, and how many it has."""
 
     dtype: xp.NumpyDtype | None = None
     has_dims: bool = False
+    rank: int | None = None
 
 
 _NOTHING: Final = Facts()
 
 
 class TensorForms:
-    """Facts of the tensors of a graph, and its nodes on arrays.  `enabled`: no gradient is recorded for new results."""
+    """Facts of the tensors of a graph, and its nodes on arrays.  `enabled`: no gradient is recorded for new results;
+    `native`: nodes that functions of tensors do; `reseats`: a tensor may come to show another array, so that it has to
+    be asked for it every time."""
 
-    def __init__(self, graph: Graph, enabled: bool) -> None:
+    def __init__(self, graph: Graph, enabled: bool, native: Collection[Node] = ()) -> None:
         self.enabled = enabled
+        self.native = native
+        self.reseats = any(map(may_give_another_array, graph.all_nodes()))
         self._facts: dict[Value, Facts] = {}
         self._raw: set[Node] = set()
+        self._parts: set[Node] = set()
         for value in graph.inputs:
             self._facts[value] = _facts_of(value.type)
         self._analyze(graph.block, 0)
@@ -79,12 +93,16 @@ class TensorForms:
     def facts(self, value: Value) -> Facts:
         constant = constant_value(value)
         if isinstance(constant, Tensor):
-            return Facts(constant.array.dtype, constant.array.ndim > 0)
+            return Facts(constant.array.dtype, constant.array.ndim > 0, constant.array.ndim)
         return self._facts.get(value, _NOTHING)
 
     def is_raw(self, node: Node) -> bool:
         """Does the node give an array?"""
         return node in self._raw
+
+    def gives_parts(self, node: Node) -> bool:
+        """Does the node give a list of arrays, which a `prim::ListUnpack` takes apart?"""
+        return node in self._parts
 
     def takes_array(self, use: Use) -> bool:
         """Does the use want the bare array?"""
@@ -100,8 +118,18 @@ class TensorForms:
         """Views that only arrays are made of are arrays, too: no tensor has to know whose memory they show."""
         for node in reversed(list(graph.all_nodes())):
             op = op_of(node) if node.kind not in OPERATIONS else None
-            if op is not None and gives_one_view(op) and all(map(self.takes_array, node.output.uses)):
+            if op is not None and op.kernel is not None and node.kind in _PARTS and self._are_arrays(node):
                 self._raw.add(node)
+                self._parts.add(node)
+            elif op is not None and gives_one_view(op) and all(map(self.takes_array, node.output.uses)):
+                self._raw.add(node)
+
+    def _are_arrays(self, node: Node) -> bool:
+        """Are the parts only taken out of their list, and then only taken as arrays?"""
+        users = [use.user for use in node.output.uses]
+        if len(users) != 1 or users[0].kind != "prim::ListUnpack" or not isinstance(node.inputs[0].type, TensorType):
+            return False
+        return all(map(self.takes_array, (use for value in users[0].outputs for use in value.uses)))
 
     def _analyze(self, block: Block, depth: int) -> None:
         for node in block.nodes():
@@ -134,8 +162,8 @@ class TensorForms:
     def _join(self, targets: Iterable[Value], *sources: Iterable[Value]) -> None:
         for target, *values in zip(targets, *sources, strict=True):
             facts = [self.facts(value) for value in values]
-            same = all(each.dtype is facts[0].dtype for each in facts)
-            self._facts[target] = Facts(facts[0].dtype if same else None, all(each.has_dims for each in facts))
+            dtype = _one(each.dtype for each in facts)
+            self._facts[target] = Facts(dtype, all(each.has_dims for each in facts), _one(each.rank for each in facts))
 
     def _analyze_node(self, node: Node) -> None:
         op = op_of(node)
@@ -143,15 +171,24 @@ class TensorForms:
             return
         if len(node.outputs) != 1 or not isinstance(node.output.type, TensorType):
             return
-        if self.enabled and makes_new_tensor(op):
-            self._raw.add(node)
         tensors = [self.facts(v) for v in node.inputs if isinstance(v.type, TensorType)]
         alike = bool(tensors) and tensors[0].dtype in FLOATS and all(f.dtype is tensors[0].dtype for f in tensors)
-        if is_written_out(op) and alike and self._numbers_are_real(node):
+        written_out = is_written_out(op) and alike and self._numbers_are_real(node)
+        stays_native = node in self.native and not (written_out and self._takes_arrays(node))
+        if self.enabled and makes_new_tensor(op) and not stays_native:
+            self._raw.add(node)
+        if written_out:
             dtype = xp.BOOL if op.dtype == "bool" else tensors[0].dtype
-            self._facts[node.output] = Facts(dtype, any(f.has_dims for f in tensors))
+            ranks = [f.rank for f in tensors if f.rank is not None]
+            rank = max(ranks) if len(ranks) == len(tensors) else None
+            self._facts[node.output] = Facts(dtype, any(f.has_dims for f in tensors), rank)
         elif alike and op.name in KEEPS_DTYPE:
-            self._facts[node.output] = Facts(tensors[0].dtype, op.name in _OF_MATRICES)
+            rank = 2 if op.name in _GIVES_MATRICES else tensors[0].rank if op.name == "aten::t" else None
+            self._facts[node.output] = Facts(tensors[0].dtype, op.name in _OF_MATRICES or bool(rank), rank)
+
+    def _takes_arrays(self, node: Node) -> bool:
+        """Are several operands arrays?  To make tensors of them takes longer than numpy's function does."""
+        return sum(value.node in self._raw for value in node.inputs) > 1
 
     def _analyze_unpacking(self, node: Node) -> None:
         """Parts of a tensor have its dtype, and those of `chunk` and `split` as many dimensions."""
@@ -160,7 +197,8 @@ class TensorForms:
             return
         whole = self.facts(parts.inputs[0])
         for value in node.outputs:
-            self._facts[value] = Facts(whole.dtype, whole.has_dims and parts.kind != "aten::unbind")
+            known = whole if parts.kind != "aten::unbind" else Facts(whole.dtype)
+            self._facts[value] = known
 
     def _numbers_are_real(self, node: Node) -> bool:
         return all(isinstance(v.type, TensorType) or v.type in (INT, FLOAT) for v in node.inputs)
@@ -177,6 +215,9 @@ class TensorForms:
         alike = dtype in FLOATS and all(self.facts(v).dtype is dtype for v in tensors)
         if dtype is not None and alike and is_written_out(op) and self._numbers_are_real(node):
             return _written_out(op, node, dtype, array, value, name), self.facts(node.output).has_dims
+        ranks, form = _OF_KNOWN_RANK.get(op.qualified_name, ((), ""))
+        if form and alike and not self.reseats and tuple(self.facts(v).rank for v in tensors) == ranks:
+            return form.format(*map(array, tensors)), True
         kernel = name("kernel", _kernel(op))
         arguments = [
             _ARRAYS[_kind(argument.type)].format(array(v) if _kind(argument.type) == "tensor" else value(v))
@@ -186,6 +227,16 @@ class TensorForms:
 
 
 _kernel = cache(array_kernel)
+
+
+def may_give_another_array(node: Node) -> bool:
+    """May the node make a tensor show another array?  Writes into the array it has do not."""
+    if node.kind in _UNKNOWN_EFFECTS or node.kind in _RESEATING:
+        return True
+    if node.kind in OPERATIONS or node.namespace == "prim":
+        return False
+    op = op_of(node)
+    return op is None or any(argument.is_write and argument.kwarg_only for argument in op.schema.arguments)
 
 
 def makes_new_tensor(op: Op) -> bool:
@@ -220,7 +271,13 @@ def is_written_out(op: Op) -> bool:
 def _facts_of(type: Type) -> Facts:
     if not isinstance(type, TensorType) or type.dtype is None:
         return _NOTHING
-    return Facts(xp.TO_NUMPY[type.dtype], bool(type.sizes))
+    return Facts(xp.TO_NUMPY[type.dtype], bool(type.sizes), None if type.sizes is None else len(type.sizes))
+
+
+def _one(values: Iterable[Any]) -> Any:
+    """What they all are, or None."""
+    first, *others = values
+    return first if all(each is first or each == first for each in others) else None
 
 
 _ARRAYS: Final = {

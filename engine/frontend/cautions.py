@@ -32,8 +32,14 @@ def cautions(tree: Tree, graph: Graph) -> tuple[Caution, ...]:
     return tuple(by_place[key] for key in sorted(by_place))
 
 
-def of_lost_write(range: SourceRange) -> Caution:
-    """A write that the compiler removes because it takes a loop before it to run."""
+def of_lost_write(node: Node, range: SourceRange) -> Caution:
+    """A write that the compiler removes: it takes a loop before it to run, or `+=` to give another list."""
+    if node.inputs[0].node.kind == "aten::add_":
+        return Caution(
+            "this write is removed: TorchScript takes what `+=` gives for another list",
+            range,
+            ("call extend() instead of `+=`, or write to the list by its other name",),
+        )
     return Caution(
         "this write is removed: the loop that assigns the variable is taken to run at least once",
         range,

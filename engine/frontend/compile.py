@@ -17,7 +17,7 @@ from typing import Final
 
 from engine.frontend import library
 from engine.frontend.builder import Builder
-from engine.frontend.cautions import cautions, of_lost_write
+from engine.frontend.cautions import cautions
 from engine.frontend.class_definitions import define_type
 from engine.frontend.classes import ChosenByFlag, FunctionValue
 from engine.frontend.emit import RULES, Emitter
@@ -245,7 +245,7 @@ def _compile(
     compile_body(e, view.body)
     found = cautions(view.tree, e.graph)
     returns = (Argument("", finish(e, view.range)),)
-    function.cautions = (*found, *map(of_lost_write, e.lost_writes))
+    function.cautions = (*found, *e.lost_writes)
     function.define(FunctionSchema(schema.name, "", schema.arguments, returns), e.graph)
 
 

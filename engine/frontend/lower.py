@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from engine.frontend.cautions import of_lost_write
 from engine.frontend.convert import EMPTY_LIST
 from engine.frontend.emit.emitter import Emitter
 from engine.frontend.emit.statements import return_value
@@ -16,7 +17,7 @@ from engine.frontend.modified_loops import canonicalize_modified_loops
 from engine.frontend.ssa import to_ssa
 from engine.ir.dead_code import lost_writes
 from engine.ir.graph import Graph, Node
-from engine.lang.errors import CompileError
+from engine.lang.errors import Caution, CompileError
 from engine.lang.source import SourceRange
 from engine.lang.types import NONE, Type
 from engine.passes.pipeline import find_pass
@@ -50,15 +51,15 @@ def finish(e: Emitter, range: SourceRange) -> Type:
     return returned
 
 
-def lower(graph: Graph) -> list[SourceRange]:
-    """Lower the graph in place; the places of writes that are lost with it (see `CLEAN_UP`)."""
+def lower(graph: Graph) -> list[Caution]:
+    """Lower the graph in place; cautions of the writes that are lost with it (see `CLEAN_UP`)."""
     to_ssa(graph)
     transform_exits(graph)
     canonicalize_modified_loops(graph)
     find_pass("normalize_ops")(graph)
     for node in graph.find_all_nodes(EMPTY_LIST):
         _make_list(node)
-    lost = [node.range for node in lost_writes(graph) if node.range is not None]
+    lost = [of_lost_write(node, node.range) for node in lost_writes(graph) if node.range is not None]
     for name, options in CLEAN_UP:
         find_pass(name)(graph, **options)
     return lost

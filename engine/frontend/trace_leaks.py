@@ -13,8 +13,9 @@ from contextlib import contextmanager
 from functools import partial, wraps
 from typing import Any, Final
 
+from engine.aten.autocast import under
 from engine.aten.calls import call
-from engine.aten.dispatch import HOOKS
+from engine.aten.hooks import HOOKS, Hook
 from engine.aten.tensor import Size, Tensor
 from engine.frontend.trace import MAKERS, record_constant, record_operator, sizes_of
 from engine.frontend.trace_calls import record_call
@@ -121,6 +122,8 @@ def swap_while_tracing(owner: type, name: str, swap: Swap) -> None:
 
 _lock = threading.Lock()
 _originals: dict[tuple[type, str], Any] = {}
+_watching: list[Hook | None] = []
+"""Who stepped in before the first trace, and will again."""
 _traces = 0
 
 
@@ -143,9 +146,10 @@ def _count(step: int) -> None:
         if before == 0:
             _originals.update((place, vars(place[0])[place[1]]) for place in _SWAPS)
             _install({place: swap(_originals[place]) for place, swap in _SWAPS.items()})
-            HOOKS.trace, HOOKS.trace_call, HOOKS.trace_constant = record_operator, record_call, note_constant
+            _watching.append(HOOKS.trace)
+            HOOKS.trace, HOOKS.trace_call, HOOKS.trace_constant = under(record_operator), record_call, note_constant
         elif _traces == 0:
-            HOOKS.trace = HOOKS.trace_call = HOOKS.trace_constant = None
+            HOOKS.trace, HOOKS.trace_call, HOOKS.trace_constant = _watching.pop(), None, None
             _install(_originals)
 
 

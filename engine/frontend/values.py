@@ -114,7 +114,18 @@ class SimpleValue(SugaredValue):
         raise CompileError(text, range, hints=not_iterable(self.type, range))
 
     def item(self, b: Builder, index: Value, hint: Type | None, range: SourceRange) -> SugaredValue:
+        if isinstance(hint, InterfaceType) and _all_offer(self.type, hint):
+            # As archives write it: the annotation tells what the modules in the list or dict have in common.
+            return SimpleValue(b.value("prim::ModuleContainerIndex", [self.value, index], hint, range))
         return SimpleValue(item_of(b, self.value, index, range))
+
+
+def _all_offer(type: Type, interface: InterfaceType) -> bool:
+    """Is it a module whose submodules all offer the interface?"""
+    if not isinstance(type, ClassType) or not type.is_module:
+        return False
+    inner = [each.type for each in type.attributes if isinstance(each.type, (ClassType, InterfaceType))]
+    return all(each.is_subtype_of(interface) for each in inner)
 
 
 class ValueIterable(Iterable):

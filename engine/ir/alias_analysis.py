@@ -167,6 +167,14 @@ def _fork(walk: _Walk, node: Node) -> None:
     _fresh(walk, node)
 
 
+def _add_in_place(walk: _Walk, node: Node) -> None:
+    """`list += more` gives the list, which its schema does not say.  `loops_run` goes by the schema, as the reference
+    does: there of `b = a; b += x; b += y` the second write is lost to who looks at `a`."""
+    _operator(walk, node)
+    if isinstance(node.output.type, ListType) and not walk.loops_run:
+        walk.facts.point(node.output, node.inputs[0])
+
+
 def _wait(walk: _Walk, node: Node) -> None:
     """The forked graph may have written to anything that it was given, which is all wildcards."""
     walk.facts.write_to_wildcards(node)
@@ -276,6 +284,7 @@ _RULES: Final[dict[str, _Rule]] = {
     "prim::SetAttr": _set_attr,
     "prim::fork": _fork,
     "aten::wait": _wait,
+    "aten::add_": _add_in_place,
     **_rows(_CONSTRUCTORS, _construct),
     **_rows(_FRESH, _fresh),
     **_rows(_EXTRACTORS, _unknown),

@@ -60,12 +60,12 @@ def _plan(db: AliasDb, node: Node, point: Node, side: str) -> _Plan | None:
         return [], []
     if any(map(db.has_side_effects, (node, *between))):
         return None
-    group = _Group(db, [node])
+    group = Together(db, [node])
     for other in between:
         if group.depends_on(other):
             group.add(other)
     movers = group.nodes[1:] if stays else group.nodes
-    if movers and not _may_pass(db, _Group(db, movers), point):
+    if movers and not _may_pass(db, Together(db, movers), point):
         return None
     return ([node], movers) if stays else (movers, [])
 
@@ -77,7 +77,7 @@ def _between(node: Node, point: Node, forward: bool) -> Iterator[Node]:
         at = at.next if forward else at.prev
 
 
-def _may_pass(db: AliasDb, group: _Group, point: Node) -> bool:
+def _may_pass(db: AliasDb, group: Together, point: Node) -> bool:
     if point.kind in ("prim::Param", "prim::Return"):
         return False
     return not db.has_side_effects(point) and not group.depends_on(point)
@@ -94,8 +94,8 @@ def _put(nodes: Iterable[Node], point: Node, side: str) -> None:
         at = node
 
 
-class _Group:
-    """Nodes that go together, and what they use, give, read and write."""
+class Together:
+    """Nodes that go together, and what they use, give, read and write.  None has side effects."""
 
     def __init__(self, db: AliasDb, nodes: Iterable[Node]) -> None:
         self.db = db

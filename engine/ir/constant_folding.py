@@ -83,7 +83,10 @@ class _Folding:
         self._fold_blocks(view.node)
         for offset in reversed(range(len(view.outputs))):
             same = _same_result(view, offset)
-            if same is not None and allowed(view.node, same):
+            if same is not None and not allowed(view.node, same):
+                if not same.has_uses and same.node.kind == "prim::Constant":
+                    same.node.destroy()
+            elif same is not None:
                 view.outputs[offset].replace_all_uses_with(same)
                 view.remove_result(offset)
                 self.changed = True

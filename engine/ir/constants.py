@@ -19,6 +19,7 @@ from collections.abc import Hashable, Sequence
 from typing import Any, Final
 
 from engine.aten.ivalue import EnumValue, Object
+from engine.aten.rules import steps
 from engine.aten.tensor import Tensor
 from engine.ir.graph import Graph, Node, Value
 from engine.lang.scalars import device
@@ -118,7 +119,7 @@ def type_of(value: Any) -> Type:
 
 def tensor_type_of(tensor: Tensor) -> TensorType:
     """Everything that is known of one tensor, as `Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)`."""
-    strides = tuple(step // tensor.itemsize for step in tensor.array.strides)
+    strides = steps(tensor.array)
     return TensorType(tensor.dtype, tuple(tensor.shape), strides, tensor.requires_grad, tensor.device)
 
 

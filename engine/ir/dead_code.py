@@ -18,6 +18,7 @@ from engine.ir.mutability import is_mutable_type
 from engine.ir.ops import has_side_effects, schema_of
 from engine.ir.rewrites import allowed
 from engine.ir.views import LoopView
+from engine.lang.types import ListType
 
 _WITHOUT_RESULT: Final = "the same without a result that nobody uses"
 
@@ -34,7 +35,7 @@ def remove_dead_code(graph: Graph, *, keep_writes: bool = False, loops_run: bool
 
 def lost_writes(graph: Graph) -> list[Node]:
     """The nodes whose writes somebody may see, and that `remove_dead_code` removes with `loops_run`."""
-    if not any(_carries_memory(node) for node in graph.all_nodes()):
+    if not any(_is_read_otherwise(node) for node in graph.all_nodes()):
         return []
     kept = _liveness(graph, AliasDb(graph, loops_run=True)).nodes
     dead = [node for node in graph.all_nodes() if node not in kept and _is_write(node)]
@@ -44,7 +45,10 @@ def lost_writes(graph: Graph) -> list[Node]:
     return [node for node in dead if node in needed]
 
 
-def _carries_memory(node: Node) -> bool:
+def _is_read_otherwise(node: Node) -> bool:
+    """Whether `loops_run` makes a difference to it: a loop that carries memory, and `list += more`."""
+    if node.kind == "aten::add_":
+        return isinstance(node.output.type, ListType)
     return node.kind == "prim::Loop" and any(is_mutable_type(value.type) for value in node.outputs)
 
 

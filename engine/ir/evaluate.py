@@ -7,6 +7,7 @@ now: it fails, or only a running program can do it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any, Final
 
 from engine.aten.ivalue import Object
@@ -17,17 +18,34 @@ from engine.ir.ops import op_of
 from engine.lang.types import NONE, DictType, ListType, OptionalType, TensorType, TupleType, Type, UnionType, members_of
 
 Values = Sequence[Any]
+LONGEST_FOLDED: Final = 1 << 16
+"""Characters or items: longer texts and lists are made when the program runs."""
+_GROWING: Final = frozenset(
+    f"aten::{name}" for name in "mul ljust rjust center zfill expandtabs replace join format percentFormat".split()
+)
+"""Operators whose result may be longer than all that goes in."""
 
 
 def evaluate(node: Node) -> list[Any] | None:
     """The outputs of a node whose inputs are all constants, else None.  A failing operator gives None, too."""
     inputs = constant_inputs(node)
-    if inputs is None:
+    if inputs is None or _grows(node, inputs):
         return None
     outputs = _run(node, inputs)
     if outputs is None or len(outputs) != len(node.outputs) or not all(map(can_be_constant, outputs)):
         return None
     return list(outputs)
+
+
+def _grows(node: Node, inputs: Values) -> bool:
+    """Would the result be a text or list too long to compute while compiling?  `"a" * 10**9` is the program's to do."""
+    lengths = [len(value) for value in inputs if isinstance(value, (str, list, tuple))]
+    if sum(lengths) > LONGEST_FOLDED:
+        return True
+    if not lengths or node.kind not in _GROWING:
+        return False
+    counts = (abs(value) for value in inputs if type(value) is int)
+    return prod(max(1, n) for n in (*lengths, *counts)) > LONGEST_FOLDED
 
 
 def can_be_constant(value: Any) -> bool:

@@ -21,6 +21,7 @@ from engine.ir.alias import AliasDb
 from engine.ir.fact_rules import node_facts
 from engine.ir.graph import Block, Graph, Node, Value
 from engine.ir.ops import has_side_effects, schema_of
+from engine.ir.rewrites import retype
 from engine.ir.tensor_facts import FIELDS, common, refined, tensor_of
 from engine.ir.views import IfView, LoopView
 from engine.lang.scalars import float64, int64
@@ -45,9 +46,7 @@ def apply_facts(graph: Graph, fields: Iterable[str] = FIELDS) -> bool:
         for value in [*values, *(block.inputs if block.owner is not None else ())]:
             if value not in facts or not isinstance(value.type, TensorType):
                 continue
-            type = refined(value.type, facts[value], chosen)
-            changed |= type != value.type
-            value.set_type(type)
+            changed |= retype(value, refined(value.type, facts[value], chosen))
     return changed
 
 
@@ -197,6 +196,14 @@ def _at(walk: _Walk, node: Node) -> None:
     walk.set(node.output, parts[index.value] if known and index is not None else tensor_of(node.output, {}))
 
 
+def _chunk(walk: _Walk, node: Node) -> None:
+    """Parts are like the whole but for their sizes."""
+    whole = walk.get(node.input)
+    sizes = None if whole.sizes is None else (None,) * len(whole.sizes)
+    for value in node.outputs:
+        walk.set(value, refined(tensor_of(value, {}), replace(whole, sizes=sizes, strides=None), FIELDS))
+
+
 def _number(walk: _Walk, node: Node) -> None:
     """A number as a tensor has no dimensions and the widest dtype."""
     type = node.inputs[0].type
@@ -216,6 +223,7 @@ _RULES: Final[dict[str, _Rule]] = {
     "prim::ListUnpack": _spread,
     "prim::TupleIndex": _at,
     "prim::NumToTensor": _number,
+    "prim::ConstantChunk": _chunk,
 }
 
 

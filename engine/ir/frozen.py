@@ -17,6 +17,7 @@ from engine.ir.constants import constant_value, insert_constant
 from engine.ir.graph import Graph, Node, Value
 from engine.ir.match import constant_bool
 from engine.ir.ops import schema_of
+from engine.ir.rewrites import allowed
 
 CONVOLUTIONS: Final = ("aten::conv1d", "aten::conv2d", "aten::conv3d", "aten::convolution", "aten::_convolution")
 LINEAR: Final = ("aten::linear",)
@@ -48,13 +49,19 @@ class Layer:
         return factor.reshape(-1, *(1,) * (self.weight.ndim - 1))
 
 
-def rewrite(graph: Graph, kinds: tuple[str, ...], layers: tuple[str, ...], fold: Callable[[Node, Layer], bool]) -> bool:
+Fold = Callable[[Node, Layer], tuple[str, Array, Array] | None]
+"""What is to be `put`: the end of the new constants' names, the weight, the bias; None where it cannot be folded."""
+
+
+def rewrite(graph: Graph, kinds: tuple[str, ...], layers: tuple[str, ...], fold: Fold) -> bool:
     """Fold nodes of those kinds into the layer before them, and drop what was folded."""
     changed = False
     for node in list(graph.all_nodes()):
         layer = layer_before(node, layers) if node.kind in kinds else None
-        if layer is None or not fold(node, layer):
+        folded = fold(node, layer) if layer is not None else None
+        if layer is None or folded is None or not allowed(node, layer.node):
             continue
+        layer.put(*folded)
         node.output.replace_all_uses_with(layer.node.output)
         node.destroy()
         changed = True
@@ -118,17 +125,16 @@ def _is_transposed(node: Node) -> bool:
     return "transposed" in names and constant_bool(node.inputs[names.index("transposed")]) is not False
 
 
-def fold_batch_norm(node: Node, layer: Layer) -> bool:
-    """Let the layer compute what `aten::batch_norm` makes of its result; was that possible?"""
+def fold_batch_norm(node: Node, layer: Layer) -> tuple[str, Array, Array] | None:
+    """Weights with which the layer computes what `aten::batch_norm` makes of its result."""
     mean, variance, epsilon = (constant_array(node.inputs[at]) for at in (3, 4, 7))
     if constant_bool(node.inputs[5]) is not False or mean is None or variance is None or epsilon is None:
-        return False
+        return None
     scale, shift = constant_value(node.inputs[1]), constant_value(node.inputs[2])
     gamma = np.ones_like(mean) if scale is None else constant_array(node.inputs[1])
     beta = np.zeros_like(mean) if shift is None else constant_array(node.inputs[2])
     if gamma is None or beta is None or any(each.size != layer.channels for each in (mean, variance, gamma, beta)):
-        return False
+        return None
     factor = gamma / np.sqrt(variance + epsilon.astype(variance.dtype))
     bias = np.zeros_like(mean) if layer.bias is None else layer.bias
-    layer.put("fused_bn", layer.weight * layer.along_channels(factor), (bias - mean) * factor + beta)
-    return True
+    return "fused_bn", layer.weight * layer.along_channels(factor), (bias - mean) * factor + beta

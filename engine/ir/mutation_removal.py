@@ -14,7 +14,7 @@ from engine.ir.alias import AliasDb
 from engine.ir.graph import Graph, Node, Value
 from engine.ir.insert import insert_op
 from engine.ir.match import constant_int, normalized_index
-from engine.ir.ops import match_op
+from engine.ir.ops import accepts
 from engine.ir.rewrites import allowed
 from engine.lang.types import TensorType
 
@@ -25,7 +25,8 @@ def remove_list_writes(graph: Graph) -> bool:
     """Make lists with what is put into them right after; was there any?"""
     db, changed = AliasDb(graph), False
     for node in graph.all_nodes():
-        if _writes_new_list(node) and db.make_adjacent(node) and allowed(node, node.inputs[0]):
+        if _writes_new_list(node) and db.could_remove_write(node) and allowed(node, node.inputs[0]):
+            db.make_adjacent(node)
             db.forget_node(node)
             _write_when_made(node)
             changed = True
@@ -60,7 +61,10 @@ def remove_tensor_writes(graph: Graph, kinds: Container[str] | None = None) -> b
     for node in graph.all_nodes():
         if (kinds is not None and node.kind not in kinds) or not _has_functional_form(node):
             continue
-        changed |= db.make_adjacent(node) and allowed(node, "its functional form") and _compute_instead(node, db)
+        if db.could_remove_write(node) and _fits_functional_form(node) and allowed(node, "its functional form"):
+            db.make_adjacent(node)
+            _compute_instead(node, db)
+            changed = True
     return changed
 
 
@@ -74,10 +78,13 @@ def _has_functional_form(node: Node) -> bool:
     return name in _REMADE or bool(overloads(name[:-1]))
 
 
-def _compute_instead(node: Node, db: AliasDb) -> bool:
+def _fits_functional_form(node: Node) -> bool:
+    """Does the functional form take the same inputs?"""
+    return node.kind in _REMADE or any(accepts(op.schema, node) for op in overloads(node.kind[:-1]))
+
+
+def _compute_instead(node: Node, db: AliasDb) -> None:
     result = _functional_result(node)
-    if result is None:
-        return False
     db.forget_node(node)
     written = node.inputs[0]
     db.replace_with_new_value(written, result)
@@ -85,16 +92,11 @@ def _compute_instead(node: Node, db: AliasDb) -> bool:
     written.replace_all_uses_after(node, result)
     node.output.replace_all_uses_with(result)
     node.destroy()
-    return True
 
 
-def _functional_result(node: Node) -> Value | None:
+def _functional_result(node: Node) -> Value:
     graph = node.graph
     with graph.inserting_at(node, node.range):
         if node.kind in _REMADE:
             return insert_op(graph, _REMADE[node.kind], *node.inputs)
-        new = graph.create(node.kind[:-1], node.inputs, [node.output.type])
-        if match_op(new) is None:
-            new.destroy()
-            return None
-        return graph.insert_node(new).output
+        return graph.append(node.kind[:-1], node.inputs, [node.output.type]).output

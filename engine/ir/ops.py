@@ -89,6 +89,15 @@ def has_side_effects(node: Node) -> bool:
     return op.side_effects if op is not None else node.namespace not in ("prim", "aten", "cuda")
 
 
+def is_pure_pointwise(node: Node) -> bool:
+    """Does it give tensors each element of which depends on one element of each tensor that it takes, and no more?"""
+    op = op_of(node)
+    if op is None or op.scalar is None or op.side_effects or op.nondeterministic:
+        return False
+    takes = any(isinstance(value.type, TensorType) for value in node.inputs)
+    return takes and all(isinstance(value.type, TensorType) for value in node.outputs)
+
+
 def is_op(node: Node, *qualified_names: str) -> bool:
     """Is the node one of these operators, like `aten::add.Tensor`?"""
     op = op_of(node)

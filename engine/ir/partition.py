@@ -11,23 +11,29 @@ Nodes only move where nobody can tell: past what neither needs them nor touches 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 
 from engine.ir.alias import AliasDb
+from engine.ir.alias_moves import Together
 from engine.ir.graph import Block, Graph, Node
+from engine.ir.rewrites import allowed
 from engine.ir.subgraphs import group_nodes
 
 Choice = Callable[[Node], bool]
 
 
-def create_groups(graph: Graph, kind: str, may_join: Choice, min_size: int) -> bool:
-    """Let nodes be groups of that kind, of at least so many nodes; was there one?"""
-    db = AliasDb(graph)
-    groups = [group for block in _blocks(graph.block) for group in _find_groups(block, db, may_join)]
-    wanted = [group for group in groups if len(group) >= min_size]
-    for group in wanted:
-        group_nodes(kind, group)
-    return bool(wanted)
+def create_groups(graph: Graph, kind: str, may_join: Choice, min_size: int, may_end: Choice | None = None) -> bool:
+    """Let nodes be groups of that kind, of at least so many nodes, each of which `may_join` and the last of which
+    `may_end`; did the graph change?"""
+    db, changed = AliasDb(graph), False
+    for block in _blocks(graph.block):
+        for group in _find_groups(block, db, kind, may_join, may_end or may_join):
+            changed |= len(group) > 1
+            if len(group) >= min_size and allowed(group[-1], kind):
+                group_nodes(kind, group)
+                changed = True
+    return changed
 
 
 def _blocks(block: Block) -> list[Block]:
@@ -35,48 +41,63 @@ def _blocks(block: Block) -> list[Block]:
     return [*inner, block]
 
 
-def _find_groups(block: Block, db: AliasDb, may_join: Choice) -> list[list[Node]]:
+def _find_groups(block: Block, db: AliasDb, kind: str, may_join: Choice, may_end: Choice) -> list[list[Node]]:
     """Neighbours that belong together, the group that ends last first; each group in its order."""
     grouped: set[Node] = set()
     groups: list[list[Node]] = []
     for node in list(block.reversed_nodes()):
-        if node in grouped or not may_join(node):
+        if node in grouped or not may_end(node):
             continue
-        group = [node]
-        _grow(group, db, lambda other: other not in grouped and may_join(other))
-        grouped.update(group)
-        groups.append(group)
+        group = _Group(node, db, kind)
+        group.grow(lambda other: other not in grouped and may_join(other))
+        grouped.update(group.nodes)
+        groups.append(list(group.nodes))
     return groups
 
 
-def _grow(group: list[Node], db: AliasDb, may_join: Choice) -> None:
-    """Take in producers, nearest first, until none can come."""
-    refused: set[Node] = set()
-    while True:
-        members = set(group)
-        made = {value.node for node in group for value in node.inputs if value.node.block is group[0].block}
-        waiting = [node for node in made - members - refused if node.next is not None and may_join(node)]
-        if not waiting:
-            return
-        nearest = max(waiting, key=lambda node: node._position)
-        if _bring(nearest, group, db):
-            group.insert(0, nearest)
-        else:
-            refused.add(nearest)
+class _Group:
+    """Nodes that stand one after the other, in their order."""
 
+    def __init__(self, last: Node, db: AliasDb, kind: str) -> None:
+        self.db, self.kind = db, kind
+        self.nodes = deque([last])
+        self._together = Together(db, [last])
 
-def _bring(node: Node, group: list[Node], db: AliasDb) -> bool:
-    """Put the node right before the group, and what is between and depends on it behind; false where that cannot be."""
-    followers: list[Node] = []
-    at = node.next
-    while at is not None and at is not group[0]:
-        if any(db.must_stay_after(at, each) for each in (node, *followers)):
-            followers.append(at)
-        at = at.next
-    if any(db.must_stay_after(member, each) for each in followers for member in group):
-        return False
-    node.move_before(group[0])
-    last = group[-1]
-    for follower in followers:
-        last = follower.move_after(last)
-    return True
+    def grow(self, may_join: Choice) -> None:
+        """Take in producers, nearest first, until none can come."""
+        seen, waiting = {self.nodes[0]}, set[Node]()
+        newest: Node | None = self.nodes[0]
+        while newest is not None or waiting:
+            if newest is not None:
+                waiting |= {made for made in self._producers(newest) if made not in seen and may_join(made)}
+            nearest = max(waiting, key=lambda node: node._position, default=None)
+            if nearest is None:
+                return
+            seen.add(nearest)
+            waiting.discard(nearest)
+            newest = nearest if self._bring(nearest) else None
+
+    def _producers(self, node: Node) -> Iterator[Node]:
+        for value in node.inputs:
+            if value.node.block is node.block and value.node.next is not None:
+                yield value.node
+
+    def _bring(self, node: Node) -> bool:
+        """Put the node right before the group, and what is between and depends on it behind; false where that cannot
+        be."""
+        first, moving = self.nodes[0], Together(self.db, [node])
+        at = node.next
+        while at is not None and at is not first:
+            if moving.depends_on(at):
+                moving.add(at)
+            at = at.next
+        followers = moving.nodes[1:]
+        if any(map(self._together.depends_on, followers)) or not allowed(node, f"a part of {self.kind}"):
+            return False
+        node.move_before(first)
+        last = self.nodes[-1]
+        for follower in followers:
+            last = follower.move_after(last)
+        self.nodes.appendleft(node)
+        self._together.add(node)
+        return True

@@ -28,10 +28,20 @@ def _apply_in(block: Block, graph: Graph, rules: Mapping[str, Rule]) -> bool:
         rule = rules.get(node.kind)
         if rule is None:
             continue
+        before = node.prev
         with graph.inserting_at(node, node.range):
             found = rule(node)
-        changed |= found is not None and _replace(node, found)
+        if found is not None and _replace(node, found):
+            changed = True
+        else:
+            _take_back(before, node)
     return changed
+
+
+def _take_back(before: Node | None, node: Node) -> None:
+    """Remove what a rule put between them for nothing."""
+    while (made := node.prev) is not None and made is not before and not any(v.has_uses for v in made.outputs):
+        made.destroy()
 
 
 def _replace(node: Node, found: Sequence[Value | None] | Value) -> bool:

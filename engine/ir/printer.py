@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from engine.aten.printing import cpp_str
 from engine.aten.tensor import Tensor
+from engine.ir.type_verbosity import shown_type
 from engine.lang.scalars import device
-from engine.lang.type_text import type_text
 from engine.lang.types import ANY, DictType, InterfaceType, ListType, OptionalType, TensorType, Type, UnionType
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def _comment(node: Node) -> str:
 
 
 def _typed(values: Iterable[Value], separator: str = ", ") -> str:
-    return separator.join(f"%{value.debug_name} : {type_text(value.type)}" for value in values)
+    return separator.join(f"%{value.debug_name}{shown_type(value.type)}" for value in values)
 
 
 def _names(values: Iterable[Value]) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from engine.ir.graph import Graph, Node, Value
+from engine.lang.types import Type
 
 Becomes = Value | Node | str | Sequence[Value | None] | Callable[[], str] | None
 """What comes in place of a node: values or a node, words for it (or a function that gives them), or None: nothing."""
@@ -83,6 +84,14 @@ def allowed(node: Node, becomes: Becomes = None) -> bool:
     """May the running pass rewrite the node?  Counts it if so."""
     run = _THREAD.run
     return run is None or run.ask(node, becomes)
+
+
+def retype(value: Value, type: Type) -> bool:
+    """Give the value another type, if that may be; a rewrite of the node that makes it.  Did it change?"""
+    if type == value.type or not allowed(value.node, lambda: f"%{value.debug_name} : {type}"):
+        return False
+    value.set_type(type)
+    return True
 
 
 @contextmanager

@@ -7,9 +7,11 @@ and classes, each under a name that is unique in its unit.
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from engine.ir.graph import Graph
 from engine.lang.errors import Caution, CompileError
@@ -17,6 +19,8 @@ from engine.lang.schema import FunctionSchema
 from engine.lang.types import ClassType as ClassType
 from engine.lang.types import EnumType, InterfaceType, Type
 
+_TURN: Final = threading.Condition()
+"""Whoever needs a function that another thread compiles waits here."""
 _MANGLED = re.compile(r"(.*)\.___torch_mangle_\d+\.([^.]*)")
 
 
@@ -25,18 +29,25 @@ class Function:
     """A function or method: a schema and a graph.
 
     `creator` makes both when they are first needed, so that functions may call each other in any
-    order; a function that needs its own schema meanwhile is a recursive one and refused.
-    `executor` is whatever `engine.executor` keeps to run it, `cautions` what may surprise in its text.
+    order; a function that needs its own schema meanwhile is a recursive one and refused.  Another thread that needs it
+    waits.  `lock` is held meanwhile: functions that are first compiled late and need each other share one, so that two
+    threads never wait for each other.
+    `executor` is whatever `engine.executor` keeps to run it, which calls `before_run` when it first does, `cautions`
+    what may surprise in its text.
     """
 
     qualname: str
     creator: Callable[[Function], None] | None = None
     executor: Any = None
+    before_run: Callable[[], None] | None = None
     doc: str = ""
     cautions: tuple[Caution, ...] = ()
+    lock: AbstractContextManager[Any] = field(default_factory=nullcontext)
     _schema: FunctionSchema | None = None
     _graph: Graph | None = None
-    _compiling: bool = False
+    _signature: FunctionSchema | None = None
+    _compiled_by: int = 0
+    """The thread that compiles it now, by number."""
 
     @property
     def name(self) -> str:
@@ -59,6 +70,11 @@ class Function:
         return self._graph
 
     @property
+    def signature(self) -> FunctionSchema:
+        """The schema; where the text tells it (`sign`), nothing is compiled for it.  Raises CompileError."""
+        return self._signature if self._schema is None and self._signature is not None else self.schema
+
+    @property
     def is_defined(self) -> bool:
         return self._graph is not None
 
@@ -69,20 +85,37 @@ class Function:
         """Give the schema before the body: calls of the function may then be compiled, its own among them."""
         self._schema = schema
 
+    def sign(self, schema: FunctionSchema) -> None:
+        """Say what the text tells of the schema.  Callers are still compiled against the function itself."""
+        self._signature = schema
+
     def ensure_defined(self) -> None:
         """Run the creator once.  Raises CompileError when the function needs itself to be compiled."""
         if self._graph is not None:
             return
-        assert self.creator is not None, f"{self.qualname} has neither graph nor creator"
-        if self._compiling:
-            text = f"function '{self.name}' is called recursively. Recursive calls are not supported"
-            raise CompileError(text, hints=("write a loop; what is left to do can wait in a list",))
-        self._compiling = True
-        try:
-            self.creator(self)
-        finally:
-            self._compiling = False
+        with self.lock:
+            if not self._is_my_turn():
+                return
+            assert self.creator is not None, f"{self.qualname} has neither graph nor creator"
+            try:
+                self.creator(self)
+            finally:
+                with _TURN:
+                    self._compiled_by = 0
+                    _TURN.notify_all()
         assert self._graph is not None, f"the creator of {self.qualname} defined nothing"
+
+    def _is_my_turn(self) -> bool:
+        """Is it this thread that compiles the function?  Not if another has done it."""
+        me = threading.get_ident()
+        with _TURN:
+            _TURN.wait_for(lambda: self._compiled_by in (0, me))
+            if self._compiled_by == me:
+                text = f"function '{self.name}' is called recursively. Recursive calls are not supported"
+                raise CompileError(text, hints=("write a loop; what is left to do can wait in a list",))
+            if self._graph is None:
+                self._compiled_by = me
+            return self._graph is None
 
 
 NamedType = ClassType | InterfaceType | EnumType | Type

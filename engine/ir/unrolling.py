@@ -38,7 +38,9 @@ def unroll_loops(graph: Graph, *, constant_only: bool = False) -> bool:
 
 def _unroll_in(block: Block, constant_only: bool) -> bool:
     changed = False
-    for node in block.nodes():
+    for node in list(block.nodes()):
+        if node.block is None:
+            continue  # it was dead, and went with a loop before it
         for inner in node.blocks:
             changed |= _unroll_in(inner, constant_only)
         if node.kind == "prim::Loop" and LoopView(node).is_for():

@@ -131,7 +131,7 @@ def _batch_side(factor: Value, side: int, db: AliasDb) -> bool:
         return False
     first, graph = products[0], factor.graph
     together, free = _independent(products, db)
-    if len(together) < SMALLEST_BATCH:
+    if len(together) < SMALLEST_BATCH or not allowed(first, "prim::MMBatchSide"):
         return False
     for node in _needed(together, free):
         node.move_before(first)

@@ -14,10 +14,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from engine.ir.graph import Block, Graph, Value
+from engine.ir.rewrites import allowed
 
 
 def canonicalize(graph: Graph, *, keep_names: bool = True) -> bool:
     """Renumber; with `keep_names=False` values lose their names, too."""
+    if not allowed(graph.return_node, "the same with its values numbered anew"):
+        return False
     changed = False
     for number, value in enumerate(_values(graph.block)):
         changed |= value.unique != number and not value.has_debug_name

@@ -17,6 +17,7 @@ from engine.ir.constants import constant_value, insert_constant
 from engine.ir.dead_code import remove_dead_code
 from engine.ir.graph import Graph, Node
 from engine.ir.match import constant_int
+from engine.ir.rewrites import allowed
 
 _ARITHMETIC: Final = ("aten::add", "aten::sub", "aten::mul", "aten::div")
 
@@ -34,7 +35,7 @@ def canonicalize_graph_fuser_ops(graph: Graph) -> bool:
 
 def _use_number(node: Node) -> bool:
     other = constant_value(node.inputs[1]) if len(node.inputs) > 1 else None
-    if not isinstance(other, Tensor) or other.array.ndim != 0:
+    if not isinstance(other, Tensor) or other.array.ndim != 0 or not allowed(node, "the same with a number"):
         return False
     with node.graph.inserting_at(node, node.range):
         node.replace_input(1, insert_constant(node.graph, other.item()))
@@ -47,6 +48,8 @@ def _split_constantly(node: Node) -> bool:
     if count is None or dim is None or not unpacks:
         return False
     if any(user.kind != "prim::ListUnpack" or len(user.outputs) != count for user in unpacks):
+        return False
+    if not allowed(node, "prim::ConstantChunk"):
         return False
     types = [value.type for value in unpacks[0].outputs]
     chunk = node.graph.create("prim::ConstantChunk", node.inputs[:1], types)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from functools import cmp_to_key
 
 from engine.ir.graph import Block, Graph, Use, Value
+from engine.ir.rewrites import allowed
 from engine.ir.views import IfView, LoopView
 
 
@@ -30,7 +31,7 @@ def _order_block(block: Block) -> bool:
     for node in block.reversed_nodes():
         if node.kind in ("prim::If", "prim::Loop"):
             order = _by_first_use(node.outputs)
-            if order != sorted(order):
+            if order != sorted(order) and allowed(node, "the same with its results in the order of their use"):
                 changed = True
                 _reorder(IfView(node) if node.kind == "prim::If" else LoopView(node), order)
         for inner in node.blocks:

@@ -18,9 +18,11 @@ from typing import Final
 
 from engine.ir.alias import AliasDb
 from engine.ir.graph import Block, Graph, Node
+from engine.ir.rewrites import allowed
 from engine.ir.subgraphs import group_nodes
 
 SMALLEST_GROUP: Final = 6
+_KIND: Final = "prim::FunctionalGraph"
 
 
 def create_functional_graphs(graph: Graph) -> bool:
@@ -31,8 +33,8 @@ def create_functional_graphs(graph: Graph) -> bool:
     for group in groups:
         changed |= group.gather()
     for group in groups:
-        if len(group.members) >= SMALLEST_GROUP:
-            group_nodes("prim::FunctionalGraph", group.members)
+        if len(group.members) >= SMALLEST_GROUP and group.is_together() and allowed(group.members[-1], _KIND):
+            group_nodes(_KIND, group.members)
             changed = True
     return changed
 
@@ -92,11 +94,15 @@ class _Group:
         """Move the members together; did any move?"""
         changed = False
         for before, node in zip(self.members, self.members[1:], strict=False):
-            if _next_but_constants(before) is not node:
+            if _next_but_constants(before) is not node and allowed(node, f"a part of {_KIND}"):
                 self._bring_constants(node)
                 node.move_after(before)
                 changed = True
         return changed
+
+    def is_together(self) -> bool:
+        """Do they stand one behind the other?"""
+        return all(_next_but_constants(a) is b for a, b in zip(self.members, self.members[1:], strict=False))
 
     def _bring_constants(self, node: Node) -> None:
         first = self.members[0]

@@ -6,8 +6,9 @@
                                                             %2 : Tensor = aten::tanh(%1)
                                                             return (%2)
 
-Only operators that compute every element by itself and write to nothing are taken, and only where nodes can change
-places without anybody telling.  `kind`, what may be fused and how much of it is worth a group are options.
+Only operators that compute every element by itself and write to nothing are taken, chunks that only these use with
+them, and only where nodes can change places without anybody telling.  `move_chunks` makes room for more.  `kind`, what
+may be fused and how much of it is worth a group are options.
 """
 
 from __future__ import annotations
@@ -15,9 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from engine.ir.graph import Graph, Node
-from engine.ir.ops import op_of
+from engine.ir.ops import is_pure_pointwise
 from engine.ir.partition import create_groups
-from engine.lang.types import TensorType
 
 
 def create_fusion_groups(
@@ -27,12 +27,14 @@ def create_fusion_groups(
     min_size: int = 2,
 ) -> bool:
     """Group what may be fused."""
-    return create_groups(graph, kind, is_fusible or _is_pointwise, min_size)
+    if is_fusible is not None:
+        return create_groups(graph, kind, is_fusible, min_size)
+    return create_groups(graph, kind, _may_join, min_size, is_pure_pointwise)
 
 
-def _is_pointwise(node: Node) -> bool:
-    op = op_of(node)
-    if op is None or op.scalar is None or op.side_effects or op.nondeterministic:
-        return False
-    takes = any(isinstance(value.type, TensorType) for value in node.inputs)
-    return takes and all(isinstance(value.type, TensorType) for value in node.outputs)
+def _may_join(node: Node) -> bool:
+    """Pointwise operators, and chunks that only these use."""
+    if node.kind != "prim::ConstantChunk":
+        return is_pure_pointwise(node)
+    users = [use.user for value in node.outputs for use in value.uses]
+    return all(user.block is node.block and is_pure_pointwise(user) for user in users)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from engine.ir.alias import AliasDb
 from engine.ir.graph import Block, Graph, Node, Value
+from engine.ir.rewrites import allowed
 
 _Joined = tuple[Value | bool, ...]
 """True, the dimension and the tensors; False, the dimension and the tensors from the last to the first."""
@@ -43,7 +44,7 @@ def _shorten(node: Node, known: dict[_Joined, Value]) -> bool:
         ordered = tensors if from_start else tensors[::-1]
         for count in range(len(tensors) - 1, 1, -1):
             found = known.get((from_start, dim, *ordered[:count]))
-            if found is not None:
+            if found is not None and allowed(node, found):
                 kept = [found, *ordered[count:]]
                 _set_inputs(node, [*(kept if from_start else kept[::-1]), dim])
                 return True

@@ -9,6 +9,7 @@ Conversions between numbers and tensors fall away.  Numbers inside containers ke
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -17,6 +18,7 @@ from engine.aten import xp
 from engine.aten.tensor import Tensor
 from engine.ir.constants import insert_constant
 from engine.ir.graph import Block, Graph, Node, Value
+from engine.ir.rewrites import allowed, retype
 from engine.lang import scalars
 from engine.lang.types import BOOL, COMPLEX, FLOAT, INT, NUMBER, TENSOR, TensorType, Type
 
@@ -35,37 +37,40 @@ _CONVERSIONS: Final = (
 
 def erase_number_types(graph: Graph) -> bool:
     """Retype the numbers and replace constants."""
-    before = str(graph)
-    for value in graph.inputs:
-        _erase(value)
-    _erase_in(graph.block)
-    return str(graph) != before
+    changed = _erase(graph.inputs)
+    return _erase_in(graph.block) or changed
 
 
-def _erase_in(block: Block) -> None:
+def _erase_in(block: Block) -> bool:
+    changed = False
     for node in block.nodes():
-        for value in node.inputs:
-            _erase(value)
+        changed |= _erase(node.inputs)
         for inner in node.blocks:
-            _erase_in(inner)
+            changed |= _erase_in(inner)
         if node.kind == "prim::Constant":
-            _replace_constant(node)
-        elif node.kind in _CONVERSIONS:
+            changed |= _replace_constant(node)
+        elif node.kind not in _CONVERSIONS:
+            changed |= _erase(node.outputs)
+        elif allowed(node, node.inputs[0]):
             node.output.replace_all_uses_with(node.inputs[0])
             node.destroy()
-        else:
-            for value in node.outputs:
-                _erase(value)
+            changed = True
+    return changed
 
 
-def _erase(value: Value) -> None:
-    value.set_type(_TENSORS.get(value.type, value.type))
+def _erase(values: Sequence[Value]) -> bool:
+    changed = False
+    for value in values:
+        changed |= retype(value, _TENSORS.get(value.type, value.type))
+    return changed
 
 
-def _replace_constant(node: Node) -> None:
+def _replace_constant(node: Node) -> bool:
     type = _TENSORS.get(node.output.type) or node.output.type
     if not isinstance(type, TensorType) or isinstance(node.attr("value"), Tensor) or type.dtype is None:
-        return
+        return False
+    if not allowed(node, "a tensor"):
+        return False
     tensor = Tensor(np.array(node.attr("value"), xp.TO_NUMPY[type.dtype]))
     with node.graph.inserting_at(node, node.range):
         # It keeps its type until an operator uses it: what only leaves a block stays a number, as in PyTorch.
@@ -75,3 +80,4 @@ def _replace_constant(node: Node) -> None:
     node.output.replace_all_uses_with(replacement)
     replacement.set_debug_name(name)
     node.destroy()
+    return True

@@ -8,6 +8,7 @@ graph(%x : Float(2, 3, strides=[3, 1])):                   graph(%x : Tensor):
 from __future__ import annotations
 
 from engine.ir.graph import Block, Graph, Value
+from engine.ir.rewrites import retype
 from engine.lang.types import TENSOR, DictType, FutureType, ListType, OptionalType, TensorType, TupleType, Type
 
 
@@ -41,7 +42,5 @@ def _erase_in(block: Block) -> bool:
 def _erase(values: list[Value]) -> bool:
     changed = False
     for value in values:
-        type = unshaped(value.type)
-        changed |= type != value.type
-        value.set_type(type)
+        changed |= retype(value, unshaped(value.type))
     return changed

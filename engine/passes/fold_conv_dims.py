@@ -12,6 +12,7 @@ from typing import Final
 
 from engine.ir.constants import insert_constant
 from engine.ir.graph import Graph
+from engine.ir.rewrites import allowed
 
 _DIMENSIONS: Final = {"aten::conv1d": 3, "aten::conv2d": 4, "aten::conv3d": 5}
 
@@ -21,7 +22,7 @@ def fold_conv_dims(graph: Graph) -> bool:
     changed = False
     for node in graph.find_all_nodes("aten::dim"):
         dimensions = _DIMENSIONS.get(node.input.node.kind)
-        if dimensions is None:
+        if dimensions is None or not allowed(node, str(dimensions)):
             continue
         with graph.inserting_at(node):
             node.output.replace_all_uses_with(insert_constant(graph, dimensions))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from engine.aten.xp import Array
 from engine.ir.constants import constant_value
 from engine.ir.frozen import CONVOLUTIONS, Layer, per_channel, rewrite
 from engine.ir.graph import Graph, Node
@@ -20,12 +21,11 @@ def fold_frozen_conv_add_or_sub(graph: Graph) -> bool:
     return rewrite(graph, ("aten::add", "aten::sub"), CONVOLUTIONS, _fold)
 
 
-def _fold(node: Node, layer: Layer) -> bool:
+def _fold(node: Node, layer: Layer) -> tuple[str, Array, Array] | None:
     if len(node.inputs) < 2:
-        return False
+        return None
     operand = per_channel(node.inputs[1], layer)
     if operand is None or (len(node.inputs) > 2 and constant_value(node.inputs[2]) != 1):
-        return False
+        return None
     bias = np.zeros(layer.channels, layer.weight.dtype) if layer.bias is None else layer.bias
-    layer.put("fused_add", layer.weight, bias - operand if node.kind == "aten::sub" else bias + operand)
-    return True
+    return "fused_add", layer.weight, bias - operand if node.kind == "aten::sub" else bias + operand

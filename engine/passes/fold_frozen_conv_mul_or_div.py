@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from engine.aten.xp import Array
 from engine.ir.frozen import CONVOLUTIONS, Layer, per_channel, rewrite
 from engine.ir.graph import Graph, Node
 
@@ -19,13 +20,12 @@ def fold_frozen_conv_mul_or_div(graph: Graph) -> bool:
     return rewrite(graph, ("aten::mul", "aten::div"), CONVOLUTIONS, _fold)
 
 
-def _fold(node: Node, layer: Layer) -> bool:
+def _fold(node: Node, layer: Layer) -> tuple[str, Array, Array] | None:
     operand = per_channel(node.inputs[1], layer) if len(node.inputs) == 2 else None
     if operand is None:
-        return False
-    divides = node.kind == "aten::div"
+        return None
     shaped = layer.along_channels(operand)
     bias = np.zeros(layer.channels, layer.weight.dtype) if layer.bias is None else layer.bias
-    layer.put("fused_mul", layer.weight / shaped if divides else layer.weight * shaped,
-              bias / operand if divides else bias * operand)  # fmt: skip
-    return True
+    if node.kind == "aten::div":
+        return "fused_mul", layer.weight / shaped, bias / operand
+    return "fused_mul", layer.weight * shaped, bias * operand

@@ -17,6 +17,7 @@ from typing import Final
 from engine.ir.alias import AliasDb
 from engine.ir.graph import Graph, Node, Value
 from engine.ir.ops import op_of
+from engine.ir.rewrites import allowed
 from engine.lang.types import TensorType
 
 _KEEPS_DTYPE: Final = (
@@ -30,7 +31,7 @@ def functional_to_inplace_activation(graph: Graph) -> bool:
     """Rename the activations that may write."""
     db, changed = AliasDb(graph), False
     for node in graph.all_nodes():
-        if _has_right_dtype(node) and _owns_argument(node, db):
+        if _has_right_dtype(node) and _owns_argument(node, db) and allowed(node, f"{node.kind}_"):
             changed |= _write(node)
     return changed
 

@@ -21,13 +21,19 @@ from engine.lang.types import ClassType, FunctionType
 from engine.passes.pipeline import find_pass, run_pipeline
 
 _SIMPLIFY: Final = ("constant_propagation_immutable_types", "constant_pooling")
-_Bodies = dict[Function, Graph]
-"""Functions met so far: their bodies, simplified and with their own calls inlined."""
+MAX_NODES: Final = 50_000
+"""Nodes that are copied in all; then calls stay calls.  Thirty functions that call each other twice fill any memory."""
+
+
+class _Bodies(dict[Function, Graph]):
+    """Functions met so far: their bodies, simplified and with their own calls inlined; how many nodes were copied."""
+
+    copied = 0
 
 
 def inline(graph: Graph) -> bool:
     """Inline all calls whose callee is known."""
-    return _inline_calls(graph, {}, ())
+    return _inline_calls(graph, _Bodies(), ())
 
 
 def _inline_calls(graph: Graph, bodies: _Bodies, callers: tuple[Function, ...]) -> bool:
@@ -36,8 +42,10 @@ def _inline_calls(graph: Graph, bodies: _Bodies, callers: tuple[Function, ...]) 
     calls = [(node, callee) for node, callee in calls if callee not in callers]
     changed = False
     for node, callee in calls:
-        if allowed(node, callee.name):
-            _inline_call(node, callee, _body(callee, bodies, callers))
+        if bodies.copied < MAX_NODES and allowed(node, callee.name):
+            body = _body(callee, bodies, callers)
+            bodies.copied += sum(1 for _ in body.all_nodes())
+            _inline_call(node, callee, body)
             changed = True
     return changed
 

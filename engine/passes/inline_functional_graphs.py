@@ -12,12 +12,13 @@ Other subgraphs (forked ones, fused ones) stay.
 from __future__ import annotations
 
 from engine.ir.graph import Graph
+from engine.ir.rewrites import allowed
 from engine.ir.subgraphs import ungroup
 
 
 def inline_functional_graphs(graph: Graph) -> bool:
     """Put what they do in their place."""
-    groups = graph.find_all_nodes("prim::FunctionalGraph")
+    groups = [n for n in graph.find_all_nodes("prim::FunctionalGraph") if allowed(n, "what it does")]
     for node in groups:
         ungroup(node)
     return bool(groups)

@@ -11,9 +11,12 @@ constants.  A tuple that something else needs whole (a list of tuples, an operat
 
 from __future__ import annotations
 
+from typing import Final
+
 from engine.ir.constants import constant_value, insert_constant
 from engine.ir.dead_code import remove_dead_code
 from engine.ir.graph import Block, Graph, Node, Value
+from engine.ir.rewrites import allowed
 from engine.ir.tuples import create_tuple, lower_use
 from engine.lang.types import TupleType
 
@@ -22,6 +25,7 @@ _FLATTENED = (
     "aten::format",
 )  # fmt: skip
 """Nodes that take or give the elements as well as the tuple."""
+_WITH_BLOCKS: Final = ("prim::If", "prim::Loop")
 
 
 def lower_all_tuples(graph: Graph) -> bool:
@@ -29,13 +33,17 @@ def lower_all_tuples(graph: Graph) -> bool:
     changed = False
     for node in graph.all_nodes():
         changed |= _split_constant(node)
-    changed |= _lower_block(graph.block)
+    changed |= _is_wanted(graph.block.param_node) and _flatten_outputs(graph.block.param_node)
+    changed |= _lower_nodes(graph.block)
+    changed |= _is_wanted(graph.return_node) and _flatten_inputs(graph.return_node)
     return remove_dead_code(graph, keep_writes=True) or changed
 
 
 def _split_constant(node: Node) -> bool:
     """A constant tuple is a tuple of constants, at every depth."""
     if node.kind != "prim::Constant" or not isinstance(node.output.type, TupleType):
+        return False
+    if not allowed(node, "a tuple of constants"):
         return False
     elements = []
     with node.graph.inserting_at(node, node.range):
@@ -48,33 +56,44 @@ def _split_constant(node: Node) -> bool:
     return True
 
 
-def _lower_block(block: Block) -> bool:
-    changed = _flatten_outputs(block.param_node)
+def _lower_nodes(block: Block) -> bool:
+    changed = False
     for node in block.nodes():
         if node.kind == "prim::TupleConstruct":
             continue
         if lower_use(node):
             changed = True
             continue
-        changed |= _flatten_inputs(node)
         # The inner blocks' tuples are flattened with the node's own, so that arities keep agreeing.
+        wanted, has_blocks = _is_wanted(node), node.kind in _WITH_BLOCKS
+        changed |= wanted and _flatten_inputs(node, whole=node.kind == "prim::Loop")
         for inner in node.blocks:
-            changed |= _lower_block(inner)
-        changed |= _flatten_outputs(node)
-    return _flatten_inputs(block.return_node) or changed
+            changed |= wanted and has_blocks and _flatten_outputs(inner.param_node)
+            changed |= _lower_nodes(inner)
+            changed |= wanted and has_blocks and _flatten_inputs(inner.return_node, whole=True)
+        changed |= wanted and _flatten_outputs(node)
+    return changed
 
 
-def _flatten_inputs(node: Node) -> bool:
-    """Put the elements in place of each tuple that is made in the graph."""
+def _is_wanted(node: Node) -> bool:
+    """Does the node take or give tuples that can be flattened, and may they be?"""
     if node.kind not in _FLATTENED:
         return False
+    made = any(value.node.kind == "prim::TupleConstruct" for value in node.inputs)
+    given = any(isinstance(value.type, TupleType) for value in node.outputs)
+    return (made or given) and allowed(node, "the same with the elements of its tuples")
+
+
+def _flatten_inputs(node: Node, *, whole: bool = False) -> bool:
+    """Put the elements in place of each tuple that is made in the graph; with `whole` others are taken apart."""
     changed, offset = False, 0
     while offset < len(node.inputs):
-        made = node.inputs[offset].node
-        if made.kind != "prim::TupleConstruct":
+        value = node.inputs[offset]
+        is_made = value.node.kind == "prim::TupleConstruct"
+        if not is_made and not (whole and isinstance(value.type, TupleType)):
             offset += 1
             continue
-        elements = list(made.inputs)
+        elements = list(value.node.inputs) if is_made else _taken_apart(value, node)
         node.remove_input(offset)
         for element in reversed(elements):
             node.insert_input(offset, element)
@@ -84,8 +103,6 @@ def _flatten_inputs(node: Node) -> bool:
 
 def _flatten_outputs(node: Node) -> bool:
     """Give an output for each element, and make the tuple of them right after the node."""
-    if node.kind not in _FLATTENED:
-        return False
     changed, offset = False, 0
     while offset < len(node.outputs):
         output = node.outputs[offset]
@@ -99,6 +116,12 @@ def _flatten_outputs(node: Node) -> bool:
     if changed and node.kind == "prim::Uninitialized":
         _split(node)
     return changed
+
+
+def _taken_apart(value: Value, before: Node) -> list[Value]:
+    assert isinstance(value.type, TupleType)
+    unpack = before.graph.create("prim::TupleUnpack", [value], value.type.elements)
+    return list(unpack.insert_before(before).outputs)
 
 
 def _split(node: Node) -> None:

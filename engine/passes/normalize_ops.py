@@ -29,18 +29,26 @@ def normalize_ops(graph: Graph) -> bool:
 
 
 def _normalize(node: Node) -> bool:
+    name = _name_of(node)
+    if name is None or not allowed(node, name):
+        return False
     if node.kind in ALIASES:
-        if not allowed(node, ALIASES[node.kind]):
-            return False
         node.kind, node.op = ALIASES[node.kind], None
-    elif node.kind == "aten::rsub" and isinstance(node.inputs[1].type, TensorType):
+    elif node.kind == "aten::rsub":
         x, y = node.inputs[:2]
         node.replace_input(0, y)
         node.replace_input(1, x)
-        node.kind, node.op = "aten::sub", op.find("aten::sub.Tensor")
-    elif node.kind in _IDENTITY and [value.type for value in node.inputs] == [BOOL, BOOL]:
-        node.kind = _IDENTITY[node.kind]
-        node.op = op.find(f"{node.kind}.bool")
+        node.kind, node.op = "aten::sub", op.find("aten::sub.out" if len(node.inputs) > 3 else "aten::sub.Tensor")
     else:
-        return False
+        node.kind = name
+        node.op = op.find(f"{name}.bool")
     return True
+
+
+def _name_of(node: Node) -> str | None:
+    """What it is to be called, where that is another name."""
+    if node.kind == "aten::rsub":
+        return "aten::sub" if isinstance(node.inputs[1].type, TensorType) else None
+    if node.kind in _IDENTITY:
+        return _IDENTITY[node.kind] if [value.type for value in node.inputs] == [BOOL, BOOL] else None
+    return ALIASES.get(node.kind)

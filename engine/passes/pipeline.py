@@ -33,7 +33,19 @@ ALIASES: Final = {
 }
 SIMPLIFY: Final = ("peephole", "constant_propagation", "cse", "dce", "constant_pooling")
 OPTIMIZE: Final = ("inline", *SIMPLIFY)
-PIPELINES: Final[dict[str, tuple[str, ...]]] = {"simplify": SIMPLIFY, "optimize": OPTIMIZE}
+REQUIRED: Final = (
+    "specialize_autogradzero", "lower_grad_of", "remove_expands", "constant_propagation",
+    "canonicalize_graph_fuser_ops", "propagate_shapes_on_graph", "propagate_dtype", "propagate_device",
+    "propagate_requires_grad", "refine_tuple_types",
+)  # fmt: skip
+DERIVATIVE_PRESERVING: Final = ("dce", "cse", "constant_pooling", "peephole", "loop_unrolling", "batch_mm")
+FUSING: Final = ("move_chunks", "create_fusion_groups")
+DIFFERENTIABLE: Final = ("create_autodiff_subgraphs",)
+PIPELINES: Final[dict[str, tuple[str, ...]]] = {
+    "simplify": SIMPLIFY, "optimize": OPTIMIZE, "required": REQUIRED, "derivative_preserving": DERIVATIVE_PRESERVING,
+    "post_derivative": FUSING, "derivative_splitting": DIFFERENTIABLE,
+}  # fmt: skip
+"""The last four are the stages of PyTorch's overview: `required,derivative_preserving,post_derivative`."""
 _NOT_PASSES: Final = ("pipeline",)
 
 

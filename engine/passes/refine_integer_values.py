@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from engine.ir.constants import insert_constant
 from engine.ir.graph import Block, Graph, Node, Value
 from engine.ir.match import constant_bool, constant_int, is_int_arithmetic
+from engine.ir.rewrites import allowed
 from engine.ir.views import IfView
 
 _Facts = Mapping[Value, int]
@@ -36,7 +37,7 @@ def _refine_block(block: Block, facts: _Facts) -> bool:
 
 
 def _use_facts(node: Node, facts: _Facts) -> bool:
-    known = dict.fromkeys(value for value in node.inputs if value in facts)
+    known = [v for v in dict.fromkeys(node.inputs) if v in facts and allowed(node, f"{facts[v]} for %{v.debug_name}")]
     for value in known:
         with node.graph.inserting_at(node):
             node.replace_input_with(value, insert_constant(node.graph, facts[value]))

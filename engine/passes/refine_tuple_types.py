@@ -10,6 +10,7 @@ from __future__ import annotations
 from engine.ir.constants import constant_value, type_of
 from engine.ir.fact_walk import refined_tuple
 from engine.ir.graph import Graph, Node
+from engine.ir.rewrites import retype
 from engine.lang.types import TensorType, TupleType, Type
 
 
@@ -18,9 +19,7 @@ def refine_tuple_types(graph: Graph) -> bool:
     changed = False
     for node in graph.all_nodes():
         type = _refined(node)
-        if type is not None and type != node.output.type:
-            node.output.set_type(type)
-            changed = True
+        changed |= type is not None and retype(node.output, type)
     return changed
 
 

@@ -14,16 +14,19 @@ from typing import Final
 from engine.aten.tensor import Tensor
 from engine.ir.constants import constant_value, insert_constant
 from engine.ir.graph import Graph, Node
+from engine.ir.rewrites import allowed
 
 _TAKES_NUMBERS: Final = frozenset({"aten::add", "aten::sub", "aten::mul", "aten::div"})
 
 
 def scalar_operands(graph: Graph) -> bool:
     """Replace 0-dim tensors, where they are constant second operands, by numbers."""
-    found = [node for node in graph.all_nodes() if node.kind in _TAKES_NUMBERS and _is_number(node)]
-    for node in found:
-        _replace(graph, node)
-    return bool(found)
+    changed = False
+    for node in graph.all_nodes():
+        if node.kind in _TAKES_NUMBERS and _is_number(node) and allowed(node, "the same with a number"):
+            _replace(graph, node)
+            changed = True
+    return changed
 
 
 def _is_number(node: Node) -> bool:

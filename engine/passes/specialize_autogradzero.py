@@ -25,6 +25,7 @@ from engine.ir.constants import insert_constant
 from engine.ir.dead_code import remove_dead_code
 from engine.ir.graph import Block, Graph, Node, Value
 from engine.ir.insert import insert_op
+from engine.ir.rewrites import allowed
 from engine.ir.views import IfView
 from engine.lang.types import TensorType
 
@@ -92,7 +93,7 @@ class _Specializer:
 
     def _formula(self, node: Node) -> bool:
         gradients = self._all(node.inputs)
-        if gradients is _Is.MISSING:
+        if gradients is _Is.MISSING and allowed(node, "prim::AutogradZero"):
             with node.graph.inserting_at(node, node.range):
                 zero = node.graph.append("prim::AutogradZero").output
             self.state[zero] = _Is.MISSING
@@ -101,7 +102,7 @@ class _Specializer:
             node.destroy()
             return True
         changed = self.visit(node.blocks[0])
-        if gradients is _Is.THERE:
+        if gradients is _Is.THERE and allowed(node, "its formula"):
             inline_block(node, node.blocks[0])
             return True
         return changed
@@ -109,11 +110,11 @@ class _Specializer:
     def _sum(self, node: Node) -> bool:
         a, b = node.inputs
         for one, other in ((a, b), (b, a)):
-            if self._of(one) is _Is.MISSING:
+            if self._of(one) is _Is.MISSING and allowed(node, other):
                 node.output.replace_all_uses_with(other)
                 node.destroy()
                 return True
-        if self._all((a, b)) is not _Is.THERE:
+        if self._all((a, b)) is not _Is.THERE or not allowed(node, "aten::add"):
             self.state[node.output] = _Is.THERE if self._any_is_there((a, b)) else _Is.UNKNOWN
             return False
         with node.graph.inserting_at(node, node.range):
@@ -124,7 +125,7 @@ class _Specializer:
         return True
 
     def _sum_to_size(self, node: Node) -> bool:
-        if self._of(node.inputs[0]) is _Is.MISSING:
+        if self._of(node.inputs[0]) is _Is.MISSING and allowed(node, node.inputs[0]):
             node.output.replace_all_uses_with(node.inputs[0])
             node.destroy()
             return True
@@ -133,7 +134,7 @@ class _Specializer:
 
     def _question(self, node: Node) -> bool:
         answer = self._any_is_there(node.inputs)
-        if answer is None:
+        if answer is None or not allowed(node, str(answer)):
             return False
         with node.graph.inserting_at(node, node.range):
             node.output.replace_all_uses_with(insert_constant(node.graph, answer))

@@ -183,7 +183,7 @@ def _elements(w: _Writer, depth: int) -> list[str]:
 def _while(w: _Writer, depth: int) -> list[str]:
     w.fresh += 1
     name = f"w{w.fresh}"
-    return [f"{name} = 0", f"while {name} < 3 and {w.bool()}:", f"    {name} += 1", *w.inner(depth), *_way_out(w)]
+    return [f"{name} = 0", f"while {name} < 3 and ({w.bool()}):", f"    {name} += 1", *w.inner(depth), *_way_out(w)]
 
 
 def _way_out(w: _Writer) -> list[str]:

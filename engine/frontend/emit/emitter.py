@@ -25,7 +25,7 @@ from engine.frontend.type_annotations import TypeReader
 from engine.frontend.values import SimpleValue
 from engine.ir.graph import Block, Value
 from engine.ir.names import name_after
-from engine.lang.errors import CompileError, EngineError, FollowUpError
+from engine.lang.errors import Caution, CompileError, EngineError, FollowUpError
 from engine.lang.source import SourceRange
 from engine.lang.types import ANY, ListType, Type
 
@@ -67,7 +67,7 @@ class Emitter(Builder):
     types: TypeReader = field(init=False)
     exits: set[Block] = field(default_factory=set)
     loops: list[Loop] = field(default_factory=list)
-    lost_writes: list[SourceRange] = field(default_factory=list)
+    lost_writes: list[Caution] = field(default_factory=list)
     """Writes that lowering the graph removed although somebody may see them."""
     failures: list[EngineError] = field(default_factory=list)
     unknown: set[str] = field(default_factory=set)

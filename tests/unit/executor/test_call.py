@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from engine.aten.marked import Parameter
+from engine.aten.tensor import tensor
 from engine.executor.call import call_function
 from engine.frontend.compile import compile_source
 from engine.lang.errors import ArgumentError
@@ -72,3 +74,32 @@ def test_a_wrong_type_is_told_with_everything_that_helps(call: Callable[..., Any
 def test_a_misspelt_keyword_is_answered_with_the_right_one(call: Callable[..., Any]) -> None:
     with pytest.raises(ArgumentError, match="did you mean 'x'"):
         call("f", xx=1)
+
+
+PLAIN = """
+def plain(x: Tensor, n: int = 3, s: Optional[str] = None, b: bool = False):
+    return n, s, b
+def kept(x: Tensor, xs: List[int] = [1]):
+    xs.append(2)
+    return xs
+"""
+
+
+def test_arguments_that_stand_for_themselves() -> None:
+    unit = compile_source(PLAIN)
+    plain, x = unit.functions["plain"], tensor([1.0])
+    assert call_function(plain, (x,)) == (3, None, False)
+    assert call_function(plain, (x, 4)) == (4, None, False)
+    assert call_function(plain, (x, True)) == (1, None, False), "a bool is made an int"
+    assert call_function(plain, (x, 4, "s", True)) == (4, "s", True)
+    assert call_function(plain, (Parameter(x), 4, None), {"b": True}) == (4, None, True)
+    for args in ((), (x, 2**63), (x, "4"), (x, 1, 2), (x, 1, None, False, 0)):
+        with pytest.raises(ArgumentError):
+            call_function(plain, args)
+
+
+def test_lists_that_are_defaults_are_not_taken_for_values_that_never_change() -> None:
+    kept = compile_source(PLAIN).functions["kept"]
+    first = call_function(kept, (tensor([1.0]),))
+    assert call_function(kept, (tensor([1.0]), [5])) == [5, 2]
+    assert first[0] == 1

@@ -10,7 +10,7 @@ import pytest
 from engine.aten.autograd import is_grad_enabled, no_grad
 from engine.aten.tensor import tensor
 from engine.executor import operations
-from engine.executor.call import call_function
+from engine.executor.call import call_function, fork_call
 from engine.executor.forks import ForkedTask
 from engine.executor.futures import Future
 from engine.executor.interpreter import run_function
@@ -19,7 +19,7 @@ from engine.frontend.compile import compile_source
 from engine.ir.graph import Graph
 from engine.ir.parser import parse_ir
 from engine.ir.unit import Function
-from engine.lang.errors import ExecutionError
+from engine.lang.errors import ArgumentError, ExecutionError
 from engine.lang.types import BOOL, INT, FunctionType, FutureType
 
 MANY = """
@@ -184,3 +184,29 @@ def test_mistakes_of_ours_arrive_as_they_are() -> None:
     task.go_on()
     with pytest.raises(AssertionError, match="a mistake of ours"):
         task.future.wait()
+
+
+def test_calls_from_python_run_on_other_threads() -> None:
+    function = compile_source("def f(x: int):\n    return [x + 1]\n").functions["f"]
+    futures = [fork_call(function, [n], {}) for n in range(50)]
+    assert [future.wait() for future in futures] == [[n + 1] for n in range(50)]
+    assert fork_call(function, [], {"x": 3}).then(lambda future: future.value()[0] * 2).wait() == 8
+
+
+def test_errors_of_forked_calls_wait() -> None:
+    function = compile_source(
+        "def f(x: int):\n    if x > 2:\n        raise ValueError('big')\n    return x\n"
+    ).functions["f"]
+    future = fork_call(function, [3], {})
+    with pytest.raises(ExecutionError, match="ValueError: big"):
+        future.wait()
+    with pytest.raises(ArgumentError):
+        fork_call(function, ["three"], {})
+
+
+def test_forked_calls_keep_the_grad_mode() -> None:
+    function = compile_source("def f(x):\n    return (x * 2).requires_grad\n").functions["f"]
+    x = tensor([1.0], requires_grad=True)
+    assert fork_call(function, [x], {}).wait() is True
+    with no_grad():
+        assert fork_call(function, [x], {}).wait() is False

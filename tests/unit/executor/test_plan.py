@@ -12,9 +12,11 @@ import pytest
 from engine.aten.autograd import no_grad
 from engine.aten.tensor import Tensor, tensor
 from engine.executor import operations
+from engine.executor.call import call_function
 from engine.executor.executor import GraphExecutor, executor_of
 from engine.executor.interpreter import MAX_DEPTH, MAX_GENERATED_DEPTH, InterpreterState, run, run_function
 from engine.executor.plan import ExecutionPlan, is_gradient_free
+from engine.executor.switches import optimized_execution
 from engine.frontend.compile import compile_source
 from engine.ir.graph import Graph
 from engine.ir.parser import parse_ir
@@ -424,9 +426,75 @@ def test_ctrl_c_ends_a_loop() -> None:
 # -- what the interpreter has to run
 
 
-def test_what_cannot_be_generated_says_why() -> None:
-    plan = plan_of("def g(x: int):\n    return x\ndef f(x: int):\n    return torch.jit.wait(torch.jit.fork(g, x))", 1)
-    assert (plan.entry, plan.source, plan.reason) == (None, "", "prim::fork needs the interpreter")
+FORKS = """
+def g(x: int):
+    if x > 3:
+        raise ValueError('big')
+    return x * 2
+def h(x: int):
+    one, two = torch.jit.fork(g, x), torch.jit.fork(g, x + 1)
+    return torch.jit.wait(one) + torch.jit.wait(two)
+def f(x: int):
+    future = torch.jit.fork(h, x)
+    return h(x) + torch.jit.wait(future)
+"""
+
+
+def test_forks_are_generated_and_wait_suspended_where_a_worker_runs_them() -> None:
+    plan = plan_of(FORKS, 1)
+    assert plan.entry is not None
+    assert plan.waits
+    assert plan.source.count("fork(function_") == 3
+    function = compile_source(FORKS).functions["f"]
+    assert [call_function(function, [n]) for n in range(3)] == [4, 12, 20]
+    with pytest.raises(ExecutionError, match="ValueError: big") as caught:
+        call_function(function, [3])
+    with pytest.raises(ExecutionError) as wanted, optimized_execution(False):
+        call_function(function, [3])
+    # A fork that was inlined goes by the name of the function that it is in.
+    assert str(caught.value).replace(", in h", ", in f") == str(wanted.value).replace(", in h", ", in f")
+
+
+CONTEXT = """
+class Depth(object):
+    def __init__(self, log: List[int]):
+        self.log = log
+    def __enter__(self):
+        self.log.append(1)
+    def __exit__(self, type: Any, value: Any, tb: Any):
+        self.log.append(-1)
+def f(x: Tensor, n: int, log: List[int]):
+    with Depth(log):
+        with Depth(log):
+            y = x * n
+            assert n < 3, 'many'
+        log.append(n)
+    return y, log
+"""
+
+
+def test_contexts_are_generated_and_left_behind_errors() -> None:
+    function = compile_source(CONTEXT).functions["f"]
+    x = tensor([1.0, 2.0])
+    plan = executor_of(function).plan_for([x, 2, []])
+    assert plan.entry is not None
+    y, log = run_function(function, [x, 2, []])
+    assert (y.tolist(), log) == ([2.0, 4.0], [1, 1, -1, 2, -1])
+    log = []
+    with pytest.raises(ExecutionError, match="AssertionError: many") as caught:
+        run_function(function, [x, 3, log])
+    assert log == [1, 1, -1, -1]
+    with pytest.raises(ExecutionError) as wanted, optimized_execution(False):
+        run_function(function, [x, 3, []])
+    assert str(caught.value) == str(wanted.value)
+
+
+def test_gradients_that_a_context_switches_on_are_recorded() -> None:
+    text = "def f(x):\n    with torch.enable_grad():\n        y = x * 2\n    return y, x * 3\n"
+    function = compile_source(text).functions["f"]
+    with no_grad():
+        inside, outside = call_function(function, [tensor([1.0], requires_grad=True)])
+    assert (inside.requires_grad, outside.requires_grad) == (True, False)
 
 
 def test_loops_nested_deeper_than_python_has_it_are_interpreted() -> None:

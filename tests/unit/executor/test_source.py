@@ -8,7 +8,7 @@ from engine.executor.source import NotGenerated, generate
 from engine.frontend.compile import compile_source
 from engine.ir.graph import Graph
 from engine.ir.parser import parse_ir
-from engine.passes.pipeline import run_pipeline
+from engine.passes.pipeline import run_pass, run_pipeline
 
 
 def text_of(graph: Graph) -> str:
@@ -145,9 +145,19 @@ graph(%c : bool, %l : int[], %m : int[]):
     )
 
 
-def test_what_suspends_is_not_generated() -> None:
-    with pytest.raises(NotGenerated, match="aten::wait needs the interpreter"):
-        text_of(parse_ir("graph(%f : Future(int)):\n  %x : int = aten::wait(%f)\n  return (%x)\n"))
+def test_graphs_in_nodes_are_not_generated() -> None:
+    graph = parse_ir(
+        "graph(%x : Tensor):\n  %y : Tensor = aten::neg(%x)\n  %z : Tensor = aten::exp(%y)\n  return (%z)\n"
+    )
+    run_pass("create_fusion_groups", graph)
+    with pytest.raises(NotGenerated, match="prim::FusionGroup needs the interpreter"):
+        text_of(graph)
+
+
+def test_waiting_is_told() -> None:
+    source = generate(parse_ir("graph(%f : Future(int)):\n  %x : int = aten::wait(%f)\n  return (%x)\n"), records=False)
+    assert source.waits
+    assert "v1 = v0.wait()" in source.text
 
 
 def test_each_line_knows_its_node() -> None:

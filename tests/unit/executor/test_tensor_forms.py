@@ -5,11 +5,17 @@ import pytest
 
 from engine.aten.op import Op, entries
 from engine.aten.pointwise import FUNCTIONS, OF_FLOATS
+from engine.aten.tensor import Tensor
+from engine.executor.call import call_function
+from engine.executor.executor import executor_of
+from engine.executor.plan import ExecutionPlan
 from engine.executor.source import generate
 from engine.executor.tensor_forms import FLOAT_FORMS, TensorForms, is_written_out, makes_new_tensor
+from engine.frontend.compile import compile_source
 from engine.ir.graph import Graph
 from engine.ir.parser import parse_ir
 from engine.lang import scalars
+from engine.lang.errors import ExecutionError
 from engine.lang.types import FLOAT, NUMBER, TensorType
 
 VALUES = np.array([0.0, -0.0, 1.0, -2.5, 0.3, 80.0, -80.0, 1e30, np.inf, -np.inf, np.nan, 3.0])
@@ -117,3 +123,43 @@ graph(%x : Float(*, *), %w : Float(*, *), %two : int, %zero : int):
     assert not forms.is_raw(last), "it is given away, and has to know whose memory it shows"
     text = generate(graph, records=False).text
     assert "exp" in text and text.count("new(Tensor)") == 2, "the product, which chunk takes, and the exponential"
+
+
+def plan_of(text: str, *arguments: Tensor) -> ExecutionPlan:
+    function = compile_source(text).functions["f"]
+    call_function(function, arguments)
+    return executor_of(function).plan_for(arguments)
+
+
+def test_parts_that_only_arrays_are_made_of_are_arrays() -> None:
+    text = "def f(x):\n    a, b = x.chunk(2, 1)\n    return torch.tanh(a) * b\n"
+    x = Tensor(np.arange(8, dtype=np.float32).reshape(2, 4))
+    plan = plan_of(text, x)
+    assert plan.source.count("new(Tensor)") == 1
+    assert np.array_equal(plan.entry(x).array, np.tanh(x.array[:, :2]) * x.array[:, 2:])
+    with pytest.raises(ExecutionError, match="Expected 2 elements in a list but found 1"):
+        call_function(compile_source(text).functions["f"], [Tensor(x.array[:, :1])])
+
+
+def test_parts_that_leave_are_tensors_that_share_memory() -> None:
+    x = Tensor(np.zeros((2, 4), np.float32))
+    plan = plan_of("def f(x):\n    a, b = x.chunk(2, 1)\n    return a, torch.tanh(b)\n", x)
+    part, _ = plan.entry(x)
+    part.array[0, 0] = 5
+    assert x.array[0, 0] == 5
+
+
+def test_products_of_matrices_of_floats_are_numpys() -> None:
+    text = "def f(x, y):\n    return x.mm(y.t()) + 1.0\n"
+    x, y = (Tensor(np.random.default_rng(i).random((3, 4)).astype(np.float32)) for i in range(2))
+    plan = plan_of(text, x, y)
+    assert ".dot(" in plan.source
+    assert np.array_equal(plan.entry(x, y).array, x.array.dot(y.array.T) + np.float32(1))
+    with pytest.raises(ExecutionError, match=r"shapes cannot be multiplied \(3x4 and 3x2\)"):
+        call_function(compile_source(text).functions["f"], [x, Tensor(np.ones((2, 3), np.float32))])
+
+
+def test_what_may_get_another_shape_is_asked_for_it() -> None:
+    text = "def f(x):\n    y = x + 1.0\n    y.unsqueeze_(0)\n    return y.mm(x)\n"
+    with pytest.raises(ExecutionError, match="must be a matrix"):
+        plan_of(text, Tensor(np.ones((2, 2), np.float32)))

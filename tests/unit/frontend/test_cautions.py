@@ -60,6 +60,15 @@ def test_a_write_that_only_a_loop_that_does_not_run_would_show() -> None:
     assert not kept
 
 
+def test_a_write_to_what_adding_to_a_list_gives() -> None:
+    text = "def f(a: List[int]):\n    y = a\n    y += [1]\n    y.append(2)\n    return {}\n"
+    lost, kept = (compile_source(text.format(end)).functions["f"].cautions for end in ("a", "y"))
+    assert [(caution.range.text, caution.message) for caution in lost] == [
+        ("y.append(2)", "this write is removed: TorchScript takes what `+=` gives for another list")
+    ]
+    assert not kept
+
+
 def test_the_last_of_two_parameters_of_one_name_counts() -> None:
     unit = compile_source("def f(n: int, n: int):\n    return n\n")
     (caution,) = unit.functions["f"].cautions

@@ -493,6 +493,6 @@ def test_whatever_the_text_nothing_but_a_refusal_comes_out(seed: int) -> None:
 
 def test_a_long_program_is_fast() -> None:
     body = "    x = foo(a + 1, b['k'], c=2.5)  # note\n    if x is not None:\n        y = [1, 2, 3]\n"
-    begin = time.perf_counter()
+    begin = time.process_time()
     parse_program(Source("def f(a, b):\n" + body * 700))
-    assert time.perf_counter() - begin < 2
+    assert time.process_time() - begin < 2

@@ -72,7 +72,7 @@ COMPILES = {
 
 REFUSED = {
     "sum": (returning("+".join(["x"] * MANY)), "nested too deeply"),
-    "sum of a megabyte": (returning("+".join(["x"] * 500_000)), "nested too deeply"),
+    "sum of half a megabyte": (returning("+".join(["x"] * 250_000)), "nested too deeply"),
     "brackets": (returning("(" * MANY + "x" + ")" * MANY), "nested too deeply"),
     "open brackets": (returning("(" * MANY), "nested too deeply"),
     "lists": (returning("[" * MANY + "x" + "]" * MANY), "nested too deeply"),
@@ -112,9 +112,9 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", COMPILES)
 def test_what_compiles(name: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     unit = compile_source(COMPILES[name])
-    assert time.perf_counter() - start < SLOW
+    assert time.process_time() - start < SLOW
     for function in unit.functions.values():
         assert function.graph.return_node is not None
 
@@ -122,10 +122,10 @@ def test_what_compiles(name: str) -> None:
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_refused(name: str) -> None:
     text, message = REFUSED[name]
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(CompileError, match=message) as caught:
         compile_source(text)
-    assert time.perf_counter() - start < SLOW
+    assert time.process_time() - start < SLOW
     assert len(caught.value.told_alone()) < 3000
     assert len(caught.value.others) <= 2
 
@@ -133,20 +133,20 @@ def test_what_is_refused(name: str) -> None:
 @pytest.mark.parametrize("name", [*COMPILES, *REFUSED])
 def test_other_readers_end_in_trees_or_errors(name: str) -> None:
     text = COMPILES.get(name) or REFUSED.get(name, ("", ""))[0]
-    start = time.perf_counter()
+    start = time.process_time()
     for read in (lambda: parse_statements(Source(text), extended=True), lambda: trees_from_text(Source(text))):
         with suppress(EngineError):
             read()
-    assert time.perf_counter() - start < 2 * SLOW
+    assert time.process_time() - start < 2 * SLOW
 
 
 @pytest.mark.parametrize(
     "text", ["@a\n" * MANY, '"""' + "a\n" * MANY, "x = 1;" * 1000, "x = [\n" + "1,\n" * MANY + "]"]
 )
 def test_a_session_answers_soon(text: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     assert not [reply for reply in Session().execute(text) if "Internal" in getattr(reply, "title", "")]
-    assert time.perf_counter() - start < SLOW
+    assert time.process_time() - start < SLOW
 
 
 @pytest.mark.parametrize("name", ["loops", "ifs", "early returns"])

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import engine as torch
-from engine.aten.dispatch import HOOKS
+from engine.aten.hooks import HOOKS
 from engine.aten.tensor import Tensor
 from engine.frontend.trace_warnings import TracerWarning
 from engine.lang.errors import CompileError

@@ -71,7 +71,7 @@ def test_long_chains_and_circles_take_no_time() -> None:
             for element, to in pairwise(elements):
                 dag.point(element, to)
             dag.point(elements[-1], elements[0])
-        start = time.perf_counter()
+        start = time.process_time()
         assert len({dag.locations(element) for element in elements}) == 1
         assert len({dag.contained_locations(element) for element in elements}) == 1
-        assert time.perf_counter() - start < 2.0
+        assert time.process_time() - start < 2.0

@@ -1,0 +1,150 @@
+"""Writes the casts of mixed precision out, for the blocks of `with torch.autocast("cpu")`.
+
+    %3 : autocast = prim::Enter(%2)                 %3 : autocast = prim::Enter(%2)
+    %4 : Tensor = aten::mm(%x, %x)           →      %8 : Tensor = aten::_autocast_to_reduced_precision(%x, …)
+    %5 : Tensor = aten::exp(%4)                     %4 : Tensor = aten::mm(%8, %8)
+    %6 : Tensor = prim::Exit(%2)                    %9 : Tensor = aten::_autocast_to_full_precision(%4, …)
+                                                    %5 : Tensor = aten::exp(%9)
+                                                    %6 : Tensor = prim::Exit(%2)
+
+Where there is such a block, calls are inlined first: what they run is cast, too.  Which operators are cast is PyTorch's
+choice for programs, which is another one than that for Python.  Raises CompileError where only a run would tell
+whether a block casts, and for losses that no cast makes safe.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from engine.ir.constants import NOT_CONSTANT, constant_value
+from engine.ir.graph import Block, Graph, Node, Value
+from engine.ir.insert import insert_op
+from engine.ir.ops import schema_of
+from engine.ir.rewrites import allowed
+from engine.lang import scalars
+from engine.lang.errors import CompileError
+from engine.lang.types import ClassType, TensorType
+from engine.passes.pipeline import run_pipeline
+
+_FAST: Final = """
+    _convolution addbmm addmm addmv addr baddbmm bmm conv1d conv2d conv3d conv_tbc conv_transpose1d convolution gru_cell
+    linear lstm_cell matmul mm mv prelu rnn_relu_cell rnn_tanh_cell
+"""
+_FULL: Final = """
+    acos asin binary_cross_entropy_with_logits cdist cosh cosine_embedding_loss cosine_similarity cumprod cumsum dist
+    erfinv exp expm1 gelu group_norm hinge_embedding_loss kl_div l1_loss layer_norm log log10 log1p log2 log_softmax
+    logsumexp margin_ranking_loss mse_loss multi_margin_loss native_layer_norm nll_loss nll_loss2d nuclear_norm pdist
+    pow prod reciprocal renorm rsqrt sinh smooth_l1_loss soft_margin_loss softplus sum tan triplet_margin_loss
+"""
+_WIDEST: Final = "add addcdiv addcmul atan2 bilinear cross div dot equal mul sub tensordot"
+_UNSAFE: Final = "binary_cross_entropy"
+_REDUCED, _TO_FULL = "aten::_autocast_to_reduced_precision", "aten::_autocast_to_full_precision"
+_RULES: Final = {
+    f"aten::{name}": rule
+    for rule, names in (("fast", _FAST), ("full", _FULL), ("widest", _WIDEST), ("unsafe", _UNSAFE))
+    for name in names.split()
+}
+"""Operator -> the dtype that it wants: that of the block, float32, float32 if any may be, or none."""
+_CLASSES: Final = tuple(f"__torch__.torch.{part}amp.autocast_mode.autocast" for part in ("", "cpu.", "cuda."))
+
+
+class _Casting(NamedTuple):
+    """What the block around a node wants of products on this device."""
+
+    fast: scalars.dtype
+
+
+def autocast(graph: Graph) -> bool:
+    """Write the casts; calls are inlined where there are any to write."""
+    if not any(map(_is_entered, graph.all_nodes())):
+        return False
+    changed = run_pipeline(("inline", "constant_propagation_immutable_types"), graph)
+    return _Caster().visit(graph.block) or bool(changed)
+
+
+def _is_entered(node: Node) -> bool:
+    return node.kind == "prim::Enter" and _is_autocast(node.inputs[0])
+
+
+def _is_autocast(value: Value) -> bool:
+    return isinstance(value.type, ClassType) and str(value.type) in _CLASSES
+
+
+class _Caster:
+    """Goes through the nodes in their order, and knows which blocks are entered."""
+
+    def __init__(self) -> None:
+        self._entered: list[_Casting | None] = []
+
+    def visit(self, block: Block) -> bool:
+        changed = False
+        for node in block.nodes():
+            if _is_entered(node):
+                self._enter(node)
+            elif node.kind == "prim::Exit" and _is_autocast(node.inputs[0]):
+                self._entered.pop()
+            elif node.blocks:
+                for inner in node.blocks:
+                    changed |= self.visit(inner)
+            elif self._entered and (casting := self._entered[-1]) is not None:
+                changed |= _cast_inputs(node, casting)
+        return changed
+
+    def _enter(self, node: Node) -> None:
+        options = _options(node.inputs[0])
+        if options["device"] == "cpu":
+            fast = scalars.DTYPE_BY_NUMBER.get(options["fast_dtype"], scalars.bfloat16)
+            self._entered.append(_Casting(fast) if options["_enabled"] else None)
+        else:
+            self._entered.append(self._entered[-1] if self._entered else None)
+
+
+def _options(instance: Value) -> dict[str, Any]:
+    """What its constructor, which is inlined, wrote into the object."""
+    written = {
+        use.user.attr("name"): constant_value(use.user.inputs[1])
+        for use in instance.uses
+        if use.user.kind == "prim::SetAttr" and use.offset == 0
+    }
+    for name in ("device", "fast_dtype", "_enabled"):
+        if written.get(name, NOT_CONSTANT) is NOT_CONSTANT:
+            raise CompileError(
+                f"Autocast {name} argument must be a constant",
+                instance.node.range,
+                hints=("write the value there, or let a module have it among its constants",),
+            )
+    return written
+
+
+def _cast_inputs(node: Node, casting: _Casting) -> bool:
+    rule = _RULES.get(node.kind)
+    tensors = list(dict.fromkeys(each for each in node.inputs if isinstance(each.type, TensorType)))
+    schema = schema_of(node) if rule else None
+    if schema is None or not tensors or schema.is_mutable:
+        return False
+    if rule == "unsafe":
+        raise CompileError(
+            f"{node.kind} is unsafe to autocast",
+            node.range,
+            hints=("binary_cross_entropy_with_logits, without the sigmoid before it, is safe",),
+        )
+    if rule == "widest" and not any(_dtype_of(each) in (None, scalars.float32) for each in tensors):
+        return False
+    if not allowed(node, rule):
+        return False
+    with node.graph.inserting_at(node, node.range):
+        for tensor in tensors:
+            _replace(node, tensor, casting.fast if rule == "fast" else None)
+    return True
+
+
+def _dtype_of(value: Value) -> scalars.dtype | None:
+    return value.type.dtype if isinstance(value.type, TensorType) else None
+
+
+def _replace(node: Node, tensor: Value, fast: scalars.dtype | None) -> None:
+    if fast is None:
+        cast = insert_op(node.graph, _TO_FULL, tensor, False, True)
+    else:
+        cast = insert_op(node.graph, _REDUCED, tensor, False, True, scalars.float16.number, fast.number)
+    node.replace_input_with(tensor, cast)
