@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import PurePath
 from typing import Any, BinaryIO, Final
 
 from engine.aten.ivalue import Object
+from engine.aten.storage import address
 from engine.ir.clone import copy_graph
 from engine.ir.unit import Function
 from engine.lang import scalars
@@ -24,7 +27,11 @@ from engine.serialize.class_export import CodeExporter
 from engine.serialize.container import Container, open_container
 from engine.serialize.container_write import ContainerWriter, replace_file
 from engine.serialize.debug_records import DebugWriter
+from engine.serialize.identify import explaining
+from engine.serialize.legacy import MODEL, load_legacy
+from engine.serialize.mobile import without_code
 from engine.serialize.pickle_write import Pickler
+from engine.serialize.progress import told
 from engine.serialize.qualified_names import ROOT, record_of
 from engine.serialize.source_import import SourceImporter
 from engine.serialize.tensors import TensorReader, storage_bytes
@@ -37,6 +44,8 @@ PathOrFile = str | os.PathLike[str] | BinaryIO
 _VERSIONS: Final = (".data/version", "version")
 _BYTE_ORDERS: Final = {b"little": False, b"big": True}
 _EXTRA: Final = "extra/"
+_NO_NAME: Final = re.compile(r"[\\\ud800-\udfff]")
+"""What may stand in the name of a file and not in that of an archive's folder."""
 
 
 # -- loading
@@ -48,54 +57,70 @@ def load_archive(
     map_location: scalars.device | str | None = None,
     run: Runner | None = None,
     *,
-    lazy: bool = False,
+    lazy: bool = True,
+    mapped: bool = True,
 ) -> Object:
     """The module in an archive.
 
     `extra_files` names extra records, whose contents (bytes) are put in; one that the archive does not
     have is left as it is.  `map_location` is the device to bring all tensors to, `run` runs a method (needed
-    for modules with `__setstate__`).  Methods are compiled, so that what cannot work is refused now; with `lazy` each
-    is when it is first called.  Raises ArchiveError for everything that is wrong with the file.
+    for modules with `__setstate__`).  Classes and signatures are read now; with `lazy`, each method is compiled when it
+    is first needed, which raises what is wrong with it, else now.  With `mapped`, the tensors of a large file are read
+    when they are first touched, and compared with their checksums before a program of the archive first runs, or when
+    it is saved; without, all is read and compared now.  Raises ArchiveError for everything that is wrong with the file.
     """
-    container = open_container(path)
+    with explaining(path):
+        container = open_container(path, mapped)
     try:
-        module = _load(container, map_location, run, lazy)
+        with explaining(path):
+            module = _load(container, map_location, run, lazy)
         for name in extra_files if extra_files is not None else ():
             if _EXTRA + name in container:
                 extra_files[name] = container.read(_EXTRA + name)  # type: ignore[index]
         return module
     except RecursionError:
         raise ArchiveError("the archive nests deeper than this Python can follow") from None
-    finally:
-        if container.file is not path:
-            container.close()
+    except MemoryError:
+        raise ArchiveError("the archive needs more memory than there is") from None
 
 
 def _load(container: Container, map_location: scalars.device | str | None, run: Runner | None, lazy: bool) -> Object:
     version = _version_of(container)
     swapped = _byte_order(container)
     target = scalars.device(map_location) if isinstance(map_location, str) else map_location
+    if MODEL in container:
+        module = load_legacy(container, version, target, run, lazy=lazy)
+        container.check()
+        return module
+    refusal = without_code(container)
+    if refusal is not None:
+        raise refusal
     if "constants.pkl" not in container and "data.pkl" not in container:
         raise _no_program(container)
     constants: tuple[Any, ...] = ()
     importer = SourceImporter(_CodeRecords(container), lambda: constants, version)
+    importer.before_run = container.check
+
+    def pickled(name: str) -> Any:
+        record, tensors = f"{name}.pkl", TensorReader(container, name, swapped, target)
+        return unpickle(
+            container.read(record), record, tensors, importer.find_type, run, stored=container.stored_size(record)
+        )
+
     if "constants.pkl" in container:
-        tensors = TensorReader(container, "constants", swapped, target)
-        table = unpickle(container.read("constants.pkl"), "constants.pkl", tensors, importer.find_type, run)
-        constants = _tuple_of(table)
-    tensors = TensorReader(container, "data", swapped, target)
-    module = unpickle(container.read("data.pkl"), "data.pkl", tensors, importer.find_type, run)
+        constants = _tuple_of(pickled("constants"))
+    module = pickled("data")
     if not isinstance(module, Object):
         raise ArchiveError("the archive holds data and no module", record="data.pkl")
+    importer.read_signatures()
     if not lazy:
         importer.compile_all()
     return module
 
 
 def _no_program(container: Container) -> ArchiveError:
-    if "model.json" in container:
-        return ArchiveError("the archive is older than PyTorch 1.2", hints=("load and save it with PyTorch 1.4 first",))
-    return ArchiveError("the archive holds no program", hints=("torch.save writes no programs; torch.jit.save does",))
+    hint = "torch.save writes no programs; torch.jit.save does"
+    return ArchiveError("the archive holds no program", record="data.pkl", hints=(hint,))
 
 
 def _tuple_of(value: Any) -> tuple[Any, ...]:
@@ -127,19 +152,20 @@ def _byte_order(container: Container) -> bool:
 
 
 class _CodeRecords:
-    """The texts of an archive's code, read when first needed; the container may be closed by then."""
+    """The texts of an archive's code, read when first needed."""
 
     def __init__(self, container: Container) -> None:
-        names = [name for name in container.names() if name.startswith("code/")]
-        self._contents = {name: container.read(name) for name in names}
+        self._container = container
 
-    def text(self, prefix: str) -> tuple[str, bytes | None] | None:
+    def text(self, prefix: str) -> tuple[str, Callable[[], bytes] | None] | None:
         """The code that defines the names under `prefix`, and its debug record; None when there is none."""
         name = record_of(prefix)
-        if name not in self._contents:
+        if name not in self._container:
             return None
+        debug = f"{name}.debug_pkl"
+        read = partial(self._container.read, debug) if debug in self._container else None
         try:
-            return self._contents[name].decode(), self._contents.get(f"{name}.debug_pkl")
+            return self._container.read(name).decode(), read
         except UnicodeDecodeError as error:
             raise ArchiveError("the code is not UTF-8", record=name, offset=error.start) from None
 
@@ -168,7 +194,8 @@ def save_archive(
         for piece in writer.pieces():
             path.write(piece)
         return
-    replace_file(path, writer.pieces())
+    total = sum(map(len, writer.records.values()))
+    replace_file(path, told(writer.pieces(), path, total))
 
 
 def _folder_name(path: PathOrFile) -> str:
@@ -176,7 +203,14 @@ def _folder_name(path: PathOrFile) -> str:
     if not isinstance(path, (str, os.PathLike)):
         return "archive"
     name = PurePath(os.fsdecode(path)).name
-    return (name.rpartition(".")[0] or name).replace("\\", "_") or "archive"
+    return _NO_NAME.sub("_", name.rpartition(".")[0] or name) or "archive"
+
+
+def _source_of(module: Object) -> Container | None:
+    """The archive that the module was loaded from."""
+    checks = (getattr(method, "before_run", None) for method in module.type.methods.values())
+    owners = (getattr(check, "__self__", None) for check in checks)
+    return next((owner for owner in owners if isinstance(owner, Container)), None)
 
 
 def _add_records(
@@ -185,7 +219,8 @@ def _add_records(
     for name, content in extra_files.items():
         writer.add(_EXTRA + name, content.encode() if isinstance(content, str) else bytes(content))
     code = CodeExporter()
-    for met in _add_pickle(writer, "data", module, module.type, code, run):
+    addresses: dict[str, int] = {}
+    for met in _add_pickle(writer, "data", module, module.type, code, run, addresses):
         code.write(met)
     code.need(module.type)
     code.write_needed()
@@ -194,32 +229,47 @@ def _add_records(
         writer.add(record_of(prefix), str(printer.body).encode())
         writer.add(f"{record_of(prefix)}.debug_pkl", debug.record(printer.body.marks))
     table = code.constants
-    _add_pickle(writer, "constants", tuple(table.values), TupleType(tuple(table.types)), code, run)
+    _add_pickle(writer, "constants", tuple(table.values), TupleType(tuple(table.types)), code, run, addresses)
     version = max(code.version, OLDEST_WRITTEN)
     writer.add(_VERSIONS[0] if version >= DATA_FOLDER_SINCE else _VERSIONS[1], f"{version}\n".encode())
     writer.add("byteorder", b"little")
-    writer.add(".data/serialization_id", _fingerprint(writer))
+    source = _source_of(module)
+
+    def seal(crcs: Mapping[str, int]) -> bytes:
+        if source is not None:
+            # What is damaged may not get a checksum that says it is not.
+            for name, place in addresses.items():
+                source.compared(place, crcs[name])
+            source.check()
+        return _fingerprint(writer, crcs)
+
+    writer.seal = (".data/serialization_id", seal)
 
 
 def _add_pickle(
-    writer: ContainerWriter, name: str, value: Any, type: Type, code: CodeExporter, run: Runner | None
+    writer: ContainerWriter,
+    name: str,
+    value: Any,
+    type: Type,
+    code: CodeExporter,
+    run: Runner | None,
+    addresses: dict[str, int],
 ) -> list[ClassType]:
-    """Add a pickle, after the storages it refers to; the classes of the objects in it."""
+    """Add a pickle, after the storages it refers to, whose addresses it notes; the classes of the objects in it."""
     pickler = Pickler(code.name_of, code.annotation, run)
     data = pickler.dump(value, type)
     for index, storage in enumerate(pickler.storages):
         writer.add(f"{name}/{index}", storage_bytes(storage))
+        addresses[f"{name}/{index}"] = address(storage.owner)
     writer.add(f"{name}.pkl", data)
     return pickler.classes
 
 
-def _fingerprint(writer: ContainerWriter) -> bytes:
-    """Forty digits that two archives share only if their records do."""
-    digest = hashlib.sha256()
-    for name, (data, _) in writer.records.items():
-        digest.update(f"{name}\n{len(data)}\n".encode())
-        digest.update(data)
-    return str(int.from_bytes(digest.digest(), "big") % 10**40).zfill(40).encode()
+def _fingerprint(writer: ContainerWriter, crcs: Mapping[str, int]) -> bytes:
+    """Forty digits that two archives share only if their records have the same names, sizes and checksums."""
+    text = "".join(f"{name}\n{len(data)} {crcs[name]}\n" for name, data in writer.records.items())
+    digest = hashlib.sha256(text.encode()).digest()
+    return str(int.from_bytes(digest, "big") % 10**40).zfill(40).encode()
 
 
 def _holder(function: Function) -> Object:

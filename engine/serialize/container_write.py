@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import stat
 import struct
+import threading
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -32,8 +33,10 @@ from engine.serialize.container import (
     LOCATOR64,
     LOCATOR64_MAGIC,
 )  # fmt: skip
+from engine.serialize.leftovers import hold, remove_leftovers, temporary_beside
 
 ALIGNMENT: Final = 64
+_LARGE: Final = 1 << 18
 _FLAGS: Final = 0x0808
 _VERSION: Final = 45
 _FULL16: Final = 0xFFFF
@@ -48,31 +51,44 @@ Contents = bytes | memoryview
 
 @dataclass(slots=True)
 class ContainerWriter:
-    """Collects records and gives the file's bytes piece by piece; tensors are not copied."""
+    """Collects records and gives the file's bytes piece by piece; tensors are not copied.
+
+    `seal` is the name of a last record, and what makes its contents from the checksums of all others.
+    """
 
     folder: str
-    records: dict[str, tuple[Contents, int]] = field(default_factory=dict)
+    records: dict[str, Contents] = field(default_factory=dict)
+    seal: tuple[str, Callable[[Mapping[str, int]], bytes]] | None = None
 
     def add(self, name: str, data: Contents) -> None:
         """Append a record.  Raises ArchiveError when there is one of that name."""
         if name in self.records:
             raise ArchiveError(f"two records would be named '{name}'", record=name)
-        self.records[name] = (data, zlib.crc32(data))
+        self.records[name] = data
 
     def pieces(self) -> Iterator[Contents]:
-        """The file, from its first byte to its last."""
+        """The file, from its first byte to its last.  A large record's checksum is computed while it is written."""
+        crcs: dict[str, int] = {}
         at, directory = 0, []
-        for name, (data, crc) in self.records.items():
-            full_name = f"{self.folder}/{name}".encode()
-            size = len(data)
-            extra = _padding(at, len(full_name), size)
-            directory.append(_central(full_name, size, crc, at))
-            before = LOCAL.pack(LOCAL_MAGIC, 0, _FLAGS, 0, 0, 0, 0, *(_wide(size),) * 2, len(full_name), len(extra))
-            yield before + full_name + extra
-            yield data
-            yield (after := _descriptor(size, crc))
-            at += len(before) + len(full_name) + len(extra) + size + len(after)
+        with ThreadPoolExecutor(1) as pool:
+            for name, data in self._sealed(crcs):
+                full_name = f"{self.folder}/{name}".encode()
+                size = len(data)
+                extra = _padding(at, len(full_name), size)
+                before = LOCAL.pack(LOCAL_MAGIC, 0, _FLAGS, 0, 0, 0, 0, *(_wide(size),) * 2, len(full_name), len(extra))
+                crc = pool.submit(zlib.crc32, data) if size >= _LARGE else None
+                yield before + full_name + extra
+                yield data
+                crcs[name] = zlib.crc32(data) if crc is None else crc.result()
+                yield (after := _descriptor(size, crcs[name]))
+                directory.append(_central(full_name, size, crcs[name], at))
+                at += len(before) + len(full_name) + len(extra) + size + len(after)
         yield from _end(b"".join(directory), len(directory), at)
+
+    def _sealed(self, crcs: Mapping[str, int]) -> Iterator[tuple[str, Contents]]:
+        yield from self.records.items()
+        if self.seal is not None:
+            yield self.seal[0], self.seal[1](crcs)
 
 
 def _wide(size: int) -> int:
@@ -112,7 +128,8 @@ def replace_file(path: str | os.PathLike[str], pieces: Iterable[Contents]) -> No
     """Write the pieces to `path` in one step.  Raises ArchiveError when that cannot be done; then nothing changed.
 
     The pieces go to a temporary file beside the target, which is synced and renamed; the permissions of
-    a file that is replaced are kept.  What is no ordinary file (a pipe, `/dev/null`) is written into as it is.
+    a file that is replaced are kept, and what killed saves to the path have left behind is removed.  What is no
+    ordinary file (a pipe, `/dev/null`) is written into as it is.
     """
     target = Path(os.path.realpath(path))
     try:
@@ -124,25 +141,46 @@ def replace_file(path: str | os.PathLike[str], pieces: Iterable[Contents]) -> No
             return
         _write_beside(target, pieces)
     except OSError as error:
-        raise ArchiveError(f"'{path}' cannot be written: {error.strerror or error}") from error
+        raise _not_written(path, target, error) from error
+
+
+def _not_written(path: object, target: Path, error: OSError) -> ArchiveError:
+    folder = target.parent
+    if not folder.exists():
+        return ArchiveError(f"'{path}' cannot be written: there is no folder '{folder}'", hints=("make it first",))
+    return ArchiveError(f"'{path}' cannot be written: {(error.strerror or str(error)).lower()}")
 
 
 def _write_beside(target: Path, pieces: Iterable[Contents]) -> None:
-    temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.tmp")
+    temporary = temporary_beside(target)
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         with os.fdopen(handle, "wb") as file:
+            hold(file.fileno())
             file.writelines(pieces)
             file.flush()
             if target.exists():
                 os.fchmod(file.fileno(), stat.S_IMODE(target.stat().st_mode))
             os.fsync(file.fileno())
-        os.replace(temporary, target)
+            with _released_later(target):
+                os.replace(temporary, target)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
     _sync_folder(target.parent)
+    remove_leftovers(target)
+
+
+@contextlib.contextmanager
+def _released_later(target: Path) -> Iterator[None]:
+    """Hold on to the file that is about to be replaced: giving back the space of a large one takes long."""
+    old = os.open(target, os.O_RDONLY) if target.exists() and os.access(target, os.R_OK) else None
+    try:
+        yield
+    finally:
+        if old is not None:
+            threading.Thread(target=os.close, args=(old,)).start()
 
 
 def _sync_folder(folder: Path) -> None:

@@ -133,7 +133,8 @@ def _arguments(writer: Writer, text: TaggedText, node: Node) -> None:
 
 
 def _call_function(writer: Writer, text: TaggedText, node: Node) -> None:
-    text.write(writer.use(node.inputs[0]), "(")
+    # As plain text, for the name to stem from this call: one constant may stand for the function in several.
+    text.write(str(writer.use(node.inputs[0])), "(")
     _arguments(writer, text, node)
     text.write(")")
 
@@ -190,7 +191,7 @@ def _operator(writer: Writer, text: TaggedText, node: Node) -> None:
     text.write(_OPERATOR_NAMES.get(node.kind) or operator_name(node.kind), "(")
     op = op_of(node)
     if op is None:
-        write_list(writer, text, node.inputs, "", ")")
+        _unknown_operator(writer, text, node)
         return
     arguments = op.schema.arguments
     count, outs = necessary_arguments(op.schema, node)
@@ -201,6 +202,20 @@ def _operator(writer: Writer, text: TaggedText, node: Node) -> None:
         for argument, value in zip(arguments[-outs:], node.inputs[-outs:], strict=True):
             text.write(", ", f"{argument.name}=", writer.use(value))
     text.write(")")
+
+
+def _unknown_operator(writer: Writer, text: TaggedText, node: Node) -> None:
+    """A call that archived code made of an operator nobody here knows: its node keeps the words of its arguments."""
+    words = node.attr(KEYWORDS) if node.has_attribute(KEYWORDS) else []
+    positional = len(node.inputs) - len(words)
+    write_list(writer, text, node.inputs[:positional])
+    for index, (word, value) in enumerate(zip(words, node.inputs[positional:], strict=True)):
+        text.write(", " if positional + index else "", f"{word}=", writer.use(value))
+    text.write(")")
+
+
+KEYWORDS: Final = "keywords"
+"""The attribute of such a node that names its last arguments."""
 
 
 def operator_name(kind: str) -> str:

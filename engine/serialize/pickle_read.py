@@ -1,22 +1,25 @@
 """The pickle machine: reads the pickles of archives, and nothing else that pickles can say.
 
 In: bytes, a table of the global names that may appear, and who answers persistent ids.  Out: the value.
-Every opcode is a row of one table, every global name a `Builder` from an allow-list or a class that
-the caller's resolver knows; nothing is imported and no attribute is looked up.  What is not known is
-refused with ArchiveError that names record, byte and reason.
+`pickle_scan` walks over all opcodes and every global name is found before anything is built.  Every opcode is a
+row of one table, every global name a `Builder` from an allow-list or a class that the caller's resolver knows;
+nothing is imported, no attribute is looked up, and numbers and texts are parsed, never evaluated.  What is not
+known is refused with ArchiveError that names record, byte and reason.
 """
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
-from engine.lang.errors import ArchiveError, EngineError
+from engine.lang.errors import ArchiveError, BudgetExceeded, EngineError
+from engine.serialize.pickle_scan import IMPLIED, Scan
+from engine.serialize.pickle_scan import Refusal as Refusal
 
-MAX_ITEMS: Final = 50_000_000
-MAX_STACK: Final = 1_000_000
 MAX_DEPTH: Final = 200
 """How deep tuples, lists and dicts may nest: what is read is later walked by recursion."""
 
@@ -33,10 +36,6 @@ class Builder:
     call: Callable[..., Any] | None = None
     call_bare: Callable[[Any], Any] | None = None
     new: Callable[[], Any] | None = None
-
-
-class Refusal(Exception):
-    """Raised inside the machine and by builders: why the pickle is refused."""
 
 
 _ATOMS: Final = (str, int, float, bool, type(None), Builder)
@@ -56,35 +55,48 @@ class PickleMachine:
     build: Callable[[Any, Any], None]
     """(instance, state): the opcode BUILD."""
     at: int = 0
+    stored: int | None = None
+    """The pickle's length in the file, where that is not the length of `data` (it limits what may be built)."""
     stack: list[Any] = field(default_factory=list)
     marks: list[int] = field(default_factory=list)
     memo: dict[int, Any] = field(default_factory=dict)
-    items: int = 0
     _depths: dict[int, tuple[Any, int, bool]] = field(default_factory=dict)
 
     def run(self) -> Any:
         """The value that the pickle describes; the machine stops at STOP, `at` is then behind it."""
-        start = 0
+        scan = Scan(self.data, self.at, self.stored)
+        self._guarded(scan.run, lambda: scan.at)
+        for each in scan.names.values():
+            self._guarded(partial(self.find_global, each.module, each.name), lambda: each.offset)  # noqa: B023
+        start = [self.at]
+        self._guarded(lambda: self._build_all(start), lambda: start[0])
+        return self._result()
+
+    def _build_all(self, start: list[int]) -> None:
+        """Do what each opcode says; `start` holds the place of the one that is done now."""
+        data = self.data
+        while True:
+            start[0] = at = self.at
+            code = data[at]
+            self.at = at + 1
+            if code == _STOP:
+                return
+            _OPCODES[code](self)
+
+    def _guarded(self, action: Callable[[], object], place: Callable[[], int]) -> None:
+        """Do it; what is wrong is said with the record and the byte."""
         try:
-            while True:
-                start = self.at
-                code = self._byte()
-                if code == _STOP:
-                    return self._result()
-                step = _OPCODES.get(code)
-                if step is None:
-                    raise Refusal(f"opcode {bytes([code])!r} has no place in an archive")
-                step(self)
-                if len(self.stack) > MAX_STACK or self.items > MAX_ITEMS:
-                    raise Refusal("it holds too many items")
+            action()
         except Refusal as reason:
-            raise self._error(str(reason), start) from None
+            raise self._error(str(reason), place()) from None
+        except BudgetExceeded as error:
+            raise BudgetExceeded(error.message, record=self.record, offset=place(), hints=error.hints) from None
         except ArchiveError:
             raise
         except EngineError as error:
-            raise self._error(str(error), start) from None
+            raise self._error(str(error), place()) from None
         except UnicodeDecodeError:
-            raise self._error("a text in it is not UTF-8", start) from None
+            raise self._error("a text in it is not UTF-8", place()) from None
 
     def _error(self, reason: str, offset: int) -> ArchiveError:
         hint = "the file is damaged, or holds what torch.jit.save does not write"
@@ -97,24 +109,21 @@ class PickleMachine:
 
     # -- bytes
 
-    def _byte(self) -> int:
-        return self.take(1)[0]
-
     def take(self, count: int) -> bytes:
         end = self.at + count
-        if count < 0 or end > len(self.data):
-            raise Refusal("it is cut off")
+        assert end <= len(self.data)
         piece = self.data[self.at : end]
         self.at = end
         return piece
 
     def line(self) -> str:
-        end = self.data.find(b"\n", self.at)
-        if end < 0:
-            raise Refusal("it is cut off")
-        piece = self.data[self.at : end]
+        return self.line_bytes().decode()
+
+    def line_bytes(self) -> bytes:
+        end = self.data.index(b"\n", self.at)
+        piece: bytes = self.data[self.at : end]
         self.at = end + 1
-        return piece.decode()
+        return piece
 
     # -- the stack
 
@@ -138,7 +147,6 @@ class PickleMachine:
         start = self.marks.pop()
         values = self.stack[start:]
         del self.stack[start:]
-        self.items += len(values)
         return values
 
     def hold(self, container: Any, parts: Sequence[Any]) -> None:
@@ -204,8 +212,6 @@ def _get(layout: str) -> Callable[[PickleMachine], None]:
 
     def step(machine: PickleMachine) -> None:
         index = form.unpack(machine.take(form.size))[0]
-        if index not in machine.memo:
-            raise Refusal(f"it uses memo {index} before it is set")
         machine.push(machine.memo[index])
 
     return step
@@ -238,26 +244,79 @@ def _push_tuple(machine: PickleMachine, parts: list[Any]) -> None:
 
 
 def _proto(machine: PickleMachine) -> None:
-    version = machine.take(1)[0]
-    if not 2 <= version <= 4:
-        raise Refusal(f"pickle protocol {version} has no place in an archive")
+    machine.take(1)
 
 
 def _long1(machine: PickleMachine) -> None:
-    number = int.from_bytes(machine.take(machine.take(1)[0]), "little", signed=True)
+    machine.push(_in_64_bits(int.from_bytes(machine.take(machine.take(1)[0]), "little", signed=True)))
+
+
+def _in_64_bits(number: int) -> int:
     if not -(1 << 63) <= number < 1 << 63:
         raise Refusal("an integer does not fit 64 bits")
-    machine.push(number)
+    return number
+
+
+def _parsed_int(machine: PickleMachine) -> None:
+    """`I12`; `I00` and `I01` are False and True.  `L12L` too."""
+    text = machine.line()
+    if not _INTEGER.fullmatch(text):
+        raise Refusal(f"{text!r:.40} is no integer")
+    machine.push(text == "01" if text in ("00", "01") else _in_64_bits(int(text.removesuffix("L"))))
+
+
+def _parsed_float(machine: PickleMachine) -> None:
+    text = machine.line()
+    if not _FLOAT.fullmatch(text):
+        raise Refusal(f"{text!r:.40} is no number")
+    machine.push(float(text))
+
+
+def _parsed_string(machine: PickleMachine) -> None:
+    """`S'it\\'s'`: the text between the quotes, its escapes resolved."""
+    text = machine.line()
+    if not _STRING.fullmatch(text):
+        raise Refusal(f"{text!r:.40} is no string")
+    machine.push(_ESCAPE.sub(_unescaped, text[1:-1]))
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    code = found[1]
+    if code[0] == "x":
+        return chr(int(code[1:], 16))
+    return chr(int(code, 8)) if code[0] in "01234567" else _ESCAPED[code]
+
+
+def _parsed_unicode(machine: PickleMachine) -> None:
+    machine.push(machine.line_bytes().decode("raw_unicode_escape"))
+
+
+def _put_line(machine: PickleMachine) -> None:
+    machine.memo[int(machine.line())] = machine.top()
+
+
+def _get_line(machine: PickleMachine) -> None:
+    machine.push(machine.memo[int(machine.line())])
 
 
 def _mark(machine: PickleMachine) -> None:
     machine.marks.append(len(machine.stack))
-    if len(machine.marks) > MAX_DEPTH * 4:
-        raise Refusal("it nests too deep")
 
 
 def _tuple(machine: PickleMachine) -> None:
     _push_tuple(machine, machine.pop_mark())
+
+
+def _list(machine: PickleMachine) -> None:
+    values = machine.pop_mark()
+    machine.push([])
+    _extend(machine, values)
+
+
+def _dict(machine: PickleMachine) -> None:
+    values = machine.pop_mark()
+    machine.push({})
+    _update(machine, values)
 
 
 def _append(machine: PickleMachine) -> None:
@@ -301,6 +360,38 @@ def _global(machine: PickleMachine) -> None:
     machine.push(machine.find_global(module, name))
 
 
+def _stack_global(machine: PickleMachine) -> None:
+    name, module = machine.pop(), machine.pop()
+    if type(name) is not str or type(module) is not str:
+        raise Refusal("a global name is no text")
+    machine.push(machine.find_global(module, name))
+
+
+def _memoize(machine: PickleMachine) -> None:
+    machine.memo[len(machine.memo)] = machine.top()
+
+
+def _bytes(layout: str) -> Callable[[PickleMachine], None]:
+    """Bytes, made as older protocols make them: `_codecs.encode(text, "latin1")`."""
+    form = struct.Struct(layout)
+
+    def step(machine: PickleMachine) -> None:
+        raw = machine.take(form.unpack(machine.take(form.size))[0])
+        _call_implied(machine, ord("C"), (raw.decode("latin1"), "latin1"))
+
+    return step
+
+
+def _empty_set(machine: PickleMachine) -> None:
+    _call_implied(machine, 0x8F, ([],))
+
+
+def _call_implied(machine: PickleMachine, code: int, arguments: tuple[Any, ...]) -> None:
+    machine.push(machine.find_global(*IMPLIED[code]))
+    machine.push(arguments)
+    _reduce(machine)
+
+
 def _reduce(machine: PickleMachine) -> None:
     arguments, builder = machine.pop(), machine.pop()
     if type(builder) is not Builder:
@@ -335,7 +426,14 @@ def _persistent(machine: PickleMachine) -> None:
 
 
 _STOP: Final = ord(".")
-_OPCODES: Final[Mapping[int, Callable[[PickleMachine], None]]] = {
+_INTEGER: Final = re.compile(r"-?[0-9]{1,20}L?", re.ASCII)
+_FLOAT: Final = re.compile(r"-?([0-9]{1,400}(\.[0-9]{0,400})?(e[+-]?[0-9]{1,4})?|inf|nan)", re.ASCII)
+_ESCAPED: Final = {
+    "\\": "\\", "'": "'", '"': '"', "n": "\n", "r": "\r", "t": "\t", "a": "\a", "b": "\b", "f": "\f", "v": "\v",
+}  # fmt: skip
+_ESCAPE: Final = re.compile(r"""\\(x[0-9a-fA-F]{2}|[0-7]{1,3}|[\\'"nrtabfv])""")
+_STRING: Final = re.compile(rf"""'([^'\\]|{_ESCAPE.pattern})*'|"([^"\\]|{_ESCAPE.pattern})*\"""")
+_OPCODES: Final[Mapping[int, Callable[[PickleMachine], object]]] = {
     code[0]: step
     for code, step in {
         b"\x80": _proto, b"N": _constant(None), b"\x88": _constant(True), b"\x89": _constant(False),
@@ -346,10 +444,16 @@ _OPCODES: Final[Mapping[int, Callable[[PickleMachine], None]]] = {
         b"]": _empty(list), b"a": _append, b"e": _appends,
         b"}": _empty(dict), b"s": _setitem, b"u": _setitems,
         b"q": _put("<B"), b"r": _put("<I"), b"h": _get("<B"), b"j": _get("<I"),
-        b"c": _global, b"R": _reduce, b"\x81": _newobj, b"b": _build, b"Q": _persistent,
+        b"I": _parsed_int, b"L": _parsed_int, b"F": _parsed_float, b"S": _parsed_string, b"V": _parsed_unicode,
+        b"T": _text("<I", strict=False), b"U": _text("<B", strict=False), b"l": _list, b"d": _dict,
+        b"p": _put_line, b"g": _get_line, b"0": lambda machine: machine.stack.pop(),
+        b"1": lambda machine: machine.pop_mark(), b"2": lambda machine: machine.push(machine.top()),
+        b"c": _global, b"\x93": _stack_global, b"\x94": _memoize, b"\x95": lambda machine: machine.take(8),
+        b"C": _bytes("<B"), b"B": _bytes("<I"), b"\x8f": _empty_set, b"R": _reduce, b"\x81": _newobj,
+        b"b": _build, b"Q": _persistent,
     }.items()
 }  # fmt: skip
-"""Everything a pickle of an archive may say; any other opcode is refused."""
+"""What each opcode builds; any that `pickle_scan` lets pass has its row."""
 
 
 def no_persistent(_: Any) -> Any:

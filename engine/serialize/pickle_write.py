@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from engine.aten.ivalue import EnumValue, Object
+from engine.aten.rules import steps
 from engine.aten.storage import Storage
 from engine.aten.tensor import Tensor
 from engine.lang import scalars
@@ -125,7 +126,7 @@ class Pickler:
             self._remember(id(value))
 
     def _write_new(self, value: Any, type: Type) -> None:
-        writer = _WRITERS.get(value.__class__)
+        writer = Pickler._tensor if isinstance(value, Tensor) else _WRITERS.get(value.__class__)
         if writer is None:
             raise ArchiveError(f"a {value.__class__.__name__} cannot be saved in an archive")
         writer(self, value, _narrowed(value, type))
@@ -251,7 +252,7 @@ class Pickler:
         self._storage(storage, value)
         self._int(storage.offset_of(array))
         self._ints(array.shape)
-        self._ints(stride // array.itemsize for stride in array.strides)
+        self._ints(steps(array))
         self._bool(value.requires_grad, BOOL)
         self._global("collections", "OrderedDict")
         self._out += b")RtR"

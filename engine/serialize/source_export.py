@@ -27,7 +27,7 @@ from engine.ir.unit import Function
 from engine.lang.errors import ArchiveError
 from engine.lang.schema import Argument
 from engine.lang.source import SourceRange
-from engine.lang.types import ClassType, FunctionType, OptionalType, Type, UnionType, walk
+from engine.lang.types import NUMBERS, ClassType, FunctionType, OptionalType, Type, UnionType, walk
 from engine.serialize.call_arguments import whole_default
 from engine.serialize.expressions import write_expression, write_list
 from engine.serialize.inline_scan import inlined_nodes
@@ -133,10 +133,20 @@ class SourcePrinter:
 
     @contextmanager
     def _at(self, node: Node) -> Iterator[None]:
-        """What is written meanwhile stems from where the node stems from."""
-        self.ranges.append(node.range)
+        """What is written meanwhile stems from where the node stems from.
+
+        What is packed on the way into another expression stems from nowhere: a reader of the code would take its place
+        for that of the whole line, and save that.  So do constants that are no numbers: one of them stands for all that
+        are equal, written out or defaults, and which of them that is depends on where the lines begin.
+        """
+        self.ranges.append(self._place(node))
         yield
         self.ranges.pop()
+
+    def _place(self, node: Node) -> SourceRange | None:
+        is_packed = node.kind in _PACKED and node in self._inlined
+        is_shared = node.kind == "prim::Constant" and node.output.type not in NUMBERS
+        return None if is_packed or is_shared else node.range
 
     def use(self, value: Value) -> str | TaggedText:
         """How later text refers to the value."""
@@ -339,6 +349,7 @@ class SourcePrinter:
         raise ArchiveError("a closure cannot be written as code")
 
 
+_PACKED: Final = ("prim::ListConstruct", "prim::TupleConstruct", "prim::DictConstruct", "prim::unchecked_cast")
 _STATEMENTS: Final[dict[str, Callable[[SourcePrinter, Node], None]]] = {
     "prim::If": SourcePrinter._if, "prim::Loop": SourcePrinter._loop,
     "prim::TupleUnpack": SourcePrinter._unpack, "prim::ListUnpack": SourcePrinter._unpack,

@@ -1,8 +1,9 @@
 """Tensors in an archive: their memory lies in records, their shapes in the pickle.
 
 In: the persistent ids and `_rebuild_tensor_v2` calls of a pickle.  Out: tensors, those of one storage
-sharing memory.  Sizes are checked against the record before anything is allocated, and every view
-must stay inside its storage.  The way back gives a storage's bytes.
+sharing memory, which is the file's own where that is mapped: it is read when it is first touched, and a
+page that is written to becomes a copy.  Sizes must be those of the record, and every view must stay inside
+its storage.  The way back gives a storage's bytes.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.storage import Storage
+from engine.aten.storage import Storage, address
 from engine.aten.tensor import Tensor
 from engine.aten.xp import TO_NUMPY, Array, as_strided
 from engine.lang import scalars
@@ -77,14 +78,14 @@ class TensorReader:
         if name not in self.container:
             raise Refusal(f"there is no record '{name}' for one of its storages")
         size = self.container.size(name)
-        if count < 0 or count * dtype.itemsize > size:
+        if count != size // dtype.itemsize:
             raise Refusal(f"storage '{key}' is said to hold {count} {dtype.name} numbers, its record {size} bytes")
-        if size % dtype.itemsize:
-            array = np.frombuffer(bytearray(self.container.read(name)), TO_NUMPY[dtype], count)
-        else:
-            array = np.empty(size // dtype.itemsize, TO_NUMPY[dtype])
-            if size:
-                self.container.read_into(name, array.view(np.uint8).data)
+        if not count:
+            return np.empty(0, TO_NUMPY[dtype])
+        array = np.frombuffer(self.container.view(name), TO_NUMPY[dtype], count)
+        self.container.seen[address(array)] = name
+        if not array.flags.aligned:
+            array = array.copy()
         if self.swapped:
             _swap_bytes(array)
         return array

@@ -6,10 +6,11 @@ The allow-list is `_TABLE`, the storage types, and the classes that the archive'
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from engine.aten.ivalue import EnumValue, Object
+from engine.aten.marked import as_parameter
 from engine.aten.tensor import Size, Tensor
 from engine.ir.unit import Function
 from engine.lang import scalars
@@ -21,7 +22,15 @@ from engine.serialize.value_types import misfit
 
 Runner = Callable[[Function, list[Any]], Any]
 """Runs a method with its arguments; archives need it for `__setstate__` and `__getstate__`."""
+NOT_RUN: Final = object()
+"""What a runner gives that does not run the method but notes that it would run; the instance stays empty then."""
 ClassResolver = Callable[[str], Type | None]
+
+
+def _tensor_list(values: Any) -> list[Any]:
+    if type(values) is not list or not all(isinstance(each, Tensor) for each in values):
+        raise Refusal("a list of tensors holds something else")
+    return values
 
 
 def _typed_list(kind: type) -> Callable[[Any], list[Any]]:
@@ -72,7 +81,7 @@ _TABLE: Final[dict[tuple[str, str], Callable[..., Any]]] = {
     ("torch.jit._pickle", "build_intlist"): _typed_list(int),
     ("torch.jit._pickle", "build_doublelist"): _typed_list(float),
     ("torch.jit._pickle", "build_boollist"): _typed_list(bool),
-    ("torch.jit._pickle", "build_tensorlist"): _typed_list(Tensor),
+    ("torch.jit._pickle", "build_tensorlist"): _tensor_list,
     ("torch.jit._pickle", "restore_type_tag"): _tagged,
 }
 _PLAIN: Final = {name: Builder(".".join(name), call) for name, call in _TABLE.items()}
@@ -86,22 +95,28 @@ def unpickle(
     classes: ClassResolver | None = None,
     run: Runner | None = None,
     build: Callable[[Any, Any], None] = no_build,
+    more: Mapping[tuple[str, str], Builder] | None = None,
+    stored: int | None = None,
 ) -> Any:
     """The value that a pickle holds.  Raises ArchiveError, with record and byte, for whatever is not on the list.
 
-    `build` gets what carries a state of its own, and that state, where no classes are known.
+    `build` gets what carries a state of its own, and that state, where no classes are known; `more` are further names.
+    `stored` is the pickle's length in the file, where it lies compressed in it.
     """
-    names = _Names(tensors, classes)
+    names = _Names(tensors, classes, more or {})
     fill = _Filler(run).fill if classes else build
-    return PickleMachine(data, record, names.find, tensors.load if tensors else no_persistent, fill).run()
+    load = tensors.load if tensors else no_persistent
+    return PickleMachine(data, record, names.find, load, fill, stored=stored).run()
 
 
 class _Names:
     """Finds what a global name stands for."""
 
-    def __init__(self, tensors: TensorReader | None, classes: ClassResolver | None) -> None:
+    def __init__(
+        self, tensors: TensorReader | None, classes: ClassResolver | None, more: Mapping[tuple[str, str], Builder]
+    ) -> None:
         self._classes = classes
-        self._known: dict[tuple[str, str], Any] = dict(_PLAIN)
+        self._known: dict[tuple[str, str], Any] = {**_PLAIN, **more}
         if tensors is not None:
             self._known["torch._utils", "_rebuild_tensor_v2"] = Builder("_rebuild_tensor_v2", tensors.rebuild)
             self._known["torch._utils", "_rebuild_parameter"] = Builder("_rebuild_parameter", _parameter)
@@ -132,8 +147,7 @@ def _parameter(data: Any, requires_grad: Any, _hooks: Any) -> Tensor:
     if not isinstance(data, Tensor) or type(requires_grad) is not bool:
         raise Refusal("a parameter's description is damaged")
     data.requires_grad = requires_grad
-    data.is_parameter = True  # type: ignore[attr-defined]
-    return data
+    return as_parameter(data)  # type: ignore[no-any-return]
 
 
 def _enum_member(type: EnumType, value: Any) -> EnumValue:
@@ -173,4 +187,10 @@ class _Filler:
         wrong = misfit(state, setstate.schema.arguments[1].type)
         if wrong is not None:
             raise Refusal(f"the state of a '{instance.type.qualname}': {wrong}")
-        self._run(setstate, [instance, state])
+        if self._run(setstate, [instance, state]) is NOT_RUN:
+            return
+        for attribute in instance.type.attributes:
+            wrong = misfit(instance.get(attribute.name), attribute.type)
+            if wrong is not None:
+                place = f"attribute '{attribute.name}' of '{instance.type.qualname}'"
+                raise Refusal(f"{place} is not as it should be after __setstate__: {wrong}")

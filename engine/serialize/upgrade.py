@@ -1,8 +1,9 @@
 """Operators that old archives mean differently: how their calls are written today.
 
 In: an operator's name and the version of the archive that calls it.  Out: what a call of it compiles to:
-the body of a function that does with today's operators what the operator did then.  So `torch.div` of two
-integer tensors still divides without a rest in an archive of version 3, and is saved again as what it does.
+the body of a function (an upgrader) that does with today's operators what the operator did then.  So `torch.div` of two
+integer tensors still divides without a rest in an archive of version 3, and is saved again as what it does.  The nodes
+remember the call that they stand for: `rewrites_in` tells which calls of a graph were rewritten.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ from engine.frontend.schema_match import Actual, Call, match_schemas
 from engine.frontend.sugar import SugaredValue
 from engine.frontend.values import BuiltinFunction, SimpleValue
 from engine.ir.clone import inline_graph
-from engine.ir.graph import Graph
+from engine.ir.graph import Graph, InlinedFrom, Value
 from engine.ir.unit import Function
 from engine.lang.errors import CompileError
 from engine.lang.source import SourceRange
+from engine.lang.types import NUMBER
+from engine.passes.pipeline import find_pass
 
 
 class Upgrade(NamedTuple):
@@ -35,8 +38,32 @@ _OPTIONS: Final = (
     "pin_memory: Optional[bool]=None"
 )
 _PASS: Final = "dtype=dtype, layout=layout, device=device, pin_memory=pin_memory"
+_DIV: Final = """
+def div_Tensor_0_3(self: Tensor, other: Tensor) -> Tensor:
+    if self.is_floating_point() or other.is_floating_point():
+        return torch.div(self, other)
+    return torch.div(self, other, rounding_mode="trunc")
+def div_Scalar_0_3(self: Tensor, other: number) -> Tensor:
+    if self.is_floating_point() or isinstance(other, float):
+        return torch.div(self, other)
+    return torch.div(self, other, rounding_mode="trunc")
+def div_out_0_3(self: Tensor, other: Tensor, *, out: Tensor) -> Tensor:
+    if self.is_floating_point() or other.is_floating_point() or out.is_floating_point():
+        return torch.div(self, other, out=out)
+    return torch.div(self, other, rounding_mode="trunc", out=out)
+"""
+_DIV_: Final = """
+def div__Tensor_0_3(self: Tensor, other: Tensor) -> Tensor:
+    if self.is_floating_point() or other.is_floating_point():
+        return torch.div_(self, other)
+    return torch.div_(self, other, rounding_mode="trunc")
+def div__Scalar_0_3(self: Tensor, other: number) -> Tensor:
+    if self.is_floating_point() or isinstance(other, float):
+        return torch.div_(self, other)
+    return torch.div_(self, other, rounding_mode="trunc")
+"""
 _FULL: Final = f"""
-def full(size: List[int], fill_value: number, *, {_OPTIONS}) -> Tensor:
+def full_0_4(size: List[int], fill_value: number, *, {_OPTIONS}) -> Tensor:
     if dtype is None:
         value = float(fill_value)
     else:
@@ -44,50 +71,55 @@ def full(size: List[int], fill_value: number, *, {_OPTIONS}) -> Tensor:
     return torch.full(size, value, {_PASS})
 """
 _LINSPACE: Final = f"""
-def linspace(start: number, end: number, steps: Optional[int]=None, *, {_OPTIONS}) -> Tensor:
+def linspace_0_7(start: number, end: number, steps: Optional[int]=None, *, {_OPTIONS}) -> Tensor:
     if steps is None:
         return torch.linspace(start, end, 100, {_PASS})
     return torch.linspace(start, end, steps, {_PASS})
+def linspace_out_0_7(start: number, end: number, steps: Optional[int]=None, *, out: Tensor) -> Tensor:
+    if steps is None:
+        return torch.linspace(start, end, 100, out=out)
+    return torch.linspace(start, end, steps, out=out)
 """
 _LOGSPACE: Final = f"""
-def logspace(start: number, end: number, steps: Optional[int]=None, base: float=10., *, {_OPTIONS}) -> Tensor:
+def logspace_0_8(start: number, end: number, steps: Optional[int]=None, base: float=10., *, {_OPTIONS}) -> Tensor:
     if steps is None:
         return torch.logspace(start, end, 100, base, {_PASS})
     return torch.logspace(start, end, steps, base, {_PASS})
+def logspace_out_0_8(
+    start: number, end: number, steps: Optional[int]=None, base: float=10., *, out: Tensor
+) -> Tensor:
+    if steps is None:
+        return torch.logspace(start, end, 100, base, out=out)
+    return torch.logspace(start, end, steps, base, out=out)
 """
 _GELU: Final = """
-def gelu(self: Tensor) -> Tensor:
+def gelu_0_9(self: Tensor) -> Tensor:
     return torch.gelu(self, approximate="none")
-"""
-_DIV: Final = """
-def div_tensor(self: Tensor, other: Tensor) -> Tensor:
-    if self.is_floating_point() or other.is_floating_point():
-        return torch.div(self, other)
-    return torch.div(self, other, rounding_mode="trunc")
-def div_scalar(self: Tensor, other: number) -> Tensor:
-    if self.is_floating_point() or isinstance(other, float):
-        return torch.div(self, other)
-    return torch.div(self, other, rounding_mode="trunc")
-def div_out(self: Tensor, other: Tensor, *, out: Tensor) -> Tensor:
-    if self.is_floating_point() or other.is_floating_point() or out.is_floating_point():
-        return torch.div(self, other, out=out)
-    return torch.div(self, other, rounding_mode="trunc", out=out)
-"""
-_DIV_: Final = """
-def div_tensor(self: Tensor, other: Tensor) -> Tensor:
-    if self.is_floating_point() or other.is_floating_point():
-        return torch.div_(self, other)
-    return torch.div_(self, other, rounding_mode="trunc")
-def div_scalar(self: Tensor, other: number) -> Tensor:
-    if self.is_floating_point() or isinstance(other, float):
-        return torch.div_(self, other)
-    return torch.div_(self, other, rounding_mode="trunc")
+def gelu_out_0_9(self: Tensor, *, out: Tensor) -> Tensor:
+    return torch.gelu(self, approximate="none", out=out)
 """
 
 UPGRADES: Final[dict[str, Upgrade]] = {
     "div": Upgrade(4, _DIV), "div_": Upgrade(4, _DIV_), "full": Upgrade(5, _FULL), "linspace": Upgrade(8, _LINSPACE),
     "logspace": Upgrade(9, _LOGSPACE), "gelu": Upgrade(10, _GELU),
 }  # fmt: skip
+
+
+class Rewrite(NamedTuple):
+    """One call of an old archive that compiles to something else today: which operator, by which upgrader, where."""
+
+    operator: str
+    upgrader: str
+    range: SourceRange | None
+
+    def __str__(self) -> str:
+        """`aten::div is done by div_Tensor_0_3 (code/__torch__.py:6)`."""
+        return f"{self.operator} is done by {self.upgrader}" + (f" ({self.place})" if self.range else "")
+
+    @property
+    def place(self) -> str:
+        """`code/__torch__.py:6`, "" where that is not known."""
+        return f"{self.range.filename}:{self.range.line}" if self.range else ""
 
 
 def operator_as_of(version: int, name: str) -> SugaredValue:
@@ -97,18 +129,53 @@ def operator_as_of(version: int, name: str) -> SugaredValue:
     return current if upgrade is None or version >= upgrade.below else _Upgraded(name, current)
 
 
+def rewrites_in(graph: Graph) -> list[Rewrite]:
+    """The calls of the graph that were rewritten when it was read, in order."""
+    calls = (call for node in graph.all_nodes() for call in node.inlined_from if call.function in upgraders())
+    return [Rewrite(f"aten::{upgraders()[call.function]}", *call) for call in dict.fromkeys(calls)]
+
+
+@cache
+def upgraders() -> dict[str, str]:
+    """The upgraders, each with the name of its operator."""
+    return {function.name: name for name in UPGRADES for function in _functions(name)}
+
+
 @cache
 def _functions(name: str) -> tuple[Function, ...]:
-    return tuple(compile_source(UPGRADES[name].text, filename="<upgrade>").functions.values())
+    """The upgraders of an operator; each a text of its own, so that its nodes tell where they come from."""
+    return tuple(_compiled(f"def {text}") for text in UPGRADES[name].text.split("\ndef ")[1:])
+
+
+@cache
+def _compiled(text: str) -> Function:
+    name = text[len("def ") : text.index("(")]
+    function = compile_source(text, filename=name).functions[name]
+    find_pass("peephole")(function.graph)
+    return function
+
+
+def _fitting(upgrader: Function, inputs: Sequence[Value]) -> Function:
+    """The upgrader for arguments of these types: what it asks of the type of a number is answered now.
+
+    Whoever reads the saved code would answer it, and write other code then.
+    """
+    source = _source_of(upgrader)
+    if "isinstance" not in source:
+        return upgrader
+    for argument, value in zip(upgrader.schema.arguments, inputs, strict=True):
+        if argument.type is NUMBER:
+            source = source.replace(f"{argument.name}: number", f"{argument.name}: {value.type.annotation_str}")
+    return _compiled(source)
+
+
+def _source_of(upgrader: Function) -> str:
+    return next(node.range.source.text for node in upgrader.graph.all_nodes() if node.range is not None)
 
 
 def upgrader_graphs() -> dict[str, Graph]:
-    """The graph of every function that does what an operator did, by a name that tells the versions it is for."""
-    return {
-        f"{function.name}_0_{upgrade.below - 1}": function.graph
-        for name, upgrade in UPGRADES.items()
-        for function in _functions(name)
-    }
+    """The graph of every upgrader; its name tells the operator, the overload and the versions it is for."""
+    return {function.name: function.graph for name in UPGRADES for function in _functions(name)}
 
 
 class _Upgraded(SugaredValue):
@@ -126,4 +193,6 @@ class _Upgraded(SugaredValue):
             index, matched = match_schemas(b.graph, [f.schema for f in functions], Call(args, kwargs, None, range))
         except CompileError:
             return self._current.call(b, args, kwargs, range)
-        return SimpleValue(inline_graph(b.graph, functions[index].graph, matched.inputs)[0])
+        upgrader = _fitting(functions[index], matched.inputs)
+        call = InlinedFrom(upgrader.name, range)
+        return SimpleValue(inline_graph(b.graph, upgrader.graph, matched.inputs, call)[0])

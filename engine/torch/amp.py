@@ -1,40 +1,59 @@
 """`torch.amp`: mixed precision.
 
-In: code in a `with` block, losses.  Out: the same; operators run in the dtypes that they are given.
+In: code in a `with` block, losses.  Out: what the block computes, matrix products in a smaller dtype; losses as they
+are.
 """
 
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable
-from typing import Any, TypeVar
+from contextlib import AbstractContextManager
+from typing import Any, Final, TypeVar
 
+from engine.aten.autocast import STATE, casting, small_dtype
 from engine.lang import scalars
-from engine.lang.errors import OperatorError
 
 F = TypeVar("F", bound=Callable[..., Any])
+_FAST: Final = (scalars.bfloat16, scalars.float16)
 
 
 class autocast:
-    """`with autocast("cpu"):` runs operators as they are: float32 stays float32.
+    """`with autocast("cpu"):` runs matrix products and convolutions in bfloat16, and what needs precision in float32.
 
-    Raises OperatorError for a device that is not there, unless it is disabled.
+    `dtype` may be float16 instead.  With another one, or for a device that is not there, it warns and changes nothing.
     """
 
     torch_path = "torch.amp.autocast_mode.autocast"
 
     def __init__(
-        self, device_type: str = "cpu", dtype: scalars.dtype | None = None, enabled: bool = True,
+        self, device_type: str, dtype: scalars.dtype | None = None, enabled: bool = True,
         cache_enabled: bool | None = None,
     ) -> None:  # fmt: skip
-        if enabled and scalars.device(device_type).type != "cpu":
-            raise OperatorError(f"there is no {device_type} device", hints=("autocast('cpu') changes nothing here",))
-        self.device, self.fast_dtype, self.enabled = device_type, dtype or scalars.bfloat16, enabled
+        self.device = scalars.device(device_type).type
+        self.fast_dtype = scalars.bfloat16 if dtype is None else dtype
+        self._enabled, self._cache_enabled = enabled and self._is_possible(), cache_enabled is not False
+        self._entered: list[AbstractContextManager[None]] = []
+
+    def _is_possible(self) -> bool:
+        if self.device != "cpu":
+            warnings.warn(f"There is no {self.device} device: autocast is disabled.", stacklevel=3)
+            return False
+        if self.fast_dtype in _FAST:
+            return True
+        supported = " and ".join(map(str, _FAST))
+        warnings.warn(f"autocast knows {supported}, not {self.fast_dtype}: it is disabled.", stacklevel=3)
+        return False
 
     def __enter__(self) -> autocast:
+        fast = self.fast_dtype if self._enabled else None if self.device == "cpu" else STATE.fast
+        self._entered.append(casting(fast, self._cache_enabled))
+        self._entered[-1].__enter__()
         return self
 
-    def __exit__(self, *exception: object) -> None: ...
+    def __exit__(self, *exception: Any) -> None:
+        self._entered.pop().__exit__(*exception)
 
     def __call__(self, function: F) -> F:
         @functools.wraps(function)
@@ -43,6 +62,18 @@ class autocast:
                 return function(*args, **kwargs)
 
         return inside  # type: ignore[return-value]
+
+
+def is_autocast_enabled(device_type: str = "cuda") -> bool:
+    """Are products of tensors on that device cast now?"""
+    return device_type == "cpu" and STATE.fast is not None
+
+
+def is_autocast_cpu_enabled() -> bool:
+    return STATE.fast is not None
+
+
+get_autocast_dtype = small_dtype
 
 
 class GradScaler:

@@ -13,7 +13,7 @@ import numpy as np
 from engine.aten import interchange
 from engine.aten import tensor as tensors
 from engine.aten.calls import call
-from engine.aten.dispatch import HOOKS
+from engine.aten.hooks import HOOKS
 from engine.aten.ops.creation import check_device
 from engine.aten.tensor import Tensor
 from engine.aten.xp import Array

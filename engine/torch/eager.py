@@ -14,7 +14,7 @@ import numpy as np
 
 from engine.aten import promotion, xp
 from engine.aten.calls import call
-from engine.aten.dispatch import HOOKS
+from engine.aten.hooks import HOOKS
 from engine.aten.python_methods import LEGACY_TYPES
 from engine.aten.storage import Storage
 from engine.aten.tensor import Size, Tensor, from_numpy, tensor
@@ -215,11 +215,16 @@ def for_each(function: Callable[..., Any], *tensors: Any) -> Any:
 def with_sizes_of_input(
     function: Callable[..., Any], input: Tensor, output_size: Any, *args: Any, **kwargs: Any
 ) -> Any:
-    """What takes the sizes of its output, None where the input's shall stay."""
+    """What takes the sizes of its output, None where the input's shall stay.  Raises OperatorError, ValueError."""
     if isinstance(output_size, (tuple, list)):
+        if len(output_size) >= input.dim():
+            raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
         own = input.shape[-len(output_size) :]
         output_size = [have if wanted is None else wanted for wanted, have in zip(output_size, own, strict=True)]
-    return function(input, output_size, *args, **kwargs)
+    try:
+        return function(input, output_size, *args, **kwargs)
+    except AssertionError:  # the program's own: it has one, about this
+        raise OperatorError(f"Expected a tensor with more dimensions, but got {list(input.shape)}") from None
 
 
 def with_lengths(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

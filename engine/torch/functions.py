@@ -13,6 +13,8 @@ from typing import Any, Final
 
 from engine.aten import calls
 from engine.aten import op as table
+from engine.executor.call import call_function
+from engine.frontend import library
 from engine.frontend.classes import ChosenByFlag, FunctionValue
 from engine.frontend.compile import library_value
 from engine.frontend.sugar import SugaredValue
@@ -20,6 +22,7 @@ from engine.lang.errors import ArgumentError, ExecutionError, did_you_mean
 from engine.torch import eager
 from engine.torch.objects import ScriptFunction
 from engine.torch.refusals import refusal
+from engine.torch.wrappers import wrapper
 
 _PREFIXES: Final = {"torch.linalg": "linalg_", "torch.fft": "fft_", "torch.special": "special_"}
 """What the names of a scope's operators begin with."""
@@ -30,11 +33,12 @@ def find(name: str, scope: str = "torch") -> Callable[..., Any] | None:
     path, operator = f"{scope}.{name}", _PREFIXES.get(scope, "") + name
     written = library_value(path)
     function: Any = None if written is None else _callable(written, path)
+    style = eager.STYLES.get(scope, {}).get(name)
     if function is None and table.overloads(f"aten::{operator}"):
-        function = calls.function(operator)
+        makes_tensors = style is eager.with_requires_grad
+        function, style = calls.function(operator, makes_tensors), None if makes_tensors else style
     if function is None:
         return None
-    style = eager.STYLES.get(scope, {}).get(name)
     function = function if style is None else partial(style, function)
     function.torch_path = path
     return function  # type: ignore[no-any-return]
@@ -53,11 +57,31 @@ def attribute(name: str, scope: str) -> Any:
 def _callable(value: SugaredValue, path: str) -> Callable[..., Any] | None:
     """One function, several overloads, or a choice by a flag."""
     if isinstance(value, FunctionValue):
+        if len(value.functions) == 1:
+            compiled = partial(_call_one, path, ScriptFunction(value.functions[0]))
+            texts = library.find(path)
+            return (wrapper(texts[0].text, partial(_called, path), compiled) if len(texts) == 1 else None) or compiled
         return partial(_call_first, path, [ScriptFunction(function) for function in value.functions])
     if isinstance(value, ChosenByFlag):
         sides = _callable(value.when_true, path), _callable(value.when_false, path)
         return partial(_call_chosen, value.argument, value.position, *sides)
     return None
+
+
+def _called(path: str, name: str) -> Callable[..., Any] | None:
+    """What a library function calls by that name."""
+    scope, _, last = name.rpartition(".")
+    if scope in ("torch._C._nn", "torch.ops.aten"):
+        return calls.function(last) if table.overloads(f"aten::{last}") else None
+    return find(last, scope or path.rpartition(".")[0])
+
+
+def _call_one(path: str, function: ScriptFunction, /, *args: Any, **kwargs: Any) -> Any:
+    """Call the function.  Raises ArgumentTypeError, OperatorError."""
+    try:
+        return call_function(function._function, args, kwargs)
+    except (ArgumentError, ExecutionError) as error:
+        raise refusal(path, error, args, kwargs) from None
 
 
 def _call_first(path: str, overloads: Sequence[Callable[..., Any]], /, *args: Any, **kwargs: Any) -> Any:

@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 from typing import Final as Final
 
+from engine.aten.hooks import HOOKS
 from engine.executor import executor
+from engine.executor.budget import Budget, BudgetedRunner
+from engine.executor.call import fork_call
 from engine.executor.futures import Future as Future
 from engine.executor.futures import launch
-from engine.executor.interpreter import run_function
 from engine.frontend.compile import compile_source
 from engine.frontend.module_description import AnnotatedValue as Attribute  # noqa: F401
 from engine.frontend.overloads import declare_overload
@@ -128,9 +130,20 @@ def load(
     path: PathOrFile,
     map_location: scalars.device | str | None = None,
     _extra_files: dict[str, Any] | None = None,
+    *,
+    budget: Budget | None = None,
+    mmap: bool = True,
+    lazy: bool = True,
 ) -> ScriptModule:
-    """The module in an archive; the records named in `_extra_files` are put into it.  Raises ArchiveError."""
-    module: ScriptModule = wrap(load_archive(path, _extra_files, map_location, run_function))
+    """The module in an archive; the records named in `_extra_files` are put into it.
+
+    Code of the archive that runs meanwhile (`__setstate__`) has a budget.  With `mmap`, the tensors of a file of
+    16 MB or more are read when they are first touched; if somebody cuts it off in place meanwhile, the process ends
+    (saving over it does no harm).  With `lazy`, a method is compiled when it is first needed, and what is wrong with it
+    is raised then; without, all are now.  Raises ArchiveError, BudgetExceeded.
+    """
+    run = BudgetedRunner(budget or Budget())
+    module: ScriptModule = wrap(load_archive(path, _extra_files, map_location, run, mapped=mmap, lazy=lazy))
     return module
 
 
@@ -155,7 +168,17 @@ def is_scripting() -> bool:
 
 
 def fork(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Future:
-    """Start the function; `wait` gives its result."""
+    """Start the function; `wait` gives its result.
+
+    What is compiled runs on another thread, and what it raises is raised by `wait`.  Plain Python runs at once, on this
+    thread, as in PyTorch.
+    """
+    if builtins.isinstance(function, ScriptModule) and not function._ivalue.type.forward_pre_hooks:
+        function = function if function._ivalue.type.forward_hooks else function.forward
+    if HOOKS.trace is None and builtins.isinstance(function, ScriptFunction):
+        return fork_call(function._function, args, kwargs)
+    if HOOKS.trace is None and builtins.isinstance(function, ScriptMethod):
+        return fork_call(function._function, (function.owner, *args), kwargs)
     return launch(lambda: function(*args, **kwargs))
 
 

@@ -18,7 +18,7 @@ HOMES: Final[dict[str, str]] = {
     "script": "engine.torch.jit", "load": "engine.torch.serialization", "save": "engine.torch.serialization",
     "Tensor": "engine.aten.tensor", "tensor": "engine.torch.creation", "from_numpy": "engine.torch.creation",
     "Size": "engine.aten.tensor", **dict.fromkeys("device dtype layout memory_format".split(), "engine.lang.scalars"),
-    "bisect": "engine.torch.bisection", "parse_ir": "engine.ir.parser",
+    "Budget": "engine.executor.budget", "bisect": "engine.torch.bisection", "parse_ir": "engine.ir.parser",
     **dict.fromkeys(("run_pass", "run_pipeline"), "engine.torch.passes"),
     **dict.fromkeys(
         "no_grad enable_grad inference_mode is_grad_enabled is_inference_mode_enabled set_grad_enabled".split(),
@@ -34,8 +34,12 @@ HOMES: Final[dict[str, str]] = {
         "HalfTensor BFloat16Tensor LongTensor IntTensor ShortTensor CharTensor ByteTensor BoolTensor".split(),
         "engine.torch.eager",
     ),
-    "set_printoptions": "engine.aten.printing", "vmap": "engine.torch.func", "autocast": "engine.torch.amp",
-    "GradScaler": "engine.torch.amp", "default_generator": "engine.torch.random",
+    "load_weights": "engine.serialize.weights",
+    "set_printoptions": "engine.aten.printing", "vmap": "engine.torch.func",
+    **dict.fromkeys(
+        "autocast is_autocast_enabled is_autocast_cpu_enabled get_autocast_dtype GradScaler".split(), "engine.torch.amp"
+    ),
+    "default_generator": "engine.torch.random",
     **dict.fromkeys("broadcast_shapes unravel_index quantize_per_tensor".split(), "engine.torch.eager"),
     **dict.fromkeys("from_dlpack to_dlpack frombuffer".split(), "engine.aten.interchange"),
 }  # fmt: skip
@@ -73,9 +77,19 @@ def find(name: str) -> Any:
     import_module("engine.torch.tensor_methods")
     function = import_module("engine.torch.functions").find(name)
     if function is None:
-        hint = "".join(f"; {h}" for h in did_you_mean(name, known()))
-        raise AttributeError(f"module 'engine' has no attribute '{name}'{hint}")
+        raise UnknownNameError(name)
     return function
+
+
+class UnknownNameError(AttributeError):
+    """There is no such name; the nearest is looked for when this is read, as importing a submodule asks first."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"module 'engine' has no attribute '{name}'", name=name)
+
+    def __str__(self) -> str:
+        hint = "".join(f"; {h}" for h in did_you_mean(str(self.name), known()))
+        return f"{super().__str__()}{hint}"
 
 
 def known() -> list[str]:

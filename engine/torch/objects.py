@@ -49,7 +49,7 @@ class _Compiled:
 
     @property
     def schema(self) -> FunctionSchema:
-        return self._function.schema
+        return self._function.signature
 
     @property
     def graph(self) -> Graph:
@@ -77,7 +77,7 @@ class _Compiled:
         return call_function(self._function, args, kwargs)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._function.schema}>"
+        return f"<{type(self).__name__} {self.schema}>"
 
 
 class ScriptFunction(_Compiled):

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from engine.aten.rules import steps
 from engine.aten.storage import Storage
 from engine.aten.tensor import Size, Tensor
 from engine.lang import scalars
@@ -20,6 +21,7 @@ from engine.lang.errors import ArchiveError
 from engine.serialize.archive import PathOrFile
 from engine.serialize.container import Container, open_container
 from engine.serialize.container_write import ContainerWriter, replace_file
+from engine.serialize.identify import explaining
 from engine.serialize.pickle_read import Refusal
 from engine.serialize.tensors import TensorReader, storage_bytes
 from engine.serialize.unpickle import unpickle
@@ -54,16 +56,18 @@ def save(obj: Any, f: PathOrFile, **_options: Any) -> None:
 
 def load(f: PathOrFile, map_location: Any = None, **options: Any) -> Any:
     """The value in a file that `save` or PyTorch wrote; a compiled module of an archive.  Raises ArchiveError."""
-    container = open_container(f)
-    try:
-        if "constants.pkl" not in container and _PICKLE in container:
-            return _state(container, map_location)
-    finally:
-        if container.file is not f:
-            container.close()
+    mapped = options.get("mmap") is not False
+    place = f.tell() if hasattr(f, "tell") else 0
+    with explaining(f):
+        container = open_container(f, mapped)
+    if "constants.pkl" not in container and _PICKLE in container:
+        module = _state(container, map_location)
+        container.check()
+        return module
     if hasattr(f, "seek"):
-        f.seek(0)
-    return jit.load(f, map_location, options.get("_extra_files"))
+        f.seek(place)
+    extra, budget, lazy = options.get("_extra_files"), options.get("budget"), options.get("lazy") is not False
+    return jit.load(f, map_location, extra, budget=budget, mmap=mapped, lazy=lazy)
 
 
 def _state(container: Container, map_location: Any) -> Any:
@@ -162,7 +166,7 @@ class _StatePickler:
         self._persistent(storage, value.dtype)
         self._number(storage.offset_of(array))
         self._write(tuple(array.shape))
-        self._write(tuple(step // array.itemsize for step in array.strides))
+        self._write(steps(array))
         self._write(requires_grad)
         self._global("collections", "OrderedDict")
         self._out += b")RtR"

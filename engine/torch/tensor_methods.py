@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-import engine.executor  # noqa: F401  (compiles what is written in TorchScript)
+import engine.executor
+import engine.fuser.native  # noqa: F401  (compiles what is called often)
 from engine.aten.calls import call, call_method
 from engine.aten.tensor import Tensor
 from engine.torch import functions

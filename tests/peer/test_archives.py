@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -57,3 +58,28 @@ def test_pytorch_prints_the_same_code(tmp_path: Path) -> None:
     function.save(tmp_path / "f.pt")
     theirs = torch.jit.load(str(tmp_path / "f.pt")).code
     assert theirs.strip() == function.code.strip().replace("def f(", "def forward(self,\n    ")
+
+
+ARCHIVES = Path(__file__).parents[1] / "unit" / "serialize" / "archives"
+FOLDERS = [ARCHIVES, *map(Path, filter(None, os.environ.get("TSREPL_ARCHIVES", "").split(os.pathsep)))]
+EVERY = [path for folder in FOLDERS for path in sorted(folder.glob("*.pt"))]
+"""The archives of the tests, and those in the folders that TSREPL_ARCHIVES names."""
+
+
+@pytest.mark.parametrize("path", EVERY, ids=lambda path: path.stem)
+def test_every_archive_is_the_same_module_after_it_was_saved(path: Path, tmp_path: Path) -> None:
+    engine.load(path).save(tmp_path / path.name)
+    before, after = torch.jit.load(str(path)), torch.jit.load(str(tmp_path / path.name))
+    assert [name for name, _ in before.named_modules()] == [name for name, _ in after.named_modules()]
+    old, new = before.state_dict(), after.state_dict()
+    assert list(old) == list(new)
+    for name, tensor in old.items():
+        assert (tensor.dtype, tensor.shape, tensor.stride()) == (new[name].dtype, new[name].shape, new[name].stride())
+        assert tensor.numel() == 0 or torch.equal(
+            *(t.reshape(-1).clone().view(torch.uint8) for t in (tensor, new[name]))
+        )
+    assert before._c._method_names() == after._c._method_names()
+    for method in before._c._method_names():
+        schemas = [m._c._get_method(method).schema.arguments[1:] for m in (before, after)]
+        old_arguments, new_arguments = ([(a.name, str(a.type)) for a in arguments] for arguments in schemas)
+        assert old_arguments == new_arguments

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-from engine.aten.dispatch import HOOKS
+from engine.aten.hooks import HOOKS
 
 
 @dataclass(slots=True)
@@ -60,13 +60,13 @@ class profile:
 
     def _timed(self, op: Any, args: tuple[Any, ...], run: Callable[..., Any]) -> Any:
         # Operators that this one is made of count as part of it.
-        HOOKS.trace = self._before
+        watching, HOOKS.trace = HOOKS.trace, self._before
         begin = time.perf_counter()
         try:
             return run(*args) if self._before is None else self._before(op, args, run)
         finally:
             seconds = time.perf_counter() - begin
-            HOOKS.trace = self._timed
+            HOOKS.trace = watching
             entry = self._averages.setdefault(op.name, Average(op.name))
             entry.count, entry.seconds = entry.count + 1, entry.seconds + seconds
 

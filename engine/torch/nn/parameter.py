@@ -1,14 +1,16 @@
 """Parameters: tensors that a module learns; buffers: tensors that it keeps.
 
-In: a tensor.  Out: the same values in the same memory as a tensor with a mark.  A parameter is a `Tensor` like any
-other, so that operators need not know of it; `isinstance(x, Parameter)` asks for the mark.
+In: a tensor.  Out: the same values in the same memory.  Parameters are of a class of their own; buffers are tensors
+with a mark, and `isinstance(x, Buffer)` asks for it.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
-from engine.aten.tensor import Tensor, TensorType, check_differentiable, tensor
+from engine.aten.marked import Parameter as Parameter
+from engine.aten.marked import as_parameter
+from engine.aten.tensor import Tensor, TensorType, tensor
 
 
 class _Marked(TensorType):
@@ -18,23 +20,6 @@ class _Marked(TensorType):
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, Tensor) and getattr(instance, cls.mark, False)
-
-
-class Parameter(Tensor, metaclass=_Marked):
-    """`Parameter(data)`: a tensor marked as a parameter, which requires grad unless said otherwise.
-
-    Raises OperatorError for a tensor of integers that shall require grad.
-    """
-
-    mark = "is_parameter"
-
-    def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
-        data = tensor([]) if data is None else data
-        if requires_grad:
-            check_differentiable(data.array.dtype)
-        made: Any = Tensor(data.array, requires_grad, data.memory)
-        made.is_parameter = True
-        return made  # type: ignore[no-any-return]
 
 
 class Buffer(Tensor, metaclass=_Marked):
@@ -49,15 +34,11 @@ class Buffer(Tensor, metaclass=_Marked):
         return made  # type: ignore[no-any-return]
 
 
-class UninitializedParameter(Tensor, metaclass=_Marked):
+class UninitializedParameter(Parameter):
     """A parameter whose shape is not known yet."""
 
-    mark = "is_uninitialized_parameter"
-
-    def __new__(cls, like: Tensor | None = None, requires_grad: bool = True) -> UninitializedParameter:
-        made: Any = Parameter(tensor([]) if like is None else like.detach().new_empty([0]), requires_grad)
-        made.is_uninitialized_parameter = True
-        return made  # type: ignore[no-any-return]
+    def __new__(cls, like: Tensor | None = None, requires_grad: bool = True) -> Self:
+        return super().__new__(cls, tensor([]) if like is None else like.detach().new_empty([0]), requires_grad)
 
 
 class UninitializedBuffer(Tensor, metaclass=_Marked):
@@ -78,6 +59,7 @@ def is_lazy(value: Any) -> bool:
 
 def materialize(own: Tensor, values: Tensor) -> None:
     """Let a tensor whose shape was not known have these values."""
-    for mark in ("is_uninitialized_parameter", "is_uninitialized_buffer"):
-        vars(own).pop(mark, None)
+    if type(own) is UninitializedParameter:
+        as_parameter(own)
+    vars(own).pop("is_uninitialized_buffer", None)
     own.array, own._storage = values.array, None

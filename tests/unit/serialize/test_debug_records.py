@@ -1,10 +1,13 @@
 """Debug records: from offsets of an archive's code to the author's text."""
 
+import io
 import pickle
 
 import pytest
 
+from engine.frontend.compile import compile_source
 from engine.lang.source import Source, SourceRange
+from engine.serialize.archive import load_archive, save_archive
 from engine.serialize.debug_records import DebugWriter, lazy_finder
 from engine.serialize.unpickle import unpickle
 
@@ -80,3 +83,26 @@ def test_the_record_is_read_when_first_asked_for():
     find(0)
     find(1)
     assert len(reads) == 1
+
+
+SHARED = """
+def pad(x, sizes: List[int], value: Optional[float] = None):
+    return x.new_full(sizes, 0.0 if value is None else value)
+
+def forward(x, n: int):
+    first = torch.sum(
+        x, [1])
+    y = pad(x, [0, n],
+            None)
+    z = torch.cat([y.sum([0]).view(-1), torch.sum(x, [1], False, dtype=None).view(-1)])
+    return z, first, pad(z, [n])
+"""
+
+
+def test_saved_again_the_places_are_the_same():
+    """Lists on the way into calls, and constants that stand for defaults, too."""
+    function = compile_source(SHARED).functions["forward"]
+    first, second = io.BytesIO(), io.BytesIO()
+    save_archive(function, first)
+    save_archive(load_archive(io.BytesIO(first.getvalue())), second)
+    assert first.getvalue() == second.getvalue()

@@ -194,3 +194,63 @@ def test_constants_of_the_archives_own_classes():
 def test_what_is_no_constant_is_refused(text):
     with pytest.raises(ArchiveError):
         constant(text)
+
+
+CHOSEN = """class Shape(ModuleInterface):
+  def forward(self, x: Tensor) -> Tensor:
+    pass
+class Sub(Module):
+  def forward(self: __torch__.Sub, x: Tensor) -> Tensor:
+    return x
+class {other}(Module):
+  n : int
+class List(Module):
+  __annotations__["0"] = __torch__.Sub
+  __annotations__["1"] = __torch__.{second}
+class M(Module):
+  mods : __torch__.List
+  def forward(self: __torch__.M, x: Tensor, i: int) -> Tensor:
+    mods = self.mods
+    s : {hint} = mods[i]
+    return (s).forward(x, )
+"""
+
+
+def chosen(second="Sub", hint="__torch__.Shape"):
+    records = Records()
+    records.text = lambda prefix: (CHOSEN.format(other="Other", second=second, hint=hint), None)
+    found = SourceImporter(records, lambda: ())
+    type = found.find_type("__torch__.M")
+    found.compile_all()
+    return type.methods["forward"].graph
+
+
+def test_modules_chosen_by_index_under_an_interface():
+    assert "prim::ModuleContainerIndex" in [node.kind for node in chosen().all_nodes()]
+
+
+@pytest.mark.parametrize("what", [{"second": "Other"}, {"hint": "Tensor"}])
+def test_modules_chosen_by_index_that_do_not_offer_it(what):
+    with pytest.raises(ArchiveError, match="not subscriptable"):
+        chosen(**what)
+
+
+VISION = """class M(Module):
+  def forward(self: __torch__.M, b: Tensor, s: Tensor) -> Tensor:
+    return ops.torchvision.nms(b, s, 0.5)
+  def roi(self: __torch__.M, x: Tensor, r: Tensor) -> Tensor:
+    return ops.torchvision.roi_align(x, r, 1., 2, 2, -1, False)
+  def deform(self: __torch__.M, x: Tensor, w: Tensor, o: Tensor, m: Tensor, b: Tensor) -> Tensor:
+    return ops.torchvision.deform_conv2d(x, w, o, m, b, 1, 1, 0, 0, 1, 1, 1, 1, False)
+"""
+
+
+def test_operators_of_torchvision_are_known():
+    records = Records()
+    records.text = lambda prefix: (VISION, None)
+    found = SourceImporter(records, lambda: ())
+    methods = found.find_type("__torch__.M").methods
+    found.compile_all()
+    assert all(
+        node.op is not None for method in methods.values() for node in method.graph.all_nodes() if "vision" in node.kind
+    )

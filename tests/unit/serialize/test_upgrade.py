@@ -7,8 +7,13 @@ import pytest
 
 from engine.aten.tensor import Tensor
 from engine.executor.interpreter import run_function
+from engine.ir.printer import graph_text
 from engine.serialize.archive import load_archive, save_archive
 from engine.serialize.container_write import ContainerWriter
+from engine.serialize.fix import repack
+from engine.serialize.survey import survey
+from engine.serialize.upgrade import rewrites_in, upgrader_graphs, upgraders
+from tests.unit.serialize.model_files import archive, method
 
 CODE = """class M(Module):
   __parameters__ = []
@@ -66,3 +71,67 @@ def test_saving_writes_what_it_did_then():
     again = load_archive(io.BytesIO(file.getvalue()))
     assert run(again, [7], [2]).tolist() == [3]
     assert b"rounding_mode" in file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("below", "expression", "size"),
+    [
+        (8, "torch.linspace(0, 1, out=x)", 100),
+        (8, "torch.linspace(0, 1, 3, out=x)", 3),
+        (9, "torch.logspace(0, 1, None, 2., out=x)", 100),
+        (9, "torch.logspace(0, 1, 4)", 4),
+    ],
+)
+def test_steps_had_a_default(below, expression, size):
+    result = run(module(below - 1, expression), [0.0], [0.0])
+    assert result.shape == (size,)
+
+
+def test_gelu_into_a_tensor():
+    assert run(module(9, "torch.gelu(y, out=x)"), [0.0], [0.0]).tolist() == [0.0]
+
+
+def test_rewrites_are_visible():
+    expression = "torch.mul(torch.div(x, y), torch.div(torch.full([1], 2), 2.))"
+    graph = module(3, expression).type.methods["forward"].graph
+    assert [str(rewrite) for rewrite in rewrites_in(graph)] == [
+        "aten::div is done by div_Tensor_0_3 (code/__torch__.py:7)",
+        "aten::full is done by full_0_4 (code/__torch__.py:7)",
+        "aten::div is done by div_Scalar_0_3 (code/__torch__.py:7)",
+    ]
+    assert rewrites_in(module(10, expression).type.methods["forward"].graph) == []
+    assert "# div_Tensor_0_3:" in graph_text(graph, source_comments=True)
+
+
+def test_rewrites_of_a_whole_program(tmp_path):
+    code = method("z = torch.div(x, x)", "return torch.div(z, 2)")
+    old, new = (archive(tmp_path / f"{version}.pt", code, version=version) for version in ("3", "4"))
+    assert [(each.upgrader, each.place) for each in survey(old).rewrites()] == [
+        ("div_Tensor_0_3", "code/__torch__.py:7"), ("div_Scalar_0_3", "code/__torch__.py:8"),
+    ]  # fmt: skip
+    assert survey(new).rewrites() == []
+    assert [each.operator for each in repack(old, tmp_path / "out.pt").rewrites] == ["aten::div"] * 2
+
+
+def test_every_upgrader_tells_what_it_is_for():
+    assert set(upgraders()) == set(upgrader_graphs())
+    assert upgraders()["div__Scalar_0_3"] == "div_"
+
+
+@pytest.mark.parametrize(
+    "expression", ["torch.div(x, 2)", "torch.div_(x, 2.)", "torch.div(x, y)", "torch.full([2], 4)"]
+)
+def test_what_is_saved_is_stable(expression):
+    first, second = io.BytesIO(), io.BytesIO()
+    save_archive(module(3, expression), first)
+    save_archive(load_archive(io.BytesIO(first.getvalue())), second)
+    assert first.getvalue() == second.getvalue()
+
+
+def test_code_of_old_archives_begins_with_a_version():
+    writer = ContainerWriter("m")
+    writer.add("data.pkl", b"\x80\x02c__torch__\nM\nq\0)\x81}(ubq\1.")
+    writer.add("code/__torch__.py", ("op_version_set = 1\n" + CODE.format("torch.add(x, y)")).encode())
+    writer.add("constants.pkl", b"\x80\x02).")
+    writer.add("version", b"1\n")
+    assert run(load_archive(io.BytesIO(b"".join(writer.pieces()))), [1.0], [2.0]).tolist() == [3.0]

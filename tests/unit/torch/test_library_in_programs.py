@@ -64,6 +64,55 @@ def test_mixed_precision_is_no_matter() -> None:
     assert torch.jit.script(mixed)(X).tolist() == (X @ X + 1).tolist()
 
 
+def products(x):  # type: ignore[no-untyped-def]
+    a = x @ x
+    with torch.autocast("cpu"):
+        b = helper(x)
+        c = torch.exp(b), torch.softmax(b, 0), b + x, torch.mv(x, x[0])
+        with torch.autocast("cpu", enabled=False):
+            d = x @ x
+        with torch.cuda.amp.autocast():
+            if bool(x.sum() > 0):
+                e = x.mm(x)
+            else:
+                e = x
+    with torch.cpu.amp.autocast(dtype=torch.float16):
+        f = x @ x
+    return a, b, c[0], c[1], c[2], c[3], d, e, f, x @ x
+
+
+def helper(x):  # type: ignore[no-untyped-def]
+    return x @ x
+
+
+_DTYPES = "float32 bfloat16 float32 bfloat16 float32 bfloat16 float32 bfloat16 float16 float32".split()
+
+
+@pytest.mark.parametrize("optimized", [True, False])
+def test_mixed_precision(optimized: bool) -> None:
+    compiled = torch.jit.script(products)
+    with torch.jit.optimized_execution(optimized):
+        for _ in range(2):
+            assert [str(each.dtype) for each in compiled(X)] == [f"torch.{name}" for name in _DTYPES]
+
+
+def chosen(x, enabled: bool):  # type: ignore[no-untyped-def]
+    with torch.autocast("cpu", enabled=enabled):
+        return x @ x
+
+
+def unsafe(x):  # type: ignore[no-untyped-def]
+    with torch.autocast("cpu"):
+        return torch.nn.functional.binary_cross_entropy(x, x)
+
+
+def test_mixed_precision_that_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="_enabled argument must be a constant"):
+        torch.jit.script(chosen)(X, True)
+    with pytest.raises(RuntimeError, match="unsafe to autocast"):
+        torch.jit.script(unsafe)(X)
+
+
 def unknown(x):  # type: ignore[no-untyped-def]
     return torch.nn.init.no_such_function(x)
 

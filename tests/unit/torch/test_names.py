@@ -40,3 +40,8 @@ def test_importing_the_engine_imports_nothing_of_it_yet() -> None:
     program = "import engine, sys; print([m for m in sys.modules if m.startswith('engine.')])"
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_nearest_name_is_looked_for_when_the_error_is_read() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'releu'; did you mean 'relu'"):
+        engine.releu  # noqa: B018

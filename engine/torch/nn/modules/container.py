@@ -199,8 +199,8 @@ class ParameterList(Module):
     def __iter__(self) -> Iterator[Any]:
         return iter(self._parameters.values())
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({_parameter_lines(self, str)})"
+    def extra_repr(self) -> str:
+        return _parameter_lines(self, str)
 
 
 class ParameterDict(Module):
@@ -243,8 +243,8 @@ class ParameterDict(Module):
     def items(self) -> Iterable[tuple[str, Any]]:
         return self._parameters.items()
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({_parameter_lines(self, lambda d: f'torch.{d.ir_name}Tensor')})"
+    def extra_repr(self) -> str:
+        return _parameter_lines(self, lambda d: f"torch.{d.ir_name}Tensor")
 
 
 def _as_parameter(value: Tensor) -> Tensor:

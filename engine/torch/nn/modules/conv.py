@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from engine.aten.tensor import Tensor
@@ -14,14 +15,51 @@ from engine.torch.nn.parameter import Parameter
 Sizes = int | tuple[int, ...]
 
 
-class _Conv(Module):
+class Convolution(Module):
+    """What convolutions and transposed ones of every number of dimensions share."""
+
+    dims: ClassVar[int]
+    bias: Tensor | None
+
+    def _set_channels(self, in_channels: int, out_channels: int, groups: int) -> None:
+        """Raises ValueError for channels that do not make so many groups."""
+        if in_channels % groups or out_channels % groups:
+            raise ValueError("in_channels and out_channels must be divisible by groups")
+        self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
+
+    def _make_weights(self, channels: Sequence[int], kernel_size: Sequence[int], bias: bool, dtype: Any) -> None:
+        self.weight = Parameter(init.empty([*channels, *kernel_size], dtype))
+        self.register_parameter("bias", Parameter(init.empty([self.out_channels], dtype)) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        fan_in = init.fans(self.weight)[0]
+        if self.bias is not None and fan_in:
+            init.uniform_(self.bias, -1 / math.sqrt(fan_in), 1 / math.sqrt(fan_in))
+
+    def _each(self, size: Sizes) -> tuple[int, ...]:
+        return (size,) * self.dims if isinstance(size, int) else tuple(size)
+
+    def extra_repr(self) -> str:
+        parts = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"]
+        none, one = (0,) * self.dims, (1,) * self.dims
+        usual = {"padding": none, "dilation": one, "output_padding": none, "groups": 1}
+        found = {name: getattr(self, name, value) for name, value in usual.items()}
+        parts += [f"{name}={value}" for name, value in found.items() if value != usual[name]]
+        if self.bias is None:
+            parts.append("bias=False")
+        if self.padding_mode != "zeros":
+            parts.append(f"padding_mode={self.padding_mode}")
+        return ", ".join(parts)
+
+
+class _Conv(Convolution):
     """What convolutions of every number of dimensions share."""
 
     __constants__ = (
         "stride", "padding", "dilation", "groups", "padding_mode", "in_channels", "out_channels", "kernel_size",
     )  # fmt: skip
-    dims: ClassVar[int]
-    bias: Tensor | None
 
     def __init__(
         self,
@@ -38,32 +76,19 @@ class _Conv(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        if in_channels % groups or out_channels % groups:
-            raise ValueError("in_channels and out_channels must be divisible by groups")
+        self._set_channels(in_channels, out_channels, groups)
         if padding_mode not in ("zeros", "reflect", "replicate", "circular"):
             raise ValueError(f"padding_mode must be zeros, reflect, replicate or circular, but got '{padding_mode}'")
         if isinstance(padding, str) and padding not in ("valid", "same"):
             raise ValueError(f"padding must be 'valid', 'same' or a number for each side, but got '{padding}'")
         if padding == "same" and any(step != 1 for step in self._each(stride)):
             raise ValueError("padding='same' is not supported for strided convolutions")
-        self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
         self.kernel_size, self.stride = self._each(kernel_size), self._each(stride)
         self.dilation = self._each(dilation)
         self.padding = padding if isinstance(padding, str) else self._each(padding)
         self.padding_mode = padding_mode
         self._reversed_padding_repeated_twice = self._pad_amounts()
-        self.weight = Parameter(init.empty([out_channels, in_channels // groups, *self.kernel_size], dtype))
-        self.register_parameter("bias", Parameter(init.empty([out_channels], dtype)) if bias else None)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
-        fan_in = init.fans(self.weight)[0]
-        if self.bias is not None and fan_in:
-            init.uniform_(self.bias, -1 / math.sqrt(fan_in), 1 / math.sqrt(fan_in))
-
-    def _each(self, size: Sizes) -> tuple[int, ...]:
-        return (size,) * self.dims if isinstance(size, int) else tuple(size)
+        self._make_weights((out_channels, in_channels // groups), self.kernel_size, bias, dtype)
 
     def _pad_amounts(self) -> list[int]:
         """How much `pad` adds at both ends of every dimension, the last one first."""
@@ -75,20 +100,6 @@ class _Conv(Module):
             else:
                 amounts += [self.padding[at]] * 2
         return amounts
-
-    def extra_repr(self) -> str:
-        parts = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"]
-        if self.padding != (0,) * self.dims:
-            parts.append(f"padding={self.padding}")
-        if self.dilation != (1,) * self.dims:
-            parts.append(f"dilation={self.dilation}")
-        if self.groups != 1:
-            parts.append(f"groups={self.groups}")
-        if self.bias is None:
-            parts.append("bias=False")
-        if self.padding_mode != "zeros":
-            parts.append(f"padding_mode={self.padding_mode}")
-        return ", ".join(parts)
 
 
 class Conv1d(_Conv):

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final, TypeVar
 from engine.aten.tensor import Tensor
 from engine.lang import scalars
 from engine.lang.errors import did_you_mean
+from engine.torch.eager import typename
 from engine.torch.modules import ScriptModule
 from engine.torch.nn.modules.hooks import BackwardHooks, Hook, Registered, RemovableHandle
 from engine.torch.nn.modules.state import IncompatibleKeys as IncompatibleKeys
@@ -47,11 +48,15 @@ class Module(Stateful):
         object.__setattr__(self, "_is_full_backward_hook", None)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not hasattr(self, "forward"):
-            raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
-        if not self._forward_hooks and not self._forward_pre_hooks and not self._other_hooks:
-            return self.forward(*args, **kwargs)
-        return self._call_with_hooks(args, kwargs)
+        try:
+            forward = self.forward
+        except AttributeError:
+            raise NotImplementedError(
+                f'Module [{type(self).__name__}] is missing the required "forward" function'
+            ) from None
+        if self._forward_hooks or self._forward_pre_hooks or self._other_hooks:
+            return self._call_with_hooks(args, kwargs)
+        return forward(*args, **kwargs)
 
     def _call_with_hooks(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], forward: Callable[..., Any] | None = None
@@ -101,14 +106,14 @@ class Module(Stateful):
             if name in self.__dict__.get(table, ()):
                 if value is None or isinstance(value, allowed):
                     return table
-                raise TypeError(f"cannot assign '{type(value).__name__}' to '{name}', one of the {table[1:]}")
+                raise TypeError(f"cannot assign '{typename(value)}' as {_WANTED[table].format(name)} or None expected)")
         return None
 
     def __getattr__(self, name: str) -> Any:
+        own = self.__dict__
         for table in _TABLES:
-            found = self.__dict__.get(table, {})
-            if name in found:
-                return found[name]
+            if table in own and name in own[table]:
+                return own[table][name]
         known = [*self.__dict__, *(n for table in _TABLES for n in self.__dict__.get(table, ()))]
         hint = "".join(f"; {h}" for h in did_you_mean(name, known)) if not name.startswith("_") else ""
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'{hint}")
@@ -127,7 +132,9 @@ class Module(Stateful):
     def register_parameter(self, name: str, param: Tensor | None) -> None:
         self._check_new(name, "parameter")
         if param is not None and not isinstance(param, Parameter):
-            raise TypeError(f"cannot assign '{type(param).__name__}' object to parameter '{name}'")
+            raise TypeError(
+                f"cannot assign '{typename(param)}' object to parameter '{name}' (torch.nn.Parameter or None required)"
+            )
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
@@ -136,7 +143,9 @@ class Module(Stateful):
         if name in self._parameters or name in self._modules:
             raise KeyError(f"attribute '{name}' already exists")
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(f"cannot assign '{type(tensor).__name__}' object to buffer '{name}'")
+            raise TypeError(
+                f"cannot assign '{typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
+            )
         self._buffers[name] = tensor
         self._note_persistence(name, persistent)
 
@@ -429,3 +438,8 @@ _ALLOWED: Final[dict[str, Any]] = {
     "_parameters": Parameter, "_buffers": Tensor, "_modules": (Module, ScriptModule),
 }  # fmt: skip
 """What may take the place of something in a table."""
+_WANTED: Final = {
+    "_parameters": "parameter '{}' (torch.nn.Parameter", "_buffers": "buffer '{}' (torch.nn.Buffer, torch.Tensor",
+    "_modules": "child module '{}' (torch.nn.Module",
+}  # fmt: skip
+"""How a refusal names that."""

@@ -12,7 +12,21 @@ from engine.torch.nn.modules.module import Module
 from engine.torch.nn.parameter import Parameter
 
 
-class LayerNorm(Module):
+class _Scaled(Module):
+    """What is normalized is multiplied by a weight; a bias may be added to it."""
+
+    def _make(self, shape: Sequence[int], dtype: Any, **wanted: bool) -> None:
+        """The parameters of that shape; those that are not wanted are None."""
+        for name, is_wanted in wanted.items():
+            self.register_parameter(name, Parameter(init.empty(shape, dtype)) if is_wanted else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        for name, parameter in self.named_parameters(recurse=False):
+            (init.ones_ if name == "weight" else init.zeros_)(parameter)
+
+
+class LayerNorm(_Scaled):
     """Mean zero and variance one over the last dimensions, then `* weight + bias`."""
 
     __constants__ = ("normalized_shape", "eps", "elementwise_affine")
@@ -32,16 +46,7 @@ class LayerNorm(Module):
         super().__init__()
         shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
         self.normalized_shape, self.eps, self.elementwise_affine = shape, eps, elementwise_affine
-        make = Parameter(init.empty(shape, dtype)) if elementwise_affine else None
-        self.register_parameter("weight", make)
-        self.register_parameter("bias", Parameter(init.empty(shape, dtype)) if elementwise_affine and bias else None)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        self._make(shape, dtype, weight=elementwise_affine, bias=elementwise_affine and bias)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
@@ -53,7 +58,7 @@ class LayerNorm(Module):
         )
 
 
-class RMSNorm(Module):
+class RMSNorm(_Scaled):
     """Divided by the root of the mean square over the last dimensions, then `* weight`."""
 
     __constants__ = ("normalized_shape", "eps", "elementwise_affine")
@@ -72,12 +77,7 @@ class RMSNorm(Module):
         super().__init__()
         shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
         self.normalized_shape, self.eps, self.elementwise_affine = shape, eps, elementwise_affine
-        self.register_parameter("weight", Parameter(init.empty(shape, dtype)) if elementwise_affine else None)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        if self.weight is not None:
-            init.ones_(self.weight)
+        self._make(shape, dtype, weight=elementwise_affine)
 
     def forward(self, x: Tensor) -> Tensor:
         return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
@@ -86,7 +86,7 @@ class RMSNorm(Module):
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 
-class GroupNorm(Module):
+class GroupNorm(_Scaled):
     """Mean zero and variance one over groups of channels, then `* weight + bias` for each channel."""
 
     __constants__ = ("num_groups", "num_channels", "eps", "affine")
@@ -110,15 +110,7 @@ class GroupNorm(Module):
         if num_channels % num_groups:
             raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")
         self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
-        for name, wanted in (("weight", affine), ("bias", affine and bias)):
-            self.register_parameter(name, Parameter(init.empty([num_channels], dtype)) if wanted else None)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        self._make([num_channels], dtype, weight=affine, bias=affine and bias)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)

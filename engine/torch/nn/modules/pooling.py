@@ -42,13 +42,7 @@ class MaxPool1d(_MaxPool):
 
     def forward(self, input: Tensor):  # type: ignore[no-untyped-def]
         return F.max_pool1d(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.dilation,
-            ceil_mode=self.ceil_mode,
-            return_indices=self.return_indices,
+            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
         )
 
 
@@ -57,13 +51,7 @@ class MaxPool2d(_MaxPool):
 
     def forward(self, input: Tensor):  # type: ignore[no-untyped-def]
         return F.max_pool2d(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.dilation,
-            ceil_mode=self.ceil_mode,
-            return_indices=self.return_indices,
+            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
         )
 
 
@@ -72,13 +60,7 @@ class MaxPool3d(_MaxPool):
 
     def forward(self, input: Tensor):  # type: ignore[no-untyped-def]
         return F.max_pool3d(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.dilation,
-            ceil_mode=self.ceil_mode,
-            return_indices=self.return_indices,
+            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
         )
 
 
@@ -181,14 +163,9 @@ class AvgPool2d(_AvgPool):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.avg_pool2d(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.ceil_mode,
-            self.count_include_pad,
+            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
             self.divisor_override,
-        )
+        )  # fmt: skip
 
 
 class AvgPool3d(_AvgPool):
@@ -196,14 +173,9 @@ class AvgPool3d(_AvgPool):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.avg_pool3d(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.ceil_mode,
-            self.count_include_pad,
+            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
             self.divisor_override,
-        )
+        )  # fmt: skip
 
 
 class _LPPool(Module):

@@ -18,7 +18,18 @@ from engine.torch.nn.parameter import Parameter
 from engine.torch.nn.utils.rnn import PackedSequence
 
 
-class RNNBase(Module):
+class _Recurrent(Module):
+    """What layers and cells share: how the weights begin."""
+
+    hidden_size: int
+
+    def reset_parameters(self) -> None:
+        bound = 1.0 / math.sqrt(self.hidden_size)
+        for weight in self.parameters():
+            init.uniform_(weight, -bound, bound)
+
+
+class RNNBase(_Recurrent):
     """What recurrent layers share: one set of weights for each layer and direction."""
 
     __constants__ = (
@@ -34,6 +45,7 @@ class RNNBase(Module):
     bidirectional: bool
     _flat_weights: list[Tensor]
     _gates: ClassVar[int]
+    _mode: ClassVar[str]
 
     def __init__(
         self,
@@ -60,6 +72,7 @@ class RNNBase(Module):
                 self._add_weights(layer, suffix, dtype)
         self.reset_parameters()
         self.flatten_parameters()
+        self.mode = self._mode
 
     @property
     def _directions(self) -> int:
@@ -75,11 +88,6 @@ class RNNBase(Module):
             full_name = f"{name}_l{layer}{suffix}"
             self.register_parameter(full_name, Parameter(init.empty(shape, dtype)))
             self._flat_weights_names.append(full_name)
-
-    def reset_parameters(self) -> None:
-        bound = 1.0 / math.sqrt(self.hidden_size)
-        for weight in self.parameters():
-            init.uniform_(weight, -bound, bound)
 
     def flatten_parameters(self) -> None:
         """Let the operator's list of weights hold what the parameters are now."""
@@ -167,6 +175,7 @@ class RNN(RNNBase):
     """`h = tanh(W_ih x + b_ih + W_hh h + b_hh)` at each step; `nonlinearity="relu"` takes that instead of tanh."""
 
     _gates = 1
+    _mode = "RNN"
     nonlinearity: str
 
     def __init__(
@@ -176,7 +185,7 @@ class RNN(RNNBase):
             raise ValueError(f"Unknown nonlinearity '{nonlinearity}'. Select from 'tanh' or 'relu'.")
         super().__init__(input_size, hidden_size, num_layers, **options)
         self.nonlinearity = nonlinearity
-        self.mode = "RNN_" + nonlinearity.upper()
+        self.mode = f"{self._mode}_{nonlinearity.upper()}"
 
     @declare_overload
     def forward(self, input: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]: ...
@@ -235,10 +244,7 @@ class GRU(RNNBase):
     """A gate decides how much of the state is replaced, another how much of it is used for what replaces it."""
 
     _gates = 3
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.mode = "GRU"
+    _mode = "GRU"
 
     @declare_overload
     def forward(self, input: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]: ...
@@ -285,10 +291,7 @@ class LSTM(RNNBase):
     """Gates decide what a cell forgets, takes in and gives out; the state is `(hidden, cell)`."""
 
     _gates = 4
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.mode = "LSTM"
+    _mode = "LSTM"
 
     def check_forward_args(  # type: ignore[override]
         self, input: Tensor, hidden: tuple[Tensor, Tensor], batch_sizes: Tensor | None
@@ -359,7 +362,7 @@ class LSTM(RNNBase):
             return output, (hidden, cell)
 
 
-class RNNCellBase(Module):
+class RNNCellBase(_Recurrent):
     """What cells share: the weights of one step."""
 
     __constants__: tuple[str, ...] = ("input_size", "hidden_size", "bias")
@@ -381,11 +384,6 @@ class RNNCellBase(Module):
         for name in ("bias_ih", "bias_hh"):
             self.register_parameter(name, Parameter(init.empty([rows], dtype)) if bias else None)
         self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        bound = 1.0 / math.sqrt(self.hidden_size)
-        for weight in self.parameters():
-            init.uniform_(weight, -bound, bound)
 
     def extra_repr(self) -> str:
         return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else ", bias=False")

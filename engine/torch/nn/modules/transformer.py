@@ -128,10 +128,19 @@ class TransformerDecoderLayer(_Layer):
         return self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
 
-class TransformerEncoder(Module):
-    """Copies of an encoder layer, one after the other."""
+class _Stack(Module):
+    """Copies of a layer, one after the other, and perhaps a norm behind the last."""
 
     __constants__ = ("norm",)
+
+    def __init__(self, layer: Module, num_layers: int, norm: Module | None) -> None:
+        super().__init__()
+        self.layers = ModuleList(copy.deepcopy(layer) for _ in range(num_layers))
+        self.num_layers, self.norm = num_layers, norm
+
+
+class TransformerEncoder(_Stack):
+    """Encoder layers."""
 
     def __init__(
         self,
@@ -141,9 +150,7 @@ class TransformerEncoder(Module):
         enable_nested_tensor: bool = True,
         mask_check: bool = True,
     ) -> None:
-        super().__init__()
-        self.layers, self.num_layers = _copies(encoder_layer, num_layers), num_layers
-        self.norm = norm
+        super().__init__(encoder_layer, num_layers, norm)
 
     def forward(
         self,
@@ -160,15 +167,11 @@ class TransformerEncoder(Module):
         return output
 
 
-class TransformerDecoder(Module):
-    """Copies of a decoder layer, one after the other."""
-
-    __constants__ = ("norm",)
+class TransformerDecoder(_Stack):
+    """Decoder layers."""
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
-        super().__init__()
-        self.layers, self.num_layers = _copies(decoder_layer, num_layers), num_layers
-        self.norm = norm
+        super().__init__(decoder_layer, num_layers, norm)
 
     def forward(
         self,
@@ -217,15 +220,15 @@ class Transformer(Module):
             "dim_feedforward": dim_feedforward, "dropout": dropout, "activation": activation, "bias": bias,
             "layer_norm_eps": layer_norm_eps, "batch_first": batch_first, "norm_first": norm_first, "dtype": dtype,
         }  # fmt: skip
+
+        def norm() -> LayerNorm:
+            return LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
+
         self.encoder = custom_encoder or TransformerEncoder(
-            TransformerEncoderLayer(d_model, nhead, **options),
-            num_encoder_layers,
-            LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype),
+            TransformerEncoderLayer(d_model, nhead, **options), num_encoder_layers, norm()
         )
         self.decoder = custom_decoder or TransformerDecoder(
-            TransformerDecoderLayer(d_model, nhead, **options),
-            num_decoder_layers,
-            LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype),
+            TransformerDecoderLayer(d_model, nhead, **options), num_decoder_layers, norm()
         )
         self._reset_parameters()
         self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
@@ -258,10 +261,6 @@ class Transformer(Module):
         for parameter in self.parameters():
             if parameter.ndim > 1:
                 init.xavier_uniform_(parameter)
-
-
-def _copies(module: Module, count: int) -> ModuleList:
-    return ModuleList(copy.deepcopy(module) for _ in range(count))
 
 
 def _function(activation: Activation) -> Any:

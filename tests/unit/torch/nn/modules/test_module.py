@@ -52,12 +52,12 @@ def test_assignments_replace_and_deletions_remove() -> None:
 
 
 @pytest.mark.parametrize(("wrong", "error", "message"), [
-    (lambda net: setattr(net.fc, "weight", 3), TypeError, "cannot assign 'int' to 'weight', one of the parameters"),
-    (lambda net: setattr(net, "fc", 3), TypeError, "cannot assign 'int' to 'fc', one of the modules"),
-    (lambda net: setattr(net, "scratch", 3), TypeError, "one of the buffers"),
+    (lambda net: setattr(net.fc, "weight", 3), TypeError, "cannot assign 'int' as parameter 'weight'"),
+    (lambda net: setattr(net, "fc", 3), TypeError, "cannot assign 'int' as child module 'fc'"),
+    (lambda net: setattr(net, "scratch", 3), TypeError, "cannot assign 'int' as buffer 'scratch'"),
     (lambda net: net.register_buffer("a.b", None), KeyError, "can't be empty or contain"),
     (lambda net: net.register_buffer("number", None), KeyError, "already exists"),
-    (lambda net: net.register_parameter("p", torch.ones(1)), TypeError, "cannot assign 'Tensor' object to parameter"),
+    (lambda net: net.register_parameter("p", torch.ones(1)), TypeError, "cannot assign 'torch.Fl.*' object"),
     (lambda net: net.add_module("m", 3), TypeError, "int is not a Module subclass"),
     (lambda net: net.numbr, AttributeError, "did you mean 'number'"),
     (lambda net: net.to(torch.int64), TypeError, "only accepts floating point"),

@@ -1,0 +1,108 @@
+"""The bytes of an archive's file, of which no more are read than are looked at.
+
+In: a path or an open binary file.  Out: writable memory that belongs to nobody else: what is written there never
+reaches the file.  A large file is mapped: the system reads a page when it is first touched, and copies it when it is
+first written.  The map stays whole when another file takes the place of the mapped one, as saving does it; a file
+that somebody else cuts off in place is not ours to survive, and `mapped=False` reads everything for that case.
+"""
+
+from __future__ import annotations
+
+import io
+import mmap
+import os
+import stat
+import weakref
+import zlib
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from engine.lang.errors import ArchiveError, MissingFileError, did_you_mean
+
+MAP_FROM: Final = 16 << 20
+"""Files below this size are read: that takes milliseconds, keeps no file open, and survives whatever becomes of it."""
+
+
+_CHUNK: Final = 1 << 20
+
+
+class MappedFile:
+    """The file behind a map, as it is whatever was written into the map; closed with its last reference."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._handle = os.dup(file.fileno())
+        weakref.finalize(self, os.close, self._handle)
+
+    def checksum(self, start: int, size: int) -> int:
+        """The CRC of a stretch of it, which is read piece by piece."""
+        buffer, crc, end = memoryview(bytearray(min(size, _CHUNK))), 0, start + size
+        while start < end:
+            count = os.preadv(self._handle, [buffer[: end - start]], start)
+            if not count:
+                break
+            crc = zlib.crc32(buffer[:count], crc)
+            start += count
+        return crc
+
+
+@dataclass(frozen=True, slots=True)
+class FileBytes:
+    """The bytes, a name to call them by, and where they are a map, the file behind it."""
+
+    data: memoryview
+    label: str
+    mapped: MappedFile | None = None
+
+
+def file_bytes(source: str | os.PathLike[str] | BinaryIO, mapped: bool = True) -> FileBytes:
+    """The bytes of the file; of an open one, those from where it stands.  Raises ArchiveError."""
+    if not isinstance(source, (str, os.PathLike)):
+        return _of_object(source, mapped)
+    path = Path(source)
+    try:
+        with path.open("rb") as file:
+            return _of_file(file, str(path), mapped)
+    except IsADirectoryError:
+        raise ArchiveError(f"'{path}' is a folder, not an archive", hints=("give the path of a file",)) from None
+    except FileNotFoundError:
+        raise missing_file(path) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ArchiveError(f"'{path}' cannot be opened: {reason.lower()}") from None
+
+
+def missing_file(path: str | os.PathLike[str]) -> MissingFileError:
+    """The error for a path where there is nothing, with the nearest name of a file beside it."""
+    place = Path(path)
+    try:
+        near = did_you_mean(place.name, os.listdir(place.parent))
+    except (OSError, ValueError):
+        near = (f"there is no folder '{place.parent}' either",)
+    return MissingFileError(f"'{path}' does not exist", hints=near)
+
+
+def _of_file(file: io.BufferedReader, label: str, mapped: bool) -> FileBytes:
+    status = os.fstat(file.fileno())
+    if not stat.S_ISREG(status.st_mode):
+        # A device may have no end, and a pipe may never come to it.
+        raise ArchiveError(f"'{label}' is no ordinary file", hints=("give the path of a file",))
+    if mapped and status.st_size >= MAP_FROM:
+        return FileBytes(memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)), label, MappedFile(file))
+    data = bytearray(status.st_size)
+    count = file.readinto(data)
+    return FileBytes(memoryview(data)[:count], label)
+
+
+def _of_object(source: BinaryIO, mapped: bool) -> FileBytes:
+    label = str(getattr(source, "name", "<file object>"))
+    if isinstance(source, io.BufferedReader) and source.seekable() and source.tell() == 0:
+        # The file of a BufferedReader may be anything that can be read; only a real one has a number.
+        with suppress(OSError, AttributeError):
+            return _of_file(source, label, mapped)
+    data = bytearray(source.read())
+    if not data and source.seekable():
+        source.seek(0)
+        data = bytearray(source.read())
+    return FileBytes(memoryview(data), label)

@@ -1,0 +1,244 @@
+"""Checks a pickle from its first opcode to STOP before anything of it is built.
+
+In: bytes and where the pickle starts.  Out: the global names in it.  A pickle has no loops, so that one walk over its
+opcodes tells everything but types: which opcodes it uses, whether texts and numbers end inside the data, how many
+values lie on the stack at each step, which memo numbers are set, and how much memory the values can take at most.
+Names that lie on the stack (protocol 4) are told where texts, or memo numbers that stand for texts, come right before.
+What `_ROWS` does not list is refused.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+LINE: Final = 1 << 16
+"""Longest text that ends with its line, in bytes."""
+ROOM: Final = 256 << 20
+GROWTH: Final = 32
+"""What a pickle builds may take `ROOM` bytes, or `GROWTH` times its length in the file: bombs are small in the file."""
+STEPS: Final = 1_000_000
+STEPS_PER_BYTE: Final = 4
+"""Alike for the opcodes."""
+MAX_MARKS: Final = 800
+
+
+_NO_TEXTS: Final = (None, None)
+IMPLIED: Final = {
+    ord("C"): ("_codecs", "encode"), ord("B"): ("_codecs", "encode"), 0x8F: ("builtins", "set"),
+}  # fmt: skip
+"""What older protocols call by name to make bytes and sets, and newer ones have opcodes for."""
+_KEEP_LAST: Final = frozenset(b"qrp\x94hjgX\x8c\x93\x95")
+"""Opcodes that look after `Scan._last` themselves, or leave it as it is."""
+
+
+class Refusal(Exception):
+    """Why a pickle is refused; raised by the walk, by the machine that builds, and by builders."""
+
+
+class Row(NamedTuple):
+    """What an opcode does: the bytes that follow it, and how the stack and the memory change.
+
+    `argument` is a number of bytes, or the size of the number that counts them, negative; "line" and "lines" are
+    one text and two.  A marked one takes the values above the last mark, then `pops`.
+    """
+
+    argument: int | str = 0
+    pops: int = 0
+    pushes: int = 0
+    cost: int = 0
+    marked: bool = False
+    per_value: int = 0
+    """Bytes for each value that the mark gives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A global name in a pickle, and the byte where it stands."""
+
+    offset: int
+    module: str
+    name: str
+
+
+@dataclass(slots=True, eq=False)
+class Scan:
+    """One walk; `at` is the opcode it looks at, and at the end the byte behind STOP."""
+
+    data: Any
+    at: int
+    stored: int | None = None
+    """The pickle's length in the file; None where it is the data's own."""
+    names: dict[tuple[str, str], Name] = field(default_factory=dict)
+    _height: int = 0
+    _marks: list[int] = field(default_factory=list)
+    _memo: dict[int, str | None] = field(default_factory=dict)
+    """By memo number, the text that it stands for; None for anything else."""
+    _last: tuple[str | None, str | None] = _NO_TEXTS
+    """The two values that were pushed last, where they are texts that may be names."""
+    _cost: int = 0
+
+    def run(self) -> None:
+        """Walk to the end.  Raises Refusal; `at` is then where."""
+        length = len(self.data) if self.stored is None else self.stored
+        room, most = max(ROOM, GROWTH * length), max(STEPS, STEPS_PER_BYTE * length)
+        steps = 0
+        while True:
+            code = self._byte()
+            steps += 1
+            if code == _STOP:
+                break
+            row = _ROWS.get(code)
+            if row is None:
+                raise Refusal(f"opcode {bytes([code])!r} has no place in an archive")
+            start, end = self._argument(row)
+            special = _SPECIAL.get(code)
+            if code not in _KEEP_LAST:
+                self._last = _NO_TEXTS
+            if special is not None:
+                special(self, code, start, end)
+            self._move(row, end - start if row.argument in _TEXTS else 0)
+            if self._cost > room:
+                raise Refusal(f"what it describes takes more than {room} bytes")
+            if steps > most:
+                raise Refusal(f"it has more than {most} opcodes")
+            self.at = end + (row.argument in ("line", "lines"))
+        if self._height != 1 or self._marks:
+            raise Refusal("it ends with more or less than one value")
+        self.at += 1
+
+    def _byte(self) -> int:
+        if self.at >= len(self.data):
+            raise Refusal("it is cut off")
+        code: int = self.data[self.at]
+        return code
+
+    def _argument(self, row: Row) -> tuple[int, int]:
+        """Where the argument starts and ends."""
+        start = self.at + 1
+        if row.argument == "lines":
+            return start, self._line_end(self._line_end(start) + 1)
+        if row.argument == "line":
+            return start, self._line_end(start)
+        assert isinstance(row.argument, int)
+        end = start + abs(row.argument)
+        if end <= len(self.data) and row.argument < 0:
+            start, end = end, end + int.from_bytes(self.data[start:end], "little")
+        if end > len(self.data):
+            raise Refusal("it is cut off")
+        return start, end
+
+    def _line_end(self, start: int) -> int:
+        end: int = self.data.find(b"\n", start, start + LINE)
+        if end < 0:
+            raise Refusal("it is cut off")
+        return end
+
+    def _move(self, row: Row, size: int) -> None:
+        floor = self._marks[-1] if self._marks else 0
+        if row.marked:
+            if not self._marks:
+                raise Refusal("it closes what it never opened")
+            self._cost += row.per_value * (self._height - floor)
+            self._height = self._marks.pop()
+            floor = self._marks[-1] if self._marks else 0
+        if self._height - row.pops < floor:
+            raise Refusal("it takes a value that is not there")
+        self._height += row.pushes - row.pops
+        self._cost += row.cost + size
+
+    # -- opcodes that do more than move values
+
+    def _mark(self, _code: int, _start: int, _end: int) -> None:
+        self._marks.append(self._height)
+        if len(self._marks) > MAX_MARKS:
+            raise Refusal("it nests too deep")
+
+    def _put(self, code: int, start: int, end: int) -> None:
+        index = len(self._memo) if code == _MEMOIZE else self._index(code, start, end)
+        if index not in self._memo:
+            self._cost += _MEMO_COST
+        self._memo[index] = self._last[1]
+
+    def _get(self, code: int, start: int, end: int) -> None:
+        index = self._index(code, start, end)
+        if index not in self._memo:
+            raise Refusal(f"it uses memo {index} before it is set")
+        self._last = (self._last[1], self._memo[index])
+
+    def _index(self, code: int, start: int, end: int) -> int:
+        raw = bytes(self.data[start:end])
+        if code not in b"pg":
+            return int.from_bytes(raw, "little")
+        if not raw.isdigit() or len(raw) > 9:
+            raise Refusal(f"it has a memo number {raw!r:.40}")
+        return int(raw)
+
+    def _text(self, _code: int, start: int, end: int) -> None:
+        text = None
+        if end - start <= LINE:
+            with suppress(UnicodeDecodeError):
+                text = bytes(self.data[start:end]).decode()
+        self._last = (self._last[1], text)
+
+    def _name(self, _code: int, start: int, end: int) -> None:
+        try:
+            module, _, name = bytes(self.data[start:end]).decode().partition("\n")
+        except UnicodeDecodeError:
+            raise Refusal("a global name is not UTF-8") from None
+        self._found(module, name)
+
+    def _stacked_name(self, _code: int, _start: int, _end: int) -> None:
+        module, name = self._last
+        if module is None or name is None:
+            raise Refusal("a global name does not stand right before it is used")
+        self._last = _NO_TEXTS
+        self._found(module, name)
+
+    def _implied_name(self, code: int, _start: int, _end: int) -> None:
+        self._found(*IMPLIED[code])
+
+    def _found(self, module: str, name: str) -> None:
+        self.names.setdefault((module, name), Name(self.at, module, name))
+
+    def _protocol(self, _code: int, start: int, _end: int) -> None:
+        if not 2 <= self.data[start] <= 5:
+            raise Refusal(f"pickle protocol {self.data[start]} has no place in an archive")
+
+
+_STOP: Final = ord(".")
+_MEMOIZE: Final = 0x94
+_MEMO_COST: Final = 100
+_TEXTS: Final = (-1, -4, "line")
+_ATOM: Final = Row(0, 0, 1, 8)
+_ROWS: Final[dict[int, Row]] = {
+    code[0]: row
+    for code, row in {
+        b"\x80": Row(1), b"(": Row(), b"N": _ATOM, b"\x88": _ATOM, b"\x89": _ATOM,
+        b"K": Row(1, 0, 1, 8), b"M": Row(2, 0, 1, 36), b"J": Row(4, 0, 1, 36), b"\x8a": Row(-1, 0, 1, 40),
+        b"G": Row(8, 0, 1, 32), b"X": Row(-4, 0, 1, 64), b"\x8c": Row(-1, 0, 1, 64), b"T": Row(-4, 0, 1, 64),
+        b"U": Row(-1, 0, 1, 64),
+        b"I": Row("line", 0, 1, 36), b"L": Row("line", 0, 1, 36), b"F": Row("line", 0, 1, 32),
+        b"S": Row("line", 0, 1, 64), b"V": Row("line", 0, 1, 64),
+        b")": _ATOM, b"\x85": Row(0, 1, 1, 72), b"\x86": Row(0, 2, 1, 80), b"\x87": Row(0, 3, 1, 88),
+        b"t": Row(0, 0, 1, 64, True, 8), b"l": Row(0, 0, 1, 64, True, 8), b"d": Row(0, 0, 1, 72, True, 52),
+        b"]": Row(0, 0, 1, 64), b"a": Row(0, 2, 1, 8), b"e": Row(0, 1, 1, 0, True, 8),
+        b"}": Row(0, 0, 1, 72), b"s": Row(0, 3, 1, 104), b"u": Row(0, 1, 1, 0, True, 52),
+        b"q": Row(1, 1, 1), b"r": Row(4, 1, 1), b"p": Row("line", 1, 1), b"\x94": Row(0, 1, 1), b"\x95": Row(8),
+        b"\x93": Row(0, 2, 1, 8), b"\x8f": Row(0, 0, 1, 400), b"C": Row(-1, 0, 1, 400), b"B": Row(-4, 0, 1, 400),
+        b"h": Row(1, 0, 1, 8), b"j": Row(4, 0, 1, 8), b"g": Row("line", 0, 1, 8),
+        b"c": Row("lines", 0, 1, 8), b"R": Row(0, 2, 1, 400), b"\x81": Row(0, 2, 1, 200), b"b": Row(0, 2, 1, 8),
+        b"Q": Row(0, 1, 1, 200), b"0": Row(0, 1), b"1": Row(0, 0, 0, 0, True), b"2": Row(0, 1, 2, 8),
+    }.items()
+}  # fmt: skip
+"""Every opcode that may stand in a pickle; costs are a little more than what CPython takes."""
+_SPECIAL: Final = {
+    code: step
+    for codes, step in (
+        (b"(", Scan._mark), (b"qrp\x94", Scan._put), (b"hjg", Scan._get), (b"c", Scan._name),
+        (b"X\x8c", Scan._text), (b"\x93", Scan._stacked_name), (b"CB\x8f", Scan._implied_name),
+        (b"\x80", Scan._protocol),
+    )
+    for code in codes
+}  # fmt: skip

@@ -1,0 +1,201 @@
+"""The layout of model.json, written by hand as its description has it."""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+import zipfile
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine.aten.ivalue import Object
+from engine.aten.tensor import Tensor
+from engine.executor.interpreter import run_function
+from engine.lang.errors import ArchiveError
+from engine.serialize.archive import load_archive, save_archive
+
+NET = """op_version_set = 1
+def forward(self,
+    x: Tensor) -> Tensor:
+  _0 = self.fc
+  _1 = (_0).forward(x, )
+  _2 = torch.add(_1, CONSTANTS.c3, alpha=1)
+  return torch.mul(_2, self.scale)
+def numbers(self, d: Dict[str, int]) -> Tuple[int, str, int]:
+  return (d["a"] + (self.table)["k"], self.name, (self.ints)[1])
+def halved(self, x: Tensor) -> Tensor:
+  return torch.div(x, 2)
+def numbered(self) -> Tensor:
+  _0 = getattr(self.seq, "0")
+  return (_0).forward(self.point.x, )
+"""
+LINEAR = """op_version_set = 1
+def forward(self, input: Tensor) -> Tensor:
+  return torch.add(torch.matmul(input, torch.t(self.weight)), self.bias, alpha=1)
+"""
+RELU = "op_version_set = 1\ndef forward(self, input: Tensor) -> Tensor:\n  return torch.relu(input)\n"
+POINT = "op_version_set = 1\nclass Point:\n  x : Tensor\n  y : int\n"
+WEIGHT = np.arange(12, dtype="<f4").reshape(4, 3) / 10
+BIAS = np.array([-1, 2, 3, 4], "<f4")
+
+
+def tensor(key: str, kind: str, dims: list[int], strides: list[int], offset: int = 0, grad: bool = False) -> Any:
+    """A description of a tensor; protobuf writes 64-bit numbers as text."""
+    return {
+        "dims": list(map(str, dims)), "strides": list(map(str, strides)), "offset": str(offset), "dataType": kind,
+        "requiresGrad": grad, "data": {"key": key}, "device": "cpu",
+    }  # fmt: skip
+
+
+def model() -> Any:
+    linear = {
+        "name": "fc", "torchscriptArena": {"key": "code/fc.py"},
+        "parameters": [{"name": "weight", "tensorId": "0", "isBuffer": False}, {"name": "bias", "tensorId": "1"}],
+        "attributes": [{"name": "training", "type": "bool", "id": "6"}],
+    }  # fmt: skip
+    relu = {"name": "0", "torchscriptArena": {"key": "code/relu.py"}}
+    attributes = [
+        {"name": "scale", "type": "float", "id": "0"}, {"name": "ints", "type": "List[int]", "id": 1},
+        {"name": "table", "type": "Dict[str, int]", "id": 2}, {"name": "name", "type": "str", "id": 3},
+        {"name": "t", "type": "Tensor", "id": 4}, {"name": "none", "type": "Optional[int]", "id": -1},
+        {"name": "point", "type": "__torch__.Point", "id": 5}, {"name": "count", "type": "Tensor", "id": 4},
+    ]  # fmt: skip
+    return {
+        "protoVersion": "5",
+        "tensors": [
+            tensor("tensors/0", "FLOAT", [4, 3], [3, 1], grad=True), tensor("tensors/1", "FLOAT", [4], [1], grad=True),
+            tensor("tensors/2", "INT64", [], []), tensor("tensors/1", "FLOAT", [4], [0], 1),
+        ],
+        "mainModule": {
+            "name": "Net", "torchscriptArena": {"key": "code/Net.py"},
+            "submodules": [linear, {"name": "seq", "submodules": [relu]}],
+            "parameters": [{"name": "count", "tensorId": "2", "isBuffer": True}], "attributes": attributes,
+        },
+    }  # fmt: skip
+
+
+def pickled() -> bytes:
+    """(2.5, [1, 2, 3], {"k": 7}, "abc", tensor 3, Point(tensor 1, 3), True)"""
+    tensors = [b"ctorch.jit._pickle\nbuild_tensor_from_id\n(K" + bytes([n]) + b"tR" for n in (3, 1)]
+    return b"".join((
+        b"\x80\x02(G", struct.pack(">d", 2.5), b"ctorch.jit._pickle\nbuild_intlist\n(](K\x01K\x02K\x03etR",
+        b"}(X\x01\0\0\0kK\x07u", b"X\x03\0\0\0abc", tensors[0],
+        b"c__torch__\nPoint\n)\x81}(X\x01\0\0\0x", tensors[1], b"X\x01\0\0\0yK\x03ub", b"\x88t.",
+    ))  # fmt: skip
+
+
+def archive(described: Any, attributes: bytes | None = None, **records: str) -> io.BytesIO:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as z:
+        z.writestr("Net/version", "1\n")
+        z.writestr("Net/model.json", described if isinstance(described, str) else json.dumps(described))
+        z.writestr("Net/attributes.pkl", pickled() if attributes is None else attributes)
+        for index, array in enumerate((WEIGHT, BIAS, np.array([5], "<i8"))):
+            z.writestr(f"Net/tensors/{index}", array.tobytes())
+        for name, text in {"Net": NET, "fc": LINEAR, "relu": RELU, **records}.items():
+            z.writestr(f"Net/code/{name}.py", text)
+        z.writestr("Net/libs/__torch__.py", POINT)
+    file.seek(0)
+    return file
+
+
+def load(*parts: Any, **records: str) -> Object:
+    return load_archive(archive(*(parts or (model(),)), **records), run=run_function)
+
+
+def call(module: Object, method: str, *args: Any) -> Any:
+    return run_function(module.type.methods[method], [module, *args])
+
+
+X = np.ones((2, 3), np.float32)
+
+
+def test_it_runs() -> None:
+    module = load()
+    expected = (X @ WEIGHT.T + BIAS + 2) * 2.5
+    assert np.allclose(call(module, "forward", Tensor(X)).array, expected)
+    assert call(module, "numbers", {"a": 1}) == (8, "abc", 2)
+    assert call(module, "numbered").array.tolist() == [0, 2, 3, 4]
+
+
+def test_old_operators_mean_what_they_meant() -> None:
+    assert call(load(), "halved", Tensor(np.array([7]))).array.tolist() == [3]
+
+
+def test_parts_and_kinds() -> None:
+    module = load()
+    kinds = {each.name: each.kind for each in module.get("fc").type.attributes}
+    assert kinds == {"weight": "parameter", "bias": "parameter", "training": "attribute"}
+    assert module.type.attribute("count").kind == "buffer"  # type: ignore[union-attr]
+    assert module.get("none") is None
+    assert module.get("fc").get("weight").requires_grad
+    assert module.get("t").array.tolist() == [2.0] * 4
+
+
+def test_shared_storage_stays_shared() -> None:
+    module = load()
+    module.get("fc").get("bias").array[1] = 9.0
+    assert module.get("t").array.tolist() == [9.0] * 4
+    assert module.get("point").get("x") is module.get("fc").get("bias")
+
+
+def test_saved_it_is_an_archive_of_today() -> None:
+    module, file = load(), io.BytesIO()
+    save_archive(module, file, run=run_function)
+    again = load_archive(io.BytesIO(file.getvalue()))
+    assert np.array_equal(call(again, "forward", Tensor(X)).array, call(module, "forward", Tensor(X)).array)
+    assert call(again, "halved", Tensor(np.array([7]))).array.tolist() == [3]
+    second = io.BytesIO()
+    save_archive(again, second)
+    assert second.getvalue() == file.getvalue()
+
+
+def test_state_by_method() -> None:
+    described = {
+        "protoVersion": 5,
+        "mainModule": {
+            "name": "M", "torchscriptArena": {"key": "code/M.py"}, "getStateAttributeId": "0",
+            "attributes": [{"name": "n", "type": "int", "id": -1}],
+        },
+    }  # fmt: skip
+    code = "def __setstate__(self, s: int) -> NoneType:\n  self.n = s + 1\n  return None\n"
+    code += "def __getstate__(self) -> int:\n  return self.n\n"
+    assert load(described, b"\x80\x02K\x04\x85.", M=code).get("n") == 5
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda m: "{", "no JSON"),
+        (lambda m: "[1]", "no JSON object"),
+        (lambda m: "[" * 100_000, "no JSON"),
+        (lambda m: m | {"protoVersion": "6"}, "layout 6"),
+        (lambda m: m | {"mainModule": 3}, "no object 'mainModule'"),
+        (lambda m: m["tensors"][0].update(dims=["4000", "3"]), "reaches element"),
+        (lambda m: m["tensors"][0].update(dims=["x"]), "no integer"),
+        (lambda m: m["tensors"][0].update(offset=-1), "sizes|strides"),
+        (lambda m: m["tensors"][0].update(dataType="STRING"), "not supported"),
+        (lambda m: m["tensors"][0]["data"].update(key="../../etc/passwd"), "no record of tensors"),
+        (lambda m: m["tensors"][0].update(device="cuda:0"), "map_location"),
+        (lambda m: m["mainModule"].update(name="a/b"), "named"),
+        (lambda m: m["mainModule"]["attributes"][0].update(id=70), "there are 7"),
+        (lambda m: m["mainModule"]["attributes"][0].update(type="List["), "type of attribute 'scale'"),
+        (lambda m: m["mainModule"]["attributes"][0].update(type="int"), "attribute 'scale'"),
+        (lambda m: m["mainModule"]["parameters"][0].update(tensorId=9), "no tensor 9"),
+        (lambda m: m["mainModule"]["submodules"][1].update(name="fc"), "two attributes 'fc'"),
+        (lambda m: m["mainModule"]["torchscriptArena"].update(key="code/none.py"), "code/none.py"),
+    ],
+)
+def test_refusals(change: Any, message: str) -> None:
+    described = model()
+    changed = change(described)
+    with pytest.raises(ArchiveError, match=message):
+        load(described if changed is None else changed)
+
+
+def test_tensors_in_the_pickle_are_checked() -> None:
+    with pytest.raises(ArchiveError, match="no tensor 200"):
+        load(model(), b"\x80\x02(ctorch.jit._pickle\nbuild_tensor_from_id\n(K\xc8tRt.")

@@ -1,0 +1,40 @@
+"""Events of long saves and loads."""
+
+import numpy as np
+
+import engine
+from engine.serialize import progress
+from engine.serialize.progress import FileProgress, listening, told
+from tests.unit.serialize.model_files import ARCHIVES, FILES
+
+
+def test_saving_tells_how_much_is_written(tmp_path):
+    events: list[FileProgress] = []
+    module = engine.jit.load(FILES / "dev.pt", map_location="cpu")
+    with listening(events.append):
+        module.save(str(tmp_path / "m.pt"))
+    assert {(event.action, event.path) for event in events} == {("writing", str(tmp_path / "m.pt"))}
+    assert [event.done for event in events] == sorted(event.done for event in events)
+    assert events[-1].done == events[-1].total > 0
+
+
+def test_loading_tells_how_much_is_compiled():
+    events: list[FileProgress] = []
+    with listening(events.append):
+        engine.jit.load(ARCHIVES / "everything.pt", lazy=False)
+    assert {event.action for event in events} == {"compiling"}
+    assert events[-1].done == events[-1].total
+
+
+def test_large_pieces_are_written_in_parts(monkeypatch):
+    monkeypatch.setattr(progress, "CHUNK", 4)
+    events: list[FileProgress] = []
+    with listening(events.append):
+        parts = [bytes(part) for part in told([b"abcdef", np.arange(3, dtype=np.uint8).data, b""], "p", 9)]
+    assert parts == [b"abcd", b"ef", b"\0\1\2"]
+    assert [event.done for event in events] == [4, 6, 9]
+
+
+def test_without_a_listener_the_pieces_stay_as_they_are():
+    pieces = [b"abc"]
+    assert told(pieces, "p", 3) is pieces
