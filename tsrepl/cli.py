@@ -1,7 +1,8 @@
 """The command `tsrepl`.
 
 In: arguments, standard input.  Out: results on standard output, errors on standard error, and the exit status: 0 when
-all went well, 1 when the program or file failed, 2 when the command line is wrong.
+all went well, 1 when the program or file failed, 2 when the command line is wrong.  `check`, `ops` and `diff` have
+statuses of their own, which their help tells.
 """
 
 from __future__ import annotations
@@ -9,12 +10,16 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from tsrepl import cli_files
 from tsrepl.version import __version__
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from tsrepl.session.replies import ErrorReply, Reply
 
 OK, FAILED, USAGE = 0, 1, 2
@@ -29,6 +34,8 @@ examples:
   echo 'torch.arange(5) ** 2' | tsrepl           run what comes in
   tsrepl run model.pt --input x='randn(1, 8)'    run an archive
   tsrepl show model.pt                           look into an archive
+  tsrepl identify file.bin                       what is this file?
+  tsrepl diff old.pt new.pt                      what changed
 """
 _RUN_ABOUT = (
     "Run an archive's method, or a TorchScript text file: its statements, then its function 'main' if it has one."
@@ -46,12 +53,14 @@ inputs:
   x='randn(2,3)'  a TorchScript expression, for the argument x
   'randn(2,3)'    a TorchScript expression, for the next argument
 """
-_SHOW_ABOUT = "Look into an archive or a TorchScript text file without running it."
+_SHOW_ABOUT = "Look into an archive, a file of weights or a TorchScript text file without running anything."
 _SHOW_EXAMPLES = """\
 examples:
   tsrepl show model.pt
   tsrepl show model.pt --code
   tsrepl show model.pt --graph --method forward
+  tsrepl show model.pt --sources
+  tsrepl show weights.safetensors
   tsrepl show program.py --tree
 """
 
@@ -70,10 +79,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _dispatch(options: argparse.Namespace) -> int:
+    if any(word == "-" for word in _paths_of(options)):
+        return _print_all([_no_dash()])
     if options.action == "run":
         return _run(options)
     if options.action == "show":
         return _show(options)
+    if options.action in cli_files.BY_NAME:
+        return _file_command(options)
     if options.command is not None:
         return _run_text(options.command, "-c", stop=True)
     if not sys.stdin.isatty():
@@ -81,6 +94,24 @@ def _dispatch(options: argparse.Namespace) -> int:
     from tsrepl.shell import run_shell  # only the shell needs prompt_toolkit
 
     return run_shell()
+
+
+def _paths_of(options: argparse.Namespace) -> Iterator[str]:
+    """The paths on the command line."""
+    given = vars(options)
+    yield from (given[name] for name in ("file", "output") if given.get(name))
+    yield from given.get("files") or ()
+
+
+def _no_dash() -> Reply:
+    from tsrepl.session.failures import CommandLineError, error_reply
+
+    return error_reply(
+        CommandLineError(
+            "'-' stands for no file here: standard input and output hold no archives",
+            hints=("give a path (./- for a file of that name)",),
+        )
+    )
 
 
 def _run_text(text: str, name: str, *, stop: bool) -> int:
@@ -102,27 +133,59 @@ def _show(options: argparse.Namespace) -> int:
     return _print_all(show_program(options.file, options.view, options.method))
 
 
-def _print_all(replies: Iterable[Reply]) -> int:
-    """Show each reply as it comes: results on standard output, errors on standard error."""
-    from rich.console import Console
+def _file_command(options: argparse.Namespace) -> int:
+    from tsrepl.session.programs import guarded
 
-    from tsrepl.render.terminal import print_reply
-    from tsrepl.session.replies import ErrorReply
+    command = cli_files.BY_NAME[options.action]
+    replies = guarded(command.run(options))
+    if getattr(options, "json", False):
+        replies = _errors_as_data(replies)
+    return _print_all(replies, command.trouble)
 
-    out, err = Console(highlight=False), Console(highlight=False, stderr=True)
-    status = OK
+
+def _errors_as_data(replies: Iterable[Reply]) -> Iterator[Reply]:
+    """Who reads JSON finds the error there too."""
+    from tsrepl.session.replies import DataReply, ErrorReply
+
     for reply in replies:
-        failed = isinstance(reply, ErrorReply)
-        out.file.flush()
-        print_reply(reply, err if failed else out)
         if isinstance(reply, ErrorReply):
-            status = _status(reply)
+            yield DataReply({"error": {"kind": reply.kind, "message": reply.message, "hints": list(reply.hints)}})
+        yield reply
+
+
+def _print_all(replies: Iterable[Reply], trouble: int = FAILED) -> int:
+    """Show each reply as it comes: results on standard output, errors on standard error."""
+    from tsrepl.render.progress import progress_bars
+    from tsrepl.render.terminal import print_reply
+    from tsrepl.session.replies import DataReply, ErrorReply, ReportReply
+
+    out, err = _console(), _console(stderr=True)
+    status = OK
+    with progress_bars(err):
+        for reply in replies:
+            failed = isinstance(reply, ErrorReply)
+            out.file.flush()
+            print_reply(reply, err if failed else out)
+            if isinstance(reply, ErrorReply):
+                status = _status(reply, trouble)
+            elif isinstance(reply, (DataReply, ReportReply)):
+                status = status or reply.status
     out.file.flush()
     return status
 
 
-def _status(reply: ErrorReply) -> int:
-    return _STATUSES.get(reply.kind, FAILED)
+def _console(*, stderr: bool = False) -> Console:
+    """The terminal; git's pager is one too, though it is read through a pipe."""
+    from rich.console import Console
+
+    paged = os.environ.get("GIT_PAGER_IN_USE") == "true" and not stderr
+    return Console(
+        highlight=False, stderr=stderr, force_terminal=True if paged and "NO_COLOR" not in os.environ else None
+    )
+
+
+def _status(reply: ErrorReply, trouble: int) -> int:
+    return _STATUSES.get(reply.kind, trouble)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -138,11 +201,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--output", metavar="OUT", help="keep the result in a .npz or .npy file instead of printing it")
     show = _new_parser(actions.add_parser, _SHOW_ABOUT, _SHOW_EXAMPLES, name="show", help="look into a file")
-    show.add_argument("file", metavar="FILE", help="an archive (.pt) or TorchScript text (.py)")
+    show.add_argument("file", metavar="FILE", help="an archive (.pt), weights, or TorchScript text (.py)")
     show.add_argument("--method", metavar="NAME", help="only this method or function")
     views = show.add_mutually_exclusive_group()
     for view, help_text in _VIEWS.items():
         views.add_argument(f"--{view}", dest="view", action="store_const", const=view, help=help_text)
+    cli_files.add_commands(partial(_new_parser, actions.add_parser))
     return parser
 
 
@@ -151,6 +215,8 @@ _VIEWS: Final = {
     "graph": "the graphs",
     "tree": "the modules inside an archive; the syntax tree of a text file",
     "constants": "the constants that the code refers to",
+    "bytecode": "the instructions for mobile devices in a .ptl file",
+    "sources": "the author's own sources, as the archive's debug records keep them",
 }
 
 

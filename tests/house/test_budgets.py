@@ -51,9 +51,9 @@ def test_heavy_packages_are_not_loaded_before_they_are_needed(use: str) -> None:
 
 
 def seconds_to_compile(text: str) -> float:
-    start = time.perf_counter()
+    start = time.process_time()
     compile_source(text)
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 @pytest.mark.parametrize("program", [compile_benchmark.many_functions, compile_benchmark.one_function])
@@ -106,8 +106,8 @@ def test_the_passes_take_at_most_a_second_for_resnet50() -> None:
     seconds = []
     for _ in range(2):
         graph = passes_benchmark.scripted_resnet50()
-        start = time.perf_counter()
+        start = time.process_time()
         run_pipeline(pipeline, graph)
-        seconds.append(time.perf_counter() - start)
+        seconds.append(time.process_time() - start)
     assert sum(1 for _ in graph.all_nodes()) > 500
     assert min(seconds) < 1.0, f"the passes take {min(seconds):.2f} s"

@@ -180,6 +180,9 @@ def test_results_that_cannot_be_kept_leave_nothing(program: Path) -> None:
         (["frob"], 2),
         (["show"], 2),
         (["show", "nothing.pt"], 1),
+        (["show", "-"], 2),
+        (["repack", "p.pt", "-o", "-"], 2),
+        (["identify", "-"], 2),
         (["show", "p.py", "--code", "--graph"], 2),
         (["-c"], 2),
     ],
@@ -196,7 +199,8 @@ def test_what_goes_wrong_has_its_status(program: Path, args: list[str], status: 
 
 def test_show_an_archive(archive: Path) -> None:
     shown = tsrepl("show", str(archive)).out
-    assert shown.startswith("p PlaceholderModule")
+    assert shown.startswith(f"{archive}: a TorchScript archive\n")
+    assert "\np PlaceholderModule" in shown
     assert shown.endswith("forward(Tensor x, int k) -> Tensor\n")
     assert tsrepl("show", str(archive), "--graph").out.startswith("graph(%self : __torch__.PlaceholderModule,\n")
     assert "torch.add(x, k)" in tsrepl("show", str(archive), "--code").out

@@ -10,9 +10,11 @@ from typing import Any, Final
 
 from IPython.core.display_functions import display
 from IPython.core.interactiveshell import InteractiveShell
+from rich.console import Console
 
 from tsrepl.magics.bridge import give_to_python, identities, take_from_python
 from tsrepl.magics.display import CellError, Shown
+from tsrepl.render.progress import progress_bars
 from tsrepl.session.commands import COMMANDS, Command
 from tsrepl.session.entries import COMMAND
 from tsrepl.session.replies import ErrorReply, Reply
@@ -59,12 +61,13 @@ class TorchScriptMagics:
         before = identities(self.session)
         replies: list[Reply] = []
         errors: list[ErrorReply] = []
-        for reply in self.session.run_text(text, filename):
-            if isinstance(reply, ErrorReply):
-                errors.append(reply)
-                continue
-            replies.append(reply)
-            display(Shown(reply))  # type: ignore[no-untyped-call]  # IPython has no types for it
+        with progress_bars(Console()):
+            for reply in self.session.run_text(text, filename):
+                if isinstance(reply, ErrorReply):
+                    errors.append(reply)
+                    continue
+                replies.append(reply)
+                display(Shown(reply))  # type: ignore[no-untyped-call]  # IPython has no types for it
         give_to_python(self.session, replies, before, namespace)
         if errors:
             raise CellError(errors)

@@ -8,12 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from engine.lang.counts import counted
+from tsrepl.render import reports
 from tsrepl.render.blocks import Block, Code, Column, Diff, Excerpt, Fold, Span, Table, TreeView, line
 from tsrepl.render.diff import diff_lines
 from tsrepl.session.replies import (
     CodeReply,
+    DataReply,
     DefinitionReply,
     ErrorReply,
+    FileReply,
     GraphReply,
     HelpReply,
     InstructionsReply,
@@ -22,8 +26,10 @@ from tsrepl.session.replies import (
     PassesReply,
     PassStep,
     Reply,
+    ReportReply,
     SchemaReply,
     Slot,
+    TapReply,
     TextReply,
     TimeReply,
     TraceReply,
@@ -131,6 +137,21 @@ def _trace_row(row: TraceRow, several: bool) -> tuple[str, ...]:
     return pc, row.instruction, _registers(row.reads), _registers(row.writes)
 
 
+def _taps(reply: TapReply) -> Iterator[Block]:
+    columns = (Column("place", "title"), Column("times", "muted", right=True), Column("value"))
+    several = any(row.count > 1 for row in reply.rows)
+    shown = columns if several else (columns[0], columns[2])
+    every = ((row.place or "(the module)", f"{row.count:,}", row.value) for row in reply.rows)
+    rows = tuple(row if several else (row[0], row[2]) for row in every)
+    if rows:
+        yield Table(shown, rows, stack_below=NARROW)
+    if reply.unreached:
+        yield line(Span("warning: ", "warning"), f"the call never came to {_listed(reply.unreached)}")
+    yield line(Span("result ", "muted"), reply.result)
+    if reply.name:
+        yield line(Span(f"{reply.name} is a dict of these values: {reply.name}[{reply.rows[0].place!r}]", "muted"))
+
+
 def _registers(pairs: tuple[tuple[str, str], ...]) -> str:
     return "\n".join(f"{register} = {value}" for register, value in pairs)
 
@@ -151,7 +172,7 @@ def _who(reply: WhoReply) -> Iterator[Block]:
 
 
 def _time(reply: TimeReply) -> Iterator[Block]:
-    runs = f"{reply.loops} run{'s' if reply.loops != 1 else ''} × {reply.repeats}"
+    runs = f"{counted(reply.loops, 'run')} × {reply.repeats}"
     yield line(
         Span(_duration(reply.best), "title"), f" best, {_duration(reply.mean)} mean", Span(f"  ({runs})", "muted")
     )
@@ -192,7 +213,7 @@ def _module(reply: ModuleReply) -> Iterator[Block]:
 
 
 def _module_tree(node: ModuleNode) -> TreeView:
-    total = f"{node.parameters:,} parameters, {_size(node.bytes)}" if node.bytes else "no parameters"
+    total = f"{counted(node.parameters, 'parameter')}, {_size(node.bytes)}" if node.bytes else "no parameters"
     label = (Span(node.name, "title"), Span(" "), Span(node.type, "type"), Span(f"  {total}", "muted"))
     methods = [TreeView((Span("methods ", "muted"), Span(", ".join(node.methods), "kind")))] if node.methods else []
     slots = [TreeView(_slot_label(slot)) for slot in node.slots]
@@ -232,12 +253,16 @@ _LAYOUTS: dict[type[Any], Callable[[Any], Iterator[Block]]] = {
     TreeReply: _tree,
     InstructionsReply: _instructions,
     TraceReply: _trace,
+    TapReply: _taps,
     SchemaReply: _schema,
     WhoReply: _who,
     TimeReply: _time,
     TextReply: _text,
     ErrorReply: _error,
     ModuleReply: _module,
+    FileReply: reports.file,
+    ReportReply: reports.report,
+    DataReply: reports.data,
     HelpReply: _help,
 }
 

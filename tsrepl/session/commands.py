@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from engine.lang.errors import did_you_mean
-from tsrepl.session import files, inspection, overview, searching, timing, tracing
+from tsrepl.session import files, inspection, looking, overview, searching, tapping, timing, tracing
 from tsrepl.session.entries import COMMAND, Entry, split_entries
 from tsrepl.session.failures import INTERRUPTED, UsageError, error_replies
 from tsrepl.session.replies import ErrorReply, HelpReply, HelpTopic, Reply
@@ -22,7 +22,7 @@ Run = Callable[[Workspace, str], Iterable[Reply]]
 
 
 class Command(NamedTuple):
-    """`argument` says what completes it: function, expression, operator, path, name, command, or nothing at all."""
+    """`argument` says what completes it: function, expression, operator, path, place, name, command, or nothing."""
 
     name: str
     usage: str
@@ -87,6 +87,19 @@ COMMANDS: Final[tuple[Command, ...]] = (
             inspection.instructions, _TARGET, ("%instructions f",)),
     Command("trace", "%trace f(x)", "run, and show every instruction with the values it read and wrote", "expression",
             tracing.trace, "", ("%trace f(x, x)",)),
+    Command("tap", "%tap m pattern ... -- call", "what comes out of the parts of a module during a call", "place",
+            tapping.tap,
+            "Patterns are paths of submodules (encoder.*), their variables (decoder:h) or lines of a file "
+            "(model.py:42); * and ? match as in file names.",
+            ("%tap m layer* -- m(x)", "%tap m encoder.* decoder:h -- m(x)", "%tap m model.py:42 -- m(x)")),
+    Command("run_until", "%run_until m pattern -- call", "run a call up to a place in a module, and show what is there",
+            "place", tapping.run_until, "Places are written as for %tap; what comes after the place does not run.",
+            ("%run_until m encoder -- m(x)",)),
+    Command("cut", "%cut m [input ...] -> output ... [as name]", "cut a part out of a module, to be called and saved",
+            "place", tapping.cut,
+            "Places are submodules (encoder) or variables (decoder:h, :x). Without inputs, the part takes the "
+            "arguments that it needs.",
+            ("%cut m -> encoder as front", "%cut m encoder -> decoder as tail")),
     Command("schema", "%schema f", "the signature of a function, method or operator", "function", inspection.schema,
             "Operators are written aten::add, torch.add or add.", ("%schema f", "%schema torch.add")),
     Command("ops", "%ops [pattern]", "the operators whose name contains the pattern", "operator", overview.ops,
@@ -97,6 +110,12 @@ COMMANDS: Final[tuple[Command, ...]] = (
             files.save, "PyTorch loads the archive with torch.jit.load.", ("%save f f.pt", "%save x x.npy")),
     Command("load", "%load path [as name]", "read an archive, a .npy or a .npz", "path", files.load,
             "The name is made from the file's name unless you give one.", ("%load model.pt", "%load model.pt as m")),
+    Command("identify", "%identify path", "what a file is, and what to do with it", "path", looking.identify, "",
+            ("%identify model.pt",)),
+    Command("check", "%check path", "what an archive's program can do, and what is suspicious about it", "path",
+            looking.check, "Nothing of it is run.", ("%check model.pt",)),
+    Command("diff", "%diff old new", "what differs between two model files", "path", looking.diff,
+            "Code, attributes, and weights by tensor.", ("%diff old.pt new.pt",)),
     Command("run", "%run file", "run a file of TorchScript entries here", "path", _run_file, "",
             ("%run program.py",)),
     Command("who", "%who", "what is defined", "", overview.who),
@@ -169,5 +188,5 @@ def run_command(workspace: Workspace, text: str) -> Iterable[Reply]:
     if not command.argument and argument:
         raise UsageError(f"{COMMAND}{name} takes no argument", hints=(f"write {command.usage}",))
     if not argument and command.argument and "[" not in command.usage.partition(" ")[2][:1]:
-        raise UsageError(f"{COMMAND}{name} wants to know what", hints=(f"write {command.usage}",))
+        raise UsageError(f"{COMMAND}{name} needs an argument", hints=(f"write {command.usage}",))
     return command.run(workspace, argument)

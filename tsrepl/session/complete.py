@@ -16,8 +16,10 @@ from functools import cache
 from typing import Final
 
 from engine.aten import op as table
+from engine.aten.ivalue import Object
 from engine.lang.scalars import DTYPE_BY_NAME
 from engine.lang.types import ClassType, TensorType, TupleType, Type
+from engine.torch.taps import paths_of
 from tsrepl.session.commands import COMMANDS, find_command
 from tsrepl.session.entries import COMMAND
 from tsrepl.session.failures import UsageError
@@ -89,6 +91,21 @@ def _operators(workspace: Workspace, argument: str) -> list[Candidate]:
     return _matching(argument, ((name, "operator") for name in _torch_functions()))
 
 
+def _places(workspace: Workspace, argument: str) -> list[Candidate]:
+    """A module, then the submodules inside, then the call behind `--`."""
+    before, separator, call = argument.partition(" -- ")
+    if separator:
+        return _expression(workspace, call)
+    name, blank, _ = before.partition(" ")
+    value = workspace.variables.get(name)
+    if not blank:
+        return _matching(name, ((b.name, b.kind) for b in workspace.bindings() if b.kind == "module"))
+    if value is None or not isinstance(value.value, Object):
+        return []
+    paths = (path for found in paths_of(value.value).values() for path in found if path)
+    return _matching(before.split(" ")[-1], ((path, "submodule") for path in paths))
+
+
 def _paths(workspace: Workspace, argument: str) -> list[Candidate]:
     typed = argument.split(" ")[-1]
     found = sorted(glob.glob(glob.escape(os.path.expanduser(typed)) + "*"))[:MOST]
@@ -107,6 +124,7 @@ _ARGUMENTS: Final[dict[str, Callable[[Workspace, str], list[Candidate]]]] = {
     "expression": _expression,
     "operator": _operators,
     "path": _paths,
+    "place": _places,
     "name": _own_names,
     "command": _commands,
 }

@@ -19,6 +19,7 @@ from engine.lang.errors import (
     Frame,
     IRError,
     MissingExtraError,
+    MissingFileError,
     NotSupportedError,
     OperatorError,
     ParseError,
@@ -32,6 +33,7 @@ _TITLES: Final[tuple[tuple[type[BaseException], str], ...]] = (
     (NotSupportedError, "Not in TorchScript"),
     (CompileError, "Compile error"),
     (ArgumentError, "Wrong arguments"),
+    (MissingFileError, "No such file"),
     (ArchiveError, "Archive error"),
     (MissingExtraError, "Missing extra"),
     (SchemaError, "Schema error"),
@@ -69,7 +71,7 @@ def error_reply(error: BaseException) -> ErrorReply:
     """The reply that tells of the error."""
     if isinstance(error, KeyboardInterrupt):
         return ErrorReply(INTERRUPTED, "the program was stopped; the session goes on")
-    if isinstance(error, OSError):
+    if isinstance(error, OSError) and not isinstance(error, EngineError):
         return _file_error(error)
     if isinstance(error, RecursionError):
         return ErrorReply("Too deep", "the program is nested or recurses too deeply")

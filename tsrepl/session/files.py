@@ -14,10 +14,14 @@ from typing import Final
 
 from engine.aten.ivalue import Object
 from engine.aten.tensor import Tensor
+from engine.executor.budget import BudgetedRunner
 from engine.executor.interpreter import run_function
 from engine.ir.unit import Function
-from engine.lang.types import TENSOR
+from engine.lang.counts import counted
+from engine.lang.types import STR, TENSOR, DictType
 from engine.serialize.archive import load_archive, save_archive
+from engine.serialize.identify import identify
+from engine.serialize.weights import load_weights
 from tsrepl.session.arrays import is_array_file, read_arrays, write_arrays
 from tsrepl.session.failures import SessionError, UsageError
 from tsrepl.session.modules import module_node
@@ -37,14 +41,16 @@ def save(workspace: Workspace, argument: str) -> Iterable[Reply]:
     value = workspace.lookup(name)
     if isinstance(value, Tensor):
         if not is_array_file(path):
-            raise UsageError("a tensor is saved as .npy or .npz", hints=(f"write %save {name} {path}.npy",))
+            raise UsageError(
+                "a tensor is saved as .npy or .npz", hints=(f"write %save {name} {os.path.splitext(path)[0]}.npy",)
+            )
         write_arrays(path, value)
     elif not isinstance(value, Function) and not (isinstance(value, Object) and value.type.is_module):
         type = workspace.variables[name].type
         raise UsageError(f"'{name}' is a value of type {type}; only modules, functions and tensors are saved")
     else:
         save_archive(value, path, run=run_function)
-    yield TextReply(f"saved {name} to {path} ({os.path.getsize(path):,} bytes)", "done")
+    yield TextReply(f"saved {name} to {path} ({counted(os.path.getsize(path), 'byte')})", "done")
 
 
 def load(workspace: Workspace, argument: str) -> Iterable[Reply]:
@@ -59,11 +65,14 @@ def load(workspace: Workspace, argument: str) -> Iterable[Reply]:
     if is_array_file(path):
         yield from _load_arrays(workspace, path, name)
         return
+    if os.path.isfile(path) and (found := identify(path)).has_weights and not found.is_program:
+        yield from _load_weights(workspace, path, name)
+        return
     module = open_archive(path)
     workspace.bind(name, module, module.type)
     node = module_node(name, module)
     yield TextReply(f"loaded {name} from {path}", "done")
-    size = f"{node.parameters:,} parameters" if node.parameters else "no parameters"
+    size = counted(node.parameters, "parameter") if node.parameters else "no parameters"
     yield TextReply(f"{node.type} with {size}; type {name} to see its modules, %schema {name} for its arguments")
 
 
@@ -73,7 +82,7 @@ def open_archive(path: str) -> Object:
         raise FileNotFoundError(2, "no such file", path)
     if os.path.isdir(path):
         raise IsADirectoryError(21, "is a folder", path)
-    return load_archive(path, run=run_function)
+    return load_archive(path, run=BudgetedRunner())
 
 
 def read_text(path: str) -> str:
@@ -107,8 +116,16 @@ def _load_arrays(workspace: Workspace, path: str, name: str) -> Iterable[Reply]:
         yield TextReply(f"loaded {own} from {path}", "done")
 
 
+def _load_weights(workspace: Workspace, path: str, name: str) -> Iterable[Reply]:
+    """The tensors of a state dict or safetensors file, as a dict."""
+    weights = load_weights(path)
+    workspace.bind(name, weights, DictType(STR, TENSOR))
+    yield TextReply(f"loaded {name} from {path}", "done")
+    yield TextReply(f"a dict of {counted(len(weights), 'tensor')}, by name; the file holds no program")
+
+
 def words_of(argument: str) -> list[str]:
     try:
         return shlex.split(argument)
     except ValueError as error:
-        raise UsageError(f"cannot read '{argument}': {error}") from None
+        raise UsageError(f"a quotation mark in {argument} has no other to close it") from error

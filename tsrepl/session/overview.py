@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from engine.aten import op as table
+from engine.lang.counts import counted
 from engine.lang.errors import did_you_mean
 from tsrepl.session.failures import UsageError
 from tsrepl.session.replies import Reply, SchemaReply, TextReply, WhoReply
@@ -27,7 +28,7 @@ def reset(workspace: Workspace, argument: str) -> Iterable[Reply]:
     """`%reset`."""
     count = len(workspace.bindings())
     workspace.reset()
-    yield TextReply(f"forgot {count} name{'s' if count != 1 else ''}", "done")
+    yield TextReply(f"forgot {counted(count, 'name')}", "done")
 
 
 def ops(workspace: Workspace, argument: str) -> Iterable[Reply]:

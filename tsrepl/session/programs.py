@@ -14,15 +14,28 @@ from typing import Any, Final
 from engine.aten.ivalue import Object
 from engine.executor.call import call_function
 from engine.ir.unit import Function
-from engine.lang.errors import ParseError, did_you_mean
+from engine.lang.counts import counted
+from engine.lang.errors import ArgumentError, EngineError, ParseError, did_you_mean
 from engine.lang.types import NONE, Type
+from engine.serialize.identify import identify
+from engine.serialize.survey import Survey, survey
+from tsrepl.session.archives import file_reply, filled_section, rewrites_section, show_bytecode, show_weights, sources
 from tsrepl.session.arrays import check_writable, is_array_file, read_arrays, write_arrays
 from tsrepl.session.commands import run_text
 from tsrepl.session.failures import CommandLineError, error_replies
 from tsrepl.session.files import name_from_path, open_archive, read_text
 from tsrepl.session.inspection import code_reply, graph_reply, signature
 from tsrepl.session.modules import DEEPEST, module_node
-from tsrepl.session.replies import DefinitionReply, ErrorReply, ModuleReply, Reply, SchemaReply, TextReply, TreeReply
+from tsrepl.session.replies import (
+    DefinitionReply,
+    ErrorReply,
+    ModuleReply,
+    Reply,
+    ReportReply,
+    SchemaReply,
+    TextReply,
+    TreeReply,
+)
 from tsrepl.session.trees import tree_text
 from tsrepl.session.values import summary
 from tsrepl.session.workspace import Workspace
@@ -38,6 +51,12 @@ class Program:
     path: str
     workspace: Workspace
     module: Object | None = None
+    seen: Survey | None = None
+    """What is in an archive that is shown and not run."""
+
+    def every_function(self) -> list[Function]:
+        """The functions and methods of the whole program."""
+        return list(self.functions().values()) if self.seen is None else self.seen.functions
 
     def functions(self) -> dict[str, Function]:
         """What can be called, by name."""
@@ -64,15 +83,16 @@ class Program:
 
 def run_program(path: str, method: str | None, inputs: Sequence[str], output: str | None) -> Iterator[Reply]:
     """Run a file's method or function, as `tsrepl run` does."""
-    return _guarded(_run_program(path, method, inputs, output))
+    return guarded(_run_program(path, method, inputs, output))
 
 
 def show_program(path: str, view: str | None, method: str | None) -> Iterator[Reply]:
     """What is in a file, as `tsrepl show` tells it."""
-    return _guarded(_show_program(path, view or "", method))
+    return guarded(_show_program(path, view or "", method))
 
 
-def _guarded(replies: Iterator[Reply]) -> Iterator[Reply]:
+def guarded(replies: Iterator[Reply]) -> Iterator[Reply]:
+    """The replies; an error among them is the last."""
     try:
         yield from replies
     except (GeneratorExit, SystemExit, BrokenPipeError):
@@ -104,12 +124,25 @@ def _run_program(path: str, method: str | None, inputs: Sequence[str], output: s
         program = Program(path, workspace, open_archive(path))
     function = program.find(method or ("main" if program.module is None else "forward"))
     args, kwargs = read_inputs(inputs, function)
+    _check_given(path, function, args, kwargs)
     value = program.call(function, args, kwargs)
     if output is None:
         yield workspace.show(value, result_type(function))
         return
     write_arrays(output, value)
-    yield TextReply(f"wrote {output} ({os.path.getsize(output):,} bytes)", "done")
+    yield TextReply(f"wrote {output} ({counted(os.path.getsize(output), 'byte')})", "done")
+
+
+def _check_given(path: str, function: Function, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """Raises ArgumentError where inputs are missing, and says how they are given."""
+    wanted = [each for each in function.schema.arguments if each.name != "self"][len(args) :]
+    missing = [each for each in wanted if not each.has_default and each.name not in kwargs]
+    if missing:
+        names = ", ".join(f"{each.name} ({each.type.annotation_str})" for each in missing)
+        raise ArgumentError(
+            f"{function.name} also needs {names}" if args or kwargs else f"{function.name} needs {names}",
+            hints=(f"add --input {missing[0].name}=..., a file (x.npy) or an expression ('randn(2, 3)', 4)",),
+        )
 
 
 def _defined(program: Program, inputs: Sequence[str]) -> Iterator[Reply]:
@@ -179,8 +212,41 @@ def result_type(function: Function) -> Type:
 
 
 def _show_program(path: str, view: str, method: str | None) -> Iterator[Reply]:
+    kind = None if is_text(path) else identify(path)
+    if view == "bytecode" or (kind is not None and kind.kind == "mobile-bytecode-only"):
+        yield from show_bytecode(path)
+        return
+    if kind is not None and kind.has_weights and view:
+        raise CommandLineError(
+            f"'{path}' holds no program: it is {kind.title}", hints=(f"tsrepl show {path} lists its tensors",)
+        )
+    if kind is not None and not kind.is_program:
+        yield from show_weights(path)
+        return
     program = _open(path)
-    known = program.functions() if method is None else {method: program.find(method)}
+    every = program.functions() if method is None else {method: program.find(method)}
+    known, errors = _compiled(every)
+    if view == "sources":
+        yield from sources(path, list(known.values()) if method else program.every_function())
+        return
+    yield from _shown(program, view, known)
+    for error in errors:
+        yield from error_replies(error)
+
+
+def _compiled(functions: dict[str, Function]) -> tuple[dict[str, Function], list[EngineError]]:
+    """Those that compile, and what is wrong with the others: what is shown of a program is all of it that can be."""
+    known, errors = {}, []
+    for name, function in functions.items():
+        try:
+            function.ensure_defined()
+            known[name] = function
+        except EngineError as error:
+            errors.append(error)
+    return known, errors
+
+
+def _shown(program: Program, view: str, known: dict[str, Function]) -> Iterator[Reply]:
     if not view:
         yield from _overview(program, known)
     elif view == "constants":
@@ -197,17 +263,26 @@ def _show_program(path: str, view: str, method: str | None) -> Iterator[Reply]:
 
 def _open(path: str) -> Program:
     if not is_text(path):
-        return Program(path, Workspace(), open_archive(path))
+        seen = survey(path)
+        return Program(path, Workspace(), seen.module, seen)
     workspace = Workspace()
     workspace.define_all(read_text(path), path)
     return Program(path, workspace)
 
 
 def _overview(program: Program, known: dict[str, Function]) -> Iterator[Reply]:
-    if program.module is not None:
+    if program.module is not None and program.seen is not None:
         name = name_from_path(program.path)
+        yield file_reply(program.seen.identity, advice=False)
         yield ModuleReply(name, module_node(name, program.module))
     yield SchemaReply(program.path, tuple(signature(function) for function in known.values()))
+    if program.seen is None:
+        return
+    rewrites, filled = program.seen.rewrites(), program.seen.filled
+    notes = [rewrites_section(rewrites)] if rewrites else []
+    notes += [filled_section(filled)] if filled else []
+    if notes:
+        yield ReportReply("", tuple(notes))
 
 
 def _trees(program: Program, known: dict[str, Function]) -> Iterator[Reply]:

@@ -223,6 +223,72 @@ class ModuleReply:
 
 
 @dataclass(frozen=True, slots=True)
+class TapRow:
+    """What came out at a place: `value` the last time, of `count` times."""
+
+    place: str
+    count: int
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class TapReply:
+    """What came out of the parts of a module during a call, in the order of the first time, and the call's `result`.
+
+    `name` is what the session keeps the values as, "" if it does not; for the patterns in `unreached` nothing came.
+    """
+
+    title: str
+    rows: tuple[TapRow, ...]
+    result: str
+    name: str = ""
+    unreached: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FileReply:
+    """What a file is: `what` in words, facts (label, text), what to do next."""
+
+    path: str
+    what: str
+    facts: tuple[tuple[str, str], ...] = ()
+    advice: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a report: a heading, then a table, or two texts to show the changes between.
+
+    `level` is "", "good", "warning", "error" or "muted"; columns whose title starts with ">" stand to the right; `note`
+    stands below the table.
+    """
+
+    heading: str
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    level: str = ""
+    note: str = ""
+    change: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReportReply:
+    """What was found out about one or two files; `status` is what the command line exits with."""
+
+    title: str
+    sections: tuple[Section, ...]
+    status: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DataReply:
+    """The same for programs: a value that JSON can hold."""
+
+    data: Any
+    status: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class HelpTopic:
     """One row of an overview: what to type and what it does."""
 
@@ -269,5 +335,9 @@ Reply = (
     | TextReply
     | ErrorReply
     | ModuleReply
+    | TapReply
+    | FileReply
+    | ReportReply
+    | DataReply
     | HelpReply
 )

@@ -87,8 +87,13 @@ class Shell:
         """Run one entry and show what it answers."""
         if not text.strip():
             return
+        session = self.session
+        from tsrepl.render.progress import progress_bars  # needs the engine, for which the prompt does not wait
+
         try:
-            for reply in self.session.execute(text):
+            with progress_bars(self.console):
+                replies = session.execute(text)
+            for reply in replies:
                 print_reply(reply, self.console)
         except KeyboardInterrupt:
             # Only showing can be interrupted here: the session itself answers an interrupt with a reply.

@@ -106,3 +106,12 @@ def test_replies_have_an_html_and_a_plain_form() -> None:
     assert set(bundle) == {"text/html", "text/plain"}
     assert "%x" in bundle["text/plain"]
     assert bundle["text/html"].count("<div") == 1
+
+
+def test_taps_and_cuts_of_modules_that_python_loaded(shell: InteractiveShell, tmp_path: Path) -> None:
+    archives = Path(__file__).parents[2] / "serialize" / "files"
+    shell.user_ns["m"] = engine.load(archives / "mobile.ptl")
+    shell.user_ns["x"] = engine.ones(2, 4)
+    run(shell, "%tsjit_run_until m a -- m(x)")
+    run(shell, "%tsjit_cut m -> a as front")
+    assert run(shell, "front(x).shape") == run(shell, "m(x).shape")

@@ -5,8 +5,10 @@ import pytest
 from tsrepl.session.replies import (
     Binding,
     CodeReply,
+    DataReply,
     DefinitionReply,
     ErrorReply,
+    FileReply,
     GraphReply,
     HelpReply,
     HelpTopic,
@@ -17,8 +19,12 @@ from tsrepl.session.replies import (
     PassStep,
     Place,
     Reply,
+    ReportReply,
     SchemaReply,
+    Section,
     Slot,
+    TapReply,
+    TapRow,
     TextReply,
     TimeReply,
     TraceReply,
@@ -64,6 +70,11 @@ REPLIES: dict[str, Reply] = {
         "float32 (2, 2)",
         7,
     ),
+    "taps": TapReply(
+        "m(x)", (TapRow("layers.0", 2, "float32 (2,)  1, 2"), TapRow("", 1, "float32 (2,)  3, 4")), "float32 (2,)", "_"
+    ),
+    "taps once": TapReply("m(x)", (TapRow("layers.0:h", 1, "3"),), "4"),
+    "no taps": TapReply("m(x)", (), "4", unreached=("a", "b")),
     "schema": SchemaReply("add", ("aten::add.int(int a, int b) -> int",), 3),
     "who": WhoReply((Binding("x", "variable", "Tensor", "float32 (2, 3)"), Binding("f", "function", "", "f() -> int"))),
     "empty who": WhoReply(()),
@@ -88,6 +99,24 @@ REPLIES: dict[str, Reply] = {
         "Commands", ("Type TorchScript.",), (HelpTopic("%graph f", "the graph that f was compiled to, unchanged"),),
         ("%graph f", "x = 1"),
     ),
+    "file": FileReply(
+        "my model.pt",
+        "a pickled module: torch.save of a whole model, which holds weights and names of Python classes but no code",
+        (("size", "4,585 bytes"), ("dtypes", "float16, float32, int64")),
+        ("keep the weights: tsrepl extract 'my model.pt' weights.safetensors",),
+    ),
+    "report": ReportReply(
+        "model.pt → new.pt",
+        (
+            Section("nothing suspicious", level="good"),
+            Section("not known here", (">calls", "operator"), (("12", "mylib::fancy"), ("1", "a::b")), "error", "note"),
+            Section("forward", level="warning", change=("a = 1\nreturn a\n", "a = 2\nreturn a\n")),
+            Section("old: gone", level="warning", change=("return 1\n", "")),
+            Section("", ("", "before", "after", ">max"), (("fc.weight", "float32 3×8", "–", ""),)),
+        ),
+        1,
+    ),
+    "data": DataReply({"file": "model.pt", "suspicious": False, "loops": []}),
 }  # fmt: skip
 
 

@@ -1,0 +1,133 @@
+"""The commands of the command line that look at files, compare them and make new ones.
+
+In: the parser to add them to, or parsed arguments.  Out: the replies of the session.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from tsrepl.session.replies import Reply
+
+
+class FileCommand(NamedTuple):
+    """`arguments` are for the parser, `run` gives the replies; `trouble` is the exit status of an error."""
+
+    name: str
+    about: str
+    details: str
+    arguments: tuple[tuple[tuple[str, ...], dict[str, Any]], ...]
+    run: Callable[[argparse.Namespace], Iterator[Reply]]
+    trouble: int = 1
+
+
+def _identify(options: argparse.Namespace) -> Iterator[Reply]:
+    from tsrepl.session.archives import identify_files
+
+    return identify_files(options.files, as_data=options.json)
+
+
+def _ops(options: argparse.Namespace) -> Iterator[Reply]:
+    from tsrepl.session.archives import operators
+
+    return operators(options.file, as_data=options.json)
+
+
+def _check(options: argparse.Namespace) -> Iterator[Reply]:
+    from tsrepl.session.archives import check
+
+    return check(options.file, as_data=options.json)
+
+
+def _diff(options: argparse.Namespace) -> Iterator[Reply]:
+    from tsrepl.session.differences import diff
+
+    return diff(options.files, git=options.git, as_data=options.json)
+
+
+def _extract(options: argparse.Namespace) -> Iterator[Reply]:
+    from tsrepl.session.changes import extract
+
+    return extract(options.file, options.output)
+
+
+def _fix(options: argparse.Namespace) -> Iterator[Reply]:
+    from tsrepl.session.changes import fix
+
+    return fix(options.file, options.device, options.output)
+
+
+def _repack(options: argparse.Namespace) -> Iterator[Reply]:
+    from tsrepl.session.changes import repacked
+
+    return repacked(options.file, options.output)
+
+
+_FILE: Final = (("file",), {"metavar": "FILE", "help": "an archive (.pt)"})
+_JSON: Final = (("--json",), {"action": "store_true", "help": "print JSON"})
+_OUT: Final = (("-o", "--output"), {"metavar": "OUT", "required": True, "help": "the new archive"})
+
+_IDENTIFY_DETAILS = """\
+The contents decide, never the name: TorchScript archives of every age, state dicts, pickled models, mobile and .pt2
+files, safetensors, ONNX, GGUF, Keras and NumPy files, cut-off downloads, saved web pages and more.
+"""
+_OPS_DETAILS = """\
+exit status: 0 all operators are known, 3 some are missing (the archive loads; calling one of them fails), 1 no program
+"""
+_CHECK_DETAILS = """\
+exit status:
+  0  nothing suspicious
+  3  something suspicious: operators that are not known, code that does not compile, code that runs while loading,
+     records that no program reads, endless loops, huge tensors
+  1  the file is refused or is no TorchScript archive
+"""
+_DIFF_DETAILS = """\
+exit status: 0 no differences, 1 differences, 2 trouble
+
+in git, to see what changed inside archives:
+  git config diff.torchscript.command 'tsrepl diff --git'
+  echo '*.pt diff=torchscript' >> .gitattributes
+  git diff
+"""
+_EXTRACT_DETAILS = """\
+examples:
+  tsrepl extract model.pt weights.safetensors    the weights
+  tsrepl extract model.pt weights.npz            the same for NumPy (bfloat16 becomes float32)
+  tsrepl extract model.pt folder                 code, constants, extra files and weights into a new folder
+"""
+_FIX_DETAILS = """\
+examples:
+  tsrepl fix --device cpu gpu_model.pt -o model.pt
+"""
+
+COMMANDS: Final[tuple[FileCommand, ...]] = (
+    FileCommand("identify", "say what a file is and what to do with it", _IDENTIFY_DETAILS,
+                ((("files",), {"metavar": "FILE", "nargs": "+", "help": "any file"}), _JSON), _identify),
+    FileCommand("check", "say what a program can do and what is suspicious about it", _CHECK_DETAILS,
+                (_FILE, _JSON), _check),
+    FileCommand("ops", "list a program's operators and those that are missing", _OPS_DETAILS, (_FILE, _JSON), _ops),
+    FileCommand("diff", "compare two model files: code, attributes, weights", _DIFF_DETAILS,
+                ((("files",), {"metavar": "FILE", "nargs": "+", "help": "two files: programs or weights"}), _JSON,
+                 (("--git",), {"action": "store_true", "help": "read the arguments that git gives a diff driver"})),
+                _diff, 2),
+    FileCommand("extract", "take weights, code and constants out of a model file", _EXTRACT_DETAILS,
+                ((("file",), {"metavar": "FILE", "help": "an archive or a file of weights"}),
+                 (("output",), {"metavar": "OUT", "help": "a .safetensors or .npz file, or a new folder"})), _extract),
+    FileCommand("fix", "change the devices that an archive names", _FIX_DETAILS,
+                ((("--device",), {"metavar": "NAME", "default": "cpu", "help": "cpu (default), cuda, cuda:1"}),
+                 _FILE, _OUT), _fix),
+    FileCommand("repack", "write an old archive as archives are written today", "", (_FILE, _OUT), _repack),
+)  # fmt: skip
+BY_NAME: Final = {command.name: command for command in COMMANDS}
+
+
+def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
+    """Add the commands; `add` makes a parser of a name, a line of help, a description and an epilog."""
+    for command in COMMANDS:
+        about = command.about[0].upper() + command.about[1:] + "."
+        parser = add(about, command.details, name=command.name, help=command.about)
+        for flags, settings in command.arguments:
+            parser.add_argument(*flags, **settings)

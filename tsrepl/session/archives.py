@@ -1,0 +1,203 @@
+"""Files looked at from outside: what one is, what a program in it can do, the tensors it holds.
+
+In: paths.  Out: replies, or with `as_data` one reply with the same facts for programs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from engine.ir.unit import Function
+from engine.lang.counts import counted
+from engine.lang.errors import ArchiveError
+from engine.serialize.check import SUSPICIOUS, Check, check_archive
+from engine.serialize.container import open_container
+from engine.serialize.identify import Identity, explained, identify
+from engine.serialize.mobile import mobile_program
+from engine.serialize.survey import survey
+from engine.serialize.upgrade import Rewrite
+from engine.serialize.weights import Weights, open_weights
+from tsrepl.session.failures import error_reply
+from tsrepl.session.replies import CodeReply, DataReply, FileReply, InstructionsReply, Reply, ReportReply, Section
+
+FOUND: Final = 3
+"""The exit status of a check that found something suspicious, and of `ops` when operators are missing."""
+MOST_OPERATORS: Final = 12
+_LEVELS: Final = {SUSPICIOUS: "warning"}
+
+
+def identify_files(paths: Sequence[str], *, as_data: bool = False) -> Iterator[Reply]:
+    """`tsrepl identify FILE ...`: what each file is, and what to do with it."""
+    if as_data:
+        yield DataReply([_identity_data(identify(path)) for path in paths])
+        return
+    for path in paths:
+        try:
+            yield file_reply(identify(path))
+        except ArchiveError as error:
+            yield error_reply(error)
+
+
+def file_reply(found: Identity, *, advice: bool = True) -> FileReply:
+    size = ("size", counted(found.size, "byte"))
+    return FileReply(found.path, found.title, (size, *found.facts), found.advice if advice else ())
+
+
+def _identity_data(found: Identity) -> dict[str, Any]:
+    return {
+        "file": found.path,
+        "kind": found.kind,
+        "title": found.title,
+        "size": found.size,
+        "is_program": found.is_program,
+        "has_weights": found.has_weights,
+        "facts": dict(found.facts),
+        "advice": list(found.advice),
+    }
+
+
+# -- operators
+
+
+def operators(path: str, *, as_data: bool = False) -> Iterator[Reply]:
+    """`tsrepl ops FILE`: operators with counts, those that are missing first."""
+    seen = survey(path)
+    missing = seen.missing()
+    known = {name: count for name, count in seen.operators().items() if name not in missing}
+    status = FOUND if missing else 0
+    if as_data:
+        yield DataReply({"file": path, "operators": known, "missing": dict(missing)}, status)
+        return
+    columns = (">calls", "operator")
+    if missing:
+        note = "the archive loads; calling one of these stops with its name"
+        rows = _counted(dict(missing))
+        yield ReportReply("", (Section("not known here", columns, rows, "error", note),))
+    total = sum(known.values())
+    heading = f"{counted(len(known), 'operator')} in {counted(total, 'call')}" + ("" if missing else ", all known")
+    yield ReportReply("", (Section(heading, columns, _counted(known), "" if missing else "good"),), status)
+
+
+def _counted(counts: dict[str, int]) -> tuple[tuple[str, str], ...]:
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return tuple((f"{count:,}", name) for name, count in ordered)
+
+
+# -- what a program can do
+
+
+def check(path: str, *, as_data: bool = False) -> Iterator[Reply]:
+    """`tsrepl check FILE`: numbers, then what was found."""
+    result = check_archive(path)
+    status = FOUND if result.is_suspicious else 0
+    if as_data:
+        yield DataReply(_check_data(result), status)
+        return
+    found = result.survey.identity
+    version = dict(found.facts).get("version", "")
+    yield FileReply(found.path, f"{found.title}, version {version}", result.numbers)
+    yield ReportReply("", tuple(_findings(result)), status)
+
+
+def _findings(result: Check) -> Iterator[Section]:
+    if not result.is_suspicious:
+        yield Section("nothing suspicious", level="good")
+    for finding in result.findings:
+        level = _LEVELS.get(finding.level, "")
+        yield Section(finding.text, ("",), tuple((place,) for place in finding.where), level)
+
+
+def _check_data(result: Check) -> dict[str, Any]:
+    seen = result.survey
+    tensors = list(seen.tensors())
+    return {
+        **_identity_data(seen.identity),
+        "suspicious": result.is_suspicious,
+        "findings": [{"level": f.level, "text": f.text, "where": list(f.where)} for f in result.findings],
+        "classes": [each.qualname for each in seen.classes],
+        "functions": [each.qualname for each in seen.functions],
+        "parameters": sum(tensor.numel() for _, kind, tensor in tensors if kind == "parameter"),
+        "weight_bytes": sum(tensor.numel() * tensor.dtype.itemsize for _, _, tensor in tensors),
+        "records": seen.records,
+        "operators": result.operators,
+        "missing": dict(seen.missing()),
+        "rewrites": [
+            {"operator": each.operator, "upgrader": each.upgrader, "place": each.place} for each in seen.rewrites()
+        ],
+        "loops": [{"function": each.function, "kind": each.kind, "place": each.place} for each in result.loops],
+    }
+
+
+def filled_section(classes: Sequence[str]) -> Section:
+    """Modules whose contents are not to be seen before they are loaded."""
+    note = "what these modules hold is made by their __setstate__ when they are loaded; it did not run for this"
+    return Section("filled while loading", rows=tuple((name,) for name in classes), note=note)
+
+
+def rewrites_section(rewrites: Sequence[Rewrite]) -> Section:
+    """Calls of old operators, with what does their work today."""
+    rows = tuple((each.operator, each.upgrader, each.place) for each in rewrites)
+    note = "what these operators meant then is spelled out with today's"
+    return Section("rewritten calls of old operators", ("operator", "now done by", "line"), rows, note=note)
+
+
+# -- tensors of files without programs
+
+
+def show_weights(path: str) -> Iterator[Reply]:
+    """The tensors of a file that holds no program.  Raises ArchiveError, which says what else the file is."""
+    found = identify(path)
+    if not found.has_weights:
+        raise explained(ArchiveError(f"'{path}' cannot be shown"), path, "cannot be shown: it is")
+    with open_weights(path) as weights:
+        yield file_reply(weights.identity, advice=False)
+        yield ReportReply("", (_table_of(weights),))
+
+
+def _table_of(weights: Weights) -> Section:
+    entries = weights.entries.values()
+    rows = tuple(
+        (each.name, each.dtype, " × ".join(map(str, each.shape)) or "scalar", f"{each.bytes:,}") for each in entries
+    )
+    total = (
+        counted(len(rows), "tensor"),
+        counted(sum(each.count for each in entries), "number"),
+        counted(sum(each.bytes for each in entries), "byte"),
+    )
+    return Section("", ("name", "dtype", "shape", ">bytes"), rows, note=", ".join(total))
+
+
+def show_bytecode(path: str) -> Iterator[Reply]:
+    """What mobile devices run: the instructions of every function.  Raises ArchiveError where there are none."""
+    found = identify(path)
+    container = open_container(path)
+    try:
+        program = mobile_program(container)
+    finally:
+        container.close()
+    if program is None:
+        raise ArchiveError(f"'{path}' holds no mobile bytecode", hints=("tsrepl show --graph shows what runs here",))
+    yield file_reply(found, advice=False)
+    yield InstructionsReply(path, program.listing())
+
+
+# -- the author's own sources
+
+
+def sources(path: str, functions: Sequence[Function]) -> Iterator[Reply]:
+    """The texts that the functions were compiled from, as far as debug records keep them."""
+    found: dict[tuple[str, int, str], None] = {}
+    for function in functions:
+        for node in function.graph.all_nodes():
+            if node.range is not None and node.range.source.original is not None:
+                original = node.range.source.original(node.range.start)
+                if original is not None and original.source.text.strip():
+                    found[original.source.filename, original.source.first_line, original.source.text] = None
+    if not found:
+        raise ArchiveError(
+            f"'{path}' keeps no sources of its author",
+            hints=("tsrepl show --code prints the code that it does keep",),
+        )
+    for filename, first_line, text in sorted(found):
+        yield CodeReply(filename, f"# {filename}, line {first_line}\n{text}")
