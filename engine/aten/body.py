@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from engine.aten import errors, xp
+from engine.aten import elsewhere, errors, libraries, xp
+from engine.aten.hooks import HOOKS
 from engine.aten.outcome import dtype_number, fresh, part, refuse_overlap, refuse_shared, store, store_out, view
 from engine.aten.outs import IN_DTYPE_OF_OUT, WRITE_APART, check_of
 from engine.aten.refused import guarded
@@ -22,7 +23,7 @@ from engine.aten.rules import ordered_like
 from engine.aten.scalar import QUICK_ENVIRONMENT, general_kernel, quick_code, scalar_kernel
 from engine.aten.tensor import Tensor, fresh_lines
 from engine.lang.schema import Argument, FunctionSchema
-from engine.lang.types import INT, ListType, OptionalType, TensorType, Type
+from engine.lang.types import DEVICE, INT, ListType, OptionalType, TensorType, Type
 
 if TYPE_CHECKING:
     from engine.aten.op import Op
@@ -53,7 +54,8 @@ def array_body(op: Op) -> Body:
     compute, environment = _computation(op, schema)
     refused = f"raise refusal(op, ({''.join(n + ', ' for n in names)}), error) from error"
     work = [*_overlap_check(schema), *compute, *_stores(written)]
-    lines = ["try:", *indented(work), "except REFUSALS as error:", f"    {refused}"]
+    rescue = f"if hooks.devices: result = rescued(op, body, ({''.join(n + ', ' for n in names)}), error)"
+    lines = ["try:", *indented(work), "except REFUSALS as error:", f"    {rescue}", f"    else: {refused}"]
     if not (op.exact or _only_shows(schema) or _is_quickly_exact(op)):
         lines = ["token = switch(SILENT)", *lines, "finally:", "    loud(token)"]
     in_place = _in_place(op, schema)
@@ -72,7 +74,12 @@ def _computation(op: Op, schema: FunctionSchema) -> tuple[list[str], dict[str, A
     passed = [_unwrapped(a) for a in schema.arguments if not (a.kwarg_only and a.is_write)]
     if op.qualified_name in IN_DTYPE_OF_OUT:
         passed[-1] = "(dtype_number(out) if dtype is None else dtype)"
-    general = f"{'silently(kernel, ' if _is_quickly_exact(op) else 'kernel('}{', '.join(passed)})"
+    given = ", ".join(passed)
+    here = f"{'silently(kernel, ' if _is_quickly_exact(op) else 'kernel('}{given})"
+    is_here = "not hooks.devices"
+    if (device := _device_argument(schema)) is not None:
+        is_here = f"{is_here} and ({device} is None or {device}.type == 'cpu')"
+    general = f"{here} if {is_here} else computed(op, kernel, {given})"
     quick = quick_code(op) if op.scalar is not None else None
     if quick is None:
         return [f"result = {general}"], {"kernel": array_kernel(op)}
@@ -82,6 +89,15 @@ def _computation(op: Op, schema: FunctionSchema) -> tuple[list[str], dict[str, A
     ordered = f"if not result.flags.c_contiguous: result = ordered_like(result, ({shown},))"
     lines = [*arrays, *quick.lines("result = ", general, spelled), ordered]
     return lines, {"kernel": guarded(op, general_kernel(op)), **QUICK_ENVIRONMENT}
+
+
+def _device_argument(schema: FunctionSchema) -> str | None:
+    """The name of the argument that says where the result is made."""
+    return next((safe(a.name) for a in schema.arguments if a.declared == "Device" or _is_device(a.type)), None)
+
+
+def _is_device(type: Type) -> bool:
+    return (type.element if isinstance(type, OptionalType) else type) is DEVICE
 
 
 def _is_quickly_exact(op: Op) -> bool:
@@ -97,6 +113,7 @@ def _in_place(op: Op, schema: FunctionSchema) -> list[str] | None:
     if quick is None or [a.name for a in schema.arguments if a.is_write] != list(quick.tensors[:1]):
         return None
     spelled = {name: f"{safe(name)}_array" for name in quick.tensors}
+    given = f"({''.join(safe(a.name) + ', ' for a in schema.arguments)})"
     call, first = quick.ufunc(spelled), spelled[quick.tensors[0]]
     if call is None:
         return None
@@ -113,7 +130,9 @@ def _in_place(op: Op, schema: FunctionSchema) -> list[str] | None:
         "    try:",
         f"        {call[0]}({call[1]}, {first})",
         "    except REFUSALS as error:",
-        f"        raise refusal(op, ({''.join(safe(a.name) + ', ' for a in schema.arguments)}), error) from error",
+        f"        if not hooks.devices: raise refusal(op, {given}, error) from error",
+        f"        rescued(op, body, {given}, error)",
+        f"        return {target}",
         "    finally:",
         "        loud(token)",
         f"    storage = {target}._storage",
@@ -262,10 +281,11 @@ def _other_than(target: str, names: Sequence[str]) -> str:
 
 
 _ENVIRONMENT: Final[dict[str, Any]] = {
-    "Tensor": Tensor, "new": object.__new__, "ndarray": np.ndarray, "asarray": np.asarray, "switch": xp.switch,
+    "Tensor": Tensor, "new": object.__new__, "ndarray": np.ndarray, "asarray": libraries.as_array, "switch": xp.switch,
     "SILENT": xp.SILENT, "loud": xp.loud, "REFUSALS": errors.REFUSALS, "refusal": errors.refusal,
     "fresh": fresh, "view": view, "part": part, "store": store, "store_out": store_out,
     "refuse_overlap": refuse_overlap, "refuse_shared": refuse_shared, "dtype_number": dtype_number,
     "array_of": attrgetter("array"), "requires_grad_of": attrgetter("_requires_grad"),
-    "ordered_like": ordered_like, "silently": xp.silently,
+    "ordered_like": ordered_like, "silently": xp.silently, "hooks": HOOKS, "computed": elsewhere.computed,
+    "rescued": elsewhere.rescued,
 }  # fmt: skip

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from engine.aten import errors
+from engine.aten import elsewhere, errors
 from engine.aten.body import Body, array_body, indented, requires_grad, safe, tensors_of
 from engine.aten.hooks import HOOKS
 from engine.aten.outcome import check_writable, store_out
@@ -104,7 +104,8 @@ def written(op: Op) -> Written | None:
 def _hooked(op: Op, work: Callable[..., Any], schema: FunctionSchema, grad: bool) -> Callable[..., Any]:
     """A function of tensors behind the hooks."""
     names = [safe(a.name) for a in schema.arguments]
-    lines = [f"return work({', '.join(names)})"]
+    given = ", ".join(names)
+    lines = [f"return work({given}) if not hooks.devices else worked(op, work, {given})"]
     if op.name.startswith("aten::"):
         refused = f"    raise refusal(op, {_all_arguments(schema)}, error) from error"
         lines = ["try:", *indented(lines), "except REFUSALS as error:", refused]
@@ -191,4 +192,5 @@ class _Recorded:
 
 _ENVIRONMENT: Final[dict[str, Any]] = {
     "hooks": HOOKS, "partial": partial, "untraced": untraced, "REFUSALS": errors.REFUSALS, "refusal": errors.refusal,
+    "worked": elsewhere.worked,
 }  # fmt: skip

@@ -39,6 +39,8 @@ class Hooks:
     """Called for a tensor that Python makes of its own values, with the name of what makes it."""
     native: Callable[[Op, Callable[..., Any]], Callable[..., Any] | None] | None = None
     """Given an operator and its function when that is made; what it returns (None: that function) is called instead."""
+    devices: bool = False
+    """May there be tensors elsewhere than on the CPU?  Until then nobody asks where one is."""
     call: Callable[[Any, Sequence[Any]], Any] | None = None
     """Runs a script function or method on its arguments; the layer that executes sets it."""
 

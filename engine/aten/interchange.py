@@ -10,12 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from engine.aten import libraries, xp
 from engine.aten import tensor as tensors
-from engine.aten import xp
 from engine.aten.tensor import Tensor
 from engine.aten.xp import Array
 from engine.lang import scalars
 from engine.lang.errors import OperatorError, OperatorTypeError, OperatorValueError
+
+_CPU, _CUDA = 1, 2
+"""The kinds of device by DLPack's numbers."""
 
 
 def from_numpy(array: Any) -> Tensor:
@@ -43,13 +46,17 @@ def from_numpy(array: Any) -> Tensor:
 
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """A tensor in the memory of what another library exports.  Raises BufferError, TypeError, OperatorError."""
-    if device is not None and scalars.device(str(device)).type != "cpu":
-        raise OperatorError(f"there is no {device} to put a tensor on")
+    place = None if device is None else libraries.checked(scalars.device(str(device)))
     if isinstance(ext_tensor, Tensor):
         shown: Tensor = ext_tensor.detach()
+        if place is not None and place != shown.device:
+            shown = shown.to(place)
         return shown.clone() if copy else shown
     if not hasattr(ext_tensor, "__dlpack__"):
         raise OperatorTypeError(f"{type(ext_tensor).__name__} does not export DLPack: it has no __dlpack__")
+    kind = ext_tensor.__dlpack_device__()[0] if hasattr(ext_tensor, "__dlpack_device__") else _CPU
+    if kind == _CUDA:
+        return Tensor(libraries.moved(libraries.library("cuda").namespace.from_dlpack(ext_tensor), place))
     array = np.from_dlpack(ext_tensor)
     if array.dtype == np.uint8 and getattr(ext_tensor, "dtype", None) == np.bool_:
         array = array.view(np.bool_)
@@ -67,6 +74,8 @@ def dlpack(
     """The memory as a DLPack capsule.  Raises BufferError for what cannot be exported."""
     if self.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if self.is_cuda:
+        return self.array.__dlpack__(stream=stream)
     if stream not in (None, -1):
         raise BufferError("a tensor on the CPU has no stream")
     options = {"max_version": max_version, "dl_device": dl_device, "copy": copy}
@@ -76,9 +85,20 @@ def dlpack(
     return self.array.__dlpack__(**given)
 
 
+def cuda_array_interface(self: Tensor) -> Any:
+    """How libraries for GPUs describe the memory.  Raises AttributeError on the CPU."""
+    if not self.is_cuda:
+        raise AttributeError("a tensor on the CPU has no __cuda_array_interface__: its memory is not on a GPU")
+    if self.requires_grad:
+        raise OperatorError("Can't get __cuda_array_interface__ of a tensor that requires grad, use x.detach()")
+    array: Any = self.array
+    return array.__cuda_array_interface__
+
+
 def dlpack_device(self: Tensor) -> tuple[int, int]:
-    """The kind of device (1 is the CPU) and its number."""
-    return 1, 0
+    """The kind of device (1 is the CPU, 2 a GPU) and its number."""
+    place = self.device
+    return (_CPU, 0) if place.type == "cpu" else (_CUDA, place.index or 0)
 
 
 def frombuffer(
@@ -109,5 +129,5 @@ def array_of(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Array
 
 def wrapped(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
     """What numpy's functions make of a tensor is a tensor again."""
-    result = np.asarray(array)
+    result = libraries.as_array(array)
     return Tensor(result) if result.dtype in xp.FROM_NUMPY else array

@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten import xp
+from engine.aten.libraries import as_array, device_of, moved
 from engine.aten.outs import Check
 from engine.aten.promotion import check_cast
 from engine.aten.rules import is_dense, overlaps_partly
@@ -46,7 +47,7 @@ def _overlap() -> OperatorError:
 
 def fresh(result: Any) -> Tensor:
     """A new tensor of a result that shares no memory with an argument."""
-    return Tensor(result if type(result) is np.ndarray else np.asarray(result))
+    return Tensor(result if type(result) is np.ndarray else as_array(result))
 
 
 def view(result: Array, source: Tensor) -> Tensor:
@@ -55,12 +56,14 @@ def view(result: Array, source: Tensor) -> Tensor:
     if result is array:
         return source
     tensor: Tensor = _new(Tensor)
-    tensor.array = result if type(result) is np.ndarray else np.asarray(result)
+    tensor.array = result if type(result) is np.ndarray else as_array(result)
     tensor._requires_grad = False
     tensor._grad_fn = tensor._storage = tensor._base = None
     tensor.output_nr = 0
     base = result.base
-    if (base is not None and (base is array or base is array.base)) or may_share(result, array):
+    if (base is not None and (base is array or base is array.base)) or (
+        type(result) is type(array) and may_share(result, array)
+    ):
         storage = source._storage
         tensor._storage = storage = source.memory if storage is None else storage
         tensor._base = source if source._base is None else source._base
@@ -77,7 +80,7 @@ def part(result: Array, source: Tensor) -> Tensor:
 
 def store(target: Tensor, result: Any) -> None:
     """Write an in-place result; raises OperatorError where shape, dtype or memory do not allow it."""
-    result = np.asarray(result)
+    result = as_array(result)
     _check_shape(target.array, result)
     check_cast(result.dtype, target.array.dtype)
     overwrite(target, result)
@@ -88,6 +91,8 @@ def overwrite(target: Tensor, result: Array) -> None:
     array = target.array
     _check_shape(array, result)
     _check_no_overlap(array)
+    if type(array) is not type(result):
+        result = moved(result, device_of(array))
     np.copyto(array, xp.cast(result, array.dtype), casting="unsafe")
     target.bump_version()
 
@@ -106,10 +111,12 @@ def check_writable(target: Tensor, result: Array) -> None:
 
 def store_out(target: Tensor, result: Any, check: Check = check_cast) -> None:
     """Write an out= result; the target takes the result's shape, and `check` says what its dtype may be."""
-    result = np.asarray(result)
+    result = as_array(result)
     check(result.dtype, target.array.dtype)
+    if type(result) is not type(target.array):
+        result = moved(result, device_of(target.array))
     if result.shape != target.array.shape:
-        target.array = np.empty_like(result, target.array.dtype, order="K" if is_dense(result) else "C", subok=False)
+        target.array = np.empty_like(result, target.array.dtype, order="K" if is_dense(result) else "C")
         target._storage = None
     overwrite(target, result)
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import promotion, xp
+from engine.aten import libraries, promotion, xp
 from engine.aten.tensor import Tensor
 from engine.aten.xp import Array
 
@@ -72,17 +72,19 @@ class _Style:
 def tensor_repr(t: Tensor) -> str:
     """`tensor([[1., 2.]])`, as PyTorch's repr."""
     suffixes: list[str] = []
-    d = t.array.dtype
-    if t.array.size == 0:
+    array, d = libraries.on_host(t.array), t.array.dtype
+    if array.size == 0:
         body = "[]"
-        if t.array.ndim != 1:
-            suffixes.append(f"size={tuple(t.array.shape)}")
+        if array.ndim != 1:
+            suffixes.append(f"size={tuple(array.shape)}")
         default = d == promotion.default_dtype()
     else:
-        body = _body(t.array, len("tensor("))
+        body = _body(array, len("tensor("))
         if OPTIONS.edgeitems == 0:
-            suffixes.append(f"size={tuple(t.array.shape)}")
+            suffixes.append(f"size={tuple(array.shape)}")
         default = d in (promotion.default_dtype(), promotion.default_complex(), xp.INT64, xp.BOOL)
+    if array is not t.array:
+        suffixes.append(f"device='{t.device}'")
     if not default:
         suffixes.append(f"dtype={t.dtype!r}")
     if t.grad_fn is not None:
@@ -212,8 +214,8 @@ class _Columns:
 
 def cpp_str(t: Tensor) -> str:
     """` 1\\n 2\\n[ CPUFloatType{2} ]`: what a program's print gives; of complex numbers it shows the real part."""
-    array = t.array.real if t.array.dtype.kind == "c" else t.array
-    kind = f"[ CPU{t.dtype.ir_name}Type{{{','.join(map(str, array.shape))}}} ]"
+    array = libraries.on_host(t.array.real if t.array.dtype.kind == "c" else t.array)
+    kind = f"[ {'CUDA' if t.is_cuda else 'CPU'}{t.dtype.ir_name}Type{{{','.join(map(str, array.shape))}}} ]"
     if array.size == 0:
         return kind
     array = array.astype(np.float64)

@@ -10,13 +10,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import interchange, xp
+from engine.aten import interchange, libraries, xp
 from engine.aten.calls import call, call_method
 from engine.aten.hooks import HOOKS
 from engine.aten.storage import Storage, TypedStorage, address, storage_of, typed
 from engine.aten.tensor import Tensor, tensor
 from engine.lang import scalars
-from engine.lang.errors import OperatorAssertionError, OperatorError
+from engine.lang.errors import OperatorError
 
 _CASTS: Final = {**scalars.DTYPE_ALIASES, "bool": scalars.bool_, "bfloat16": scalars.bfloat16,
                  "char": scalars.int8, "byte": scalars.uint8}  # fmt: skip
@@ -65,11 +65,17 @@ def _set(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return _set(self, whole, given.get("storage_offset", 0), given.get("size", whole.shape), given.get("stride", ()))
 
 
-def _cuda(self: Tensor, *_: Any, **__: Any) -> Tensor:
-    raise OperatorAssertionError(
-        "there is no CUDA device to move a tensor to",
-        hints=("ask torch.cuda.is_available() first, and use device='cpu' where it is False",),
-    )
+def _cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
+    """The tensor on a GPU.  Raises OperatorAssertionError where there is none."""
+    place = scalars.device("cuda", device) if isinstance(device, int) else scalars.device(device or "cuda")
+    moved: Tensor = call_method("to", (self, place), {})
+    return moved
+
+
+def _get_device(self: Tensor) -> int:
+    """The number of the tensor's device, -1 on the CPU."""
+    index = self.device.index
+    return -1 if index is None else index
 
 
 def _apply(self: Tensor, function: Callable[[Any], Any]) -> Tensor:
@@ -160,7 +166,7 @@ def _restored(
     storage: Storage, offset: int, like: Any, requires_grad: bool, more: dict[str, Any], kind: type[Tensor] = Tensor
 ) -> Tensor:  # fmt: skip
     sample, shape, strides = like
-    array = np.ndarray(shape, sample.dtype, storage.bytes(), offset, strides)
+    array = libraries.show(shape, sample.dtype, storage.bytes(), offset, strides)
     made = Tensor(array, storage=storage)
     made.__class__ = kind
     return _with_facts(made, requires_grad, more)
@@ -169,15 +175,16 @@ def _restored(
 def _new(self: Tensor, *args: Any) -> Tensor:
     """A tensor of the same dtype: of these sizes, values as they come, or of the data."""
     if len(args) == 1 and not isinstance(args[0], int) and type(args[0]).__name__ != "Size":
-        return tensor(args[0], self.dtype)
+        return tensor(args[0], self.dtype, self.device)
     sizes = args[0] if args and not isinstance(args[0], int) else args or (0,)
-    return tensor(np.zeros(sizes, self.array.dtype))
+    return tensor(np.zeros(sizes, self.array.dtype), device=self.device)
 
 
 def _new_tensor(
     self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
-    made = tensor(data, self.dtype if dtype is None else dtype, device, requires_grad)
+    place = self.device if device is None else device
+    made = tensor(data, self.dtype if dtype is None else dtype, place, requires_grad)
     if HOOKS.trace_constant is not None:
         HOOKS.trace_constant(made, "new_tensor")
     return made
@@ -190,7 +197,7 @@ def _resize_as(self: Tensor, the_template: Tensor, memory_format: int | None = N
 
 def _map(self: Tensor, other: Tensor, function: Callable[[Any, Any], Any]) -> Tensor:
     """Replace every element by what the function makes of it and of the other tensor's."""
-    pairs = np.broadcast_arrays(self.array, other.array)
+    pairs = np.broadcast_arrays(*map(libraries.on_host, (self.array, other.array)))
     flat = [function(one, two) for one, two in zip(*(each.ravel().tolist() for each in pairs), strict=True)]
     copied: Tensor = call("copy_", (self, tensor(np.array(flat).reshape(self.array.shape))), {})
     return copied
@@ -241,10 +248,11 @@ _METHODS: Final[dict[str, Any]] = {
     "type": _type, "data_ptr": _data_ptr, "untyped_storage": _untyped_storage, "storage": _storage, "set_": _set,
     "const_data_ptr": _data_ptr, "cuda": _cuda,
     "__array__": interchange.array_of, "__array_priority__": 1000, "__array_wrap__": interchange.wrapped,
+    "__cuda_array_interface__": property(interchange.cuda_array_interface),
     "__dlpack__": interchange.dlpack, "__dlpack_device__": interchange.dlpack_device, "__copy__": _copy,
     "new": _new, "new_tensor": _new_tensor, "resize_as_": _resize_as, "map_": _map, "dim_order": _dim_order,
     "to_dense": _same, "is_pinned": _no, "is_shared": _no, "is_distributed": _no, "is_coalesced": _no,
-    "get_device": lambda self: -1,
+    "get_device": _get_device,
  "apply_": _apply,
     "nelement": _elements, "ndimension": _dimensions, "share_memory_": _same, "pin_memory": _same,
     "__reversed__": _reversed, "__contains__": _contains, "__format__": _format, "__deepcopy__": _deepcopy,
@@ -257,7 +265,7 @@ _METHODS: Final[dict[str, Any]] = {
         "is_sparse is_sparse_csr is_quantized is_meta is_mkldnn is_mps is_xpu is_nested is_ipu is_xla is_vulkan "
         "is_maia is_mtia volatile".split(), property(lambda self: False)
     ),
-    "is_cpu": property(lambda self: True),
+    "is_cpu": property(lambda self: not self.is_cuda),
 }  # fmt: skip
 
 Tensor.__module__ = "engine.torch"  # where programs find it

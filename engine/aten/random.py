@@ -10,6 +10,9 @@ from __future__ import annotations
 import math
 import struct
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Final, SupportsIndex
 
 import numpy as np
@@ -142,4 +145,17 @@ _default: Final = Generator()
 
 def generator(given: Generator | None = None) -> Generator:
     """The generator to use: the given one, or the one everybody shares."""
-    return _default if given is None else given
+    return (_CHOSEN.get() or _default) if given is None else given
+
+
+_CHOSEN: Final[ContextVar[Generator | None]] = ContextVar("generator", default=None)
+
+
+@contextmanager
+def shared(chosen: Generator) -> Iterator[None]:
+    """While this lasts, this generator is the one that everybody shares."""
+    token = _CHOSEN.set(chosen)
+    try:
+        yield
+    finally:
+        _CHOSEN.reset(token)

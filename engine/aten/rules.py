@@ -12,6 +12,7 @@ import numpy as np
 
 from engine.aten import xp
 from engine.aten.errors import broadcast_message
+from engine.aten.libraries import is_array
 from engine.aten.promotion import result_type
 from engine.aten.storage import address
 from engine.aten.xp import Array
@@ -155,7 +156,7 @@ def ordered_like(result: Array, operands: Sequence[Array]) -> Array:
 
     Where numpy would also go by dimensions that an operand repeats (stride 0), those say nothing here.
     """
-    full = [np.broadcast_to(a, result.shape) for a in operands if isinstance(a, np.ndarray)]
+    full = [np.broadcast_to(a, result.shape) for a in operands if is_array(a)]
     order = _fastest_first(result.shape, [a.strides for a in full])
     strides, step = [0] * result.ndim, result.itemsize
     for dim in order:
@@ -164,7 +165,9 @@ def ordered_like(result: Array, operands: Sequence[Array]) -> Array:
     if result.size == 0 or tuple(strides) == result.strides:
         return result
     slowest_first = order[::-1]
-    return np.ascontiguousarray(result.transpose(slowest_first)).transpose(np.argsort(slowest_first))
+    turned = result.transpose(slowest_first)
+    ordered = turned if turned.flags.c_contiguous else turned.copy(order="C")
+    return ordered.transpose(np.argsort(slowest_first).tolist())
 
 
 def _fastest_first(shape: Shape, strides: Sequence[tuple[int, ...]]) -> list[int]:

@@ -24,6 +24,7 @@ import numpy as np
 from engine.aten import xp
 from engine.aten.blocks import BLOCK
 from engine.aten.expression import array_code, compile_expression
+from engine.aten.hooks import HOOKS
 from engine.aten.pointwise import EXACT, FUNCTIONS, OF_FLOATS
 from engine.aten.promotion import fit, result_type, to_float, wide
 from engine.lang.errors import OperatorError, SchemaError
@@ -82,10 +83,18 @@ class QuickCode:
         called = {n.func.id for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
         return called <= EXACT and not any(isinstance(n, (ast.BinOp, ast.Compare)) for n in nodes)
 
+    @property
+    def is_universal(self) -> bool:
+        """Does it call nothing but numpy's universal functions, which find other libraries' arrays by themselves?"""
+        nodes = ast.walk(ast.parse(array_code(self.expression, self.tensors), mode="eval"))
+        called = {n.func.id for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+        return all(isinstance(QUICK_ENVIRONMENT.get(name), np.ufunc) for name in called)
+
     def lines(self, begin: str, otherwise: str, spelled: Mapping[str, str]) -> list[str]:
         """Statements that evaluate it, or else `otherwise`, to what `begin` says; arrays go by the names `spelled`."""
         first, *rest = (spelled.get(name, name) for name in self.tensors)
         alike = [f"{name}.dtype is d" for name in rest] + [f"type({name}) in real" for name in self.numbers]
+        alike += [] if self.is_universal else ["not hooks.devices"]
         quick = begin + array_code(self.expression, self.tensors, None, spelled)
         if self.units:
             is_unit = " and ".join(f"{name} == 1" for name in self.units)
@@ -110,6 +119,7 @@ class QuickCode:
 
 QUICK_ENVIRONMENT: Final[dict[str, Any]] = {
     **FUNCTIONS, **OF_FLOATS, "f32": xp.FLOAT32, "f64": xp.FLOAT64, "real": frozenset({int, float}),
+    "hooks": HOOKS,
 }  # fmt: skip
 """The names in `QuickCode`."""
 

@@ -13,6 +13,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.aten import libraries
+from engine.aten.libraries import address as address
 from engine.aten.xp import FROM_NUMPY, Array, as_strided
 from engine.lang import scalars
 from engine.lang.errors import OperatorError
@@ -40,17 +42,18 @@ class Storage:
 
     def show(self, offset: int, like: Array) -> Array:
         """A view of this block from that byte on, shaped like another array."""
-        return np.ndarray(like.shape, like.dtype, self.bytes(), offset, like.strides)
+        shown: Array = libraries.show(like.shape, like.dtype, self.bytes(), offset, like.strides)
+        return shown
 
     # -- as programs see it: bytes
 
     @property
     def device(self) -> scalars.device:
-        return scalars.CPU
+        return libraries.device_of(self.owner)
 
     @property
     def is_cuda(self) -> bool:
-        return False
+        return self.device.type == "cuda"
 
     def bytes(self) -> Array:
         """The block as a flat array of bytes, in the same memory."""
@@ -66,7 +69,7 @@ class Storage:
 
     def __getitem__(self, index: Any) -> Any:
         found = self.bytes()[index]
-        return Storage(found) if isinstance(found, np.ndarray) else int(found)
+        return Storage(found) if libraries.is_array(found) and isinstance(index, slice) else int(found)
 
     def __setitem__(self, index: Any, value: int) -> None:
         self.bytes()[index] = value
@@ -111,7 +114,7 @@ class Storage:
 
     def __repr__(self) -> str:
         values = "".join(f" {value}\n" for value in self.tolist())
-        return f"{values}[torch.storage.UntypedStorage(device=cpu) of size {self.nbytes()}]"
+        return f"{values}[torch.storage.UntypedStorage(device={self.device}) of size {self.nbytes()}]"
 
 
 class TypedStorage:
@@ -120,8 +123,13 @@ class TypedStorage:
     def __init__(self, storage: Storage, d: scalars.dtype) -> None:
         self._storage, self.dtype = storage, d
 
-    device = scalars.CPU
-    is_cuda = False
+    @property
+    def device(self) -> scalars.device:
+        return self._storage.device
+
+    @property
+    def is_cuda(self) -> bool:
+        return self._storage.is_cuda
 
     def untyped(self) -> Storage:
         return self._storage
@@ -144,7 +152,7 @@ class TypedStorage:
 
     def __getitem__(self, index: Any) -> Any:
         found = self._storage.flat()[index]
-        return TypedStorage(Storage(found), self.dtype) if isinstance(found, np.ndarray) else found.item()
+        return TypedStorage(Storage(found), self.dtype) if isinstance(index, slice) else found.item()
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self._storage.flat()[index] = value
@@ -173,7 +181,7 @@ class TypedStorage:
 
     def __repr__(self) -> str:
         values = "".join(f" {value}\n" for value in self.tolist())
-        return f"{values}[torch.storage.TypedStorage(dtype={self.dtype}, device=cpu) of size {self.size()}]"
+        return f"{values}[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {self.size()}]"
 
 
 def typed(storage: Storage) -> TypedStorage:
@@ -197,12 +205,7 @@ def owner_of(array: Array) -> Array:
     owner: Array = array
     base = array.base
     while base is not None:
-        if isinstance(base, np.ndarray):
+        if libraries.is_array(base):
             owner = base
         base = getattr(base, "base", None)
     return owner
-
-
-def address(array: Array) -> int:
-    location: int = array.__array_interface__["data"][0]
-    return location

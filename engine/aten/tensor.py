@@ -13,7 +13,7 @@ from weakref import ref
 
 import numpy as np
 
-from engine.aten import promotion, xp
+from engine.aten import libraries, promotion, xp
 from engine.aten.size import Size as Size
 from engine.aten.size import new_size
 from engine.aten.storage import Storage, storage_of
@@ -81,7 +81,7 @@ class Tensor(metaclass=TensorType):
         """Of an array; programs may also give sizes, or nested sequences of numbers for the default dtype."""
         self._grad_fn = self._base = None
         self.output_nr = 0
-        if type(array) is not np.ndarray:
+        if type(array) is not np.ndarray and type(array) not in libraries.ARRAYS:
             array, requires_grad, storage = _array_for_program((array, requires_grad, storage, *more)), False, None
         self.array = array
         self._requires_grad = bool(requires_grad)
@@ -163,7 +163,7 @@ class Tensor(metaclass=TensorType):
 
     @property
     def device(self) -> scalars.device:
-        return scalars.CPU
+        return scalars.CPU if type(self.array) is np.ndarray else libraries.device_of(self.array)
 
     @property
     def shape(self) -> Size:
@@ -183,7 +183,7 @@ class Tensor(metaclass=TensorType):
 
     @property
     def is_cuda(self) -> bool:
-        return False
+        return type(self.array) is not np.ndarray and self.device.type == "cuda"
 
     @property
     def T(self) -> Tensor:
@@ -217,6 +217,11 @@ class Tensor(metaclass=TensorType):
         if self.requires_grad:
             raise OperatorError(
                 "Can't call numpy() on Tensor that requires grad.", hints=("use tensor.detach().numpy() instead",)
+            )
+        if libraries.library_of(self.array) is not None:
+            raise OperatorTypeError(
+                f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
+                "memory first."
             )
         return self.array
 
@@ -277,10 +282,6 @@ class Tensor(metaclass=TensorType):
                 del Tensor.__getattr__
         return object.__getattribute__(self, name)
 
-    @property
-    def __cuda_array_interface__(self) -> Any:
-        raise AttributeError("a tensor on the CPU has no __cuda_array_interface__: its memory is not on a GPU")
-
     if TYPE_CHECKING:
 
         def backward(
@@ -324,7 +325,9 @@ def tensor(data: Any, dtype: scalars.dtype | None = None, device: Any = None, re
     """
     if isinstance(data, Tensor):
         data = data.array
-    array = xp.copy_layout(data) if isinstance(data, np.ndarray) else np.asarray(_array_from(data))
+    array = xp.copy_layout(data) if libraries.is_array(data) else np.asarray(_array_from(data))
+    if device is not None:
+        array = libraries.moved(array, scalars.device(device))
     if dtype is not None:
         array = xp.cast(array, xp.numpy_dtype(dtype))
     xp.dtype_of(array)
@@ -446,7 +449,7 @@ _DTYPE_OF_PYTHON: Final[dict[type, Callable[[], xp.NumpyDtype]]] = {
 def _shape_of(data: Any, flat: list[Any]) -> tuple[int, ...]:
     """The shape of nested sequences; their numbers are appended to `flat`."""
     if isinstance(data, (Tensor, np.ndarray, np.generic)):
-        array = data.array if isinstance(data, Tensor) else np.asarray(data)
+        array = libraries.on_host(data.array) if isinstance(data, Tensor) else np.asarray(data)
         flat += array.ravel().tolist()
         return array.shape
     if isinstance(data, (bool, int, float, complex)):

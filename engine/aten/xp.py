@@ -13,6 +13,7 @@ from typing import Any, Final
 import ml_dtypes
 import numpy as np
 
+from engine.aten import libraries
 from engine.lang import scalars
 from engine.lang.errors import OperatorTypeError
 from engine.lang.scalars import DTYPE_BY_NUMBER, DTYPES, dtype
@@ -96,6 +97,9 @@ def limits(d: NumpyDtype) -> Any:
 
 def as_strided(array: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
     """A view with byte strides, writable where the array is."""
+    if type(array) is not np.ndarray and type(array) in libraries.ARRAYS:
+        shown: Array = libraries.show(shape, array.dtype, array, 0, strides)
+        return shown
     if array.flags.c_contiguous:
         try:
             return np.ndarray(shape, array.dtype, array, 0, strides)  # some ten times as quick
@@ -107,16 +111,17 @@ def as_strided(array: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -
 def copy_layout(array: Array) -> Array:
     """A copy with the same strides, in memory of its own."""
     if array.flags.c_contiguous or array.size == 0 or any(stride < 0 for stride in array.strides):
-        return np.array(array, order="C")
+        return array.copy(order="C")
     steps = [stride // array.itemsize for stride in array.strides]
     span = 1 + sum((size - 1) * step for size, step in zip(array.shape, steps, strict=True))
-    copy = as_strided(np.zeros(span, array.dtype), array.shape, array.strides)
+    copy = as_strided(np.zeros_like(array, shape=(span,)), array.shape, array.strides)
     copy[...] = array
     return copy
 
 
 def to_list(array: Array) -> Any:
     """The values as nested lists of Python numbers (0-dim: the number)."""
+    array = libraries.on_host(array)
     return (array.astype(np.float32) if array.dtype == BFLOAT16 else array).tolist()
 
 

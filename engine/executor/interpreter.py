@@ -272,8 +272,8 @@ def run_function(function: Function, args: Sequence[Any]) -> Any:
 
 
 def run(executor: GraphExecutor, inputs: Sequence[Any]) -> Any:
-    """Run it the fastest way there is for these inputs.  Raises ExecutionError."""
-    if HOOKS.trace is not None or (SWITCHES.special and not is_optimizing()):
+    """Run it the fastest way there is for these inputs (plans are for numpy's arrays).  Raises ExecutionError."""
+    if HOOKS.trace is not None or HOOKS.devices or (SWITCHES.special and not is_optimizing()):
         return InterpreterState(executor.code, hooks_of_thread()).run(*inputs)
     plan = executor.plan_for(inputs)
     RECENT.plan = plan

@@ -15,10 +15,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.aten import libraries
 from engine.aten.storage import Storage, address
 from engine.aten.tensor import Tensor
 from engine.aten.xp import TO_NUMPY, Array, as_strided
 from engine.lang import scalars
+from engine.lang.errors import OperatorError
 from engine.serialize.container import Container
 from engine.serialize.pickle_read import Refusal
 
@@ -62,16 +64,23 @@ class TensorReader:
             raise Refusal(f"a storage has the key {key!r:.40}")
         known = self._storages.get(key)
         if known is None:
-            self._check_location(location)
-            known = self._storages[key] = LoadedStorage(kind.dtype, Storage(self._read(key, kind.dtype, count)))
+            place = self._place(location)
+            array = libraries.moved(self._read(key, kind.dtype, count), place)
+            known = self._storages[key] = LoadedStorage(kind.dtype, Storage(array))
         if known.dtype is not kind.dtype or known.storage.owner.size < count:
             raise Refusal(f"storage '{key}' is described in two ways")
         return known
 
-    def _check_location(self, location: str) -> None:
+    def _place(self, location: str) -> scalars.device:
+        """The device to bring a storage to.  Raises Refusal where there is none such."""
         wanted = str(self.map_location or location)
-        if wanted.partition(":")[0] != "cpu":
-            raise Refusal(f"its tensors lie on '{wanted}', which is not here; load it with map_location='cpu'")
+        try:
+            place = scalars.device(wanted)
+            libraries.checked(place)
+        except OperatorError:
+            what = f"its tensors lie on '{wanted}', which is not here; load it with map_location='cpu'"
+            raise Refusal(what) from None
+        return place
 
     def _read(self, key: str, dtype: scalars.dtype, count: int) -> Array:
         name = f"{self.folder}/{key}"
@@ -122,7 +131,7 @@ def check_view(count: int, itemsize: int, offset: Any, size: Any, stride: Any) -
 
 def storage_bytes(storage: Storage) -> bytes | memoryview:
     """The storage's memory as little-endian bytes; not a copy where it is so already."""
-    flat = np.ascontiguousarray(storage.flat())
+    flat = np.ascontiguousarray(libraries.on_host(storage.flat()))
     if sys.byteorder == "big":
         flat = flat.copy()
         _swap_bytes(flat)

@@ -18,7 +18,7 @@ from engine.aten.ops.creation import check_device
 from engine.aten.tensor import Tensor
 from engine.aten.xp import Array
 from engine.lang import scalars
-from engine.lang.scalars import CPU, dtype
+from engine.lang.scalars import dtype
 
 
 def tensor(data: Any, *, dtype: dtype | None = None, device: Any = None, requires_grad: bool = False) -> Tensor:
@@ -26,14 +26,14 @@ def tensor(data: Any, *, dtype: dtype | None = None, device: Any = None, require
     if device is not None:
         check_device(scalars.device(device))
     if isinstance(data, Tensor):
-        return _copied(data, dtype, requires_grad)
+        return _copied(data, dtype, requires_grad, device)
     made = tensors.tensor(data, dtype, device, requires_grad)
     if HOOKS.trace_constant is not None:
         HOOKS.trace_constant(made, "torch.tensor of an array" if isinstance(data, np.ndarray) else "torch.tensor")
     return made
 
 
-def _copied(data: Tensor, dtype: dtype | None, requires_grad: bool) -> Tensor:
+def _copied(data: Tensor, dtype: dtype | None, requires_grad: bool, device: Any = None) -> Tensor:
     """The tensor's values, in a tensor of their own."""
     warnings.warn(
         "a tensor is copied more clearly by source.detach().clone(), or source.detach().clone().requires_grad_(True), "
@@ -43,7 +43,8 @@ def _copied(data: Tensor, dtype: dtype | None, requires_grad: bool) -> Tensor:
     )
     if HOOKS.trace_constant is not None:
         HOOKS.trace_constant(data, "torch.tensor of a tensor")
-    copy: Tensor = call("to", (data.detach(), CPU, data.dtype if dtype is None else dtype, False, True), {})
+    place = data.device if device is None else scalars.device(device)
+    copy: Tensor = call("to", (data.detach(), place, data.dtype if dtype is None else dtype, False, True), {})
     copy = copy.detach()
     copy.requires_grad = requires_grad
     return copy

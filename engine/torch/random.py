@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.aten import philox
 from engine.aten.random import Generator as Generator
 from engine.aten.random import generator
 from engine.aten.tensor import Tensor
@@ -23,6 +24,7 @@ def manual_seed(seed: int) -> Generator:
     number = int(seed)
     if not -(1 << 63) <= number < 1 << 64:
         raise ValueError(f"a seed has 64 bits, but {number} has more")
+    philox.restart(number)
     return generator().manual_seed(number)
 
 

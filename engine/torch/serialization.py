@@ -179,7 +179,7 @@ class _StatePickler:
         self._text("storage")
         self._global("torch", d.storage)
         self._text(str(self._numbers[id(storage.owner)]))
-        self._text("cpu")
+        self._text(str(storage.device))
         self._number(storage.owner.size)
         self._out += b"tQ"
 

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from engine.aten import calls, xp
+from engine.aten import calls, libraries, xp
+from engine.aten.hooks import HOOKS
 from engine.aten.tensor import Tensor, wrapped
 from engine.lang.schema import FunctionSchema
 
@@ -185,6 +186,8 @@ def _operator(name: str) -> Callable[..., Any]:
 def stand_in(form: tuple[tuple[int, ...], xp.NumpyDtype]) -> Tensor:
     """A tensor of that shape and dtype that takes no memory."""
     shape, d = form
+    if HOOKS.devices:
+        return Tensor(libraries.zeros(shape, d, takes_memory=False))
     return Tensor(np.ndarray(shape, d, _ZEROS, 0, (0,) * len(shape)))
 
 
@@ -202,8 +205,12 @@ def _stand_in_of(form: Any) -> Any:
     return None if form is None else stand_in(form)
 
 
+def _zeros_of(form: tuple[tuple[int, ...], xp.NumpyDtype]) -> Tensor:
+    return wrapped(np.zeros(*form) if not HOOKS.devices else libraries.zeros(*form))
+
+
 _OF_FORMS: Final[dict[str, Any]] = {
     "_size_of": _size_of, "_numel_of": lambda form: math.prod(form[0]), "_dim_of": lambda form: len(form[0]),
-    "_zeros_of": lambda form: wrapped(np.zeros(*form)), "_stand_in_of": _stand_in_of,
+    "_zeros_of": _zeros_of, "_stand_in_of": _stand_in_of,
 }  # fmt: skip
 """What formulas ask of a tensor's form."""

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import promotion
+from engine.aten import libraries, promotion
 from engine.aten.autograd import views
 from engine.aten.autograd.mode import MODE, no_grad
 from engine.aten.autograd.node import Form, Gradient, Node, Saved, fits, fitted, twin, used_twice
@@ -91,7 +91,7 @@ class FunctionContext(Node):
     def _materialized(self, place: int, gradient: Gradient) -> Gradient:
         if gradient is not None or not self.materialize_grads:
             return gradient
-        return Tensor(np.zeros(*self.outputs[place]))
+        return Tensor(libraries.zeros(*self.outputs[place]))
 
     def _checked(self, place: int, gradient: Any) -> Gradient:
         edge = self.edges[place]

@@ -17,6 +17,8 @@ from engine.aten.autograd.mode import MODE
 from engine.aten.autograd.node import Form, Saved, edge_of, next_number
 from engine.aten.autograd.record import OperatorNode, Recipe, mark, recipe_of, record
 from engine.aten.body import Body, indented, safe, tensor_kind
+from engine.aten.compose import run as run_operator
+from engine.aten.elsewhere import CROSSING
 from engine.aten.hooks import HOOKS
 from engine.aten.storage import storage_of
 from engine.aten.tensor import Tensor
@@ -32,6 +34,27 @@ _new: Final[Callable[..., Any]] = object.__new__
 
 def recorder(op: Op, body: Callable[..., Any], text: Body | None) -> Callable[..., Any]:
     """What runs the operator where an argument requires grad; `body` does its work, as its text says, if it has one."""
+    run = _recorder(op, body, text)
+    if op.name not in CROSSING:
+        return run
+    return lambda *args: run(*args) if not HOOKS.devices else _crossed(run, args)
+
+
+def _crossed(run: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """What moves tensors to other devices: their gradients come back."""
+    homes = [value.device for value in args if isinstance(value, Tensor) and value.requires_grad]
+    result = run(*args)
+    if isinstance(result, Tensor) and result.grad_fn is not None and any(home != result.device for home in homes):
+        result.grad_fn.register_hook(
+            lambda found, _: tuple(
+                each if each is None else run_operator("to.prim_Device", each, home, None, False, False)
+                for each, home in zip(found, homes, strict=True)
+            )
+        )
+    return result
+
+
+def _recorder(op: Op, body: Callable[..., Any], text: Body | None) -> Callable[..., Any]:
     recipe = recipe_of(op)
     tensors = _tensors(recipe)
     if tensors is None or not recipe.is_plain or recipe.through not in (None, frozenset({0})):

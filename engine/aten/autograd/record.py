@@ -11,9 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
-from engine.aten import promotion, xp
+from engine.aten import libraries, promotion, xp
 from engine.aten.autograd import views
 from engine.aten.autograd.formula import NO_GRADIENT, Formula, Read, Whole, compile_formula
 from engine.aten.autograd.mode import MODE, enable
@@ -219,7 +217,7 @@ def _written_step(plan: Plan) -> Step:
 
 
 def _or_zeros(gradient: Gradient, form: tuple[tuple[int, ...], xp.NumpyDtype]) -> Tensor:
-    return Tensor(np.zeros(*form)) if gradient is None else gradient
+    return Tensor(libraries.zeros(*form)) if gradient is None else gradient
 
 
 def _picked(

@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from engine.aten import promotion
+from engine.aten import libraries, promotion
 from engine.aten.autograd.mode import MODE, enable
 from engine.aten.autograd.node import AccumulateGrad, Edge, Gradient, Hook, Node, edge_of
 from engine.aten.compose import run
+from engine.aten.hooks import HOOKS
 from engine.aten.tensor import Tensor, wrapped
 from engine.lang.errors import OperatorError, OperatorTypeError, OperatorValueError
 
@@ -53,7 +54,7 @@ class _Pass:
             node = heapq.heappop(ready)[2] if following is None else following
             inputs = arrived.pop(node, None)
             if is_plain and inputs is not None and _is_plain(node, inputs):
-                found = node.apply([inputs[0]])
+                found = node.apply([inputs[0]]) if not HOOKS.devices else _applied(node, [inputs[0]])
                 if not keep:
                     node.release()
                 following = self._send(node, found)
@@ -133,7 +134,7 @@ class _Pass:
             for hook in tuple(node.prehooks):
                 changed = hook(tuple(gradients))
                 gradients = gradients if changed is None else list(changed)
-        found = node.apply(gradients)
+        found = node.apply(gradients) if not HOOKS.devices else _applied(node, gradients)
         if self.checks_nan:
             _refuse_nan(node, found)
         if node.hooks:
@@ -143,6 +144,13 @@ class _Pass:
         if not self.keep:
             node.release()
         return found
+
+
+def _applied(node: Node, gradients: list[Gradient]) -> Sequence[Gradient]:
+    """`node.apply` where tensors may be elsewhere than on the CPU."""
+    arrays = [each.array for each in gradients if each is not None]
+    found: Sequence[Gradient] = libraries.beside(arrays, node.apply, gradients)
+    return found
 
 
 def _is_plain(node: Node, inputs: dict[int, Tensor]) -> bool:
@@ -273,7 +281,7 @@ def grad(
     found = _walk(results, _initial(results, grad_outputs), keep, create_graph, wanted, accumulate=False)
     for i, gradient in enumerate(found):
         if gradient is None and materialize_grads:
-            found[i] = Tensor(np.zeros(wanted[i].array.shape, wanted[i].array.dtype))
+            found[i] = Tensor(libraries.moved(np.zeros(wanted[i].array.shape, wanted[i].array.dtype), wanted[i].device))
         elif gradient is None and not allow_unused:
             raise OperatorError(
                 f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set "
@@ -331,7 +339,7 @@ def _begin(place: int, output: Tensor, gradient: Any) -> Tensor:
             raise OperatorError(f"grad can be implicitly created only for real scalar outputs but got {output.dtype!r}")
         ones = np.empty(output.array.shape, output.array.dtype)
         ones.fill(1)
-        return wrapped(ones)
+        return wrapped(libraries.moved(ones, output.device))
     if not isinstance(gradient, Tensor):
         raise OperatorTypeError(f"gradients can be either Tensors or None, but got {type(gradient).__name__}")
     if gradient.array.shape != output.array.shape:

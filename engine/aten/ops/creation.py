@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import xp
+from engine.aten import libraries, xp
 from engine.aten.memory import check_memory
 from engine.aten.op import op
 from engine.aten.outcome import overwrite, refuse_overlap, store_out
@@ -21,7 +21,7 @@ from engine.aten.rules import broadcast_shapes, is_dense, no_kernel
 from engine.aten.tensor import Tensor, check_differentiable, tensor
 from engine.aten.xp import Array
 from engine.lang import scalars
-from engine.lang.errors import OperatorAssertionError, OperatorError
+from engine.lang.errors import OperatorError
 
 OPTIONS: Final = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 FORMAT: Final = "MemoryFormat? memory_format=None"
@@ -32,9 +32,7 @@ NOT_DIFFERENTIABLE: Final = {"self": "None"}
 
 def check_device(device: scalars.device | None) -> None:
     """Raise OperatorError for a device that is not there."""
-    if device is not None and device.type != "cpu":
-        kind = OperatorAssertionError if device.type == "cuda" else OperatorError
-        raise kind(f"there is no {device.type} device to put a tensor on", hints=("use device='cpu'",))
+    libraries.checked(device)
 
 
 def check_size(size: Sequence[int], d: xp.NumpyDtype = xp.UINT8) -> tuple[int, ...]:
@@ -324,7 +322,7 @@ op("aten::new_full.out(Tensor self, SymInt[] size, Scalar fill_value, *, Tensor(
 
 def from_value(data: Any, dtype: int | None, device: Any, requires_grad: bool = False) -> Tensor:
     check_device(device)
-    made = tensor(data, dtype=None if dtype is None else xp.FROM_NUMPY[xp.numpy_dtype(dtype)])
+    made = tensor(data, device=device, dtype=None if dtype is None else xp.FROM_NUMPY[xp.numpy_dtype(dtype)])
     if requires_grad:
         check_differentiable(made.array.dtype)
         made.requires_grad = True
@@ -333,6 +331,8 @@ def from_value(data: Any, dtype: int | None, device: Any, requires_grad: bool = 
 
 def as_tensor(data: Tensor, dtype: int | None, device: Any) -> Tensor:
     check_device(device)
+    if device is not None and device != data.device:
+        data = data.to(device)
     return data if dtype is None or dtype == data.dtype.number else Tensor(xp.cast(data.array, xp.numpy_dtype(dtype)))
 
 
@@ -366,6 +366,8 @@ def zero_(self: Tensor) -> Tensor:
 
 def copy_(self: Tensor, source: Any, non_blocking: bool = False) -> Tensor:
     values = source.array if isinstance(source, Tensor) else np.asarray(source)
+    if type(values) is not type(self.array):
+        values = libraries.moved(values, self.device)
     shape = self.array.shape
     if values.shape != shape:
         values = np.broadcast_to(values, broadcast_shapes(shape, values.shape))

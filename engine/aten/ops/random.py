@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import xp
+from engine.aten import philox, xp
 from engine.aten.memory import check_memory
 from engine.aten.op import op
 from engine.aten.ops.creation import FORMAT, OPTIONS, check_device, check_size
@@ -344,6 +344,7 @@ _register(f"multinomial(Tensor self, SymInt num_samples, bool replacement=False,
 
 
 def manual_seed(seed: int) -> None:
+    philox.restart(seed)
     generator().manual_seed(seed)
 
 

@@ -67,7 +67,8 @@ def item(self: Array) -> Any:
 
 
 def cuda(self: Tensor) -> Tensor:
-    raise OperatorError("there is no cuda device to put a tensor on", hints=("leave the tensor on the CPU",))
+    moved: Tensor = self.to(scalars.device("cuda"))
+    return moved
 
 
 def to_reduced(self: Array, cuda_enabled: bool, cpu_enabled: bool, cuda_dtype: int, cpu_dtype: int) -> Array:
@@ -98,7 +99,7 @@ op("aten::to.prim_other(Tensor(a) self, bool non_blocking=False, bool copy=False
    kernel=lambda self, non_blocking, copy: to(self, None, copy), variants="method",
    gradient={"self": "grad"})  # fmt: skip
 op("aten::type_as(Tensor self, Tensor other) -> Tensor",
-   python=lambda self, other: self.to(other.dtype.number), variants="method")  # fmt: skip
+   python=lambda self, other: self.to(other), variants="method")  # fmt: skip
 op("aten::_autocast_to_reduced_precision(Tensor(a) self, bool cuda_enabled, bool cpu_enabled, ScalarType cuda_dtype, "
    "ScalarType cpu_dtype) -> Tensor(a)", kernel=to_reduced, gradient={"self": "grad"})  # fmt: skip
 op("aten::_autocast_to_full_precision(Tensor(a) self, bool cuda_enabled, bool cpu_enabled) -> Tensor(a)",

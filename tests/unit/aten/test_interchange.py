@@ -93,7 +93,7 @@ def test_asarray_copies_only_where_it_must() -> None:
 
 def test_tensors_on_the_cpu_have_no_cuda_interface() -> None:
     assert not hasattr(torch.ones(1), "__cuda_array_interface__")
-    with pytest.raises(OperatorError, match="no CUDA device"):
+    with pytest.raises(OperatorError, match=r"cupy|NVIDIA GPU"):
         torch.ones(1).cuda()
 
 

@@ -1,0 +1,296 @@
+"""A device for machines that have none: arrays with cupy's manners over numpy's memory.
+
+In: nothing.  Out: `double`, a context in which "cuda" is this.  Its arrays answer numpy's two protocols, give 0-dim
+arrays where numpy gives numbers, refuse to be taken for numpy's arrays and to be mixed with them, and know what cupy
+knows: what cupy has not, this has not.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from engine.aten import libraries
+from engine.aten.libraries import Library
+
+MISSING = frozenset({
+    "lib", "nditer", "nested_iters", "fromiter", "frombuffer", "fromfile", "char", "rec", "ma", "testing",
+    "geomspace", "block", "nan_to_num_", "modf_", "frompyfunc", "longdouble", "clongdouble", "spacing", "emath",
+    "matrix", "memmap", "asmatrix", "random", "polynomial", "ctypeslib", "broadcast_shapes",
+})  # fmt: skip
+"""Names of numpy's that cupy has not, or has otherwise."""
+METHODS = {
+    "reduce": ("add", "multiply"), "accumulate": ("add", "multiply"), "reduceat": ("add",),
+    "at": ("add", "subtract", "maximum", "minimum"),
+}  # fmt: skip
+"""What methods of universal functions cupy has."""
+_OPERATORS = (
+    "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift lt le gt ge eq ne radd rsub rmul rtruediv "
+    "rfloordiv rmod rpow rand ror rxor rlshift rrshift rmatmul divmod iadd isub imul itruediv ifloordiv imod ipow iand "
+    "ior ixor ilshift irshift neg pos abs invert"
+).split()
+
+
+class DoubleArray:
+    """An array on the double."""
+
+    __slots__ = ("_base", "_host")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, host: Any, base: Any = None) -> None:
+        self._host, self._base = np.asarray(host), base
+
+    # -- numpy's protocols
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise TypeError("Implicit conversion to a NumPy array is not allowed. Please use `.get()` instead.")
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method != "__call__":
+            return getattr(_Ufunc(ufunc), method)(*inputs, **kwargs)
+        return called(ufunc, inputs, kwargs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if function.__name__ in MISSING or not all(each in (DoubleArray, np.ndarray) for each in types):
+            return NotImplemented
+        return called(function, args, kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_host":
+            raise AttributeError(name)
+        found = getattr(self._host, name)
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if callable(found):
+            return lambda *args, **kwargs: _wrapped(found(*_plain(args), **_plain(kwargs)), (self,))
+        return _wrapped(found, (self,)) if isinstance(found, np.ndarray) else found
+
+    @property
+    def base(self) -> Any:
+        return self._base
+
+    @property
+    def real(self) -> Any:
+        return _wrapped(self._host.real, (self,))
+
+    @real.setter
+    def real(self, values: Any) -> None:
+        self._host.real = _plain(values)
+
+    @property
+    def imag(self) -> Any:
+        return _wrapped(self._host.imag, (self,))
+
+    @imag.setter
+    def imag(self, values: Any) -> None:
+        self._host.imag = _plain(values)
+
+    @property
+    def shape(self) -> Any:
+        return self._host.shape
+
+    @shape.setter
+    def shape(self, shape: Any) -> None:
+        self._host.shape = shape
+
+    def astype(self, dtype: Any, order: str = "K", casting: Any = None, subok: Any = None, copy: bool = True) -> Any:
+        made = self._host.astype(dtype, order=order, copy=copy)
+        return self if made is self._host else DoubleArray(made)
+
+    def tolist(self) -> Any:
+        return self._host.tolist()
+
+    def item(self, *args: Any) -> Any:
+        return self._host.item(*args)
+
+    def get(self) -> Any:
+        return self._host.copy(order="K")
+
+    def fill(self, value: Any) -> None:
+        self._host.fill(_plain(value))
+
+    def __getitem__(self, key: Any) -> Any:
+        return _wrapped(self._host[_plain(key, hosts=True)], (self,))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._host[_plain(key, hosts=True)] = _plain(value)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self._host)))
+
+    def __len__(self) -> int:
+        return len(self._host)
+
+    def __reduce__(self) -> Any:
+        return DoubleArray, (self._host.copy(),)
+
+    def __dlpack__(self, *, stream: Any = None) -> Any:
+        return self._host.__dlpack__()
+
+    def __bool__(self) -> bool:
+        return bool(self._host)
+
+    def __int__(self) -> int:
+        return int(self._host)
+
+    def __float__(self) -> float:
+        return float(self._host)
+
+    def __complex__(self) -> complex:
+        return complex(self._host)
+
+    def __index__(self) -> int:
+        return operator.index(self._host)
+
+    def __repr__(self) -> str:
+        return f"double({self._host!r})"
+
+    @property
+    def __cuda_array_interface__(self) -> Any:
+        return {**self._host.__array_interface__, "version": 3, "stream": 1}
+
+
+def _defined(name: str) -> Callable[..., Any]:
+    def method(self: DoubleArray, *others: Any) -> Any:
+        if any(isinstance(other, np.ndarray) for other in others):
+            raise TypeError(f"Unsupported type {np.ndarray}")
+        result = getattr(self._host, f"__{name}__")(*_plain(others))
+        return NotImplemented if result is NotImplemented else _wrapped(result, (self,))
+
+    return method
+
+
+for _name in _OPERATORS:
+    setattr(DoubleArray, f"__{_name}__", _defined(_name))
+
+
+def _plain(value: Any, hosts: bool = False) -> Any:
+    """The arguments as numpy takes them.  Raises TypeError for arrays of numpy's, unless `hosts` may be there."""
+    if isinstance(value, DoubleArray):
+        return value._host
+    if isinstance(value, np.ndarray) and not hosts:
+        raise TypeError(f"Unsupported type {type(value)}")
+    if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
+        return type(value)(_plain(each, hosts) for each in value)
+    if isinstance(value, dict):
+        return {name: _plain(each, hosts) for name, each in value.items()}
+    return value
+
+
+def _sources(value: Any) -> Iterator[DoubleArray]:
+    if isinstance(value, DoubleArray):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            yield from _sources(each)
+    elif isinstance(value, dict):
+        yield from _sources([*value.values()])
+
+
+def _wrapped(result: Any, sources: Any) -> Any:
+    """Results as arrays here: what shows an argument's memory has it as its base."""
+    if isinstance(result, (np.ndarray, np.generic)):
+        for source in _sources(sources):
+            if result is source._host:
+                return source
+            if np.may_share_memory(result, source._host):
+                return DoubleArray(result, source if source._base is None else source._base)
+        return DoubleArray(np.asarray(result) if isinstance(result, np.generic) or result.base is None else result)
+    if isinstance(result, (list, tuple)):
+        parts = [_wrapped(each, sources) for each in result]
+        return type(result)(*parts) if hasattr(result, "_fields") else type(result)(parts)
+    return result
+
+
+def called(function: Any, args: Any, kwargs: Any) -> Any:
+    """numpy's function over the arrays' memory."""
+    return _wrapped(function(*_plain(args), **_plain(kwargs)), (args, kwargs))
+
+
+class _Functions:
+    """The library's functions, by numpy's names."""
+
+    ndarray = DoubleArray
+
+    def __init__(self, original: Any) -> None:
+        self._original = original
+
+    def __getattr__(self, name: str) -> Any:
+        if name in MISSING:
+            raise AttributeError(f"module 'double' has no attribute '{name}'")
+        found = getattr(self._original, name)
+        if name in ("ogrid", "mgrid"):
+            return _Grid(found)
+        if isinstance(found, type(np)):
+            return _Functions(found)
+        if isinstance(found, type) or not callable(found):
+            return found
+        if isinstance(found, np.ufunc):
+            return _Ufunc(found)
+        taken = name in ("array", "asarray", "ascontiguousarray", "asanyarray")
+        if taken:
+            return lambda value, *args, **kwargs: _wrapped(found(_plain(value, True), *args, **kwargs), (value,))
+        return lambda *args, **kwargs: called(found, args, kwargs)
+
+    @staticmethod
+    def asarray(value: Any, dtype: Any = None, order: Any = None) -> Any:
+        if isinstance(value, DoubleArray) and dtype in (None, value.dtype):
+            return value
+        return DoubleArray(np.array(_plain(value, hosts=True), dtype, order="K"))
+
+
+class _Grid:
+    def __init__(self, grid: Any) -> None:
+        self._grid = grid
+
+    def __getitem__(self, key: Any) -> Any:
+        return _wrapped(self._grid[key], ())
+
+
+class _Ufunc:
+    def __init__(self, function: np.ufunc) -> None:
+        self._function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return called(self._function, args, kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if self._function.__name__ not in METHODS.get(name, ()):
+            raise NotImplementedError(f"`{self._function.__name__}.{name}` is not supported")
+        found = getattr(self._function, name)
+        return (lambda *args, **kwargs: called(found, args, kwargs)) if callable(found) else found
+
+
+def _show(shape: Any, d: Any, array: DoubleArray, offset: int, strides: Any) -> DoubleArray:
+    memory = array._host
+    flat = np.lib.stride_tricks.as_strided(memory, (memory.nbytes // memory.itemsize,), (memory.itemsize,))
+    shown = np.ndarray(tuple(shape), d, flat.view(np.uint8), offset, tuple(strides)) if memory.size else memory
+    return DoubleArray(shown, array if array._base is None else array._base)
+
+
+def _loaded() -> Library:
+    return Library(
+        "cuda", DoubleArray, _Functions(np), _Functions.asarray, lambda array: array.get(),
+        lambda array: array._host.__array_interface__["data"][0], lambda array: 0, _show,
+        lambda index: nullcontext(), lambda: 0, lambda: 1, lambda: None, lambda index: "double", lambda: (0, 0),
+        lambda: None,
+    )  # fmt: skip
+
+
+@contextmanager
+def double() -> Iterator[SimpleNamespace]:
+    """While this lasts, "cuda" is the double."""
+    before = libraries.LOADERS["cuda"]
+    libraries.unload("cuda")
+    libraries.LOADERS["cuda"] = _loaded
+    try:
+        libraries.library("cuda")
+        yield SimpleNamespace(array=DoubleArray)
+    finally:
+        libraries.unload("cuda")
+        libraries.LOADERS["cuda"] = before
