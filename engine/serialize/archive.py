@@ -30,6 +30,7 @@ from engine.serialize.debug_records import DebugWriter
 from engine.serialize.identify import explaining
 from engine.serialize.legacy import MODEL, load_legacy
 from engine.serialize.mobile import without_code
+from engine.serialize.pickle_read import Builder
 from engine.serialize.pickle_write import Pickler
 from engine.serialize.progress import told
 from engine.serialize.qualified_names import ROOT, record_of
@@ -126,7 +127,16 @@ def _no_program(container: Container) -> ArchiveError:
 def _tuple_of(value: Any) -> tuple[Any, ...]:
     if not isinstance(value, tuple):
         raise ArchiveError("the table of constants is no tuple", record="constants.pkl")
+    if any(map(_holds_a_name, value)):
+        raise ArchiveError("the table of constants holds the name of a function as a value", record="constants.pkl")
     return value
+
+
+def _holds_a_name(value: Any) -> bool:
+    """Whether it is, or has in it, what a global name stands for, which only calls may use."""
+    if isinstance(value, dict):
+        return any(map(_holds_a_name, (*value, *value.values())))
+    return any(map(_holds_a_name, value)) if isinstance(value, (tuple, list)) else isinstance(value, Builder)
 
 
 def _version_of(container: Container) -> int:

@@ -303,6 +303,7 @@ def test_changed_bytes_are_refused_or_harmless(name):
         ({"data.pkl": b"\x80\x02cos\nsystem\nX\x04\0\0\0true\x85R."}, "'os.system' is not allowed"),
         ({"data.pkl": b"\x80\x02K\x01."}, "holds data and no module"),
         ({"constants.pkl": b"\x80\x02K\x01."}, "is no tuple"),
+        ({"constants.pkl": b"\x80\x02(]ccollections\nOrderedDict\nat."}, "name of a function as a value"),
         ({"data.pkl": None, "constants.pkl": None, "model.json": b"{}"}, "the description of the model is refused"),
         ({"data.pkl": None, "constants.pkl": None}, "holds no program"),
     ],
