@@ -156,7 +156,7 @@ def _instructions(program: Program, rest: str) -> str:
 
 
 def _code(program: Program, rest: str) -> str:
-    text: str = import_module("engine.serialize.source_export").function_code(program.function())
+    text: str = import_module("engine.serialize.code.source_export").function_code(program.function())
     return text
 
 

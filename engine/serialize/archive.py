@@ -23,21 +23,21 @@ from engine.lang import scalars
 from engine.lang.errors import ArchiveError
 from engine.lang.schema import Argument, FunctionSchema
 from engine.lang.types import BOOL, ClassType, TupleType, Type
-from engine.serialize.class_export import CodeExporter
-from engine.serialize.container import Container, open_container
-from engine.serialize.container_write import ContainerWriter, replace_file
-from engine.serialize.debug_records import DebugWriter
-from engine.serialize.identify import explaining
-from engine.serialize.legacy import MODEL, load_legacy
-from engine.serialize.mobile import without_code
-from engine.serialize.pickle_read import Builder
-from engine.serialize.pickle_write import Pickler
+from engine.serialize.code.class_export import CodeExporter
+from engine.serialize.code.debug_records import DebugWriter
+from engine.serialize.code.qualified_names import ROOT, record_of
+from engine.serialize.code.source_import import SourceImporter
+from engine.serialize.container.read import Container, open_container
+from engine.serialize.container.write import ContainerWriter, replace_file
+from engine.serialize.identify.identify import explaining
+from engine.serialize.old.legacy import MODEL, load_legacy
+from engine.serialize.old.mobile import without_code
+from engine.serialize.old.versions import DATA_FOLDER_SINCE, NEWEST_READ, OLDEST_WRITTEN
+from engine.serialize.pickling.read import Builder
+from engine.serialize.pickling.tensors import TensorReader, storage_bytes
+from engine.serialize.pickling.unpickle import Runner, unpickle
+from engine.serialize.pickling.write import Pickler
 from engine.serialize.progress import told
-from engine.serialize.qualified_names import ROOT, record_of
-from engine.serialize.source_import import SourceImporter
-from engine.serialize.tensors import TensorReader, storage_bytes
-from engine.serialize.unpickle import Runner, unpickle
-from engine.serialize.versions import DATA_FOLDER_SINCE, NEWEST_READ, OLDEST_WRITTEN
 
 ExtraFiles = dict[str, Any]
 PathOrFile = str | os.PathLike[str] | BinaryIO

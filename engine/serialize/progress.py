@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final
 
-from engine.serialize.container_write import Contents
+from engine.serialize.container.write import Contents
 
 CHUNK: Final = 4 << 20
 """Bytes between two events of writing."""

@@ -34,7 +34,7 @@ HOMES: Final[dict[str, str]] = {
         "HalfTensor BFloat16Tensor LongTensor IntTensor ShortTensor CharTensor ByteTensor BoolTensor".split(),
         "engine.torch.eager",
     ),
-    "load_weights": "engine.serialize.weights",
+    "load_weights": "engine.serialize.inspect.weights",
     "set_printoptions": "engine.aten.printing", "vmap": "engine.torch.func",
     **dict.fromkeys(
         "autocast is_autocast_enabled is_autocast_cpu_enabled get_autocast_dtype GradScaler".split(), "engine.torch.amp"

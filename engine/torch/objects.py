@@ -26,8 +26,8 @@ from engine.lang.schema import FunctionSchema
 from engine.lang.types import ClassType
 from engine.passes.pipeline import run_pass
 from engine.serialize.archive import PathOrFile, save_archive
-from engine.serialize.python_text import ConstantTable
-from engine.serialize.source_export import SourcePrinter, function_code
+from engine.serialize.code.python_text import ConstantTable
+from engine.serialize.code.source_export import SourcePrinter, function_code
 from engine.torch.graphs import Graph
 
 

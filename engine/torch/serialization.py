@@ -19,12 +19,12 @@ from engine.aten.tensor import Size, Tensor
 from engine.lang import scalars
 from engine.lang.errors import ArchiveError
 from engine.serialize.archive import PathOrFile
-from engine.serialize.container import Container, open_container
-from engine.serialize.container_write import ContainerWriter, replace_file
-from engine.serialize.identify import explaining
-from engine.serialize.pickle_read import Refusal
-from engine.serialize.tensors import TensorReader, storage_bytes
-from engine.serialize.unpickle import unpickle
+from engine.serialize.container.read import Container, open_container
+from engine.serialize.container.write import ContainerWriter, replace_file
+from engine.serialize.identify.identify import explaining
+from engine.serialize.pickling.read import Refusal
+from engine.serialize.pickling.tensors import TensorReader, storage_bytes
+from engine.serialize.pickling.unpickle import unpickle
 from engine.torch import jit
 from engine.torch.nn.parameter import Parameter
 from engine.torch.objects import ScriptFunction, ScriptObject

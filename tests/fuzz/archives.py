@@ -115,7 +115,7 @@ def _look_at_all(data: bytes) -> None:
     from engine.ir.unit import Function
     from engine.lang.errors import CompileError
     from engine.serialize.archive import load_archive
-    from engine.serialize.source_export import function_code
+    from engine.serialize.code.source_export import function_code
 
     module = load_archive(io.BytesIO(data), run=BudgetedRunner(Budget(steps=20_000, nbytes=1 << 28, seconds=2)))
     for method in _functions(module):

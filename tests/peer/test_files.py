@@ -5,9 +5,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from engine.executor.interpreter import run_function  # noqa: E402
-from engine.serialize.extract import extract_weights  # noqa: E402
-from engine.serialize.fix import fix_devices, repack  # noqa: E402
-from engine.serialize.weights import load_weights  # noqa: E402
+from engine.serialize.inspect.extract import extract_weights  # noqa: E402
+from engine.serialize.inspect.fix import fix_devices, repack  # noqa: E402
+from engine.serialize.inspect.weights import load_weights  # noqa: E402
 from tests.unit.serialize.model_files import ARCHIVES, FILES  # noqa: E402
 
 pytestmark = pytest.mark.peer

@@ -11,13 +11,13 @@ from typing import Any, Final
 from engine.ir.unit import Function
 from engine.lang.counts import counted
 from engine.lang.errors import ArchiveError
-from engine.serialize.check import SUSPICIOUS, Check, check_archive
-from engine.serialize.container import open_container
-from engine.serialize.identify import Identity, explained, identify
-from engine.serialize.mobile import mobile_program
-from engine.serialize.survey import survey
-from engine.serialize.upgrade import Rewrite
-from engine.serialize.weights import Weights, open_weights
+from engine.serialize.container.read import open_container
+from engine.serialize.identify.identify import Identity, explained, identify
+from engine.serialize.inspect.check import SUSPICIOUS, Check, check_archive
+from engine.serialize.inspect.survey import survey
+from engine.serialize.inspect.weights import Weights, open_weights
+from engine.serialize.old.mobile import mobile_program
+from engine.serialize.old.upgrade import Rewrite
 from tsrepl.session.failures import error_reply
 from tsrepl.session.replies import CodeReply, DataReply, FileReply, InstructionsReply, Reply, ReportReply, Section
 

@@ -17,7 +17,7 @@ import numpy as np
 from engine.aten.tensor import Tensor, from_numpy
 from engine.lang.errors import EngineError
 from engine.lang.scalars import bfloat16
-from engine.serialize.container_write import replace_file
+from engine.serialize.container.write import replace_file
 from tsrepl.session.failures import CommandLineError, SessionError
 
 ENDINGS: Final = (".npy", ".npz")

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from engine.executor.budget import BudgetedRunner
 from engine.lang.counts import counted
-from engine.serialize.extract import ENDINGS, extract_folder, extract_weights
-from engine.serialize.fix import Change, fix_devices, repack
+from engine.serialize.inspect.extract import ENDINGS, extract_folder, extract_weights
+from engine.serialize.inspect.fix import Change, fix_devices, repack
 from tsrepl.session.archives import rewrites_section
 from tsrepl.session.failures import CommandLineError
 from tsrepl.session.replies import Reply, ReportReply, Section, TextReply

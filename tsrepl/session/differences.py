@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from engine.lang.counts import counted
-from engine.serialize.compare import CodeChange, Comparison, ValueChange, WeightChange, compare
+from engine.serialize.inspect.compare import CodeChange, Comparison, ValueChange, WeightChange, compare
 from tsrepl.session.failures import CommandLineError
 from tsrepl.session.replies import DataReply, Reply, ReportReply, Section
 

@@ -20,8 +20,8 @@ from engine.ir.unit import Function
 from engine.lang.counts import counted
 from engine.lang.types import STR, TENSOR, DictType
 from engine.serialize.archive import load_archive, save_archive
-from engine.serialize.identify import identify
-from engine.serialize.weights import load_weights
+from engine.serialize.identify.identify import identify
+from engine.serialize.inspect.weights import load_weights
 from tsrepl.session.arrays import is_array_file, read_arrays, write_arrays
 from tsrepl.session.failures import SessionError, UsageError
 from tsrepl.session.modules import module_node

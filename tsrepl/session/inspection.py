@@ -16,8 +16,8 @@ from engine.ir.unit import Function
 from engine.lang.errors import did_you_mean
 from engine.passes.pipeline import ALIASES, OPTIMIZE, PIPELINES, PassEvent, run_pipeline
 from engine.passes.pipeline import names as pass_names
-from engine.serialize.python_text import ConstantTable
-from engine.serialize.source_export import SourcePrinter
+from engine.serialize.code.python_text import ConstantTable
+from engine.serialize.code.source_export import SourcePrinter
 from tsrepl.session.failures import UsageError
 from tsrepl.session.replies import (
     CodeReply,

@@ -17,8 +17,8 @@ from engine.ir.unit import Function
 from engine.lang.counts import counted
 from engine.lang.errors import ArgumentError, EngineError, ParseError, did_you_mean
 from engine.lang.types import NONE, Type
-from engine.serialize.identify import identify
-from engine.serialize.survey import Survey, survey
+from engine.serialize.identify.identify import identify
+from engine.serialize.inspect.survey import Survey, survey
 from tsrepl.session.archives import file_reply, filled_section, rewrites_section, show_bytecode, show_weights, sources
 from tsrepl.session.arrays import check_writable, is_array_file, read_arrays, write_arrays
 from tsrepl.session.commands import run_text

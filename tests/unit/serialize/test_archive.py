@@ -17,7 +17,7 @@ from engine.aten.tensor import Tensor
 from engine.executor.interpreter import run_function
 from engine.lang.errors import ArchiveError
 from engine.serialize.archive import load_archive, save_archive
-from engine.serialize.container_write import ContainerWriter
+from engine.serialize.container.write import ContainerWriter
 from tests.unit.serialize.model_files import compiled
 
 ARCHIVES = Path(__file__).parent / "archives"

@@ -1,0 +1,1 @@
+"""The code of archives: graphs to Python text and back."""

@@ -1,0 +1,292 @@
+"""The code of an archive: classes and functions, made when something first asks for them.
+
+In: the archive's code records by prefix, its table of constants.  Out: types and functions of one
+`CompilationUnit`, under the names they have in the archive.  A record is parsed when a name in it is
+first needed, a class is set up then, and bodies are compiled when they are first needed, by whatever thread, or all
+together by `compile_all`.  What is wrong with one is an ArchiveError in either case.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final, Protocol
+
+from engine.frontend.builder import Builder
+from engine.frontend.classes import ConstantValue, FunctionValue
+from engine.frontend.compile import declare, signature_of
+from engine.frontend.namespaces import OperatorNamespace
+from engine.frontend.parser import parse_program
+from engine.frontend.resolve import type_value
+from engine.frontend.sugar import SugaredValue
+from engine.frontend.tree import Tree
+from engine.frontend.values import SpecialForm
+from engine.frontend.views import ClassDef, Def
+from engine.ir.unit import CompilationUnit, Function
+from engine.lang.errors import ArchiveError, CompileError, EngineError
+from engine.lang.source import Source, SourceRange
+from engine.lang.types import ClassType, Type
+from engine.serialize.code.class_import import import_class
+from engine.serialize.code.debug_records import lazy_finder
+from engine.serialize.code.opaque import ArchivedNamespace, MissingOperators, OpaqueCalls, unusable
+from engine.serialize.code.qualified_names import ROOT, name_of, prefix_of, record_of
+from engine.serialize.old.upgrade import operator_as_of
+from engine.serialize.old.versions import NEWEST_READ
+from engine.serialize.progress import step
+
+Constants = Callable[[], Sequence[Any]]
+DebugRecord = bytes | Callable[[], bytes] | None
+"""A debug record, or what reads it when it is first needed."""
+
+
+class CodeRecords(Protocol):
+    """Where the code comes from."""
+
+    def text(self, prefix: str) -> tuple[str, DebugRecord] | None:
+        """The code of the names under `prefix`, and its debug record; None when there is none."""
+
+
+class SourceImporter:
+    """Finds the classes and functions of one archive by their qualified names."""
+
+    def __init__(self, records: CodeRecords, constants: Constants, version: int = NEWEST_READ) -> None:
+        self.unit = CompilationUnit()
+        self.version = version
+        self.before_run: Callable[[], None] | None = None
+        """What is done before a function of the archive runs for the first time."""
+        self.opaque = OpaqueCalls()
+        self._constants = constants
+        self.resolver = ArchiveResolver(self)
+        self._records = records
+        self._parsed: dict[str, dict[str, Tree]] = {}
+        self._unsigned: dict[Function, Callable[[], None]] = {}
+        self._lock = threading.RLock()
+        self._is_compiling = False
+
+    def find_type(self, qualname: str) -> Type | None:
+        """The class, enum, named tuple or interface of that name; None when the archive has none.
+
+        Raises ArchiveError when its code cannot be read.
+        """
+        known = self.unit.find_type(qualname)
+        if known is None:
+            tree = self._definition(qualname, "class_def")
+            if tree is not None:
+                self.guarded(lambda: import_class(self, qualname, ClassDef(tree)), qualname)
+        return self.unit.find_type(qualname)
+
+    def find_function(self, qualname: str) -> Function | None:
+        """The function of that name; None when the archive has none.  Raises ArchiveError when it cannot be read."""
+        known = self.unit.find_function(qualname)
+        if known is None:
+            tree = self._definition(qualname, "def")
+            if tree is not None:
+                self.guarded(lambda: self.define_methods(prefix_of(qualname), [tree]), qualname)
+        return self.unit.find_function(qualname)
+
+    def define_methods(self, qualname: str, trees: Sequence[Tree], type: ClassType | None = None) -> list[Function]:
+        """Methods or functions, owned by the unit under `qualname`; with `type`, they are methods of that class."""
+        functions = declare(self.unit, trees, self.resolver, qualname, type)
+        for function, tree in zip(functions, trees, strict=True):
+            assert function.creator is not None
+            function.before_run, function.lock = self.before_run, self._lock
+            function.creator = partial(self._compile, function.creator)
+            self._unsigned[function] = partial(self._sign, function, tree, type)
+        return functions
+
+    def _sign(self, function: Function, tree: Tree, type: ClassType | None) -> None:
+        function.sign(signature_of(self.unit, tree, self.resolver, type))
+
+    def read_signatures(self) -> None:
+        """Read those of all functions that are known by now, and the classes that they name.  Raises ArchiveError."""
+        while self._unsigned:
+            function = next(iter(self._unsigned))
+            self.guarded(self._unsigned.pop(function), function.qualname)
+
+    def _compile(self, create: Callable[[Function], None], function: Function) -> None:
+        """Compile a body, and those that it needs.  Raises ArchiveError.
+
+        One that does not compile for want of an operator that is not known here says so.
+        """
+        if self._is_compiling:  # whatever needs this body tells what is wrong
+            create(function)
+            return
+        known, self._is_compiling = len(self.opaque.names), True
+        try:
+            self.guarded(partial(create, function), function.qualname)
+        except (ArchiveError, MissingOperators) as error:
+            if len(self.opaque.names) == known:
+                raise
+            unusable(function, self.opaque, self.opaque.names[known:], error)
+            assert function.creator is not None
+            function.creator(function)
+        finally:
+            self._is_compiling = False
+
+    def constant(self, name: str, range: SourceRange) -> Any:
+        """The constant that `CONSTANTS.name` means.  Raises CompileError when there is none."""
+        constants, index = self._constants(), name[1:]
+        if not name.startswith("c") or not index.isdecimal() or len(index) > 9 or int(index) >= len(constants):
+            raise CompileError(f"the archive has no constant '{name}'", range)
+        return constants[int(index)]
+
+    def compile_all(self) -> None:
+        """Compile every body that is known by now, and those that they need.  Raises ArchiveError.
+
+        A body that does not compile for want of an operator that is not known here says so when it is called.
+        """
+        done = 0
+        while done < len(self.unit.functions):
+            function = list(self.unit.functions.values())[done]
+            with suppress(MissingOperators):
+                self.guarded(function.ensure_defined, function.qualname)
+            done += 1
+            step("compiling", "", done, len(self.unit.functions))
+
+    def guarded(self, action: Callable[[], object], qualname: str) -> None:
+        """Run the action; what is wrong with the code is said as what is wrong with the archive."""
+        try:
+            action()
+        except (ArchiveError, MissingOperators):
+            raise
+        except (MemoryError, RecursionError) as error:
+            what = "more memory than there is" if isinstance(error, MemoryError) else "a deeper stack than there is"
+            raise ArchiveError(f"the code of '{qualname}' needs {what}", record=_record(qualname)) from None
+        except EngineError as error:
+            record, offset = _place(error, qualname)
+            raise ArchiveError(f"the code of '{qualname}' is refused: {error}", record=record, offset=offset) from error
+
+    def _definition(self, qualname: str, kind: str) -> Tree | None:
+        tree = self._trees(prefix_of(qualname)).get(name_of(qualname))
+        return tree if tree is not None and tree.kind == kind else None
+
+    def _trees(self, prefix: str) -> dict[str, Tree]:
+        """What one record defines, by name; parsed once."""
+        if prefix not in self._parsed:
+            found = self._records.text(prefix)
+            self._parsed[prefix] = {} if found is None else _by_name(parse_code(found[0], record_of(prefix), found[1]))
+        return self._parsed[prefix]
+
+
+_VERSION_LINE: Final = re.compile(r"op_version_set = \d+")
+"""The first line of code before PyTorch 1.4; what it says is said by the archive's version."""
+
+
+def parse_code(text: str, record: str, debug: DebugRecord) -> list[Tree]:
+    """The definitions in a record of code; `debug` is its debug record.  Raises ArchiveError."""
+    version = _VERSION_LINE.match(text)
+    if version is not None:
+        text = "#".ljust(version.end()) + text[version.end() :]  # debug records count every byte
+    read = debug if callable(debug) or debug is None else lambda: debug
+    original = None if read is None else lazy_finder(read, f"{record}.debug_pkl")
+    try:
+        return parse_program(Source(text, record, original=original))
+    except CompileError as error:
+        offset = None if error.range is None else error.range.start
+        raise ArchiveError(f"the code cannot be read: {error}", record=record, offset=offset) from error
+
+
+def _place(error: EngineError, qualname: str) -> tuple[str, int | None]:
+    """The record that the error is about, and where in it: the innermost place that is in the archive."""
+    places = [error.range, *(frame.range for frame in reversed(error.frames))]
+    for place in places:
+        if place is not None and not place.source.filename.startswith("<"):  # as what is written here is called
+            return place.source.filename, place.start
+    return _record(qualname), next((place.start for place in places if place is not None), None)
+
+
+def _record(qualname: str) -> str:
+    return record_of(prefix_of(qualname))
+
+
+def _by_name(trees: Sequence[Tree]) -> dict[str, Tree]:
+    return {(ClassDef(tree).name if tree.kind == "class_def" else Def(tree).name): tree for tree in trees}
+
+
+# -- names in the code
+
+
+class ArchiveResolver:
+    """The names that an archive's code may use: operators, constants, special forms and its own definitions."""
+
+    def __init__(self, importer: SourceImporter) -> None:
+        self._importer = importer
+        self._values: dict[str, SugaredValue] = {
+            **_FORMS,
+            "torch": _TorchNamespace(importer.version, importer.opaque),
+            "ops": ArchivedNamespace(importer.opaque),
+            "CONSTANTS": _ConstantsNamespace(importer),
+            ROOT: _Namespace(importer, ROOT),
+        }
+
+    def resolve_value(self, b: Builder, name: str, range: SourceRange) -> SugaredValue | None:
+        return self._values.get(name)
+
+    def resolve_type(self, name: str, range: SourceRange) -> Type | None:
+        return self._importer.find_type(name) if name.startswith(f"{ROOT}.") else None
+
+    def names(self) -> Iterable[str]:
+        return self._values
+
+
+_FORMS: Final[dict[str, SugaredValue]] = {
+    **{name: SpecialForm(name) for name in ("annotate", "unchecked_cast", "uninitialized", "fork", "awaitable")},
+    "inf": ConstantValue(math.inf), "nan": ConstantValue(math.nan),
+    "infj": ConstantValue(complex(0.0, math.inf)), "nanj": ConstantValue(complex(0.0, math.nan)),
+}  # fmt: skip
+
+
+class _TorchNamespace(OperatorNamespace):
+    """`torch.add` is `aten::add` as the archive's version means it, and `torch.autograd.grad` is `aten::grad`."""
+
+    __slots__ = ("_opaque", "_version")
+
+    def __init__(self, version: int, opaque: OpaqueCalls) -> None:
+        super().__init__("aten")
+        self._version, self._opaque = version, opaque
+
+    def attr(self, b: Builder, name: str, range: SourceRange) -> SugaredValue:
+        if name == "autograd":
+            return OperatorNamespace("aten")
+        return self._opaque.or_opaque(b, operator_as_of(self._version, name))
+
+
+class _ConstantsNamespace(SugaredValue):
+    """`CONSTANTS.c3` is the constant number 3 of the archive's table."""
+
+    __slots__ = ("_importer",)
+    kind = "table of constants"
+
+    def __init__(self, importer: SourceImporter) -> None:
+        self._importer = importer
+
+    def attr(self, b: Builder, name: str, range: SourceRange) -> SugaredValue:
+        return ConstantValue(self._importer.constant(name, range))
+
+
+class _Namespace(SugaredValue):
+    """`__torch__.foo`: a class or a function of the archive, or a part of their names."""
+
+    __slots__ = ("_importer", "_path")
+    kind = "module"
+
+    def __init__(self, importer: SourceImporter, path: str) -> None:
+        self._importer, self._path = importer, path
+
+    def describe(self) -> str:
+        return f"module '{self._path}'"
+
+    def attr(self, b: Builder, name: str, range: SourceRange) -> SugaredValue:
+        qualname = f"{self._path}.{name}"
+        type = self._importer.find_type(qualname)
+        if type is not None:
+            value = type_value(type)
+            if value is None:
+                raise CompileError(f"'{qualname}' cannot be used as a value", range)
+            return value
+        function = self._importer.find_function(qualname)
+        return FunctionValue(function) if function is not None else _Namespace(self._importer, qualname)

@@ -1,0 +1,1 @@
+"""The zip file that an archive is: read without trust, written safely."""

@@ -1,0 +1,193 @@
+"""Kinds of files that their first bytes tell: tables of magic numbers, and a few formats that have none.
+
+In: a file's head.  Out: a `Finding`, or None for a file that a rule does not know.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from collections.abc import Iterator
+from typing import Any, Final
+
+from engine.serialize.identify.kinds import Finding, Head
+
+_STARTS: Final[tuple[tuple[int, bytes, Finding], ...]] = (
+    (0, b"GGUF", Finding("gguf")),
+    (0, b"\x89HDF\r\n\x1a\n", Finding("keras-h5")),
+    (0, b"\x93NUMPY", Finding("npy")),
+    (4, b"TFL3", Finding("tflite")),
+    (4, b"PTMF", Finding("mobile-flatbuffer")),
+    (4, b"ET12", Finding("executorch")),
+    (0, b"\x1f\x8b", Finding("compressed", (("format", "gzip"),), advice=("gunzip -c {file} > unpacked",))),
+    (0, b"BZh", Finding("compressed", (("format", "bzip2"),))),
+    (0, b"\xfd7zXZ\0", Finding("compressed", (("format", "xz"),))),
+    (0, b"\x28\xb5\x2f\xfd", Finding("compressed", (("format", "zstd"),))),
+    (0, b"7z\xbc\xaf\x27\x1c", Finding("compressed", (("format", "7z"),))),
+    (0, b"Rar!\x1a\x07", Finding("compressed", (("format", "rar"),))),
+    (0, b"version https://git-lfs.github.com/spec/v1", Finding("lfs-pointer")),
+)  # fmt: skip
+"""Where the bytes stand, the bytes, what they say."""
+
+_BOM: Final = b"\xef\xbb\xbf"
+_HTML: Final = re.compile(rb"\s*(<!--.*?-->\s*)*<(!doctype\s+html|html|head|body)\b", re.I | re.S)
+_TITLE: Final = re.compile(rb"<title[^>]*>(.*?)</title", re.I | re.S)
+_SERVER_ERROR: Final = re.compile(
+    rb'\s*(<\?xml[^>]*>\s*)?(<Error>|\{\s*"(error|message|detail)"|Entry not found|Invalid username or password'
+    rb"|Repository not found|Access to model|(404|403|401|Not Found|Forbidden|Unauthorized)\b)", re.I,
+)  # fmt: skip
+_SOURCE: Final = re.compile(r"^(def|class|import|from|@\w|async def) ?\w", re.M)
+_LONGEST_FACT: Final = 160
+
+
+def nothing_in_it(head: Head) -> Finding | None:
+    if head.size == 0:
+        return Finding("empty")
+    return Finding("zeros") if not head.data.strip(b"\0") else None
+
+
+def known_start(head: Head) -> Finding | None:
+    found = next((each for at, magic, each in _STARTS if head.data.startswith(magic, at)), None)
+    if found is None:
+        return None
+    if found.kind == "lfs-pointer":
+        return found._replace(facts=_pointer_facts(head.data))
+    if found.kind == "gguf" and len(head.data) >= 8:
+        return found._replace(facts=(("version", str(struct.unpack_from("<I", head.data, 4)[0])),))
+    return found
+
+
+def _pointer_facts(data: bytes) -> tuple[tuple[str, str], ...]:
+    size = re.search(rb"^size (\d{1,18})$", data, re.M)
+    return (("the real file has", f"{int(size[1]):,} bytes"),) if size else ()
+
+
+def safetensors(head: Head) -> Finding | None:
+    """Eight bytes of length, then a JSON header of that length."""
+    if len(head.data) < 10 or head.data[8:9] != b"{":
+        return None
+    (length,) = struct.unpack_from("<Q", head.data)
+    if not 2 <= length <= 100 << 20:
+        return None
+    with open(head.path, "rb") as file:
+        file.seek(8)
+        text = file.read(length)
+    if len(text) < length:
+        return _cut("safetensors", f"its header wants {length:,} bytes, and {len(text):,} are there")
+    try:
+        header = json.loads(text)
+        entries = {name: each for name, each in header.items() if name != "__metadata__"}
+        end = max((int(each["data_offsets"][1]) for each in entries.values()), default=0)
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
+        return None
+    if 8 + length + end > head.size:
+        return _cut("safetensors", f"its header speaks of {8 + length + end:,} bytes, and {head.size:,} are there")
+    return Finding("safetensors", (("tensors", f"{len(entries):,}"), *_metadata(header.get("__metadata__"))))
+
+
+def _cut(what: str, damage: str) -> Finding:
+    return Finding("truncated", (("damage", damage),), f"a {what} file that is cut off")
+
+
+def _metadata(value: Any) -> tuple[tuple[str, str], ...]:
+    if not isinstance(value, dict) or not value:
+        return ()
+    return (("metadata", clipped(", ".join(f"{key}={each}" for key, each in value.items()))),)
+
+
+def tar(head: Head) -> Finding | None:
+    """A tar file; PyTorch's first format was one with four members of known names."""
+    if head.data[257:262] != b"ustar":
+        return None
+    names = list(_tar_names(head))
+    if {"pickle", "storages", "tensors"} <= set(names):
+        return Finding("torch-tar", (("members", ", ".join(names)),))
+    return Finding("tar", (("members", clipped(", ".join(names))),))
+
+
+def _tar_names(head: Head, most: int = 20) -> Iterator[str]:
+    """The members' names; each header says how far it is to the next."""
+    at = 0
+    with open(head.path, "rb") as file:
+        for _ in range(most):
+            file.seek(at)
+            block = file.read(512)
+            size = block[124:136].strip(b"\0 ")
+            if len(block) < 512 or block[257:262] != b"ustar" or not re.fullmatch(rb"[0-7]{1,12}", size):
+                return
+            yield block[:100].rstrip(b"\0").decode(errors="replace")
+            at += 512 + -(-int(size, 8) // 512) * 512
+
+
+# -- ONNX: a protobuf message without any magic number
+
+_ONNX_FIELDS: Final = {1: 0, 2: 2, 3: 2, 4: 2, 5: 0, 6: 2, 7: 2, 8: 2, 14: 2, 20: 2, 25: 2, 26: 2}
+"""Field number of ModelProto -> its wire type."""
+
+
+def onnx(head: Head) -> Finding | None:
+    """Are the fields those of an ONNX ModelProto: an IR version first, and a graph or a set of operators?"""
+    if not head.data.startswith(b"\x08"):
+        return None
+    facts: dict[str, str] = {}
+    seen: set[int] = set()
+    at, data = 0, head.data
+    while at < len(data):
+        key, at = _varint(data, at)
+        number, wire = key >> 3, key & 7
+        if _ONNX_FIELDS.get(number) != wire:
+            return None
+        value, at = _varint(data, at)
+        seen.add(number)
+        if wire == 0:
+            facts |= {"IR version": str(value)} if number == 1 else {}
+            continue
+        if at + value > head.size:
+            return _cut("ONNX", "its graph goes on behind the end of the file") if number == 7 else None
+        if number in (2, 3) and value < 100:
+            name = "made by" if number == 2 else "its version"
+            facts[name] = data[at : at + value].decode(errors="replace")
+        at += value
+    return Finding("onnx", tuple(facts.items())) if 1 in seen and seen & {7, 8} else None
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """The number at `at`, and where it ends; one that does not fit is no field that anybody knows."""
+    value = shift = 0
+    while at < len(data) and shift < 64:
+        byte = data[at]
+        at, value, shift = at + 1, value | (byte & 0x7F) << shift, shift + 7
+        if byte < 0x80:
+            return value, at
+    return 0, len(data)
+
+
+# -- text
+
+
+def text(head: Head) -> Finding | None:
+    """Text: a web page, a server's answer, a program, or something else."""
+    data = head.data.removeprefix(_BOM)
+    if _HTML.match(data):
+        title = _TITLE.search(data)
+        said = " ".join(title[1].decode(errors="replace").split()) if title else ""
+        return Finding("html", (("says", clipped(said)),) if said else ())
+    try:
+        decoded = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        if error.start < len(data) - 4 or head.size <= len(head.data):
+            return None
+        decoded = data[: error.start].decode()
+    if any(ord(c) < 32 and c not in "\t\n\r\f\x1b" for c in decoded):
+        return None
+    said = clipped(" ".join(decoded.split()))
+    if _SERVER_ERROR.match(data) and head.size < 1 << 14:
+        return Finding("error-text", (("says", said),))
+    return Finding("source") if _SOURCE.search(decoded) else Finding("text", (("says", said),))
+
+
+def clipped(said: str) -> str:
+    """The text, on one line that is not too long."""
+    shown = "".join(c if c.isprintable() else "·" for c in said)
+    return shown if len(shown) <= _LONGEST_FACT else shown[: _LONGEST_FACT - 1] + "…"

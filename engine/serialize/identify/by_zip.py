@@ -1,0 +1,170 @@
+"""Kinds of files that are zip files: archives of PyTorch and of others, told by the names in them.
+
+In: a file's head.  Out: a `Finding`, or None for what is no zip file.  The names are read leniently, so that also a
+file that the strict reader refuses can be named; what the strict reader says stands among the facts.
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Callable
+from typing import Final
+
+from engine.lang.counts import counted
+from engine.lang.errors import ArchiveError
+from engine.serialize.container.read import Container, open_container
+from engine.serialize.identify.by_bytes import clipped
+from engine.serialize.identify.by_pickle import judged
+from engine.serialize.identify.kinds import Finding, Head
+from engine.serialize.pickling.values import describe_pickle, names_in
+
+MOST_PICKLE: Final = 256 << 20
+"""A `data.pkl` beyond this is not read to tell what it holds."""
+_UNREADABLE: Final = (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, EOFError, zlib.error, MemoryError)
+
+
+def zip_file(head: Head) -> Finding | None:
+    """A zip file, whole or what is left of one."""
+    starts = head.data.startswith((b"PK\x03\x04", b"PK\x05\x06"))
+    if not starts and not _has_end(head):
+        return None
+    try:
+        names = _names(head.path)
+    except _UNREADABLE:
+        return _without_directory(head)
+    finding = next((kind for belongs, kind in _KINDS if belongs(names)), None)
+    if finding is not None:
+        return finding
+    try:
+        with_folder = open_container(head.path)
+    except ArchiveError as error:
+        return _refused(names, error)
+    try:
+        return _archive(with_folder)
+    finally:
+        with_folder.close()
+
+
+def _has_end(head: Head) -> bool:
+    with open(head.path, "rb") as file:
+        file.seek(max(0, head.size - 65557))
+        return b"PK\x05\x06" in file.read() and zipfile.is_zipfile(head.path)
+
+
+def _names(path: str) -> list[str]:
+    with zipfile.ZipFile(path) as file:
+        return file.namelist()
+
+
+def _without_directory(head: Head) -> Finding:
+    """Its end is missing, or there and damaged."""
+    first = head.data[30:300].split(b"/")[0]
+    what = "a PyTorch archive" if first.isascii() and b"data.pkl" in head.data[:4096] else "a zip file"
+    if _has_end_magic(head):
+        return Finding("damaged", (("damage", "its directory cannot be read"),), f"{what} that is damaged")
+    damage = (("damage", f"the directory at its end is missing; {head.size:,} bytes are there"),)
+    return Finding("truncated", damage, f"{what} that is cut off")
+
+
+def _has_end_magic(head: Head) -> bool:
+    with open(head.path, "rb") as file:
+        file.seek(max(0, head.size - 65557))
+        return b"PK\x05\x06" in file.read()
+
+
+# -- other people's zip files
+
+
+def _top_level(*wanted: str) -> Callable[[list[str]], bool]:
+    return lambda names: set(wanted) <= set(names)
+
+
+def _inside(*wanted: str) -> Callable[[list[str]], bool]:
+    """Are these names there below one top folder?"""
+    return lambda names: set(wanted) <= {name.partition("/")[2] for name in names}
+
+
+_KINDS: Final[tuple[tuple[Callable[[list[str]], bool], Finding], ...]] = (
+    (lambda names: bool(names) and all(name.endswith(".npy") for name in names), Finding("npz")),
+    (_inside("archive_format", "models/model.json"), Finding("pt2")),
+    (_inside("serialized_exported_program.json"), Finding("pt2")),
+    (_top_level("serialized_exported_program.json"), Finding("pt2")),
+    (_inside(".data/extern_modules"), Finding("torch-package")),
+    (_top_level("MAR-INF/MANIFEST.json"), Finding("torchserve")),
+    (_top_level("config.json", "model.weights.h5"), Finding("keras-zip")),
+)  # fmt: skip
+
+
+def _refused(names: list[str], error: ArchiveError) -> Finding:
+    """The strict reader does not take it: a zip file of somebody else's, or a damaged archive."""
+    last = {name.rpartition("/")[2] for name in names}
+    if "data.pkl" in names or "model.json" in names:
+        return Finding("packed-anew")
+    if {"data.pkl", "model.json"} & last:
+        return Finding("damaged", (("damage", error.message),), "a PyTorch archive that is damaged")
+    shown = clipped(", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else ""))
+    return Finding("zip", (("it holds", shown),) if names else ())
+
+
+# -- PyTorch's own
+
+
+def _archive(container: Container) -> Finding:
+    records = set(container.names())
+    code = any(name.startswith("code/") for name in records)
+    if "bytecode.pkl" in records:
+        kind = "mobile" if code and "data.pkl" in records else "mobile-bytecode-only"
+        return Finding(kind, _program_facts(container))
+    if "model.json" in records:
+        return Finding("torchscript-old", _program_facts(container))
+    if "constants.pkl" in records or (code and "data.pkl" in records):
+        return Finding("torchscript", _program_facts(container))
+    if "data.pkl" in records:
+        return _saved(container)
+    shown = clipped(", ".join(sorted(records)[:8]))
+    return Finding("zip", (("it holds", shown),))
+
+
+def _program_facts(container: Container) -> tuple[tuple[str, str], ...]:
+    """The version, how much code and data there is, and what came along."""
+    names = container.names()
+    version = next((_text(container, name) for name in (".data/version", "version") if name in names), "not given")
+    code = [name for name in names if name.startswith("code/") and name.endswith(".py")]
+    data = [name for name in names if name.startswith(("data/", "constants/", "tensors/"))]
+    extra = [name.removeprefix("extra/") for name in names if name.startswith("extra/")]
+    facts = [("version", version)]
+    facts += (
+        [("code", f"{counted(len(code), 'record')}, {counted(sum(map(container.size, code)), 'byte')}")] if code else []
+    )
+    facts += (
+        [("tensors", f"{counted(len(data), 'record')}, {counted(sum(map(container.size, data)), 'byte')}")]
+        if data
+        else []
+    )
+    order = _text(container, "byteorder") if "byteorder" in names else "little"
+    facts += [("byte order", order)] if order != "little" else []
+    return (*facts, ("extra files", clipped(", ".join(extra)))) if extra else tuple(facts)
+
+
+def _text(container: Container, name: str) -> str:
+    try:
+        return clipped(container.read(name)[:80].decode(errors="replace").strip())
+    except ArchiveError as error:
+        return f"unreadable ({error.message})"
+
+
+def _saved(container: Container) -> Finding:
+    """What torch.save put into a zip file."""
+    if container.size("data.pkl") > MOST_PICKLE:
+        return Finding("torch-value", (("note", "its pickle is too large to be looked at"),))
+    try:
+        data = container.read("data.pkl")
+    except ArchiveError as error:
+        return Finding("damaged", (("damage", error.message),), "a file of torch.save that is damaged")
+    try:
+        described = describe_pickle(data, "data.pkl")
+        return judged(described.value, described.names)
+    except ArchiveError as error:
+        found = judged(None, names_in(data))
+        return found._replace(facts=(*found.facts, ("note", error.message)))

@@ -1,0 +1,146 @@
+"""What a file is: read from its first bytes and the names in it, never from its own name, and nothing of it is run.
+
+In: a path.  Out: an `Identity`: a kind, what it is in words, facts about it, what to do with it next.  Whoever was
+given the wrong kind of file explains it with `explained`, so that there is one answer to "what is this?".
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from engine.lang.errors import ArchiveError, MissingFileError
+from engine.serialize.container.file_bytes import missing_file
+from engine.serialize.identify import by_bytes, by_pickle, by_zip
+from engine.serialize.identify.kinds import KINDS, Finding, Head
+
+HEAD: Final = 1 << 16
+"""Bytes that are looked at first."""
+Rule = Callable[[Head], Finding | None]
+
+_RULES: Final[tuple[Rule, ...]] = (
+    by_bytes.nothing_in_it, by_pickle.legacy_save, by_bytes.known_start, by_bytes.safetensors,
+    by_pickle.plain_pickle, by_bytes.tar, by_zip.zip_file, by_bytes.onnx, by_bytes.text,
+)  # fmt: skip
+"""The first that knows the file decides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a file is.
+
+    `kind` is a word of `KINDS` that programs can rely on, `title` the same for people, `facts` what else its bytes say
+    (label, text), `advice` what to do next, `size` its bytes.
+    """
+
+    path: str
+    kind: str
+    title: str
+    facts: tuple[tuple[str, str], ...]
+    advice: tuple[str, ...]
+    size: int
+
+    @property
+    def is_program(self) -> bool:
+        """Is it an archive that `load_archive` reads?"""
+        return KINDS[self.kind].is_program
+
+    @property
+    def has_weights(self) -> bool:
+        """Does `load_weights` read tensors from it?"""
+        return KINDS[self.kind].has_weights
+
+
+def identify(path: str | os.PathLike[str]) -> Identity:
+    """What the file is.  Raises ArchiveError (MissingFileError) where there is none to read."""
+    name = os.fsdecode(path)
+    head = _head(name)
+    finding = next((found for rule in _RULES if (found := rule(head)) is not None), Finding("unknown"))
+    kind = KINDS[finding.kind]
+    facts = finding.facts
+    if finding.kind == "unknown":
+        facts = (*facts, ("it starts with", _shown(head.data)))
+    advice = tuple(text.format(file=_quoted(name), name=repr(name)) for text in (*finding.advice, *kind.advice))
+    return Identity(name, finding.kind, finding.title or kind.title, facts, advice, head.size)
+
+
+@contextmanager
+def explaining(path: object) -> Iterator[None]:
+    """Whoever opens a program in here says what the file is, if it is none."""
+    try:
+        yield
+    except ArchiveError as error:
+        better = explained(error, path)
+        if better is error:
+            raise
+        raise better from error
+
+
+def explained(error: ArchiveError, path: object, wanted: str = "is not a TorchScript archive: it is") -> ArchiveError:
+    """The error that says what the file is where it is no program; else `error` itself."""
+    if not isinstance(path, (str, os.PathLike)) or isinstance(error, MissingFileError):
+        return error
+    try:
+        found = identify(path)
+    except (ArchiveError, OSError) as reason:
+        return reason if isinstance(reason, ArchiveError) else error
+    if found.is_program or found.kind == "damaged":
+        return error  # it says more
+    facts = "".join(f" ({text})" for label, text in found.facts if label in ("damage", "says"))
+    better = ArchiveError(f"'{found.path}' {wanted} {found.title}{facts}", hints=found.advice)
+    better.record, better.offset = error.record, error.offset
+    return better
+
+
+def _head(path: str) -> Head:
+    try:
+        with open(path, "rb") as file:
+            return Head(path, file.read(HEAD), os.fstat(file.fileno()).st_size)
+    except IsADirectoryError:
+        raise _folder(path) from None
+    except FileNotFoundError:
+        raise missing_file(path) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ArchiveError(f"'{path}' cannot be read: {reason.lower()}") from None
+
+
+_FOLDERS: Final = {
+    "saved_model.pb": "a TensorFlow SavedModel", "config.json": "a folder of a model hub",
+    "data.pkl": "an archive that was unpacked", "constants.pkl": "an archive that was unpacked",
+}  # fmt: skip
+
+
+def _folder(path: str) -> ArchiveError:
+    """A folder is no file; some have a name of their own."""
+    what = next((text for name, text in _FOLDERS.items() if Path(path, name).exists()), "")
+    note = f": it looks like {what}" if what else ""
+    inside = sorted(
+        each.name for each in Path(path).glob("*") if each.suffix in (".pt", ".pth", ".safetensors", ".bin")
+    )
+    hint = f"in it there is {', '.join(inside[:4])}" if inside else "give the path of a file"
+    return ArchiveError(f"'{path}' is a folder, not a file{note}", hints=(hint,))
+
+
+def _shown(data: bytes) -> str:
+    """The first bytes, as hexadecimal numbers and as text."""
+    first = data[:12]
+    return f"{first.hex(' ')}  {''.join(chr(b) if 32 <= b < 127 else '.' for b in first)}"
+
+
+def _quoted(path: str) -> str:
+    """The path as a shell wants it."""
+    plain = all(c.isalnum() or c in "/._-+=@%:," for c in path)
+    if any("\ud800" <= c <= "\udfff" or not c.isprintable() for c in path):
+        shown = "".join(c if 32 <= ord(c) < 127 and c not in "'\\" else _escaped(c) for c in path)
+        return f"$'{shown}'"
+    return path if plain else "'" + path.replace("'", "'\\''") + "'"
+
+
+def _escaped(c: str) -> str:
+    """Its bytes, as the shells write them in `$'...'`."""
+    return "".join(f"\\x{byte:02x}" for byte in os.fsencode(c))

@@ -1,0 +1,1 @@
+"""Looking into model files without running them: survey, check, compare, extract, fix."""

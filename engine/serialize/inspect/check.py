@@ -1,0 +1,225 @@
+"""What a program can do, and what about it deserves a second look, told without running it.
+
+In: the path of an archive.  Out: a `Check`: numbers (classes, functions, weights, operators, loops) and findings, each
+"suspicious" (it will fail, or do what models have no need to) or a "note" (good to know).  Every rule is one function.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from engine.ir.constants import constant_value
+from engine.ir.graph import Node
+from engine.lang.counts import counted
+from engine.lang.scalars import DTYPE_BY_NUMBER, device
+from engine.serialize.inspect.survey import Loop, Survey, place_of, survey
+
+SUSPICIOUS: Final = "suspicious"
+NOTE: Final = "note"
+LARGE: Final = 1 << 30
+"""Bytes of a tensor that the code itself asks for, beyond which it is suspicious."""
+MOST_PLACES: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something about the file: what it is, and where (places, or names)."""
+
+    level: str
+    text: str
+    where: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """`numbers` are (label, text) for people; `operators` and `loops` are the same facts for programs."""
+
+    survey: Survey
+    numbers: tuple[tuple[str, str], ...]
+    operators: dict[str, int]
+    loops: tuple[Loop, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def is_suspicious(self) -> bool:
+        return any(finding.level == SUSPICIOUS for finding in self.findings)
+
+
+def check_archive(path: str | os.PathLike[str]) -> Check:
+    """Look for everything the rules know.  Raises ArchiveError for what is refused, or is no program."""
+    seen = survey(path)
+    findings = [finding for rule in _RULES for finding in rule(seen)]
+    ordered = sorted(findings, key=lambda finding: finding.level != SUSPICIOUS)
+    return Check(seen, tuple(_numbers(seen)), dict(seen.operators()), tuple(seen.loops()), tuple(ordered))
+
+
+def _numbers(seen: Survey) -> Iterator[tuple[str, str]]:
+    modules = list(seen.modules())
+    yield "file", f"{counted(seen.identity.size, 'byte')}, {counted(len(seen.records), 'record')}"
+    classes = {module.type.qualname for _, module in modules}
+    yield "modules", f"{len(modules):,} of {counted(len(classes), 'class', 'classes')}"
+    nodes = sum(_length(function.graph.all_nodes()) for function in seen.functions)
+    yield "functions", f"{len(seen.functions):,} with {counted(nodes, 'node')}"
+    weights = [(kind, tensor) for _, kind, tensor in seen.tensors()]
+    parameters = sum(tensor.numel() for kind, tensor in weights if kind == "parameter")
+    size = sum(tensor.numel() * tensor.dtype.itemsize for _, tensor in weights)
+    told = f"{counted(len(weights), 'tensor')}, {counted(parameters, 'parameter')}, {counted(size, 'byte')}"
+    yield "weights", told if weights else "none"
+    operators = seen.operators()
+    yield "operators", f"{len(operators):,} in {counted(sum(operators.values()), 'call')}"
+    yield "loops", _loops_told(seen.loops())
+
+
+def _loops_told(loops: Sequence[Loop]) -> str:
+    """How many there are, and for how many it depends on the input how long they run."""
+    by_data = sum(loop.kind != "counted" for loop in loops)
+    if not by_data:
+        return f"{len(loops):,}, with a fixed number of rounds" if loops else "none"
+    how_many = "" if by_data == len(loops) else f"in {by_data:,} of them "
+    return f"{len(loops):,}; {how_many}the number of rounds depends on the data"
+
+
+def _length(items: Iterable[Any]) -> int:
+    return sum(1 for _ in items)
+
+
+# -- rules
+
+Rule = Callable[[Survey], Iterator[Finding]]
+
+
+def _missing(seen: Survey) -> Iterator[Finding]:
+    missing = seen.missing()
+    if missing:
+        names = tuple(f"{name} ({count}×)" for name, count in missing.most_common())
+        yield Finding(SUSPICIOUS, "operators that are not known here; calling them fails", names)
+
+
+def _broken(seen: Survey) -> Iterator[Finding]:
+    for name, error in seen.broken:
+        yield Finding(SUSPICIOUS, f"{name} does not compile", (error.split("\n")[0],))
+
+
+def _filled(seen: Survey) -> Iterator[Finding]:
+    if seen.filled:
+        yield Finding(SUSPICIOUS, "code that runs while loading (__setstate__)", tuple(seen.filled))
+
+
+def _loops(seen: Survey) -> Iterator[Finding]:
+    for kind, level, text in (
+        ("endless", SUSPICIOUS, "loops that never end by themselves"),
+        ("while", NOTE, "loops that run while a condition holds"),
+        ("data", NOTE, "loops whose number of rounds depends on a value"),
+    ):
+        found = [loop.place or loop.function for loop in seen.loops() if loop.kind == kind]
+        if found:
+            yield Finding(level, text, _clipped(found))
+
+
+def _records(seen: Survey) -> Iterator[Finding]:
+    """Records that nothing reads: a place to hide things."""
+    known = ("code/", "data/", "constants/", "tensors/", "extra/", ".data/", "libs/", "traced_inputs/")
+    whole = {"data.pkl", "constants.pkl", "version", "byteorder", "model.json", "attributes.pkl", "bytecode.pkl"}
+    whole |= {"traced_inputs.pkl", "mobile_debug_handles.pkl", ".format_version", ".storage_alignment"}
+    strange = [name for name in seen.records if name not in whole and not name.startswith(known)]
+    if strange:
+        yield Finding(SUSPICIOUS, "records that no program reads", _clipped(strange))
+    extra = [name for name in seen.records if name.startswith("extra/")]
+    if extra:
+        yield Finding(NOTE, "files that came along (extra files)", _clipped(extra))
+
+
+def _rewrites(seen: Survey) -> Iterator[Finding]:
+    found = [
+        f"{each.operator} is done by {each.upgrader}" + (f", {each.place}" if each.place else "")
+        for each in seen.rewrites()
+    ]
+    if found:
+        yield Finding(NOTE, "operators that meant something else then, and keep that meaning", _clipped(found))
+
+
+def _devices(seen: Survey) -> Iterator[Finding]:
+    found = {
+        f"{place_of(node)} {value}".strip(): None
+        for node in _nodes(seen, "prim::Constant")
+        if isinstance(value := constant_value(node.output), device) and value.type != "cpu"
+    }
+    if found:
+        text = "devices other than the CPU in the code; tsrepl fix --device cpu changes them"
+        yield Finding(NOTE, text, _clipped(found))
+
+
+def _large(seen: Survey) -> Iterator[Finding]:
+    """Tensors of a size that stands in the code, larger than any model needs."""
+    found = []
+    for kind in _MAKERS:
+        for node in _nodes(seen, kind):
+            size = _asked_for(node)
+            if size > LARGE:
+                found.append(f"{place_of(node)} {kind.partition('::')[2]} of {counted(size, 'byte')}".strip())
+    if found:
+        yield Finding(SUSPICIOUS, "tensors larger than 1 GiB that the code asks for", _clipped(found))
+
+
+_MAKERS: Final = tuple(f"aten::{name}" for name in "zeros ones empty full rand randn randint randperm arange".split())
+
+
+def _asked_for(node: Node) -> int:
+    """The bytes of the tensor, 0 where its size is no constant."""
+    position = 1 if node.kind == "aten::randint" and len(node.inputs) > 6 else 0
+    source = node.inputs[position].node if node.inputs else node
+    if source.kind != "prim::ListConstruct":
+        value = constant_value(node.inputs[position]) if node.inputs else None
+        values = [value] if type(value) is int else list(value) if isinstance(value, (list, tuple)) else [None]
+    else:
+        values = [constant_value(each) for each in source.inputs]
+    count = 1
+    for each in values:
+        count *= each if type(each) is int else 0
+    dtype = next((DTYPE_BY_NUMBER.get(n) for n in map(constant_value, node.inputs[1:]) if type(n) is int), None)
+    return count * (dtype.itemsize if dtype is not None else 4)
+
+
+def _random(seen: Survey) -> Iterator[Finding]:
+    named = ("rand", "bernoulli", "multinomial", "normal", "poisson", "dropout", "uniform_", "exponential_")
+    found = [name for name in seen.operators() if name.partition("::")[2].startswith(named)]
+    if found:
+        yield Finding(NOTE, "results may differ from run to run (random operators)", _clipped(sorted(found)))
+
+
+def _numbers_that_are_none(seen: Survey) -> Iterator[Finding]:
+    found = []
+    for path, _, tensor in seen.tensors():
+        if tensor.dtype.category in ("float", "complex") and not np.isfinite(tensor.array).all():
+            found.append(path)
+    if found:
+        yield Finding(NOTE, "weights that hold NaN or infinity", _clipped(found))
+
+
+def _printing(seen: Survey) -> Iterator[Finding]:
+    found = [place_of(node) for kind in ("prim::Print", "aten::warn") for node in _nodes(seen, kind)]
+    if found:
+        yield Finding(NOTE, "code that prints or warns", _clipped(found))
+
+
+def _nodes(seen: Survey, kind: str) -> Iterator[Node]:
+    for function in seen.functions:
+        yield from function.graph.find_all_nodes(kind)
+
+
+def _clipped(names: Iterable[str]) -> tuple[str, ...]:
+    """The first few, each once."""
+    every = list(dict.fromkeys(names))
+    rest = len(every) - MOST_PLACES
+    return (*every[:MOST_PLACES], *((f"and {rest} more",) if rest > 0 else ()))
+
+
+_RULES: Final[tuple[Rule, ...]] = (
+    _missing, _broken, _filled, _records, _large, _loops, _rewrites, _devices, _random, _printing,
+    _numbers_that_are_none,
+)  # fmt: skip

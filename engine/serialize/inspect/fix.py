@@ -1,0 +1,162 @@
+"""Mending archives: other devices in code and pickles, and archives of old versions written anew.
+
+In: an archive's path and the path of the new one.  Out: the new archive, written in one step, and what was changed,
+each change with its place.  `fix_devices` leaves every other byte of the records as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from engine.aten.ivalue import Object
+from engine.lang import scalars
+from engine.lang.errors import ArchiveError, OperatorError
+from engine.serialize.archive import load_archive, save_archive
+from engine.serialize.container.read import open_container
+from engine.serialize.container.write import ContainerWriter, replace_file
+from engine.serialize.identify.identify import explained, identify
+from engine.serialize.inspect.survey import Survey, walked
+from engine.serialize.old.upgrade import Rewrite
+from engine.serialize.pickling.devices import replace_devices
+from engine.serialize.pickling.unpickle import Runner
+
+_IN_CODE: Final = re.compile(r'torch\.device\("([a-z]+(?::\d+)?)"\)|\btorch\.(cuda|cpu)\(')
+_PICKLES: Final = ("data.pkl", "constants.pkl", "traced_inputs.pkl")
+_BYTECODE: Final = ("bytecode.pkl", "mobile_debug_handles.pkl")
+"""What was made of the code for mobile phones; it would still name the old devices."""
+_KEPT: Final = ("meta",)
+"""Devices that hold no numbers; they stay."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change in a record: a line of code, or the device of tensors in a pickle (`line` is 0, `count` how often)."""
+
+    record: str
+    line: int
+    before: str
+    after: str
+    count: int = 1
+
+
+class Repacked(NamedTuple):
+    """What `repack` did: versions before and after, sizes, old operators' calls, and the module as it was saved."""
+
+    before: str
+    after: str
+    size_before: int
+    size_after: int
+    rewrites: list[Rewrite]
+    module: Object
+
+
+def fix_devices(path: str | os.PathLike[str], device: str, target: str | os.PathLike[str]) -> list[Change]:
+    """Write a copy of the archive whose code and tensors name `device` where they named another.
+
+    Nothing is written when there is nothing to change.  Raises ArchiveError.
+    """
+    wanted = _device(device)
+    found = identify(path)
+    if not found.is_program:
+        raise explained(ArchiveError(f"'{found.path}' holds no program"), path)
+    if found.kind == "torchscript-old":
+        raise ArchiveError(
+            f"'{found.path}' has the layout of PyTorch 1.0 to 1.2", hints=("write it anew first: tsrepl repack",)
+        )
+    container = open_container(path)
+    try:
+        records = {name: container.read(name) for name in container.names()}
+        folder = container.folder
+    finally:
+        container.close()
+    changes: list[Change] = []
+    stale = set(_BYTECODE)
+    for name, data in records.items():
+        if name.startswith("code/") and name.endswith(".py"):
+            records[name], longer = _fixed_code(name, data, wanted, changes)
+            stale |= {f"{name}.debug_pkl"} if longer else set()
+        elif name in _PICKLES:
+            records[name] = _fixed_pickle(name, data, wanted, changes)
+    if changes:
+        writer = ContainerWriter(folder)
+        for name, data in records.items():
+            if name not in stale:
+                writer.add(name, data)
+        replace_file(target, writer.pieces())
+    return changes
+
+
+def _device(text: str) -> str:
+    try:
+        return str(scalars.device(text))
+    except OperatorError as error:
+        raise ArchiveError(f"'{text}' is no device", hints=("write cpu, cuda or cuda:1",)) from error
+
+
+def _fixed_code(name: str, data: bytes, wanted: str, changes: list[Change]) -> tuple[bytes, bool]:
+    """The code with other devices, and whether it had to grow.
+
+    What became shorter is filled up with blanks: debug records count bytes.
+    """
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        raise ArchiveError("the code is not UTF-8", record=name) from None
+    grew = False
+
+    def new(match: re.Match[str]) -> str:
+        nonlocal grew
+        made = _device_call(match, wanted)
+        grew = grew or len(made) > len(match[0])
+        return made
+
+    lines = text.split("\n")
+    for index, line in enumerate(lines):
+        lines[index] = _IN_CODE.sub(new, line)
+        if lines[index] != line:
+            changes.append(Change(name, index + 1, line.strip(), lines[index].strip()))
+    return "\n".join(lines).encode(), grew
+
+
+def _device_call(match: re.Match[str], wanted: str) -> str:
+    """The new text for a device, or for the method that moves a tensor to one; as long as the old if it can be."""
+    old, method = match[1], match[2]
+    if method is not None:
+        kind = wanted.partition(":")[0]
+        made = f"torch.{kind}" if kind in ("cpu", "cuda") else match[0][:-1]
+        return made.ljust(len(match[0]) - 1) + "("
+    if old == wanted or old in _KEPT:
+        return match[0]
+    return f'torch.device("{wanted}"'.ljust(len(match[0]) - 1) + ")"
+
+
+def _fixed_pickle(name: str, data: bytes, wanted: str, changes: list[Change]) -> bytes:
+    fixed, found = replace_devices(data, name, lambda old: old if old in _KEPT else wanted)
+    for before in dict.fromkeys(change.before for change in found):
+        count = sum(change.before == before for change in found)
+        changes.append(Change(name, 0, before, wanted, count))
+    return fixed
+
+
+def repack(path: str | os.PathLike[str], target: str | os.PathLike[str], run: Runner | None = None) -> Repacked:
+    """Load the archive, whatever its version and layout, and write it as archives are written today.
+
+    What old operators did is spelled out with those of today.  Raises ArchiveError, CompileError.
+    """
+    found = identify(path)
+    if not found.is_program:
+        raise explained(ArchiveError(f"'{found.path}' holds no program"), path)
+    container = open_container(path)
+    try:
+        extra: dict[str, Any] = {n[6:]: container.read(n) for n in container.names() if n.startswith("extra/")}
+    finally:
+        container.close()
+    module = load_archive(path, run=run, map_location="cpu")
+    save_archive(module, target, extra, run)
+    rewrites = walked(Survey(found, module, {})).rewrites()
+    after = identify(target)
+    versions = [dict(each.facts).get("version", "?") for each in (found, after)]
+    return Repacked(versions[0], versions[1], found.size, after.size, rewrites, module)

@@ -1,0 +1,223 @@
+"""A program looked at without being run: its classes, functions, operators and loops.
+
+In: the path of an archive.  Out: a `Survey`.  The module's state is read, methods are compiled one by one, and one that
+does not compile is noted; code that would run while loading (`__setstate__`) does not.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from engine.aten import op
+from engine.aten.ivalue import Object
+from engine.aten.tensor import Tensor
+from engine.ir.constants import NOT_CONSTANT, constant_value
+from engine.ir.graph import Graph, Node
+from engine.ir.ops import op_of
+from engine.ir.unit import Function
+from engine.lang.errors import ArchiveError, EngineError
+from engine.lang.types import ClassType, FunctionType, Type, walk
+from engine.serialize.archive import load_archive
+from engine.serialize.code.opaque import is_opaque
+from engine.serialize.container.read import open_container
+from engine.serialize.identify.identify import Identity, explained, identify
+from engine.serialize.old.upgrade import Rewrite, rewrites_in
+from engine.serialize.pickling.unpickle import NOT_RUN
+
+DEEPEST: Final = 64
+"""Modules nested deeper are not walked: an archive may hold a module that holds itself."""
+_CALLS: Final = re.compile(r"(?<![\w.\"'])(?:ops\.(\w+)|(torch))\.(\w+)\(")
+FOREVER: Final = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop of a function: how its number of rounds is told, and where it stands in the author's text."""
+
+    function: str
+    kind: str
+    """"counted" (a number in the code), "data" (a value tells), "while" (a condition), "endless"."""
+    place: str
+
+
+@dataclass(slots=True, eq=False)
+class Survey:
+    """See the module's top; `records` are the file's records with their sizes, `filled` classes with `__setstate__`."""
+
+    identity: Identity
+    module: Object
+    records: dict[str, int]
+    code: dict[str, str] = field(default_factory=dict)
+    classes: list[ClassType] = field(default_factory=list)
+    functions: list[Function] = field(default_factory=list)
+    broken: list[tuple[str, str]] = field(default_factory=list)
+    filled: list[str] = field(default_factory=list)
+
+    def modules(self) -> Iterator[tuple[str, Object]]:
+        """The modules by dotted path, the outermost first, whose path is ""."""
+        return modules_of(self.module)
+
+    def tensors(self) -> Iterator[tuple[str, str, Tensor]]:
+        """Dotted path, kind ("parameter", "buffer", "attribute") and tensor of every attribute that is one."""
+        for path, module in self.modules():
+            for attribute, value in zip(module.type.attributes, module.slots, strict=False):
+                if isinstance(value, Tensor):
+                    yield joined(path, attribute.name), attribute.kind, value
+
+    def operators(self) -> Counter[str]:
+        """How often each operator is called, by its name with overload; opaque ones by their name alone."""
+        found: Counter[str] = Counter()
+        for function in self.functions:
+            found.update(filter(None, map(operator_of, function.graph.all_nodes())))
+        return found
+
+    def missing(self) -> Counter[str]:
+        """The operators that are not in the table, with counts."""
+        found: Counter[str] = Counter()
+        for function in self.functions:
+            found.update(node.kind for node in function.graph.all_nodes() if is_opaque(node))
+        # What does not compile has no graph: its text tells.
+        named = Counter(_named(self.code.values())) if self.broken else Counter()
+        return found | named
+
+    def rewrites(self) -> list[Rewrite]:
+        """The calls of old operators, each with what does its work today and the author's line, if it is known."""
+        found = [each for function in self.functions for each in rewrites_in(function.graph)]
+        return list(dict.fromkeys(each._replace(range=each.range and each.range.original()) for each in found))
+
+    def loops(self) -> list[Loop]:
+        return [
+            Loop(function.qualname, _loop_kind(node), place_of(node))
+            for function in self.functions
+            for node in function.graph.find_all_nodes("prim::Loop")
+        ]
+
+
+def survey(path: str | os.PathLike[str]) -> Survey:
+    """Look at the archive.  Raises ArchiveError, which says what the file is when it is no program."""
+    found = identify(path)
+    if not found.is_program:
+        raise explained(ArchiveError(f"'{found.path}' holds no program"), path)
+    filled: list[str] = []
+
+    def note(function: Function, arguments: list[Any]) -> object:
+        filled.append(arguments[0].type.qualname)
+        return NOT_RUN
+
+    module = load_archive(path, map_location="cpu", run=note, lazy=True)
+    container = open_container(path)
+    try:
+        records = {name: container.size(name) for name in container.names()}
+        code = {n: container.read(n).decode(errors="replace") for n in records if n.endswith(".py")}
+    finally:
+        container.close()
+    return walked(Survey(found, module, records, code, filled=sorted(set(filled))))
+
+
+def walked(result: Survey) -> Survey:
+    """The survey, with the classes and functions that can be reached from its module."""
+    _Walk(result).types([each.type for _, each in reversed(list(result.modules()))])
+    return result
+
+
+def modules_of(module: Object, path: str = "", depth: int = 0) -> Iterator[tuple[str, Object]]:
+    """The module and those in it, by dotted path."""
+    yield path, module
+    for attribute, value in zip(module.type.attributes, module.slots, strict=False):
+        if isinstance(value, Object) and value.type.is_module and depth < DEEPEST:
+            yield from modules_of(value, joined(path, attribute.name), depth + 1)
+
+
+def joined(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def operator_of(node: Node) -> str | None:
+    """The operator's name with its overload; None for a node that is part of the language."""
+    if is_opaque(node):
+        return node.kind
+    if not op.overloads(node.kind):
+        return None
+    found = op_of(node)
+    return found.qualified_name if found is not None else node.kind
+
+
+def place_of(node: Node) -> str:
+    """Where the author wrote it: `model.py:12`."""
+    if node.range is None:
+        return ""
+    range = node.range.original()
+    return f"{range.filename}:{range.line}"
+
+
+@dataclass(slots=True, eq=False)
+class _Walk:
+    """Everything that can be reached from the module's class."""
+
+    survey: Survey
+    _seen: set[int] = field(default_factory=set)
+
+    def types(self, waiting: list[Type]) -> None:
+        while waiting:
+            for part in walk(waiting.pop()):
+                if isinstance(part, ClassType) and self._is_new(part):
+                    self.survey.classes.append(part)
+                    waiting += (attribute.type for attribute in part.attributes)
+                    for callee in (*part.methods.values(), *part.forward_hooks, *part.forward_pre_hooks):
+                        waiting += self._function(callee)
+                elif isinstance(part, FunctionType):
+                    waiting += self._function(part.function)
+
+    def _function(self, callee: Any) -> Sequence[Type]:
+        if not isinstance(callee, Function) or not self._is_new(callee):
+            return ()
+        try:
+            graph = callee.graph
+        except EngineError as error:
+            self.survey.broken.append((callee.qualname, str(error)))
+            return ()
+        self.survey.functions.append(callee)
+        return _types_in(graph)
+
+    def _is_new(self, thing: object) -> bool:
+        new = id(thing) not in self._seen
+        self._seen.add(id(thing))
+        return new
+
+
+def _types_in(graph: Graph) -> list[Type]:
+    """The classes and functions that the graph's values have."""
+    found: dict[int, Type] = {}
+    for node in graph.all_nodes():
+        for value in node.outputs:
+            if value.type.contained() or isinstance(value.type, (ClassType, FunctionType)):
+                found[id(value.type)] = value.type
+    return list(found.values())
+
+
+def _loop_kind(node: Node) -> str:
+    count, condition = (constant_value(value) for value in node.inputs[:2])
+    again = constant_value(node.blocks[0].outputs[0])
+    if condition is not True or again is not True:
+        return "while"
+    if count is NOT_CONSTANT:
+        return "data"
+    return "endless" if count == FOREVER else "counted"
+
+
+def _named(texts: Any) -> Iterator[str]:
+    """The operators that code names and the table does not have."""
+    for text in texts:
+        for namespace, _, name in _CALLS.findall(text):
+            full = f"{namespace or 'aten'}::{name}"
+            if namespace not in ("prim", "torch") and not op.overloads(full) and full not in _FORMS:
+                yield full
+
+
+_FORMS: Final = frozenset({"aten::device", "aten::fork", "aten::autograd"})
+"""Words of the language that stand behind `torch.`."""

@@ -1,0 +1,464 @@
+"""The pickle machine: reads the pickles of archives, and nothing else that pickles can say.
+
+In: bytes, a table of the global names that may appear, and who answers persistent ids.  Out: the value.
+`scan` walks over all opcodes and every global name is found before anything is built.  Every opcode is a
+row of one table, every global name a `Builder` from an allow-list or a class that the caller's resolver knows;
+nothing is imported, no attribute is looked up, and numbers and texts are parsed, never evaluated.  What is not
+known is refused with ArchiveError that names record, byte and reason.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+from engine.lang.errors import ArchiveError, BudgetExceeded, EngineError
+from engine.serialize.pickling.scan import IMPLIED, Scan
+from engine.serialize.pickling.scan import Refusal as Refusal
+
+MAX_DEPTH: Final = 200
+"""How deep tuples, lists and dicts may nest: what is read is later walked by recursion."""
+
+
+@dataclass(frozen=True, slots=True)
+class Builder:
+    """What a global name stands for: what may be called with the pickled arguments.
+
+    `call` takes them one by one, `call_bare` takes a single value that no tuple holds (as enums are
+    written), `new` makes an empty instance of a class.
+    """
+
+    name: str
+    call: Callable[..., Any] | None = None
+    call_bare: Callable[[Any], Any] | None = None
+    new: Callable[[], Any] | None = None
+
+
+_ATOMS: Final = (str, int, float, bool, type(None), Builder)
+
+Globals = Callable[[str, str], Any]
+"""(module, name) -> what it stands for; raises Refusal for a name it does not know."""
+
+
+@dataclass(slots=True, eq=False)
+class PickleMachine:
+    """One run over one pickle; see the module's top."""
+
+    data: bytes
+    record: str
+    find_global: Globals
+    load_persistent: Callable[[Any], Any]
+    build: Callable[[Any, Any], None]
+    """(instance, state): the opcode BUILD."""
+    at: int = 0
+    stored: int | None = None
+    """The pickle's length in the file, where that is not the length of `data` (it limits what may be built)."""
+    stack: list[Any] = field(default_factory=list)
+    marks: list[int] = field(default_factory=list)
+    memo: dict[int, Any] = field(default_factory=dict)
+    _depths: dict[int, tuple[Any, int, bool]] = field(default_factory=dict)
+
+    def run(self) -> Any:
+        """The value that the pickle describes; the machine stops at STOP, `at` is then behind it."""
+        scan = Scan(self.data, self.at, self.stored)
+        self._guarded(scan.run, lambda: scan.at)
+        for each in scan.names.values():
+            self._guarded(partial(self.find_global, each.module, each.name), lambda: each.offset)  # noqa: B023
+        start = [self.at]
+        self._guarded(lambda: self._build_all(start), lambda: start[0])
+        return self._result()
+
+    def _build_all(self, start: list[int]) -> None:
+        """Do what each opcode says; `start` holds the place of the one that is done now."""
+        data = self.data
+        while True:
+            start[0] = at = self.at
+            code = data[at]
+            self.at = at + 1
+            if code == _STOP:
+                return
+            _OPCODES[code](self)
+
+    def _guarded(self, action: Callable[[], object], place: Callable[[], int]) -> None:
+        """Do it; what is wrong is said with the record and the byte."""
+        try:
+            action()
+        except Refusal as reason:
+            raise self._error(str(reason), place()) from None
+        except BudgetExceeded as error:
+            raise BudgetExceeded(error.message, record=self.record, offset=place(), hints=error.hints) from None
+        except ArchiveError:
+            raise
+        except EngineError as error:
+            raise self._error(str(error), place()) from None
+        except UnicodeDecodeError:
+            raise self._error("a text in it is not UTF-8", place()) from None
+
+    def _error(self, reason: str, offset: int) -> ArchiveError:
+        hint = "the file is damaged, or holds what torch.jit.save does not write"
+        return ArchiveError(f"the pickle is refused: {reason}", record=self.record, offset=offset, hints=(hint,))
+
+    def _result(self) -> Any:
+        if len(self.stack) != 1 or self.marks:
+            raise Refusal("it ends with more or less than one value")
+        return self.stack[0]
+
+    # -- bytes
+
+    def take(self, count: int) -> bytes:
+        end = self.at + count
+        assert end <= len(self.data)
+        piece = self.data[self.at : end]
+        self.at = end
+        return piece
+
+    def line(self) -> str:
+        return self.line_bytes().decode()
+
+    def line_bytes(self) -> bytes:
+        end = self.data.index(b"\n", self.at)
+        piece: bytes = self.data[self.at : end]
+        self.at = end + 1
+        return piece
+
+    # -- the stack
+
+    def push(self, value: Any) -> None:
+        self.stack.append(value)
+
+    def pop(self) -> Any:
+        if len(self.stack) <= (self.marks[-1] if self.marks else 0):
+            raise Refusal("it takes a value that is not there")
+        return self.stack.pop()
+
+    def top(self) -> Any:
+        value = self.pop()
+        self.stack.append(value)
+        return value
+
+    def pop_mark(self) -> list[Any]:
+        """The values above the last mark, which goes away too."""
+        if not self.marks:
+            raise Refusal("it closes what it never opened")
+        start = self.marks.pop()
+        values = self.stack[start:]
+        del self.stack[start:]
+        return values
+
+    def hold(self, container: Any, parts: Sequence[Any]) -> None:
+        """Note that `container` now holds `parts`.
+
+        Raises Refusal when that nests too deep, or when something holds `container` already: what is
+        written fills a container before it uses it, and so nothing can hold itself.
+        """
+        depth = self._depth(container)
+        for part in parts:
+            if isinstance(part, _ATOMS):
+                continue
+            depth = max(depth, self._depth(part) + 1)
+            # The part is kept beside its depth, so that its id is not given to another.
+            self._depths[id(part)] = (part, self._depth(part), True)
+        if self._is_held(container):
+            raise Refusal("it fills what it has used already")
+        if depth > MAX_DEPTH:
+            raise Refusal(f"it nests deeper than {MAX_DEPTH}")
+        if depth:
+            self._depths[id(container)] = (container, depth, False)
+
+    def _depth(self, value: Any) -> int:
+        known = self._depths.get(id(value))
+        return known[1] if known else 0
+
+    def _is_held(self, value: Any) -> bool:
+        known = self._depths.get(id(value))
+        return known is not None and known[2]
+
+
+# -- opcodes
+
+
+def _constant(value: Any) -> Callable[[PickleMachine], None]:
+    return lambda machine: machine.stack.append(value)
+
+
+def _empty(kind: Callable[[], Any]) -> Callable[[PickleMachine], None]:
+    return lambda machine: machine.stack.append(kind())
+
+
+def _number(layout: str) -> Callable[[PickleMachine], None]:
+    form = struct.Struct(layout)
+
+    def step(machine: PickleMachine) -> None:
+        machine.stack.append(form.unpack(machine.take(form.size))[0])
+
+    return step
+
+
+def _put(layout: str) -> Callable[[PickleMachine], None]:
+    form = struct.Struct(layout)
+
+    def step(machine: PickleMachine) -> None:
+        machine.memo[form.unpack(machine.take(form.size))[0]] = machine.top()
+
+    return step
+
+
+def _get(layout: str) -> Callable[[PickleMachine], None]:
+    form = struct.Struct(layout)
+
+    def step(machine: PickleMachine) -> None:
+        index = form.unpack(machine.take(form.size))[0]
+        machine.push(machine.memo[index])
+
+    return step
+
+
+def _text(layout: str, *, strict: bool = True) -> Callable[[PickleMachine], None]:
+    form = struct.Struct(layout)
+
+    def step(machine: PickleMachine) -> None:
+        raw = machine.take(form.unpack(machine.take(form.size))[0])
+        # Programs' strings are bytes: what is no UTF-8 survives as surrogates.
+        machine.push(raw.decode(errors="strict" if strict else "surrogateescape"))
+
+    return step
+
+
+def _tuple_of(count: int) -> Callable[[PickleMachine], None]:
+    def step(machine: PickleMachine) -> None:
+        parts = [machine.pop() for _ in range(count)][::-1]
+        _push_tuple(machine, parts)
+
+    return step
+
+
+def _push_tuple(machine: PickleMachine, parts: list[Any]) -> None:
+    value = tuple(parts)
+    if parts:
+        machine.hold(value, parts)
+    machine.push(value)
+
+
+def _proto(machine: PickleMachine) -> None:
+    machine.take(1)
+
+
+def _long1(machine: PickleMachine) -> None:
+    machine.push(_in_64_bits(int.from_bytes(machine.take(machine.take(1)[0]), "little", signed=True)))
+
+
+def _in_64_bits(number: int) -> int:
+    if not -(1 << 63) <= number < 1 << 63:
+        raise Refusal("an integer does not fit 64 bits")
+    return number
+
+
+def _parsed_int(machine: PickleMachine) -> None:
+    """`I12`; `I00` and `I01` are False and True.  `L12L` too."""
+    text = machine.line()
+    if not _INTEGER.fullmatch(text):
+        raise Refusal(f"{text!r:.40} is no integer")
+    machine.push(text == "01" if text in ("00", "01") else _in_64_bits(int(text.removesuffix("L"))))
+
+
+def _parsed_float(machine: PickleMachine) -> None:
+    text = machine.line()
+    if not _FLOAT.fullmatch(text):
+        raise Refusal(f"{text!r:.40} is no number")
+    machine.push(float(text))
+
+
+def _parsed_string(machine: PickleMachine) -> None:
+    """`S'it\\'s'`: the text between the quotes, its escapes resolved."""
+    text = machine.line()
+    if not _STRING.fullmatch(text):
+        raise Refusal(f"{text!r:.40} is no string")
+    machine.push(_ESCAPE.sub(_unescaped, text[1:-1]))
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    code = found[1]
+    if code[0] == "x":
+        return chr(int(code[1:], 16))
+    return chr(int(code, 8)) if code[0] in "01234567" else _ESCAPED[code]
+
+
+def _parsed_unicode(machine: PickleMachine) -> None:
+    machine.push(machine.line_bytes().decode("raw_unicode_escape"))
+
+
+def _put_line(machine: PickleMachine) -> None:
+    machine.memo[int(machine.line())] = machine.top()
+
+
+def _get_line(machine: PickleMachine) -> None:
+    machine.push(machine.memo[int(machine.line())])
+
+
+def _mark(machine: PickleMachine) -> None:
+    machine.marks.append(len(machine.stack))
+
+
+def _tuple(machine: PickleMachine) -> None:
+    _push_tuple(machine, machine.pop_mark())
+
+
+def _list(machine: PickleMachine) -> None:
+    values = machine.pop_mark()
+    machine.push([])
+    _extend(machine, values)
+
+
+def _dict(machine: PickleMachine) -> None:
+    values = machine.pop_mark()
+    machine.push({})
+    _update(machine, values)
+
+
+def _append(machine: PickleMachine) -> None:
+    _extend(machine, [machine.pop()])
+
+
+def _appends(machine: PickleMachine) -> None:
+    _extend(machine, machine.pop_mark())
+
+
+def _extend(machine: PickleMachine, values: list[Any]) -> None:
+    target = machine.top()
+    if type(target) is not list:
+        raise Refusal("it appends to what is no list")
+    machine.hold(target, values)
+    target.extend(values)
+
+
+def _setitem(machine: PickleMachine) -> None:
+    value, key = machine.pop(), machine.pop()
+    _update(machine, [key, value])
+
+
+def _setitems(machine: PickleMachine) -> None:
+    _update(machine, machine.pop_mark())
+
+
+def _update(machine: PickleMachine, values: list[Any]) -> None:
+    target = machine.top()
+    if type(target) is not dict or len(values) % 2:
+        raise Refusal("it sets items of what is no dict")
+    machine.hold(target, values)
+    for key, value in zip(values[::2], values[1::2], strict=True):
+        if isinstance(key, (list, dict, tuple, Builder)):
+            raise Refusal("a dict has a key that programs cannot have")
+        target[key] = value
+
+
+def _global(machine: PickleMachine) -> None:
+    module, name = machine.line(), machine.line()
+    machine.push(machine.find_global(module, name))
+
+
+def _stack_global(machine: PickleMachine) -> None:
+    name, module = machine.pop(), machine.pop()
+    if type(name) is not str or type(module) is not str:
+        raise Refusal("a global name is no text")
+    machine.push(machine.find_global(module, name))
+
+
+def _memoize(machine: PickleMachine) -> None:
+    machine.memo[len(machine.memo)] = machine.top()
+
+
+def _bytes(layout: str) -> Callable[[PickleMachine], None]:
+    """Bytes, made as older protocols make them: `_codecs.encode(text, "latin1")`."""
+    form = struct.Struct(layout)
+
+    def step(machine: PickleMachine) -> None:
+        raw = machine.take(form.unpack(machine.take(form.size))[0])
+        _call_implied(machine, ord("C"), (raw.decode("latin1"), "latin1"))
+
+    return step
+
+
+def _empty_set(machine: PickleMachine) -> None:
+    _call_implied(machine, 0x8F, ([],))
+
+
+def _call_implied(machine: PickleMachine, code: int, arguments: tuple[Any, ...]) -> None:
+    machine.push(machine.find_global(*IMPLIED[code]))
+    machine.push(arguments)
+    _reduce(machine)
+
+
+def _reduce(machine: PickleMachine) -> None:
+    arguments, builder = machine.pop(), machine.pop()
+    if type(builder) is not Builder:
+        raise Refusal("it calls what cannot be called")
+    if builder.call_bare is not None:
+        machine.push(builder.call_bare(arguments))
+        return
+    if builder.call is None or type(arguments) is not tuple:
+        raise Refusal(f"it calls '{builder.name}' as that cannot be called")
+    try:
+        machine.push(builder.call(*arguments))
+    except TypeError:
+        raise Refusal(f"it calls '{builder.name}' with the wrong arguments") from None
+
+
+def _newobj(machine: PickleMachine) -> None:
+    arguments, builder = machine.pop(), machine.pop()
+    if type(builder) is not Builder or builder.new is None or arguments != ():
+        raise Refusal("it makes an instance of what is no class")
+    machine.push(builder.new())
+
+
+def _build(machine: PickleMachine) -> None:
+    state = machine.pop()
+    instance = machine.top()
+    machine.hold(instance, (state,))
+    machine.build(instance, state)
+
+
+def _persistent(machine: PickleMachine) -> None:
+    machine.push(machine.load_persistent(machine.pop()))
+
+
+_STOP: Final = ord(".")
+_INTEGER: Final = re.compile(r"-?[0-9]{1,20}L?", re.ASCII)
+_FLOAT: Final = re.compile(r"-?([0-9]{1,400}(\.[0-9]{0,400})?(e[+-]?[0-9]{1,4})?|inf|nan)", re.ASCII)
+_ESCAPED: Final = {
+    "\\": "\\", "'": "'", '"': '"', "n": "\n", "r": "\r", "t": "\t", "a": "\a", "b": "\b", "f": "\f", "v": "\v",
+}  # fmt: skip
+_ESCAPE: Final = re.compile(r"""\\(x[0-9a-fA-F]{2}|[0-7]{1,3}|[\\'"nrtabfv])""")
+_STRING: Final = re.compile(rf"""'([^'\\]|{_ESCAPE.pattern})*'|"([^"\\]|{_ESCAPE.pattern})*\"""")
+_OPCODES: Final[Mapping[int, Callable[[PickleMachine], object]]] = {
+    code[0]: step
+    for code, step in {
+        b"\x80": _proto, b"N": _constant(None), b"\x88": _constant(True), b"\x89": _constant(False),
+        b"K": _number("<B"), b"M": _number("<H"), b"J": _number("<i"), b"\x8a": _long1, b"G": _number(">d"),
+        b"X": _text("<I", strict=False), b"\x8c": _text("<B", strict=False),
+        b")": _tuple_of(0),
+        b"\x85": _tuple_of(1), b"\x86": _tuple_of(2), b"\x87": _tuple_of(3), b"(": _mark, b"t": _tuple,
+        b"]": _empty(list), b"a": _append, b"e": _appends,
+        b"}": _empty(dict), b"s": _setitem, b"u": _setitems,
+        b"q": _put("<B"), b"r": _put("<I"), b"h": _get("<B"), b"j": _get("<I"),
+        b"I": _parsed_int, b"L": _parsed_int, b"F": _parsed_float, b"S": _parsed_string, b"V": _parsed_unicode,
+        b"T": _text("<I", strict=False), b"U": _text("<B", strict=False), b"l": _list, b"d": _dict,
+        b"p": _put_line, b"g": _get_line, b"0": lambda machine: machine.stack.pop(),
+        b"1": lambda machine: machine.pop_mark(), b"2": lambda machine: machine.push(machine.top()),
+        b"c": _global, b"\x93": _stack_global, b"\x94": _memoize, b"\x95": lambda machine: machine.take(8),
+        b"C": _bytes("<B"), b"B": _bytes("<I"), b"\x8f": _empty_set, b"R": _reduce, b"\x81": _newobj,
+        b"b": _build, b"Q": _persistent,
+    }.items()
+}  # fmt: skip
+"""What each opcode builds; any that `scan` lets pass has its row."""
+
+
+def no_persistent(_: Any) -> Any:
+    raise Refusal("it refers to a tensor, and there are none here")
+
+
+def no_build(_instance: Any, _state: Any) -> None:
+    raise Refusal("it fills an instance, and there are none here")

@@ -1,0 +1,144 @@
+"""Tensors in an archive: their memory lies in records, their shapes in the pickle.
+
+In: the persistent ids and `_rebuild_tensor_v2` calls of a pickle.  Out: tensors, those of one storage
+sharing memory, which is the file's own where that is mapped: it is read when it is first touched, and a
+page that is written to becomes a copy.  Sizes must be those of the record, and every view must stay inside
+its storage.  The way back gives a storage's bytes.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from engine.aten import libraries
+from engine.aten.storage import Storage, address
+from engine.aten.tensor import Tensor
+from engine.aten.xp import TO_NUMPY, Array, as_strided
+from engine.lang import scalars
+from engine.lang.errors import OperatorError
+from engine.serialize.container.read import Container
+from engine.serialize.pickling.read import Refusal
+
+_KEY: Final = re.compile(r"[A-Za-z0-9_.\-]{1,200}")
+_MAX_DIMS: Final = 32
+_MAX_BYTES: Final = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class StorageType:
+    """What `torch FloatStorage` stands for in a pickle."""
+
+    dtype: scalars.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedStorage:
+    dtype: scalars.dtype
+    storage: Storage
+
+
+@dataclass(slots=True, eq=False)
+class TensorReader:
+    """Reads the storages that one pickle refers to, each once.
+
+    `folder` is where their records lie ("data"), `map_location` the device to bring all of them to.
+    """
+
+    container: Container
+    folder: str
+    swapped: bool = False
+    map_location: scalars.device | None = None
+    _storages: dict[str, LoadedStorage] = field(default_factory=dict)
+
+    def load(self, pid: Any) -> LoadedStorage:
+        """The storage of a persistent id `("storage", type, key, location, count)`.  Raises Refusal."""
+        if type(pid) is not tuple or len(pid) != 5 or pid[0] != "storage" or not isinstance(pid[1], StorageType):
+            raise Refusal("it refers to something that is no storage")
+        _, kind, key, location, count = pid
+        if type(key) is not str or not _KEY.fullmatch(key) or type(location) is not str or type(count) is not int:
+            raise Refusal(f"a storage has the key {key!r:.40}")
+        known = self._storages.get(key)
+        if known is None:
+            place = self._place(location)
+            array = libraries.moved(self._read(key, kind.dtype, count), place)
+            known = self._storages[key] = LoadedStorage(kind.dtype, Storage(array))
+        if known.dtype is not kind.dtype or known.storage.owner.size < count:
+            raise Refusal(f"storage '{key}' is described in two ways")
+        return known
+
+    def _place(self, location: str) -> scalars.device:
+        """The device to bring a storage to.  Raises Refusal where there is none such."""
+        wanted = str(self.map_location or location)
+        try:
+            place = scalars.device(wanted)
+            libraries.checked(place)
+        except OperatorError:
+            what = f"its tensors lie on '{wanted}', which is not here; load it with map_location='cpu'"
+            raise Refusal(what) from None
+        return place
+
+    def _read(self, key: str, dtype: scalars.dtype, count: int) -> Array:
+        name = f"{self.folder}/{key}"
+        if name not in self.container:
+            raise Refusal(f"there is no record '{name}' for one of its storages")
+        size = self.container.size(name)
+        if count != size // dtype.itemsize:
+            raise Refusal(f"storage '{key}' is said to hold {count} {dtype.name} numbers, its record {size} bytes")
+        if not count:
+            return np.empty(0, TO_NUMPY[dtype])
+        array = np.frombuffer(self.container.view(name), TO_NUMPY[dtype], count)
+        self.container.seen[address(array)] = name
+        if not array.flags.aligned:
+            array = array.copy()
+        if self.swapped:
+            _swap_bytes(array)
+        return array
+
+    def rebuild(
+        self, loaded: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, _metadata: Any = None
+    ) -> Tensor:
+        """The tensor that a `_rebuild_tensor_v2` call describes.  Raises Refusal when it leaves its storage."""
+        if not isinstance(loaded, LoadedStorage) or type(requires_grad) is not bool or hooks not in ({}, None):
+            raise Refusal("a tensor's description is damaged")
+        dtype, base = loaded.dtype, loaded.storage.owner
+        check_view(base.size, dtype.itemsize, offset, size, stride)
+        if requires_grad and dtype.category not in ("float", "complex"):
+            raise Refusal(f"a {dtype.name} tensor cannot require gradients")
+        strides = tuple(step * dtype.itemsize for step in stride)
+        array = as_strided(base[offset:], size, strides)
+        return Tensor(array, requires_grad, storage=loaded.storage)
+
+
+def check_view(count: int, itemsize: int, offset: Any, size: Any, stride: Any) -> None:
+    """Raises Refusal unless the view lies inside a storage of `count` elements."""
+    numbers = (offset, *size, *stride) if type(size) is tuple and type(stride) is tuple else (None,)
+    if any(type(n) is not int or n < 0 for n in numbers) or len(size) != len(stride) or len(size) > _MAX_DIMS:
+        raise Refusal(f"a tensor has sizes {size!r:.60} and strides {stride!r:.60}")
+    elements = 1
+    for extent in size:
+        elements *= max(extent, 1)
+    if elements * itemsize > _MAX_BYTES or any(step * itemsize > _MAX_BYTES for step in stride):
+        raise Refusal("a tensor is larger than any memory")
+    last = offset + sum((extent - 1) * step for extent, step in zip(size, stride, strict=True))
+    if offset > count or (0 not in size and last >= count):
+        raise Refusal(f"a tensor reaches element {last} of a storage that has {count}")
+
+
+def storage_bytes(storage: Storage) -> bytes | memoryview:
+    """The storage's memory as little-endian bytes; not a copy where it is so already."""
+    flat = np.ascontiguousarray(libraries.on_host(storage.flat()))
+    if sys.byteorder == "big":
+        flat = flat.copy()
+        _swap_bytes(flat)
+    return flat.view(np.uint8).data if flat.size else b""
+
+
+def _swap_bytes(array: Array) -> None:
+    """Turn every number round; the two halves of a complex number by themselves."""
+    width = array.itemsize // (2 if array.dtype.kind == "c" else 1)
+    array.view(f"u{width}").byteswap(inplace=True)

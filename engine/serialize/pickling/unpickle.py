@@ -1,0 +1,196 @@
+"""What the pickles of an archive mean: the table of global names, and how instances are filled.
+
+In: a record of the archive, a reader for its tensors, a resolver for its classes.  Out: the value.
+The allow-list is `_TABLE`, the storage types, and the classes that the archive's own code defines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from engine.aten.ivalue import EnumValue, Object
+from engine.aten.marked import as_parameter
+from engine.aten.tensor import Size, Tensor
+from engine.ir.unit import Function
+from engine.lang import scalars
+from engine.lang.types import ClassType, EnumType, Type
+from engine.serialize.code.qualified_names import ROOT, is_qualified
+from engine.serialize.pickling.read import Builder, PickleMachine, Refusal, no_build, no_persistent
+from engine.serialize.pickling.tensors import StorageType, TensorReader
+from engine.serialize.pickling.value_types import misfit
+
+Runner = Callable[[Function, list[Any]], Any]
+"""Runs a method with its arguments; archives need it for `__setstate__` and `__getstate__`."""
+NOT_RUN: Final = object()
+"""What a runner gives that does not run the method but notes that it would run; the instance stays empty then."""
+ClassResolver = Callable[[str], Type | None]
+
+
+def _tensor_list(values: Any) -> list[Any]:
+    if type(values) is not list or not all(isinstance(each, Tensor) for each in values):
+        raise Refusal("a list of tensors holds something else")
+    return values
+
+
+def _typed_list(kind: type) -> Callable[[Any], list[Any]]:
+    def check(values: Any) -> list[Any]:
+        if type(values) is not list or any(type(each) is not kind for each in values):
+            raise Refusal(f"a list of {kind.__name__} holds something else")
+        return values
+
+    return check
+
+
+def _tagged(value: Any, tag: Any) -> Any:
+    # The tag repeats what the slot's own type says, and the slot is checked against that.
+    if type(tag) is not str:
+        raise Refusal("a type tag is no string")
+    return value
+
+
+def _complex(real: Any, imag: Any) -> complex:
+    if type(real) is not float or type(imag) is not float:
+        raise Refusal("a complex number is not made of two floats")
+    return complex(real, imag)
+
+
+def _device(*parts: Any) -> scalars.device:
+    if len(parts) not in (1, 2) or type(parts[0]) is not str or any(type(p) is not int for p in parts[1:]):
+        raise Refusal("a device is not made of its name")
+    return scalars.device(":".join(map(str, parts)))
+
+
+def _ordered_dict(items: Any = ()) -> dict[Any, Any]:
+    if items != ():
+        raise Refusal("an ordered dict is filled by its constructor")
+    return {}
+
+
+def _size(sizes: Any = ()) -> Size:
+    if type(sizes) is not tuple or any(type(each) is not int for each in sizes):
+        raise Refusal("a size is not made of integers")
+    return Size(sizes)
+
+
+_TABLE: Final[dict[tuple[str, str], Callable[..., Any]]] = {
+    ("collections", "OrderedDict"): _ordered_dict,
+    ("builtins", "complex"): _complex,
+    ("torch", "device"): _device,
+    ("torch", "Size"): _size,
+    ("torch.jit._pickle", "build_intlist"): _typed_list(int),
+    ("torch.jit._pickle", "build_doublelist"): _typed_list(float),
+    ("torch.jit._pickle", "build_boollist"): _typed_list(bool),
+    ("torch.jit._pickle", "build_tensorlist"): _tensor_list,
+    ("torch.jit._pickle", "restore_type_tag"): _tagged,
+}
+_PLAIN: Final = {name: Builder(".".join(name), call) for name, call in _TABLE.items()}
+_STORAGES: Final = {storage: StorageType(dtype) for storage, dtype in scalars.DTYPE_BY_STORAGE.items()}
+
+
+def unpickle(
+    data: bytes,
+    record: str,
+    tensors: TensorReader | None = None,
+    classes: ClassResolver | None = None,
+    run: Runner | None = None,
+    build: Callable[[Any, Any], None] = no_build,
+    more: Mapping[tuple[str, str], Builder] | None = None,
+    stored: int | None = None,
+) -> Any:
+    """The value that a pickle holds.  Raises ArchiveError, with record and byte, for whatever is not on the list.
+
+    `build` gets what carries a state of its own, and that state, where no classes are known; `more` are further names.
+    `stored` is the pickle's length in the file, where it lies compressed in it.
+    """
+    names = _Names(tensors, classes, more or {})
+    fill = _Filler(run).fill if classes else build
+    load = tensors.load if tensors else no_persistent
+    return PickleMachine(data, record, names.find, load, fill, stored=stored).run()
+
+
+class _Names:
+    """Finds what a global name stands for."""
+
+    def __init__(
+        self, tensors: TensorReader | None, classes: ClassResolver | None, more: Mapping[tuple[str, str], Builder]
+    ) -> None:
+        self._classes = classes
+        self._known: dict[tuple[str, str], Any] = {**_PLAIN, **more}
+        if tensors is not None:
+            self._known["torch._utils", "_rebuild_tensor_v2"] = Builder("_rebuild_tensor_v2", tensors.rebuild)
+            self._known["torch._utils", "_rebuild_parameter"] = Builder("_rebuild_parameter", _parameter)
+
+    def find(self, module: str, name: str) -> Any:
+        known = self._known.get((module, name))
+        if known is None:
+            known = self._known[module, name] = self._find_new(module, name)
+        return known
+
+    def _find_new(self, module: str, name: str) -> Any:
+        if module == "torch" and name in _STORAGES:
+            return _STORAGES[name]
+        if module == "torch" and name in scalars.DTYPE_BY_NAME:
+            return scalars.DTYPE_BY_NAME[name]
+        qualname = f"{module}.{name}"
+        if module.partition(".")[0] != ROOT or self._classes is None:
+            raise Refusal(f"the global name '{qualname:.200}' is not allowed in an archive")
+        found = self._classes(qualname) if is_qualified(qualname) else None
+        if isinstance(found, ClassType):
+            return Builder(qualname, new=lambda: Object(found))
+        if isinstance(found, EnumType):
+            return Builder(qualname, call_bare=lambda value: _enum_member(found, value))
+        raise Refusal(f"the archive has no class '{qualname:.200}'")
+
+
+def _parameter(data: Any, requires_grad: Any, _hooks: Any) -> Tensor:
+    if not isinstance(data, Tensor) or type(requires_grad) is not bool:
+        raise Refusal("a parameter's description is damaged")
+    data.requires_grad = requires_grad
+    return as_parameter(data)  # type: ignore[no-any-return]
+
+
+def _enum_member(type: EnumType, value: Any) -> EnumValue:
+    for name, known in type.members:
+        if known.__class__ is value.__class__ and known == value:
+            return EnumValue(type, name)
+    raise Refusal(f"enum '{type.qualname}' has no member with the value {value!r:.40}")
+
+
+class _Filler:
+    """Fills instances with their pickled state."""
+
+    def __init__(self, run: Runner | None) -> None:
+        self._run = run
+
+    def fill(self, instance: Any, state: Any) -> None:
+        if not isinstance(instance, Object):
+            raise Refusal("it fills what is no instance")
+        setstate = instance.type.methods.get("__setstate__")
+        if setstate is not None and "__getstate__" in instance.type.methods:
+            self._set_state(instance, setstate, state)
+            return
+        if type(state) is not dict:
+            raise Refusal(f"the state of a '{instance.type.qualname}' is no dict")
+        for attribute in instance.type.attributes:
+            if attribute.name not in state:
+                raise Refusal(f"the state of a '{instance.type.qualname}' lacks '{attribute.name}'")
+            value = state[attribute.name]
+            wrong = misfit(value, attribute.type)
+            if wrong is not None:
+                raise Refusal(f"attribute '{attribute.name}' of '{instance.type.qualname}': {wrong}")
+            instance.set(attribute.name, value)
+
+    def _set_state(self, instance: Object, setstate: Any, state: Any) -> None:
+        if self._run is None:
+            raise Refusal(f"a '{instance.type.qualname}' runs code to fill itself, and nothing here can run it")
+        wrong = misfit(state, setstate.schema.arguments[1].type)
+        if wrong is not None:
+            raise Refusal(f"the state of a '{instance.type.qualname}': {wrong}")
+        if self._run(setstate, [instance, state]) is NOT_RUN:
+            return
+        for attribute in instance.type.attributes:
+            wrong = misfit(instance.get(attribute.name), attribute.type)
+            if wrong is not None:
+                place = f"attribute '{attribute.name}' of '{instance.type.qualname}'"
+                raise Refusal(f"{place} is not as it should be after __setstate__: {wrong}")

@@ -1,0 +1,264 @@
+"""Any pickle of PyTorch's, described: containers and numbers as they are, tensors by place, all else by name.
+
+In: a pickle's bytes.  Out: its value, in which a `TensorEntry` says where a tensor's elements lie and a `Foreign`
+stands for an instance of a Python class, with the arguments and the state that were pickled.  It is the machine of
+`read` with a table that builds nothing: no class is looked up, no function called.
+"""
+
+from __future__ import annotations
+
+import pickletools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from engine.lang import scalars
+from engine.lang.errors import ArchiveError
+from engine.serialize.pickling.read import Builder, PickleMachine
+from engine.serialize.pickling.scan import Refusal
+from engine.serialize.pickling.tensors import check_view
+
+DTYPES: Final = {**scalars.DTYPE_BY_NAME, **scalars.DTYPE_WORDS}
+"""Every dtype that files may have, whether tensors here can have it or not."""
+_BY_STORAGE: Final = {d.storage: d for d in DTYPES.values()}
+_UNTYPED: Final = "UntypedStorage"
+MAX_NAMES: Final = 10_000
+MAX_VISITS: Final = 2_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class StorageKind:
+    """`torch.FloatStorage`; `dtype` is None for one that is bytes."""
+
+    dtype: scalars.dtype | None
+
+
+@dataclass(frozen=True, slots=True)
+class StorageEntry:
+    """A storage: its key in the file, the device it was on, how many elements of `kind` it has."""
+
+    key: str
+    kind: StorageKind
+    location: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TensorEntry:
+    """A tensor's place in its storage, in elements."""
+
+    storage: StorageEntry
+    dtype: scalars.dtype
+    offset: int
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    is_parameter: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Foreign:
+    """An instance of a Python class, or what a Python function would have given."""
+
+    name: str
+    arguments: tuple[Any, ...] = ()
+    state: Any = None
+
+
+@dataclass(slots=True, eq=False)
+class Described:
+    """A pickle's value, the global names it uses in order, and the byte behind its end."""
+
+    value: Any
+    names: list[str]
+    end: int
+
+
+def describe_pickle(data: Any, record: str, at: int = 0) -> Described:
+    """What the pickle at byte `at` of `data` (bytes, or a mapped file) holds.  Raises ArchiveError."""
+    table = _Table()
+    machine = PickleMachine(data, record, table.find, table.persistent, _fill)
+    machine.at = at
+    try:
+        value = machine.run()
+    except Refusal as reason:
+        raise ArchiveError(f"the pickle is refused: {reason}", record=record) from None
+    return Described(value, list(table.names), machine.at)
+
+
+def names_in(data: bytes) -> list[str]:
+    """The global names that a pickle of any protocol mentions, as far as `data` goes; nothing is built."""
+    names: dict[str, None] = {}
+    texts: list[str] = []
+    try:
+        for opcode, argument, _ in pickletools.genops(data):
+            if opcode.name in ("GLOBAL", "INST"):
+                names[str(argument).replace(" ", ".", 1)] = None
+            elif opcode.name == "STACK_GLOBAL" and len(texts) >= 2:
+                names[".".join(texts[-2:])] = None
+            elif isinstance(argument, str):
+                texts = [*texts[-1:], argument]
+            if len(names) >= MAX_NAMES:
+                break
+    except (ValueError, IndexError, OverflowError, UnicodeDecodeError, MemoryError):
+        pass
+    return list(names)
+
+
+def tensors_in(value: Any) -> Iterator[tuple[str, TensorEntry]]:
+    """Every tensor in the value, by a dotted name; those of a pickled module have the names of its state dict.
+
+    Raises ArchiveError for a value that shares its parts so that it would take forever to walk.
+    """
+    return _Walk().tensors(value, "")
+
+
+def is_module(value: Any) -> bool:
+    """Is this a pickled `nn.Module`?"""
+    return (
+        isinstance(value, Foreign) and isinstance(value.state, dict) and isinstance(value.state.get("_modules"), dict)
+    )
+
+
+@dataclass(slots=True, eq=False)
+class _Walk:
+    """One walk over a value, which may hold the same part many times."""
+
+    visits: int = 0
+
+    def tensors(self, value: Any, prefix: str) -> Iterator[tuple[str, TensorEntry]]:
+        self.visits += 1
+        if self.visits > MAX_VISITS:
+            raise ArchiveError("the pickle holds too many values")
+        if isinstance(value, TensorEntry):
+            yield prefix, value
+        elif isinstance(value, Foreign):
+            yield from self._instance(value, prefix)
+        elif isinstance(value, dict):
+            for key, each in value.items():
+                yield from self.tensors(each, _joined(prefix, str(key)))
+        elif isinstance(value, (list, tuple)):
+            for index, each in enumerate(value):
+                yield from self.tensors(each, _joined(prefix, str(index)))
+
+    def _instance(self, instance: Foreign, prefix: str) -> Iterator[tuple[str, TensorEntry]]:
+        if not is_module(instance):
+            yield from self.tensors(instance.state, prefix)
+            return
+        kept = instance.state.get("_non_persistent_buffers_set")
+        hidden = kept.arguments[0] if isinstance(kept, Foreign) and kept.arguments else ()
+        for slot in ("_parameters", "_buffers", "_modules"):
+            found = instance.state.get(slot)
+            for name, each in found.items() if isinstance(found, dict) else ():
+                if not (slot == "_buffers" and isinstance(hidden, (list, tuple)) and name in hidden):
+                    yield from self.tensors(each, _joined(prefix, str(name)))
+
+
+def _joined(prefix: str, name: str) -> str:
+    return f"{prefix}.{name}" if prefix else name
+
+
+# -- the table
+
+
+@dataclass(slots=True, eq=False)
+class _Table:
+    """What global names and persistent ids stand for."""
+
+    names: dict[str, None] = field(default_factory=dict)
+
+    def find(self, module: str, name: str) -> Any:
+        full = f"{module}.{name}"
+        self.names[full] = None
+        if module in ("torch", "torch.storage") and (name in _BY_STORAGE or name == _UNTYPED):
+            return StorageKind(_BY_STORAGE.get(name))
+        if module == "torch" and name in DTYPES:
+            return DTYPES[name]
+        build = _BUILDERS.get(full)
+        if build is not None:
+            return Builder(full, build)
+        return Builder(full, lambda *arguments: _made(full, arguments), new=lambda: Foreign(full))
+
+    def persistent(self, pid: Any) -> Any:
+        if isinstance(pid, tuple) and len(pid) == 4 and pid[0] == "module":
+            return pid[1]  # old files keep a class's source beside its name
+        if not isinstance(pid, tuple) or len(pid) not in (5, 6) or pid[0] != "storage":
+            return Foreign("a persistent id", (pid,))
+        kind, key, location, count = pid[1:5]
+        plain = isinstance(kind, StorageKind) and all(isinstance(each, str) for each in (key, location))
+        if not plain or type(count) is not int or count < 0:
+            raise Refusal("a storage's description is damaged")
+        return StorageEntry(key, kind, location, count)
+
+
+def _fill(instance: Any, state: Any) -> None:
+    if isinstance(instance, Foreign):
+        instance.state = state
+
+
+def _made(name: str, arguments: tuple[Any, ...]) -> Foreign:
+    """`copyreg._reconstructor(C, object, None)` makes a C, and so does a class that is called."""
+    if (
+        name in ("copyreg._reconstructor", "copy_reg._reconstructor")
+        and arguments
+        and isinstance(arguments[0], Builder)
+    ):
+        return Foreign(arguments[0].name)
+    return Foreign(name, arguments)
+
+
+def _tensor(storage: Any, offset: Any, size: Any, stride: Any, *_rest: Any) -> TensorEntry:
+    if not isinstance(storage, StorageEntry) or storage.kind.dtype is None:
+        raise Refusal("a tensor's description is damaged")
+    return _checked(storage, storage.kind.dtype, storage.count, offset, size, stride)
+
+
+def _tensor_of_bytes(
+    storage: Any, offset: Any, size: Any, stride: Any, _grad: Any, _hooks: Any, dtype: Any, *_rest: Any
+) -> TensorEntry:
+    if not isinstance(storage, StorageEntry) or not isinstance(dtype, scalars.dtype):
+        raise Refusal("a tensor's description is damaged")
+    unit = 1 if storage.kind.dtype is None else storage.kind.dtype.itemsize
+    return _checked(storage, dtype, storage.count * unit // dtype.itemsize, offset, size, stride)
+
+
+def _checked(storage: StorageEntry, d: scalars.dtype, count: int, offset: Any, size: Any, stride: Any) -> TensorEntry:
+    size, stride = (tuple(each) if isinstance(each, list) else each for each in (size, stride))
+    check_view(count, d.itemsize, offset, size, stride)
+    return TensorEntry(storage, d, offset, size, stride)
+
+
+def _parameter(data: Any, *_rest: Any) -> Any:
+    if not isinstance(data, TensorEntry):
+        return data
+    return TensorEntry(data.storage, data.dtype, data.offset, data.shape, data.stride, is_parameter=True)
+
+
+def _of_type(build: Any, _kind: Any, arguments: Any, _state: Any = None) -> Any:
+    """A tensor of a subclass: the tensor."""
+    if not isinstance(build, Builder) or build.call is None or not isinstance(arguments, tuple):
+        raise Refusal("a tensor's description is damaged")
+    return build.call(*arguments)
+
+
+def _ordered_dict(items: Any = ()) -> dict[Any, Any]:
+    if not isinstance(items, (list, tuple)) or any(len(each) != 2 for each in items):
+        raise Refusal("an ordered dict is not made of pairs")
+    return dict(map(tuple, items))
+
+
+def _as_set(items: Any = ()) -> Foreign:
+    return Foreign("set", (list(items) if isinstance(items, (list, tuple)) else [],))
+
+
+_BUILDERS: Final[dict[str, Callable[..., Any]]] = {
+    "torch._utils._rebuild_tensor": _tensor,
+    "torch._utils._rebuild_tensor_v2": _tensor,
+    "torch._utils._rebuild_tensor_v3": _tensor_of_bytes,
+    "torch._utils._rebuild_parameter": _parameter,
+    "torch._utils._rebuild_parameter_with_state": _parameter,
+    "torch._tensor._rebuild_from_type_v2": _of_type,
+    "collections.OrderedDict": _ordered_dict,
+    "torch.Size": lambda sizes=(): tuple(sizes),
+    "builtins.set": _as_set,
+    "__builtin__.set": _as_set,
+}

@@ -1,0 +1,85 @@
+"""Operators that nobody knows: the archive loads, is saved again as it was, and a call names what is missing."""
+
+import pytest
+
+import engine
+from engine.lang.errors import ArchiveError, CompileError
+from engine.serialize.code.opaque import is_opaque
+from tests.unit.serialize.model_files import archive, method
+
+
+def load(tmp_path, *lines, **options):
+    return engine.jit.load(archive(tmp_path / "m.pt", method(*lines, **options)))
+
+
+def test_the_call_stays_in_the_graph(tmp_path):
+    module = load(tmp_path, "y = ops.mylib.fancy(x, [1, 2])", "return torch.relu(y)")
+    nodes = [node for node in module.forward._function.graph.all_nodes() if is_opaque(node)]
+    assert [node.kind for node in nodes] == ["mylib::fancy"]
+
+
+def test_calling_it_names_it(tmp_path):
+    module = load(tmp_path, "return ops.mylib.fancy(x)")
+    with pytest.raises(CompileError, match=r"there is no operator mylib::fancy") as caught:
+        module(engine.ones(2))
+    assert "extension" in caught.value.hints[0]
+
+
+def test_other_methods_still_run(tmp_path):
+    code = (
+        method("return ops.mylib.fancy(x)", name="other")
+        + method("return torch.relu(x)").partition("training : bool\n")[2]
+    )
+    module = engine.jit.load(archive(tmp_path / "m.pt", code))
+    assert module(engine.tensor([-1.0, 2.0])).tolist() == [0.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("return ops.mylib.fancy(x)",),
+        ("a, b = ops.mylib.split(x, 2)", "return torch.add(a, b)"),
+        ('return ops.mylib.fancy(x, 2, mode="fast")',),
+        ('a, b = ops.mylib.split(n=2, mode="fast")', "return torch.add(a, b)"),
+        ("return torch._from_tomorrow(x)",),
+    ],
+)  # fmt: skip
+def test_it_is_saved_as_it_was(lines, tmp_path):
+    module = load(tmp_path, *lines)
+    module.save(str(tmp_path / "again.pt"))
+    again = engine.jit.load(tmp_path / "again.pt")
+    assert again.code == module.code
+    for line in lines:
+        assert line in module.code or line.replace("return ", "") in module.code
+
+
+def test_what_does_not_compile_for_want_of_it_says_so_when_called(tmp_path):
+    module = load(tmp_path, "y = ops.mylib.pair(x)", "a, b = y", "return torch.add(a, b)")
+    with pytest.raises(CompileError, match="cannot run: it calls 'mylib::pair', which is not known here"):
+        module(engine.ones(2))
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_nor_does_what_calls_it(first, tmp_path):
+    inner = method("y = ops.mylib.pair(x)", "a, b = y", "return torch.add(a, b)", name="inner")
+    outer = method("return self.inner(x)").partition("training : bool\n")[2]
+    module = engine.jit.load(archive(tmp_path / "m.pt", inner + outer))
+    for name in ("inner", "forward") if first else ("forward", "inner"):
+        with pytest.raises(CompileError, match=f"'{name}' cannot run: it calls 'mylib::pair'"):
+            getattr(module, name)(engine.ones(2))
+    assert "inner" in repr(module.inner)
+    assert engine.jit.load(tmp_path / "m.pt", lazy=False) is not None
+
+
+def test_an_error_names_the_record_where_there_are_no_debug_records(tmp_path):
+    code = method("return nope")
+    with pytest.raises(ArchiveError, match="undefined value nope") as caught:
+        engine.jit.load(archive(tmp_path / "m.pt", code)).forward(engine.ones(2))
+    assert (caught.value.record, caught.value.offset) == ("code/__torch__.py", code.index("nope"))
+    with pytest.raises(ArchiveError, match="undefined value nope"):
+        engine.load(tmp_path / "m.pt", lazy=False)
+
+
+def test_known_operators_are_never_opaque(tmp_path):
+    module = load(tmp_path, "return torch.clip(torch.multiply(x, 2), 0, 1)")
+    assert module(engine.tensor([2.0])).tolist() == [1.0]
