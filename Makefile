@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint check format clean
+.PHONY: help demo test gpu lint check format clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -21,6 +21,10 @@ demo: $(STAMP) ## open, read, optimise, run, trace and save an archive (installs
 
 test: $(STAMP) ## run the tests (installs first)
 	$(BIN)/python -m pytest -n auto
+
+gpu: $(STAMP) ## run the tests that need an NVIDIA GPU, and measure it (bring the extra cuda12 or cuda13 first)
+	$(BIN)/python -m pytest -n 8 -m gpu tests/gpu tests/unit/aten
+	$(BIN)/python benchmarks/gpu.py
 
 lint: $(STAMP) ## ruff, mypy --strict and the import contracts
 	$(BIN)/ruff check .

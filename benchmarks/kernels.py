@@ -4,12 +4,13 @@
 
 Out: for each the milliseconds of one call with the engine and, where it is installed, with PyTorch, and how many times
 as long the engine takes; rows that end in "backward" are a forward and a backward pass.  With few cores that others use
-as well, OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 makes the figures steadier.  Takes under a minute.
+as well, OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 makes the figures steadier.  Takes two minutes.
 """
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ import numpy as np
 from beside import TORCH, Call, summary, table
 
 import engine.torch as engine_torch
+from engine.fuser import native
 
 Build = Callable[[Any, Callable[..., Any]], Call]
 """Of a library and a maker of random tensors."""
@@ -101,6 +103,76 @@ def _attention(torch: Any, randn: Callable[..., Any]) -> Call:
 def _cross_entropy(torch: Any, randn: Callable[..., Any]) -> Call:
     x, target = randn(512, 1000), torch.from_numpy(np.random.default_rng(0).integers(0, 1000, 512))
     return lambda: torch.nn.functional.cross_entropy(x, target)
+
+
+def _stft(torch: Any, randn: Callable[..., Any]) -> Call:
+    x, window = randn(4, 16000), torch.hann_window(400)
+    return lambda: torch.stft(x, 400, 160, 400, window, return_complex=True)
+
+
+def _ctc(torch: Any, randn: Callable[..., Any]) -> Call:
+    source = np.random.default_rng(0)
+    x, labels = randn(50, 16, 20).log_softmax(2), torch.from_numpy(source.integers(1, 20, (16, 30)))
+    lengths = torch.from_numpy(np.full(16, 50)), torch.from_numpy(source.integers(10, 30, 16))
+    return lambda: torch.nn.functional.ctc_loss(x, labels, *lengths)
+
+
+def _masked_attention(torch: Any, randn: Callable[..., Any]) -> Call:
+    q, k, v = (randn(8, 8, 128, 64) for _ in range(3))
+    mask = torch.ones(128, 128).tril() > 0
+    return lambda: torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+
+def _scatter_reduce(torch: Any, randn: Callable[..., Any]) -> Call:
+    x, index = randn(1000, 512), torch.from_numpy(np.random.default_rng(0).integers(0, 1000, (1000, 512)))
+    return lambda: x.scatter_reduce(0, index, x, "amax")
+
+
+def _embedding_backward(torch: Any, randn: Callable[..., Any]) -> Call:
+    table = randn(10000, 128).requires_grad_(True)
+    index = torch.from_numpy(np.random.default_rng(0).integers(0, 10000, (32, 128)))
+    return lambda: torch.nn.functional.embedding(index, table).sum().backward()
+
+
+def _cross_entropy_backward(torch: Any, randn: Callable[..., Any]) -> Call:
+    x = randn(512, 1000).requires_grad_(True)
+    target = torch.from_numpy(np.random.default_rng(0).integers(0, 1000, 512))
+    return lambda: torch.nn.functional.cross_entropy(x, target).backward()
+
+
+def _masked(call: Callable[..., Any]) -> Build:
+    """With a tensor and a mask of half of its elements."""
+
+    def build(torch: Any, randn: Callable[..., Any]) -> Call:
+        x = randn(512, 512)
+        mask = x > 0
+        return lambda: call(torch, x, mask)
+
+    return build
+
+
+def _step(make: Callable[..., Any]) -> Build:
+    """A step of an optimizer of eight matrices."""
+
+    def build(torch: Any, randn: Callable[..., Any]) -> Call:
+        weights = [torch.nn.Parameter(randn(256, 256)) for _ in range(8)]
+        for each in weights:
+            each.grad = randn(256, 256)
+        step: Call = make(torch.optim, weights).step
+        return step
+
+    return build
+
+
+def _definite(call: Callable[..., Any]) -> Build:
+    """With eight positive definite matrices."""
+
+    def build(torch: Any, randn: Callable[..., Any]) -> Call:
+        x = randn(8, 64, 64)
+        matrices = x @ x.transpose(1, 2) + torch.eye(64)
+        return lambda: call(torch, matrices)
+
+    return build
 
 
 ROWS: Final[dict[str, Build]] = {
@@ -199,6 +271,58 @@ ROWS: Final[dict[str, Build]] = {
     "bfloat16 gelu": _half(lambda t, x: t.nn.functional.gelu(x), "bfloat16", (512, 512)),
     "bfloat16 layer_norm": _half(lambda t, x: t.nn.functional.layer_norm(x, [512]), "bfloat16", (512, 512)),
     "whole numbers, matmul": _indexed(lambda t, i: i @ i, 10, (128, 128)),
+    "stft": _stft,
+    "rfft": _call(lambda t, x: t.fft.rfft(x), (64, 1024)),
+    "pixel_shuffle": _call(lambda t, x: t.nn.functional.pixel_shuffle(x, 2), (4, 64, 56, 56)),
+    "scatter_reduce": _scatter_reduce,
+    "embedding backward": _embedding_backward,
+    "cross_entropy backward": _cross_entropy_backward,
+    "ctc_loss": _ctc,
+    "attention with a mask": _masked_attention,
+    "attention backward": _backward(
+        lambda t, q, k, v: t.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True),
+        *[(4, 4, 128, 32)] * 3),
+    "lstm in both directions": _module(lambda nn: nn.LSTM(64, 64, 2, bidirectional=True), 50, 16, 64),
+    "gru in both directions": _module(lambda nn: nn.GRU(64, 64, 2, bidirectional=True), 50, 16, 64),
+    "adaptive_max_pool2d": _module(lambda nn: nn.AdaptiveMaxPool2d(7), 1, 256, 28, 28),
+    "instance_norm": _module(lambda nn: nn.InstanceNorm2d(64), 4, 64, 56, 56),
+    "rms_norm": _call(lambda t, x: t.nn.functional.rms_norm(x, [512]), (512, 512)),
+    "conv1d depthwise": _module(lambda nn: nn.Conv1d(128, 128, 31, padding=15, groups=128), 4, 128, 200),
+    "conv2d 16x16 patches": _module(lambda nn: nn.Conv2d(3, 192, 16, 16), 1, 3, 224, 224),
+    "unique": _indexed(lambda t, i: t.unique(i), 1000, (512, 512)),
+    "nonzero": _masked(lambda t, x, mask: mask.nonzero()),
+    "masked_select": _masked(lambda t, x, mask: x.masked_select(mask)),
+    "masked_fill": _masked(lambda t, x, mask: x.masked_fill(mask, 0.0)),
+    "index with places": _indexed(lambda t, i, x: x[i], 1000, (2000,), (1000, 128)),
+    "einsum of an outer product": _call(lambda t, x, y: t.einsum("bi,bj->bij", x, y), (64, 64), (64, 64)),
+    "baddbmm": _call(lambda t, b, x, y: t.baddbmm(b, x, y), *[(16, 64, 64)] * 3),
+    "cdist backward": _backward(lambda t, x, y: t.cdist(x, y), (100, 64), (120, 64)),
+    "linalg.inv": _definite(lambda t, x: t.linalg.inv(x)),
+    "linalg.cholesky": _definite(lambda t, x: t.linalg.cholesky(x)),
+    "linalg.svd": _call(lambda t, x: t.linalg.svd(x), (8, 64, 64)),
+    "bicubic": _call(lambda t, x: t.nn.functional.interpolate(x, scale_factor=2, mode="bicubic"), (1, 16, 56, 56)),
+    "bilinear resizing backward": _backward(
+        lambda t, x: t.nn.functional.interpolate(x, scale_factor=2, mode="bilinear"), (1, 32, 28, 28)),
+    "constant padding": _call(lambda t, x: t.nn.functional.pad(x, (1, 1, 1, 1)), (4, 64, 56, 56)),
+    "unfold": _call(lambda t, x: t.nn.functional.unfold(x, 3, padding=1), (2, 32, 28, 28)),
+    "relu backward": _backward(lambda t, x: x.relu(), (512, 512)),
+    "gelu backward": _backward(lambda t, x: t.nn.functional.gelu(x), (512, 512)),
+    "silu backward": _backward(lambda t, x: t.nn.functional.silu(x), (512, 512)),
+    "softmax backward": _backward(lambda t, x: x.softmax(-1) * x, (512, 512)),
+    "binary cross entropy": _call(
+        lambda t, x, y: t.nn.functional.binary_cross_entropy_with_logits(x, y), (512, 512), (512, 512)),
+    "mish": _call(lambda t, x: t.nn.functional.mish(x), (512, 512)),
+    "sign": _call(lambda t, x: x.sign(), (512, 512)),
+    "nan_to_num": _call(lambda t, x: x.nan_to_num(), (512, 512)),
+    "erfinv": _call(lambda t, x: (x * 0.1).erfinv(), (256, 256)),
+    "lgamma": _call(lambda t, x: x.lgamma(), (256, 256)),
+    "to float16": _call(lambda t, x: x.half(), (512, 512)),
+    "dropout": _call(lambda t, x: t.nn.functional.dropout(x, 0.5), (512, 512)),
+    "randn": _call(lambda t: t.randn(512, 512)),
+    "multinomial": _call(lambda t, x: t.multinomial(x.softmax(-1), 5), (64, 1000)),
+    "channels last": _call(lambda t, x: x.permute(0, 2, 3, 1).contiguous(), (4, 64, 56, 56)),
+    "step of Adam": _step(lambda optim, weights: optim.Adam(weights)),
+    "step of SGD": _step(lambda optim, weights: optim.SGD(weights, 0.1, momentum=0.9)),
     "transformer layer": _module(lambda nn: nn.TransformerEncoderLayer(128, 4, 256, batch_first=True), 8, 64, 128),
 }  # fmt: skip
 
@@ -208,7 +332,18 @@ def _sides(build: Build) -> Mapping[str, Call | None]:
         source = np.random.default_rng(0)
         return build(torch, lambda *shape: torch.from_numpy(source.standard_normal(shape).astype(np.float32)))
 
-    return {"engine": of(engine_torch), "torch": None if TORCH is None else of(TORCH)}
+    return {"engine": _warm(of(engine_torch)), "torch": None if TORCH is None else of(TORCH)}
+
+
+def _warm(call: Call) -> Call:
+    """The call, once there is machine code for what it does."""
+    for _ in range(2):
+        begin, count = time.perf_counter(), 0
+        while (passed := time.perf_counter() - begin) < 0.1 or (count < 100 and passed < 0.5):
+            call()
+            count += 1
+        native.wait()
+    return call
 
 
 def rows(wanted: str) -> Iterator[tuple[str, Mapping[str, Call | None]]]:

@@ -12,6 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.loops import worth
+from engine.aten.stepwise.scattering import add_rows
 from engine.aten.xp import HALVES, Array
 
 _WIDE: Final = 128
@@ -72,6 +74,8 @@ def _into_rows(function: np.ufunc, target: Array, axis: int, places: Array, valu
     shape = target.shape[:axis] + places.shape + target.shape[axis + 1 :]
     given = np.broadcast_to(values, shape).reshape(*target.shape[:axis], places.size, *target.shape[axis + 1 :])
     width = math.prod(row)
+    if function is np.add and _add_rows(target, axis, places, given):
+        return
     if width < _WIDE and axis == 0:
         first = np.where(places < 0, places + len(target), places).reshape(-1, 1) * width
         _into_flat(function, target, first + np.arange(width), given.reshape(-1, width))
@@ -81,6 +85,20 @@ def _into_rows(function: np.ufunc, target: Array, axis: int, places: Array, valu
         function.at(target, key, given)
         return
     _row_by_row(function, np.moveaxis(target, axis, 0), places.reshape(-1), np.moveaxis(given, axis, 0))
+
+
+def _add_rows(target: Array, axis: int, places: Array, given: Array) -> bool:
+    """The same in machine code, if there is some."""
+    if not worth(given):
+        return False
+    size = target.shape[axis]
+    outer, inner = math.prod(target.shape[:axis]), math.prod(target.shape[axis + 1 :])
+    if places.size and int(places.min()) < 0:
+        places = np.where(places < 0, places + size, places)
+    values = np.ascontiguousarray(given, target.dtype)
+    work = values.size
+    done = add_rows.run(work, target, np.ascontiguousarray(places), values, outer, size, places.size, inner)
+    return done is not None
 
 
 def _row_by_row(function: np.ufunc, target: Array, places: Array, values: Array) -> None:

@@ -136,12 +136,22 @@ floor: Final = int_rounded_by(math.floor)
 
 # ------------------------------------------------------------------ floats
 
+_NEGATIVE_NAN: Final = math.copysign(math.nan, -1.0)
+"""What processors answer where there is no answer; C's text for it shows the sign."""
+
+
+def is_negative_nan(value: float) -> bool:
+    """What `0.0 / 0.0` gives, and `float("nan")` is not."""
+    return value != value and math.copysign(1.0, value) < 0
+
 
 def div(a: float, b: float) -> float:
     try:
         return a / b
     except ZeroDivisionError:
-        return math.nan if a == 0 or a != a else math.copysign(math.inf, a) * math.copysign(1.0, b)
+        if a != a:
+            return a
+        return _NEGATIVE_NAN if a == 0 else math.copysign(math.inf, a) * math.copysign(1.0, b)
 
 
 def floordiv_float(a: float, b: float) -> float:
@@ -153,7 +163,7 @@ def fmod(a: float, b: float) -> float:
     try:
         return math.fmod(a, b)
     except ValueError:
-        return math.nan
+        return _NEGATIVE_NAN
 
 
 def remainder_float(a: float, b: float) -> float:
@@ -164,7 +174,7 @@ def ieee_remainder(a: float, b: float) -> float:
     try:
         return math.remainder(a, b)
     except ValueError:
-        return math.nan
+        return _NEGATIVE_NAN
 
 
 def divmod_float(a: float, b: float) -> tuple[float, float]:
@@ -197,7 +207,7 @@ def pow_c(a: float, b: float) -> float:
     except OverflowError:
         return -math.inf if a < 0 and b % 2 == 1 else math.inf
     except ValueError:
-        return math.inf if a == 0 else math.nan
+        return math.inf if a == 0 else _NEGATIVE_NAN
 
 
 def round_float(a: float) -> float:
@@ -245,9 +255,14 @@ def like_c(python: Callable[[float], float], c: Callable[[float], Any]) -> Calla
             return python(a)
         except (ValueError, OverflowError):
             with np.errstate(all="ignore"):
-                return float(c(float(a)))
+                answer = float(c(float(a)))
+            return math.nan if answer != answer and python in _UNSIGNED else answer
 
     return function
+
+
+_UNSIGNED: Final = (math.log, math.log10, math.asin, math.acos)
+"""Functions whose nan has no sign."""
 
 
 def _gamma_at_pole(a: float) -> float:

@@ -86,6 +86,8 @@ POLICIES: Final[dict[str, Policy]] = {
 class _State(threading.local):
     fast: scalars.dtype | None = None
     """What matrix products run in; None: nothing is cast in this thread."""
+    place: str = "cpu"
+    """The type of the device whose tensors are cast."""
     keeps: bool = False
     kept: dict[int, tuple[Tensor, Tensor]] | None = None
     """The weights that were cast, each with what came out: one cast serves until the outermost block ends."""
@@ -96,7 +98,8 @@ STATE: Final = _State()
 
 def small_dtype(device_type: str) -> scalars.dtype:
     """What products on that device are, or would be, cast to."""
-    return (STATE.fast or scalars.bfloat16) if device_type == "cpu" else scalars.float16
+    usual = scalars.bfloat16 if device_type == "cpu" else scalars.float16
+    return (STATE.fast or usual) if device_type == STATE.place else usual
 
 
 def is_cast(tensor: Tensor) -> bool:
@@ -112,7 +115,7 @@ class Stepping:
 
     def __call__(self, op: Op, args: tuple[Any, ...], work: Callable[..., Any]) -> Any:
         policy, fast = POLICIES.get(op.qualified_name), STATE.fast
-        if policy is None or fast is None:
+        if policy is None or fast is None or not _is_meant(args):
             return self._go_on(op, args, work)
         STATE.fast = None  # operators that this one is made of are not asked again
         try:
@@ -125,6 +128,13 @@ class Stepping:
 
     def _go_on(self, op: Op, args: tuple[Any, ...], work: Callable[..., Any]) -> Any:
         return work(*args) if self.before is None else self.before(op, args, work)
+
+
+def _is_meant(args: Sequence[Any]) -> bool:
+    """Are tensors of that device among the arguments?"""
+    if not HOOKS.devices:
+        return STATE.place == "cpu"
+    return any(each.device.type == STATE.place for arg in args for each in _tensors_in(arg))
 
 
 def _tensors_in(arg: Any) -> Sequence[Tensor]:
@@ -163,10 +173,10 @@ def under(hook: Hook) -> Hook:
 
 
 @contextmanager
-def casting(fast: scalars.dtype | None, keep: bool = True) -> Iterator[None]:
-    """Inside, this thread's matrix products run in that dtype; None: in that of their arguments."""
-    before = STATE.fast, STATE.keeps, STATE.kept
-    STATE.fast, STATE.keeps = fast, keep
+def casting(fast: scalars.dtype | None, keep: bool = True, place: str = "cpu") -> Iterator[None]:
+    """Inside, this thread's matrix products on such devices run in that dtype; None: in that of their arguments."""
+    before = STATE.fast, STATE.keeps, STATE.kept, STATE.place
+    STATE.fast, STATE.keeps, STATE.place = fast, keep, place
     if STATE.kept is None:
         STATE.kept = {}
     _count(1)
@@ -174,7 +184,7 @@ def casting(fast: scalars.dtype | None, keep: bool = True) -> Iterator[None]:
         yield
     finally:
         _count(-1)
-        STATE.fast, STATE.keeps, STATE.kept = before
+        STATE.fast, STATE.keeps, STATE.kept, STATE.place = before
 
 
 _lock: Final = threading.Lock()

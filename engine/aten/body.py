@@ -20,8 +20,8 @@ from engine.aten.outcome import dtype_number, fresh, part, refuse_overlap, refus
 from engine.aten.outs import IN_DTYPE_OF_OUT, WRITE_APART, check_of
 from engine.aten.refused import guarded
 from engine.aten.rules import ordered_like
-from engine.aten.scalar import QUICK_ENVIRONMENT, general_kernel, quick_code, scalar_kernel
-from engine.aten.tensor import Tensor, fresh_lines
+from engine.aten.scalar import QUICK_ENVIRONMENT, general_kernel, long_rows, quick_code, scalar_kernel
+from engine.aten.tensor import Tensor
 from engine.lang.schema import Argument, FunctionSchema
 from engine.lang.types import DEVICE, INT, ListType, OptionalType, TensorType, Type
 
@@ -88,7 +88,7 @@ def _computation(op: Op, schema: FunctionSchema) -> tuple[list[str], dict[str, A
     shown = ", ".join(spelled[name] for name in quick.tensors)
     ordered = f"if not result.flags.c_contiguous: result = ordered_like(result, ({shown},))"
     lines = [*arrays, *quick.lines("result = ", general, spelled), ordered]
-    return lines, {"kernel": guarded(op, general_kernel(op)), **QUICK_ENVIRONMENT}
+    return lines, {"kernel": guarded(op, general_kernel(op)), "rows": long_rows(quick), **QUICK_ENVIRONMENT}
 
 
 def _device_argument(schema: FunctionSchema) -> str | None:
@@ -232,14 +232,7 @@ def _wrap_one(schema: FunctionSchema, returned: Argument) -> tuple[list[str], st
         return [], f"[part(r, {source}) for r in result]" if source else "[fresh(r) for r in result]"
     if source is not None:
         return [], f"view(result, {source})"
-    lines = [
-        "if type(result) is not ndarray:",
-        "    result = asarray(result)",
-        "_tensor = new(Tensor)",
-        "_tensor.array = result",
-        *fresh_lines("_tensor"),
-    ]
-    return lines, "_tensor"
+    return [], "fresh(result)"
 
 
 def _viewed(schema: FunctionSchema, returned: Argument) -> str | None:

@@ -8,7 +8,7 @@ combination of types (`calls` does that) and written as a function of just these
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from engine.aten.body import indented
@@ -55,8 +55,8 @@ def caller(slow: Slow) -> Run:
 
 _NONE: Final[Any] = object()
 """No argument."""
-_PLACES: Final = ("_0", "_1", "_2")
-"""Arguments without names, as the function calls them; most calls have one to three, and those go without a tuple."""
+_PLACES: Final = ("_0", "_1", "_2", "_3", "_4")
+"""Arguments without names, as the function calls them; most calls have one to five, and those go without a tuple."""
 _MOST: Final = 3
 """So many plans a function learns."""
 _LEARNING: Final = threading.Lock()
@@ -116,13 +116,9 @@ class _Learner:
             "    if hooks.trace is None and not _named:",
             *(f"        {line}" for line in self._guarded()),
             f"        if _more or _0 is _none{is_named}: pass",
-            "        elif _1 is _none:",
-            "            if (_plan := _find(type(_0))) is not None: return _plan(_0)",
-            "        elif _2 is _none:",
-            "            if (_plan := _find((type(_0), type(_1)))) is not None: return _plan(_0, _1)",
-            "        elif (_plan := _find((type(_0), type(_1), type(_2)))) is not None: return _plan(_0, _1, _2)",
+            *(f"        {line}" for line in _found_by_types()),
             "except _Refused: pass",
-            f"return _any((*[_each for _each in (_0, _1, _2) if _each is not _none], *_more), {find})",
+            f"return _any((*[_each for _each in ({', '.join(_PLACES)}) if _each is not _none], *_more), {find})",
         ]
         names = (*self._keywords,)
         self._environment["_with_names"] = lambda named, *values: _with_names(named, names, values)
@@ -138,6 +134,16 @@ class _Learner:
             absent += [f"{name} is _none" for name in self._keywords if name not in given]
             lines += [f"if {' and '.join([*types, *absent])}:", *indented(then)]
         return lines
+
+
+def _found_by_types() -> Iterator[str]:
+    """The plan for arguments of these types, for each count of them."""
+    for count in range(1, len(_PLACES) + 1):
+        given = _PLACES[:count]
+        types = "type(_0)" if count == 1 else f"({', '.join(f'type({name})' for name in given)})"
+        is_last = count == len(_PLACES)
+        yield "else:" if is_last else f"elif {_PLACES[count]} is _none:"
+        yield f"    if (_plan := _find({types})) is not None: return _plan({', '.join(given)})"
 
 
 def _with_names(more: dict[str, Any], names: tuple[str, ...], values: tuple[Any, ...]) -> dict[str, Any]:

@@ -8,11 +8,13 @@ few channels at a time, so that what is added up stays in the cache.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
 
+from engine.aten.loops import Loop, worth
+from engine.aten.stepwise.convolving import each_plane, kernels_of_planes, spread_each_plane
 from engine.aten.windows import Sizes, Space, offsets, pad, shifted
 from engine.aten.xp import Array
 
@@ -20,8 +22,31 @@ _BLOCK: Final = 65536
 """About how many elements are worked on at a time."""
 
 
+def _in_planes(function: Loop, given: Sequence[Array], result: Array, x: Sizes, out: Sizes, space: Space) -> bool:
+    """Run a loop over images of shape x (batch, channels, rows, columns) in machine code, if there is some."""
+    known = (x, (*x[:2], *out), (x[1], *space.kernel))
+    if any(each.shape not in known for each in (*given, result)) or min(*space.stride, *space.dilation) < 1:
+        return False  # there is nothing that machine code could be sure of
+    planes, channels = x[0] * x[1], x[1]
+    sizes = [n + 2 * p for n, p in zip(x[2:], space.padding, strict=True)]
+    reach = [(c - 1) * s + e for c, s, e in zip(out, space.stride, space.extent(), strict=True)]
+    sizes = list(map(max, sizes, reach))
+    arrays = (*map(np.ascontiguousarray, given), result, np.zeros(sizes, result.dtype))
+    geometry = (*space.padding, *space.kernel, *space.stride, *space.dilation)
+    work = planes * math.prod(out) * math.prod(space.kernel)
+    return function.run(work, *arrays, planes, channels, *x[2:], *sizes, *out, *geometry) is not None
+
+
+def _are_planes(x: Array, kernels: Array) -> bool:
+    return x.ndim == 4 and kernels.dtype is x.dtype and worth(x)
+
+
 def forward(x: Array, kernels: Array, space: Space, places: Sizes) -> Array:
     """The convolution, (batch, channels, *places)."""
+    if _are_planes(x, kernels):
+        result = np.empty((*x.shape[:2], *places), x.dtype)
+        if _in_planes(each_plane, (x, kernels), result, x.shape, places, space):
+            return result
     if set(space.stride) == {1}:
         return _forward_in_runs(x, kernels, space, places)
     result = np.empty((*x.shape[:2], *places), x.dtype)
@@ -67,8 +92,12 @@ def to_input(grad: Array, kernels: Array, space: Space, shape: Sizes) -> Array:
     places = grad.shape[2:]
     reach = [(c - 1) * s + e for c, s, e in zip(places, space.stride, space.extent(), strict=True)]
     sizes = [max(n + 2 * p, r) for n, p, r in zip(shape[2:], space.padding, reach, strict=True)]
-    result = np.empty(shape, grad.dtype)
     inside = tuple(slice(p, p + n) for p, n in zip(space.padding, shape[2:], strict=True))
+    result = np.empty(shape, grad.dtype)
+    if _are_planes(grad, kernels) and _in_planes(
+        spread_each_plane, (grad, kernels), result, shape, places, space
+    ):  # fmt: skip
+        return result
     for block in _blocks(grad):
         mine = grad[:, block]
         total, part = np.zeros((*mine.shape[:2], *sizes), grad.dtype), np.empty_like(mine)
@@ -82,6 +111,10 @@ def to_input(grad: Array, kernels: Array, space: Space, shape: Sizes) -> Array:
 def to_kernels(grad: Array, x: Array, kernel: Sizes, space: Space) -> Array:
     """The gradient of the kernels, (channels, *kernel)."""
     places = grad.shape[2:]
+    if _are_planes(x, grad):
+        sums = np.zeros((x.shape[1], *kernel), x.dtype)
+        if _in_planes(kernels_of_planes, (grad, x), sums, x.shape, places, space):
+            return sums
     result = np.empty((x.shape[1], math.prod(kernel)), x.dtype)
     axes = (0, *range(2, x.ndim))
     for block in _blocks(x):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from engine.aten import elsewhere, errors
+from engine.aten import elsewhere, errors, primitives
 from engine.aten.body import Body, array_body, indented, requires_grad, safe, tensors_of
 from engine.aten.hooks import HOOKS
 from engine.aten.outcome import check_writable, store_out
@@ -34,10 +34,14 @@ def compile_op(op: Op) -> Callable[..., Any]:
     of_tensors = bool(tensors_of(schema.arguments) or tensors_of(schema.returns))
     if op.python is not None or op.composite is not None:
         body = guarded(op, op.python or _composite(op))
-        return _hooked(op, body, schema, grad=bool(op.gradient)) if of_tensors else body
+        return _changing(op, _hooked(op, body, schema, grad=bool(op.gradient))) if of_tensors else body
     if op.functional is not None and op.functional.python is not None:
         return _hooked(op, _written_body(op, schema, op.functional), schema, grad=False)
-    run = _hooked_array(op)
+    return _changing(op, _hooked_array(op))
+
+
+def _changing(op: Op, run: Callable[..., Any]) -> Callable[..., Any]:
+    """The operator's function, unless somebody has another one for it."""
     changing = None if HOOKS.native is None else HOOKS.native(op, run)
     if changing is None:
         return run
@@ -162,6 +166,7 @@ def define(
     """The function of that text, which knows the environment."""
     text = "\n".join([f"def {name}({', '.join(parameters)}):", *indented(lines)])
     exec(compile(text, file, "exec"), environment)
+    primitives.join(environment)
     if isinstance(recorded := environment.get("recorded"), _Recorded):
         recorded.join(environment)
     function: Callable[..., Any] = environment[name]

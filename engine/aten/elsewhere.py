@@ -7,15 +7,17 @@ for the CPU, see Note [Twins]; a few kernels that need what libraries have not r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.aten import libraries, philox, random
 from engine.aten.errors import describe, refusal
+from engine.aten.libraries import Library
 from engine.aten.tensor import Tensor
 from engine.aten.twins import twins_of
 from engine.aten.universal import on_host
 from engine.lang import scalars
-from engine.lang.errors import OperatorError
+from engine.lang.errors import EngineError, OperatorError, OperatorMemoryError
 
 if TYPE_CHECKING:
     from engine.aten.op import Op
@@ -44,22 +46,32 @@ def _has_arrays(args: Sequence[Any]) -> bool:
     return next(_arrays(args), None) is not None
 
 
-def place_of(args: Sequence[Any]) -> scalars.device | None:
-    """The device that a call is for, where that is not the CPU: of a device among the arguments, else of arrays."""
+def place_of(args: Sequence[Any], op: Op | None = None) -> scalars.device | None:
+    """The device that a call is for, where that is not the CPU: of a device among the arguments, else of arrays, else,
+    of an operator that may be told one, the one that the program has chosen."""
     for value in args:
         if type(value) is scalars.device:
             return None if value.type == "cpu" else libraries.checked(value)
+    is_free = True
     for array in _arrays(args):
         if libraries.library_of(array) is not None:
             return libraries.device_of(array)
-    return None
+        is_free = False
+    return libraries.PLACES.now() if is_free and op is not None and _is_told_places(op) else None
+
+
+@cache
+def _is_told_places(op: Op) -> bool:
+    return any(a.declared == "Device" or str(a.type) in ("Device", "Device?") for a in op.schema.arguments)
 
 
 def computed(op: Op, kernel: Callable[..., Any], *args: Any) -> Any:
     """The kernel's result of arrays, wherever they are.  Raises OperatorError for arrays on several devices."""
     if op.name in CROSSING:
         return _crossed(op, kernel, args)
-    place = place_of(args)
+    place = place_of(args, op)
+    if op.nondeterministic:
+        _check_generators(args, "cpu" if place is None else place.type)
     if place is None:
         return kernel(*args) if _all_here(args) else kernel(*_joined(op, args, scalars.CPU))
     library = libraries.library(place.type)
@@ -70,7 +82,30 @@ def computed(op: Op, kernel: Callable[..., Any], *args: Any) -> Any:
                 return on_host(library, kernel, *map(_without_device, args))
         if op.name in ON_HOST or op.qualified_name in ON_HOST:
             return on_host(library, kernel, *map(_without_device, args))
-        return twins_of(library).of(kernel)(*args)
+        return _given(library, twins_of(library).of(kernel), args)
+
+
+def _given(library: Library, function: Callable[..., Any], args: Sequence[Any]) -> Any:
+    """What it gives.  Raises OperatorError where the device fails, OperatorMemoryError where its memory is used up."""
+    try:
+        return function(*args)
+    except library.failures as error:
+        if isinstance(error, EngineError):
+            raise
+        if isinstance(error, MemoryError):
+            hints = ("del what is not needed", "torch.cuda.empty_cache() gives back what is held for later")
+            raise OperatorMemoryError(f"{library.kind.upper()} out of memory: {error}", hints=hints) from error
+        raise OperatorError(f"{library.kind.upper()} error: {error}") from error
+
+
+def _check_generators(args: Sequence[Any], kind: str) -> None:
+    """Raises OperatorError for a generator of another device."""
+    for value in args:
+        if isinstance(value, random.Generator) and value.device.type != kind:
+            raise OperatorError(
+                f"Expected a '{kind}' device type for generator but found '{value.device.type}'",
+                hints=(f"torch.Generator(device='{kind}') makes one",),
+            )
 
 
 def _all_here(args: Sequence[Any]) -> bool:
@@ -85,14 +120,16 @@ def worked(op: Op, work: Callable[..., Any], *args: Any) -> Any:
     """The same for a body that takes tensors: those may be anywhere, since operators it calls look at them again."""
     if op.composite is not None:
         return work(*args)
-    place = place_of(args)
+    place = place_of(args, op)
+    if op.nondeterministic:
+        _check_generators(args, "cpu" if place is None else place.type)
     if place is None:
         return work(*args)
     if op.nondeterministic:
         return _drawn(op, work, args, place)
     library = libraries.library(place.type)
     with library.on(place.index):
-        return twins_of(library).of(work)(*args)
+        return _given(library, twins_of(library).of(work), args)
 
 
 def _drawn(op: Op, work: Callable[..., Any], args: Sequence[Any], place: scalars.device) -> Any:
@@ -117,6 +154,11 @@ def _on_cpu(value: Any) -> Any:
 def _joined(op: Op, args: Sequence[Any], place: scalars.device) -> tuple[Any, ...]:
     """The arguments on one device: numbers from the CPU (0-dim) are taken along, everything else must be there."""
     joins = op.name in PLACES
+    if joins and (here := libraries.device_of(args[0])) != place:
+        raise OperatorError(
+            f"indices should be either on cpu or on the same device as the indexed tensor ({here})",
+            hints=("bring the tensor to its indices, or these to it: x.to(y.device)",),
+        )
     is_told = any(type(each) is scalars.device for each in args)
 
     def join(value: Any) -> Any:
@@ -158,7 +200,7 @@ def _crossed(op: Op, kernel: Callable[..., Any], args: Sequence[Any]) -> Any:
     if library is None:
         return kernel(first, *rest)
     with library.on(library.index_of(first)):
-        return twins_of(library).of(kernel)(first, *rest)
+        return _given(library, twins_of(library).of(kernel), (first, *rest))
 
 
 def rescued(op: Op, body: Callable[..., Any], args: tuple[Any, ...], error: Exception) -> Any:
@@ -166,7 +208,7 @@ def rescued(op: Op, body: Callable[..., Any], args: tuple[Any, ...], error: Exce
     OperatorError where they are on different devices, else the operator's refusal."""
     place = place_of(args)
     alike = place is None or len({libraries.device_of(array) for array in _arrays(args)}) == 1
-    if place is None or alike or op.name in CROSSING:
+    if place is None or alike or op.name in CROSSING or isinstance(error, EngineError):
         raise refusal(op, args, error) from error
     try:
         arrays = _joined(op, tuple(map(_unwrapped, args)), place)

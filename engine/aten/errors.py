@@ -58,7 +58,8 @@ def refusal(op: Op, args: tuple[Any, ...], error: Exception) -> EngineError:
 def describe(value: Any) -> str:
     """A value in a message: tensors as `float32[2, 3]`."""
     if isinstance(value, Tensor):
-        return f"{value.array.dtype.name}{list(value.array.shape)}"
+        where = f" on {value.device}" if value.is_cuda else ""
+        return f"{value.array.dtype.name}{list(value.array.shape)}{where}"
     if isinstance(value, (list, tuple)) and len(value) > 8:
         return f"{type(value).__name__} of {len(value)}"
     if isinstance(value, (list, tuple)):

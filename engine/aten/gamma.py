@@ -7,6 +7,7 @@ functions' recurrences; the relative error stays below 1e-13 away from zeros.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -77,9 +78,10 @@ def zeta(s: Array, q: Array) -> Array:
     s, q = np.broadcast_arrays(np.asarray(s, np.float64), np.asarray(q, np.float64))
     below = np.where(q < 0, np.ceil(np.maximum(-q, 0)), 0)
     total = np.zeros(s.shape)
-    for k in range(int(min(np.max(below, initial=0), 200)) + 16):
+    steps = (int(min(below.max(), 200)) if below.size else 0) + 16
+    for k in range(steps):
         total = total + np.power(q + k, -s)
-    y = q + int(min(np.max(below, initial=0), 200)) + 16
+    y = q + steps
     power = np.power(y, -s)
     total = total + power * y / (s - 1) + 0.5 * power
     factor = s * power / y
@@ -91,7 +93,7 @@ def zeta(s: Array, q: Array) -> Array:
         (s == 1, np.inf), (s < 1, np.nan), (at_pole, np.inf), ((q < 0) & (s != np.floor(s)), np.nan),
         (np.isinf(s) & (q == 1), 1.0), (np.isinf(s) & (q > 1), np.nan), (np.isinf(s) & (q > 0), np.inf),
     ]  # fmt: skip
-    return np.select([c for c, _ in rules], [np.asarray(v) for _, v in rules], total)
+    return _first_of(rules, total)
 
 
 def _factorial(n: int) -> float:
@@ -103,16 +105,18 @@ def polygamma(n: int, x: Array) -> Array:
     if n == 0:
         return digamma(x)
     if n == 1:
-        return _trigamma(x)
+        return trigamma(x)
     return np.asarray((-1.0) ** (n + 1) * _factorial(n) * zeta(np.asarray(n + 1.0), x))
 
 
-def _trigamma(x: Array) -> Array:
-    positive = zeta(np.asarray(2.0), np.where(x < 0.5, 1 - x, x))
-    sine = np.sin(np.pi * (x - np.rint(x)))
-    reflected = (np.pi / np.where(sine == 0, np.nan, sine)) ** 2 - positive
+def trigamma(x: Array) -> Array:
+    """In the dtype of `x`, whose sine is not quite zero where the poles are."""
+    positive = zeta(np.asarray(2.0), np.where(x < 0.5, 1 - x, x).astype(np.float64)).astype(x.dtype)
+    pi = x.dtype.type(np.pi)
+    sine = np.sin(pi * x)
+    reflected = pi * pi / np.where(sine == 0, 1, sine * sine) - positive
     reflected = np.where(sine == 0, np.inf, reflected)
-    return np.where(x < 0.5, reflected, positive)
+    return np.where(x < 0.5, reflected, positive).astype(x.dtype)
 
 
 _STEPS: Final = 2000
@@ -144,7 +148,14 @@ def _incomplete(a: Array, x: Array, lower: bool) -> Array:
         ((x < 0) | (a < 0), np.nan), ((a == 0) & (x > 0), far), (a == 0, np.nan), (x == 0, near),
         (np.isinf(a) & np.isinf(x), np.nan), (np.isinf(a), near), (np.isinf(x), far), (~inside, np.nan),
     ]  # fmt: skip
-    return np.select([c for c, _ in rules], [np.asarray(v) for _, v in rules], low if lower else high)
+    return _first_of(rules, low if lower else high)
+
+
+def _first_of(rules: Sequence[tuple[Any, float]], otherwise: Array) -> Array:
+    """At each place the value of the first rule whose condition holds there."""
+    for condition, value in reversed(rules):
+        otherwise = np.where(condition, value, otherwise)
+    return otherwise
 
 
 def _power_series(a: Array, x: Array) -> Array:

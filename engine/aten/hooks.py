@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from engine.aten.body import Body
+    from engine.aten.loops import Loop
     from engine.aten.op import Op
     from engine.aten.tensor import Tensor
 
@@ -39,6 +40,8 @@ class Hooks:
     """Called for a tensor that Python makes of its own values, with the name of what makes it."""
     native: Callable[[Op, Callable[..., Any]], Callable[..., Any] | None] | None = None
     """Given an operator and its function when that is made; what it returns (None: that function) is called instead."""
+    loops: Callable[[Loop, tuple[Any, ...], int], Callable[..., int] | None] | None = None
+    """Given a loop, the dtypes of its arrays and how much work it is: its machine code, if that is ready."""
     devices: bool = False
     """May there be tensors elsewhere than on the CPU?  Until then nobody asks where one is."""
     call: Callable[[Any, Sequence[Any]], Any] | None = None

@@ -7,39 +7,61 @@ and their writing forms, as the compiler does it for programs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, SupportsIndex
 
 import numpy as np
 
 from engine.aten import calls
+from engine.aten import op as table
 from engine.aten.compose import run
 from engine.aten.hooks import HOOKS
-from engine.aten.outcome import view as view_of
+from engine.aten.outcome import view
+from engine.aten.primitives import join
 from engine.aten.tensor import Tensor, tensor
 from engine.aten.xp import INT64, Array
 from engine.lang.errors import OperatorIndexError, OperatorTypeError, OperatorValueError
 
 
+def _at_first_call(place: str, name: str) -> Callable[..., Any]:
+    """The overload of that name, which is looked for when it is first called and then stands in this place itself."""
+
+    def first(*args: Any) -> Any:
+        entry = table.find(name)
+        assert entry is not None, f"{name} is not in the table"
+        globals()[place] = entry.run
+        return entry.run(*args)
+
+    return first
+
+
+_select = _at_first_call("_select", "aten::select.int")
+_cut = _at_first_call("_cut", "aten::slice.Tensor")
+_unsqueezed = _at_first_call("_unsqueezed", "aten::unsqueeze")
+
+
 def read(self: Tensor, index: Any) -> Any:
     """`self[index]`; raises OperatorIndexError."""
     if HOOKS.trace is None:
+        if index is None:
+            return _unsqueezed(self, 0)
         if type(index) is Tensor:
             if index.array.dtype is INT64 and index.array.ndim and self.array.ndim:
                 return run("index.Tensor", self, [index])
         elif not (self._requires_grad or HOOKS.rebased):
             shown = _shown(self, index)
             if shown is not None:
-                return view_of(shown, self)
+                return view(shown, self)
         elif type(index) is int and self.array.ndim:
-            return run("select.int", self, 0, index)
+            return _select(self, 0, index)
         elif type(index) is slice and self.array.ndim:
             return _slice(self, 0, index)
         elif type(index) is tuple and (steps := _steps(self, index)) is not None:
             return steps
-    view, picks = _basic(self, index)
-    if view is self and picks is None and HOOKS.trace is not None:
+    whole, picks = _basic(self, index)
+    if whole is self and picks is None and HOOKS.trace is not None:
         return run("alias", self)
-    return view if picks is None else run("index.Tensor", view, picks)
+    return whole if picks is None else run("index.Tensor", whole, picks)
 
 
 def write(self: Tensor, index: Any, value: Any) -> None:
@@ -47,19 +69,19 @@ def write(self: Tensor, index: Any, value: Any) -> None:
     is_recorded = self._requires_grad or HOOKS.rebased
     if type(value) in _NUMBERS and HOOKS.trace is None and self.array.dtype.kind == "f" and not is_recorded:
         shown = _shown(self, index)
-        if shown is not None and self.array.flags.c_contiguous and self.array.flags.writeable:
+        if shown is not None and self.array.flags.c_contiguous and (HOOKS.devices or self.array.flags.writeable):
             shown[...] = value
             self.bump_version()
             return
-    view, picks = _basic(self, index)
+    target, picks = _basic(self, index)
     values = value if isinstance(value, Tensor) else tensor(value, dtype=self.dtype)
     if picks is not None:
-        calls.call("index_put_", (view, picks, values), {})
+        calls.call("index_put_", (target, picks, values), {})
         return
-    while values.ndim > view.ndim and values.array.shape[0] == 1:
+    while values.ndim > target.ndim and values.array.shape[0] == 1:
         values = values.squeeze(0)
-    write_whole = "fill_" if HOOKS.trace is not None and values.ndim == 0 < view.ndim else "copy_"
-    calls.call(write_whole, (view, values), {})
+    write_whole = "fill_" if HOOKS.trace is not None and values.ndim == 0 < target.ndim else "copy_"
+    calls.call(write_whole, (target, values), {})
 
 
 _NUMBERS: Final = frozenset({int, float})
@@ -87,19 +109,32 @@ def _shown(self: Tensor, index: Any) -> Array | None:
 
 def _steps(self: Tensor, parts: tuple[Any, ...]) -> Tensor | None:
     """The view that numbers and slices give, part by part; None for other indices."""
-    if not parts or len(parts) > self.array.ndim or not _STEPS.issuperset(map(type, parts)):
+    consumed = 0
+    for part in parts:
+        if type(part) is int or type(part) is slice:
+            consumed += 1
+        elif part is not None and part is not Ellipsis:
+            return None
+    if not parts or consumed > self.array.ndim or parts.count(Ellipsis) > 1:
         return None
     view, dim = self, 0
     for part in parts:
         if type(part) is int:
-            view = run("select.int", view, dim, part)
-        else:
-            view = _slice(view, dim, part)
+            view = _select(view, dim, part)
+            consumed -= 1
+            continue
+        if part is Ellipsis:
+            dim = view.array.ndim - consumed
+            continue
+        if part is None:
+            view = _unsqueezed(view, dim)
             dim += 1
+            continue
+        consumed -= 1
+        if part.start is not None or part.stop is not None or part.step is not None:
+            view = _slice(view, dim, part)
+        dim += 1
     return view
-
-
-_STEPS: Final = frozenset({int, slice})
 
 
 def _is_plain(part: slice) -> bool:
@@ -130,11 +165,11 @@ def _basic(self: Tensor, index: Any) -> tuple[Tensor, list[Tensor | None] | None
 def _apply(view: Tensor, dim: int, part: Any) -> tuple[Tensor, int, Tensor | None]:
     """One part of an index: the view after it, how many dimensions it leaves behind, the tensor to pick by."""
     if type(part) is int:
-        return run("select.int", view, dim, part), 0, None
+        return _select(view, dim, part), 0, None
     if part is None:
-        return view.unsqueeze(dim), 1, None
+        return _unsqueezed(view, dim), 1, None
     if isinstance(part, (bool, np.bool_)):
-        return view.unsqueeze(dim), 1, tensor([bool(part)])
+        return _unsqueezed(view, dim), 1, tensor([bool(part)])
     if isinstance(part, slice):
         return _slice(view, dim, part), 1, None
     if isinstance(part, (list, tuple, range, np.ndarray)):
@@ -164,7 +199,7 @@ def _slice(view: Tensor, dim: int, part: slice) -> Tensor:
     if HOOKS.trace is None and _is_plain(part):
         if part.start is part.stop is part.step is None:
             return view
-        sliced = run("slice.Tensor", view, dim, part.start, part.stop, 1 if part.step is None else part.step)
+        sliced = _cut(view, dim, part.start, part.stop, 1 if part.step is None else part.step)
         return sliced
     if HOOKS.trace is not None:
         start, stop, step = (0 if part.start is None else part.start, _END if part.stop is None else part.stop, 1)
@@ -176,7 +211,7 @@ def _slice(view: Tensor, dim: int, part: slice) -> Tensor:
             f"the step of a slice must be greater than zero, not {bounds[2]}", hints=("x.flip(0) reverses",)
         )
     sliced = (
-        run("slice.Tensor", view, dim, *bounds) if _BOUNDS.issuperset(map(type, bounds))
+        _cut(view, dim, *bounds) if _BOUNDS.issuperset(map(type, bounds))
         else calls.operator("slice")(view, dim, *bounds)
     )  # fmt: skip
     return sliced
@@ -207,3 +242,6 @@ def _consumes(part: Any) -> int:
 def _check_count(self: Tensor, parts: list[Any]) -> None:
     if sum(map(_consumes, parts)) > self.ndim:
         raise OperatorIndexError(f"too many indices for tensor of dimension {self.ndim}")
+
+
+join(globals())

@@ -34,7 +34,7 @@ def from_numpy(array: Any) -> Tensor:
             "given numpy array has byte order different from the native byte order",
             hints=("array.astype(array.dtype.newbyteorder('=')) has the native one",),
         )
-    made = tensors.from_numpy(array)
+    made = tensors.from_numpy(array.view())
     if not array.flags.writeable:
         warnings.warn(
             "the numpy array may not be written to, and neither may the tensor in its memory; copy it to write",
@@ -52,6 +52,8 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
         if place is not None and place != shown.device:
             shown = shown.to(place)
         return shown.clone() if copy else shown
+    if type(ext_tensor).__name__ == "PyCapsule":
+        ext_tensor = _Exported(ext_tensor)
     if not hasattr(ext_tensor, "__dlpack__"):
         raise OperatorTypeError(f"{type(ext_tensor).__name__} does not export DLPack: it has no __dlpack__")
     kind = ext_tensor.__dlpack_device__()[0] if hasattr(ext_tensor, "__dlpack_device__") else _CPU
@@ -61,6 +63,19 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     if array.dtype == np.uint8 and getattr(ext_tensor, "dtype", None) == np.bool_:
         array = array.view(np.bool_)
     return from_numpy(array.copy() if copy else array)
+
+
+class _Exported:
+    """A capsule that was made by hand, as numpy wants it: in an object that exports it.  It tells no device."""
+
+    def __init__(self, capsule: Any) -> None:
+        self._capsule = capsule
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return _CPU, 0
 
 
 def to_dlpack(tensor: Tensor) -> Any:
@@ -117,9 +132,28 @@ def frombuffer(
     return made
 
 
+def numpy(self: Tensor, *, force: bool = False) -> Array:
+    """The values as an array that shares the memory, but not the shape, which may be changed apart.
+
+    `force` takes a copy on the CPU where that is needed.  Raises OperatorError for a tensor that requires grad.
+    """
+    if force:
+        return numpy(self.detach().cpu())
+    if self.requires_grad:
+        raise OperatorError(
+            "Can't call numpy() on Tensor that requires grad.", hints=("use tensor.detach().numpy() instead",)
+        )
+    if libraries.library_of(self.array) is not None:
+        raise OperatorTypeError(
+            f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
+            "memory first."
+        )
+    return self.array.view()
+
+
 def array_of(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Array:
     """numpy's `asarray` of a tensor.  Raises ValueError when copying is forbidden and needed."""
-    array = self.numpy()
+    array = numpy(self)
     if dtype is None or array.dtype == dtype:
         return array.copy() if copy else array
     if copy is False:

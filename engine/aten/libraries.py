@@ -45,6 +45,12 @@ class Library:
     """Bytes in use by arrays, and bytes held for them."""
     release: Callable[[], None]
     """Give back the memory that is held and not in use."""
+    solving: Callable[[Callable[..., Any]], Callable[..., Any]]
+    """A function of linear algebra as one that takes what numpy's takes, and raises where that raises."""
+    cuda: Any
+    """What manages devices, streams and events, by the names that cupy.cuda has."""
+    failures: tuple[type[Exception], ...] = ()
+    """What the library raises where the device fails, or is asked for what it has not."""
 
 
 def _cuda() -> Library:
@@ -71,11 +77,36 @@ def _cuda() -> Library:
         lambda index: str(runtime.getDeviceProperties(index)["name"].decode()),
         lambda: (cupy.get_default_memory_pool().used_bytes(), cupy.get_default_memory_pool().total_bytes()),
         lambda: cupy.get_default_memory_pool().free_all_blocks(),
+        lambda function: _solving(cupy, function), cupy.cuda, _failures(cupy),
     )  # fmt: skip
 
 
 def _cupy_view(cupy: Any, shape: Sequence[int], d: Any, array: Any, offset: int, strides: Sequence[int]) -> Any:
     return cupy.ndarray(tuple(shape), d, array.data + offset, tuple(strides))
+
+
+def _failures(cupy: Any) -> tuple[type[Exception], ...]:
+    from cupy_backends.cuda.api.driver import CUDADriverError
+    from cupy_backends.cuda.api.runtime import CUDARuntimeError
+
+    return (
+        cupy.cuda.memory.OutOfMemoryError, CUDARuntimeError, CUDADriverError, cupy.cuda.compiler.CompileException,
+        NotImplementedError, ImportError,
+    )  # fmt: skip
+
+
+def _solving(cupy: Any, function: Callable[..., Any]) -> Callable[..., Any]:
+    from cupyx import errstate
+
+    def precise(value: Any) -> Any:
+        is_known = type(value) is not cupy.ndarray or value.dtype.char in "efdFD"
+        return value if is_known else value.astype(np.float64)
+
+    def solved(*args: Any, **kwargs: Any) -> Any:
+        with errstate(linalg="raise"):
+            return function(*map(precise, args), **kwargs)
+
+    return solved
 
 
 LOADERS: Final[dict[str, Callable[[], Library]]] = {"cuda": _cuda}
@@ -84,6 +115,56 @@ _LOADED: Final[dict[str, Library]] = {}
 _BY_ARRAY: Final[dict[type, Library]] = {}
 ARRAYS: Final[set[type]] = {np.ndarray}
 """Every type of array that tensors may have."""
+
+
+class _Places:
+    """Where programs make tensors that they name no device for: on the CPU, if nothing else was said."""
+
+    def __init__(self) -> None:
+        self._chosen: ContextVar[tuple[scalars.device, ...]] = ContextVar("chosen", default=())
+        self._usual: scalars.device | None = None
+
+    def enter(self, place: scalars.device) -> None:
+        """Raises OperatorError where there is no such device."""
+        self._chosen.set((*self._chosen.get(), existing(place)))
+
+    def leave(self) -> None:
+        self._chosen.set(self._chosen.get()[:-1])
+
+    def choose(self, place: scalars.device | None) -> None:
+        """From now on, in every thread.  Raises OperatorError where there is no such device."""
+        self._usual = None if place is None else existing(place)
+
+    def forget(self, kind: str) -> None:
+        """Take back the choice of a device that is there no more."""
+        if self._usual is not None and self._usual.type == kind:
+            self._usual = None
+
+    def now(self) -> scalars.device | None:
+        """None is the CPU."""
+        chosen = self._chosen.get()
+        place = chosen[-1] if chosen else self._usual
+        return None if place is None or place.type == "cpu" else place
+
+    def set_aside(self) -> Any:
+        """Compiled programs make tensors on the CPU: `restore` takes what this returns."""
+        return self._chosen.set((scalars.CPU,))
+
+    def restore(self, token: Any) -> None:
+        self._chosen.reset(token)
+
+
+PLACES: Final = _Places()
+scalars.PLACES.enter, scalars.PLACES.leave = PLACES.enter, PLACES.leave  # type: ignore[method-assign]
+
+
+def existing(place: scalars.device) -> scalars.device:
+    """The device with its number.  Raises OperatorError where there is no such device."""
+    if place.type != "cpu":
+        library(place.type)
+    checked_place = checked(place)
+    assert checked_place is not None
+    return checked_place
 
 
 def is_there(kind: str) -> bool:
@@ -117,6 +198,7 @@ def unload(kind: str) -> None:
         del _BY_ARRAY[found.array]
         ARRAYS.discard(found.array)
     HOOKS.devices = bool(_LOADED)
+    PLACES.forget(kind)
 
 
 def library_of(array: Any) -> Library | None:

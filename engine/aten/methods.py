@@ -183,4 +183,5 @@ def _is_method(name: str) -> bool:
 
 for _name, _value in _SPECIAL.items():
     setattr(Tensor, _name, _value)
-tensors.bind(calls.call, _bind_methods, _function, printing.tensor_repr)
+_permuted: Final = _special("def special(self, dims): return run(self, dims)", run="aten::permute")
+tensors.bind(calls.call, _bind_methods, _function, printing.tensor_repr, _permuted)

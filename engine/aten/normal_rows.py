@@ -10,14 +10,14 @@ from typing import Final
 
 import numpy as np
 
+from engine.aten.loops import worth
+from engine.aten.stepwise.normalizing import rows_backward
 from engine.aten.xp import COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, Array
 
 _BLOCK: Final = 1 << 15
 """Numbers that are worked on at a time."""
 _SHORT: Final = 8
 """Rows of fewer numbers are summed one by one: see Note [Order of operations]."""
-_LONG: Final = 4096
-"""Longer rows are added up pairwise, which is more exact."""
 
 
 def normalized_rows(rows: Array, weight: Array | None, bias: Array | None, eps: float) -> tuple[Array, Array, Array]:
@@ -79,7 +79,7 @@ def _one_by_one(rows: Array) -> tuple[Array, Array]:
         away = columns[i] - mean
         mean = mean + away / _COUNTS[rows.dtype][i + 1]
         squares = squares + away * (columns[i] - mean)
-    return mean[:, None], squares[:, None]
+    return mean.reshape(-1, 1), squares.reshape(-1, 1)
 
 
 _COUNTS: Final = {d: [np.asarray(i, d) for i in range(_SHORT + 1)] for d in (FLOAT32, FLOAT64, COMPLEX64, COMPLEX128)}
@@ -87,19 +87,20 @@ _COUNTS: Final = {d: [np.asarray(i, d) for i in range(_SHORT + 1)] for d in (FLO
 
 def _square_sums(rows: Array) -> Array:
     """The sum of the squares of each row."""
-    if rows.shape[1] > _LONG:
-        return np.asarray(np.add.reduce(rows * rows, 1, keepdims=True))
-    sums: Array = np.einsum("ij,ij->i", rows, rows)
-    return sums[:, None]
+    return _row_sums(rows * rows)
 
 
 def normalized_rows_backward(grad: Array, rows: Array, weight: Array | None, eps: float) -> tuple[Array, Array, Array]:
     """From the gradient of the normalized rows to those of the rows, of the weight and of the bias."""
     n, d = rows.shape[1], rows.dtype
     result, of_weight, of_bias = np.empty(rows.shape, d), np.zeros(n, d), np.zeros(n, d)
+    gain = np.ones(n, d) if weight is None else weight
+    if worth(rows) and n >= _SHORT and grad.shape == rows.shape and grad.dtype is d is gain.dtype:
+        flat = [np.ascontiguousarray(each) for each in (grad, rows, gain)]
+        if rows_backward.run(8 * rows.size, *flat, result, of_weight, of_bias, len(rows), n, eps) is not None:
+            return result, of_weight, of_bias
     step = max(1, _BLOCK // n)
     normals = np.empty((min(step, len(rows)), n), d)
-    gain = np.ones(n, d) if weight is None else weight
     for start in range(0, len(rows), step):
         some = slice(start, start + step)
         given, out = np.ascontiguousarray(grad[some]), result[some]

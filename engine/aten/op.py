@@ -71,6 +71,7 @@ FAMILIES: Final[tuple[str, ...]] = (
     "statistics",
     "histograms",
     "margins",
+    "corners",
     "sampling",
     "network",
     "vision",

@@ -14,6 +14,7 @@ import numpy as np
 from engine.aten import xp
 from engine.aten.libraries import as_array, device_of, moved
 from engine.aten.outs import Check
+from engine.aten.primitives import join, primitive
 from engine.aten.promotion import check_cast
 from engine.aten.rules import is_dense, overlaps_partly
 from engine.aten.tensor import Tensor
@@ -45,11 +46,18 @@ def _overlap() -> OperatorError:
     )
 
 
+@primitive
 def fresh(result: Any) -> Tensor:
     """A new tensor of a result that shares no memory with an argument."""
-    return Tensor(result if type(result) is np.ndarray else as_array(result))
+    made: Tensor = _new(Tensor)
+    made.array = result if type(result) is np.ndarray else as_array(result)
+    made._requires_grad = False
+    made._grad_fn = made._storage = made._base = None
+    made.output_nr = 0
+    return made
 
 
+@primitive
 def view(result: Array, source: Tensor) -> Tensor:
     """A result that may be a view of `source`: itself, a tensor on the same storage, or a new one."""
     array = source.array
@@ -61,6 +69,8 @@ def view(result: Array, source: Tensor) -> Tensor:
     tensor._grad_fn = tensor._storage = tensor._base = None
     tensor.output_nr = 0
     base = result.base
+    if base is None and array.base is not result and type(result) is np.ndarray and result.flags.owndata:
+        return tensor  # memory of its own
     if (base is not None and (base is array or base is array.base)) or (
         type(result) is type(array) and may_share(result, array)
     ):
@@ -133,3 +143,6 @@ def _check_no_overlap(array: Array) -> None:
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
             "Please clone() the tensor before performing the operation."
         )
+
+
+join(globals())

@@ -11,8 +11,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.aten import libraries, random
 from engine.aten.random import DEFAULT_SEED, Generator
 from engine.aten.xp import Array
+from engine.lang import scalars
 
 _ROUNDS: Final = 10
 _FACTORS: Final = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
@@ -35,7 +37,10 @@ def philox(seed: int, first: int, count: int) -> Array:
 
 
 class Philox(Generator):
-    """The generator of a device."""
+    """The generator of a device.  Raises OperatorError where there is no such device."""
+
+    def __init__(self, device: Any) -> None:
+        super().__init__(libraries.existing(scalars.device(device)))
 
     def manual_seed(self, seed: int) -> Generator:
         super().manual_seed(seed)
@@ -58,6 +63,8 @@ class Philox(Generator):
         self._seed, self._place, spare = _STATE.unpack(state)
         self._spare = spare or None
 
+
+random.OF_DEVICES["cuda"] = Philox
 
 _OF_DEVICE: Final[dict[Any, Philox]] = {}
 

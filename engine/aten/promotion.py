@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 
 from engine.aten import xp
+from engine.aten.libraries import ARRAYS
 from engine.aten.xp import NumpyDtype
 from engine.lang import scalars
 from engine.lang.errors import OperatorError
@@ -21,24 +23,32 @@ from engine.lang.scalars import dtype
 _RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "V": 2, "c": 3}
 _COMPLEX_OF = {xp.FLOAT64: xp.COMPLEX128}
 _pairs: dict[tuple[NumpyDtype, NumpyDtype], NumpyDtype] = {}
-_default = xp.FLOAT32
+
+
+@dataclass(slots=True)
+class Defaults:
+    """What programs may choose."""
+
+    floating: NumpyDtype = xp.FLOAT32
+
+
+DEFAULTS: Final = Defaults()
 
 
 def default_dtype() -> NumpyDtype:
     """What Python floats become."""
-    return _default
+    return DEFAULTS.floating
 
 
 def set_default_dtype(d: dtype) -> None:
     """Make Python floats become `d`; raises OperatorError unless it is a floating point type."""
-    global _default
     if not d.is_floating_point:
         raise OperatorError(f"only floating-point types are supported as the default type, not {d!r}")
-    _default = xp.TO_NUMPY[d]
+    DEFAULTS.floating = xp.TO_NUMPY[d]
 
 
 def default_complex() -> NumpyDtype:
-    return _COMPLEX_OF.get(_default, xp.COMPLEX64)
+    return _COMPLEX_OF.get(DEFAULTS.floating, xp.COMPLEX64)
 
 
 def rank(d: NumpyDtype) -> int:
@@ -52,7 +62,7 @@ def dtype_of_number(value: Any) -> NumpyDtype:
         return xp.BOOL
     if isinstance(value, int):
         return xp.INT64
-    return default_complex() if isinstance(value, complex) else _default
+    return default_complex() if isinstance(value, complex) else DEFAULTS.floating
 
 
 def promote_types(a: NumpyDtype, b: NumpyDtype) -> NumpyDtype:
@@ -67,11 +77,16 @@ def promote_types(a: NumpyDtype, b: NumpyDtype) -> NumpyDtype:
 
 def result_type(values: Iterable[Any]) -> NumpyDtype:
     """The common dtype of arrays and Python numbers (None is skipped)."""
+    if type(values) is tuple and len(values) == 2:
+        a, b = values
+        if type(a) is np.ndarray and type(b) is np.ndarray and a.dtype is b.dtype:
+            common: NumpyDtype = a.dtype
+            return common
     found: list[NumpyDtype | None] = [None, None, None]
     for value in values:
         if value is None:
             continue
-        if isinstance(value, np.ndarray):
+        if isinstance(value, np.ndarray) or type(value) in ARRAYS:
             level, d = (0 if value.ndim else 1), value.dtype
         else:
             level, d = 2, dtype_of_number(value)
@@ -86,7 +101,7 @@ def result_type(values: Iterable[Any]) -> NumpyDtype:
 
 def to_float(d: NumpyDtype) -> NumpyDtype:
     """The dtype itself if it has fractions, else the default one."""
-    return d if rank(d) >= 2 else _default
+    return d if rank(d) >= 2 else DEFAULTS.floating
 
 
 def wide(d: NumpyDtype) -> NumpyDtype:

@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import interchange, libraries, xp
+from engine.aten import interchange, libraries, pinned, xp
 from engine.aten.calls import call, call_method
+from engine.aten.compose import run
 from engine.aten.hooks import HOOKS
 from engine.aten.storage import Storage, TypedStorage, address, storage_of, typed
 from engine.aten.tensor import Tensor, tensor
@@ -25,7 +26,12 @@ LEGACY_TYPES: Final = {f"{d.ir_name}Tensor": d for d in scalars.DTYPES if not d.
 
 
 def _cast(d: scalars.dtype) -> Callable[..., Any]:
-    return lambda self, memory_format=None: call_method("to", (self, d), {})
+    def cast(self: Tensor, memory_format: int | None = None) -> Any:
+        if HOOKS.trace is not None:
+            return call_method("to", (self, d), {})
+        return run("to.dtype", self, d.number, False, False, None)
+
+    return cast
 
 
 def _type(self: Tensor, dtype: scalars.dtype | str | None = None, non_blocking: bool = False) -> Any:
@@ -90,7 +96,7 @@ def _same(self: Tensor, *_: Any) -> Tensor:
 
 
 def _reversed(self: Tensor) -> Tensor:
-    turned: Tensor = call("flip", (self, list(range(self.ndim))), {})
+    turned: Tensor = call("flip", (self, [0]), {}) if self.ndim else self
     return turned
 
 
@@ -247,14 +253,15 @@ _METHODS: Final[dict[str, Any]] = {
     **{name: _cast(d) for name, d in _CASTS.items()},
     "type": _type, "data_ptr": _data_ptr, "untyped_storage": _untyped_storage, "storage": _storage, "set_": _set,
     "const_data_ptr": _data_ptr, "cuda": _cuda,
-    "__array__": interchange.array_of, "__array_priority__": 1000, "__array_wrap__": interchange.wrapped,
+    "numpy": interchange.numpy, "__array__": interchange.array_of,
+    "__array_priority__": 1000, "__array_wrap__": interchange.wrapped,
     "__cuda_array_interface__": property(interchange.cuda_array_interface),
     "__dlpack__": interchange.dlpack, "__dlpack_device__": interchange.dlpack_device, "__copy__": _copy,
     "new": _new, "new_tensor": _new_tensor, "resize_as_": _resize_as, "map_": _map, "dim_order": _dim_order,
-    "to_dense": _same, "is_pinned": _no, "is_shared": _no, "is_distributed": _no, "is_coalesced": _no,
+    "to_dense": _same, "is_pinned": pinned.is_pinned, "is_shared": _no, "is_distributed": _no, "is_coalesced": _no,
     "get_device": _get_device,
  "apply_": _apply,
-    "nelement": _elements, "ndimension": _dimensions, "share_memory_": _same, "pin_memory": _same,
+    "nelement": _elements, "ndimension": _dimensions, "share_memory_": _same, "pin_memory": pinned.pin_memory,
     "__reversed__": _reversed, "__contains__": _contains, "__format__": _format, "__deepcopy__": _deepcopy,
     "__reduce_ex__": _reduce, **dict.fromkeys(_SPARSE.split(), _unsupported("sparse tensors", _DENSE)),
     "layout": property(lambda self: scalars.LAYOUT_BY_NAME["strided"]), "name": property(lambda self: None),

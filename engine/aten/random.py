@@ -18,6 +18,7 @@ from typing import Any, Final, SupportsIndex
 import numpy as np
 
 from engine.aten import xp
+from engine.aten.stepwise.scattering import swap_each
 from engine.aten.xp import Array
 from engine.lang import scalars
 from engine.lang.errors import OperatorError
@@ -30,6 +31,9 @@ _MASK: Final = 0xFFFFFFFFFFFFFFFF
 
 class Generator:
     """A source of random numbers with a seed."""
+
+    def __new__(cls, device: Any = "cpu") -> Generator:
+        return object.__new__(OF_DEVICES.get(scalars.device(device).type, cls))
 
     def __init__(self, device: Any = "cpu") -> None:
         self.device = scalars.device(device)
@@ -81,15 +85,19 @@ class Generator:
 
     def uniform(self, shape: tuple[int, ...], d: xp.NumpyDtype) -> Array:
         """Numbers in [0, 1), as many bits of them as `d` holds."""
-        count = int(np.prod(shape))
+        count = math.prod(shape)
         bits = {8: 53, 4: 24}.get(d.itemsize, 11 if d == xp.FLOAT16 else 8)
         words = self.words64(count) if bits == 53 else self.words32(count)
         kept = words & np.uint64((1 << bits) - 1)
+        if d is xp.FLOAT32:  # 24 bits are exact
+            few = kept.astype(np.float32)
+            few *= np.float32(2.0**-24)
+            return few.reshape(shape)
         return (kept.astype(np.float64) / float(1 << bits)).astype(d).reshape(shape)
 
     def normal(self, shape: tuple[int, ...], d: xp.NumpyDtype) -> Array:
         """Numbers of the standard normal distribution."""
-        count = int(np.prod(shape))
+        count = math.prod(shape)
         if count >= _BLOCK:
             return self._normal_blocks(count, d).reshape(shape)
         return np.array([self._one_normal() for _ in range(count)], np.float64).astype(d).reshape(shape)
@@ -120,11 +128,14 @@ class Generator:
 
     def permutation(self, count: int) -> Array:
         """The numbers below `count` in random order."""
+        words = self.words32(max(count - 1, 0))
+        numbers: Array = np.arange(count, dtype=np.int64)
+        if swap_each.run(8 * count, numbers, words.view(np.int64), count) is not None:
+            return numbers
         order = list(range(count))
-        if count > 1:
-            steps = self.words32(count - 1) % np.arange(count, 1, -1, dtype=np.uint64)
-            for i, step in enumerate(steps.tolist()):
-                order[i], order[i + step] = order[i + step], order[i]
+        steps = words % np.arange(count, 1, -1, dtype=np.uint64)
+        for i, step in enumerate(steps.tolist()):
+            order[i], order[i + step] = order[i + step], order[i]
         return np.array(order, np.int64)
 
     def bernoulli(self, shape: tuple[int, ...], p: Any) -> Array:
@@ -132,12 +143,19 @@ class Generator:
         return np.asarray(self.uniform(shape, xp.FLOAT64) < p).astype(np.float64)
 
 
+OF_DEVICES: Final[dict[str, type[Generator]]] = {}
+"""Device type -> the class of its generators, where that is another one."""
+
+
 def _box_muller(uniform: Array) -> Array:
     """Normal numbers from uniform ones, block by block: the first half gives radii, the second angles."""
     blocks = uniform.reshape(-1, 2, _BLOCK // 2)
     radius = np.sqrt(-2.0 * np.log1p(-blocks[:, 0]))
     angle = 2.0 * np.pi * blocks[:, 1]
-    return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1).reshape(-1).astype(uniform.dtype)
+    drawn = np.empty_like(blocks)
+    np.multiply(radius, np.cos(angle), drawn[:, 0])
+    np.multiply(radius, np.sin(angle), drawn[:, 1])
+    return drawn.reshape(-1)
 
 
 _default: Final = Generator()

@@ -3,8 +3,9 @@
 In: an operator's entry and its kernel or body.  Out: the same function, behind a look at the dtype of its operands
 where this table has rows for its name.  A shape that does not fit is found before a dtype that does not.
 
-A row names the kinds of dtype refused: b(ool), i(ntegers), f(ractions, half types included), c(omplex); and the
-operators, by name or with overload, also those that are another's alias.
+A row names the kinds of dtype refused: b(ool), i(ntegers), n(arrow integers, all but int64), s(igned ones),
+f(ractions, half types included), h(alf types), c(omplex); and the operators, by name or with overload, also those that
+are another's alias.
 """
 
 from __future__ import annotations
@@ -64,6 +65,68 @@ _NO_KERNEL: Final = (
     ("mode_cpu", "c", "mode"),
     ("unique", "c", "_unique _unique2"),
     ("unique_dim", "c", "unique_dim"),
+    ("glu_cpu", "c", "glu"),
+    ("logit_cpu", "c", "logit special_logit"),
+    ("prelu_cpu", "bic", "prelu _prelu_kernel"),
+    ("trace", "b", "trace"),
+    ("log_softmax_lastdim_kernel_impl", "c", "_log_softmax"),
+    ("softmax_lastdim_kernel_impl", "c", "_softmax"),
+    ("log_softmax_backward_lastdim_kernel_impl", "bic", "_log_softmax_backward_data"),
+    ("softmax_backward_lastdim_kernel_impl", "bic", "_softmax_backward_data"),
+    ("avg_pool2d", "n", "avg_pool1d avg_pool2d"),
+    ("avg_pool2d_backward", "bnc", "avg_pool2d_backward"),
+    ("avg_pool3d_out_frame", "nh", "avg_pool3d"),
+    ("max_pool2d_backward", "bic", "max_pool2d_with_indices_backward"),
+    ("slow_conv_transpose2d_out_cpu", "n", "conv_transpose1d conv_transpose2d"),
+    ("slow_conv_transpose3d_out_cpu", "n", "conv_transpose3d"),
+    ("max_unpool2d", "bic", "max_unpool2d"),
+    ("max_unpool3d", "bic", "max_unpool3d"),
+    ("im2col_out_cpu", "i", "im2col"),
+    ("col2im_out_cpu", "i", "col2im"),
+    ("grid_sampler_2d_cpu_kernel_impl", "bic", "grid_sampler_2d grid_sampler"),
+    ("grid_sampler3d_cpu", "bic", "grid_sampler_3d"),
+    ("compute_index_ranges_weights", "shc", "_upsample_bilinear2d_aa _upsample_bicubic2d_aa"),
+    ("compute_indices_weights_linear", "i", "upsample_linear1d upsample_trilinear3d"),
+    ("GroupNormKernelImpl", "bic", "group_norm native_group_norm"),
+    ("LayerNormKernelImpl", "bic", "layer_norm native_layer_norm"),
+    ("layer_norm_backward", "bic", "native_layer_norm_backward"),
+    ("batch_norm", "bic", "instance_norm"),
+    ("batch_norm_backward_cpu", "bic", "native_batch_norm_backward"),
+    ("rms_norm", "bi", "rms_norm"),
+    ("weight_norm_kernel", "bic", "_weight_norm"),
+    ("cdist", "h", "cdist _cdist_forward"),
+    ("pdist", "h", "pdist"),
+    ("ctc_loss_cpu", "bihc", "ctc_loss"),
+    ("binary_cross_entropy", "bic", "binary_cross_entropy"),
+    ("multilabel_margin_loss_forward_out_frame", "bih", "multilabel_margin_loss multilabel_margin_loss_forward"),
+    ("nll_loss_out_frame", "bic", "nll_loss nll_loss_forward nll_loss_nd nll_loss2d nll_loss2d_forward"),
+    ("nll_loss_backward_out_frame", "bic", "nll_loss_backward"),
+    ("fake_quantize_tensor_cachemask_kernel_type_handling", "bic", "fake_quantize_per_tensor_affine"),
+    ("_segment_reduce_cpu", "bic", "segment_reduce"),
+    ("bessel_j0_cpu", "h", "special_bessel_j0"),
+    ("bessel_j1_cpu", "h", "special_bessel_j1"),
+    ("bessel_y0_cpu", "h", "special_bessel_y0"),
+    ("bessel_y1_cpu", "h", "special_bessel_y1"),
+    ("erfcx_cpu", "h", "special_erfcx"),
+    ("log_ndtr_cpu", "h", "special_log_ndtr"),
+    ("ndtri_cpu", "h", "special_ndtri"),
+    ("orgqr_cpu", "bih", "linalg_householder_product orgqr"),
+)
+_NO_FACTORIZATION: Final = (
+    # the same for matrices; those without elements need none
+    ("cholesky_cpu", "bih", "cholesky"),
+    ("cholesky_cpu", "h", "linalg_cholesky linalg_cholesky_ex"),
+    ("cholesky_inverse_out_cpu", "bih", "cholesky_inverse"),
+    ("cholesky_solve_cpu", "bih", "cholesky_solve"),
+    ("triangular_solve_cpu", "bih", "linalg_solve_triangular triangular_solve"),
+    ("geqrf_cpu", "bih", "geqrf"),
+    ("geqrf_cpu", "h", "linalg_qr qr"),
+    ("lu_cpu", "bih", "linalg_lu linalg_lu_factor linalg_lu_factor_ex"),
+    ("lu_cpu", "h", "linalg_det det linalg_solve linalg_solve_ex linalg_tensorsolve"),
+    ("linalg.lu_solve_cpu", "h", "linalg_lu_solve"),
+    ("linalg_eigh_cpu", "bih", "linalg_eigh linalg_eigvalsh"),
+    ("linalg_eig_out_cpu", "h", "linalg_eig linalg_eigvals"),
+    ("linalg_svd_cpu", "h", "linalg_svd linalg_svdvals svd linalg_cond linalg_matrix_rank"),
 )
 _NO_COMMON_KERNEL: Final = (
     # the same where the common dtype of the operands decides
@@ -87,6 +150,17 @@ _NO_COMMON_KERNEL: Final = (
     ("gt_cpu", "c", "gt.Tensor gt.Scalar greater.Tensor greater.Scalar"),
     ("le_cpu", "c", "le.Tensor le.Scalar less_equal.Tensor less_equal.Scalar"),
     ("lt_cpu", "c", "lt.Tensor lt.Scalar less.Tensor less.Scalar"),
+    ("igamma_cpu", "bi", "igamma special_gammainc"),
+    ("igammac_cpu", "bi", "igammac special_gammaincc"),
+    ("zeta_cpu", "h", "special_zeta"),
+    ("softplus_backward_cpu", "bic", "softplus_backward"),
+    ("sigmoid_backward_cpu", "i", "sigmoid_backward"),
+    ("tanh_backward_cpu", "bi", "tanh_backward"),
+    ("threshold_cpu", "bc", "threshold_backward"),
+    ("mse_cpu", "bic", "mse_loss"),
+    ("huber_cpu", "bic", "huber_loss"),
+    ("smooth_l1_cpu", "bic", "smooth_l1_loss"),
+    ("mse_backward_cpu_out", "bc", "mse_loss_backward"),
 )
 _UNSUPPORTED: Final = (
     # message, kinds, operators; of the first operand's dtype
@@ -99,7 +173,7 @@ _UNSUPPORTED: Final = (
     ("deg2rad is not supported for complex tensors.", "c", "deg2rad", OperatorError),
     ("rad2deg is not supported for complex tensors.", "c", "rad2deg", OperatorError),
     ("Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.", "c", "sign",
-     OperatorError),
+     OperatorDtypeError),
     ("The `+` operator, on a bool tensor is not supported.", "b", "positive", OperatorError),
     (" Sort does not support complex dtypes on CPU", "c", "sort argsort msort", OperatorError),
     ("topk does not support complex dtypes on CPU", "c", "topk", OperatorError),
@@ -128,6 +202,11 @@ class Refusal:
     kinds: str
     common: bool
     error: Callable[[xp.NumpyDtype], OperatorError]
+    empty: bool = True  # whether operands without elements are refused, too
+
+    @property
+    def dtypes(self) -> frozenset[xp.NumpyDtype]:
+        return frozenset(d for d in xp.TO_NUMPY.values() if set(kinds_of(d)) & set(self.kinds))
 
 
 def guarded(op: Op, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -138,19 +217,20 @@ def guarded(op: Op, function: Callable[..., Any]) -> Callable[..., Any]:
         return function
     places = [i for i, a in enumerate(op.schema.arguments) if _is_operand(a)]
 
-    kinds = frozenset(kind for kind, name in _KINDS.items() if any(name in row.kinds for row in rows))
+    listed = [(row, row.dtypes) for row in rows]
+    dtypes = frozenset(d for _, refused in listed for d in refused)
     first = places[0]
 
     def glancing(*args: Any) -> Any:
-        return looking(*args) if _array(args[first]).dtype.kind in kinds else function(*args)
+        return looking(*args) if _array(args[first]).dtype in dtypes else function(*args)
 
     def looking(*args: Any) -> Any:
         if check is not None:
             check(*map(_array, args))
         operands = [_array(args[i]) for i in places]
-        for row in rows:
+        for row, refused in listed:
             d = result_type(operands) if row.common else operands[0].dtype
-            if kind_of(d) in row.kinds:
+            if d in refused and (row.empty or operands[0].size):
                 _refuse(row, d, operands)
         return function(*args)
 
@@ -163,9 +243,10 @@ def _is_operand(a: Argument) -> bool:
     return a.type is NUMBER and not a.kwarg_only and a.name not in ("alpha", "weight")
 
 
-def kind_of(d: xp.NumpyDtype) -> str:
-    """b, i, f or c."""
-    return _KINDS[d.kind]
+def kinds_of(d: xp.NumpyDtype) -> str:
+    """The letters of a dtype: b, i and what else is true of an integer, f or fh, or c."""
+    of_integers = ("n" if d != xp.INT64 else "") + ("s" if d.kind == "i" else "")
+    return _KINDS[d.kind] + (of_integers if d.kind in "iu" else "h" if d in xp.HALVES else "")
 
 
 def _refuse(row: Refusal, d: xp.NumpyDtype, operands: list[Any]) -> None:
@@ -187,9 +268,13 @@ def _rows() -> dict[str, list[Refusal]]:
         for name in names.split():
             rows.setdefault(f"aten::{name}", []).append(refusal)
 
-    for table, common in ((_NO_KERNEL, False), (_NO_COMMON_KERNEL, True)):
+    for table, common, empty in (
+        (_NO_KERNEL, False, True),
+        (_NO_FACTORIZATION, False, False),
+        (_NO_COMMON_KERNEL, True, True),
+    ):
         for kernel, kinds, names in table:
-            add(names, Refusal(kinds, common, lambda d, kernel=kernel: no_kernel(kernel, d)))  # type: ignore[misc]
+            add(names, Refusal(kinds, common, lambda d, kernel=kernel: no_kernel(kernel, d), empty))  # type: ignore[misc]
     for unsupported, common in ((_UNSUPPORTED, False), (_UNSUPPORTED_IN_COMMON, True)):
         for message, kinds, names, kind in unsupported:
             add(names, Refusal(kinds, common, lambda d, kind=kind, message=message: kind(message)))  # type: ignore[misc]

@@ -7,6 +7,7 @@ front.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
@@ -67,7 +68,7 @@ def infer_size(shape: Sequence[int], numel: int) -> Shape:
                 raise OperatorError("only one dimension can be inferred")
             unknown = i
         elif size < 0:
-            raise OperatorError(f"invalid shape dimension {size}")
+            raise OperatorError(f"invalid shape dimension {size} at index {i} of shape {list(shape)}")
         else:
             known *= size
     if unknown is None and known == numel:
@@ -84,6 +85,10 @@ def infer_size(shape: Sequence[int], numel: int) -> Shape:
 
 def broadcast_shapes(a: Shape, b: Shape) -> Shape:
     """The common shape; raises OperatorError."""
+    if a == b or not b:
+        return a
+    if not a:
+        return b
     message = broadcast_message(a, b)
     if message is not None:
         raise OperatorError(message)
@@ -131,6 +136,17 @@ def contiguous_strides(shape: Shape, itemsize: int) -> tuple[int, ...]:
         strides.append(step)
         step *= max(size, 1)
     return tuple(reversed(strides))
+
+
+def are_within(places: Array, size: int) -> bool:
+    """Are all of these numbers at least 0 and below `size`?  One look at them: what is below 0 is great as unsigned."""
+    if not places.size:
+        return True
+    greatest: int = places.view(_UNSIGNED[places.dtype.itemsize]).max()
+    return greatest < size
+
+
+_UNSIGNED: Final = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
 def steps(array: Array) -> tuple[int, ...]:

@@ -7,12 +7,14 @@ up in double precision and each result rounded, as PyTorch does: sums of many nu
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from engine.aten.blocks import BLOCK
-from engine.aten.xp import FLOAT32, Array
+from engine.aten.loops import Loop, worth
+from engine.aten.stepwise import scans
+from engine.aten.xp import FLOAT32, FLOAT64, Array
 
 _WIDE: Final = 64
 """Elements that lie beside each other from which on they are added in one step."""
@@ -23,6 +25,9 @@ def running(function: np.ufunc, x: Array, axis: int, in_double: bool = False) ->
 
     `in_double` says that it is of single precision and runs in double precision.
     """
+    done = _in_machine_code(function, x, axis, FLOAT64 if in_double else x.dtype)
+    if done is not None:
+        return done
     if not in_double:
         return np.asarray(function.accumulate(x, axis=axis))
     if x.size <= BLOCK:
@@ -35,6 +40,26 @@ def running(function: np.ufunc, x: Array, axis: int, in_double: bool = False) ->
     else:
         _side_by_side(function, source, result)
     return result.reshape(x.shape)
+
+
+_LOOPS: Final[dict[np.ufunc, tuple[Loop, Loop]]] = {
+    np.add: (scans.row_sums, scans.sums), np.multiply: (scans.row_products, scans.products)
+}  # fmt: skip
+
+
+def _in_machine_code(function: np.ufunc, x: Array, axis: int, d: np.dtype[Any]) -> Array | None:
+    """The same without numpy, if there is code for it; added up in that dtype."""
+    by_rows, side_by_side = _LOOPS.get(function, (None, None))
+    if by_rows is None or side_by_side is None or not worth(x):
+        return None
+    source, result = np.ascontiguousarray(x), np.empty(x.shape, x.dtype)
+    outer, length, inner = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :])
+    totals = np.empty(inner, d)
+    if inner == 1:
+        done = by_rows.run(x.size, source, result, totals, outer, length)
+    else:
+        done = side_by_side.run(x.size, source, result, totals, outer, length, inner)
+    return None if done is None else result
 
 
 def _in_blocks(function: np.ufunc, source: Array, result: Array) -> None:

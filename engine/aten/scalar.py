@@ -25,6 +25,7 @@ from engine.aten import xp
 from engine.aten.blocks import BLOCK
 from engine.aten.expression import array_code, compile_expression
 from engine.aten.hooks import HOOKS
+from engine.aten.long_rows import LEAST, REAL, LongRows
 from engine.aten.pointwise import EXACT, FUNCTIONS, OF_FLOATS
 from engine.aten.promotion import fit, result_type, to_float, wide
 from engine.lang.errors import OperatorError, SchemaError
@@ -47,7 +48,7 @@ def scalar_kernel(op: Op) -> Callable[..., Any]:
         f"def kernel({', '.join(names)}):",
         *(f"    {line}" for line in quick.lines("return ", f"slow({', '.join(names)})", {})),
     ]
-    environment: dict[str, Any] = {**QUICK_ENVIRONMENT, "slow": slow}
+    environment: dict[str, Any] = {**QUICK_ENVIRONMENT, "slow": slow, "rows": long_rows(quick)}
     exec(compile("\n".join(lines), f"<scalar {op.scalar}>", "exec"), environment)
     kernel: Callable[..., Any] = environment["kernel"]
     return kernel
@@ -58,7 +59,21 @@ def general_kernel(op: Op) -> Callable[..., Any]:
     assert op.scalar is not None
     names = [a.name for a in op.schema.arguments]
     arrays = [a.name for a in op.schema.arguments if is_tensor(a)]
-    return _any_dtype(compile_expression(op.scalar, names, arrays), dtype_rule(op), check_alpha="alpha" in names)
+    is_bool = str(op.dtype).startswith("bool")
+    rows = None if is_bool else LongRows(op.scalar, names, arrays, REAL if is_long_worth(op) else xp.HALVES)
+    compute = compile_expression(op.scalar, names, arrays)
+    return _any_dtype(compute, dtype_rule(op), "alpha" in names, rows)
+
+
+def is_long_worth(op: Op) -> bool:
+    """Does the expression take several steps to results of the dtype of its arrays?"""
+    assert op.scalar is not None
+    several = sum(isinstance(node, (ast.Call, ast.BinOp, ast.UnaryOp)) for node in ast.walk(ast.parse(op.scalar)))
+    return not str(op.dtype).startswith("bool") and (several > 1 or any(name in op.scalar for name in _LONG_STEPS))
+
+
+_LONG_STEPS: Final = ("sigmoid", "sign(", "softplus", "erf(")
+"""Functions that numpy takes several steps for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +85,10 @@ class QuickCode:
     numbers: tuple[str, ...]
     units: Mapping[str, Any]
     """Numbers that mostly are 1."""
+    names: tuple[str, ...]
+    """The arguments in their order."""
+    is_long_worth: bool
+    """Is there another way for long arrays, the function `rows`?"""
 
     @property
     def is_exact(self) -> bool:
@@ -102,6 +121,10 @@ class QuickCode:
             plain = [f"    if {is_unit}: {begin}{simpler}", f"    else: {quick}"]
         else:
             plain = [f"    {quick}"]
+        if self.is_long_worth:
+            given = ", ".join(spelled.get(name, name) for name in self.names)
+            tried = f"    _long = rows({given}) if {first}.size >= {LEAST} else None"
+            plain = [tried, f"    if _long is not None: {begin}_long", "    else:", *(f"    {line}" for line in plain)]
         return [
             f"d = {first}.dtype",
             f"if {' and '.join(['(d is f32 or d is f64)', *alike])}:",
@@ -131,7 +154,14 @@ def quick_code(op: Op) -> QuickCode | None:
         return None
     tensors = tuple(a.name for a in arguments if is_tensor(a))
     numbers = tuple(a.name for a in arguments if a.name not in tensors)
-    return QuickCode(op.scalar, tensors, numbers, {a.name: 1 for a in arguments if a.kwarg_only and a.default == 1})
+    units = {a.name: 1 for a in arguments if a.kwarg_only and a.default == 1}
+    names = tuple(a.name for a in arguments)
+    return QuickCode(op.scalar, tensors, numbers, units, names, is_long_worth(op))
+
+
+def long_rows(quick: QuickCode) -> LongRows:
+    """What `rows` stands for in its lines."""
+    return LongRows(quick.expression, quick.names, quick.tensors)
 
 
 def dtype_rule(op: Op) -> Rule:
@@ -169,8 +199,12 @@ def _operands(schema: FunctionSchema) -> list[str]:
     return [a.name for a in schema.arguments if counts(a)]
 
 
-def _any_dtype(compute: Callable[..., Any], rule: Rule, check_alpha: bool) -> Callable[..., Any]:
+def _any_dtype(compute: Callable[..., Any], rule: Rule, check_alpha: bool, rows: LongRows | None) -> Callable[..., Any]:
     def kernel(*args: Any) -> Any:
+        if rows is not None and type(args[0]) is np.ndarray and args[0].size >= LEAST:
+            found = rows(*args)
+            if found is not None:
+                return found
         used, answer = rule(args)
         if check_alpha:
             _check_alpha(answer, args[-1])

@@ -10,6 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+import numpy as np
+
+from engine.aten.loops import worth
+from engine.aten.stepwise import selecting
+from engine.aten.xp import Array
+
 SHORT: Final = 1024
 """Longer rows are not gone through."""
 
@@ -40,6 +46,23 @@ def kth_place(row: Sequence[Any], k: int) -> int:
     if high == low + 1:
         order(low, high)
     return items[k][1]
+
+
+def kth_in_machine_code(x: Array, axis: int, k: int, is_stable: bool = False) -> tuple[Array, Array] | None:
+    """The k-th smallest along a dimension, which is kept, and its place, if there is code for that.
+
+    `is_stable`: of equal ones that which sorting stably puts there; and a NaN wins.
+    """
+    if not worth(x):
+        return None
+    rows = np.ascontiguousarray(np.moveaxis(x, axis, -1))
+    length, shape = x.shape[axis], (*rows.shape[:-1], 1)
+    values, places = np.empty(shape, x.dtype), np.empty(shape, np.int64)
+    items, order = np.empty(length, x.dtype), np.empty(length, np.int64)
+    done = selecting.kth_of_rows.run(8 * x.size, rows, items, order, values, places, values.size, length, k)
+    if done is not None and is_stable:
+        done = selecting.stable_places.run(8 * x.size, rows, values, places, values.size, length, k)
+    return None if done is None else (np.moveaxis(values, -1, axis), np.moveaxis(places, -1, axis))
 
 
 def _split_around(items: list[Item], low: int, high: int) -> tuple[int, int]:

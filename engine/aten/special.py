@@ -32,21 +32,21 @@ _ERFCX: Final = (
 
 
 _ONE: Final = np.float32(1)
-_ERF_SINGLE_END: Final = np.float32(3.93)
+ERF_SINGLE_END: Final = np.float32(3.93)
 """From here on erf is 1 in float32, and the quotient below not less."""
-_ERF_SINGLE_ABOVE: Final = tuple(map(np.float32, (
+ERF_SINGLE_ABOVE: Final = tuple(map(np.float32, (
     1.1283791065216064, 0.19008290767669678, 0.05270601436495781, 0.003751931944862008, 0.00028461008332669735,
     2.052930540230591e-06,
 )))  # fmt: skip
-_ERF_SINGLE_BELOW: Final = tuple(map(np.float32, (
+ERF_SINGLE_BELOW: Final = tuple(map(np.float32, (
     1.0, 0.501789391040802, 0.11397549510002136, 0.014941561967134476, 0.0011592959053814411, 3.810714042629115e-05,
 )))  # fmt: skip
 """erf(x) / x on [-3.92, 3.92] as a quotient of polynomials in x squared, lowest power first (a least-squares fit)."""
 
 
 def erf(x: Any) -> Any:
-    if type(x) is np.ndarray and x.ndim and x.dtype == np.float32:
-        return in_blocks(_erf_of_singles, x)
+    if type(x) is np.ndarray and x.dtype == np.float32:
+        return in_blocks(_erf_of_singles, x) if x.ndim else _erf_of_singles(x.reshape(1)).reshape(())
     wide = np.asarray(x, np.float64)
     size = np.abs(wide)
     far = np.copysign(1.0 - _erfc_far(np.maximum(size, 1.0)), wide)
@@ -55,9 +55,9 @@ def erf(x: Any) -> Any:
 
 def _erf_of_singles(x: Any) -> Any:
     """In float32, where the relative error stays below 5e-7."""
-    inside = np.clip(x, -_ERF_SINGLE_END, _ERF_SINGLE_END)
+    inside = np.clip(x, -ERF_SINGLE_END, ERF_SINGLE_END)
     square = inside * inside
-    above, below = _polynomial(_ERF_SINGLE_ABOVE, square), _polynomial(_ERF_SINGLE_BELOW, square)
+    above, below = _polynomial(ERF_SINGLE_ABOVE, square), _polynomial(ERF_SINGLE_BELOW, square)
     np.multiply(above, inside, above)
     np.divide(above, below, above)
     return np.clip(above, -_ONE, _ONE, above)

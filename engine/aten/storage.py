@@ -91,6 +91,17 @@ class Storage:
     def clone(self) -> Storage:
         return Storage(self.owner.copy())
 
+    def to(self, device: Any) -> Storage:
+        """The block on that device, itself if it is there.  Raises OperatorError where there is none such."""
+        array = libraries.moved(self.owner, scalars.device(device))
+        return self if array is self.owner else Storage(array)
+
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> Storage:
+        return self.to(scalars.device("cuda", device) if isinstance(device, int) else device or "cuda")
+
+    def cpu(self) -> Storage:
+        return self.to("cpu")
+
     def copy_(self, source: Storage, non_blocking: bool = False) -> Storage:
         """Take over the bytes of another block.  Raises OperatorError unless it is as long."""
         if len(source) != len(self):

@@ -14,6 +14,7 @@ from weakref import ref
 import numpy as np
 
 from engine.aten import libraries, promotion, xp
+from engine.aten.primitives import primitive
 from engine.aten.size import Size as Size
 from engine.aten.size import new_size
 from engine.aten.storage import Storage, storage_of
@@ -133,6 +134,10 @@ class Tensor(metaclass=TensorType):
             _check_gradient(self, gradient)
         self._grad = gradient
 
+    @grad.deleter
+    def grad(self) -> None:
+        self._grad = None
+
     def hooks(self) -> LeafHooks:
         """What this leaf carries for backward passes."""
         if self._hooks is None:
@@ -188,7 +193,7 @@ class Tensor(metaclass=TensorType):
     @property
     def T(self) -> Tensor:
         """The tensor with its dimensions reversed, a view."""
-        reversed_: Tensor = _caller("permute", (self, list(range(self.array.ndim))[::-1]), {})
+        reversed_: Tensor = _permuted(self, [*range(self.array.ndim - 1, -1, -1)])
         return reversed_
 
     @property
@@ -211,19 +216,6 @@ class Tensor(metaclass=TensorType):
     @data.setter
     def data(self, values: Tensor) -> None:
         self.array, self._storage = values.array, values.memory
-
-    def numpy(self) -> Array:
-        """The values as an array that shares the memory; raises OperatorError for a tensor that requires grad."""
-        if self.requires_grad:
-            raise OperatorError(
-                "Can't call numpy() on Tensor that requires grad.", hints=("use tensor.detach().numpy() instead",)
-            )
-        if libraries.library_of(self.array) is not None:
-            raise OperatorTypeError(
-                f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
-                "memory first."
-            )
-        return self.array
 
     def tolist(self) -> Any:
         """The values as nested lists of Python numbers (0-dim: the number)."""
@@ -336,6 +328,7 @@ def tensor(data: Any, dtype: scalars.dtype | None = None, device: Any = None, re
     return Tensor(array, requires_grad)
 
 
+@primitive
 def wrapped(array: Array, storage: Storage | None = None) -> Tensor:
     """`Tensor(array, storage=storage)`, for those in a hurry."""
     made: Tensor = _new(Tensor)
@@ -422,12 +415,12 @@ def _array_from(data: Any) -> Array:
     d = promotion.default_dtype()
     if flat:
         d = promotion.dtype_of_number(flat[0])
-        for kind in {type(value) for value in flat}:
+        for kind in {*map(type, flat)}:
             d = promotion.promote_types(d, _DTYPE_OF_PYTHON.get(kind, promotion.default_dtype)())
     try:
         return np.array(flat, dtype=d).reshape(shape)
     except OverflowError:
-        raise OperatorError("Overflow when unpacking long long", hints=("integers have 64 bits",)) from None
+        raise OperatorValueError("Overflow when unpacking long long", hints=("integers have 64 bits",)) from None
 
 
 _PLAIN: Final = frozenset({bool, float})
@@ -446,8 +439,14 @@ _DTYPE_OF_PYTHON: Final[dict[type, Callable[[], xp.NumpyDtype]]] = {
 }
 
 
+_NUMBERS: Final = frozenset(_DTYPE_OF_PYTHON)
+
+
 def _shape_of(data: Any, flat: list[Any]) -> tuple[int, ...]:
     """The shape of nested sequences; their numbers are appended to `flat`."""
+    if type(data) is list and data and _NUMBERS.issuperset(map(type, data)):
+        flat += data
+        return (len(data),)
     if isinstance(data, (Tensor, np.ndarray, np.generic)):
         array = libraries.on_host(data.array) if isinstance(data, Tensor) else np.asarray(data)
         flat += array.ravel().tolist()
@@ -455,7 +454,7 @@ def _shape_of(data: Any, flat: list[Any]) -> tuple[int, ...]:
     if isinstance(data, (bool, int, float, complex)):
         flat.append(data)
         return ()
-    if isinstance(data, SupportsIndex):
+    if not isinstance(data, (list, tuple)) and isinstance(data, SupportsIndex):
         flat.append(data.__index__())
         return ()
     if not isinstance(data, Sequence) or isinstance(data, str):
@@ -476,6 +475,7 @@ def _unbound(*_: Any) -> Any:
 _caller: Callable[[str, tuple[Any, ...], dict[str, Any]], Any] = _unbound
 _bind_methods: Callable[[], None] = _unbound
 _function: Callable[[str], Callable[..., Any]] = _unbound
+_permuted: Callable[..., Any] = _unbound
 _printer: Callable[[Tensor], str] = _unbound
 _history: Callable[[Tensor], Any] = _unbound
 
@@ -491,7 +491,9 @@ def bind(
     methods: Callable[[], None],
     function: Callable[[str], Callable[..., Any]],
     printer: Callable[[Tensor], str],
+    permuted: Callable[..., Any],
 ) -> None:
-    """Give tensors their methods: how to call an operator by name, bind all methods, find one's function, and print."""
-    global _caller, _bind_methods, _function, _printer
-    _caller, _bind_methods, _function, _printer = caller, methods, function, printer
+    """Give tensors their methods: how to call an operator by name, bind all methods, find one's function, print, and
+    take dimensions in another order."""
+    global _caller, _bind_methods, _function, _printer, _permuted
+    _caller, _bind_methods, _function, _printer, _permuted = caller, methods, function, printer, permuted

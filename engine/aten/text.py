@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from engine.aten import printing
-from engine.aten.arithmetic import HIGH, LOW, single
+from engine.aten.arithmetic import HIGH, LOW, is_negative_nan, single
 from engine.aten.ivalue import EnumValue, Object
 from engine.aten.tensor import Tensor
 from engine.lang.errors import OperatorError
@@ -35,7 +35,7 @@ def float_text(value: float) -> str:
     """Whole numbers that fit 64 bits in full with a point, others with 17 digits."""
     if LOW <= value < HIGH and value == int(value):
         return f"{int(value)}."
-    return f"{value:.17g}"
+    return "-nan" if is_negative_nan(value) else f"{value:.17g}"
 
 
 def complex_text(value: complex) -> str:

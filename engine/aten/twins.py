@@ -12,7 +12,7 @@ arrays anew makes them where the operands are.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache, partial
 from types import BuiltinFunctionType, CellType, FunctionType, MethodDescriptorType, ModuleType
 from typing import Any, Final
@@ -21,12 +21,13 @@ import numpy as np
 
 from engine.aten.libraries import Library
 from engine.aten.universal import Universal, on_host
+from engine.aten.xp import BFLOAT16
 
 _OURS: Final = "engine.aten."
 _SAME: Final = frozenset(
     f"{_OURS}{name}"
     for name in "tensor storage op hooks dispatch calls callers body methods compose libraries elsewhere errors "
-    "interchange printing python_methods random outcome memory twins universal xp autograd".split()
+    "interchange printing python_methods random outcome memory twins universal xp loops autograd".split()
 )
 """Modules whose functions look at the arrays that they are given, or see none."""
 _OF_NUMPY: Final = frozenset({
@@ -34,6 +35,19 @@ _OF_NUMPY: Final = frozenset({
     "broadcast_shapes", "ndindex", "random", "ufunc", "prod", "exceptions", "isscalar", "euler_gamma",
 })  # fmt: skip
 """What is numpy's for every library: it has no arrays in it.  (`prod` is of shapes, unless it is given an array.)"""
+
+
+_MAKERS: Final = frozenset(
+    "array asarray ascontiguousarray asfortranarray asanyarray copy zeros ones empty full zeros_like ones_like "
+    "empty_like full_like arange linspace logspace eye identity tri indices meshgrid diag diagflat vander bartlett "
+    "blackman hamming hanning kaiser fromfunction concatenate stack hstack vstack dstack column_stack atleast_1d "
+    "atleast_2d atleast_3d where broadcast_to triu_indices tril_indices".split()
+)
+"""Functions whose results are on the device, whatever they are given."""
+_SUBCLASSED: Final = frozenset("empty_like zeros_like ones_like full_like".split())
+"""Functions that numpy asks whether subclasses of arrays are to be kept; elsewhere there are none."""
+_KEEPERS: Final = frozenset("where tril triu around round clip".split())
+"""Functions whose results have their operands' dtype; cupy makes float32 of bfloat16."""
 
 
 class Twins:
@@ -135,11 +149,42 @@ class Twins:
         return values if all(made.get(key) is value for key, value in values.items()) else made
 
     def _key(self, key: Any) -> Any:
-        return self.library.array if key is np.ndarray else key
+        return self.of(key) if key is np.ndarray or isinstance(key, np.ufunc) else key
 
     def _tuple(self, values: tuple[Any, ...]) -> Any:
         made = tuple(map(self.of, values))
         return values if type(values) is not tuple or all(map(_is, made, values)) else made
+
+
+def _among(array: type, host: Callable[..., Any], device: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that is numpy's for what is not on the device: numbers, lists of them, its own arrays."""
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return (device if _holds(array, args) or _holds(array, kwargs.values()) else host)(*args, **kwargs)
+
+    return function
+
+
+def _holds(array: type, values: Iterable[Any]) -> bool:
+    return any(type(v) is array or (isinstance(v, (list, tuple)) and _holds(array, v)) for v in values)
+
+
+def _without_subclasses(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *args, subok=False, **kwargs: function(*args, **kwargs)
+
+
+def _keeping_dtype(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same, with results in the dtype that numpy would give them if bfloat16 is among the operands'."""
+
+    def kept(*args: Any, **kwargs: Any) -> Any:
+        made = function(*args, **kwargs)
+        if made.dtype.kind != "f" or not any(getattr(each, "dtype", None) == BFLOAT16 for each in args):
+            return made
+        kinds = [getattr(each, "dtype", each) for each in args[:3] if each is not None]
+        kinds = [each for each in kinds if not isinstance(each, int) and each != np.bool_]
+        return made.astype(np.result_type(*kinds), copy=False)
+
+    return kept
 
 
 def _is(a: Any, b: Any) -> bool:
@@ -197,9 +242,18 @@ class _Namespace:
             return _Namespace(self._twins, original, found)
         if isinstance(original, np.ufunc):
             return self._twins.of(original)
+        if not callable(original):
+            return original if found is None else found
         if found is None:
-            return partial(on_host, self._twins.library, original) if callable(original) else original
-        return found
+            return partial(on_host, self._twins.library, original)
+        if self._original is np.linalg:
+            return self._twins.library.solving(found)
+        if name in _SUBCLASSED:
+            return _without_subclasses(found)
+        made = _keeping_dtype(found) if name in _KEEPERS else found
+        if name in _MAKERS or original.__module__ != "numpy":
+            return made
+        return _among(self._twins.library.array, original, made)
 
     def _prod(self, values: Any, *args: Any, **kwargs: Any) -> Any:
         used = self._library if type(values) is self._twins.library.array else np

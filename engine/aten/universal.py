@@ -18,10 +18,21 @@ _REDUCTIONS: Final = {
     "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_or": "any", "logical_and": "all",
 }  # fmt: skip
 _ACCUMULATIONS: Final = {"add": "cumsum", "multiply": "cumprod"}
-_AT: Final = {
-    "add": frozenset("ifc"), "subtract": frozenset("ifc"), "maximum": frozenset("if"), "minimum": frozenset("if"),
-}  # fmt: skip
-"""Functions whose `at` libraries have, and for what kinds of dtype, if the elements have four or eight bytes."""
+_AT: Final = {"add": frozenset("iIlLqQefd"), "maximum": frozenset("iIlLqQfd"), "minimum": frozenset("iIlLqQfd")}
+"""Functions whose `at` cupy has, and for which dtypes."""
+
+
+_OF_TRUTH: Final = frozenset({"logical_and", "logical_or", "logical_xor", "logical_not"})
+"""Functions that cupy lacks for complex numbers."""
+
+
+def _truth(value: Any) -> Any:
+    return value != 0 if libraries.is_array(value) and value.dtype.kind == "c" else value
+
+
+def _is_turned(args: Sequence[Any]) -> bool:
+    """One array, last dimension first: numpy's results are laid out like it, cupy's are not."""
+    return len(args) == 1 and args[0].ndim > 1 and args[0].flags.f_contiguous and not args[0].flags.c_contiguous
 
 
 class Universal:
@@ -33,7 +44,13 @@ class Universal:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         kind = self._library.array
-        return (self._device if any(type(each) is kind for each in args) else self._host)(*args, **kwargs)
+        if not any(type(each) is kind for each in args):
+            return self._host(*args, **kwargs)
+        if self.__name__ in _OF_TRUTH:
+            args = (*map(_truth, args[: self.nin]), *args[self.nin :])
+        if self.nin == 1 and not kwargs and _is_turned(args):
+            return self(args[0].T).T
+        return self._device(*args, **kwargs)
 
     def _is_here(self, array: Any) -> bool:
         return type(array) is self._library.array
@@ -56,24 +73,18 @@ class Universal:
         """Into places that may repeat."""
         if not self._is_here(array):
             self._host.at(array, places, *values)
-        elif array.dtype.kind in _AT.get(self.__name__, ()) and array.itemsize in (4, 8):
-            self._at(array, places, *values)
+        elif self.__name__ == "add" and array.dtype.kind == "c":
+            given = self._library.namespace.asarray(values[0])
+            self.at(array.real, places, given.real)
+            self.at(array.imag, places, given.imag)
+        elif self.__name__ == "subtract" and array.dtype.kind != "b":
+            self._library.namespace.add.at(array, places, -self._library.namespace.asarray(values[0], array.dtype))
+        elif array.dtype.char in _AT.get(self.__name__, ()):
+            self._device.at(array, places, *values)
         else:
             copy = self._library.to_host(array)
             self._host.at(copy, brought(places), *map(brought, values))
             array[...] = self._library.from_host(copy)
-
-    def _at(self, array: Any, places: Any, values: Any) -> None:
-        if array.dtype == np.int64 and self.__name__ in ("add", "subtract"):
-            # whole numbers wrap around, so it is all one whether they have a sign, and devices add those without
-            given = values.astype(np.int64).view(np.uint64) if libraries.is_array(values) else np.uint64(values)
-            self._device.at(array.view(np.uint64), places, given)
-        elif array.dtype == np.int64:
-            copy = self._library.to_host(array)
-            self._host.at(copy, brought(places), brought(values))
-            array[...] = self._library.from_host(copy)
-        else:
-            self._device.at(array, places, values)
 
     def reduceat(self, array: Any, places: Any, *args: Any, **kwargs: Any) -> Any:
         return on_host(self._library, self._host.reduceat, array, places, *args, **kwargs)

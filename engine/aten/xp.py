@@ -13,7 +13,9 @@ from typing import Any, Final
 import ml_dtypes
 import numpy as np
 
-from engine.aten import libraries
+from engine.aten import libraries, loops
+from engine.aten.primitives import join, primitive
+from engine.aten.stepwise.converting import convert
 from engine.lang import scalars
 from engine.lang.errors import OperatorTypeError
 from engine.lang.scalars import DTYPE_BY_NUMBER, DTYPES, dtype
@@ -86,6 +88,10 @@ def cast(array: Array, d: NumpyDtype) -> Array:
         return array
     if array.dtype.kind == "c" and d.kind not in "cb":
         return array.real.astype(d)
+    if (d is FLOAT32 and array.dtype in HALVES) or (d in HALVES and array.dtype is FLOAT32):
+        result = np.empty(array.shape, d) if loops.worth(array) and array.flags.c_contiguous else None
+        if result is not None and convert.run(array.size, array, result, array.size) is not None:
+            return result
     return array.astype(d, "C" if 0 in array.strides else "K", copy=False)
 
 
@@ -95,6 +101,7 @@ def limits(d: NumpyDtype) -> Any:
     return finfo(d)
 
 
+@primitive
 def as_strided(array: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
     """A view with byte strides, writable where the array is."""
     if type(array) is not np.ndarray and type(array) in libraries.ARRAYS:
@@ -160,3 +167,6 @@ def silently(function: Callable[..., Any], *args: Any) -> Any:
         return function(*args)
     finally:
         loud(token)
+
+
+join(globals())

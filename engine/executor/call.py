@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from engine.aten import libraries
 from engine.aten.hooks import HOOKS
 from engine.aten.marked import Parameter
 from engine.aten.tensor import Tensor
@@ -41,7 +42,12 @@ def _call(function: Function, args: Sequence[Any], kwargs: Mapping[str, Any] | N
     inputs = boundary.plain_inputs(args) if not kwargs else None
     if inputs is None:
         inputs = boundary.inputs(args, kwargs or {})
-    result = InterpreterState(executor.code, hooks).run(*inputs) if hooks else run(executor, inputs)
+    token = libraries.PLACES.set_aside() if HOOKS.devices else None
+    try:
+        result = InterpreterState(executor.code, hooks).run(*inputs) if hooks else run(executor, inputs)
+    finally:
+        if token is not None:
+            libraries.PLACES.restore(token)
     return boundary.result(result) if boundary.result else result
 
 

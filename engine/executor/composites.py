@@ -22,7 +22,7 @@ def compile_composite(op: Op) -> Callable[..., Any]:
     results = [result.type.annotation_str for result in op.schema.returns]
     returns = results[0] if len(results) == 1 else f"Tuple[{', '.join(results)}]"
     text = f"def {name}({parameters}) -> {returns}:\n    return {op.composite}\n"
-    function = compile_source(text, filename=f"<{op.qualified_name}>").functions[name]
+    function = compile_source(text, filename=f"<{op.qualified_name}>", strict=False).functions[name]
     return lambda *args: run_function(function, args)
 
 

@@ -24,6 +24,7 @@ from engine.executor.switches import SWITCHES, tell
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph
 from engine.ir.unit import Function
+from engine.lang import scalars
 from engine.passes.pipeline import run_pipeline
 
 MAX_PLANS: Final = 20
@@ -34,19 +35,30 @@ class GraphExecutor:
     """The ways to run one function.  `graph` is the one that runs where nothing is known of the arguments; `boundary`
     is what `call` works out once about calls from Python."""
 
-    __slots__ = ("_calls", "_code", "_lookups", "_recent", "boundary", "cache", "function", "graph", "reader")
+    __slots__ = (
+        "_anywhere", "_calls", "_code", "_lookups", "_recent", "boundary", "cache", "function", "graph", "reader",
+    )  # fmt: skip
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Function, device: scalars.device | None = scalars.CPU) -> None:
+        """`device` is where tensors are; None: anywhere."""
         self.function = function
+        self._anywhere: GraphExecutor | None = None
         self.graph: Graph = copy_graph(function.graph)
         run_pipeline(REQUIRED, self.graph)
-        self.reader = SpecReader(self.graph.inputs)
+        self.reader = SpecReader(self.graph.inputs, device)
         self.cache: PlanCache[ExecutionPlan] = PlanCache(MAX_PLANS)
         self.boundary: Any = None
         self._code: Code | None = None
         self._recent: tuple[Key, ExecutionPlan | None] = ((), None)
         self._calls = itertools.count()
         self._lookups = 0
+
+    @property
+    def anywhere(self) -> GraphExecutor:
+        """The same for tensors that may be on any device, made when first asked for."""
+        if self._anywhere is None:
+            self._anywhere = GraphExecutor(self.function, None)
+        return self._anywhere
 
     @property
     def code(self) -> Code:
@@ -58,7 +70,7 @@ class GraphExecutor:
     @property
     def recent_graph(self) -> Graph:
         """The graph of the plan that ran last, else that which runs for any arguments; do not change it."""
-        plan = self._recent[1]
+        plan = self._recent[1] or (self._anywhere._recent[1] if self._anywhere else None)
         return plan.graph if plan else self.graph
 
     @property

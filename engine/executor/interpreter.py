@@ -28,6 +28,7 @@ from functools import partial
 from itertools import repeat
 from typing import Any, Final
 
+from engine.aten.autograd.mode import MODE
 from engine.aten.hooks import HOOKS
 from engine.executor.code import Code
 from engine.executor.executor import RECENT, GraphExecutor, code_of, executor_of
@@ -272,10 +273,10 @@ def run_function(function: Function, args: Sequence[Any]) -> Any:
 
 
 def run(executor: GraphExecutor, inputs: Sequence[Any]) -> Any:
-    """Run it the fastest way there is for these inputs (plans are for numpy's arrays).  Raises ExecutionError."""
-    if HOOKS.trace is not None or HOOKS.devices or (SWITCHES.special and not is_optimizing()):
+    """Run it the fastest way there is for these inputs.  Raises ExecutionError."""
+    if HOOKS.trace is not None or (SWITCHES.special and not is_optimizing()) or _is_packing():
         return InterpreterState(executor.code, hooks_of_thread()).run(*inputs)
-    plan = executor.plan_for(inputs)
+    plan = (executor.anywhere if HOOKS.devices else executor).plan_for(inputs)
     RECENT.plan = plan
     entry = plan.entry
     if entry is None:
@@ -286,6 +287,11 @@ def run(executor: GraphExecutor, inputs: Sequence[Any]) -> Any:
         raise
     except Exception as error:
         raise failure(error)  # noqa: B904  (it knows its cause)
+
+
+def _is_packing() -> bool:
+    """Has the program hooks of its own for what operators keep?  They are called by each operator in turn."""
+    return HOOKS.rebased > 0 and MODE.packing is not None
 
 
 MAX_GENERATED_DEPTH: Final = 100
@@ -309,7 +315,7 @@ def _call_from_generated(function: Function, arguments: Sequence[Any], depth: in
     executor, depth = executor_of(function), depth + 1
     if depth >= MAX_GENERATED_DEPTH:
         return InterpreterState(executor.code, depth=depth).run(*arguments)
-    plan = executor.plan_for(arguments)
+    plan = (executor.anywhere if HOOKS.devices else executor).plan_for(arguments)
     if plan.entry is None:
         return InterpreterState(plan.code, depth=depth).run(*arguments)
     return plan.entry(*arguments, depth) if plan.calls else plan.entry(*arguments)
@@ -344,7 +350,7 @@ def _begin(function: Function, inputs: Sequence[Any]) -> InterpreterState | Call
     if SWITCHES.special and not is_optimizing():
         code = executor.code
     else:
-        plan = executor.plan_for(inputs)
+        plan = (executor.anywhere if HOOKS.devices else executor).plan_for(inputs)
         if plan.entry is not None and not plan.calls and not plan.waits:
             return partial(run, executor, inputs)
         code = plan.code

@@ -21,6 +21,7 @@ from engine.executor.operations import OPERATIONS
 from engine.executor.source import Source
 from engine.executor.tensor_forms import makes_new_tensor
 from engine.fuser import native
+from engine.fuser.entries import forms
 from engine.ir.graph import Graph, Node
 from engine.ir.ops import op_of
 
@@ -41,16 +42,15 @@ def pointwise(graph: Graph) -> list[Node]:
 def _pointwise(graph: Graph) -> Iterator[Node]:
     for node in graph.all_nodes():
         op = op_of(node) if node.kind not in OPERATIONS else None
-        if op is not None and native.is_pointwise(op):
+        if op is not None and forms.has_form(op):
             yield node
 
 
 @dataclass(eq=False, slots=True)
 class Warming:
-    """`records`: operators may have to be recorded, so that the entries that look at the hooks are called."""
+    """A plan's way to its native entries."""
 
     nodes: Sequence[Node]
-    records: bool
     write: Write
     install: Install
     source: Source
@@ -59,14 +59,23 @@ class Warming:
     """What entries take these nodes' arguments; None: not always the same."""
 
     def start(self) -> None:
-        self._count(native.SETTINGS.threshold, self._look)
+        if self.nodes:
+            self._count(native.SETTINGS.threshold, self._look)
+        else:
+            self.install(self.source, self.run)
+
+    def begin_again(self) -> None:
+        """The function is written otherwise from now on."""
+        self.kinds.clear()
+        self.source, self.run = self.write({})
+        self.start()
 
     def _count(self, calls: int, then: Run) -> None:
         self.install(self.source, _counting(self.run, calls, then))
 
     def _look(self, *args: Any) -> Any:
         """A call that notes what operators are given."""
-        makers = [] if self.records else [(node, op) for node in self.nodes if makes_new_tensor(op := _op(node))]
+        makers = [(node, op) for node in self.nodes if makes_new_tensor(op := _op(node))]
         _, run = self.write({node: self._noting(node, op) for node, op in makers})
         try:
             return run(*args)
@@ -78,7 +87,7 @@ class Warming:
 
     def _noting(self, node: Node, op: Op) -> Run:
         def run(*args: Any) -> Any:
-            kind = native.kind_taken(args)
+            kind = forms.kind_taken(op, args)
             self.kinds[node] = kind if self.kinds.get(node, kind) == kind else None
             return op.run(*args)
 

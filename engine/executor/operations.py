@@ -21,7 +21,7 @@ from engine.executor.pass_operations import PASS_OPERATIONS
 from engine.ir.constants import type_of
 from engine.ir.graph import Node
 from engine.ir.unit import Function
-from engine.lang.errors import CompileError, OperatorError, OperatorIndexError
+from engine.lang.errors import MissingOperatorError, OperatorError, OperatorIndexError
 from engine.lang.scalars import bool_, int64
 from engine.lang.types import (
     BOOL,
@@ -59,7 +59,7 @@ def op_of(node: Node) -> Op:
     if node.op is None:
         types = ", ".join(str(value.type) for value in node.inputs)
         known = tuple(f"there is {op.text}" for op in table.overloads(node.kind)) or (_EXTENSION,)
-        raise CompileError(f"there is no operator {node.kind}({types})", node.range, hints=known)
+        raise MissingOperatorError(f"there is no operator {node.kind}({types})", node.range, hints=known)
     assert isinstance(node.op, Op)
     return node.op
 

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final
 
+from numpy import ndarray
+
 from engine.aten.outcome import fresh
 from engine.aten.tensor import Tensor
 from engine.executor.code import Code
@@ -38,7 +40,8 @@ from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.graph import Graph, Node, Value
 from engine.ir.ops import op_of
 from engine.lang.errors import ExecutionError
-from engine.lang.types import ANY, ClassType, InterfaceType, OptionalType, TensorType, TupleType, Type
+from engine.lang.scalars import CPU
+from engine.lang.types import ANY, DEVICE, ClassType, InterfaceType, OptionalType, TensorType, TupleType, Type
 from engine.passes.pipeline import run_pipeline
 
 _PLAN: Final = "PLAN"
@@ -96,7 +99,7 @@ def make_plan(name: str, graph: Graph, reader: SpecReader, key: Key) -> Executio
     run_pipeline(POST_DERIVATIVE, specialised, listener)
     plan = ExecutionPlan(name, reader.spec(key), specialised)
     try:
-        _generate(plan, key)
+        _generate(plan, reader, key)
     except NotGenerated as why:
         plan.reason = str(why)
     except (SyntaxError, RecursionError) as error:
@@ -126,12 +129,17 @@ def _replaced(type: Type, path: tuple[int, ...], part: TensorType) -> Type:
     return TupleType(tuple(elements), type.name, type.fields, type.defaults)
 
 
-def _generate(plan: ExecutionPlan, key: Key) -> None:
+def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key) -> None:
     may_record = key[0] or any(node.kind in _MAY_SWITCH_GRADIENTS for node in plan.graph.all_nodes())
-    records = may_record and not is_gradient_free(plan.graph, key)
+    is_anywhere = reader.device is None or _may_name_devices(plan.graph)
+    records = is_anywhere or (may_record and not is_gradient_free(plan.graph, key))
+
+    waits = not is_anywhere
 
     def write(native: Mapping[Node, Callable[..., Any]]) -> tuple[Source, Callable[..., Any]]:
-        source = generate(plan.graph, records=records, name=plan.name, native=native)
+        source = generate(plan.graph, records=records, name=plan.name, native=native, waits=waits)
+        for stretch in source.stretches:
+            stretch.when_asked = record_at_once
         environment = {**source.environment, **RUNNERS, _PLAN: (plan, source)}
         exec(compile(source.text, f"<plan of {plan.name}>", "exec"), environment)
         return source, environment[FUNCTION]
@@ -139,10 +147,30 @@ def _generate(plan: ExecutionPlan, key: Key) -> None:
     def install(source: Source, run: Callable[..., Any]) -> None:
         plan.generated, plan.entry = source, run
 
-    source, run = write({})
-    install(source, run)
-    if nodes := pointwise(plan.graph):
-        Warming(nodes, records, write, install, source, run).start()
+    def record_at_once() -> None:
+        """Most gradients are asked for: no use in waiting for that."""
+        nonlocal waits
+        if waits:
+            waits = False
+            warming.begin_again()
+
+    if is_anywhere:  # every operator is called as a function of tensors, which looks where they are
+        install(*write({}))
+        return
+    warming = Warming(pointwise(plan.graph), write, install, *write({}))
+    warming.start()
+
+
+def _may_name_devices(graph: Graph) -> bool:
+    """May tensors come to be on a device that none is on yet?"""
+    given = any(value.type is DEVICE for value in graph.inputs)
+    return given or any(map(_may_name_a_device, graph.all_nodes()))
+
+
+def _may_name_a_device(node: Node) -> bool:
+    if node.kind in ("aten::cuda", "prim::device"):
+        return node.kind == "aten::cuda"
+    return any(value.type is DEVICE and constant_value(value) != CPU for value in node.outputs)
 
 
 RUNNERS: Final[dict[str, Any]] = {}
@@ -239,4 +267,7 @@ def _found(source: Source, value: Value, variables: Mapping[str, Any]) -> Any:
     name = source.variables.get(value)
     if name is None:
         return operation_of(value.node)(*(_found(source, each, variables) for each in value.node.inputs))
-    return fresh(variables[name]) if name.startswith("a") else variables[name]
+    found = variables[name]
+    if type(found) is list:
+        return [fresh(each) if type(each) is ndarray else each for each in found]
+    return fresh(found) if name.startswith("a") else found

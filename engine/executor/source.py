@@ -28,9 +28,14 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten import xp
-from engine.aten.tensor import Tensor, fresh_lines
+from engine.aten.autograd.deferred import Stretch
+from engine.aten.libraries import device_of
+from engine.aten.tensor import Tensor, fresh_lines, wrapped
+from engine.executor.array_bodies import asks, question, tensor_in
+from engine.executor.deferral import Closing, Open
 from engine.executor.lifetimes import Deaths
-from engine.executor.loop_conditions import ATOMS, carried_place, condition_of, qualified_name
+from engine.executor.loop_conditions import ATOMS, condition_of, qualified_name
+from engine.executor.loop_lines import write_loop
 from engine.executor.node_lines import NODES, unpack
 from engine.executor.operations import CALLEES, OPERATIONS, operation_of
 from engine.executor.ranges import HIGH, LOW, Ranges
@@ -41,10 +46,10 @@ from engine.ir.graph import Block, Graph, Node, Value
 from engine.lang.types import TensorType
 
 FUNCTION: Final = "run"
-MAX_TRIP_COUNT: Final = 2**63 - 1
 _ENVIRONMENT: Final[dict[str, Any]] = {
     **NAMES, "LOW": LOW, "HIGH": HIGH, "Tensor": Tensor, "new": object.__new__, "ndarray": np.ndarray,
-    "asarray": np.asarray, "quiet": xp.quiet, "loud": xp.loud,
+    "asarray": np.asarray, "quiet": xp.quiet, "loud": xp.loud, "place": device_of, "FROM_NUMPY": xp.FROM_NUMPY,
+    "wrapped": wrapped,
 }  # fmt: skip
 _SUSPENDING: Final = ("prim::fork", "aten::wait", "prim::Enter", "prim::Exit")
 """Nodes that are neither operators nor plain calls."""
@@ -69,14 +74,22 @@ class Source:
     """Where a value is found while the function runs."""
     genuine: frozenset[Node]
     """Nodes that are calls, whose errors are their own; what others raise is only Python's."""
+    stretches: tuple[Stretch, ...] = ()
+    """What is recorded later."""
 
 
 def generate(
-    graph: Graph, *, records: bool, name: str = "f", native: Mapping[Node, Callable[..., Any]] = NO_FUNCTIONS
+    graph: Graph,
+    *,
+    records: bool,
+    name: str = "f",
+    native: Mapping[Node, Callable[..., Any]] = NO_FUNCTIONS,
+    waits: bool = True,
 ) -> Source:
     """Write the function; `records` says that an operator may have to be recorded for gradients, `name` what forked
-    parts of it go by, `native` what functions of tensors do some of its nodes.  Raises NotGenerated."""
-    return Writer(graph, TensorForms(graph, not records, native), name, native).write()
+    parts of it go by, `native` what functions of tensors do some of its nodes, `waits` that what has to be recorded may
+    be when gradients are asked for.  Raises NotGenerated."""
+    return Writer(graph, TensorForms(graph, records, native, waits), name, native).write()
 
 
 @dataclass(eq=False, slots=True)
@@ -100,6 +113,13 @@ class Writer:
     indent: int = 0
     calls: bool = False
     genuine: set[Node] = field(default_factory=set)
+    twins: dict[Value, str] = field(default_factory=dict)
+    """Tensors that nothing is recorded of, of values that are arrays as well."""
+    masks: dict[Node, str] = field(default_factory=dict)
+    """Variables with what dropouts multiply with."""
+    stretches: list[Stretch] = field(default_factory=list)
+    stretch: Open | None = None
+    """The one that is being written."""
 
     def __post_init__(self) -> None:
         self.deaths, self.ranges = Deaths(self.graph), Ranges(self.graph)
@@ -135,7 +155,8 @@ class Writer:
             self.line("loud(token)")
         variables = {**self.arrays, **self.names}
         text = "\n".join(self.lines) + "\n"
-        return Source(text, self.environment, tuple(self.nodes), self.calls, waits, variables, frozenset(self.genuine))
+        genuine, stretches = frozenset(self.genuine), tuple(self.stretches)
+        return Source(text, self.environment, tuple(self.nodes), self.calls, waits, variables, genuine, stretches)
 
     def results(self) -> str:
         outputs = [self.value(value) for value in self.graph.outputs]
@@ -187,8 +208,10 @@ class Writer:
         return self.arrays[value] if value in self.arrays else f"{self.value(value)}.array"
 
     def forget(self, values: Iterable[Value], keep: Sequence[str] = ()) -> None:
-        """Let go of what dies here."""
-        held = [table[v] for v in values for table in (self.names, self.arrays) if v in table]
+        """Let go of what dies here, unless the stretch wants it."""
+        if self.stretch is not None:
+            values = [value for value in values if not self.stretch.keeps(value, self)]
+        held = [table[v] for v in values for table in (self.names, self.arrays, self.twins) if v in table]
         names = [name for name in dict.fromkeys(held) if name not in keep]
         if names:
             self.line(f"{' = '.join(names)} = None")
@@ -218,17 +241,44 @@ class Writer:
         for node in block.nodes():
             if node.kind == "prim::Constant" or node in self.absorbed:
                 continue
+            self.follow(block, node)
             if node.kind == "prim::If":
                 self.write_if(node)
             elif node.kind == "prim::Loop":
-                self.write_loop(node, conditions[node])
+                write_loop(self, node, conditions[node])
             else:
                 self.write_node(node)
             self.forget(self.deaths.after.get(node, ()))
+        if self.stretch is not None and self.stretch.block is block:
+            self.end_stretch()
+
+    def follow(self, block: Block, node: Node) -> None:
+        """Begin or end the stretch, if one does here."""
+        stretches = self.forms.stretches
+        if stretches is None:
+            return
+        if self.stretch is not None and node in stretches.ends:
+            self.end_stretch()
+        if node in stretches.number:
+            if self.stretch is None:
+                self.stretch = Open(block)
+            self.stretch.add(node)
+
+    def end_stretch(self) -> None:
+        opened, self.stretch = self.stretch, None
+        assert opened is not None
+        Closing(self, opened).close()
+        self.forget(opened.postponed)
 
     def write_node(self, node: Node) -> None:
         if node.has_attribute("Subgraph") and node.kind != "prim::fork":
             raise NotGenerated(f"{node.kind} needs the interpreter")
+        if asks(node):
+            self.ask(node)
+            return
+        if self.forms.gives_list(node):
+            self.line(f"{self.define(node.output)} = [{', '.join(map(self.array, node.inputs))}]", node)
+            return
         if self.forms.gives_parts(node):
             self.give(node, self.forms.text(node, self.array, self.value, self.bind)[0])
             return
@@ -259,21 +309,57 @@ class Writer:
         """The name of the function that does the node."""
         self.genuine.add(node)
         what = "".join(c if c.isalnum() else "_" for c in node.kind.partition("::")[2])
-        return self.bind(what, self.native.get(node) or operation_of(node))
+        function = self.native.get(node) if self.forms.may_call(node) else None
+        return self.bind(what, function or operation_of(node))
+
+    def ask(self, node: Node) -> None:
+        """What the array of a tensor tells of its form."""
+        self.give(node, question(node).format(self.array(node.inputs[0]), *map(self.value, node.inputs[1:])))
 
     def write_array(self, node: Node) -> None:
-        text, is_array = self.forms.text(node, self.array, self.value, self.bind)
-        name = self.define(node.output, "a")
-        self.line(f"{name} = {text}", node)
-        if not is_array:
-            self.line(f"if type({name}) is not ndarray: {name} = asarray({name})", node)
-        if all(map(self.forms.takes_array, node.output.uses)):
+        if self.forms.is_called(node):
+            self.write_called(node)
             return
-        self.names[node.output] = tensor = "v" + name[1:]
+        text, is_array = self.forms.text(node, self.array, self.value, self.bind)
+        names = [self.define(value, "a") for value in node.outputs]
+        targets = [*names]
+        if self.stretch is not None and node.kind == "aten::dropout":
+            self.masks[node] = "m" + names[0][1:]
+            targets.append(self.masks[node])
+        self.line(f"{', '.join(targets)} = {text}", node)
+        for name, value in zip(names, node.outputs, strict=True):
+            if not is_array:
+                self.line(f"if type({name}) is not ndarray: {name} = asarray({name})", node)
+            if not all(map(self.forms.takes_array, value.uses)):
+                self.wrap(value, name)
+
+    def write_called(self, node: Node) -> None:
+        """A function of tensors between arrays."""
+        name = self.define(node.output, "a")
+        tensor = "v" + name[1:]
+        self.line(f"{tensor} = {self.operation(node)}({', '.join(map(self.twin, node.inputs))})", node)
+        self.line(f"{name} = {tensor}.array")
+        self.twins[node.output] = tensor
+        if not all(map(self.forms.takes_array, node.output.uses)):
+            self.names[node.output] = tensor
+
+    def twin(self, value: Value) -> str:
+        """A value; of a tensor one that nothing is recorded of."""
+        if not tensor_in(value.type) or constant_value(value) is None:
+            return self.value(value)
+        if value in self.twins:
+            return self.twins[value]
+        if isinstance(value.type, TensorType):
+            return f"wrapped({self.array(value)})"
+        return f"(None if {self.value(value)} is None else wrapped({self.value(value)}.array))"
+
+    def wrap(self, value: Value, name: str) -> None:
+        """A tensor of a new array."""
+        self.names[value] = tensor = "v" + name[1:]
         for line in (f"{tensor} = new(Tensor)", f"{tensor}.array = {name}", *fresh_lines(tensor)):
             self.line(line)
         if self.forms.reseats:
-            del self.arrays[node.output]
+            del self.arrays[value]
             self.line(f"{name} = None")
 
     # -- rows
@@ -334,7 +420,7 @@ class Writer:
 
     def write_if(self, node: Node) -> None:
         then, otherwise = node.blocks
-        targets = [self.define(value) for value in node.outputs]
+        targets = [self.define(value, "a" if self.forms.is_joined(value) else "v") for value in node.outputs]
         condition = self.value(node.inputs[0])
         if then.is_empty() and not targets and not self.deaths.at_start.get(then):
             self.branch(f"if not {condition}:", node, otherwise, targets)
@@ -348,69 +434,15 @@ class Writer:
         self.indent += 1
         before = len(self.lines)
         self.block(block)
-        self.assign(targets, [self.value(value) for value in block.outputs], node)
+        sources = [
+            (self.array if target.startswith("a") else self.value)(value)
+            for target, value in zip(targets, block.outputs, strict=True)
+        ]
+        self.assign(targets, sources, node)
         self.forget(self.deaths.after.get(block.return_node, ()), targets)
         if len(self.lines) == before:
             self.line("pass")
         self.indent -= 1
-
-    def write_loop(self, node: Node, condition: tuple[Node, Node] | None) -> None:
-        (body,) = node.blocks
-        index, *carried = body.inputs
-        first, given = node.inputs[1], body.outputs[0]
-        targets = [self.define(value) for value in carried]
-        self.assign(targets, [self.value(value) for value in node.inputs[2:]], node)
-        self.forget(self.deaths.on_entry.get(node, ()))
-        limited = constant_value(node.inputs[0]) != MAX_TRIP_COUNT
-        counter = self.define(index)
-        test = self.test_of(body, condition) if condition else ""
-        ends_late = not test and constant_value(first) is True and constant_value(given) is not True
-        flag = ""
-        if not test and constant_value(first) is not True:
-            test = flag = f"c{counter[1:]}"
-            self.line(f"{flag} = {self.value(first)}", node)
-        self.loop_head(node, counter, test, limited)
-        if limited and test:
-            self.line(f"    if not {test}: break", node)
-        self.indent += 1
-        self.block(body)
-        going_on = self.value(given) if flag or ends_late else ""
-        if ends_late and given in self.moved:
-            going_on = f"c{counter[1:]}"
-            self.line(f"{going_on} = {self.moved[given]}", node)
-        ends, sources = [*targets], [self.value(value) for value in body.outputs[1:]]
-        if flag:
-            ends, sources = [flag, *ends], [going_on, *sources]
-        self.assign(ends, sources, node)
-        self.forget(self.deaths.after.get(body.return_node, ()), targets)
-        if ends_late:
-            self.line(f"if not {going_on}: break", node)
-        if not limited and index.has_uses:
-            self.line(f"{counter} += 1", node)
-        self.indent -= 1
-        for output, target in zip(node.outputs, targets, strict=True):
-            self.names[output] = target
-
-    def loop_head(self, node: Node, counter: str, test: str, limited: bool) -> None:
-        if limited:
-            self.line(f"for {counter} in range({self.value(node.inputs[0])}):", node)
-            return
-        if node.blocks[0].inputs[0].has_uses:
-            self.line(f"{counter} = 0", node)
-        self.line(f"while {test or 'True'}:", node)
-
-    def test_of(self, body: Block, condition: tuple[Node, Node]) -> str:
-        """The condition in terms of what is carried."""
-        first, again = condition
-        loop = body.owner
-        assert loop is not None
-        texts: list[str] = []
-        for a, b in zip(first.inputs, again.inputs, strict=True):
-            place = carried_place(loop, a, b)
-            texts.append(self.value(b) if place is None else self.names[body.inputs[place]])
-        row = self.row(again)
-        assert row is not None
-        return row.text.format(*texts)
 
 
 _WORD: Final = re.compile(r"\w+")

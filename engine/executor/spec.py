@@ -25,12 +25,12 @@ Path = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """What is known of one tensor.  `device` is where its memory is: only the CPU so far."""
+    """What is known of one tensor.  `device` is where its memory is; None: anywhere."""
 
     dtype: scalars.dtype
     rank: int
     requires_grad: bool
-    device: scalars.device = scalars.CPU
+    device: scalars.device | None = scalars.CPU
 
     def __str__(self) -> str:
         grad = ", requires_grad" if self.requires_grad else ""
@@ -68,9 +68,10 @@ class ArgumentSpec:
 class SpecReader:
     """Reads keys of the arguments of one graph."""
 
-    __slots__ = ("names", "paths", "read")
+    __slots__ = ("device", "names", "paths", "read")
 
-    def __init__(self, inputs: Sequence[Value]) -> None:
+    def __init__(self, inputs: Sequence[Value], device: scalars.device | None = scalars.CPU) -> None:
+        self.device = device
         found = [(path, value.debug_name) for i, value in enumerate(inputs) for path in _tensors((i,), value.type)]
         self.paths: tuple[Path, ...] = tuple(path for path, _ in found)
         self.names = tuple(name + "".join(f"[{i}]" for i in path[1:]) for path, name in found)
@@ -78,7 +79,7 @@ class SpecReader:
 
     def spec(self, key: Key) -> ArgumentSpec:
         """The key as people see it."""
-        return ArgumentSpec(key[0], self.names, tuple(map(_tensor_spec, key[1:])))
+        return ArgumentSpec(key[0], self.names, tuple(_tensor_spec(part, self.device) for part in key[1:]))
 
 
 def _tensors(path: Path, type: Type) -> Iterator[Path]:
@@ -91,8 +92,8 @@ def _tensors(path: Path, type: Type) -> Iterator[Path]:
             yield from _tensors((*path, i), element)
 
 
-def _tensor_spec(part: tuple[NumpyDtype, int, bool] | None) -> TensorSpec | None:
-    return None if part is None else TensorSpec(FROM_NUMPY[part[0]], part[1], bool(part[2]))
+def _tensor_spec(part: tuple[NumpyDtype, int, bool] | None, device: scalars.device | None) -> TensorSpec | None:
+    return None if part is None else TensorSpec(FROM_NUMPY[part[0]], part[1], bool(part[2]), device)
 
 
 def _reader(count: int, paths: Sequence[Path]) -> Callable[..., Key]:

@@ -8,43 +8,29 @@ as a call of its kernel.  Both need that no gradient is recorded.
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Container, Iterable
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-import numpy as np
-
 from engine.aten import xp
 from engine.aten.body import array_kernel
-from engine.aten.expression import array_code
 from engine.aten.op import Op
-from engine.aten.pointwise import FUNCTIONS, OF_FLOATS
 from engine.aten.tensor import Tensor
+from engine.executor.array_bodies import BODIES, GIVES_ARGUMENT, asks, dropout_with_mask, kind_of
 from engine.executor.operations import CALLEES, OPERATIONS
+from engine.executor.stretches import Stretches
+from engine.executor.written_out import Name, Operand, is_written_out, written_out
 from engine.ir.constants import constant_value
 from engine.ir.graph import Block, Graph, Node, Use, Value
 from engine.ir.ops import op_of
-from engine.lang.schema import Argument
-from engine.lang.types import FLOAT, INT, ListType, OptionalType, TensorType, Type
-
-Name = Callable[[str, Any], str]
-"""Binds an object in the environment of the generated code; the first argument says what it is."""
-Operand = Callable[[Value], str]
+from engine.lang.types import FLOAT, INT, TensorType, Type
 
 FLOATS: Final = (xp.FLOAT32, xp.FLOAT64)
-FLOAT_FORMS: Final[dict[str, str]] = {
-    "sub": "subtract(x, y)", "neg": "negative(x)", "relu": "maximum(x, 0)",
-    "sigmoid": "reciprocal(add(exp(negative(x)), 1))",
-    "fmod": "fmod(x, y)",
-}  # fmt: skip
-"""What functions of `pointwise` come to for arrays of floats, in terms of numpy's."""
 _RESEATING: Final = frozenset(
     f"aten::{name}_"
     for name in "unsqueeze squeeze t transpose swapaxes swapdims resize resize_as set as_strided moveaxis".split()
 )
 _UNKNOWN_EFFECTS: Final = ("prim::PythonOp", "prim::fork", "aten::wait", *CALLEES)
-_FUNCTIONS: Final = {**FUNCTIONS, **OF_FLOATS}
 KEEPS_DTYPE: Final = frozenset(
     f"aten::{name}"
     for name in "mm bmm matmul addmm baddbmm linear softmax log_softmax t transpose permute view reshape flatten "
@@ -73,22 +59,30 @@ _NOTHING: Final = Facts()
 
 
 class TensorForms:
-    """Facts of the tensors of a graph, and its nodes on arrays.  `enabled`: no gradient is recorded for new results;
-    `native`: nodes that functions of tensors do; `reseats`: a tensor may come to show another array, so that it has to
-    be asked for it every time."""
+    """Facts of the tensors of a graph, and its nodes on arrays.  `records`: gradients may have to be recorded, so that
+    only those nodes run on arrays that can be recorded later, in `stretches`, if recording `waits`; `native`: nodes
+    that functions of tensors do; `reseats`: a tensor may come to show another array, so that it has to be asked for it
+    every time."""
 
-    def __init__(self, graph: Graph, enabled: bool, native: Collection[Node] = ()) -> None:
-        self.enabled = enabled
+    def __init__(self, graph: Graph, records: bool, native: Collection[Node] = (), waits: bool = True) -> None:
         self.native = native
+        self.records = records
         self.reseats = any(map(may_give_another_array, graph.all_nodes()))
+        self.stretches = Stretches(graph) if records and waits and not self.reseats else None
+        self.enabled = not records or self.stretches is not None
         self._facts: dict[Value, Facts] = {}
         self._raw: set[Node] = set()
+        self._called: set[Node] = set()
         self._parts: set[Node] = set()
+        self._lists: set[Node] = set()
+        self._joined: set[Value] = set()
         for value in graph.inputs:
             self._facts[value] = _facts_of(value.type)
         self._analyze(graph.block, 0)
-        if enabled:
-            self._settle_views(graph)
+        if self.stretches is not None:
+            self._settle_stretches(graph, self.stretches)
+        elif self.enabled:
+            self._settle_views(graph.block)
 
     def facts(self, value: Value) -> Facts:
         constant = constant_value(value)
@@ -100,29 +94,141 @@ class TensorForms:
         """Does the node give an array?"""
         return node in self._raw
 
+    def is_called(self, node: Node) -> bool:
+        """Does the node, which gives an array, get it from its function of tensors?"""
+        return node in self._called
+
+    def may_call(self, node: Node) -> bool:
+        """May a function that records nothing do the node?"""
+        return not self.records or node in self._called
+
     def gives_parts(self, node: Node) -> bool:
         """Does the node give a list of arrays, which a `prim::ListUnpack` takes apart?"""
         return node in self._parts
 
+    def gives_list(self, node: Node) -> bool:
+        """Does the node make a list of arrays, which operators on arrays take?"""
+        return node in self._lists
+
+    def is_joined(self, value: Value) -> bool:
+        """Is the value, which comes out of either branch of an If, an array?"""
+        return value in self._joined
+
     def takes_array(self, use: Use) -> bool:
         """Does the use want the bare array?"""
-        if use.user not in self._raw:
+        user = use.user
+        if asks(user):
+            return use.offset == 0
+        if user.kind == "prim::Return":
+            owner = user.block.owner if user.block is not None else None
+            return owner is not None and owner.kind == "prim::If" and owner.outputs[use.offset] in self._joined
+        if not self._are_together(user.inputs[use.offset].node, user):
             return False
-        op = op_of(use.user)
+        if user in self._lists:
+            return True
+        if user not in self._raw:
+            return False
+        op = op_of(user)
         assert op is not None
-        return isinstance(op.schema.arguments[use.offset].type, TensorType)
+        wanted = kind_of(op.schema.arguments[use.offset].type)
+        return wanted == "tensor" or (wanted == "tensor?" and isinstance(user.inputs[use.offset].type, TensorType))
+
+    def _are_together(self, node: Node, user: Node) -> bool:
+        """May a result of the node go to its user as an array, as far as recording goes?"""
+        if self.stretches is None or node not in self.stretches.number:
+            return True
+        return self.stretches.number[node] == self.stretches.number.get(user)
+
+    def _joins(self, node: Node) -> bool:
+        is_unpacking = node.kind == "prim::ListUnpack" and node.input.node in self._parts
+        return node in self._raw or node in self._lists or is_unpacking
+
+    def may_run(self, node: Node) -> bool:
+        """May the node run on arrays, as far as recording goes?"""
+        return self.stretches is None or node in self.stretches.ways
 
     # -- analysis
 
-    def _settle_views(self, graph: Graph) -> None:
-        """Views that only arrays are made of are arrays, too: no tensor has to know whose memory they show."""
-        for node in reversed(list(graph.all_nodes())):
+    def _settle_stretches(self, graph: Graph, stretches: Stretches) -> None:
+        """Begin with every view, part and list as arrays, and take back those that are wanted as tensors, until nothing
+        changes: where stretches end depends on that."""
+        nodes = list(graph.all_nodes())
+        for node in nodes:
             op = op_of(node) if node.kind not in OPERATIONS else None
-            if op is not None and op.kernel is not None and node.kind in _PARTS and self._are_arrays(node):
-                self._raw.add(node)
-                self._parts.add(node)
-            elif op is not None and gives_one_view(op) and all(map(self.takes_array, node.output.uses)):
-                self._raw.add(node)
+            if node.kind == "prim::ListConstruct" and self._holds_tensors(node):
+                self._lists.add(node)
+            elif op is not None and node in stretches.ways:
+                if op.kernel is not None and node.kind in _PARTS:
+                    self._raw.add(node)
+                    self._parts.add(node)
+                elif gives_one_view(op):
+                    self._raw.add(node)
+        while True:
+            stretches.settle(self._joins)
+            wrong = [node for node in reversed(nodes) if self._joins(node) and not self._may_stay(node)]
+            if not wrong:
+                return
+            for node in wrong:
+                for group in (self._raw, self._parts, self._lists):
+                    group.discard(node)
+
+    def _may_stay(self, node: Node) -> bool:
+        if node in self._lists:
+            return self._are_taken_together(node)
+        if node in self._parts:
+            return self._are_arrays(node)
+        if node.kind == "prim::ListUnpack":
+            return True
+        op = op_of(node)
+        assert op is not None
+        if gives_one_view(op) and not all(map(self.takes_array, node.output.uses)):
+            return False
+        lists = [v for a, v in zip(op.schema.arguments, node.inputs, strict=True) if kind_of(a.type) == "tensor[]"]
+        return all(v.node in self._lists and self._are_together(v.node, node) for v in lists)
+
+    def _settle_views(self, block: Block) -> None:
+        """Views that only arrays are made of are arrays, too: no tensor has to know whose memory they show.  So are
+        lists of what operators on arrays take, and what comes out of branches for them."""
+        for node in reversed(list(block.nodes())):
+            if node.kind == "prim::If":
+                self._joined.update(value for value in node.outputs if self._is_array(value))
+                for inner in node.blocks:
+                    self._settle_views(inner)
+            elif node.kind == "prim::Loop":
+                self._settle_views(node.blocks[0])
+            elif node.kind == "prim::ListConstruct":
+                if self._are_taken_together(node):
+                    self._lists.add(node)
+            else:
+                self._settle_view(node)
+
+    def _settle_view(self, node: Node) -> None:
+        op = op_of(node) if node.kind not in OPERATIONS else None
+        if op is not None and op.kernel is not None and node.kind in _PARTS and self._are_arrays(node):
+            self._raw.add(node)
+            self._parts.add(node)
+        elif op is not None and gives_one_view(op) and all(map(self.takes_array, node.output.uses)):
+            self._raw.add(node)
+
+    def _is_array(self, value: Value) -> bool:
+        if self.reseats or not isinstance(value.type, TensorType) or not value.has_uses or _may_be_missing(value):
+            return False
+        return all(map(self.takes_array, value.uses))
+
+    def _are_taken_together(self, node: Node) -> bool:
+        """Do only operators on arrays take the list?"""
+        if self.reseats or not self._holds_tensors(node):
+            return False
+        return bool(node.output.uses) and all(map(self._takes_list, node.output.uses))
+
+    def _holds_tensors(self, node: Node) -> bool:
+        return bool(node.inputs) and all(isinstance(value.type, TensorType) for value in node.inputs)
+
+    def _takes_list(self, use: Use) -> bool:
+        op = op_of(use.user) if use.user in self._raw and use.user not in self._parts else None
+        if op is None or not self._are_together(use.user.inputs[use.offset].node, use.user):
+            return False
+        return bool(kind_of(op.schema.arguments[use.offset].type) == "tensor[]")
 
     def _are_arrays(self, node: Node) -> bool:
         """Are the parts only taken out of their list, and then only taken as arrays?"""
@@ -170,14 +276,20 @@ class TensorForms:
         if op is None or node.kind in OPERATIONS:
             return
         if len(node.outputs) != 1 or not isinstance(node.output.type, TensorType):
+            if self.enabled and self.may_run(node) and gives_several(op):
+                self._raw.add(node)
             return
         tensors = [self.facts(v) for v in node.inputs if isinstance(v.type, TensorType)]
         alike = bool(tensors) and tensors[0].dtype in FLOATS and all(f.dtype is tensors[0].dtype for f in tensors)
-        written_out = is_written_out(op) and alike and self._numbers_are_real(node)
-        stays_native = node in self.native and not (written_out and self._takes_arrays(node))
-        if self.enabled and makes_new_tensor(op) and not stays_native:
+        plain = is_written_out(op) and alike and self._numbers_are_real(node)
+        stays_native = node in self.native and not (plain and self._takes_arrays(node))
+        takes_lists = any(kind_of(a.type) == "tensor[]" for a in op.schema.arguments)
+        if stays_native and self.stretches is not None and not takes_lists:
+            self._called.add(node)
+            stays_native = False
+        if self.enabled and self.may_run(node) and makes_new_tensor(op) and not stays_native:
             self._raw.add(node)
-        if written_out:
+        if plain:
             dtype = xp.BOOL if op.dtype == "bool" else tensors[0].dtype
             ranks = [f.rank for f in tensors if f.rank is not None]
             rank = max(ranks) if len(ranks) == len(tensors) else None
@@ -214,16 +326,58 @@ class TensorForms:
         dtype = self.facts(tensors[0]).dtype if tensors else None
         alike = dtype in FLOATS and all(self.facts(v).dtype is dtype for v in tensors)
         if dtype is not None and alike and is_written_out(op) and self._numbers_are_real(node):
-            return _written_out(op, node, dtype, array, value, name), self.facts(node.output).has_dims
+            return written_out(op, node, dtype, array, value, name), self.facts(node.output).has_dims
         ranks, form = _OF_KNOWN_RANK.get(op.qualified_name, ((), ""))
         if form and alike and not self.reseats and tuple(self.facts(v).rank for v in tensors) == ranks:
             return form.format(*map(array, tensors)), True
-        kernel = name("kernel", _kernel(op))
+        if (part := _part_form(node, array, value)) is not None:
+            return part, True
+        kernel = name("kernel", self._body(op))
         arguments = [
-            _ARRAYS[_kind(argument.type)].format(array(v) if _kind(argument.type) == "tensor" else value(v))
+            self._operand(kind_of(argument.type), v, array, value)
             for argument, v in zip(op.schema.arguments, node.inputs, strict=True)
         ]
         return f"{kernel}({', '.join(arguments)})", False
+
+    def _body(self, op: Op) -> Callable[..., Any]:
+        """What computes the operator from arrays."""
+        if op.qualified_name not in BODIES:
+            return _kernel(op)
+        if self.stretches is not None and op.qualified_name == "aten::dropout":
+            return dropout_with_mask(op)
+        return BODIES[op.qualified_name](op)
+
+    def _operand(self, kind: str, v: Value, array: Operand, value: Operand) -> str:
+        if kind == "tensor" or (kind == "tensor?" and isinstance(v.type, TensorType)):
+            return array(v)
+        if v.node in self._lists or constant_value(v) is None:
+            return value(v)
+        return _ARRAYS[kind].format(value(v))
+
+
+def _part_form(node: Node, array: Operand, value: Operand) -> str | None:
+    """Numpy's own way to take a part, where that is the same but for errors."""
+    dim = constant_value(node.inputs[1]) if node.kind in ("aten::select", "aten::slice") else None
+    if type(dim) is not int or not 0 <= dim < 8:
+        return None
+    if node.kind == "aten::select":
+        return f"{array(node.inputs[0])}[{':, ' * dim}{value(node.inputs[2])}, ...]"
+    step = constant_value(node.inputs[4])
+    if type(step) is not int or step <= 0:
+        return None
+    start, end = map(value, node.inputs[2:4])
+    return f"{array(node.inputs[0])}[{':, ' * dim}{start}:{end}{f':{step}' if step != 1 else ''}]"
+
+
+def _may_be_missing(value: Value) -> bool:
+    """May there be no tensor, where a program went another way?"""
+    node = value.node
+    if node.kind == "prim::If":
+        place = node.outputs.index(value)
+        return any(_may_be_missing(block.outputs[place]) for block in node.blocks)
+    if not isinstance(value.type, TensorType):
+        return True
+    return node.kind in ("prim::Uninitialized", "prim::Loop", "prim::Constant") or "Undefined" in node.kind
 
 
 _kernel = cache(array_kernel)
@@ -240,32 +394,32 @@ def may_give_another_array(node: Node) -> bool:
 
 
 def makes_new_tensor(op: Op) -> bool:
-    """Is it one kernel on arrays that gives one tensor with memory of its own?"""
-    return _gives_one_tensor(op) and op.schema.returns[0].alias is None
+    """Is it one function of arrays that gives one tensor with memory of its own?"""
+    return _gives_tensors(op, (1,)) and not _is_view(op)
 
 
 def gives_one_view(op: Op) -> bool:
-    """Is it one kernel on arrays whose result may show the memory of an argument?"""
-    return _gives_one_tensor(op) and op.schema.returns[0].alias is not None
+    """Is it one function of arrays whose result may show the memory of an argument?"""
+    return _gives_tensors(op, (1,)) and _is_view(op)
 
 
-def _gives_one_tensor(op: Op) -> bool:
+def gives_several(op: Op) -> bool:
+    """Is it one function of arrays that gives several tensors with memory of their own?"""
+    return _gives_tensors(op, range(2, 10)) and all(each.alias is None for each in op.schema.returns)
+
+
+def _is_view(op: Op) -> bool:
+    return op.schema.returns[0].alias is not None or op.qualified_name in GIVES_ARGUMENT
+
+
+def _gives_tensors(op: Op, counts: Container[int]) -> bool:
     schema = op.schema
-    if (op.scalar is None and op.kernel is None) or schema.is_vararg or len(schema.returns) != 1:
+    is_function = op.scalar is not None or op.kernel is not None or op.qualified_name in BODIES
+    if not is_function or schema.is_vararg or len(schema.returns) not in counts:
         return False
-    if not isinstance(schema.returns[0].type, TensorType):
+    if not all(isinstance(each.type, TensorType) for each in schema.returns):
         return False
-    return all(not a.is_write and _kind(a.type) is not None for a in schema.arguments)
-
-
-def is_written_out(op: Op) -> bool:
-    """Is it a pointwise operator whose expression holds as it stands for arrays of one dtype of floats?"""
-    return (
-        op.scalar is not None
-        and ":" not in str(op.dtype)
-        and isinstance(op.schema.arguments[0].type, TensorType)
-        and all(_kind(a.type) in ("tensor", "") for a in op.schema.arguments)
-    )
+    return all(not a.is_write and kind_of(a.type) is not None for a in schema.arguments)
 
 
 def _facts_of(type: Type) -> Facts:
@@ -283,86 +437,3 @@ def _one(values: Iterable[Any]) -> Any:
 _ARRAYS: Final = {
     "": "{0}", "tensor": "{0}", "tensor?": "(None if {0} is None else {0}.array)", "tensor[]": "[t.array for t in {0}]",
 }  # fmt: skip
-
-
-def _kind(type: Type) -> Any:
-    """tensor, tensor? or tensor[]; empty for what holds no tensor; None for what holds them otherwise."""
-    if isinstance(type, TensorType):
-        return "tensor"
-    if isinstance(type, (OptionalType, ListType)) and isinstance(type.element, TensorType):
-        return "tensor?" if isinstance(type, OptionalType) else "tensor[]"
-    return None if any(_kind(part) != "" for part in type.contained()) else ""
-
-
-# -- written out
-
-
-def _written_out(op: Op, node: Node, dtype: xp.NumpyDtype, array: Operand, value: Operand, name: Name) -> str:
-    assert op.scalar is not None
-    known: dict[str, Any] = {}
-    texts: dict[str, str] = {}
-    arrays: list[str] = []
-    for argument, v in zip(op.schema.arguments, node.inputs, strict=True):
-        constant = constant_value(v)
-        if isinstance(v.type, TensorType):
-            arrays.append(argument.name)
-            texts[argument.name] = array(v)
-        elif type(constant) in (int, float) and constant == constant and abs(constant) != np.inf:
-            known[argument.name] = 1 if _is_unit(argument, constant) else constant
-        else:
-            texts[argument.name] = value(v)
-    tree = ast.parse(array_code(op.scalar, arrays, known), mode="eval")
-    return ast.unparse(_Numpy(dtype, texts, name).visit(tree))
-
-
-def _is_unit(argument: Argument, constant: float) -> bool:
-    return argument.kwarg_only and argument.default == 1 and constant == 1
-
-
-class _Numpy(ast.NodeTransformer):
-    """Puts numpy's functions, the operands and constant arrays into an expression."""
-
-    def __init__(self, dtype: xp.NumpyDtype, texts: dict[str, str], name: Name) -> None:
-        self.dtype, self.texts, self.name = dtype, texts, name
-
-    def visit_Name(self, node: ast.Name) -> ast.AST:
-        text = self.texts.get(node.id)
-        operand: ast.AST = node if text is None else ast.parse(text, mode="eval").body
-        return operand
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        assert isinstance(node.func, ast.Name)
-        arguments: list[Any] = [self.visit(argument) for argument in node.args]
-        form = FLOAT_FORMS.get(node.func.id)
-        if form is None:
-            return self._call(_FUNCTIONS[node.func.id], arguments)
-        expanded: ast.AST = self._expand(ast.parse(form, mode="eval").body, dict(zip("xy", arguments, strict=False)))
-        return expanded
-
-    def _expand(self, form: Any, arguments: dict[str, Any]) -> Any:
-        if isinstance(form, ast.Name):
-            return arguments[form.id]
-        if isinstance(form, ast.Constant):
-            return form
-        return self._call(getattr(np, form.func.id), [self._expand(part, arguments) for part in form.args])
-
-    def _call(self, function: Any, arguments: list[Any]) -> ast.Call:
-        if isinstance(function, np.ufunc):
-            arguments = [self._constant(each) if _is_number(each) else each for each in arguments]
-        bound = self.name(getattr(function, "__name__", "function"), function)
-        return ast.Call(ast.Name(bound, ast.Load()), arguments, [])
-
-    def _constant(self, number: Any) -> ast.AST:
-        """The number as an array of the dtype, which numpy takes without a detour, if that is just the same."""
-        value = ast.literal_eval(number)
-        with np.errstate(over="ignore"):
-            held = np.array(value, self.dtype)
-        exact = type(value) is float or held.item() == value
-        constant: ast.AST = ast.Name(self.name("constant", held), ast.Load()) if exact else number
-        return constant
-
-
-def _is_number(node: Any) -> bool:
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        node = node.operand
-    return isinstance(node, ast.Constant) and type(node.value) in (int, float)

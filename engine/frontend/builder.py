@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from engine.aten import op
 from engine.frontend import library
 from engine.frontend.convert import make_tuple
+from engine.frontend.overload_order import tried
 from engine.frontend.schema_match import Actual, Call, Matched, match_schemas
 from engine.ir.clone import inline_graph
 from engine.ir.constants import insert_constant
@@ -87,7 +88,7 @@ class Builder:
         """Call the overload of `aten::name` that fits.  Raises CompileError when there is none."""
         if name in ALIASES and not op.overloads(name):
             name = ALIASES[name]
-        entries = [entry for entry in op.overloads(name) if entry.schema.qualified_name not in HIDDEN]
+        entries = [entry for entry in tried(name) if entry.schema.qualified_name not in HIDDEN]
         schemas = [entry.schema for entry in entries]
         written = self.written(name)
         if not schemas and not written:

@@ -39,7 +39,7 @@ class ChosenByFlag(SugaredValue):
     """One of two functions, told by a bool argument that must be known while compiling."""
 
     __slots__ = ("argument", "position", "when_false", "when_true")
-    kind = "function"
+    kind = "boolean dispatch"
 
     def __init__(self, argument: str, position: int, when_true: SugaredValue, when_false: SugaredValue) -> None:
         self.argument, self.position, self.when_true, self.when_false = argument, position, when_true, when_false
@@ -152,6 +152,12 @@ class ConstantValue(SugaredValue):
     def attr(self, b: Builder, name: str, range: SourceRange) -> SugaredValue:
         return SimpleValue(self.as_value(b, range)).attr(b, name, range)
 
+    def set_attr(self, b: Builder, name: str, value: Value, range: SourceRange) -> None:
+        SimpleValue(self.as_value(b, range)).set_attr(b, name, value, range)
+
+    def call(self, b: Builder, args: Sequence[Actual], kwargs: Sequence[Actual], range: SourceRange) -> SugaredValue:
+        return SimpleValue(self.as_value(b, range)).call(b, args, kwargs, range)
+
     def as_tuple(self, b: Builder, size: int | None, range: SourceRange) -> list[SugaredValue]:
         return SimpleValue(self.as_value(b, range)).as_tuple(b, size, range)
 
@@ -170,10 +176,6 @@ class ExceptionClass(SugaredValue):
         self.name, self.qualname = name, qualname
 
     def call(self, b: Builder, args: Sequence[Actual], kwargs: Sequence[Actual], range: SourceRange) -> SugaredValue:
-        if kwargs:
-            raise CompileError(
-                f"{self.name} takes no keyword arguments here", range, hints=("give the message as the only argument",)
-            )
         values = [arg.value for arg in args]
         if self.qualname is None:
             return ExceptionInstance(self.name_and_message(b, values, range))

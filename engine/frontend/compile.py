@@ -49,8 +49,11 @@ def compile_source(
     filename: str = "<string>",
     *,
     classes: bool = True,
+    strict: bool = True,
 ) -> CompilationUnit:
     """Compile every definition of the text, classes only if these are allowed.
+
+    Text of our own, which is not `strict`, may call every operator as a function of `torch`.
 
     Raises CompileError for its mistakes; the unit is as before then.
     """
@@ -63,7 +66,7 @@ def compile_source(
                 SourceRange(tree.range.source, tree.range.start, tree.range.start + len("class")),
                 hints=("write the class in Python, and compile it with torch.jit.script",),
             )
-    define(unit, trees, resolver or TextResolver(unit))
+    define(unit, trees, resolver or TextResolver(unit, strict=strict))
     return unit
 
 

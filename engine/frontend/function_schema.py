@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from engine.aten import op
 from engine.frontend.advice import to_fit
 from engine.frontend.convert import convert, unwrap_optional
 from engine.frontend.emit import Emitter
@@ -18,6 +17,7 @@ from engine.frontend.tree import Tree
 from engine.frontend.views import Def, Param
 from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.graph import Node, Value
+from engine.ir.ops import op_of
 from engine.lang.errors import CompileError
 from engine.lang.schema import NO_DEFAULT, Argument, FunctionSchema
 from engine.lang.source import SourceRange
@@ -136,9 +136,10 @@ def _evaluate(node: Node, values: dict[Value, Any], range: SourceRange) -> tuple
         return (known,)
     if node.kind in _CONSTRUCT:
         return (_CONSTRUCT[node.kind](inputs),)
-    if not isinstance(node.op, op.Op):
+    operator = op_of(node)
+    if operator is None:
         raise CompileError(
             "default values must be constants", range, hints=("make the default None, and the value in the function",)
         )
-    result = node.op.run(*inputs)
+    result = operator.run(*inputs)
     return result if len(node.outputs) > 1 else (result,)

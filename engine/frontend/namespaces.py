@@ -8,14 +8,17 @@ when there is none.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from engine.aten import op
+from engine.frontend import library
 from engine.frontend.builder import Builder
 from engine.frontend.classes import ConstantValue
 from engine.frontend.python_values import not_a_value, unsupported_builtin
+from engine.frontend.schema_match import Actual
 from engine.frontend.sugar import SugaredValue
+from engine.frontend.torch_names import has_name
 from engine.frontend.values import BuiltinFunction, SpecialForm
 from engine.lang.errors import CompileError, did_you_mean
 from engine.lang.scalars import DTYPE_ALIASES, DTYPE_BY_NAME, MEMORY_FORMATS, STRIDED
@@ -53,22 +56,22 @@ class Namespace(SugaredValue):
     """A Python module."""
 
     __slots__ = ()
-    kind = "module"
+    kind = "python value of type 'module'"
 
     def as_value(self, b: Builder, range: SourceRange) -> Any:
-        raise not_a_value("python value of type 'module'", range, "name something in it")
+        raise not_a_value(self.kind, range, "name something in it")
+
+    def call(self, b: Builder, args: Sequence[Actual], kwargs: Sequence[Actual], range: SourceRange) -> SugaredValue:
+        raise CompileError("Expected a single top-level function", range, hints=("a module cannot be called",))
 
 
 class TorchNamespace(Namespace):
-    """`torch`, `torch.nn.functional` and so on."""
+    """`torch`, `torch.nn.functional` and so on; `strict` refuses the names of operators that are no functions there."""
 
-    __slots__ = ("path",)
+    __slots__ = ("path", "strict")
 
-    def __init__(self, path: str = "torch") -> None:
-        self.path = path
-
-    def describe(self) -> str:
-        return f"module '{self.path}'"
+    def __init__(self, path: str = "torch", *, strict: bool = False) -> None:
+        self.path, self.strict = path, strict
 
     def attr(self, b: Builder, name: str, range: SourceRange) -> SugaredValue:
         path = f"{self.path}.{name}"
@@ -82,11 +85,18 @@ class TorchNamespace(Namespace):
             return SpecialForm(_SPECIAL_FORMS[path])
         if path in _RENAMED:
             return BuiltinFunction(_RENAMED[path])
-        return b.library(path) or self.python_value(b, name, range) or BuiltinFunction(self.operator(name))
+        found = b.library(path) or self.python_value(b, name, range)
+        operator = self.operator(name)
+        if found is None and self.strict and not has_name(self.path, name, operator):
+            known = (each for each in op.names() if each.startswith("aten::"))
+            names = [each for each in (each[6:] for each in known) if has_name(self.path, each, f"aten::{each}")]
+            text = f"module '{self.path}': object has no attribute {name}"
+            raise CompileError(text, range, hints=did_you_mean(name, [*names, *_CONSTANTS, *library.names()]))
+        return found or BuiltinFunction(operator)
 
     def inner(self, name: str) -> TorchNamespace:
         """A namespace in this one."""
-        return TorchNamespace(f"{self.path}.{name}")
+        return TorchNamespace(f"{self.path}.{name}", strict=self.strict)
 
     def python_value(self, b: Builder, name: str, range: SourceRange) -> SugaredValue | None:
         """What a program in Python has under that name, if it is written in Python."""

@@ -21,6 +21,15 @@ if TYPE_CHECKING:
 COMPILED_MODULES: Final = frozenset({"engine.torch.nn.utils.rnn", "engine.torch.nn.init"})
 """Those of the library whose functions and named tuples programs may use, and which are compiled from Python."""
 
+_LAYERS: Final = "torch.nn.modules"
+HOMES: Final = {
+    f"{_LAYERS}.nonlinear": f"{_LAYERS}.activation", f"{_LAYERS}.attention": f"{_LAYERS}.activation",
+    f"{_LAYERS}.conv_transpose": f"{_LAYERS}.conv", f"{_LAYERS}.fractional": f"{_LAYERS}.pooling",
+    "Fold": f"{_LAYERS}.fold", "Unfold": f"{_LAYERS}.fold", "PixelShuffle": f"{_LAYERS}.pixelshuffle",
+    "PixelUnshuffle": f"{_LAYERS}.pixelshuffle", "ChannelShuffle": f"{_LAYERS}.channelshuffle",
+}  # fmt: skip
+"""Modules and layers of the library -> the module that programs know them from, where that is another."""
+
 
 def in_library(b: Builder, value: Any) -> SugaredValue | None:
     """A class of the library that is written in TorchScript as well."""

@@ -32,7 +32,7 @@ from engine.frontend.namespaces import MathNamespace, TorchNamespace
 from engine.frontend.overloads import overloads_of, with_signature
 from engine.frontend.parser import parse_expression
 from engine.frontend.python_functions import LEFT_TO_PYTHON, PythonFunction, modifier_of
-from engine.frontend.python_namespaces import COMPILED_MODULES, PythonModule, PythonTorchNamespace, in_library
+from engine.frontend.python_namespaces import COMPILED_MODULES, HOMES, PythonModule, PythonTorchNamespace, in_library
 from engine.frontend.python_values import SCALARS, PythonValue
 from engine.frontend.resolve import qualified, type_value
 from engine.frontend.sugar import SugaredValue
@@ -212,6 +212,7 @@ class PythonUnit:
     def name_of(self, thing: Any) -> str:
         """The qualified name of a function or class; the layers of `torch.nn` have the names that PyTorch's have."""
         module = "" if thing.__module__ == "__main__" else thing.__module__.removeprefix("engine.")
+        module = HOMES.get(thing.__name__, HOMES.get(module, module)) if module.startswith("torch.nn.") else module
         return ".".join(part for part in ("__torch__", module, thing.__name__) if part)
 
 

@@ -70,11 +70,14 @@ def qualified(prefix: str, name: str) -> str:
 
 
 class TextResolver:
-    """Names for a program that is text.  Functions and classes of `unit` are found under `prefix`."""
+    """Names for a program that is text.  Functions and classes of `unit` are found under `prefix`.
 
-    def __init__(self, unit: CompilationUnit, prefix: str = "") -> None:
+    The text of a library may use every operator as a function of `torch`; others only what is one (`strict`).
+    """
+
+    def __init__(self, unit: CompilationUnit, prefix: str = "", *, strict: bool = False) -> None:
         self.unit, self.prefix = unit, prefix
-        self._namespaces = {"torch": TorchNamespace(), "math": MathNamespace()}
+        self._namespaces = {"torch": TorchNamespace(strict=strict), "math": MathNamespace()}
 
     def resolve_value(self, b: Builder, name: str, range: SourceRange) -> SugaredValue | None:
         found = self._namespaces.get(name) or EXCEPTIONS.get(name)

@@ -110,7 +110,7 @@ _SWAPS: Final[dict[tuple[type, str], Swap]] = {
     **{(Tensor, name): partial(_recorded_as, operator) for name, operator in _TRANSPOSITIONS.items()},
     (Tensor, "nelement"): lambda _: lambda tensor: call("numel", (tensor,), {}),
     (Tensor, "__iter__"): _iterating,
-    (Tensor, "shape"): lambda shape: property(partial(_traced_shape, shape.fget)),
+    (Tensor, "shape"): lambda shape: property(partial(_traced_shape, shape.__get__)),
     (Tensor, "data"): lambda data: property(partial(_traced_data, data.fget), data.fset),
 }
 

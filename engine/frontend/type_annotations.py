@@ -57,6 +57,8 @@ _DOTTED: Final[dict[str, Type]] = {
 _SPELLED: Final = {
     "list_literal": "list-literal", "tuple_literal": "tuple-literal", "dict_literal": "dict-literal", "if_expr": "if",
     "list_comp": "list comprehension", "dict_comp": "dict comprehension", "slice_expr": "slice expr",
+    "unary_minus": "unary minus", "isnot": "is not", "==": "eq", "!=": "ne", "<=": "le", ">=": "ge",
+    "**": "pow operator", "//": "floordiv",
 }  # fmt: skip
 """What error messages call a kind of tree."""
 _BROADCASTING: Final = re.compile(r"BroadcastingList([1-6])")
@@ -107,6 +109,10 @@ class TypeReader:
         raise CompileError(f"Unknown type name '{name}'", tree.range, hints=unknown_type(name, known_names))
 
     def _subscripted(self, view: Subscript) -> Type:
+        if dotted_name(view.value) is None:
+            raise CompileError(
+                "Subscripted type must be a type identifier", view.value.range, hints=("write List[int] or the like",)
+            )
         name = (dotted_name(view.value) or "").rpartition(".")[2]
         if _BROADCASTING.fullmatch(name):
             name = "List"
@@ -114,17 +120,14 @@ class TypeReader:
         if wanted is None:
             text = f"Unknown type constructor {view.value.range.text}"
             raise CompileError(text, view.range, hints=unknown_type(name, _GENERIC))
-        parts = self._parts(view.subscripts)
-        if wanted and len(parts) != wanted:
-            number = "one element type" if wanted == 1 else f"{wanted} element types"
-            text = f"{name} expected exactly {number} but found {len(parts)}"
-            raise CompileError(text, view.range, hints=(f"write {name}[{'str, int' if wanted == 2 else 'int'}]",))
-        return _make(name, parts, view)
-
-    def _parts(self, trees: Sequence[Tree]) -> list[Type]:
+        trees = view.subscripts
         if len(trees) == 1 and trees[0].kind == "tuple_literal":
             trees = TupleLiteral(trees[0]).inputs
-        return [self.read(tree) for tree in trees]
+        if wanted and len(trees) != wanted:
+            number = "one element type" if wanted == 1 else f"{wanted} element types"
+            text = f"{name} expected exactly {number} but found {len(trees)}"
+            raise CompileError(text, view.range, hints=(f"write {name}[{'str, int' if wanted == 2 else 'int'}]",))
+        return _make(name, [self.read(tree) for tree in trees], view)
 
 
 _GENERIC: Final = {
@@ -151,7 +154,7 @@ def _make(name: str, parts: Sequence[Type], view: Subscript) -> Type:
         return FutureType(parts[0])
     if name == "Union":
         return union_of(parts)
-    if name == "Optional" and parts[0] is not NONE and parts[0] is not ANY:
+    if name == "Optional" and parts[0] is not NONE:
         return parts[0] if isinstance(parts[0], OptionalType) else OptionalType(parts[0])
     return parts[0]
 

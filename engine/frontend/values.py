@@ -13,7 +13,7 @@ from typing import Final
 from engine.aten import op
 from engine.frontend.advice import may_be_another, no_attribute, not_a_tuple, not_iterable, shown, to_fit
 from engine.frontend.builder import Builder, schema_of
-from engine.frontend.convert import convert, unpack_tuple
+from engine.frontend.convert import EMPTY_LIST, convert, unpack_tuple
 from engine.frontend.schema_match import Actual, Call
 from engine.frontend.sugar import Iterable, SugaredValue
 from engine.frontend.type_variables import evaluate, match_variables
@@ -143,7 +143,10 @@ class ValueIterable(Iterable):
         return b.insert("aten::len", [self.value], range)
 
     def element(self, b: Builder, index: Value, range: SourceRange) -> SugaredValue:
-        return SimpleValue(item_of(b, self.value, index, range))
+        value = self.value
+        if value.node.kind == EMPTY_LIST:
+            value = b.value("prim::ListConstruct", [], value.type, range)
+        return SimpleValue(item_of(b, value, index, range))
 
 
 class SugaredTuple(Iterable):

@@ -34,7 +34,8 @@ _NEW_FROM_DESCR: Final = 94
 _FASTCALL, _KEYWORDS = 0x80, 0x02
 _FUNCTIONS: Final = (
     "PyObject_Vectorcall", "PyType_GenericAlloc", "PyFloat_AsDouble", "PyLong_AsLongLongAndOverflow",
-    "PyLong_FromLongLong", "PyErr_Clear", "PyTuple_Size", "Py_IncRef", "Py_DecRef",
+    "PyLong_FromLongLong", "PyErr_Clear", "PyTuple_Size", "PyTuple_New", "PyTuple_SetItem", "PyIter_Next",
+    "PyList_Size", "PyList_GetItem", "PyEval_SaveThread", "PyEval_RestoreThread", "Py_IncRef", "Py_DecRef",
 )  # fmt: skip
 
 
@@ -54,7 +55,7 @@ def known() -> Abi:
     """What there is to know of this process; raises AbiError."""
     _check_python()
     functions = {name: _address(name) for name in _FUNCTIONS}
-    abi = Abi(functions, _array_new())
+    abi = Abi(functions, array_function(_NEW_FROM_DESCR))
     _check_arrays()
     _check_new(abi)
     return abi
@@ -82,8 +83,8 @@ def _address(name: str) -> int:
     return address
 
 
-def _array_new() -> int:
-    """`PyArray_NewFromDescr` out of the table that numpy gives to C programs."""
+def array_function(place: int) -> int:
+    """A function out of the table that numpy gives to C programs."""
     core: Any = getattr(np, "_core", None) or np.core
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
@@ -93,7 +94,7 @@ def _array_new() -> int:
         raise AbiError(f"numpy's table has version {version:#x}")
     if _pointer(table + 2 * 8) != id(np.ndarray):
         raise AbiError("numpy's table does not begin with the type of arrays")
-    return _pointer(table + _NEW_FROM_DESCR * 8)
+    return _pointer(table + place * 8)
 
 
 def _check_arrays() -> None:
@@ -205,7 +206,37 @@ def _check_loop(ufunc: np.ufunc, letter: str, function: int, data: int) -> None:
         raise AbiError(f"{ufunc.__name__} is not computed by its loop")
 
 
+_BLAS_NAMES: Final = ("scipy_cblas_{}64_", "cblas_{}64_")
+"""How libraries spell a function of BLAS whose sizes are whole numbers of 64 bits."""
+_BLAS_KINDS: Final = {"f32": "s", "f64": "d"}
+
+
+def products() -> dict[str, int]:
+    """The functions of BLAS that numpy multiplies matrices with, `gemm.f32` and so on; none where one is missing."""
+    core: Any = getattr(np, "_core", None) or np.core
+    try:
+        library = ctypes.CDLL(core._multiarray_umath.__file__)
+    except (AttributeError, OSError):
+        return {}
+    for spelled in _BLAS_NAMES:
+        found: dict[str, Any] = {
+            f"{name}.{kind}": getattr(library, spelled.format(letter + name), None)
+            for name in ("gemm", "syrk")
+            for kind, letter in _BLAS_KINDS.items()
+        }
+        if all(found.values()):
+            return {name: ctypes.cast(each, ctypes.c_void_p).value or 0 for name, each in found.items()}
+    return {}
+
+
 # ------------------------------------------------------------------ builtins
+
+
+class _GetterDef(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p), ("get", ctypes.c_void_p), ("set", ctypes.c_void_p), ("doc", ctypes.c_char_p),
+        ("closure", ctypes.c_void_p),
+    )  # fmt: skip
 
 
 class _MethodDef(ctypes.Structure):
@@ -214,13 +245,14 @@ class _MethodDef(ctypes.Structure):
     )  # fmt: skip
 
 
-_kept: Final[list[_MethodDef]] = []
-"""Builtins point to their definitions for as long as they live."""
-
-
 def _defined(name: str, function: int, flags: int, doc: str) -> int:
-    _kept.append(_MethodDef(name.encode(), function, flags, doc.encode()))
-    return ctypes.addressof(_kept[-1])
+    return _kept(_MethodDef(name.encode(), function, flags, doc.encode()))
+
+
+def _kept(definition: ctypes.Structure) -> int:
+    """The address of a definition, which is never freed: builtins may outlive this module when Python ends."""
+    retain(definition)
+    return ctypes.addressof(definition)
 
 
 def builtin(name: str, function: int, doc: str) -> Callable[..., Any]:
@@ -236,3 +268,10 @@ def method(kind: type, name: str, function: int, doc: str) -> Any:
     """A method descriptor: `PyObject *(PyObject *self, PyObject **args, Py_ssize_t n, PyObject *names)`."""
     make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.c_void_p)
     return make(_address("PyDescr_NewMethod"))(kind, _defined(name, function, _FASTCALL | _KEYWORDS, doc))
+
+
+def getter(kind: type, name: str, function: int, doc: str) -> Any:
+    """A descriptor of an attribute that can be read: `PyObject *(PyObject *self, void *)`."""
+    make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.c_void_p)
+    definition = _GetterDef(name.encode(), function, None, doc.encode(), None)
+    return make(_address("PyDescr_NewGetSet"))(kind, _kept(definition))

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from engine.aten.expression import OPERATORS
+from engine.aten.special import ERF_SINGLE_ABOVE, ERF_SINGLE_BELOW, ERF_SINGLE_END
 
 FLOATS: Final = ("f32", "f64")
+HALVES: Final = ("f16", "bf16")
+"""Kinds that are computed in `f32`."""
 WHOLE: Final = ("i64", "i32")
 KINDS: Final = (*FLOATS, *WHOLE, "i1")
 """Kinds of element; numbers are `f64` among floats and `i64` among whole numbers until an element meets them."""
@@ -62,9 +65,27 @@ class Apply:
 Value = Element | Number | Literal | Apply
 
 
-def typed(text: str, tensors: Collection[str], numbers: Collection[str], kind: str) -> Value:
-    """The expression for elements of one kind; raises Unsupported."""
-    return _Reader(frozenset(tensors), frozenset(numbers), kind).read(ast.parse(text, mode="eval").body)
+def typed(
+    text: str, tensors: Collection[str], numbers: Collection[str], kind: str, masks: Collection[str] = ()
+) -> Value:
+    """The expression for elements of one kind, those of masks truth values; raises Unsupported."""
+    reader = _Reader(frozenset(tensors), frozenset(numbers), "f32" if kind in HALVES else kind, frozenset(masks))
+    value = reader.read(ast.parse(text, mode="eval").body)
+    return _rounded(_widened(value, kind), kind) if kind in HALVES else value
+
+
+def _widened(value: Value, kind: str) -> Value:
+    """With elements of halves, which are made wide."""
+    match value:
+        case Element(name, "f32"):
+            return Apply("widen", (Element(name, kind),), "f32")
+        case Apply(function, operands, result):
+            return Apply(function, tuple(_widened(each, kind) for each in operands), result)
+    return value
+
+
+def _rounded(value: Value, kind: str) -> Value:
+    return Apply("narrow", (value,), kind) if value.kind == "f32" else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +100,7 @@ class _Reader:
     tensors: frozenset[str]
     numbers: frozenset[str]
     kind: str
+    masks: frozenset[str]
 
     def read(self, node: ast.expr) -> Value:
         found = self._visit(node)
@@ -92,6 +114,8 @@ class _Reader:
 
     def _visit(self, node: ast.expr) -> Value | _Plain:
         match node:
+            case ast.Name(id=name) if name in self.masks:
+                return Element(name, "i1")
             case ast.Name(id=name) if name in self.tensors:
                 return Element(name, self.kind)
             case ast.Name(id=name) if name in self.numbers:
@@ -225,7 +249,27 @@ def _remainder(a: Value, b: Value) -> Value:
     return call("where", call("bitwise_and", call("ne", rest, zero), is_wrong), call("add", rest, b), rest)
 
 
+def _erf(x: Value) -> Value:
+    """As `engine.aten.special` has it in single precision."""
+    if x.kind != "f32":
+        raise Unsupported(f"erf of {x.kind}")
+    end, one = _known(float(ERF_SINGLE_END), x), _known(1, x)
+    inside = call("minimum", call("maximum", x, _known(-float(ERF_SINGLE_END), x)), end)
+    square = call("mul", inside, inside)
+    above, below = (_polynomial(each, square) for each in (ERF_SINGLE_ABOVE, ERF_SINGLE_BELOW))
+    quotient = call("div", call("mul", above, inside), below)
+    return call("minimum", call("maximum", quotient, _known(-1, x)), one)
+
+
+def _polynomial(coefficients: Sequence[Any], x: Value) -> Value:
+    total = call("mul", x, _known(float(coefficients[-1]), x))
+    for coefficient in coefficients[-2:0:-1]:
+        total = call("mul", call("add", total, _known(float(coefficient), x)), x)
+    return call("add", total, _known(float(coefficients[0]), x))
+
+
 _COMPOSED: Final[dict[str, Callable[..., Value]]] = {
     "square": _square, "reciprocal": _reciprocal, "relu": _relu, "sigmoid": _sigmoid, "softplus": _softplus,
     "log_sigmoid": _log_sigmoid, "floor_divide": _floor_divide, "remainder": _remainder,
+    "erf": _erf,
 }  # fmt: skip

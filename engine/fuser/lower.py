@@ -27,8 +27,12 @@ BLOCK: Final = 512
 """Elements of a buffer."""
 OUT: Final = "(out)"
 """What the result goes to; no argument has that name."""
-LLVM_TYPES: Final = {"f32": "float", "f64": "double", "i64": "i64", "i32": "i32", "i1": "i1"}
+LLVM_TYPES: Final = {
+    "f32": "float", "f64": "double", "i64": "i64", "i32": "i32", "i1": "i1", "f16": "i16", "bf16": "i16",
+}  # fmt: skip
 SIZES: Final = {"f32": 4, "f64": 8, "i64": 8, "i32": 4, "i1": 1}
+ALL_SIZES: Final = {**SIZES, "f16": 2, "bf16": 2}
+"""Bytes of an element; those of `SIZES` are computed in themselves."""
 _STORED: Final = {**LLVM_TYPES, "i1": "i8"}
 _SUFFIX: Final = {"f32": "f32", "f64": "f64"}
 
@@ -100,9 +104,9 @@ def function_text(
     """The definition; `tensors` and `numbers` tell the parameters' kinds.  In place, `out` is the first tensor."""
     plan = steps(value)
     first = next(iter(tensors))
-    parameters = [] if in_place else [f"ptr noalias %{_symbol(OUT)}"]
-    parameters += [f"ptr %{_symbol(each)}" for each in tensors] + ["i64 %n"]
-    parameters += [f"{LLVM_TYPES[kind]} %{_symbol(each)}" for each, kind in numbers.items()]
+    parameters = [] if in_place else [f"ptr noalias %{symbol(OUT)}"]
+    parameters += [f"ptr %{symbol(each)}" for each in tensors] + ["i64 %n"]
+    parameters += [f"{LLVM_TYPES[kind]} %{symbol(each)}" for each, kind in numbers.items()]
     rows = {step.target: _kind_of(step) for step in plan if step.target != OUT}
     writer = _Writer({**tensors, **rows, OUT: value.kind}, {OUT: first} if in_place else {}, library)
     lines = [
@@ -118,7 +122,11 @@ def _kind_of(step: Loop | Row) -> str:
     return step.value.kind if isinstance(step, Loop) else step.kind
 
 
-def _symbol(name: str) -> str:
+_ROW_ARGUMENTS: Final = ("  %rows = alloca [3 x ptr]", "  %steps = alloca [3 x i64]", "  %count = alloca i64")
+"""Where the arguments of a library's functions are put."""
+
+
+def symbol(name: str) -> str:
     """A value of a function by the name that an operator's schema or a step gives it, apart from the function's own."""
     return f'"of {name}"'
 
@@ -131,20 +139,24 @@ class _Writer:
     count: int = 0
     bases: dict[str, str] = field(default_factory=dict)
     """What stands for a tensor's memory in a block."""
+    numbers: Mapping[str, str] = field(default_factory=dict)
+    """Numbers that go by another name than their symbol."""
+    prefix: str = ""
+    """What the names of values begin with."""
 
     def fresh(self) -> str:
         self.count += 1
-        return f"v{self.count}"
+        return f"{self.prefix}v{self.count}"
 
     def memory(self, name: str) -> str:
         name = self.aliases.get(name, name)
-        return self.bases.get(name, f"%{_symbol(name)}")
+        return self.bases.get(name, f"%{symbol(name)}")
 
     def buffers(self, plan: Sequence[Loop | Row], rows: Mapping[str, str]) -> Iterator[str]:
         for name, kind in rows.items():
-            yield f"  %{_symbol(name)} = alloca [{BLOCK} x {_STORED[kind]}], align 64"
+            yield f"  %{symbol(name)} = alloca [{BLOCK} x {_STORED[kind]}], align 64"
         if any(isinstance(step, Row) for step in plan):
-            yield from ("  %rows = alloca [3 x ptr]", "  %steps = alloca [3 x i64]", "  %count = alloca i64")
+            yield from _ROW_ARGUMENTS
 
     def blocks(self, plan: Sequence[Loop | Row]) -> Iterator[str]:
         """The steps for block after block."""
@@ -214,6 +226,51 @@ class _Writer:
         yield f"  call void {address[4:]}(ptr %rows, ptr %count, ptr %steps, {data})"
 
 
+# ------------------------------------------------------------------ no rows
+
+
+def scalar_lines(value: Value, numbers: Mapping[str, str], label: str) -> tuple[list[str], str]:
+    """An expression of numbers, which go by these names: lines, and where the result is.
+
+    It calls the functions of a library that `one_element` gives.
+    """
+    writer = _Writer({}, {}, _no_library, numbers=numbers, prefix=f"{label}.")
+    body = _Body(writer, "0")
+    result = body.value(value)
+    return body.lines, result
+
+
+def _no_library(name: str, kind: str) -> RowFunction:
+    raise Unsupported(f"{name} of {kind} on no row")
+
+
+def one_element(value: Value, library: Library) -> Iterator[str]:
+    """The functions of a library that an expression calls, as functions of one element each."""
+    if not isinstance(value, Apply):
+        return
+    for each in value.operands:
+        yield from one_element(each, library)
+    if value.function in LIBRARY:
+        yield _one_element(value.function, len(value.operands), value.kind, library)
+
+
+def _one_element(function: str, count: int, kind: str, library: Library) -> str:
+    names = [f"{i}" for i in range(count)]
+    writer = _Writer(dict.fromkeys([*names, OUT], kind), {}, library)
+    type = LLVM_TYPES[kind]
+    lines = [
+        f"define internal {type} @one.{function}.{kind}({', '.join(f'{type} %x{name}' for name in names)}) noinline {{",
+        *(f"  %{symbol(name)} = alloca {type}" for name in (*names, OUT)),
+        *_ROW_ARGUMENTS,
+        *(f"  store {type} %x{name}, ptr %{symbol(name)}" for name in names),
+        *writer.row(Row(OUT, function, kind, tuple(names)), "1"),
+        f"  %result = load {type}, ptr %{symbol(OUT)}",
+        f"  ret {type} %result",
+        "}",
+    ]
+    return "\n".join(lines)
+
+
 # ------------------------------------------------------------------ one element
 
 _FLOAT_RELATIONS: Final = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
@@ -258,7 +315,7 @@ class _Body:
             case Literal():
                 return literal_text(value)
             case Number(name):
-                return f"%{_symbol(name)}"
+                return self.writer.numbers.get(name, f"%{symbol(name)}")
             case Element(name, kind):
                 at = self.line(f"getelementptr {_STORED[kind]}, ptr {self.writer.memory(name)}, i64 {self.index}")
                 read = self.line(f"load {_STORED[kind]}, ptr {at}")
@@ -280,11 +337,18 @@ class _Body:
         if function in _LOGIC:
             truths = [self._compared("ne", kind, each, _zero(kind)) for each in operands]
             return self.line(f"{_LOGIC[function]} i1 {truths[0]}, {truths[1]}")
+        if function in LIBRARY:
+            given = ", ".join(f"{type} {each}" for each in operands)
+            return self.line(f"call {type} @one.{function}.{kind}({given})")
         match function:
             case "where":
                 return self.line(f"select i1 {first}, {type} {operands[1]}, {type} {last}")
             case "convert":
                 return self.line(f"{_CONVERSIONS[kind, result]} {type} {first} to {LLVM_TYPES[result]}")
+            case "widen":
+                return self._widened(kind, first)
+            case "narrow":
+                return self._narrowed(result, first)
             case "neg":
                 return self.line(f"fneg {type} {first}" if is_float else f"sub {type} 0, {first}")
             case "logical_not":
@@ -311,6 +375,25 @@ class _Body:
         if kind in FLOATS:
             is_first = self.line(f"or i1 {is_first}, {self.line(f'fcmp uno {type} {a}, {a}')}")
         return self.line(f"select i1 {is_first}, {type} {a}, {type} {b}")
+
+    def _widened(self, kind: str, x: str) -> str:
+        """A half in single precision."""
+        if kind == "f16":
+            return self.line(f"fpext half {self.line(f'bitcast i16 {x} to half')} to float")
+        wide = self.line(f"zext i16 {x} to i32")
+        return self.line(f"bitcast i32 {self.line(f'shl i32 {wide}, 16')} to float")
+
+    def _narrowed(self, kind: str, x: str) -> str:
+        """Rounded to a half, of two to the even one."""
+        if kind == "f16":
+            return self.line(f"bitcast half {self.line(f'fptrunc float {x} to half')} to i16")
+        bits = self.line(f"bitcast float {x} to i32")
+        above = self.line(f"lshr i32 {bits}, 16")
+        more = self.line(f"add i32 {self.line(f'and i32 {above}, 1')}, 32767")
+        kept = self.line(f"lshr i32 {self.line(f'add i32 {bits}, {more}')}, 16")
+        quiet = self.line(f"or i32 {self.line(f'and i32 {above}, 32768')}, 32704")
+        is_nan = self.line(f"fcmp uno float {x}, {x}")
+        return self.line(f"trunc i32 {self.line(f'select i1 {is_nan}, i32 {quiet}, i32 {kept}')} to i16")
 
     def _sign(self, kind: str, x: str) -> str:
         type, zero = LLVM_TYPES[kind], _zero(kind)

@@ -11,31 +11,44 @@ from collections.abc import Iterable
 from importlib import import_module
 from typing import Any, Final
 
+from engine.fuser.cpython_abi import retain
+
 _lock: Final = threading.Lock()
-_engines: Final[list[Any]] = []
-"""Machine code lives as long as the engine that made it."""
 
 
 class MachineError(Exception):
     """There is no machine code to be had."""
 
 
-def compiled(text: str, names: Iterable[str]) -> dict[str, int]:
-    """The addresses of these functions of a module; raises MachineError."""
+def compiled(text: str, names: Iterable[str], thoroughly: bool = False) -> dict[str, int]:
+    """The addresses of these functions of a module, for long rows if `thoroughly`; raises MachineError."""
     with _lock:
         try:
             llvm = import_module("llvmlite.binding")
             machine = _target_machine(llvm)
             module = llvm.parse_assembly(text)
             module.verify()
-            _optimize(llvm, machine, module)
+            _optimize(llvm, machine, module, thoroughly)
             engine = llvm.create_mcjit_compiler(module, machine)
             engine.finalize_object()
             addresses = {name: engine.get_function_address(name) for name in names}
         except (ImportError, AttributeError, OSError, RuntimeError) as error:
             raise MachineError(f"no machine code: {error}") from error
-        _engines.append(engine)
+        retain(engine)  # for good: what runs while Python ends may still call the code
     return addresses
+
+
+def has_feature(name: str) -> bool:
+    """Has this processor that, as LLVM calls it?"""
+    try:
+        return bool(import_module("llvmlite.binding").get_host_cpu_features().get(name, False))
+    except (ImportError, RuntimeError):
+        return False
+
+
+def converts_halves() -> bool:
+    """Has this processor instructions for numbers of half precision?"""
+    return has_feature("f16c") or has_feature("fullfp16")
 
 
 def _target_machine(llvm: Any) -> Any:
@@ -47,9 +60,10 @@ def _target_machine(llvm: Any) -> Any:
     return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features, opt=1, jit=True)
 
 
-def _optimize(llvm: Any, machine: Any, module: Any) -> None:
+def _optimize(llvm: Any, machine: Any, module: Any, thoroughly: bool) -> None:
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.loop_vectorization = True
-    options.loop_unrolling = options.loop_interleaving = False  # what matters are short rows, and how long LLVM takes
+    # for entries what matters are short rows, and how long LLVM takes
+    options.loop_unrolling = options.loop_interleaving = thoroughly
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)

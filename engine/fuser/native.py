@@ -3,7 +3,7 @@
 In: operators of the table with a scalar expression, as they are first used (`HOOKS.native`).  Out: the same function,
 which counts its calls at first; after `SETTINGS.threshold` of them all overloads of the name are compiled in a thread
 of their own.  Then `Op.run`, the methods of `Tensor` and Python's operators are builtins, which call the Python
-function for whatever they are not made for (see `engine.fuser.entry`).
+function for whatever they are not made for (see `engine.fuser.entries.entry`).
 
 A kind of element is left out where it gives another result than the Python function for some samples.  Where the
 process is not as native code expects (`cpython_abi`), or llvmlite is missing, everything stays as it is: `refused()`
@@ -20,21 +20,21 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import repeat
+from itertools import islice, repeat
 from types import CodeType, FunctionType
 from typing import Any, Final, NamedTuple
 
 from engine.aten import op as table
 from engine.aten.body import safe
-from engine.aten.checks import CHECKS
 from engine.aten.hooks import HOOKS
 from engine.aten.op import Op
 from engine.aten.tensor import Tensor
-from engine.fuser import cpython_abi, entry, machine, process, samples
+from engine.fuser import cpython_abi, machine, process
 from engine.fuser.cpython_abi import AbiError
-from engine.fuser.entry import Form
+from engine.fuser.entries import entry, samples
+from engine.fuser.entries.entry import Form
+from engine.fuser.entries.forms import REPLACED, Watched, form_of, has_form, kind_of_call, methods_of, rows_given
 from engine.fuser.expression import KINDS, Unsupported
-from engine.fuser.forms import REPLACED, Watched, form_of, methods_of
 
 
 @dataclass(slots=True)
@@ -64,6 +64,8 @@ _refused: Final[dict[str, str]] = {}
 _watched: Final[dict[str, Watched]] = {}
 _BUSY: Final = "being compiled"
 _waiting: Final[deque[tuple[str, str]]] = deque()
+_tasks: Final[deque[Callable[[], None]]] = deque()
+"""What others have compiled in the same thread."""
 _lock = threading.RLock()
 """Held for a moment, to change what stands here."""
 _compiling = threading.RLock()
@@ -106,22 +108,19 @@ def request(op: Op, kind: str) -> None:
             _start()
 
 
+def in_background(task: Callable[[], None]) -> None:
+    """Let the thread that compiles do this when it is free."""
+    with _lock:
+        _tasks.append(task)
+        _start()
+
+
 def entry_of(op: Op, kind: str) -> Callable[..., Any] | None:
     """The native entry without a look at the hooks, if there is one for this kind of element."""
     with _lock:
         known = _compiled.get(op.name)
         is_there = known is not None and kind in known.overloads.get(op.qualified_name, ())
         return _watched[op.qualified_name].run.__globals__["body"] if is_there else None
-
-
-def kind_taken(args: Sequence[Any]) -> str | None:
-    """The kind of element for which an entry does the work for such arguments; None where Python has to."""
-    arrays = [a.array for a in args if isinstance(a, Tensor)]
-    if not arrays or not all(a.flags.c_contiguous and a.flags.aligned for a in arrays):
-        return None
-    first = arrays[0]
-    alike = all(a.dtype is first.dtype and a.shape == first.shape for a in arrays)
-    return samples.kind_of(first) if alike and 0 < first.size <= entry.LONGEST else None
 
 
 def remove(name: str) -> None:
@@ -194,7 +193,7 @@ if hasattr(os, "register_at_fork"):
 
 def watch(op: Op, run: Callable[..., Any]) -> Callable[..., Any] | None:
     """Notice calls of an operator by its function, which stays the same object; None for what is never native."""
-    if not SETTINGS.enabled or not isinstance(run, FunctionType) or not is_pointwise(op):
+    if not SETTINGS.enabled or not isinstance(run, FunctionType) or not has_form(op):
         return None
     watched = _watched[op.qualified_name] = Watched(op, run, _copy(run), _copy(run), max(SETTINGS.threshold, 1), set())
     run.__globals__.update(_plain=watched.plain, _body=run.__globals__["body"], _note=partial(_note, watched))
@@ -215,25 +214,16 @@ def _copy(function: FunctionType) -> FunctionType:
     return made
 
 
-def is_pointwise(op: Op) -> bool:
-    """Has the operator a scalar expression, does it not write to `out`, and does it take any numbers?"""
-    source = op.functional or op
-    if source.scalar is None or any(a.is_write and a.kwarg_only for a in op.schema.arguments):
-        return False
-    checked = any(name in CHECKS for each in (op, source) for name in (each.name, each.qualified_name))
-    return not checked or source.name in _CHECK_DTYPES
-
-
-_CHECK_DTYPES: Final = frozenset(f"aten::{name}" for name in "sub subtract rsub neg negative addcdiv".split())
-"""Operators that refuse some arguments, but for their dtypes, not for the values of numbers."""
-
-
 def _count(watched: Watched, calls: int) -> None:
     """Let the function do the same and count its calls; at the last one see what they were."""
     watched.run.__globals__["_calls"] = repeat(None, calls)
     watched.run.__globals__["_often"] = lambda *args: _often(watched, calls, args)
-    given = _given(watched)
+    given, rows = _given(watched), rows_given(watched.op)
     lines = [f"for _ in _calls: return _plain({given})", f"_often({given})", f"return _plain({given})"]
+    if rows is not None:  # a call for much work counts as several
+        watched.run.__globals__["_islice"] = islice
+        more = f"[*_islice(_calls, {rows}.array.size // {entry.LONGEST})]"
+        lines = [f"if {rows}.array.size > {entry.LONGEST}: {more}", *lines]
     watched.run.__code__ = _code(given, lines, watched.op)
 
 
@@ -260,7 +250,7 @@ def _often(watched: Watched, calls: int, args: tuple[Any, ...]) -> None:
 
 def _note(watched: Watched, args: tuple[Any, ...]) -> bool:
     """Have the operator compiled for such arguments; False where that was done before, or does not help."""
-    kind = next((samples.kind_of(a.array) for a in args if isinstance(a, Tensor)), None)
+    kind = kind_of_call(watched.op, args)
     with _lock:
         if kind is None or kind in watched.kinds or watched.op.name in _refused:
             return False
@@ -286,12 +276,13 @@ def _work() -> None:
     global _worker
     while threading.main_thread().is_alive():
         with _lock:
-            if not _waiting or _forks > 0:
+            if not (_waiting or _tasks) or _forks > 0:
                 _worker = None
                 return
-            name, kind = _waiting.popleft()
+            name, kind = _waiting.popleft() if _waiting else ("", "")
+            task = partial(compile_name, name, (kind,)) if name else _tasks.popleft()
         try:
-            compile_name(name, (kind,))
+            task()
         except Exception as error:  # nobody waits for this thread, and Python's functions do the work as before
             _refused[name] = f"{type(error).__name__}: {error}"
 
@@ -322,7 +313,7 @@ def _compile_missing(name: str, kinds: Iterable[str]) -> None:
 
 def _compile(name: str, kinds: Collection[str]) -> None:
     at = process.layout()
-    found = [(w, form) for w in map(_watch_of, _pointwise(name)) if (form := form_of(w, kinds)) is not None]
+    found = [(w, form) for w in map(_watch_of, _formed(name)) if (form := form_of(w, kinds)) is not None]
     if not found:
         if set(KINDS) <= set(kinds):
             raise Unsupported("no form that native code has")
@@ -336,7 +327,7 @@ def _compile(name: str, kinds: Collection[str]) -> None:
         _refused.update({f"{each} of {kind}": "other results on samples" for kind, each in differing.items()})
         _compile(name, {*kinds} - differing.keys())
         return
-    overloads = {form.name: tuple(form.bodies) for form in forms}
+    overloads = {form.name: form.kinds for form in forms}
     with _lock:
         for watched, form in found:
             _install(watched, form, code)
@@ -348,11 +339,11 @@ def _compile(name: str, kinds: Collection[str]) -> None:
 def _differing(form: Form, code: dict[str, int]) -> list[str]:
     """The kinds of element for which the entry does something else than the Python function."""
     body = cpython_abi.builtin(form.name, code[f"entry.{form.name}.body"], "")
-    return [kind for kind in form.bodies if not samples.agree(form, kind, body)]
+    return [kind for kind in form.kinds if not samples.agree(form, kind, body)]
 
 
-def _pointwise(name: str) -> list[Op]:
-    return [op for op in table.overloads(name) if is_pointwise(op)]
+def _formed(name: str) -> list[Op]:
+    return [op for op in table.overloads(name) if has_form(op)]
 
 
 def _watch_of(op: Op) -> Watched:
@@ -365,13 +356,15 @@ def _watch_of(op: Op) -> Watched:
 def _install(watched: Watched, form: Form, code: dict[str, int]) -> None:
     """Put the native entry in the place of the Python function, wherever that is known."""
     op, environment = watched.op, watched.run.__globals__
-    doc = f"{op.text}\n\nCompiled for {', '.join(form.bodies)}."
+    doc = f"{op.text}\n\nCompiled for {', '.join(form.kinds)}."
     run = cpython_abi.builtin(form.name, code[f"entry.{form.name}"], doc)
     body = cpython_abi.builtin(form.name, code[f"entry.{form.name}.body"], doc)
-    watched.kinds |= set(form.bodies)
-    if HOOKS.recorder is not None:
-        environment["recorded"] = HOOKS.recorder(op, body, None)
-    environment["body"], environment["_native"] = body, run
+    watched.kinds |= set(form.kinds)
+    if op.python is None:  # else calls of others are what is recorded
+        if HOOKS.recorder is not None:
+            environment["recorded"] = HOOKS.recorder(op, body, None)
+        environment["body"] = body
+    environment["_native"] = run
     given = _given(watched)
     watched.run.__code__ = _code(given, [f"return _native({given})"], op)
     op._run = run

@@ -28,14 +28,21 @@ class Layout:
     array: int
     floating: int
     whole: int
+    list: int
     none: int
     false: int
+    true: int
     zero: int
     hooks: int
     hook_slots: Mapping[str, int]
+    defaults: int
+    floating_slot: int
+    """Where the default dtype is found."""
     storage_type: int
     version_slot: int
     dtypes: Mapping[str, int]
+    products: Mapping[str, int]
+    """Functions of BLAS, by name and kind; none where numpy's are not found."""
 
 
 def pointer(address: int) -> str:
@@ -200,6 +207,39 @@ next:
   %equal.dims = icmp eq i64 %x, %y
   %equal.strides = icmp eq i64 %v, %w
   %equal = and i1 %equal.dims, %equal.strides
+  br i1 %equal, label %loop, label %no
+yes:
+  ret i1 1
+no:
+  ret i1 0
+}}
+
+; the same shape
+define internal i1 @alike_but_size(ptr %a, ptr %b) noinline {{
+start:
+  %a.ndim.at = getelementptr i8, ptr %a, i64 {abi.NDIM}
+  %a.ndim = load i32, ptr %a.ndim.at
+  %b.ndim.at = getelementptr i8, ptr %b, i64 {abi.NDIM}
+  %b.ndim = load i32, ptr %b.ndim.at
+  %same = icmp eq i32 %a.ndim, %b.ndim
+  br i1 %same, label %begin, label %no
+begin:
+  %a.dims.at = getelementptr i8, ptr %a, i64 {abi.DIMENSIONS}
+  %a.dims = load ptr, ptr %a.dims.at
+  %b.dims.at = getelementptr i8, ptr %b, i64 {abi.DIMENSIONS}
+  %b.dims = load ptr, ptr %b.dims.at
+  br label %loop
+loop:
+  %i = phi i32 [0, %begin], [%j, %next]
+  %end = icmp eq i32 %i, %a.ndim
+  br i1 %end, label %yes, label %next
+next:
+  %x.at = getelementptr i64, ptr %a.dims, i32 %i
+  %x = load i64, ptr %x.at
+  %y.at = getelementptr i64, ptr %b.dims, i32 %i
+  %y = load i64, ptr %y.at
+  %j = add i32 %i, 1
+  %equal = icmp eq i64 %x, %y
   br i1 %equal, label %loop, label %no
 yes:
   ret i1 1

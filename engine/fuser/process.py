@@ -14,10 +14,12 @@ import numpy as np
 from engine.aten.hooks import HOOKS
 from engine.aten.marked import Parameter
 from engine.aten.pointwise import FUNCTIONS
+from engine.aten.promotion import DEFAULTS, Defaults
 from engine.aten.storage import Storage
 from engine.aten.tensor import Tensor
-from engine.fuser import cpython_abi, samples
+from engine.fuser import cpython_abi
 from engine.fuser.cpython_abi import AbiError
+from engine.fuser.entries import samples
 from engine.fuser.expression import Unsupported
 from engine.fuser.lower import RowFunction
 from engine.fuser.prelude import Layout
@@ -46,10 +48,13 @@ def _looked_up() -> Layout:
         functions=known.functions, array_new=known.array_new, tensor=retain(Tensor),
         parameter=retain(Parameter), slots=slots,
         fresh=_fresh_slots(slots["array"]), array=retain(np.ndarray), floating=retain(float), whole=retain(int),
-        none=retain(None), false=retain(False), zero=retain(0), hooks=retain(HOOKS),
-        hook_slots={name: offset(type(HOOKS), name) for name in ("trace", "rebased")}, storage_type=retain(Storage),
+        list=retain(list), none=retain(None), false=retain(False), true=retain(True), zero=retain(0),
+        hooks=retain(HOOKS),
+        hook_slots={name: offset(type(HOOKS), name) for name in ("trace", "rebased", "devices")},
+        defaults=retain(DEFAULTS), floating_slot=offset(Defaults, "floating"), storage_type=retain(Storage),
         version_slot=offset(Storage, "version"),
         dtypes={kind: retain(np.dtype(name)) for kind, name in samples.DTYPES.items()},
+        products=cpython_abi.products(),
     )  # fmt: skip
 
 

@@ -57,6 +57,8 @@ class _Folding:
             return False
         if any(value.node.kind != "prim::Constant" for value in node.inputs):
             return False
+        if node.kind == "aten::device" and len(node.inputs) > 1:
+            return False  # left to the program, as the original does
         return not has_side_effects(node) and not is_nondeterministic(node) and self._is_unwritten(node)
 
     def _is_unwritten(self, node: Node) -> bool:

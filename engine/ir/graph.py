@@ -292,7 +292,7 @@ class Node:
             return
         self._position = (before + self.next._position) // 2
         if self._position in (before, self.next._position):
-            self.block._renumber()
+            order.make_room(self, _GAP)
 
     def __str__(self) -> str:
         return printer.node_text(self)
@@ -379,10 +379,6 @@ class Block:
             node.destroy()
         for offset in reversed(range(len(self.inputs))):
             self.erase_input(offset)
-
-    def _renumber(self) -> None:
-        for index, node in enumerate(self.nodes(), 1):
-            node._position = index * _GAP
 
 
 @dataclass(eq=False, slots=True)

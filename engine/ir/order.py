@@ -6,7 +6,7 @@ In: nodes, blocks.  Out: who runs first, all nodes one after the other, and what
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from engine.ir.graph import Block, Node, Value
@@ -74,3 +74,42 @@ def _path(node: Node) -> list[Node]:
     while path[-1].block is not None and path[-1].block.owner is not None:
         path.append(path[-1].block.owner)
     return path[::-1]
+
+
+def make_room(node: Node, gap: int) -> None:
+    """Spread the positions of the nodes around this one, of as few as have room between them; `gap` is ample room.
+
+    To spread all of a block each time would take forever where thousands of nodes are put in one place.
+    """
+    block = node.block
+    assert block is not None
+    first = last = node
+    count, step = 1, 0
+    while step < _ROOM:
+        for _ in range(count):
+            if first.prev is not block.param_node:
+                first, count = _neighbour(first.prev), count + 1
+            if last.next is not block.return_node:
+                last, count = _neighbour(last.next), count + 1
+        low, high = _neighbour(first.prev)._position, _neighbour(last.next)._position
+        if last.next is block.return_node:
+            low = 0 if first.prev is block.param_node else low
+            high = low + (count + 1) * gap
+        elif first.prev is block.param_node:
+            low = high - (count + 1) * gap
+        step = (high - low) // (count + 1)
+    position = low
+    while True:
+        position += step
+        first._position = position
+        if first is last:
+            return
+        first = _neighbour(first.next)
+
+
+def _neighbour(node: Node | None) -> Node:
+    assert node is not None
+    return node
+
+
+_ROOM: Final = 1 << 8

@@ -17,6 +17,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from engine.aten.arithmetic import is_negative_nan
 from engine.aten.printing import cpp_str
 from engine.aten.tensor import Tensor
 from engine.ir.type_verbosity import shown_type
@@ -84,7 +85,7 @@ def constant_text(value: Any, type: Type | None = None) -> str:
 def float_text(value: float) -> str:
     """`1.`, `0.10000000000000001`, `1e-10`, `nan`: whole numbers below 1e10 end in a point, others have 17 digits."""
     if not math.isfinite(value):
-        return str(value)
+        return "-nan" if is_negative_nan(value) else str(value)
     if abs(value) < 1e10 and value == int(value) and (value == 0 or abs(value) >= 2.2250738585072014e-308):
         return f"{'-' if _negative(value) else ''}{abs(int(value))}."
     return format(value, ".17g")

@@ -126,6 +126,10 @@ class NotSupportedError(CompileError):
     """Valid Python that TorchScript does not have."""
 
 
+class MissingOperatorError(CompileError):
+    """The program calls an operator that is not known here."""
+
+
 class FollowUpError(CompileError):
     """Nothing is wrong here but that something needed does not compile; that error is the one to tell."""
 
@@ -195,6 +199,10 @@ class ArchiveError(EngineError, RuntimeError):
         super().__init__(message + where, hints=hints)
         self.record = record
         self.offset = offset
+
+
+class UnsupportedTensorError(ArchiveError):
+    """An archive holds tensors of a kind that programs here cannot have; they can be looked at."""
 
 
 class MissingFileError(ArchiveError, FileNotFoundError):

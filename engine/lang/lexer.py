@@ -39,7 +39,7 @@ _BLANK = r"[ \t\r\f]*+"
 _PATTERN = r"""
 {blank}(?:\\\r?\n{blank})*+
 (?:
-  (?P<pair>(?:is[ \t]+not|not[ \t]+in)\b)
+  (?P<pair>{pair})
 | (?P<word>{word})
 | (?P<number>{number})
 | (?P<string>\'{{3}}[^'\\]*+(?:(?:\\.|'(?!''))[^'\\]*+)*+\'{{3}}
@@ -55,6 +55,9 @@ _NUMBER = (
     r"0[xX][0-9a-fA-F]++(?:\.[0-9a-fA-F]*+)?(?:[pP][+-]?[0-9]++)?"
     r"|(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?j?"
 )
+_PAIR = r"is\ not|not\ in"
+"""The original does not look at what follows: `not index` begins with `not in`."""
+_PYTHON_PAIR = r"(?:is[ \t]+not|not[ \t]+in)\b"
 _WORD = r"[A-Za-z_][A-Za-z_0-9]*+"
 _PYTHON_WORD = r"[^\W\d]\w*+"
 _PYTHON_NUMBER = (
@@ -78,10 +81,11 @@ class Token(NamedTuple):
     range: SourceRange
 
 
-def _compile(word: str, number: str, operators: Iterable[str], type_comment: str) -> re.Pattern[str]:
+def _compile(pair: str, word: str, number: str, operators: Iterable[str], type_comment: str) -> re.Pattern[str]:
     longest_first = sorted(operators, key=len, reverse=True)
     text = _PATTERN.format(
         blank=_BLANK,
+        pair=pair,
         word=word,
         number=number,
         comment=_COMMENT.format(type_comment=type_comment),
@@ -90,8 +94,8 @@ def _compile(word: str, number: str, operators: Iterable[str], type_comment: str
     return re.compile(text, re.VERBOSE | re.DOTALL)
 
 
-_STRICT = _compile(_WORD, _NUMBER, OPERATORS, r"\ type:")
-_EXTENDED = _compile(_PYTHON_WORD, _PYTHON_NUMBER, (*OPERATORS, *EXTENDED_OPERATORS), r"\ type:\s*+\(")
+_STRICT = _compile(_PAIR, _WORD, _NUMBER, OPERATORS, r"\ type:")
+_EXTENDED = _compile(_PYTHON_PAIR, _PYTHON_WORD, _PYTHON_NUMBER, (*OPERATORS, *EXTENDED_OPERATORS), r"\ type:\s*+\(")
 _DEPTH = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 
 

@@ -165,14 +165,12 @@ class device:
             object.__setattr__(self, "index", int(match[2]))
 
     def __enter__(self) -> device:
-        """`with torch.device("cpu"):` makes tensors where they are made anyway.  Raises OperatorError for others."""
-        if self.type != "cpu":
-            raise OperatorError(
-                f"there is no {self.type} device to make tensors on", hints=("use torch.device('cpu')",)
-            )
+        """Programs make tensors there meanwhile, if they name no device.  Raises OperatorError where there is none."""
+        PLACES.enter(self)
         return self
 
-    def __exit__(self, *exception: object) -> None: ...
+    def __exit__(self, *exception: object) -> None:
+        PLACES.leave()
 
     def __str__(self) -> str:
         return self.type if self.index is None else f"{self.type}:{self.index}"
@@ -183,6 +181,20 @@ class device:
 
 
 CPU = device("cpu")
+
+
+class Places:
+    """Where programs make tensors that they name no device for.  Who has the devices puts in what does it."""
+
+    def enter(self, place: device) -> None:
+        """Raises OperatorError where there is no such device."""
+        if place.type != "cpu":
+            raise OperatorError(f"there is no {place.type} device to make tensors on", hints=("use 'cpu'",))
+
+    def leave(self) -> None: ...
+
+
+PLACES = Places()
 
 
 def layout_named(name: str) -> layout:

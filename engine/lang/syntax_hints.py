@@ -72,6 +72,16 @@ def _open_bracket(wrong: Wrong) -> str | None:
     return bracket and f"the '{bracket.text}' in line {bracket.range.line} is not closed"
 
 
+def _beginning_of_name(wrong: Wrong) -> str | None:
+    """`not index` is read as `not in` and `dex`."""
+    found = wrong[1]
+    if found.kind != "not in":
+        return None
+    rest = found.range.source.text[found.range.end :]
+    length = next((at for at, character in enumerate(rest) if not (character.isalnum() or character == "_")), len(rest))
+    return f"'not in' is read as one word here: write `not (in{rest[:length]})`" if length else None
+
+
 def _closing_bracket(wrong: Wrong) -> str | None:
     _, found, before = wrong
     if found.kind not in _CLOSES:
@@ -212,9 +222,9 @@ def _side_by_side(wrong: Wrong) -> str | None:
 
 
 _RULES: Final[tuple[Callable[[Wrong], str | None], ...]] = (
-    _definition, _loop, _varargs, _ternary, _of_other_languages, _open_bracket, _closing_bracket, _colon, _block,
-    _deeper, _early_end, _else_without_if, _prefix, _digits, _floor_division, _print, _walrus, _assignment, _keyword,
-    _side_by_side,
+    _definition, _loop, _beginning_of_name, _varargs, _ternary, _of_other_languages, _open_bracket, _closing_bracket,
+    _colon, _block, _deeper, _early_end, _else_without_if, _prefix, _digits, _floor_division, _print, _walrus,
+    _assignment, _keyword, _side_by_side,
 )  # fmt: skip
 """The first that has something to say says it."""
 

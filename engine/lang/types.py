@@ -263,6 +263,7 @@ class ClassType(Type):
     forward_pre_hooks: list[Callee] = field(default_factory=list)
     unresolved: dict[str, str] = field(default_factory=dict)
     """Attributes that exist in Python and cannot be compiled -> why."""
+    _places: dict[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return self.qualname
@@ -276,10 +277,12 @@ class ClassType(Type):
 
     def slot(self, name: str) -> int | None:
         """Index of the attribute, or None."""
-        return next((i for i, a in enumerate(self.attributes) if a.name == name), None)
+        for index in range(len(self._places), len(self.attributes)):  # an archive may have a hundred thousand
+            self._places.setdefault(self.attributes[index].name, index)
+        return self._places.get(name)
 
     def attribute(self, name: str) -> ClassAttribute | None:
-        return next((a for a in self.attributes if a.name == name), None)
+        return None if (slot := self.slot(name)) is None else self.attributes[slot]
 
     def add_attribute(self, name: str, type: Type, kind: str = "attribute") -> int:
         """Append a slot; its index.  The name must be new."""
@@ -400,12 +403,12 @@ def is_subtype(sub: Type, sup: Type) -> bool:
 
 
 def implements(sub: ClassType | InterfaceType, interface: InterfaceType) -> bool:
-    """Does the class offer every method of the interface, with the same schema but for `self`?"""
+    """Does the class offer every method of the interface, with the same schema but for `self`?  Nothing is compiled."""
     if interface.is_module and not sub.is_module:
         return False
     for name, wanted in interface.methods.items():
         offered: Any = sub.methods.get(name)
-        schema = getattr(offered, "schema", None) if isinstance(sub, ClassType) else offered
+        schema = getattr(offered, "signature", None) or getattr(offered, "schema", offered)
         if schema is None or not schema.is_subtype_of_method(wanted):
             return False
     return True
@@ -437,11 +440,13 @@ def _size(type: Type) -> int:
 
 
 def walk(type: Type) -> Iterator[Type]:
-    """The type and every type inside it (not into the attributes of classes)."""
-    yield type
-    if not isinstance(type, ClassType):
-        for part in type.contained():
-            yield from walk(part)
+    """The type and every type inside it, each once (not into the attributes of classes)."""
+    waiting, seen = [type], dict[int, Type]()
+    while waiting:
+        if id(each := waiting.pop()) not in seen:
+            seen[id(each)] = each
+            yield each
+            waiting += () if isinstance(each, ClassType) else reversed(each.contained())
 
 
 def _unify_parts(a: Type, b: Type, default_to_union: bool) -> Type | None:

@@ -44,6 +44,8 @@ def _inline_calls(graph: Graph, bodies: _Bodies, callers: tuple[Function, ...]) 
     for node, callee in calls:
         if bodies.copied < MAX_NODES and allowed(node, callee.name):
             body = _body(callee, bodies, callers)
+            if bodies.copied >= MAX_NODES:  # what it calls has filled it
+                continue
             bodies.copied += sum(1 for _ in body.all_nodes())
             _inline_call(node, callee, body)
             changed = True

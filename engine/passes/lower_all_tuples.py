@@ -33,7 +33,7 @@ def lower_all_tuples(graph: Graph) -> bool:
     changed = False
     for node in graph.all_nodes():
         changed |= _split_constant(node)
-    changed |= _is_wanted(graph.block.param_node) and _flatten_outputs(graph.block.param_node)
+    changed |= _is_wanted(graph.block.param_node) and _flatten_outputs(graph.block.param_node, unused=False)
     changed |= _lower_nodes(graph.block)
     changed |= _is_wanted(graph.return_node) and _flatten_inputs(graph.return_node)
     return remove_dead_code(graph, keep_writes=True) or changed
@@ -101,12 +101,12 @@ def _flatten_inputs(node: Node, *, whole: bool = False) -> bool:
     return changed
 
 
-def _flatten_outputs(node: Node) -> bool:
-    """Give an output for each element, and make the tuple of them right after the node."""
+def _flatten_outputs(node: Node, *, unused: bool = True) -> bool:
+    """Give an output for each element, and make the tuple of them right after the node; of `unused` outputs, too?"""
     changed, offset = False, 0
     while offset < len(node.outputs):
         output = node.outputs[offset]
-        if not isinstance(output.type, TupleType):
+        if not isinstance(output.type, TupleType) or not (unused or output.has_uses):
             offset += 1
             continue
         elements = [node.insert_output(offset + 1 + i, type) for i, type in enumerate(output.type.elements)]

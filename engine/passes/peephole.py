@@ -31,7 +31,7 @@ from engine.ir.match import (
 from engine.ir.peepholes import Rule, apply_rules
 from engine.ir.rewrites import allowed
 from engine.ir.views import IfView
-from engine.lang.types import BOOL, FLOAT, INT, TENSOR, ListType, TensorType, Type
+from engine.lang.types import BOOL, FLOAT, INT, NONE, TENSOR, ListType, TensorType, Type
 
 _EQUAL_TO_ITSELF: Final = (INT, FLOAT, BOOL, ListType(INT))
 
@@ -44,9 +44,24 @@ def peephole(graph: Graph, *, shapes: bool = True) -> bool:
     changed |= apply_list_idioms(graph)
     swapped = _put_constants_right(graph)
     changed |= apply_rules(graph, _SCALAR_RULES)
+    changed |= _know_nones(graph)
     if changed:
         remove_dead_code(graph, keep_writes=True)
     return changed or swapped
+
+
+def _know_nones(graph: Graph) -> bool:
+    """A value that can be nothing but None is that constant."""
+    changed = False
+    for node in graph.all_nodes():
+        if node.kind == "prim::Constant":
+            continue
+        for output in node.outputs:
+            if output.type is NONE and output.has_uses and allowed(node, "None"):
+                with graph.inserting_at(node, node.range):
+                    output.replace_all_uses_with(insert_constant(graph, None))
+                changed = True
+    return changed
 
 
 # -- ints

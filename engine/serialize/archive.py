@@ -11,6 +11,7 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePath
 from typing import Any, BinaryIO, Final
@@ -20,24 +21,25 @@ from engine.aten.storage import address
 from engine.ir.clone import copy_graph
 from engine.ir.unit import Function
 from engine.lang import scalars
-from engine.lang.errors import ArchiveError
+from engine.lang.errors import ArchiveError, EngineError, MissingOperatorError
 from engine.lang.schema import Argument, FunctionSchema
 from engine.lang.types import BOOL, ClassType, TupleType, Type
 from engine.serialize.code.class_export import CodeExporter
 from engine.serialize.code.debug_records import DebugWriter
+from engine.serialize.code.opaque import HINT
 from engine.serialize.code.qualified_names import ROOT, record_of
 from engine.serialize.code.source_import import SourceImporter
 from engine.serialize.container.read import Container, open_container
 from engine.serialize.container.write import ContainerWriter, replace_file
-from engine.serialize.identify.identify import explaining
+from engine.serialize.explaining import explaining
 from engine.serialize.old.legacy import MODEL, load_legacy
 from engine.serialize.old.mobile import without_code
 from engine.serialize.old.versions import DATA_FOLDER_SINCE, NEWEST_READ, OLDEST_WRITTEN
 from engine.serialize.pickling.read import Builder
 from engine.serialize.pickling.tensors import TensorReader, storage_bytes
-from engine.serialize.pickling.unpickle import Runner, unpickle
+from engine.serialize.pickling.unpickle import NOT_RUN, Runner, unpickle
 from engine.serialize.pickling.write import Pickler
-from engine.serialize.progress import told
+from engine.serialize.progress import step, told
 
 ExtraFiles = dict[str, Any]
 PathOrFile = str | os.PathLike[str] | BinaryIO
@@ -100,13 +102,14 @@ def _load(container: Container, map_location: scalars.device | str | None, run: 
         raise _no_program(container)
     constants: tuple[Any, ...] = ()
     importer = SourceImporter(_CodeRecords(container), lambda: constants, version)
-    importer.before_run = container.check
+    filling = _Filling(container, run)
+    importer.before_run = filling.check
+    run = None if run is None else filling
 
     def pickled(name: str) -> Any:
         record, tensors = f"{name}.pkl", TensorReader(container, name, swapped, target)
-        return unpickle(
-            container.read(record), record, tensors, importer.find_type, run, stored=container.stored_size(record)
-        )
+        data, stored = container.read(record), container.stored_size(record)
+        return unpickle(data, record, tensors, importer.find_signed_type, run, stored=stored)
 
     if "constants.pkl" in container:
         constants = _tuple_of(pickled("constants"))
@@ -119,6 +122,55 @@ def _load(container: Container, map_location: scalars.device | str | None, run: 
     return module
 
 
+@dataclass(slots=True, eq=False)
+class _Filling:
+    """Runs `__setstate__` methods.  Where one calls an operator that nobody knows, the load goes on without it: then no
+    program of the archive can run, and says so."""
+
+    container: Container
+    run: Runner | None
+    unfilled: tuple[str, BaseException] | None = None
+
+    def __call__(self, function: Function, args: list[Any]) -> Any:
+        assert self.run is not None
+        try:
+            return self.run(function, args)
+        except EngineError as error:
+            missing = _missing_operator(error)
+            if missing is None:
+                raise
+            self.unfilled = self.unfilled or (args[0].type.qualname, missing)
+            return NOT_RUN
+
+    def check(self) -> None:
+        """What is done before a function of the archive first runs."""
+        check_all(self.container)
+        if self.unfilled is not None:
+            name, cause = self.unfilled
+            reason = str(cause).partition("\n")[0].rstrip(":")
+            text = f"'{name}' is empty, since its __setstate__ could not run: {reason}"
+            raise MissingOperatorError(text, hints=(HINT,)) from cause
+
+
+def check_all(container: Container) -> None:
+    """Compare what was not compared yet with its checksums, and tell how far that is.  Raises ArchiveError."""
+    names = sorted(container.unchecked)
+    done, total = 0, sum(map(container.size, names))
+    for name in names:
+        container.check((name,))
+        done += container.size(name)
+        step("checking", container.label, done, total)
+
+
+def _missing_operator(error: BaseException | None) -> MissingOperatorError | None:
+    """The operator's error in a chain of causes."""
+    for _ in range(10):  # such a chain may be a ring
+        if error is None or isinstance(error, MissingOperatorError):
+            return error
+        error = error.__cause__ or error.__context__
+    return None
+
+
 def _no_program(container: Container) -> ArchiveError:
     hint = "torch.save writes no programs; torch.jit.save does"
     return ArchiveError("the archive holds no program", record="data.pkl", hints=(hint,))
@@ -127,16 +179,22 @@ def _no_program(container: Container) -> ArchiveError:
 def _tuple_of(value: Any) -> tuple[Any, ...]:
     if not isinstance(value, tuple):
         raise ArchiveError("the table of constants is no tuple", record="constants.pkl")
-    if any(map(_holds_a_name, value)):
+    if _holds_a_name(value):
         raise ArchiveError("the table of constants holds the name of a function as a value", record="constants.pkl")
     return value
 
 
 def _holds_a_name(value: Any) -> bool:
-    """Whether it is, or has in it, what a global name stands for, which only calls may use."""
-    if isinstance(value, dict):
-        return any(map(_holds_a_name, (*value, *value.values())))
-    return any(map(_holds_a_name, value)) if isinstance(value, (tuple, list)) else isinstance(value, Builder)
+    """Whether there is in it what a global name stands for, which only calls may use; shared parts are seen once."""
+    waiting, seen = [value], set()
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, Builder):
+            return True
+        if isinstance(each, (dict, tuple, list)) and id(each) not in seen:
+            seen.add(id(each))
+            waiting += (*each, *each.values()) if isinstance(each, dict) else each
+    return False
 
 
 def _version_of(container: Container) -> int:
@@ -220,7 +278,7 @@ def _source_of(module: Object) -> Container | None:
     """The archive that the module was loaded from."""
     checks = (getattr(method, "before_run", None) for method in module.type.methods.values())
     owners = (getattr(check, "__self__", None) for check in checks)
-    return next((owner for owner in owners if isinstance(owner, Container)), None)
+    return next((owner.container for owner in owners if isinstance(owner, _Filling)), None)
 
 
 def _add_records(

@@ -20,7 +20,7 @@ CHUNK: Final = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class FileProgress:
-    """`action` is "writing" (bytes) or "compiling" (functions); `path` the file, "" where that is not known."""
+    """`action` is "writing", "reading", "checking" (bytes) or "compiling" (functions); `path` the file, or ""."""
 
     action: str
     path: str

@@ -11,7 +11,7 @@ from engine.torch import names
 
 
 def __getattr__(name: str) -> Any:
-    value = names.find(name)
+    value = names.find(name, __name__)
     globals()[name] = value
     return value
 

@@ -1,22 +1,105 @@
-"""`torch.accelerator`: there is none."""
+"""`torch.accelerator`: the GPU there is, whatever its kind; today that is NVIDIA's.
+
+In: questions.  Out: answers; without a GPU, no, None and 0, and OperatorError from what needs one.
+"""
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any
 
+from engine.lang import scalars
+from engine.lang.errors import OperatorError
+from engine.torch import cuda
+from engine.torch.cuda.memory import (
+    empty_cache,
+    max_memory_allocated,
+    max_memory_reserved,
+    memory_allocated,
+    memory_reserved,
+    memory_stats,
+    reset_peak_memory_stats,
+)
+from engine.torch.lacking import refuse_unknown_names
 
-def is_available() -> bool:
-    return False
+__all__ = [
+    "current_accelerator",
+    "current_device_idx",
+    "current_device_index",
+    "current_stream",
+    "device_count",
+    "device_index",
+    "empty_cache",
+    "get_memory_info",
+    "is_available",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "memory_allocated",
+    "memory_reserved",
+    "memory_stats",
+    "reset_peak_memory_stats",
+    "set_device_idx",
+    "set_device_index",
+    "set_stream",
+    "synchronize",
+]
+is_available = cuda.is_available
+device_count = cuda.device_count
 
 
-def device_count() -> int:
-    return 0
+def current_accelerator(check_available: bool = False) -> scalars.device | None:
+    """The kind of device: `device(type='cuda')`; None where there is none."""
+    return scalars.device("cuda") if is_available() else None
 
 
-def current_accelerator(check_available: bool = False) -> Any:
-    """The device of the accelerator: None."""
-    return None
+def _needed() -> None:
+    """Raises OperatorError where there is none."""
+    if not is_available():
+        raise OperatorError(
+            "Cannot access accelerator device when none is available.",
+            hints=("torch.accelerator.is_available() tells", "use device='cpu'"),
+        )
 
 
 def synchronize(device: Any = None) -> None:
-    """Nothing to wait for."""
+    """Wait for what the device has been given to do."""
+    _needed()
+    cuda.synchronize(device)
+
+
+def current_device_index() -> int:
+    _needed()
+    return cuda.current_device()
+
+
+def set_device_index(device: Any) -> None:
+    """New tensors are made on that one from now on."""
+    _needed()
+    cuda.set_device(device)
+
+
+current_device_idx, set_device_idx = current_device_index, set_device_index
+
+
+def device_index(device: int | None) -> AbstractContextManager[Any]:
+    """`with device_index(1):` new tensors are made on that one meanwhile."""
+    return cuda.device(device)
+
+
+def current_stream(device: Any = None) -> cuda.Stream:
+    _needed()
+    return cuda.current_stream(device)
+
+
+def set_stream(stream: cuda.Stream) -> None:
+    _needed()
+    cuda.set_stream(stream)
+
+
+def get_memory_info(device: Any = None) -> tuple[int, int]:
+    """Bytes that are free, and all there are."""
+    _needed()
+    return cuda.mem_get_info(device)
+
+
+refuse_unknown_names(__name__)

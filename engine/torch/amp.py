@@ -1,7 +1,6 @@
 """`torch.amp`: mixed precision.
 
-In: code in a `with` block, losses.  Out: what the block computes, matrix products in a smaller dtype; losses as they
-are.
+In: code in a `with` block.  Out: what the block computes, matrix products in a smaller dtype.
 """
 
 from __future__ import annotations
@@ -12,8 +11,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Final, TypeVar
 
+from engine.aten import libraries
 from engine.aten.autocast import STATE, casting, small_dtype
 from engine.lang import scalars
+from engine.torch.grad_scaler import GradScaler as GradScaler
+from engine.torch.lacking import refuse_unknown_names
 
 F = TypeVar("F", bound=Callable[..., Any])
 _FAST: Final = (scalars.bfloat16, scalars.float16)
@@ -32,12 +34,12 @@ class autocast:
         cache_enabled: bool | None = None,
     ) -> None:  # fmt: skip
         self.device = scalars.device(device_type).type
-        self.fast_dtype = scalars.bfloat16 if dtype is None else dtype
+        self.fast_dtype = small_dtype(self.device) if dtype is None else dtype
         self._enabled, self._cache_enabled = enabled and self._is_possible(), cache_enabled is not False
         self._entered: list[AbstractContextManager[None]] = []
 
     def _is_possible(self) -> bool:
-        if self.device != "cpu":
+        if self.device != "cpu" and not libraries.is_there(self.device):
             warnings.warn(f"There is no {self.device} device: autocast is disabled.", stacklevel=3)
             return False
         if self.fast_dtype in _FAST:
@@ -47,8 +49,9 @@ class autocast:
         return False
 
     def __enter__(self) -> autocast:
-        fast = self.fast_dtype if self._enabled else None if self.device == "cpu" else STATE.fast
-        self._entered.append(casting(fast, self._cache_enabled))
+        is_here = self._enabled or self.device == STATE.place
+        fast = self.fast_dtype if self._enabled else None if is_here else STATE.fast
+        self._entered.append(casting(fast, self._cache_enabled, self.device if is_here else STATE.place))
         self._entered[-1].__enter__()
         return self
 
@@ -66,39 +69,14 @@ class autocast:
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
     """Are products of tensors on that device cast now?"""
-    return device_type == "cpu" and STATE.fast is not None
+    return STATE.fast is not None and device_type == STATE.place
 
 
 def is_autocast_cpu_enabled() -> bool:
-    return STATE.fast is not None
+    return is_autocast_enabled("cpu")
 
 
 get_autocast_dtype = small_dtype
 
 
-class GradScaler:
-    """Hands losses and steps on: without float16 gradients there is nothing to scale."""
-
-    def __init__(self, device: str = "cpu", init_scale: float = 65536.0, enabled: bool = True, **_: Any) -> None:
-        self._enabled = False
-
-    def scale(self, outputs: Any) -> Any:
-        return outputs
-
-    def unscale_(self, optimizer: Any) -> None: ...
-
-    def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        return optimizer.step(*args, **kwargs)
-
-    def update(self, new_scale: float | None = None) -> None: ...
-
-    def get_scale(self) -> float:
-        return 1.0
-
-    def is_enabled(self) -> bool:
-        return self._enabled
-
-    def state_dict(self) -> dict[str, Any]:
-        return {}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None: ...
+refuse_unknown_names(__name__)

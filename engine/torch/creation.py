@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.aten import interchange
+from engine.aten import interchange, libraries
 from engine.aten import tensor as tensors
 from engine.aten.calls import call
 from engine.aten.hooks import HOOKS
@@ -23,6 +23,7 @@ from engine.lang.scalars import dtype
 
 def tensor(data: Any, *, dtype: dtype | None = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A new tensor with the values of `data`; see `engine.aten.tensor.tensor`."""
+    device = libraries.PLACES.now() if device is None else device
     if device is not None:
         check_device(scalars.device(device))
     if isinstance(data, Tensor):

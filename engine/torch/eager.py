@@ -12,7 +12,7 @@ from typing import Any, Final
 import ml_dtypes
 import numpy as np
 
-from engine.aten import promotion, xp
+from engine.aten import libraries, promotion, xp
 from engine.aten.calls import call
 from engine.aten.hooks import HOOKS
 from engine.aten.python_methods import LEGACY_TYPES
@@ -61,7 +61,8 @@ def set_default_tensor_type(t: Any) -> None:
 
 
 def get_default_device() -> scalars.device:
-    return scalars.CPU
+    """Where tensors are made."""
+    return libraries.PLACES.now() or scalars.CPU
 
 
 def get_num_threads() -> int:
@@ -70,9 +71,8 @@ def get_num_threads() -> int:
 
 
 def set_default_device(device: Any) -> None:
-    """Say where tensors are made: on the CPU.  Raises OperatorError for another device."""
-    with scalars.device(str(device)) if device is not None else scalars.CPU:
-        return
+    """Say where programs make tensors that they name no device for.  Raises OperatorError where there is none."""
+    libraries.PLACES.choose(None if device is None else scalars.device(device))
 
 
 def set_num_threads(count: int) -> None:
@@ -107,9 +107,12 @@ def compile(model: Any = None, **_: Any) -> Any:
 def as_tensor(data: Any, dtype: scalars.dtype | None = None, device: Any = None) -> Tensor:
     """A tensor of the data, in the same memory where that can be."""
     if isinstance(data, Tensor):
-        return data if dtype is None else data.to(dtype)
+        moved = data if device is None else data.to(scalars.device(device))
+        return moved if dtype is None else moved.to(dtype)
     made = from_numpy(data) if isinstance(data, np.ndarray) else tensor(data)
     made = made if dtype is None else made.to(dtype)
+    place = libraries.PLACES.now() if device is None else scalars.device(device)
+    made = made if place is None else made.to(place)
     if HOOKS.trace_constant is not None:
         HOOKS.trace_constant(made, "torch.as_tensor of an array" if isinstance(data, np.ndarray) else "torch.as_tensor")
     return made

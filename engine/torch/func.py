@@ -14,6 +14,7 @@ from engine.aten.autograd import functional
 from engine.aten.autograd import grad as gradients_of
 from engine.aten.calls import call
 from engine.aten.tensor import Tensor
+from engine.torch.lacking import refuse_unknown_names
 
 Function = Callable[..., Any]
 
@@ -135,3 +136,6 @@ def functional_call(module: Any, parameter_and_buffer_dicts: Any, args: Any = No
     finally:
         for table, name, own in reversed(replaced):
             table[name] = own
+
+
+refuse_unknown_names(__name__)

@@ -60,6 +60,7 @@ from engine.torch.jit_settings import optimized_execution as optimized_execution
 from engine.torch.jit_settings import set_fusion_strategy as set_fusion_strategy
 from engine.torch.jit_settings import signature_types as annotations  # type: ignore[assignment]  # noqa: F401
 from engine.torch.jit_settings import strict_fusion as strict_fusion
+from engine.torch.lacking import refuse_unknown_names
 from engine.torch.modules import ScriptModule as ScriptModule
 from engine.torch.modules import wrap
 from engine.torch.objects import ScriptFunction as ScriptFunction
@@ -235,3 +236,5 @@ _overload, _overload_method, _fork, _wait = overload, overload_method, fork, wai
 _unwrap_optional, _Await, _IgnoreContextManager = unwrap_optional, Await, IgnoreContextManager
 _awaitable, _awaitable_wait, _awaitable_nowait = awaitable, awaitable_wait, awaitable_nowait
 _ScriptProfile, _get_trace_graph = ScriptProfile, get_trace_graph
+
+refuse_unknown_names(__name__)

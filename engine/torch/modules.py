@@ -13,6 +13,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from engine.aten.ivalue import Object
+from engine.aten.submodules import MOST_PLACES, children_of, each_module, every_place, is_entangled
 from engine.aten.tensor import Tensor
 from engine.executor.call import call_function
 from engine.executor.interpreter import run_function
@@ -107,20 +108,14 @@ class ScriptModule(ScriptObject, metaclass=_Derivable):
     # -- parts
 
     def named_children(self) -> Iterator[tuple[str, ScriptModule]]:
-        for attribute, value in self._slots_():
-            if _is_module(value):
-                yield attribute, wrap(value)
+        return ((name, wrap(child)) for name, child in children_of(self._ivalue))
 
     def children(self) -> Iterator[ScriptModule]:
         return (child for _, child in self.named_children())
 
     def named_modules(self, prefix: str = "") -> Iterator[tuple[str, ScriptModule]]:
         """This module and all inside, each once, under the first of its names."""
-        seen: set[int] = set()
-        for name, module in self._paths_(prefix):
-            if id(module._ivalue) not in seen:
-                seen.add(id(module._ivalue))
-                yield name, module
+        return ((name, wrap(module)) for name, module in each_module(self._ivalue, prefix))
 
     def modules(self) -> Iterator[ScriptModule]:
         return (module for _, module in self.named_modules())
@@ -147,7 +142,8 @@ class ScriptModule(ScriptObject, metaclass=_Derivable):
         )
 
     def apply(self, fn: Callable[[ScriptModule], Any]) -> ScriptModule:
-        """Call `fn` with every module inside, and then with this one."""
+        """Call `fn` with every module inside, and then with this one.  Raises ArgumentError as `state_dict` does."""
+        self._refuse_entangled_()
         for child in self.children():
             child.apply(fn)
         fn(self)
@@ -212,9 +208,6 @@ class ScriptModule(ScriptObject, metaclass=_Derivable):
 
     # -- inside
 
-    def _slots_(self) -> Iterator[tuple[str, Any]]:
-        return ((a.name, v) for a, v in zip(self._ivalue.type.attributes, self._ivalue.slots, strict=False))
-
     def _tensors_(self, kind: str) -> Iterator[tuple[str, Tensor]]:
         for attribute in self._ivalue.type.attributes:
             value = self._ivalue.get(attribute.name)
@@ -222,10 +215,14 @@ class ScriptModule(ScriptObject, metaclass=_Derivable):
                 yield attribute.name, value
 
     def _paths_(self, prefix: str) -> Iterator[tuple[str, ScriptModule]]:
-        """This module and all inside, as often as they occur."""
-        yield prefix, self
-        for name, child in self.named_children():
-            yield from child._paths_(f"{prefix}.{name}" if prefix else name)
+        """This module and all inside, as often as they occur.  Raises ArgumentError where that has no end."""
+        self._refuse_entangled_()
+        return ((name, wrap(module)) for name, module in every_place(self._ivalue, prefix))
+
+    def _refuse_entangled_(self) -> None:
+        if is_entangled(self._ivalue):
+            text = f"the modules inside {self.original_name} share each other in more than {MOST_PLACES:,} places"
+            raise ArgumentError(text, hints=("named_modules() tells each once",))
 
     def _named_tensors_(
         self, kind: str, prefix: str, recurse: bool, *, once: bool = True
@@ -242,6 +239,8 @@ class ScriptModule(ScriptObject, metaclass=_Derivable):
         return f"original_name={self.original_name}"
 
     def __repr__(self) -> str:
+        if is_entangled(self._ivalue):  # there is no end to what could be shown
+            return f"RecursiveScriptModule(original_name={self.original_name}, ...)"
         children = [f"({name}): {child!r}" for name, child in self.named_children()]
         if not children:
             return f"RecursiveScriptModule(original_name={self.original_name})"
@@ -258,18 +257,17 @@ def wrap(value: Object) -> Any:
     return wrapper
 
 
-def _is_module(value: Any) -> bool:
-    return isinstance(value, Object) and value.type.is_module
-
-
 def _refuse_python_calls(type: ClassType) -> None:
     """Raises ArchiveError if a method, here or further inside, calls Python."""
-    for attribute in type.attributes:
-        if isinstance(attribute.type, ClassType):
-            _refuse_python_calls(attribute.type)
-    for method in type.methods.values():
-        if isinstance(method, Function):
-            refuse_python_calls(method)
+    waiting, seen = [type], {type}
+    while waiting:
+        each = waiting.pop()
+        inside = {a.type for a in each.attributes if isinstance(a.type, ClassType)} - seen
+        seen |= inside
+        waiting += inside
+        for method in each.methods.values():
+            if isinstance(method, Function):
+                refuse_python_calls(method)
 
 
 _wrappers: WeakValueDictionary[int, ScriptObject] = WeakValueDictionary()

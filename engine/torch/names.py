@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from engine.lang import scalars
-from engine.lang.errors import did_you_mean
+from engine.torch.lacking import UnknownNameError
 
 HOMES: Final[dict[str, str]] = {
     "CompilationUnit": "engine.torch.jit", "ScriptFunction": "engine.torch.jit", "ScriptModule": "engine.torch.jit",
@@ -63,8 +63,8 @@ CONSTANTS: Final[dict[str, Any]] = {
 }  # fmt: skip
 
 
-def find(name: str) -> Any:
-    """What the name stands for.  Raises AttributeError that names the nearest known one."""
+def find(name: str, module: str = "engine") -> Any:
+    """What the name stands for in the module that is asked.  Raises AttributeError that names the nearest known one."""
     if name in HOMES:
         import_module("engine.torch.tensor_methods")
         return getattr(import_module(HOMES[name]), name)
@@ -73,23 +73,12 @@ def find(name: str) -> Any:
     if name in CONSTANTS:
         return CONSTANTS[name]
     if name.startswith("__"):
-        raise AttributeError(f"module 'engine' has no attribute '{name}'")
+        raise UnknownNameError(name, module, tuple)
     import_module("engine.torch.tensor_methods")
     function = import_module("engine.torch.functions").find(name)
     if function is None:
-        raise UnknownNameError(name)
+        raise UnknownNameError(name, module, known)
     return function
-
-
-class UnknownNameError(AttributeError):
-    """There is no such name; the nearest is looked for when this is read, as importing a submodule asks first."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"module 'engine' has no attribute '{name}'", name=name)
-
-    def __str__(self) -> str:
-        hint = "".join(f"; {h}" for h in did_you_mean(str(self.name), known()))
-        return f"{super().__str__()}{hint}"
 
 
 def known() -> list[str]:

@@ -15,6 +15,7 @@ from engine.aten import philox
 from engine.aten.random import Generator as Generator
 from engine.aten.random import generator
 from engine.aten.tensor import Tensor
+from engine.torch.lacking import refuse_unknown_names
 
 default_generator = generator()
 
@@ -67,3 +68,5 @@ def _restore(source: Generator, new_state: Tensor) -> None:
 
 
 Generator.get_state, Generator.set_state = _state_of, _restore  # type: ignore[attr-defined]
+
+refuse_unknown_names(__name__)

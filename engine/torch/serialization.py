@@ -21,7 +21,7 @@ from engine.lang.errors import ArchiveError
 from engine.serialize.archive import PathOrFile
 from engine.serialize.container.read import Container, open_container
 from engine.serialize.container.write import ContainerWriter, replace_file
-from engine.serialize.identify.identify import explaining
+from engine.serialize.explaining import explaining
 from engine.serialize.pickling.read import Refusal
 from engine.serialize.pickling.tensors import TensorReader, storage_bytes
 from engine.serialize.pickling.unpickle import unpickle

@@ -6,10 +6,13 @@ In: nothing.  Out: `Tensor` with them (importing this module does it).
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Final
 
 import engine.executor
-import engine.fuser.native  # noqa: F401  (compiles what is called often)
+import engine.fuser.loops.loops
+import engine.fuser.native
+import engine.fuser.primitives.primitives  # noqa: F401  (compiles the steps that calls are made of)
 from engine.aten.calls import call, call_method
 from engine.aten.tensor import Tensor
 from engine.torch import functions
@@ -35,8 +38,13 @@ def _norm(self: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, 
     """The length of the elements, or of those along some dimensions, as `torch.norm` measures it."""
     if dtype is None and isinstance(p, (int, float)):
         return call_method("norm", (self, p) if dim is None else (self, p, dim, keepdim), {})
-    function: Any = functions.find("norm")
+    function: Any = _general_norm()
     return function(self, p, dim, keepdim, dtype=dtype)
+
+
+@cache
+def _general_norm() -> Any:
+    return functions.find("norm")
 
 
 Tensor.norm = _norm  # type: ignore[attr-defined]

@@ -6,7 +6,6 @@ TracingCheckError where the two graphs differ: then the program does not do the 
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -154,6 +153,8 @@ def _text(what: Graph | Node) -> str:
 
 
 def _diff(text: str, other: str) -> list[str]:
+    import difflib  # only a trace that is not what it should be needs it
+
     return ["\t\t" + line.rstrip() for line in difflib.ndiff(text.splitlines(), other.splitlines())]
 
 

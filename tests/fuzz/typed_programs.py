@@ -107,7 +107,7 @@ _INTS: Final = (
     "({i} if {b} else {j})", "int({b})", "{i} + 2 + 3", "min({i}, {j})",
 )  # fmt: skip
 _BOOLS: Final = (
-    "{i} < {j}", "{i} == {i}", "not {b}", "{b} and {d}", "{b} or {i} > {j}", "{l} == {l}", "bool(({t} > 0).all())",
+    "{i} < {j}", "{i} == {i}", "not ({b})", "{b} and {d}", "{b} or {i} > {j}", "{l} == {l}", "bool(({t} > 0).all())",
     "{t} is None", "{t}.dim() == 2",
 )  # fmt: skip
 _WRITES: Final = (
@@ -195,7 +195,7 @@ def _way_out(w: _Writer) -> list[str]:
 def _failure(w: _Writer, depth: int) -> list[str]:
     if w.random.random() < 0.5:
         return [f"assert {w.bool()}, 'wrong'"]
-    return [f"if {w.bool()} and not {w.bool()}:", "    raise ValueError('bad')"]
+    return [f"if {w.bool()} and not ({w.bool()}):", "    raise ValueError('bad')"]
 
 
 _SIMPLE: Final[tuple[Statement, ...]] = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import pytest
 import engine
 
 torch = pytest.importorskip("torch", reason="compares with a real PyTorch, which is not installed here")
+from tests.peer.recorded import differences  # noqa: E402
+
 pytestmark = pytest.mark.peer
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -83,3 +86,31 @@ def test_every_archive_is_the_same_module_after_it_was_saved(path: Path, tmp_pat
         schemas = [m._c._get_method(method).schema.arguments[1:] for m in (before, after)]
         old_arguments, new_arguments = ([(a.name, str(a.type)) for a in arguments] for arguments in schemas)
         assert old_arguments == new_arguments
+
+
+@pytest.mark.parametrize("path", [path for path in EVERY if path.with_suffix(".json").exists()], ids=lambda p: p.stem)
+def test_a_saved_archive_gives_what_was_recorded(path: Path, tmp_path: Path) -> None:
+    engine.load(path).save(tmp_path / path.name)
+    assert list(differences(torch.jit.load(str(tmp_path / path.name)), path.with_suffix(".json"))) == []
+
+
+@pytest.mark.parametrize("name", ["constants", "everything", "function"])
+def test_a_saved_archive_gives_what_the_original_gives(name: str, tmp_path: Path) -> None:
+    path = ARCHIVES / f"{name}.pt"
+    engine.load(path).save(tmp_path / path.name)
+    x = torch.arange(6.0).reshape(2, 3)
+    inputs = (x, 2.0) if name == "function" else (x,)
+    before, after = (torch.jit.load(str(each))(*inputs) for each in (path, tmp_path / path.name))
+    for one, other in zip(*((each if isinstance(each, tuple) else (each,)) for each in (before, after)), strict=True):
+        assert torch.equal(one, other) if isinstance(one, torch.Tensor) else one == other
+
+
+def test_differences_are_found(tmp_path: Path) -> None:
+    record = tmp_path / "f.json"
+    doubled = {"tensor": {"dtype": "bfloat16", "shape": [2], "data": "AEAAQA=="}}
+    for result, found in ((doubled, 0), ({"list": [doubled]}, 1), (2.0, 1), (None, 1), ({"tuple": []}, 1)):
+        ones = {"tensor": {"dtype": "bfloat16", "shape": [2], "data": "gD+APw=="}}
+        record.write_text(json.dumps({"calls": [{"method": "forward", "args": [ones], "result": result}]}))
+        module = torch.nn.Module()
+        module.forward = lambda x: x * 2
+        assert len(list(differences(module, record))) == found

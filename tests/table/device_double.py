@@ -17,6 +17,7 @@ import numpy as np
 
 from engine.aten import libraries
 from engine.aten.libraries import Library
+from tests.table.cuda_double import cuda
 
 MISSING = frozenset({
     "lib", "nditer", "nested_iters", "fromiter", "frombuffer", "fromfile", "char", "rec", "ma", "testing",
@@ -24,9 +25,17 @@ MISSING = frozenset({
     "matrix", "memmap", "asmatrix", "random", "polynomial", "ctypeslib", "broadcast_shapes",
 })  # fmt: skip
 """Names of numpy's that cupy has not, or has otherwise."""
+LACKING = {
+    **dict.fromkeys("sum prod mean".split(), ("where", "initial")), **dict.fromkeys(("any", "all"), ("where",)),
+    **dict.fromkeys("max min amax amin".split(), ("where", "initial")), "var": ("where", "mean", "correction"),
+    "std": ("where", "mean", "correction"), "take": ("mode",), "sort": ("order", "stable"),
+    "argsort": ("order", "stable"), "unique": ("sorted",), "zeros_like": ("subok",), "ones_like": ("subok",),
+    "empty_like": ("subok",), "full_like": ("subok",), "concatenate": (), "argmax": (), "argmin": (),
+}  # fmt: skip
+"""Keywords of numpy's functions, and of methods of its arrays, that cupy's have not."""
 METHODS = {
     "reduce": ("add", "multiply"), "accumulate": ("add", "multiply"), "reduceat": ("add",),
-    "at": ("add", "subtract", "maximum", "minimum"),
+    "at": ("add", "maximum", "minimum", "bitwise_and", "bitwise_or", "bitwise_xor"),
 }  # fmt: skip
 """What methods of universal functions cupy has."""
 _OPERATORS = (
@@ -66,7 +75,12 @@ class DoubleArray:
         found = getattr(self._host, name)
         if name.startswith("__"):
             raise AttributeError(name)
+        if name == "flags":
+            return SimpleNamespace(
+                c_contiguous=found.c_contiguous, f_contiguous=found.f_contiguous, owndata=self._base is None
+            )
         if callable(found):
+            found = _checked(name, found)
             return lambda *args, **kwargs: _wrapped(found(*_plain(args), **_plain(kwargs)), (self,))
         return _wrapped(found, (self,)) if isinstance(found, np.ndarray) else found
 
@@ -114,11 +128,15 @@ class DoubleArray:
     def fill(self, value: Any) -> None:
         self._host.fill(_plain(value))
 
+    def take(self, indices: Any, axis: Any = None, out: Any = None) -> Any:
+        """Places that there are not stand for others."""
+        return _wrapped(self._host.take(_plain(indices, hosts=True), axis, mode="wrap"), (self,))
+
     def __getitem__(self, key: Any) -> Any:
-        return _wrapped(self._host[_plain(key, hosts=True)], (self,))
+        return _wrapped(self._host[_around(_plain(key, hosts=True), self.shape)], (self,))
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self._host[_plain(key, hosts=True)] = _plain(value)
+        self._host[_around(_plain(key, hosts=True), self.shape)] = _plain(value)
 
     def __iter__(self) -> Iterator[Any]:
         return (self[i] for i in range(len(self._host)))
@@ -182,6 +200,30 @@ def _plain(value: Any, hosts: bool = False) -> Any:
     return value
 
 
+def _around(key: Any, shape: tuple[int, ...]) -> Any:
+    """Arrays of places with those that there are not brought around, as cupy does; for keys without None and masks."""
+    parts = key if isinstance(key, tuple) else (key,)
+    if any(part is None or part is Ellipsis or getattr(part, "dtype", 0) == np.bool_ for part in parts):
+        return key
+    return tuple(
+        part % size if isinstance(part, np.ndarray) and part.dtype.kind in "iu" and part.ndim and size else part
+        for part, size in zip(parts, shape, strict=False)
+    )
+
+
+def _checked(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function without the keywords that cupy's has not."""
+    lacking = LACKING.get(name, ())
+
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        for keyword in kwargs:
+            if keyword in lacking:
+                raise TypeError(f"{name}() got an unexpected keyword argument '{keyword}'")
+        return function(*args, **kwargs)
+
+    return checked if lacking else function
+
+
 def _sources(value: Any) -> Iterator[DoubleArray]:
     if isinstance(value, DoubleArray):
         yield value
@@ -232,6 +274,7 @@ class _Functions:
             return found
         if isinstance(found, np.ufunc):
             return _Ufunc(found)
+        found = _checked(name, found)
         taken = name in ("array", "asarray", "ascontiguousarray", "asanyarray")
         if taken:
             return lambda value, *args, **kwargs: _wrapped(found(_plain(value, True), *args, **kwargs), (value,))
@@ -252,11 +295,19 @@ class _Grid:
         return _wrapped(self._grid[key], ())
 
 
+def _is_complex(value: Any) -> bool:
+    return isinstance(value, DoubleArray) and value.dtype.kind == "c"
+
+
 class _Ufunc:
     def __init__(self, function: np.ufunc) -> None:
         self._function = function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if unknown := kwargs.keys() - {"out", "where", "dtype", "casting"}:
+            raise TypeError(f"Wrong arguments {unknown}")
+        if self._function.__name__.startswith("logical_") and any(_is_complex(each) for each in args):
+            raise TypeError(f"Wrong type of arguments for {self._function.__name__}")
         return called(self._function, args, kwargs)
 
     def __getattr__(self, name: str) -> Any:
@@ -278,7 +329,7 @@ def _loaded() -> Library:
         "cuda", DoubleArray, _Functions(np), _Functions.asarray, lambda array: array.get(),
         lambda array: array._host.__array_interface__["data"][0], lambda array: 0, _show,
         lambda index: nullcontext(), lambda: 0, lambda: 1, lambda: None, lambda index: "double", lambda: (0, 0),
-        lambda: None,
+        lambda: None, lambda function: function, cuda,
     )  # fmt: skip
 
 

@@ -27,6 +27,8 @@ def _recurrent(gates: int, cell: Tensor | None = None) -> tuple[Any, ...]:
     return floats(3, 2, 3), floats(2, 2, seed=5), cell, *weights, False
 
 
+CORNERS = np.array([[[0, 5, 2], [-1, 3, 3]], [[1, 1, -1], [4, 0, 5]]])
+"""Places in an image of 6 elements (corners, batch, count), -1 for nowhere."""
 _BAG = tensor([0, 1, 3, 2, 0])
 _OFFSETS = tensor([0, 2])
 
@@ -87,6 +89,11 @@ LISTED: dict[str, tuple[Any, ...]] = {
     "_linear_to_input": (floats(2, 3), floats(3, 4)),
     "_linear_to_weight": (floats(2, 3), floats(2, 4), floats(3, 4)),
     "_put_back": (floats(1, 2, 2), floats(1, 2, 3), tensor([[[0, 3], [4, 1]]]), 2),
+    "_group_norm": (floats(2, 4, 3), floats(4, seed=1), floats(4, seed=2), 2, 1e-5),
+    "_corner_sums": (floats(2, 2, 6), tensor(CORNERS), floats(2, 2, 3, seed=1)),
+    "_corners_back": (floats(2, 2, 3), tensor(CORNERS), floats(2, 2, 3, seed=1), 6),
+    "_corner_products": (floats(2, 2, 3), floats(2, 2, 6, seed=1), tensor(CORNERS)),
+    "_root_distances": (floats(3, 2), floats(4, 2, seed=1)),
     "_alignments": (floats(3, 1, 3), tensor([[1, 2]]), tensor([3]), tensor([2]), 0),
     "scatter_reduce.two": (X, 1, tensor(PLACES), Y, "prod", True),
     "clamp.Tensor": (X, floats(2, 3, seed=3) - 0.1, floats(2, 3, seed=4) + 0.1),

@@ -5,17 +5,23 @@ In: a reply.  Out: an object with an HTML and a plain text form, or an exception
 
 from __future__ import annotations
 
+import html
 import io
+import time
 from collections.abc import Sequence
 from typing import Any, Final
 
+from IPython.core.display_functions import display
 from rich.console import Console
 
+from engine.serialize.progress import FileProgress
 from tsrepl.render import to_html, to_rich, to_text
 from tsrepl.session.replies import ErrorReply, Reply
 
 WIDTH: Final = 100
 """Columns of plain text, where nothing tells the page's width."""
+EVERY: Final = 0.1
+"""Seconds between two states of a bar."""
 
 
 class Shown:
@@ -29,6 +35,31 @@ class Shown:
 
     def __repr__(self) -> str:
         return to_text(self.reply, WIDTH).rstrip("\n")
+
+
+class PageBar:
+    """A bar in the cell's output, which is empty when the work is done."""
+
+    def __init__(self, title: str, event: FileProgress) -> None:
+        self._title = title
+        self._since = time.monotonic()
+        self._handle: Any = display(self._bundle(event), raw=True, display_id=True)  # type: ignore[no-untyped-call]
+
+    def update(self, event: FileProgress) -> None:
+        """Show how far it is, a few times a second."""
+        if time.monotonic() - self._since > EVERY:
+            self._since = time.monotonic()
+            self._handle.update(self._bundle(event), raw=True)
+
+    def close(self) -> None:
+        self._handle.update({"text/html": "", "text/plain": ""}, raw=True)
+
+    def _bundle(self, event: FileProgress) -> dict[str, str]:
+        percent = f"{100 * event.done // max(1, event.total)} %"
+        bar = f'<progress value="{event.done}" max="{event.total}" style="vertical-align:middle"></progress>'
+        style = "font:13px/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace"
+        text = html.escape(self._title)
+        return {"text/html": f'<div style="{style}">{text} {bar} {percent}</div>', "text/plain": f"{text} {percent}"}
 
 
 class CellError(Exception):

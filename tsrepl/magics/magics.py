@@ -13,8 +13,8 @@ from IPython.core.interactiveshell import InteractiveShell
 from rich.console import Console
 
 from tsrepl.magics.bridge import give_to_python, identities, take_from_python
-from tsrepl.magics.display import CellError, Shown
-from tsrepl.render.progress import progress_bars
+from tsrepl.magics.display import CellError, PageBar, Shown
+from tsrepl.render.progress import bars_made_by, progress_bars
 from tsrepl.session.commands import COMMANDS, Command
 from tsrepl.session.entries import COMMAND
 from tsrepl.session.replies import ErrorReply, Reply
@@ -61,7 +61,8 @@ class TorchScriptMagics:
         before = identities(self.session)
         replies: list[Reply] = []
         errors: list[ErrorReply] = []
-        with progress_bars(Console()):
+        console = Console()
+        with bars_made_by(PageBar) if console.is_jupyter else progress_bars(console):
             for reply in self.session.run_text(text, filename):
                 if isinstance(reply, ErrorReply):
                     errors.append(reply)

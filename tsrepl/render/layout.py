@@ -213,6 +213,9 @@ def _module(reply: ModuleReply) -> Iterator[Block]:
 
 
 def _module_tree(node: ModuleNode) -> TreeView:
+    if node.same_as is not None:
+        same = f"  the same module as {node.same_as or 'the whole'}"
+        return TreeView((Span(node.name, "title"), Span(" "), Span(node.type, "type"), Span(same, "muted")))
     total = f"{counted(node.parameters, 'parameter')}, {_size(node.bytes)}" if node.bytes else "no parameters"
     label = (Span(node.name, "title"), Span(" "), Span(node.type, "type"), Span(f"  {total}", "muted"))
     methods = [TreeView((Span("methods ", "muted"), Span(", ".join(node.methods), "kind")))] if node.methods else []

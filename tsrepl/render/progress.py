@@ -1,18 +1,18 @@
 """Bars for long loads and saves.
 
-In: the engine's events.  Out: a bar on a terminal, from half a second on, that is gone when the work is done.
+In: the engine's events.  Out: a bar on a terminal, or on what else shows one, from half a second on, gone at the end.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, Protocol
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from engine.serialize.progress import FileProgress, listening
 
@@ -20,13 +20,33 @@ PATIENCE: Final = 0.5
 """Seconds without a bar."""
 
 
+class Bar(Protocol):
+    """A bar that is shown."""
+
+    def update(self, event: FileProgress) -> None: ...
+
+    def close(self) -> None:
+        """Take it away."""
+
+
+MakeBar = Callable[[str, FileProgress], Bar]
+"""(what is done, how far it is) -> a bar."""
+
+
 @contextmanager
 def progress_bars(console: Console) -> Iterator[None]:
     """Show bars for what is done in here; on what is no terminal, none."""
-    if not (console.is_terminal or console.is_jupyter):
+    if not console.is_terminal:
         yield
         return
-    bars = _Bars(console)
+    with bars_made_by(lambda title, event: _TerminalBar(console, title, event)):
+        yield
+
+
+@contextmanager
+def bars_made_by(make: MakeBar) -> Iterator[None]:
+    """Show bars of that kind for what is done in here."""
+    bars = _Bars(make)
     try:
         with listening(bars.show):
             yield
@@ -37,10 +57,9 @@ def progress_bars(console: Console) -> Iterator[None]:
 class _Bars:
     """One bar at a time; it begins when an action has gone on for a while, and ends with it."""
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._shown: Progress | None = None
-        self._task = TaskID(0)
+    def __init__(self, make: MakeBar) -> None:
+        self._make = make
+        self._shown: Bar | None = None
         self._action = ""
         self._since = 0.0
 
@@ -53,23 +72,33 @@ class _Bars:
         if event.done >= event.total:
             self.close()
         elif self._shown is not None:
-            self._shown.update(self._task, completed=event.done, total=event.total)
+            self._shown.update(event)
         elif time.monotonic() - self._since > PATIENCE:
-            self._open(event)
+            self._shown = self._make(name, event)
 
-    def _open(self, event: FileProgress) -> None:
+    def close(self) -> None:
+        """Take the bar away."""
+        if self._shown is not None:
+            self._shown.close()
+        self._shown, self._action = None, ""
+
+
+class _TerminalBar:
+    """A line of the terminal."""
+
+    def __init__(self, console: Console, title: str, event: FileProgress) -> None:
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
             TextColumn("{task.percentage:3.0f} %"),
             TimeRemainingColumn(),
         )
-        self._shown = Progress(*columns, console=self._console, transient=True)
-        self._task = self._shown.add_task(self._action, total=event.total, completed=event.done)
-        self._shown.start()
+        self._progress = Progress(*columns, console=console, transient=True)
+        self._task = self._progress.add_task(title, total=event.total, completed=event.done)
+        self._progress.start()
+
+    def update(self, event: FileProgress) -> None:
+        self._progress.update(self._task, completed=event.done, total=event.total)
 
     def close(self) -> None:
-        """Take the bar away."""
-        if self._shown is not None:
-            self._shown.stop()
-        self._shown, self._action = None, ""
+        self._progress.stop()

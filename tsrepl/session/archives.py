@@ -15,11 +15,20 @@ from engine.serialize.container.read import open_container
 from engine.serialize.identify.identify import Identity, explained, identify
 from engine.serialize.inspect.check import SUSPICIOUS, Check, check_archive
 from engine.serialize.inspect.survey import survey
-from engine.serialize.inspect.weights import Weights, open_weights
+from engine.serialize.inspect.weights import Weights, open_tensors, open_weights
 from engine.serialize.old.mobile import mobile_program
 from engine.serialize.old.upgrade import Rewrite
 from tsrepl.session.failures import error_reply
-from tsrepl.session.replies import CodeReply, DataReply, FileReply, InstructionsReply, Reply, ReportReply, Section
+from tsrepl.session.replies import (
+    CodeReply,
+    DataReply,
+    FileReply,
+    InstructionsReply,
+    Reply,
+    ReportReply,
+    Section,
+    TextReply,
+)
 
 FOUND: Final = 3
 """The exit status of a check that found something suspicious, and of `ops` when operators are missing."""
@@ -155,17 +164,27 @@ def show_weights(path: str) -> Iterator[Reply]:
         yield ReportReply("", (_table_of(weights),))
 
 
+def show_tensors(path: str, reason: ArchiveError) -> Iterator[Reply]:
+    """The tensors of an archive that cannot be loaded for their sake.  Raises ArchiveError."""
+    with open_tensors(path) as weights:
+        yield file_reply(weights.identity, advice=False)
+        yield ReportReply("", (_table_of(weights),))
+    yield TextReply(f"its programs cannot run here: {reason.message}", "warning")
+
+
 def _table_of(weights: Weights) -> Section:
     entries = weights.entries.values()
+    noted = any(each.note for each in entries)
     rows = tuple(
-        (each.name, each.dtype, " × ".join(map(str, each.shape)) or "scalar", f"{each.bytes:,}") for each in entries
+        (each.name, each.dtype, " × ".join(map(str, each.shape)) or "scalar", f"{each.bytes:,}", *[each.note] * noted)
+        for each in entries
     )
     total = (
         counted(len(rows), "tensor"),
         counted(sum(each.count for each in entries), "number"),
         counted(sum(each.bytes for each in entries), "byte"),
     )
-    return Section("", ("name", "dtype", "shape", ">bytes"), rows, note=", ".join(total))
+    return Section("", ("name", "dtype", "shape", ">bytes", *[""] * noted), rows, note=", ".join(total))
 
 
 def show_bytecode(path: str) -> Iterator[Reply]:

@@ -5,37 +5,51 @@ In: a module object.  Out: a `ModuleNode`: slots with shapes and sizes, methods,
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 from engine.aten.ivalue import Object
+from engine.aten.submodules import children_of, is_module, joined
 from engine.aten.tensor import Tensor
 from engine.lang.types import ClassAttribute, ClassType
 from tsrepl.session.replies import ModuleNode, Slot
 from tsrepl.session.values import summary
 
-DEEPEST = 64
-"""Modules nested deeper are not shown: an archive may hold a module that holds itself."""
+DEEPEST = 128
+"""Modules nested deeper are not shown; a pickle cannot hold them."""
 
 
-def module_node(name: str, module: Object, depth: int = 0) -> ModuleNode:
+def module_node(name: str, module: Object) -> ModuleNode:
     """The tree of `module`, called `name`."""
-    slots: list[Slot] = []
-    children: list[ModuleNode] = []
-    for attribute, value in zip(module.type.attributes, module.slots, strict=False):
-        if not _is_module(value):
-            slots.append(_slot(attribute, value))
-        elif depth < DEEPEST:
-            children.append(module_node(attribute.name, value, depth + 1))
-    own = [slot for slot in slots if slot.kind == "parameter"]
-    return ModuleNode(
-        name,
-        short_name(module.type),
-        tuple(sorted(slots, key=_order)),
-        tuple(module.type.methods),
-        tuple(children),
-        sum(slot.count for slot in own) + sum(child.parameters for child in children),
-        sum(slot.bytes for slot in slots) + sum(child.bytes for child in children),
-    )
+    return _Tree().node(name, "", module)
+
+
+@dataclass(slots=True, eq=False)
+class _Tree:
+    """One tree; `paths` is where each module was seen first, as it is shown once."""
+
+    paths: dict[int, str] = field(default_factory=dict)
+    depth: int = 0
+
+    def node(self, name: str, path: str, module: Object) -> ModuleNode:
+        known = self.paths.setdefault(id(module), path)
+        if known != path:
+            return ModuleNode(name, short_name(module.type), (), (), (), 0, 0, same_as=known)
+        self.depth += 1
+        slots = [_slot(a, v) for a, v in zip(module.type.attributes, module.slots, strict=False) if not is_module(v)]
+        inside = children_of(module) if self.depth <= DEEPEST else ()
+        children = [self.node(inner, joined(path, inner), each) for inner, each in inside]
+        self.depth -= 1
+        own = [slot for slot in slots if slot.kind == "parameter"]
+        return ModuleNode(
+            name,
+            short_name(module.type),
+            tuple(sorted(slots, key=_order)),
+            tuple(module.type.methods),
+            tuple(children),
+            sum(slot.count for slot in own) + sum(child.parameters for child in children),
+            sum(slot.bytes for slot in slots) + sum(child.bytes for child in children),
+        )
 
 
 def short_name(type: ClassType) -> str:
@@ -55,7 +69,3 @@ def _slot(attribute: ClassAttribute, value: Any) -> Slot:
 
 def _order(slot: Slot) -> int:
     return ("parameter", "buffer", "attribute").index(slot.kind)
-
-
-def _is_module(value: Any) -> bool:
-    return isinstance(value, Object) and value.type.is_module

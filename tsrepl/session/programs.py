@@ -12,20 +12,29 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from engine.aten.ivalue import Object
+from engine.aten.submodules import every_place
 from engine.executor.call import call_function
 from engine.ir.unit import Function
 from engine.lang.counts import counted
-from engine.lang.errors import ArgumentError, EngineError, ParseError, did_you_mean
+from engine.lang.errors import ArgumentError, EngineError, ParseError, UnsupportedTensorError, did_you_mean
 from engine.lang.types import NONE, Type
 from engine.serialize.identify.identify import identify
 from engine.serialize.inspect.survey import Survey, survey
-from tsrepl.session.archives import file_reply, filled_section, rewrites_section, show_bytecode, show_weights, sources
+from tsrepl.session.archives import (
+    file_reply,
+    filled_section,
+    rewrites_section,
+    show_bytecode,
+    show_tensors,
+    show_weights,
+    sources,
+)
 from tsrepl.session.arrays import check_writable, is_array_file, read_arrays, write_arrays
 from tsrepl.session.commands import run_text
 from tsrepl.session.failures import CommandLineError, error_replies
 from tsrepl.session.files import name_from_path, open_archive, read_text
 from tsrepl.session.inspection import code_reply, graph_reply, signature
-from tsrepl.session.modules import DEEPEST, module_node
+from tsrepl.session.modules import module_node
 from tsrepl.session.replies import (
     DefinitionReply,
     ErrorReply,
@@ -223,7 +232,13 @@ def _show_program(path: str, view: str, method: str | None) -> Iterator[Reply]:
     if kind is not None and not kind.is_program:
         yield from show_weights(path)
         return
-    program = _open(path)
+    try:
+        program = _open(path)
+    except UnsupportedTensorError as reason:
+        if view:
+            raise
+        yield from show_tensors(path, reason)
+        return
     every = program.functions() if method is None else {method: program.find(method)}
     known, errors = _compiled(every)
     if view == "sources":
@@ -305,12 +320,10 @@ def _constants(program: Program, known: dict[str, Function]) -> Iterator[Reply]:
     yield TextReply("\n".join(rows) if rows else "no constants")
 
 
-def _class_constants(module: Object, path: str, depth: int = 0) -> Iterator[str]:
+def _class_constants(module: Object, path: str) -> Iterator[str]:
     """The constants of the module's class and of those inside it."""
-    yield from (f"{path}.{name} = {summary(value)}" for name, value in module.type.constants.items())
-    for attribute, value in zip(module.type.attributes, module.slots, strict=False):
-        if isinstance(value, Object) and value.type.is_module and depth < DEEPEST:
-            yield from _class_constants(value, f"{path}.{attribute.name}", depth + 1)
+    for place, each in every_place(module, path):
+        yield from (f"{place}.{name} = {summary(value)}" for name, value in each.type.constants.items())
 
 
 def is_text(path: str) -> bool:

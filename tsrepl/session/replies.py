@@ -203,7 +203,10 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class ModuleNode:
-    """A module and those inside it; `parameters` and `bytes` are totals with everything inside."""
+    """A module and those inside it; `parameters` and `bytes` are totals with everything inside.
+
+    One that was shown before has nothing but `same_as`, the path where that was.
+    """
 
     name: str
     type: str
@@ -212,6 +215,7 @@ class ModuleNode:
     children: tuple[ModuleNode, ...]
     parameters: int
     bytes: int
+    same_as: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

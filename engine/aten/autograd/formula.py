@@ -22,9 +22,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from engine.aten import calls, libraries, xp
+from engine.aten import op as table
 from engine.aten.hooks import HOOKS
+from engine.aten.outcome import view
+from engine.aten.primitives import join
 from engine.aten.tensor import Tensor, wrapped
 from engine.lang.schema import FunctionSchema
+from engine.lang.types import FLOAT, NUMBER
 
 if TYPE_CHECKING:
     from engine.aten.op import Op
@@ -64,6 +68,7 @@ class Formula(NamedTuple):
     """`evaluate(grads, grad, *values of the reads)` is the gradient of the argument."""
 
     argument: int
+    text: str
     evaluate: Callable[..., Any]
     reads: tuple[Read, ...]
     uses_grad: bool
@@ -86,6 +91,9 @@ def compile_formula(op: Op, argument: str) -> Formula:
     environment = {name: _operator(name) for name in _called(tree)} | _OF_FORMS
     whole = _whole(tree.body)
     _ask_forms(tree, set(names) - values)
+    factors = {a.name for a in schema.arguments if a.type == NUMBER and a.default == 1}
+    _Factors(factors).visit(tree)
+    environment |= _name_overloads(tree)
     parameters = ", ".join(["grads", "grad", *names])
     code = compile(f"lambda {parameters}: {ast.unparse(tree)}", f"<gradient of {op.name}>", "eval")
     index = schema.index_of(argument)
@@ -98,9 +106,8 @@ def compile_formula(op: Op, argument: str) -> Formula:
         call = ast.unparse(whole[0])
         code_of_whole = compile(f"lambda {parameters}: {call}", "<gradients>", "eval")
         made = Whole(call, eval(code_of_whole, environment), whole[1])
-    return Formula(
-        index, eval(code, environment), reads, any(name == "grad" for name, _ in uses), _through(tree), is_complex, made
-    )
+    uses_grad = any(name == "grad" for name, _ in uses)
+    return Formula(index, text, eval(code, environment), reads, uses_grad, _through(tree), is_complex, made)
 
 
 def _whole(node: ast.expr) -> tuple[ast.Call, int] | None:
@@ -118,7 +125,9 @@ def _ask_forms(tree: ast.AST, forms: set[str]) -> None:
         if not isinstance(node, ast.Call):
             continue
         function, args = node.func, node.args
-        if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id in forms:
+        if isinstance(function, ast.Attribute) and function.attr in _TO_FORM and (size_of := _size_asked(args, forms)):
+            node.func, node.args = ast.Name(_TO_FORM[function.attr], ast.Load()), [function.value, size_of]
+        elif isinstance(function, ast.Attribute) and _is_one_of(function.value, forms):
             node.func, node.args = ast.Name(f"_{function.attr}_of", ast.Load()), [function.value, *args]
         elif isinstance(function, ast.Name) and function.id in _FORM_AT:
             place = _FORM_AT[function.id]
@@ -129,6 +138,56 @@ def _ask_forms(tree: ast.AST, forms: set[str]) -> None:
                 node.func = ast.Name("_zeros_of", ast.Load())
             else:
                 args[place] = ast.Call(ast.Name("_stand_in_of", ast.Load()), [asked], [])
+
+
+def _is_one_of(node: ast.expr, names: set[str]) -> bool:
+    return isinstance(node, ast.Name) and node.id in names
+
+
+def _size_asked(args: list[ast.expr], forms: set[str]) -> ast.expr | None:
+    """The form whose size is the only argument, if it is."""
+    if len(args) != 1 or not isinstance(args[0], ast.Call) or args[0].args:
+        return None
+    function = args[0].func
+    is_size = isinstance(function, ast.Attribute) and function.attr == "size" and _is_one_of(function.value, forms)
+    return function.value if is_size else None  # type: ignore[attr-defined]
+
+
+def _name_overloads(tree: ast.AST) -> dict[str, Any]:
+    """Let calls of operators of which only one overload can be meant be calls of that; gives what they then call."""
+    found: dict[str, Any] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and (op := _meant(node)) is not None:
+            name = f"{node.func.id}_of_{len(node.args)}"
+            found[name] = op.run
+            node.func = ast.Name(name, ast.Load())
+    return found
+
+
+def _meant(call: ast.Call) -> Op | None:
+    """The overload that takes just these arguments; None unless it is clear which one, and that they need not be
+    converted."""
+    assert isinstance(call.func, ast.Name)
+    known = [op for op in table.overloads(f"aten::{call.func.id}") if not any(a.is_write for a in op.schema.arguments)]
+    if len(known) != 1 or call.keywords or len(call.args) != len(known[0].schema.arguments):
+        return None
+    types = [a.type for a in known[0].schema.arguments]
+    is_plain = not any(isinstance(a, ast.Constant) and t is FLOAT for a, t in zip(call.args, types, strict=True))
+    return known[0] if is_plain else None
+
+
+class _Factors(ast.NodeTransformer):
+    """Lets products with numbers that are 1 unless a program says otherwise be taken where it does."""
+
+    def __init__(self, names: set[str]) -> None:
+        self._names = names
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        self.generic_visit(node)
+        if not (isinstance(node.op, ast.Mult) and isinstance(node.right, ast.Name) and node.right.id in self._names):
+            return node
+        is_one = ast.Compare(ast.Name(node.right.id, ast.Load()), [ast.Eq()], [ast.Constant(1)])
+        return ast.IfExp(is_one, node.left, node)
 
 
 def _through(tree: ast.AST) -> frozenset[int] | None:
@@ -209,8 +268,28 @@ def _zeros_of(form: tuple[tuple[int, ...], xp.NumpyDtype]) -> Tensor:
     return wrapped(np.zeros(*form) if not HOOKS.devices else libraries.zeros(*form))
 
 
+def _expanded_to(x: Tensor, form: tuple[tuple[int, ...], xp.NumpyDtype]) -> Any:
+    """`x.expand(size)`; a single number is expanded without detours."""
+    array, shape = x.array, form[0]
+    if x._requires_grad or type(array) is not np.ndarray or array.ndim or HOOKS.trace is not None:
+        return x.expand(list(shape))
+    return view(np.ndarray(shape, array.dtype, array, 0, (0,) * len(shape)), x)
+
+
+def _reshaped_to(x: Tensor, form: tuple[tuple[int, ...], xp.NumpyDtype]) -> Any:
+    """`x.reshape(size)`; rows of memory without gaps are reshaped without detours."""
+    array, shape = x.array, form[0]
+    is_plain = type(array) is np.ndarray and array.flags.c_contiguous and array.size == math.prod(shape)
+    if x._requires_grad or not is_plain or HOOKS.trace is not None or array.shape == shape:
+        return x.reshape(list(shape))
+    return view(array.reshape(shape), x)
+
+
+_TO_FORM: Final = {"expand": "_expanded_to", "reshape": "_reshaped_to"}
+"""Methods that give a tensor the size of another one."""
 _OF_FORMS: Final[dict[str, Any]] = {
     "_size_of": _size_of, "_numel_of": lambda form: math.prod(form[0]), "_dim_of": lambda form: len(form[0]),
-    "_zeros_of": _zeros_of, "_stand_in_of": _stand_in_of,
+    "_zeros_of": _zeros_of, "_stand_in_of": _stand_in_of, "_expanded_to": _expanded_to, "_reshaped_to": _reshaped_to,
 }  # fmt: skip
 """What formulas ask of a tensor's form."""
+join(globals())

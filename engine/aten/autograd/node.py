@@ -16,6 +16,7 @@ from engine.aten import xp
 from engine.aten.autograd.mode import MODE
 from engine.aten.blocks import contiguous_copy
 from engine.aten.compose import cast, run
+from engine.aten.primitives import join
 from engine.aten.storage import Storage
 from engine.aten.tensor import Tensor, wrapped
 from engine.lang.errors import OperatorError
@@ -270,3 +271,6 @@ def fits(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
     """Could a tensor of shape `into` have been broadcast to `shape`?"""
     tail = shape[len(shape) - len(into) :]
     return len(into) <= len(shape) and all(a in (1, b) for a, b in zip(into, tail, strict=True))
+
+
+join(globals())

@@ -1,8 +1,8 @@
 """Recording without detours, for the operators that most programs are made of.
 
-In: an operator that takes tensors (or one list of them), writes to none, and returns one.  Out: a function of its
-arguments that does what `record.record` does: the same nodes, written out for this operator and each choice of
-arguments that require grad, so that a call looks at nothing that could be known before.
+In: an operator that takes tensors (or one list of them), writes to none, and returns one; or that takes one and returns
+several.  Out: a function of its arguments that does what `record.record` does: the same nodes, written out for this
+operator and each choice of arguments that require grad, so that a call looks at nothing that could be known before.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 from engine.aten import promotion, xp
 from engine.aten.autograd.formula import Read
 from engine.aten.autograd.mode import MODE
-from engine.aten.autograd.node import Form, Saved, edge_of, next_number
-from engine.aten.autograd.record import OperatorNode, Recipe, mark, recipe_of, record
+from engine.aten.autograd.node import Saved, edge_of, next_number
+from engine.aten.autograd.record import OperatorNode, Plan, Recipe, kind_of, mark, recipe_of, record
 from engine.aten.body import Body, indented, safe, tensor_kind
 from engine.aten.compose import run as run_operator
 from engine.aten.elsewhere import CROSSING
 from engine.aten.hooks import HOOKS
+from engine.aten.primitives import join, primitive
 from engine.aten.storage import storage_of
 from engine.aten.tensor import Tensor
 from engine.lang.types import ListType, OptionalType, TensorType
@@ -57,6 +58,8 @@ def _crossed(run: Callable[..., Any], args: tuple[Any, ...]) -> Any:
 def _recorder(op: Op, body: Callable[..., Any], text: Body | None) -> Callable[..., Any]:
     recipe = recipe_of(op)
     tensors = _tensors(recipe)
+    if recipe.is_plain and _gives_several(recipe):
+        return _recorder_of_several(recipe, body)
     if tensors is None or not recipe.is_plain or recipe.through not in (None, frozenset({0})):
         return lambda *args: record(op, args, body)
     names = [safe(a.name) for a in op.schema.arguments]
@@ -69,8 +72,7 @@ def _recorder(op: Op, body: Callable[..., Any], text: Body | None) -> Callable[.
         f"        if not MODE.enabled: return {quiet}",
         *(indented(text.lines) if text else ()),
         f"    result = {text.result if text else f'body({args})'}",
-        "    array = result.array",
-        "    d = array.dtype",
+        "    d = result.array.dtype",
         "    if d is not f32 and rank(d) < 2: return result",
     ]
     if op.schema.returns[0].alias is not None:
@@ -80,7 +82,31 @@ def _recorder(op: Op, body: Callable[..., Any], text: Body | None) -> Callable[.
     environment: dict[str, Any] = {**(text.environment if text else {}), **_ENVIRONMENT, "op": op, "body": body}
     lines += [f"    {line}" for line in _choices(recipe, tensors, names, environment)]
     exec(compile("\n".join(lines), f"<{op.qualified_name} recorded>", "exec"), environment)
+    join(environment)
     function: Callable[..., Any] = environment["recorded"]
+    return function
+
+
+def attacher(op: Op) -> Callable[..., Any] | None:
+    """A function of a result that was computed before, and of the arguments: it gives the result the node that
+    recording would have given it.  None for operators whose nodes are not written out."""
+    recipe = recipe_of(op)
+    tensors = _tensors(recipe)
+    if tensors is None or not recipe.is_plain or recipe.through not in (None, frozenset({0})):
+        return None
+    names = [safe(a.name) for a in op.schema.arguments]
+    lines = [
+        f"def attached(result, {', '.join(names)}):",
+        "    d = result.array.dtype",
+        "    if d is not f32 and rank(d) < 2: return result",
+    ]
+    if isinstance(op.schema.arguments[tensors[0]].type, ListType):
+        lines.append(f"    if True not in [t._requires_grad for t in {names[tensors[0]]}]: return result")
+    environment = dict(_ENVIRONMENT)
+    lines += [f"    {line}" for line in _choices(recipe, tensors, names, environment)]
+    exec(compile("\n".join(lines), f"<{op.qualified_name} attached>", "exec"), environment)
+    join(environment)
+    function: Callable[..., Any] = environment["attached"]
     return function
 
 
@@ -127,26 +153,78 @@ def _record(recipe: Recipe, needed: tuple[int, ...], names: list[str], environme
     for formula, _ in plan.formulas:
         name = names[formula.argument]
         if isinstance(recipe.op.schema.arguments[formula.argument].type, ListType):
-            sources += f"*[source(t) if t._requires_grad else None for t in {name}], "
+            sources += f"*[source_of(t) if t._requires_grad else None for t in {name}], "
             continue
-        yield f"if {name}._base is not None or {name}.output_nr: from_{name} = edge_of({name})"
+        yield f"if {name}._base is not None or {name}.output_nr: from_{name} = source_of({name})"
         yield f"elif (from_{name} := {name}._grad_fn) is None: from_{name} = {name}"
         sources += f"from_{name}, "
-    yield "node = new(OperatorNode)"
-    yield f"node._edges = None; node.sources = ({sources}); node.plan = {plan_name}; node.sequence = next_number()"
-    yield "node.tensor_hooks = node.retained = node.hooks = node.prehooks = None"
-    yield "node.outputs = ((array.shape, d),)"
-    is_tensor = [_kind_of(recipe, read) for read in plan.reads]
-    kept = [_kept(read, names, tensor) for read, tensor in zip(plan.reads, is_tensor, strict=True)]
-    yield f"node.kept = ({''.join(f'{each}, ' for each in kept)})"
-    yield "result._grad_fn = node"
-    yield "result._requires_grad = True"
-    yield "return result"
+    kinds = [kind_of(recipe, read) for read in plan.reads]
+    kept = "".join(f"{_kept(read, names, kind)}, " for read, kind in zip(plan.reads, kinds, strict=True))
+    yield f"return attach(result, {plan_name}, ({sources}), ({kept}))"
 
 
-def _kind_of(recipe: Recipe, read: Read) -> str:
-    """ "tensor", "tensor?" or "" for what is no tensor."""
-    return "tensor" if read.is_result else tensor_kind(recipe.op.schema.arguments[read.place].type)
+# ------------------------------------------------------------------ several results
+
+
+def _gives_several(recipe: Recipe) -> bool:
+    """Does one tensor become several, of which nothing is kept?"""
+    schema = recipe.op.schema
+    kinds = [kind for a in schema.arguments if (kind := tensor_kind(a.type))]
+    are_tensors = recipe.gives_list or (len(schema.returns) > 1 and all(tensor_kind(a.type) for a in schema.returns))
+    return kinds == ["tensor"] and are_tensors and recipe.is_known
+
+
+def _recorder_of_several(recipe: Recipe, body: Callable[..., Any]) -> Callable[..., Any]:
+    """For an operator with one tensor, like `chunk` or `sort`."""
+    op = recipe.op
+    names = [safe(a.name) for a in op.schema.arguments]
+    args = ", ".join(names)
+    place = next(i for i, a in enumerate(op.schema.arguments) if tensor_kind(a.type))
+    plan = recipe.plan((place,))
+    if not plan.formulas:
+        return lambda *args: record(op, args, body)
+    kept = "".join(f"{_kept_of_several(recipe, read, names)}, " for read in plan.reads)
+    lines = [
+        f"def recorded({args}):",
+        f"    if hooks.rebased or hooks.paused: return record(op, ({args},), body)",
+        f"    results = body({args})",
+        f"    return attach_several(results, plan, (source_of({names[place]}),), ({kept}))",
+    ]
+    environment = {**_ENVIRONMENT, "op": op, "body": body, "plan": plan, "attach_several": _attach_several}
+    exec(compile("\n".join(lines), f"<{op.qualified_name} recorded>", "exec"), environment)
+    join(environment)
+    function: Callable[..., Any] = environment["recorded"]
+    return function
+
+
+def _kept_of_several(recipe: Recipe, read: Read, names: list[str]) -> str:
+    name = f"results[{read.place}]" if read.is_result else names[read.place]
+    if not kind_of(recipe, read):
+        return name
+    if not read.by_value:
+        return f"form_of({name})"
+    return f"Saved({name}, {read.place})" if read.is_result else f"saved({name})"
+
+
+def _attach_several(results: Sequence[Tensor], plan: Plan, sources: Sequence[Any], kept: Sequence[Any]) -> Any:
+    """`attach` for all results through which gradients flow."""
+    node: OperatorNode = _new(OperatorNode)
+    node._edges = None
+    node.sources, node.plan, node.kept = sources, plan, kept
+    node.sequence = next_number()
+    node.tensor_hooks = node.retained = node.hooks = node.prehooks = None
+    node.outputs = forms = [(array.shape, array.dtype) for array in [result.array for result in results]]
+    through = plan.recipe.through
+    for i, result in enumerate(results):
+        d = forms[i][1]
+        if (d is xp.FLOAT32 or promotion.rank(d) >= 2) and (through is None or i in through):
+            result._grad_fn = node
+            result._requires_grad = True
+            result.output_nr = i
+    return results
+
+
+# ------------------------------------------------------------------ what is kept
 
 
 def _kept(read: Read, names: list[str], kind: str) -> str:
@@ -154,10 +232,10 @@ def _kept(read: Read, names: list[str], kind: str) -> str:
     if not kind:
         return name
     if "[]" in kind:
-        kept = "saved(t)" if read.by_value else "make(Form, (t.array.shape, t.array.dtype))"
+        kept = "saved(t)" if read.by_value else "form_of(t)"
         return f"[t if t is None else {kept} for t in {name}]"
     if not read.by_value:
-        kept = f"make(Form, ({name}.array.shape, {name}.array.dtype))"
+        kept = f"form_of({name})"
     else:
         kept = "saved_result(result)" if read.is_result else f"saved({name})"
     return f"(None if {name} is None else {kept})" if kind == "tensor?" else kept
@@ -166,14 +244,36 @@ def _kept(read: Read, names: list[str], kind: str) -> str:
 # ------------------------------------------------------------------ what the written functions call
 
 
-def _source(tensor: Tensor) -> Any:
+def _source_of(tensor: Tensor) -> Any:
     """What a node calls the place that a tensor's gradient goes to."""
-    if tensor._base is not None or tensor.output_nr:
+    if tensor.output_nr or (tensor._base is not None and tensor._seen != tensor._version):
         return edge_of(tensor)
     return tensor if tensor._grad_fn is None else tensor._grad_fn
 
 
-def _saved(tensor: Tensor) -> Saved:
+@primitive
+def attach(result: Tensor, plan: Plan, sources: Sequence[Any], kept: Sequence[Any]) -> Tensor:
+    """Give a result its node: `OperatorNode` with what it needs, but for the edges, which are made of the sources."""
+    array = result.array
+    node: OperatorNode = _new(OperatorNode)
+    node._edges = None
+    node.sources, node.plan, node.kept = sources, plan, kept
+    node.sequence = next_number()
+    node.tensor_hooks = node.retained = node.hooks = node.prehooks = None
+    node.outputs = ((array.shape, array.dtype),)
+    result._grad_fn = node
+    result._requires_grad = True
+    return result
+
+
+@primitive
+def form_of(tensor: Tensor) -> tuple[tuple[int, ...], xp.NumpyDtype]:
+    """What `Form` says, of a tensor that is not to be kept."""
+    return tensor.array.shape, tensor.array.dtype
+
+
+@primitive
+def saved(tensor: Tensor) -> Saved:
     """`Saved(tensor)`."""
     made: Saved = _new(Saved)
     made.held = tensor
@@ -183,7 +283,8 @@ def _saved(tensor: Tensor) -> Saved:
     return made
 
 
-def _saved_result(tensor: Tensor) -> Saved:
+@primitive
+def saved_result(tensor: Tensor) -> Saved:
     """`Saved(tensor, 0)`."""
     storage = tensor._storage
     if storage is None:
@@ -195,9 +296,8 @@ def _saved_result(tensor: Tensor) -> Saved:
     return made
 
 
-_make: Final[Callable[[type, Sequence[Any]], Any]] = tuple.__new__
 _ENVIRONMENT: Final[dict[str, Any]] = {
     "hooks": HOOKS, "MODE": MODE, "record": record, "mark": mark, "f32": xp.FLOAT32, "rank": promotion.rank,
-    "edge_of": edge_of, "make": _make, "Form": Form, "new": _new, "OperatorNode": OperatorNode,
-    "next_number": next_number, "saved": _saved, "saved_result": _saved_result, "source": _source,
+    "attach": attach, "form_of": form_of, "saved": saved, "saved_result": saved_result, "source_of": _source_of,
+    "Saved": Saved,
 }  # fmt: skip

@@ -18,7 +18,9 @@ from engine.aten.autograd.mode import MODE, enable
 from engine.aten.autograd.names import node_name
 from engine.aten.autograd.node import Edge, Form, Gradient, Node, Saved, edge_of, fitted, used_twice
 from engine.aten.autograd.saving import Packed, save
+from engine.aten.body import tensor_kind
 from engine.aten.compose import run
+from engine.aten.primitives import join
 from engine.aten.tensor import Tensor, wrapped
 from engine.lang.errors import OperatorError
 from engine.lang.types import ListType
@@ -34,6 +36,8 @@ class Plan:
     recipe: Recipe
     formulas: tuple[tuple[Formula, tuple[int, ...]], ...]
     reads: tuple[Read, ...]
+    holds: bool | None
+    """Is a tensor kept?  None: that depends on the call."""
     step: Step | None = None
     """The backward step, written out when it is first taken."""
 
@@ -69,8 +73,14 @@ class Recipe:
             formulas = [self.formulas[i] for i in needed if i in self.formulas]
             reads = tuple(dict.fromkeys(read for formula in formulas for read in formula.reads))
             slots = [tuple(reads.index(read) for read in formula.reads) for formula in formulas]
-            found = self.plans[needed] = Plan(self, tuple(zip(formulas, slots, strict=True)), reads)
+            found = Plan(self, tuple(zip(formulas, slots, strict=True)), reads, _holds(self, reads))
+            self.plans[needed] = found
         return found
+
+
+def _holds(recipe: Recipe, reads: Sequence[Read]) -> bool | None:
+    kinds = {kind_of(recipe, read) for read in reads if read.by_value} - {""}
+    return "tensor" in kinds or (None if kinds else False)
 
 
 _recipes: Final[dict[Op, Recipe]] = {}
@@ -110,7 +120,7 @@ def _differentiable_results(formulas: Sequence[Formula]) -> frozenset[int] | Non
 
 
 Step = Callable[["OperatorNode", list[Gradient]], Sequence[Gradient]]
-"""From the gradients of a node's results to those for its edges."""
+"""From the gradients of a node's results to what the formulas give for its edges, which may have to be `fitted`."""
 
 
 class OperatorNode(Node):
@@ -131,6 +141,13 @@ class OperatorNode(Node):
         return self.recipe.name if self.recipe.is_known else "NotImplemented"
 
     def apply(self, gradients: list[Gradient]) -> Sequence[Gradient]:
+        return [
+            None if edge is None or gradient is None else fitted(gradient, edge[2])
+            for edge, gradient in zip(self.edges, self.step(gradients), strict=True)
+        ]
+
+    def step(self, gradients: list[Gradient]) -> Sequence[Gradient]:
+        """What the formulas give."""
         step = self.plan.step
         if step is None:
             step = self.plan.step = _written_step(self.plan)
@@ -161,10 +178,7 @@ class OperatorNode(Node):
                 found.append(gradient)
             else:
                 found += gradient
-        return [
-            None if edge is None or gradient is None else fitted(gradient, edge[2])
-            for edge, gradient in zip(self.edges, found, strict=True)
-        ]
+        return found
 
     def _with_zeros(self, gradients: list[Gradient]) -> list[Gradient]:
         """The gradients, with zeros where formulas do not expect that there may be none."""
@@ -175,7 +189,8 @@ class OperatorNode(Node):
         return gradients
 
     def release(self) -> None:
-        if self.kept is not None and any(map(_holds_tensor, self.kept)):
+        holds = self.plan.holds
+        if holds or (holds is None and self.kept is not None and any(map(_holds_tensor, self.kept))):
             self.kept = None
 
 
@@ -190,12 +205,12 @@ def _written_step(plan: Plan) -> Step:
         "    kept, grad = node.kept, gradients[0]",
         "    if kept is None or grad is None or len(gradients) != 1 or grad.array.dtype.kind == 'c':",
         "        return node.apply_formulas(gradients)",
-        "    edges = node._edges",
-        "    if edges is None: edges = node.edges",
     ]
-    environment: dict[str, Any] = {"unpacked": _unpacked, "fitted": fitted}
-    lines += [f"    value{slot} = unpacked(kept[{slot}], node)" for slot in range(len(plan.reads))]
+    environment: dict[str, Any] = {"unpacked": _unpacked, "MODE": MODE, "wrapped": wrapped}
+    for slot, read in enumerate(plan.reads):
+        lines += (f"    {line}" for line in _unpacking(plan.recipe, read, slot))
     wholes: dict[str, str] = {}
+    found: list[str] = []
     for place, (formula, slots) in enumerate(plan.formulas):
         call = f"formula{place}(gradients, grad{''.join(f', value{slot}' for slot in slots)})"
         environment[f"formula{place}"] = formula.evaluate if formula.whole is None else formula.whole.evaluate
@@ -203,17 +218,30 @@ def _written_step(plan: Plan) -> Step:
             if formula.whole.text not in wholes:
                 lines.append(f"    whole{place} = {call}")
             call = f"{wholes.setdefault(formula.whole.text, f'whole{place}')}[{formula.whole.pick}]"
-        lines += [
-            f"    g{place} = {call}; edge = edges[{place}]",
-            f"    if edge is None: g{place} = None",
-            f"    elif g{place} is not None:",
-            f"        shape, d = edge[2]; array = g{place}.array",
-            f"        if array.dtype is not d or array.shape != shape: g{place} = fitted(g{place}, edge[2])",
-        ]
-    lines.append(f"    return ({''.join(f'g{place}, ' for place in range(len(plan.formulas)))})")
+        found.append("grad" if formula.text == "grad" else call)
+    lines.append(f"    return ({''.join(f'{each}, ' for each in found)})")
     exec(compile("\n".join(lines), f"<{plan.recipe.op.qualified_name} backward>", "exec"), environment)
+    join(environment)
     step: Step = environment["step"]
     return step
+
+
+def _unpacking(recipe: Recipe, read: Read, slot: int) -> list[str]:
+    """Lines that get the value of a formula's name out of what was kept."""
+    if not read.by_value or not kind_of(recipe, read):
+        return [f"value{slot} = kept[{slot}]"]
+    if kind_of(recipe, read) != "tensor":
+        return [f"value{slot} = unpacked(kept[{slot}], node)"]
+    return [
+        f"value{slot} = kept[{slot}].unpack(node)",
+        f"if value{slot}._requires_grad and not MODE.enabled:",
+        f"    value{slot} = wrapped(value{slot}.array, value{slot}._storage)",
+    ]
+
+
+def kind_of(recipe: Recipe, read: Read) -> str:
+    """ "tensor", "tensor?" and the like, or "" for what is no tensor."""
+    return "tensor" if read.is_result else tensor_kind(recipe.op.schema.arguments[read.place].type)
 
 
 def _or_zeros(gradient: Gradient, form: tuple[tuple[int, ...], xp.NumpyDtype]) -> Tensor:
@@ -364,6 +392,16 @@ def _attach(node: OperatorNode, results: Sequence[Any]) -> None:
     for i, result in enumerate(results):
         if isinstance(result, Tensor) and promotion.rank(result.array.dtype) >= 2 and (known is None or i in known):
             result.attach(node, i)
+
+
+def attach_results(op: Op, args: tuple[Any, ...], results: Sequence[Any]) -> None:
+    """Give results that were computed before the node that recording the operator would have given them."""
+    recipe = recipe_of(op)
+    needed = tuple(i for i, value in enumerate(args) if _requires_grad(value))
+    plan = recipe.plan(needed)
+    if needed and (plan.formulas or not recipe.is_known):
+        node = OperatorNode(plan, _edges(plan, args), [_kept(read, args, results) for read in plan.reads])
+        _attach(node, results)
 
 
 def _form(result: Any) -> Form:

@@ -2,6 +2,7 @@
 
 In: tensors, the gradients to begin with.  Out: `.grad` of leaves, or the gradients of given tensors.  Nodes are taken
 latest first, each once all that its results were used for is done; a heap and a table of counts, no recursion.
+Where nothing but `.grad` of all leaves is wanted, `descent` does it; the pass that is here has an eye for more.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from typing import Any
 import numpy as np
 
 from engine.aten import libraries, promotion
+from engine.aten.autograd.descent import Caught, Root, descend
 from engine.aten.autograd.mode import MODE, enable
-from engine.aten.autograd.node import AccumulateGrad, Edge, Gradient, Hook, Node, edge_of
+from engine.aten.autograd.node import AccumulateGrad, Edge, Gradient, Node, edge_of
+from engine.aten.autograd.steps import apply, call_tensor_hooks
 from engine.aten.compose import run
 from engine.aten.hooks import HOOKS
 from engine.aten.tensor import Tensor, wrapped
@@ -38,6 +41,8 @@ class _Pass:
     arrived: dict[Node, dict[int, Tensor]] = field(default_factory=dict)
     useful: set[Node] | None = None
     """The nodes on a way to what is wanted; None: all are."""
+    asked: set[Node] = field(default_factory=set)
+    """Those whose own gradients are wanted."""
     ready: list[tuple[float, int, Node]] = field(default_factory=list)
     checks_nan: bool = field(default_factory=lambda: MODE.checks_nan)
 
@@ -47,28 +52,15 @@ class _Pass:
             self._arrive(edge.node, edge.input, gradient)
             if is_new and self.pending[edge.node] == 0:
                 self._push(edge.node)
-        ready, arrived, keep = self.ready, self.arrived, self.keep
-        is_plain = not self.wanted and self.useful is None and not self.checks_nan
-        following: Node | None = None
-        while ready or following is not None:
-            node = heapq.heappop(ready)[2] if following is None else following
-            inputs = arrived.pop(node, None)
-            if is_plain and inputs is not None and _is_plain(node, inputs):
-                found = node.apply([inputs[0]]) if not HOOKS.devices else _applied(node, [inputs[0]])
-                if not keep:
-                    node.release()
-                following = self._send(node, found)
-            else:
-                following = self._take(node, inputs or {})
-
-    def _take(self, node: Node, inputs: dict[int, Tensor]) -> Node | None:
-        """A node with all that may be asked of it; see `_send`."""
-        if node.tensor_hooks or node.retained:
-            self._call_tensor_hooks(node, inputs)
-        if self.wanted:
-            self._find(node, inputs)
-        is_useful = self.useful is None or node in self.useful
-        return self._send(node, self._apply(node, inputs)) if is_useful else None
+        while self.ready:
+            node = heapq.heappop(self.ready)[2]
+            inputs = self.arrived.pop(node, {})
+            is_useful = self.useful is None or node in self.useful
+            if is_useful or node in self.asked:
+                call_tensor_hooks(node, inputs)
+                self._find(node, inputs)
+            if is_useful:
+                self._send(node, apply(node, inputs, self.keep, self.checks_nan))
 
     def _push(self, node: Node) -> None:
         heapq.heappush(self.ready, (-node.sequence, id(node), node))
@@ -81,102 +73,21 @@ class _Pass:
         before = inputs.get(place)
         inputs[place] = gradient if before is None else before + gradient
 
-    def _send(self, node: Node, gradients: Sequence[Gradient]) -> Node | None:
-        """Gradients along the edges of a node; a node to which the last one came is ready.
-
-        Gives the node that comes next if it is the only one that is ready.
-        """
-        pending, arrived = self.pending, self.arrived
-        following: Node | None = None
-        edges = node._edges
-        for edge, gradient in zip(node.edges if edges is None else edges, gradients, strict=True):
+    def _send(self, node: Node, gradients: Sequence[Gradient]) -> None:
+        """Gradients along the edges of a node; a node to which the last one came is ready."""
+        for edge, gradient in zip(node.edges, gradients, strict=True):
             if edge is None:
                 continue
-            target = edge[0]
             if gradient is not None:
-                if target in arrived:
-                    self._arrive(target, edge[1], gradient)
-                else:
-                    arrived[target] = {edge[1]: gradient}
-            pending[target] = left = pending[target] - 1
-            if left == 0:
-                if following is not None:
-                    self._push(following)
-                following = target
-        if following is not None and self.ready:
-            self._push(following)
-            return None
-        return following
+                self._arrive(edge.node, edge.input, gradient)
+            self.pending[edge.node] -= 1
+            if self.pending[edge.node] == 0:
+                self._push(edge.node)
 
     def _find(self, node: Node, inputs: dict[int, Tensor]) -> None:
         for place, gradient in inputs.items():
             for position in self.wanted.get((node, place), ()):
                 self.found[position] = gradient
-
-    def _call_tensor_hooks(self, node: Node, inputs: dict[int, Tensor]) -> None:
-        for place, hook in tuple(node.tensor_hooks or ()):
-            if place in inputs:
-                inputs[place] = _changed(hook, inputs[place])
-        for place, tensor in (node.retained or {}).items():
-            kept = tensor()
-            if kept is not None and place in inputs:
-                kept._grad = inputs[place] if kept._grad is None else kept._grad + inputs[place]
-
-    def _apply(self, node: Node, inputs: dict[int, Tensor]) -> Sequence[Gradient]:
-        if not inputs:
-            return [None] * len(node.edges)
-        count = len(node.outputs)
-        if count == len(inputs) == 1:
-            gradients: list[Gradient] = [*inputs.values()]
-        else:
-            gradients = [inputs.get(i) for i in range(max(count, max(inputs) + 1))]
-        if node.prehooks:
-            for hook in tuple(node.prehooks):
-                changed = hook(tuple(gradients))
-                gradients = gradients if changed is None else list(changed)
-        found = node.apply(gradients) if not HOOKS.devices else _applied(node, gradients)
-        if self.checks_nan:
-            _refuse_nan(node, found)
-        if node.hooks:
-            for hook in tuple(node.hooks):
-                changed = hook(tuple(found), tuple(gradients))
-                found = found if changed is None else list(changed)
-        if not self.keep:
-            node.release()
-        return found
-
-
-def _applied(node: Node, gradients: list[Gradient]) -> Sequence[Gradient]:
-    """`node.apply` where tensors may be elsewhere than on the CPU."""
-    arrays = [each.array for each in gradients if each is not None]
-    found: Sequence[Gradient] = libraries.beside(arrays, node.apply, gradients)
-    return found
-
-
-def _is_plain(node: Node, inputs: dict[int, Tensor]) -> bool:
-    """Is there nothing to do but to apply the node to its one gradient?"""
-    if node.tensor_hooks or node.retained or node.prehooks or node.hooks:
-        return False
-    return len(inputs) == 1 and len(node.outputs) <= 1 and 0 in inputs
-
-
-def _changed(hook: Hook, gradient: Tensor) -> Tensor:
-    """What a hook makes of a gradient.  Raises OperatorError (or OperatorTypeError) where that cannot be one."""
-    changed = hook(gradient)
-    if changed is None:
-        return gradient
-    if not isinstance(changed, Tensor):
-        raise OperatorTypeError(f"expected Variable, but hook returned '{type(changed).__name__}'")
-    if changed.array.shape != gradient.array.shape:
-        name = getattr(hook, "__name__", type(hook).__name__)
-        raise OperatorError(f"hook '{name}' has changed the size of value")
-    return changed
-
-
-def _refuse_nan(node: Node, found: Sequence[Gradient]) -> None:
-    for place, gradient in enumerate(found):
-        if gradient is not None and gradient.array.dtype.kind in "fc" and np.isnan(gradient.array).any():
-            raise OperatorError(f"Function '{node.name()}' returned nan values in its {place}th output.")
 
 
 def _reachable(roots: Iterable[Node]) -> dict[Node, int]:
@@ -212,6 +123,15 @@ def _walk(
     inputs: Sequence[Tensor] | None, accumulate: bool,
 ) -> list[Gradient]:  # fmt: skip
     roots = [(edge, gradient) for t, gradient in zip(outputs, gradients, strict=True) if (edge := edge_of(t))]
+    if not (MODE.checks_nan or HOOKS.devices or any(type(edge.node) is AccumulateGrad for edge, _ in roots)):
+        places = [(edge.node, edge.input, gradient) for edge, gradient in roots]
+        if inputs is None:
+            _descend(places, keep, create_graph)
+            return []
+        if not accumulate and all(t._base is None and t._grad_fn is None for t in inputs):
+            caught: Caught = dict.fromkeys(map(id, inputs))
+            if _descend(places, keep, create_graph, caught):
+                return [caught[id(t)] for t in inputs]
     uses = _reachable(edge.node for edge, _ in roots)
     state = _Pass(keep, {}, [None] * len(inputs or ()), uses)
     if inputs is not None:
@@ -219,7 +139,7 @@ def _walk(
         for position, edge in enumerate(edges):
             if edge is not None and not accumulate:
                 state.wanted.setdefault((edge.node, edge.input), []).append(position)
-        nodes = {edge.node for edge in edges if edge is not None}
+        nodes = state.asked = {edge.node for edge in edges if edge is not None}
         leaves: set[Node] = {n for n in nodes if isinstance(n, AccumulateGrad)} if accumulate else set()
         state.useful = _useful(uses, nodes, leaves)
     before = enable(create_graph)
@@ -228,6 +148,14 @@ def _walk(
     finally:
         enable(before)
     return state.found
+
+
+def _descend(roots: Sequence[Root], keep: bool, create_graph: bool, caught: Caught | None = None) -> bool:
+    before = enable(create_graph)
+    try:
+        return descend(roots, keep, caught)
+    finally:
+        enable(before)
 
 
 # ------------------------------------------------------------------ what programs call
@@ -243,6 +171,13 @@ def backward(
     another backward pass needs (default: `create_graph`), `create_graph` records the backward pass itself.
     Raises OperatorError.
     """
+    keep = create_graph if retain_graph is None else retain_graph
+    is_special = inputs is not None or MODE.checks_nan or HOOKS.devices
+    if isinstance(tensors, Tensor) and not is_special and tensors._base is None and tensors._grad_fn is not None:
+        is_listed = isinstance(grad_tensors, (tuple, list)) and len(grad_tensors) == 1
+        given: Any = grad_tensors[0] if is_listed else grad_tensors  # type: ignore[index]
+        _descend([(tensors._grad_fn, tensors.output_nr, _begin(0, tensors, given))], keep, create_graph)
+        return
     outputs = _listed(tensors)
     gradients = _initial(outputs, grad_tensors)
     wanted = None if inputs is None else _listed(inputs)
@@ -251,7 +186,6 @@ def backward(
     for tensor in wanted or ():
         if not tensor.is_leaf:
             retain_grad(tensor)
-    keep = create_graph if retain_graph is None else retain_graph
     _walk(outputs, gradients, keep, create_graph, wanted, accumulate=True)
 
 
@@ -324,7 +258,7 @@ def _initial(outputs: Sequence[Tensor], given: Tensors | Sequence[Tensor | None]
 
 def _begin(place: int, output: Tensor, gradient: Any) -> Tensor:
     """The gradient of an output: the given one, checked, or 1."""
-    if not output.requires_grad:
+    if not (output._requires_grad or output.requires_grad):
         raise OperatorError(
             f"element {place} of tensors does not require grad and does not have a grad_fn",
             hints=("nothing that it was computed from requires grad, or it was computed under torch.no_grad()",),
@@ -335,11 +269,12 @@ def _begin(place: int, output: Tensor, gradient: Any) -> Tensor:
                 "grad can be implicitly created only for scalar outputs",
                 hints=(f"this output has the shape {list(output.shape)}: pass its gradient, or call .sum() first",),
             )
-        if promotion.rank(output.array.dtype) == 3:
+        d = output.array.dtype
+        if promotion.rank(d) == 3:
             raise OperatorError(f"grad can be implicitly created only for real scalar outputs but got {output.dtype!r}")
-        ones = np.empty(output.array.shape, output.array.dtype)
+        ones = np.empty(output.array.shape, d)
         ones.fill(1)
-        return wrapped(libraries.moved(ones, output.device))
+        return wrapped(ones if not HOOKS.devices else libraries.moved(ones, output.device))
     if not isinstance(gradient, Tensor):
         raise OperatorTypeError(f"gradients can be either Tensors or None, but got {type(gradient).__name__}")
     if gradient.array.shape != output.array.shape:

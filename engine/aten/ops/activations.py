@@ -9,10 +9,13 @@ import numpy as np
 from engine.aten import pointwise, special, xp
 from engine.aten.blend import choose
 from engine.aten.blocks import BLOCK, in_blocks
+from engine.aten.long_rows import LongRows
+from engine.aten.loops import worth
 from engine.aten.op import op
 from engine.aten.promotion import wide
 from engine.aten.random import generator
 from engine.aten.rules import c_name, no_kernel, wrap_dim
+from engine.aten.stepwise.products import sloped_channels
 from engine.aten.tensor import Tensor
 from engine.aten.xp import Array
 from engine.lang.errors import OperatorError
@@ -40,9 +43,9 @@ op("aten::selu(Tensor self) -> Tensor", variants="function inplace",
                      "grad * 1.0507009873554805)"})  # fmt: skip
 op("aten::celu(Tensor self, Scalar alpha=1.) -> Tensor", dtype="float: self", variants=ALL,
    scalar="where(self <= 0, alpha * expm1(self / alpha), self)",
-   gradient={"self": "where(self <= 0, grad * exp(self / alpha), grad)"})  # fmt: skip
+   gradient={"self": "where(self < 0, grad * exp(self / alpha), grad)"})  # fmt: skip
 op("aten::silu(Tensor self) -> Tensor", scalar="self * sigmoid(self)", dtype="float", variants=ALL,
-   gradient={"self": "grad * (self.sigmoid() * (1 + self * (1 - self.sigmoid())))"})  # fmt: skip
+   gradient={"self": "silu_backward(grad, self)"})  # fmt: skip
 op("aten::mish(Tensor self) -> Tensor", scalar="self * tanh(softplus(self))", dtype="float", variants=ALL,
    gradient={"self": "grad * ((self.exp().log1p()).tanh() + "
                      "self * self.sigmoid() * (1 - (self.exp().log1p()).tanh().pow(2)))"})  # fmt: skip
@@ -69,6 +72,8 @@ def gelu(self: Array, approximate: str) -> Array:
         raise no_kernel("GeluKernelImpl", self.dtype)
     if approximate not in _GELU:
         raise OperatorError("approximate argument must be either none or tanh.")
+    if (found := _LONG_GELU[approximate](self)) is not None:
+        return found
     return np.asarray(_GELU[approximate](self.astype(wide(self.dtype), copy=False))).astype(self.dtype, copy=False)
 
 
@@ -87,6 +92,11 @@ def _gelu_of_block(x: Array) -> Array:
     return np.asarray(np.multiply(result, 0.5, result))
 
 
+_LONG_GELU: Final = {
+    "none": LongRows("(erf(self * 0.7071067811865476) + 1) * self * 0.5", ("self",), ("self",)),
+    "tanh": LongRows("0.5 * self * (1 + tanh(0.7978845608028654 * (self + 0.044715 * self * self * self)))",
+                     ("self",), ("self",)),
+}  # fmt: skip
 _GELU: Final = {"none": _gelu_erf, "tanh": _gelu_tanh}
 op("aten::gelu(Tensor self, *, str approximate=\"none\") -> Tensor", kernel=gelu, variants=ALL,
    gradient={"self": "_gelu_backward(grad, self, approximate)"})  # fmt: skip
@@ -109,6 +119,12 @@ def prelu(self: Array, weight: Array) -> Array:
         weight = weight.reshape((-1,) + (1,) * (self.ndim - 2)) if self.ndim >= 2 else weight
     elif self.ndim:
         weight = weight.reshape(())
+    if self.ndim > 1 and worth(self):
+        result = np.empty(self.shape, self.dtype)
+        inner = self.size // (len(self) * self.shape[1])
+        given = np.ascontiguousarray(self), np.ascontiguousarray(weight), result
+        if sloped_channels.run(self.size, *given, self.size // inner, weight.size, inner) is not None:
+            return result
     x, slope = (v.astype(wide(v.dtype), copy=False) for v in (self, weight))
     return np.asarray(choose(x > 0, x, slope * x)).astype(self.dtype, copy=False).reshape(self.shape)
 

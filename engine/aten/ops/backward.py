@@ -12,7 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from engine.aten.autograd.mode import MODE
 from engine.aten.compose import cast, run, sum_over, where
+from engine.aten.hooks import HOOKS
+from engine.aten.long_rows import LongRows
 from engine.aten.op import op
 from engine.aten.ops.matmul import LETTERS, explicit_subscripts
 from engine.aten.rules import reduce_dims, wrap_dim
@@ -201,8 +204,8 @@ op(f"aten::_median_backward({_GRAD}, Tensor result) -> Tensor", python=median_ba
 def matmul_backward(grad: Tensor, self: Tensor, other: Tensor, mask: list[bool]) -> tuple[Tensor, Tensor]:
     """Gradients of both factors; of one not asked for, the gradient as it came."""
     if self.array.ndim == 2 == other.array.ndim:
-        of_self = run("mm", grad, run("t", other)) if mask[0] else grad
-        return of_self, run("mm", run("t", self), grad) if mask[1] else grad
+        of_self = run("linear", grad, other, None) if mask[0] else grad
+        return of_self, run("_linear_to_weight", self, grad, other) if mask[1] else grad
     if self.ndim == 1 and other.ndim == 1:
         return grad * other, grad * self
     rows = self if self.ndim > 1 else self.unsqueeze(0)
@@ -411,6 +414,12 @@ def angle_backward(grad: Tensor, self: Tensor) -> Tensor:
     return found
 
 
+_GELU_ONCE = LongRows(
+    "grad * ((erf(self * 0.7071067811865476) + 1) * 0.5 + self * (exp(self * self * -0.5) * 0.3989422804014327))",
+    ("grad", "self"), ("grad", "self"),
+)  # fmt: skip
+
+
 def gelu_backward(grad: Tensor, self: Tensor, approximate: str) -> Tensor:
     if approximate == "tanh":
         inner = (self + self.pow(3) * 0.044715) * 0.7978845608028654
@@ -418,6 +427,8 @@ def gelu_backward(grad: Tensor, self: Tensor, approximate: str) -> Tensor:
         bent: Tensor = inner.tanh()
         steep: Tensor = (1 - bent * bent) * slope
         return grad * ((bent + 1) * 0.5 + self * 0.5 * steep)
+    if not MODE.enabled and HOOKS.trace is None and (once := _GELU_ONCE(grad.array, self.array)) is not None:
+        return Tensor(once)
     below: Tensor = ((self * 0.7071067811865476).erf() + 1) * 0.5
     bell: Tensor = (self * self * -0.5).exp() * 0.3989422804014327
     return grad * (below + self * bell)

@@ -121,6 +121,8 @@ def _weight_gradient(grad: Array, x: Array, w: Array, g: Geometry) -> Array:
     """What the kernel's gradient is: places of `grad` times the windows of x they came from."""
     if _is_depthwise(w, g) and w.shape[0] == g.groups and x.dtype.kind == "f":
         return depthwise.to_kernels(grad, x, w.shape[2:], g.space(w.shape[2:]))[:, None]
+    if not grad.size or not x.size:
+        return np.zeros(w.shape, grad.dtype)
     cols, _ = _columns(x, w.shape[2:], g, grad.shape[2:])
     batch, groups, rows, places = cols.shape
     left = grad.reshape(batch, groups, w.shape[0] // groups, places).transpose(1, 2, 0, 3)
@@ -255,6 +257,17 @@ op("aten::_convolution_double_backward(Tensor? ggI, Tensor? ggW, Tensor? ggb, Te
    f"{_SHAPE}, SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
    python=convolution_double_backward)  # fmt: skip
 
+
+def _convolution_mode(
+    input: Tensor, weight: Tensor, bias: Tensor | None, stride: list[int], padding: str, dilation: list[int],
+    groups: int,
+) -> Tensor:  # fmt: skip
+    """Padding by name, for any number of dimensions; traces call it."""
+    return _conv_padding(weight.ndim - 2)(input, weight, bias, stride, padding, dilation, groups)  # type: ignore[no-any-return]
+
+
+op(f"aten::_convolution_mode({_HEAD}, SymInt[] stride, str padding, SymInt[] dilation, SymInt groups) -> Tensor",
+   python=_convolution_mode)  # fmt: skip
 for _n in (1, 2, 3):
     _ones, _zeros = str([1] * _n), str([0] * _n)
     _tail = f"SymInt[{_n}] dilation={_ones}, SymInt groups=1"

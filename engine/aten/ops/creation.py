@@ -19,6 +19,7 @@ from engine.aten.outcome import overwrite, refuse_overlap, store_out
 from engine.aten.promotion import converted, default_complex, default_dtype, dtype_of_number, result_type
 from engine.aten.rules import broadcast_shapes, is_dense, no_kernel
 from engine.aten.tensor import Tensor, check_differentiable, tensor
+from engine.aten.text import type_name
 from engine.aten.xp import Array
 from engine.lang import scalars
 from engine.lang.errors import OperatorError
@@ -320,6 +321,44 @@ op("aten::new_full.out(Tensor self, SymInt[] size, Scalar fill_value, *, Tensor(
 # ------------------------------------------------------------------ from Python values
 
 
+_NUMBERS: Final = (float, complex, int, bool)
+"""In the order in which a Union names them."""
+
+
+def _elements(data: Any) -> list[Any]:
+    """The elements of a list of lists."""
+    return [each for part in data for each in _elements(part)] if isinstance(data, list) else [data]
+
+
+def check_elements(data: list[Any], level: int = 0) -> None:
+    """Raises OperatorError for lists that programs make no tensors of: elements of several types, complex numbers."""
+    if data and isinstance(data[0], list):
+        for part in data:
+            if len(part) != len(data[0]):
+                raise OperatorError(f"Expected sequence of length {len(data[0])} at dim {level + 1} (got {len(part)})")
+            check_elements(part, level + 1)
+    if level:
+        return
+    kinds = {type(each) for each in _elements(data)}
+    if not kinds or Tensor in kinds:
+        return
+    names = [kind.__name__ for kind in _NUMBERS if kind in kinds]
+    others = sorted({type_name(each) for each in _elements(data) if type(each) not in _NUMBERS})
+    shown = names[0] if len(names) == 1 else f"Union({', '.join(names)})"
+    if others or (bool in kinds and len(kinds) > 1):
+        found = [*others, *names]
+        text = found[0] if len(found) == 1 else f"Union[{', '.join(found)}]"
+        raise OperatorError(f"Input must be of ints, floats, or bools, got {text}")
+    if complex in kinds or len(kinds) > 1:
+        text = f"Add new condition, expected Float, Complex, Int, or Bool but got{shown}"
+        raise OperatorError(text, hints=("use numbers of one type",))
+
+
+def from_list(data: list[Any], dtype: int | None, device: Any, requires_grad: bool = False) -> Tensor:
+    check_elements(data)
+    return from_value(data, dtype, device, requires_grad)
+
+
 def from_value(data: Any, dtype: int | None, device: Any, requires_grad: bool = False) -> Tensor:
     check_device(device)
     made = tensor(data, device=device, dtype=None if dtype is None else xp.FROM_NUMPY[xp.numpy_dtype(dtype)])
@@ -343,9 +382,9 @@ for _name, _argument in _KINDS:
     op(f"aten::as_tensor.{_name}({_argument}, *, ScalarType? dtype=None, Device? device=None) -> Tensor",
        python=from_value)  # fmt: skip
 op("aten::tensor(t[] data, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor",
-   python=from_value)  # fmt: skip
+   python=from_list)  # fmt: skip
 op("aten::as_tensor(Tensor(a) data, *, ScalarType? dtype=None, Device? device=None) -> Tensor(b|a)", python=as_tensor)
-op("aten::as_tensor.list(t[] data, *, ScalarType? dtype=None, Device? device=None) -> Tensor", python=from_value)
+op("aten::as_tensor.list(t[] data, *, ScalarType? dtype=None, Device? device=None) -> Tensor", python=from_list)
 
 # ------------------------------------------------------------------ filling
 
@@ -360,7 +399,10 @@ def fill(self: Array, value: Any) -> Array:
 
 def zero_(self: Tensor) -> Tensor:
     self.array.fill(0)
-    self.memory.version += 1
+    storage = self._storage
+    if storage is None:
+        storage = self.memory
+    storage.version += 1
     return self
 
 

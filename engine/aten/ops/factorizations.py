@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import xp
+from engine.aten import singular, xp
 from engine.aten.autograd.mode import is_grad_enabled
 from engine.aten.compose import run
 from engine.aten.op import op, out_form
@@ -150,11 +150,6 @@ def householder_product(input: Tensor, tau: Tensor) -> Tensor:
 # ------------------------------------------------------------------ singular values
 
 
-def svd_kernel(A: Array, full_matrices: bool) -> tuple[Array, Array, Array]:
-    u, s, vh = np.linalg.svd(A, full_matrices=full_matrices)
-    return np.asarray(u), np.asarray(s), np.asarray(vh)
-
-
 def linalg_svd(A: Tensor, full_matrices: bool, driver: str | None) -> tuple[Tensor, Tensor, Tensor]:
     check_matrix("linalg.svd", A.array)
     _check_driver("torch.linalg.svd", driver)
@@ -226,7 +221,7 @@ def pinv_kernel(self: Array, atol: Array | None, rtol: Array | None, hermitian: 
         values, vectors = np.linalg.eigh(self)
         left, right = vectors, adjoint(vectors)
     else:
-        u, values, vh = np.linalg.svd(self, full_matrices=False)
+        u, values, vh = singular.svd(self, False)
         left, right = adjoint(vh), adjoint(u)
     sizes = np.abs(values)
     kept = sizes > _tolerance(self, np.max(sizes, axis=-1, keepdims=True), atol, rtol)
@@ -270,7 +265,7 @@ def matrix_rank(self: Array, atol: Any, rtol: Any, hermitian: bool) -> Array:
         raise OperatorError("torch.linalg.matrix_rank: The input tensor input must have at least 2 dimensions.")
     if self.size == 0:
         return np.zeros(self.shape[:-2], np.int64)
-    values = np.abs(np.linalg.eigvalsh(self)) if hermitian else np.linalg.svd(self, compute_uv=False)
+    values = np.abs(np.linalg.eigvalsh(self)) if hermitian else singular.singular_values(self)
     limit = _tolerance(self, np.max(values, axis=-1, keepdims=True), atol, rtol)
     return np.asarray(np.sum(values > limit, axis=-1)).astype(np.int64)
 
@@ -299,6 +294,8 @@ def eigvalsh(self: Tensor, UPLO: str) -> Tensor:
 def eig(self: Array) -> tuple[Array, Array]:
     check_square("linalg.eig", self)
     d = xp.COMPLEX128 if self.dtype in (xp.FLOAT64, xp.COMPLEX128) else xp.COMPLEX64
+    if not np.isfinite(self).all():
+        raise OperatorError("torch.linalg.eig: input tensor should not contain infs or NaNs.")
     values, vectors = np.linalg.eig(self)
     return np.asarray(values).astype(d), np.asarray(vectors).astype(d)
 
@@ -319,12 +316,14 @@ def lu_factor(A: Array, pivot: bool) -> tuple[Array, Array]:
             "torch.lu_factor: Expected tensor with 2 or more dimensions. Got size: " + str(list(A.shape))
         )
     check_matrix("torch.lu_factor", A)
+    if not pivot and A.size:
+        raise OperatorError("linalg.lu_factor: LU without pivoting is not implemented on the CPU")
     lu = A.copy()
     rows, count = A.shape[-2], min(A.shape[-2:])
     pivots = np.empty((*A.shape[:-2], count), np.int32)
     batch = np.indices(A.shape[:-2])
     for k in range(count):
-        best = k + np.argmax(_size(lu[..., k:, k]), axis=-1) if pivot else np.full(A.shape[:-2], k)
+        best = k + np.argmax(_size(lu[..., k:, k]), axis=-1)
         pivots[..., k] = best + 1
         swapped = lu[(*batch, best)].copy()
         lu[(*batch, best)] = lu[..., k, :]
@@ -404,7 +403,7 @@ def lstsq(self: Array, b: Array, rcond: float | None, driver: str | None) -> tup
         raise OperatorError("torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
     vector = b.ndim == self.ndim - 1 and b.shape == self.shape[:-1]
     columns = b[..., None] if vector else b
-    u, s, vh = np.linalg.svd(self, full_matrices=False)
+    u, s, vh = singular.svd(self, False)
     limit = (float(np.finfo(self.dtype).eps) * max(self.shape[-2:]) if rcond is None else rcond) * s[..., :1]
     inverse = np.where(s > limit, 1 / np.where(s == 0, 1, s), 0)
     solution = adjoint(vh) @ (inverse[..., None] * (adjoint(u) @ columns))
@@ -442,9 +441,9 @@ out_form(op("aten::geqrf(Tensor self) -> (Tensor a, Tensor tau)", kernel=geqrf, 
          "a", "a tau")  # fmt: skip
 op("aten::linalg_householder_product(Tensor input, Tensor tau) -> Tensor", python=householder_product, variants=OUT)
 
-op("aten::_svd(Tensor A, bool full_matrices) -> (Tensor U, Tensor S, Tensor Vh)", kernel=svd_kernel,
+op("aten::_svd(Tensor A, bool full_matrices) -> (Tensor U, Tensor S, Tensor Vh)", kernel=singular.svd,
    gradient={"A": "_svd_backward(grads[0], grads[1], grads[2], full_matrices, U, S, Vh)"})  # fmt: skip
-op("aten::_svdvals(Tensor A) -> Tensor", kernel=lambda A: np.asarray(np.linalg.svd(A, compute_uv=False)),
+op("aten::_svdvals(Tensor A) -> Tensor", kernel=singular.singular_values,
    gradient={"A": "_svdvals_backward(grad, A)"})  # fmt: skip
 out_form(op("aten::linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> "
             "(Tensor U, Tensor S, Tensor Vh)", python=linalg_svd), "U", "U S Vh")  # fmt: skip

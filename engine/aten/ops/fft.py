@@ -113,7 +113,10 @@ def frequencies(real: bool) -> Callable[..., Array]:
     def kernel(
         n: int, d: float, dtype: int | None = None, layout: Any = None, device: Any = None, pin_memory: Any = None
     ) -> Array:
-        values = np.fft.rfftfreq(n, d) if real else np.fft.fftfreq(n, d)
+        if n == 0:
+            values = np.full(1, np.nan) if real else np.empty(0)
+        else:
+            values = np.fft.rfftfreq(n, d) if real else np.fft.fftfreq(n, d)
         return values.astype(default_dtype() if dtype is None else xp.numpy_dtype(dtype))
 
     return kernel

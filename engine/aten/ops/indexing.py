@@ -12,6 +12,7 @@ import numpy as np
 
 from engine.aten import xp
 from engine.aten.accumulate import add_at
+from engine.aten.hooks import HOOKS
 from engine.aten.op import op
 from engine.aten.promotion import fit, wide
 from engine.aten.rules import broadcast_shapes, wrap_dim
@@ -38,7 +39,7 @@ def _key(self: Array, indices: Indices) -> tuple[Any, ...]:
         elif index.dtype.kind == "b" or index.dtype == xp.UINT8:
             parts += _mask_positions(self, index, len(parts))
         else:
-            parts.append(_checked(self, index, len(parts)))
+            parts.append(_checked(self, index, len(parts), sum(isinstance(part, np.ndarray) for part in parts)))
     arrays = [p for p in parts if isinstance(p, np.ndarray)]
     shape: tuple[int, ...] = ()
     for array in arrays:
@@ -62,22 +63,25 @@ def _mask_positions(self: Array, mask: Array, dim: int) -> list[Array]:
     return [np.asarray(p) for p in np.nonzero(np.atleast_1d(mask.astype(np.bool_)))] if mask.ndim else []
 
 
-def _checked(self: Array, index: Array, dim: int) -> Array:
+def _checked(self: Array, index: Array, dim: int, place: int) -> Array:
+    """`place`: the how manieth of the tensors that index it is, by which errors name it."""
     if index.dtype.kind not in "iu":
         raise OperatorIndexError("tensors used as indices must be long, int, byte or bool tensors")
     size = self.shape[dim]
     if index.size and (int(index.max()) >= size or int(index.min()) < -size):
         bad = index[(index >= size) | (index < -size)].ravel()[0]
-        raise OperatorIndexError(f"index {bad} is out of bounds for dimension {dim} with size {size}")
+        raise OperatorIndexError(f"index {bad} is out of bounds for dimension {place} with size {size}")
     return index
 
 
 def index(self: Array, indices: Indices) -> Array:
     if len(indices) == 1 and indices[0] is not None and indices[0].dtype is xp.INT64 and self.ndim:
+        if HOOKS.devices:  # whose libraries take places that there are not for others
+            return self.take(_checked(self, indices[0], 0, 0), 0)
         try:
             return self.take(indices[0], 0)
         except IndexError:
-            return self.take(_checked(self, indices[0], 0), 0)
+            return self.take(_checked(self, indices[0], 0, 0), 0)
     return np.array(self[_zero_dim_mask(self, indices)], order="C")
 
 

@@ -6,6 +6,7 @@ In: arrays.  Out: new arrays.  Gradient formulas: see `pointwise`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -159,7 +160,12 @@ def _stacked(tensors: list[Array], dim: int) -> Array:
 
 
 def flip(self: Array, dims: Sequence[int]) -> Array:
-    return np.flip(self, wrap_dims(dims, self.ndim) if self.ndim else ()).copy()
+    turned = wrap_dims(dims, self.ndim) if self.ndim else ()
+    return self[tuple([_BACKWARDS if dim in turned else _ALL for dim in range(self.ndim)])].copy()
+
+
+_ALL: Final = slice(None)
+_BACKWARDS: Final = slice(None, None, -1)
 
 
 def roll(self: Array, shifts: Sequence[int], dims: Sequence[int]) -> Array:
@@ -171,14 +177,35 @@ def roll(self: Array, shifts: Sequence[int], dims: Sequence[int]) -> Array:
         raise OperatorError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
     if self.size == 0:
         return self.copy()
-    return np.roll(self, tuple(shifts), tuple(existing_dim(dim, self.ndim) for dim in dims))
+    rolled = self
+    for shift, dim in zip(shifts, [existing_dim(dim, self.ndim) for dim in dims], strict=True):
+        before, cut = _WHOLE * dim, -shift % self.shape[dim]
+        rolled = np.concatenate((rolled[(*before, slice(cut, None))], rolled[(*before, slice(cut))]), dim)
+    return rolled
+
+
+_WHOLE: Final = (slice(None),)
+
+
+_SMALL: Final = 4096
+
+
+@lru_cache(256)
+def _kept(name: str, rows: int, columns: int, diagonal: int) -> Array:
+    """Which elements of a matrix a triangle has."""
+    mask: Array = np.tri(rows, columns, diagonal if name == "tril" else diagonal - 1, bool)
+    return mask if name == "tril" else ~mask
 
 
 def triangle(keep: Callable[[Array, int], Array], name: str) -> Callable[[Array, int], Array]:
     def kernel(self: Array, diagonal: int) -> Array:
         if self.ndim < 2:
             raise OperatorError(f"{name}: input tensor must have at least 2 dimensions")
-        return keep(self, diagonal).astype(self.dtype, copy=False)
+        if self.shape[-2] * self.shape[-1] > _SMALL:
+            return keep(self, diagonal).astype(self.dtype, copy=False)
+        result = np.zeros(self.shape, self.dtype)
+        np.copyto(result, self, where=_kept(name, *self.shape[-2:], diagonal))
+        return result
 
     return kernel
 

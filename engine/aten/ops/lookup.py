@@ -11,9 +11,11 @@ import numpy as np
 
 from engine.aten import xp
 from engine.aten.accumulate import accumulate
+from engine.aten.loops import worth
 from engine.aten.op import op
 from engine.aten.promotion import result_type, wide
-from engine.aten.rules import no_kernel
+from engine.aten.rules import are_within, no_kernel
+from engine.aten.stepwise.scattering import sum_bags, sum_weighted_bags
 from engine.aten.xp import Array
 from engine.lang.errors import OperatorError, OperatorIndexError
 
@@ -33,14 +35,15 @@ def _check_rows(weight: Array, indices: Array, name: str) -> None:
             "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
             f"CPU{xp.ir_name(indices.dtype)}Type instead (while checking arguments for {name})"
         )
-    if indices.size and (indices.min() < 0 or indices.max() >= weight.shape[0]):
+    if not are_within(indices, weight.shape[0]):
         raise OperatorIndexError("index out of range in self")
 
 
 def one_hot(self: Array, num_classes: int) -> Array:
     if self.dtype != xp.INT64:
         raise OperatorError(
-            f"one_hot is only applicable to index tensor of type LongTensor, got {xp.ir_name(self.dtype)}"
+            "one_hot is only applicable to index tensor of type LongTensor.",
+            hints=(f"this one holds {xp.ir_name(self.dtype)}",),
         )
     if self.size == 0 and num_classes <= 0:
         raise OperatorError("Can not infer total number of classes from empty tensor.")
@@ -73,12 +76,15 @@ def embedding_bag(
     count = offsets.size - int(include_last_offset)
     bag = bags_of(indices, offsets, include_last_offset)
     used = np.ones(indices.size, np.bool_) if padding_idx is None else indices != padding_idx
-    rows = weight[indices].astype(wide(weight.dtype))
-    if per_sample_weights is not None:
-        rows = rows * per_sample_weights.astype(rows.dtype)[:, np.newaxis]
-    sizes = np.zeros(count, np.int64)
-    np.add.at(sizes, bag[used], 1)
-    result = _bags(rows[used], bag[used], count, mode)
+    sizes = np.bincount(bag[used], minlength=count).astype(np.int64, copy=False)
+    rows, result = weight[:0], None
+    if mode != 2 and padding_idx is None:
+        result = _summed(weight, indices, offsets, count, per_sample_weights)
+    if result is None:
+        rows = weight[indices].astype(wide(weight.dtype))
+        if per_sample_weights is not None:
+            rows = rows * per_sample_weights.astype(rows.dtype)[:, np.newaxis]
+        result = _bags(rows[used], bag[used], count, mode)
     if mode == 1:
         result = result / np.maximum(sizes, 1)[:, np.newaxis]
     if mode == 0:
@@ -86,6 +92,25 @@ def embedding_bag(
         bag = bag if padding_idx is not None else np.empty(0, np.int64)
     maxima = _first_maxima(rows[used], bag[used], indices[used], result) if mode == 2 else sizes.copy()
     return np.asarray(result).astype(weight.dtype), bag, sizes, maxima
+
+
+def _summed(weight: Array, indices: Array, offsets: Array, count: int, shares: Array | None) -> Array | None:
+    """The sums of bags in machine code, if there is some; bags lie one after the other."""
+    if not worth(weight) or weight.dtype not in xp.FLOATS or not indices.size:
+        return None
+    if shares is not None and shares.dtype is not weight.dtype:
+        return None
+    ends = np.minimum(np.append(offsets.reshape(-1)[:count], indices.size), indices.size).astype(np.int64, copy=False)
+    if not count or ends[0] != 0 or np.any(np.diff(ends) < 0):
+        return None
+    result = np.empty((count, weight.shape[1]), weight.dtype)
+    work = indices.size * weight.shape[1]
+    given = (np.ascontiguousarray(weight), np.ascontiguousarray(indices), ends)
+    if shares is None:
+        done = sum_bags.run(work, *given, result, count, weight.shape[1])
+    else:
+        done = sum_weighted_bags.run(work, *given, np.ascontiguousarray(shares), result, count, weight.shape[1])
+    return None if done is None else result
 
 
 def bags_of(indices: Array, offsets: Array, include_last_offset: bool) -> Array:

@@ -15,6 +15,7 @@ from engine.aten import xp
 from engine.aten.compose import MEAN, NONE, SUM, cast, reduced, run, sum_over, where, widened
 from engine.aten.op import op
 from engine.aten.promotion import result_type
+from engine.aten.rules import are_within
 from engine.aten.tensor import Tensor, from_numpy
 from engine.lang.errors import OperatorError, OperatorIndexError, OperatorValueError
 
@@ -38,16 +39,20 @@ def smooth_l1_loss(self: Tensor, target: Tensor, reduction: int, beta: float) ->
         raise OperatorError("smooth_l1_loss does not support negative values for beta.")
     if beta == 0:
         return l1_loss(self, target, reduction)
-    distance = (self - target).abs()
-    return reduced(where(distance < beta, distance * distance * (0.5 / beta), distance - 0.5 * beta), reduction)
+    return reduced(run("_smooth_distance", self, target, beta), reduction)
 
 
 def huber_loss(self: Tensor, target: Tensor, reduction: int, delta: float) -> Tensor:
     if delta <= 0:
         raise OperatorError("huber_loss does not support non-positive values for delta.")
-    distance = (self - target).abs()
-    loss = where(distance <= delta, distance * distance * 0.5, (distance - 0.5 * delta) * delta)
-    return reduced(loss, reduction)
+    return reduced(run("_smooth_distance", self, target, delta) * delta, reduction)
+
+
+op("aten::_smooth_distance(Tensor self, Tensor target, Scalar beta) -> Tensor",
+   scalar="where(abs(self - target) < beta, (self - target) * (self - target) * 0.5 / beta, "
+          "abs(self - target) - 0.5 * beta)",
+   gradient={"self": "grad * ((self - target) / beta).clamp(-1, 1)",
+             "target": "-grad * ((self - target) / beta).clamp(-1, 1)"})  # fmt: skip
 
 
 # ------------------------------------------------------------------ classes
@@ -57,6 +62,9 @@ def nll_loss(self: Tensor, target: Tensor, weight: Tensor | None, reduction: int
     """Minus the score of each target's class, weighted by class."""
     _check_classes(self, target, weight)
     axis = 1 if self.ndim > 1 else 0
+    target = target.reshape([]) if self.ndim == 1 == target.ndim else target
+    if weight is None and not (target.array == ignore_index).any():
+        return _nll_of_all(self, target, axis, reduction)
     kept = run("ne.Scalar", target, ignore_index)
     chosen = cast(where(kept, target, 0), xp.INT64)
     _check_range(chosen, self.shape[axis])
@@ -72,15 +80,34 @@ def nll_loss(self: Tensor, target: Tensor, weight: Tensor | None, reduction: int
     return total / reduced(weights, SUM) if reduction == MEAN else total
 
 
+def _nll_of_all(self: Tensor, target: Tensor, axis: int, reduction: int) -> Tensor:
+    """The same where all targets count, and alike."""
+    chosen = cast(target, xp.INT64)
+    _check_range(chosen, self.shape[axis])
+    loss: Tensor = -run("squeeze.dim", run("gather", self, axis, run("unsqueeze", chosen, axis), False), axis)
+    if reduction == NONE:
+        return loss
+    total = reduced(loss, SUM)
+    return total / float(target.array.size) if reduction == MEAN else total
+
+
 def _check_classes(self: Tensor, target: Tensor, weight: Tensor | None) -> None:
     if self.ndim == 0:
         raise OperatorError("input tensor should be 1D or 2D")
     wanted = () if self.ndim == 1 else (self.shape[0], *self.shape[2:])
-    if target.array.dtype.kind not in "iu":
-        raise OperatorError(f"expected scalar type Long but found {xp.ir_name(target.array.dtype)}")
+    if self.ndim == 1 and tuple(target.shape) not in ((), (1,)):
+        raise OperatorValueError(f"For 1D input, 1D target must have size 1, but got target size: {target.shape[0]}")
+    wanted = tuple(target.shape) if self.ndim == 1 else wanted
+    if target.ndim and tuple(target.shape[:1]) != wanted[:1]:
+        raise OperatorValueError(
+            f"Expected input batch_size ({self.shape[0]}) to match target batch_size ({target.shape[0]})."
+        )
+    if target.array.dtype not in (xp.INT64, xp.UINT8):
+        raise OperatorError(f"expected target dtype to be Long or Byte, but got {xp.ir_name(target.array.dtype)}")
+    if self.ndim == 2 and target.ndim > 1:
+        raise OperatorError("0D or 1D target tensor expected, multi-target not supported")
     if tuple(target.shape) != wanted:
-        kind = OperatorValueError if tuple(target.shape[:1]) != wanted[:1] else OperatorError
-        raise kind(
+        raise OperatorError(
             f"Expected target size {list(wanted)}, got {list(target.shape)}",
             hints=(f"the input has the shape {list(self.shape)}; its dimension 1 holds the classes",),
         )
@@ -94,7 +121,7 @@ def _check_classes(self: Tensor, target: Tensor, weight: Tensor | None) -> None:
 
 def _check_range(target: Tensor, classes: int) -> None:
     array = target.array
-    if array.size and (array.min() < 0 or array.max() >= classes):
+    if not are_within(array, classes):
         wrong = array[(array < 0) | (array >= classes)].flat[0]
         raise OperatorIndexError(f"Target {wrong} is out of bounds.", hints=(f"there are {classes} classes",))
 
@@ -166,8 +193,9 @@ def binary_cross_entropy(self: Tensor, target: Tensor, weight: Tensor | None, re
             f"Using a target size ({list(target.shape)}) that is different to the input size ({list(self.shape)}) is "
             "deprecated. Please ensure they have the same size."
         )
-    if bool(np.any((x < 0) | (x > 1))):
-        raise OperatorError("all elements of input should be between 0 and 1")
+    for name, values in (("input", x), ("target", target.array)):
+        if bool(np.any((values < 0) | (values > 1))):
+            raise OperatorError(f"all elements of {name} should be between 0 and 1")
     loss: Tensor = run("_binary_cross_entropy", self, target)
     return reduced(loss if weight is None else loss * weight, reduction)
 
@@ -190,6 +218,10 @@ def binary_cross_entropy_with_logits(
 
 
 def kl_div(self: Tensor, target: Tensor, reduction: int, log_target: bool) -> Tensor:
+    for given in (self, target):
+        if given.array.dtype.kind in "iubc":
+            kind = "Complex" if given.array.dtype.kind == "c" else "Integral"
+            raise OperatorError(f"kl_div: {kind} inputs not supported.")
     if log_target:
         return reduced(target.exp() * (target - self), reduction)
     logarithm = where(run("eq.Scalar", target, 0), 1.0, target).log()

@@ -14,10 +14,12 @@ import numpy as np
 
 from engine.aten import xp
 from engine.aten.autograd.mode import MODE
-from engine.aten.compose import MEAN, reduced, run, where
+from engine.aten.compose import MEAN, reduced, run, sum_over, where
 from engine.aten.hooks import HOOKS
+from engine.aten.loops import worth
 from engine.aten.op import op
 from engine.aten.rules import no_kernel
+from engine.aten.stepwise.products import distances
 from engine.aten.tensor import Tensor
 from engine.aten.xp import Array
 from engine.lang.errors import OperatorError
@@ -35,6 +37,9 @@ def cdist(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) -> Tensor:
     for name, x in (("X1", x1), ("X2", x2)):
         if x.ndim < 2:
             raise OperatorError(f"cdist only supports at least 2D tensors, {name} got: {x.ndim}D")
+    for name, x in (("X1", x1), ("X2", x2)):
+        if not xp.is_float(x.array.dtype):
+            raise OperatorError(f"cdist only supports floating-point dtypes, {name} got: {xp.ir_name(x.array.dtype)}")
     if x1.shape[-1] != x2.shape[-1]:
         raise OperatorError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
     if p < 0:
@@ -42,8 +47,14 @@ def cdist(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) -> Tensor:
     many = compute_mode == 1 or (not compute_mode and max(x1.shape[-2], x2.shape[-2]) > _MANY)
     arrays = x1.array, x2.array
     is_plain = HOOKS.trace is None and arrays[0].dtype is arrays[1].dtype and arrays[0].dtype in xp.FLOATS
-    if p == 2 and many and is_plain and not (MODE.enabled and (x1.requires_grad or x2.requires_grad)):
-        return Tensor(xp.silently(_distances_by_product, *arrays))
+    is_recorded = MODE.enabled and (x1.requires_grad or x2.requires_grad)
+    if p == 2 and many and is_plain and (not is_recorded or x1.shape[:-2] == x2.shape[:-2]):
+        distances_of: Tensor = run("_root_distances", x1, x2)
+        return distances_of
+    if p in (1, 2) and is_plain and not is_recorded:
+        found = _distances_one_by_one(*arrays, p == 2)
+        if found is not None:
+            return Tensor(found)
     return _distance(x1.unsqueeze(-2) - x2.unsqueeze(-3), p)
 
 
@@ -59,6 +70,34 @@ def _distances_by_product(x1: Array, x2: Array) -> Array:
     second = np.concatenate((x2, ones[1], squares[1]), -1)
     product = np.matmul(first, np.swapaxes(second, -1, -2))
     return np.asarray(np.sqrt(np.maximum(product, 0, out=product), out=product))
+
+
+def root_distances_backward(grad: Tensor, x1: Tensor, x2: Tensor, result: Tensor) -> tuple[Tensor, Tensor]:
+    """Gradients of both; equal rows have none."""
+    share = where(run("eq.Scalar", result, 0), 0.0, grad / result)
+    back = share.transpose(-1, -2)
+    of_x1: Tensor = x1 * sum_over(share, [-1]) - share.matmul(x2)
+    of_x2: Tensor = x2 * sum_over(back, [-1]) - back.matmul(x1)
+    return of_x1, of_x2
+
+
+op("aten::_root_distances(Tensor x1, Tensor x2) -> Tensor", kernel=_distances_by_product,
+   gradient={name: f"_root_distances_backward(grad, x1, x2, result)[{i}]" for i, name in enumerate(("x1", "x2"))}
+   )  # fmt: skip
+op("aten::_root_distances_backward(Tensor grad, Tensor x1, Tensor x2, Tensor result) -> (Tensor, Tensor)",
+   python=root_distances_backward)  # fmt: skip
+
+
+def _distances_one_by_one(x1: Array, x2: Array, is_square: bool) -> Array | None:
+    """In machine code, if there is some."""
+    if not (worth(x1) and x1.shape[:-2] == x2.shape[:-2] and x2.size):
+        return None
+    batch, (rows, width), others = math.prod(x1.shape[:-2]), x1.shape[-2:], x2.shape[-2]
+    result = np.empty((*x1.shape[:-1], others), x1.dtype)
+    given = np.ascontiguousarray(x1), np.ascontiguousarray(x2)
+    work = x1.size * others
+    done = distances.run(work, *given, result, batch, rows, others, width, int(is_square))
+    return None if done is None else result
 
 
 def _distance(difference: Tensor, p: float) -> Tensor:
@@ -98,8 +137,11 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
 
 
 def hinge_embedding_loss(self: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
-    apart = where(run("ne.Scalar", target, 1), (margin - self).clamp_min(0), 0.0)
-    return reduced(apart + where(run("ne.Scalar", target, -1), self, 0.0), reduction)
+    zero: Any = 0.0 if self.array.dtype.kind not in "iub" else 0
+    limit = margin if self.array.dtype.kind not in "iub" else self.clone().fill_(int(margin))
+    below = (limit - self).clamp_min(0)
+    apart = where(run("ne.Scalar", target, 1), below, zero)
+    return reduced(apart + where(run("ne.Scalar", target, -1), self, zero), reduction)
 
 
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
@@ -262,7 +304,7 @@ def alignments(
 
 def _states(targets: Array, lengths: Array, blank: int) -> Array:
     """(batch, 2 * longest + 1): the target's labels with blanks between."""
-    longest = int(lengths.max(initial=0))
+    longest = int(lengths.max()) if lengths.size else 0
     labels = np.full((len(lengths), longest), blank, np.int64)
     inside = np.arange(longest) < lengths[:, None]
     if targets.ndim == 1:
@@ -328,7 +370,7 @@ def ctc_loss(
     for name, given in zip(("input_lengths", "target_lengths"), lengths, strict=True):
         if given.array.size != whole.shape[1]:
             raise OperatorError(f"{name} must be of size batch_size")
-    if lengths[0].array.max(initial=0) > whole.shape[0]:
+    if lengths[0].array.size and lengths[0].array.max() > whole.shape[0]:
         raise OperatorError(
             f"Expected input_lengths to have value at most {whole.shape[0]}, but got value {lengths[0].array.max()}"
         )

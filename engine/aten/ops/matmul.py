@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import math
 import string
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
 
 from engine.aten import xp
 from engine.aten.compose import run
+from engine.aten.loops import worth
 from engine.aten.op import op
-from engine.aten.promotion import wide
+from engine.aten.promotion import fit, promote_types, wide
 from engine.aten.rules import broadcast_shapes, check_same_dtype, no_kernel
+from engine.aten.stepwise.products import whole_products
 from engine.aten.tensor import Tensor
 from engine.aten.xp import Array
 from engine.lang.errors import OperatorError
@@ -28,9 +31,21 @@ def multiply(a: Array, b: Array) -> Array:
     d = a.dtype
     if a.ndim == 2 == b.ndim and d in xp.FLOATS:
         return np.asarray(a.dot(b))  # the same product, quicker to set up
+    if d.kind in "iu" and d == b.dtype and _are_fitting(a, b) and worth(a):
+        batch, rows, inner, columns = (*(1, *a.shape)[-3:], b.shape[-1])
+        result = np.zeros((*a.shape[:-1], columns), d)
+        given = np.ascontiguousarray(a), np.ascontiguousarray(b)
+        if whole_products.run(a.size * columns, *given, result, batch, rows, inner, columns) is not None:
+            return result
     if d in xp.HALVES:
-        return np.asarray(np.matmul(a.astype(np.float32), b.astype(np.float32))).astype(d)
+        single = (xp.cast(np.ascontiguousarray(each), xp.FLOAT32) for each in (a, b))
+        return xp.cast(np.asarray(np.matmul(*single)), d)
     return np.asarray(np.matmul(a, b))
+
+
+def _are_fitting(a: Array, b: Array) -> bool:
+    """Are they matrices, or batches of as many, that can be multiplied?"""
+    return a.ndim == b.ndim and a.ndim in (2, 3) and a.shape[-1] == b.shape[-2] and a.shape[:-2] == b.shape[:-2]
 
 
 def mm(self: Array, mat2: Array) -> Array:
@@ -178,7 +193,8 @@ def outer(self: Array, vec2: Array) -> Array:
     for name, value in (("self", self), ("vec2", vec2)):
         if value.ndim != 1:
             raise OperatorError(f"outer: Expected 1-D argument {name}, but got {value.ndim}-D")
-    result: Array = np.multiply.outer(self, vec2)
+    d = promote_types(self.dtype, vec2.dtype)
+    result: Array = np.multiply.outer(self.astype(d, copy=False), vec2.astype(d, copy=False))
     return result
 
 
@@ -197,9 +213,13 @@ def scaled_sum(self: Array, a: Array, b: Array, beta: Any, alpha: Any) -> Array:
     d = a.dtype
     if self.dtype != d:
         raise unlike(self, a)
+    if a.ndim == 2 == b.ndim and d in xp.FLOATS and beta == 1 == alpha and self.shape[-1:] == b.shape[-1:]:
+        product = np.asarray(a.dot(b))
+        if self.ndim == 1 or self.shape == product.shape:
+            return np.asarray(np.add(product, self, product))
     used = wide(d)
-    if used.kind in "iu" and (isinstance(beta, float) or isinstance(alpha, float)):
-        beta, alpha = int(beta), int(alpha)
+    if used.kind in "iu":
+        beta, alpha = fit(beta, used), fit(alpha, used)
     product = np.asarray(np.matmul(a.astype(used, copy=False), b.astype(used, copy=False)))
     shape = broadcast_shapes(self.shape, product.shape)
     if shape != product.shape:
@@ -235,16 +255,19 @@ def linear(input: Array, weight: Array, bias: Array | None) -> Array:
         raise OperatorError("both arguments to linear need to be at least 1D")
     if input.shape[-1] != weight.shape[-1]:
         _refuse_linear(input, weight)
+    if input.dtype != weight.dtype and bias is not None and input.ndim > 1 and weight.ndim == 2:
+        raise unlike(bias, weight) if bias.dtype != weight.dtype else _unlike_factors(input, weight)
     if input.dtype != weight.dtype:
         check_same_dtype(input, weight, "m1", "m2")
     if input.dtype in xp.FLOATS and weight.ndim == 2:
         return _linear_of_floats(input, weight, bias)
-    product = np.matmul(*(v.astype(wide(input.dtype), copy=False) for v in (input, weight.T)))
+    used = wide(input.dtype)
+    product = np.asarray(np.matmul(xp.cast(input, used), xp.cast(weight, used).T))
     if bias is None:
-        return np.asarray(product).astype(input.dtype, copy=False)
+        return xp.cast(product, input.dtype)
     if bias.dtype != input.dtype:
         raise unlike(bias, weight)
-    return np.asarray(product + bias.astype(product.dtype, copy=False)).astype(input.dtype, copy=False)
+    return xp.cast(np.asarray(product + bias.astype(product.dtype, copy=False)), input.dtype)
 
 
 def _linear_of_floats(input: Array, weight: Array, bias: Array | None) -> Array:
@@ -265,6 +288,12 @@ def unlike(self: Array, mat2: Array) -> OperatorError:
     )
 
 
+def _unlike_factors(mat1: Array, mat2: Array) -> OperatorError:
+    return OperatorError(
+        f"mat1 and mat2 must have the same dtype, but got {xp.ir_name(mat1.dtype)} and {xp.ir_name(mat2.dtype)}"
+    )
+
+
 def linear_to_input(of: Array, weight: Array) -> Array:
     """What `linear` hands back to its input; the weight may be a single row."""
     return multiply(of, weight) if weight.ndim == 2 else multiply(of[..., np.newaxis], weight[np.newaxis])
@@ -272,6 +301,8 @@ def linear_to_input(of: Array, weight: Array) -> Array:
 
 def linear_to_weight(of: Array, input: Array, weight: Array) -> Array:
     """And to its weight: one product for the whole batch."""
+    if of.ndim == 2 == input.ndim == weight.ndim:
+        return multiply(of.T, input)
     rows = input.reshape(math.prod(input.shape[:-1]), input.shape[-1])
     columns = of.reshape(rows.shape[0], -1 if weight.ndim == 1 else weight.shape[0])
     return multiply(columns.T, rows).reshape(weight.shape)
@@ -288,28 +319,52 @@ def _refuse_linear(input: Array, weight: Array) -> None:
 
 def einsum(equation: str, tensors: list[Array], path: list[int] | None) -> Array:
     """The sum of products that `equation` names; letters of both cases, `...`, and an implied result."""
-    equation = equation.replace(" ", "")
-    operands = equation.split("->")[0].split(",")
-    if len(operands) != len(tensors):
-        more = "fewer" if len(operands) > len(tensors) else "more"
-        raise OperatorError(f"einsum(): {more} operands were provided than specified in the equation")
-    seen: dict[str, int] = {}
-    for i, (subscripts, tensor) in enumerate(zip(operands, tensors, strict=True)):
-        letters = subscripts.replace("...", "")
-        _check_sizes(i, subscripts, tensor.shape, seen)
-        if "..." not in subscripts and len(letters) != tensor.ndim:
-            raise OperatorError(
-                f"einsum(): the number of subscripts in the equation ({len(letters)}) does not match the number of "
-                f"dimensions ({tensor.ndim}) for operand {i} and no ellipsis was given"
-            )
-    d = tensors[0].dtype
+    spelled, result = _spelled(equation, tuple(t.shape for t in tensors))
+    d = _sum_dtype(spelled, result, tensors)
     used = [t.astype(wide(d), copy=False) for t in tensors]
-    spelled, result = explicit_subscripts(equation, [t.ndim for t in tensors])
     product = by_matmul(spelled, result, used)
     if product is None:
         product = np.array(np.einsum(f"{','.join(spelled)}->{result}", *used, optimize=len(used) > 2))
-    is_summed = len(spelled) == 1 and len(result) < len(spelled[0]) and d.kind in "iub"
-    return product.astype(np.int64 if is_summed else d, copy=False)
+    return product.astype(d, copy=False)
+
+
+@lru_cache(1024)
+def _spelled(equation: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[list[str], str]:
+    """The letters of each operand and of the result; raises OperatorError where they do not go with the shapes."""
+    equation = equation.replace(" ", "")
+    operands = equation.split("->")[0].split(",")
+    if len(operands) != len(shapes):
+        more = "fewer" if len(operands) > len(shapes) else "more"
+        raise OperatorError(f"einsum(): {more} operands were provided than specified in the equation")
+    seen: dict[str, int] = {}
+    for i, (subscripts, shape) in enumerate(zip(operands, shapes, strict=True)):
+        letters = subscripts.replace("...", "")
+        _check_sizes(i, subscripts, shape, seen)
+        if "..." not in subscripts and len(letters) != len(shape):
+            raise OperatorError(
+                f"einsum(): the number of subscripts in the equation ({len(letters)}) does not match the number of "
+                f"dimensions ({len(shape)}) for operand {i} and no ellipsis was given"
+            )
+    return explicit_subscripts(equation, [len(shape) for shape in shapes])
+
+
+def _sum_dtype(spelled: list[str], result: str, tensors: list[Array]) -> xp.NumpyDtype:
+    """What is computed in: letters of one operand alone are summed first, integers as int64; those of two are a product
+    of matrices, which takes one dtype."""
+    dtypes, before = [], ""
+    for i, (letters, tensor) in enumerate(zip(spelled, tensors, strict=True)):
+        others = result + "".join(other for j, other in enumerate(spelled) if j != i)
+        is_summed = tensor.dtype.kind in "iub" and any(c not in others for c in letters)
+        dtypes.append(xp.INT64 if is_summed else tensor.dtype)
+        if i and any(c in before and c not in result for c in letters):
+            if dtypes[i] != dtypes[i - 1]:
+                names = xp.ir_name(dtypes[i - 1]), xp.ir_name(dtypes[i])
+                raise OperatorError(f"expected scalar type {names[0]} but found {names[1]}")
+            if dtypes[i].kind == "b":
+                raise no_kernel("bmm", dtypes[i])
+        dtypes[i] = promote_types(dtypes[i], dtypes[i - 1]) if i else dtypes[i]
+        before += letters
+    return dtypes[-1]
 
 
 def by_matmul(spelled: list[str], result: str, operands: list[Array]) -> Array | None:
@@ -331,10 +386,23 @@ def by_matmul(spelled: list[str], result: str, operands: list[Array]) -> Array |
         shape = (math.prod(sizes[c] for c in part) for part in (batch, first, second))
         return x.transpose(order).reshape(*shape)
 
+    if not inner:
+        return _spread_product(spelled, result, operands)
     product = np.matmul(matrices(a, left, rows, inner), matrices(b, right, inner, columns))
     found = [*batch, *rows, *columns]
     shaped: Array = product.reshape([sizes[c] for c in found])
     return np.asarray(shaped.transpose([found.index(c) for c in result]), order="C")
+
+
+def _spread_product(spelled: list[str], result: str, operands: list[Array]) -> Array:
+    """Nothing is added up: each operand is spread over the result's letters."""
+    first, second = (
+        x.transpose([letters.index(c) for c in result if c in letters])[
+            tuple(slice(None) if c in letters else None for c in result)
+        ]
+        for letters, x in zip(spelled, operands, strict=True)
+    )
+    return np.asarray(np.multiply(first, second), order="C")
 
 
 LETTERS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"

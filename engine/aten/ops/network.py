@@ -12,11 +12,11 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten import xp
-from engine.aten.compose import run
+from engine.aten.compose import run, sum_over
 from engine.aten.op import op, out_form
 from engine.aten.random import generator
 from engine.aten.tensor import Tensor
-from engine.lang.errors import OperatorError
+from engine.lang.errors import OperatorError, OperatorIndexError
 
 # ------------------------------------------------------------------ dropout
 
@@ -113,8 +113,10 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
             raise OperatorError(f"bilinear(): input{i} size does not match weight size: got {given.shape[-1]} "
                                 f"but expected {wanted}")  # fmt: skip
     first, second = (x.reshape([-1, x.shape[-1]]) for x in (input1, input2))
-    product = run("einsum", "bi,oij,bj->bo", [first, weight, second], None)
-    result: Tensor = product.reshape([*input1.shape[:-1], weight.shape[0]])
+    count = weight.shape[0]
+    half = first.matmul(weight.permute([1, 0, 2]).reshape([weight.shape[1], -1])).reshape([-1, *weight.shape[::2]])
+    product = sum_over(half * second.unsqueeze(1), [-1], keep=False)
+    result: Tensor = product.reshape([*input1.shape[:-1], count])
     return result if bias is None else result + bias
 
 
@@ -153,6 +155,8 @@ op("aten::_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor", python=weight_
 def embedding_renorm_(self: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
     """Shrinks the rows that are looked up to at most `max_norm`."""
     rows = np.unique(indices.array)
+    if rows.size and not 0 <= int(rows[0]) <= int(rows[-1]) < self.array.shape[0]:
+        raise OperatorIndexError("index out of range in self")
     found = self.array[rows].astype(np.float64)
     if norm_type == math.inf:
         norms = np.abs(found).max(axis=1)
@@ -245,6 +249,21 @@ op(f"aten::_transformer_encoder_layer_fwd(Tensor src, int embed_dim, int num_hea
    "bool norm_first, float eps, Tensor norm_weight_1, Tensor norm_bias_1, Tensor norm_weight_2, Tensor norm_bias_2, "
    "Tensor ffn_weight_1, Tensor ffn_bias_1, Tensor ffn_weight_2, Tensor ffn_bias_2, Tensor? mask=None, "
    "int? mask_type=None) -> Tensor", python=encoder_layer, variants="function out")  # fmt: skip
+
+
+def nested_from_mask(t: Tensor, mask: Tensor, mask_check: bool) -> Tensor:
+    raise OperatorError("nested tensors are not supported", hints=("pad the sequences, and give a mask",))
+
+
+def to_padded_tensor(self: Tensor, padding: float, output_size: list[int] | None) -> Tensor:
+    raise OperatorError("to_padded_tensor() is only defined for nested tensors", hints=("this tensor has no gaps",))
+
+
+# Programs ask whether sequences could be nested before they nest them; the answer is always no.
+op("aten::_nested_tensor_from_mask_left_aligned(Tensor t, Tensor mask) -> bool", python=lambda t, mask: False)
+op("aten::_nested_tensor_from_mask(Tensor t, Tensor mask, bool mask_check=True) -> Tensor", python=nested_from_mask)
+op("aten::to_padded_tensor(Tensor self, float padding, SymInt[]? output_size=None) -> Tensor", python=to_padded_tensor,
+   variants="method")  # fmt: skip
 
 # ------------------------------------------------------------------ quantization
 

@@ -14,12 +14,14 @@ import numpy as np
 from engine.aten.autograd.mode import MODE
 from engine.aten.compose import cast, mean_over, run, sum_over, widened
 from engine.aten.hooks import HOOKS
+from engine.aten.loops import worth
 from engine.aten.normal_rows import normalized_rows, normalized_rows_backward
 from engine.aten.op import op, out_form
 from engine.aten.promotion import wide
 from engine.aten.rules import no_kernel
+from engine.aten.stepwise.normalizing import groups_backward, groups_forward
 from engine.aten.tensor import Tensor
-from engine.aten.xp import FLOATS, Array, NumpyDtype, is_float, silently
+from engine.aten.xp import FLOAT32, FLOATS, HALVES, Array, NumpyDtype, is_float, silently
 from engine.lang.errors import OperatorError
 
 
@@ -35,6 +37,7 @@ def native_layer_norm(
 ) -> tuple[Array, Array, Array]:
     shape = tuple(normalized_shape)
     _check_normalized(input, shape, weight, bias)
+    _check_mixture(input.dtype, weight, bias)
     x = input.astype(wide(input.dtype), copy=False)
     n = math.prod(shape)
     lead = input.shape[: input.ndim - len(shape)]
@@ -45,6 +48,15 @@ def native_layer_norm(
     outer = (*lead, *[1] * len(shape))
     of_rows = [each.reshape(outer).astype(kept, copy=False) for each in (mean, rstd)]
     return result.reshape(x.shape).astype(input.dtype, copy=False), of_rows[0], of_rows[1]
+
+
+def _check_mixture(d: NumpyDtype, *parameters: Array | None) -> None:
+    """Half types go with parameters of float32; everything else with its own dtype alone."""
+    others = {each.dtype for each in parameters if each is not None} - {d}
+    if others - {FLOAT32}:
+        raise OperatorError("mixed dtype (CPU): expect parameter to have scalar type of Float")
+    if others and d not in HALVES:
+        raise OperatorError("mixed dtype (CPU): all inputs must share same datatype.")
 
 
 def _check_normalized(input: Array, shape: tuple[int, ...], weight: Array | None, bias: Array | None) -> None:
@@ -198,6 +210,7 @@ def _check_batch(
     for name, value in (("running_mean", mean), ("running_var", var), ("weight", weight), ("bias", bias)):
         if value is not None and value.size != x.shape[1]:
             raise OperatorError(f"{name} should contain {x.shape[1]} elements not {value.size}")
+    _check_mixture(x.dtype, weight, bias, mean, var)
 
 
 def batch_norm_backward(
@@ -277,31 +290,78 @@ def _grouped(
 ) -> Tensor:
     affine = [each for each in (weight, bias) if each is not None]
     is_plain = all(each.array.dtype is input.array.dtype for each in affine) and input.array.dtype in FLOATS
-    if is_plain and HOOKS.trace is None and not (MODE.enabled and any(t.requires_grad for t in (input, *affine))):
-        arrays = [None if each is None else each.array for each in (weight, bias)]
-        return Tensor(silently(_grouped_once, input.array, *arrays, n, c, hxw, group, eps))
+    if is_plain and HOOKS.trace is None and input.array.size:
+        found: Tensor = run("_group_norm", input, weight, bias, group, eps)
+        return found
     flat = widened(input).reshape([n, group, c // group * hxw])
     normal = run("native_layer_norm", flat, [c // group * hxw], None, None, eps)[0]
     return _affine(normal.reshape(list(input.shape)), weight, bias, input.array.dtype)
 
 
-def _grouped_once(
-    input: Array, weight: Array | None, bias: Array | None, n: int, c: int, hxw: int, group: int, eps: float
-) -> Array:
-    """The same where nobody records it: each group is multiplied and shifted once."""
-    rows, size = input.reshape(n * group, c // group, hxw), c // group * hxw
-    result = np.empty(rows.shape, input.dtype)
-    scales = None if weight is None else weight.reshape(group, c // group, 1)
-    shifts = None if bias is None else bias.reshape(group, c // group, 1)
-    count = input.dtype.type(size)
+def grouped_norm(input: Array, weight: Array | None, bias: Array | None, group: int, eps: float) -> Array:
+    """The same over arrays of one dtype: each group is multiplied and shifted once."""
+    _check_groups(input, group, weight, bias)
+    n, c = input.shape[:2]
+    size, d = input.size // (n * group), input.dtype
+    result = np.empty(input.shape, d)
+    if d in FLOATS and worth(input):
+        given = [np.ascontiguousarray(input if each is None else each) for each in (input, weight, bias)]
+        sizes = (n * group, group, c // group, size * group // c)
+        flags = (int(weight is not None), int(bias is not None))
+        if groups_forward.run(4 * input.size, *given, result, *sizes, *flags, eps) is not None:
+            return result
+    rows, out = (each.reshape(n * group, c // group, size * group // c) for each in (input, result))
+    scales, shifts = (None if each is None else each.reshape(group, -1, 1) for each in (weight, bias))
+    count = d.type(size)
     for i, row in enumerate(rows):
         mean = np.add.reduce(row, None) / count
-        np.subtract(row, mean, result[i])
-        rstd = 1 / np.sqrt(np.vdot(result[i], result[i]) / count + input.dtype.type(eps))
-        np.multiply(result[i], rstd if scales is None else rstd * scales[i % group], result[i])
+        np.subtract(row, mean, out[i])
+        rstd = 1 / np.sqrt(np.vdot(out[i], out[i]) / count + d.type(eps))
+        np.multiply(out[i], rstd if scales is None else rstd * scales[i % group], out[i])
         if shifts is not None:
-            np.add(result[i], shifts[i % group], result[i])
-    return result.reshape(input.shape)
+            np.add(out[i], shifts[i % group], out[i])
+    return result
+
+
+def _check_groups(input: Array, group: int, *affine: Array | None) -> None:
+    if input.ndim < 2 or group < 1 or input.shape[1] % group:
+        raise OperatorError(f"there are no {group} groups of channels in an input of shape {list(input.shape)}")
+    if any(each is not None and each.shape != input.shape[1:2] for each in affine):
+        raise OperatorError("weight and bias have one number for each channel")
+
+
+def grouped_norm_backward(
+    grad: Tensor, input: Tensor, weight: Tensor | None, group: int, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of input, weight and bias."""
+    _check_groups(input.array, group, None if weight is None else weight.array)
+    if grad.shape != input.shape:
+        raise OperatorError(f"a gradient of shape {list(grad.shape)} for an input of shape {list(input.shape)}")
+    if not MODE.enabled and HOOKS.trace is None and _are_alike(grad, input, weight):
+        found = _grouped_back_once(grad.array, input.array, None if weight is None else weight.array, group, eps)
+        if found is not None:
+            return found
+    scaled = grad if weight is None else grad * _channels(weight, input.ndim)
+    flat = [len(input.array), group, math.prod(input.shape[1:]) // group]
+    through, normal = _normalized_back(scaled.reshape(flat), input.reshape(flat), [2], eps)
+    shape, others = list(input.shape), [0, *range(2, input.ndim)]
+    of_weight = sum_over(grad * normal.reshape(shape), others, keep=False)
+    return through.reshape(shape), of_weight, sum_over(grad, others, keep=False)
+
+
+def _grouped_back_once(
+    grad: Array, x: Array, weight: Array | None, group: int, eps: float
+) -> tuple[Tensor, Tensor, Tensor] | None:
+    """The same in machine code, if there is some."""
+    if not worth(x) or grad.dtype is not x.dtype:
+        return None
+    n, c = x.shape[:2]
+    result, sums = np.empty(x.shape, x.dtype), np.zeros((2, c), x.dtype)
+    given = [np.ascontiguousarray(each) for each in (grad, x, x if weight is None else weight)]
+    sizes = (n * group, group, c // group, x.size // (n * c), int(weight is not None))
+    if groups_backward.run(8 * x.size, *given, result, *sums, *sizes, eps) is None:
+        return None
+    return Tensor(result), Tensor(sums[0]), Tensor(sums[1])
 
 
 def group_norm(
@@ -323,6 +383,7 @@ def group_norm(
                 f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of "
                 f"shape {list(value.shape)} and input of shape {list(input.shape)}"
             )
+    _check_mixture(input.array.dtype, *(None if each is None else each.array for each in (weight, bias)))
     hxw = math.prod(input.shape[2:])
     return _grouped(input, weight, bias, n, c, hxw, num_groups, eps)
 
@@ -352,6 +413,11 @@ def instance_norm(
 
 def rms_norm(input: Tensor, normalized_shape: list[int], weight: Tensor | None, eps: float | None) -> Tensor:
     """Divided by the root of the mean square; without an eps the dtype's own."""
+    if weight is not None and tuple(weight.shape) != tuple(normalized_shape):
+        raise OperatorError(
+            "Expected weight to be of same shape as normalized_shape, but got weight of shape "
+            f"{list(weight.shape)} and normalized_shape = {list(normalized_shape)}"
+        )
     if tuple(input.shape[input.ndim - len(normalized_shape) :]) != tuple(normalized_shape):
         raise OperatorError(
             f"Given normalized_shape={normalized_shape}, expected input with shape "
@@ -365,6 +431,12 @@ def rms_norm(input: Tensor, normalized_shape: list[int], weight: Tensor | None, 
     return cast(result if weight is None else result * weight, input.array.dtype)
 
 
+_GROUP_BACK = "_group_norm_backward(grad, input, weight, group, eps)"
+op("aten::_group_norm(Tensor input, Tensor? weight, Tensor? bias, int group, float eps) -> Tensor",
+   kernel=grouped_norm,
+   gradient={name: f"{_GROUP_BACK}[{i}]" for i, name in enumerate(("input", "weight", "bias"))})  # fmt: skip
+op("aten::_group_norm_backward(Tensor grad, Tensor input, Tensor? weight, int group, float eps) "
+   "-> (Tensor, Tensor, Tensor)", python=grouped_norm_backward)  # fmt: skip
 op("aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, "
    "float eps=1.0000000000000001e-05, bool cudnn_enabled=True) -> Tensor", python=group_norm)  # fmt: skip
 out_form(op(f"aten::native_group_norm({_AFFINE}, SymInt N, SymInt C, SymInt HxW, int group, float eps) "

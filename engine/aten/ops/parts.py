@@ -5,8 +5,9 @@ In: arrays.  Out: arrays in the same memory.  Gradient formulas: see `pointwise`
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -25,26 +26,31 @@ VIEW: Final = "function method"
 
 
 def select(self: Array, dim: int, index: int) -> Array:
-    if self.ndim == 0:
+    shape = self.shape
+    if not shape:
         raise OperatorIndexError("select() cannot be applied to a 0-dim tensor.")
-    if dim:
-        dim = wrap_dim(dim, self.ndim)
-    size = self.shape[dim]
+    if dim and not 0 < dim < len(shape):
+        dim = wrap_dim(dim, len(shape))
+    size = shape[dim]
     if not -size <= index < size:
         raise OperatorIndexError(
-            f"select(): index {index} out of range for tensor of size {list(self.shape)} at dimension {dim}"
+            f"select(): index {index} out of range for tensor of size {list(shape)} at dimension {dim}"
         )
-    return self[(slice(None),) * dim + (index, ...)] if dim else self[index, ...]
+    return self[(*(_ALL * dim), index, ...)] if dim else self[index, ...]
+
+
+_ALL: Final[tuple[Any, ...]] = (slice(None),)
 
 
 def slice_(self: Array, dim: int, start: int | None, end: int | None, step: int) -> Array:
-    if self.ndim == 0:
+    ndim = self.ndim
+    if ndim == 0:
         raise OperatorError("slice() cannot be applied to a 0-dim tensor.")
-    if dim:
-        dim = wrap_dim(dim, self.ndim)
+    if dim and not 0 < dim < ndim:
+        dim = wrap_dim(dim, ndim)
     if step <= 0:
         raise OperatorError("slice step must be positive")
-    return self[(slice(None),) * dim + (slice(start, end, step),)] if dim else self[start:end:step]
+    return self[(*(_ALL * dim), slice(start, end, step))] if dim else self[start:end:step]
 
 
 def narrow(self: Array, dim: int, start: int | Array, length: int) -> Array:
@@ -92,7 +98,7 @@ def split_with_sizes(self: Array, split_sizes: Sequence[int], dim: int) -> list[
             f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension {dim}), "
             f"but got split_sizes={list(split_sizes)}"
         )
-    starts = np.cumsum([0, *split_sizes]).tolist()
+    starts = itertools.accumulate([0, *split_sizes])
     return [slice_(self, dim, start, start + part, 1) for start, part in zip(starts, split_sizes, strict=False)]
 
 
@@ -117,7 +123,8 @@ def unbind(self: Array, dim: int) -> list[Array]:
     if self.ndim == 0:
         raise OperatorIndexError("Dimension specified as 0 but tensor has no dimensions")
     dim = wrap_dim(dim, self.ndim)
-    return [select(self, dim, i) for i in range(self.shape[dim])]
+    before = _ALL * dim
+    return [self[(*before, i, ...)] for i in range(self.shape[dim])]
 
 
 def diagonal(self: Array, offset: int, dim1: int, dim2: int) -> Array:

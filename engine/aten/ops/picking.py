@@ -5,6 +5,7 @@ In: arrays.  Out: arrays.  Gradient formulas: see `pointwise`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ import numpy as np
 from engine.aten import xp
 from engine.aten.accumulate import accumulate
 from engine.aten.compose import run
+from engine.aten.loops import Loop, worth
 from engine.aten.memory import check_memory
 from engine.aten.op import op, out_form
 from engine.aten.ops.indexing import along, checked_source
@@ -21,7 +23,8 @@ from engine.aten.ops.reductions import over
 from engine.aten.ops.sorting import order
 from engine.aten.promotion import converted, result_type, wide
 from engine.aten.rules import broadcast_shapes, no_kernel, wrap_dim
-from engine.aten.selection import SHORT, kth_place
+from engine.aten.selection import SHORT, kth_in_machine_code, kth_place
+from engine.aten.stepwise import scans
 from engine.aten.tensor import Tensor
 from engine.aten.xp import Array, as_strided
 from engine.lang.errors import OperatorError, OperatorIndexError
@@ -46,6 +49,9 @@ def running(name: str, extreme: np.ufunc) -> Callable[[Array, int], tuple[Array,
         if self.ndim == 0:
             return self.copy(), np.zeros((), np.int64)
         x = self.astype(wide(self.dtype), copy=False)
+        found = _running_in_machine_code(extreme, x, axis)
+        if found is not None:
+            return found[0].astype(self.dtype, copy=False), found[1]
         is_extreme = x == extreme.accumulate(x, axis=axis)
         if x.dtype.kind == "f":
             np.logical_or(is_extreme, np.isnan(x), is_extreme)
@@ -54,6 +60,25 @@ def running(name: str, extreme: np.ufunc) -> Callable[[Array, int], tuple[Array,
         return np.take_along_axis(self, places, axis), places
 
     return kernel
+
+
+_RUNNING: Final[dict[np.ufunc, tuple[Loop, Loop]]] = {
+    np.maximum: (scans.row_maxima, scans.maxima),
+    np.minimum: (scans.row_minima, scans.minima),
+}
+
+
+def _running_in_machine_code(extreme: np.ufunc, x: Array, axis: int) -> tuple[Array, Array] | None:
+    by_rows, side_by_side = _RUNNING[extreme]
+    if not worth(x):
+        return None
+    source, values, places = np.ascontiguousarray(x), np.empty(x.shape, x.dtype), np.empty(x.shape, np.int64)
+    outer, length, inner = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :])
+    if inner == 1:
+        done = by_rows.run(x.size, source, values, places, outer, length)
+    else:
+        done = side_by_side.run(x.size, source, values, places, outer, length, inner)
+    return None if done is None else (values, places)
 
 
 def aminmax(self: Array, dim: int | None, keepdim: bool) -> tuple[Array, Array]:
@@ -78,6 +103,9 @@ def kthvalue(self: Array, k: int, dim: int, keepdim: bool) -> tuple[Array, Array
         raise OperatorError("kthvalue(): selected number k out of range for dimension " + str(axis))
     if self.ndim == 0:
         return self.copy(), np.zeros((), np.int64)
+    found = kth_in_machine_code(self, axis, k - 1)
+    if found is not None:
+        return found if keepdim else (found[0].squeeze(axis), found[1].squeeze(axis))
     places = np.take(order(self, axis, False), [k - 1], axis=axis)
     values = np.take_along_axis(self, places, axis)
     if self.shape[axis] <= SHORT and np.any(np.sum(self == values, axis=axis) > 1):
@@ -331,8 +359,10 @@ def unique_dim(
     if not x.size:
         return _no_slices(self, axis)
     rows = x.reshape(len(x), -1)
+    if rows.dtype.kind == "b":
+        rows = rows.view(np.uint8)
     _, first, inverse, counts = np.unique(
-        rows.astype(wide(self.dtype)), return_index=True, return_inverse=True, return_counts=True, axis=0
+        rows.astype(wide(rows.dtype)), return_index=True, return_inverse=True, return_counts=True, axis=0
     )
     return np.ascontiguousarray(np.moveaxis(x[first], 0, axis)), inverse.reshape(-1), counts
 
@@ -373,7 +403,7 @@ def isin(elements: Any, test_elements: Any, assume_unique: bool, invert: bool) -
             raise OperatorError(f"Unsupported input type encountered for isin(): {given}")
     d = result_type((elements, test_elements))
     a, b = (np.asarray(v).astype(wide(d)) for v in (elements, test_elements))
-    return np.asarray(np.isin(a, b, invert=invert))
+    return np.asarray(np.isin(a, b.reshape(-1), invert=invert))
 
 
 def nonzero_numpy(self: Array) -> list[Array]:

@@ -6,6 +6,7 @@ outcome down to its argument's shape and casts it to its dtype.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ import numpy as np
 from engine.aten import pointwise, xp
 from engine.aten.blend import choose
 from engine.aten.compose import run
+from engine.aten.long_rows import LongRows
 from engine.aten.op import op
 from engine.aten.promotion import converted, default_dtype, result_type, to_float, wide
 from engine.aten.rules import c_name, no_kernel, ordered_like
@@ -95,11 +97,21 @@ def nan_to_num(self: Array, nan: float | None, posinf: float | None, neginf: flo
     if self.dtype.kind == "c":
         parts = [nan_to_num(part, nan, posinf, neginf) for part in (self.real, self.imag)]
         return (parts[0] + 1j * parts[1]).astype(self.dtype)
-    x = self.astype(wide(self.dtype))
     limits: Any = xp.limits(self.dtype)
+    ends = [float(limits.max) if posinf is None else posinf, float(limits.min) if neginf is None else neginf]
+    found = _NAN_TO_NUM(self, 0.0 if nan is None else nan, *ends, math.inf)
+    if found is not None:
+        return found
+    x = self.astype(wide(self.dtype))
     x = np.where(np.isnan(x), 0.0 if nan is None else nan, x)
-    x = np.where(x == np.inf, float(limits.max) if posinf is None else posinf, x)
-    return np.where(x == -np.inf, float(limits.min) if neginf is None else neginf, x).astype(self.dtype)
+    x = np.where(x == np.inf, ends[0], x)
+    return np.where(x == -np.inf, ends[1], x).astype(self.dtype)
+
+
+_NAN_TO_NUM: Final = LongRows(
+    "where(self != self, nan, where(self == infinite, above, where(self == 0 - infinite, below, self)))",
+    ("self", "nan", "above", "below", "infinite"), ("self",),
+)  # fmt: skip
 
 
 for _name, (_expression, _dtype, _gradient) in _UNARY.items():
@@ -234,6 +246,8 @@ def integral(expression: str, name: str) -> Callable[[Any, Any], Array]:
 
     def kernel(self: Any, other: Any) -> Array:
         d = result_type((self, other))
+        if d.kind == "b" and type(self) is np.ndarray and type(other) is np.ndarray and "shift" not in name:
+            return np.asarray(function(self, other))
         if d.kind not in ("iu" if "shift" in name else "iub"):
             raise no_kernel(name, d)
         return np.asarray(function(*_operands(d, self, other))).astype(d)

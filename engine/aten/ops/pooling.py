@@ -34,6 +34,12 @@ def _spread(name: str, values: Sequence[int] | int, n: int) -> Sizes:
     return tuple(listed) * n if len(listed) == 1 else tuple(listed)
 
 
+def _named(name: str, axes: Sequence[str], values: Sequence[int]) -> str:
+    """`kH: 1 kW: 2`: a number for each of the last axes; one number alone is a row's."""
+    shown = [1, *values] if len(values) == 1 else values
+    return " ".join(f"{name}{axis}: {value}" for axis, value in zip(axes[-len(shown) :], shown, strict=True))
+
+
 def _space(
     name: str, n: int, x: Array, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int],
     dilation: Sequence[int],
@@ -43,11 +49,15 @@ def _space(
     space = Space(k, _spread("stride", stride, n) if stride else k, _spread("padding", padding, n),
                   _spread("dilation", dilation, n))  # fmt: skip
     if min(space.kernel) < 1:
-        raise OperatorError(f"kernel size should be greater than zero, but got {list(k)}")
-    if min(space.stride) < 1:
+        raise OperatorError(f"kernel size should be greater than zero, but got {_named('k', 'THW', space.kernel)}")
+    if 0 in space.stride:
         raise OperatorError("stride should not be zero")
+    if min(space.stride) < 0:
+        raise OperatorError(f"stride should be greater than zero, but got {_named('d', 'THW', space.stride)}")
     if min(space.dilation) < 1:
-        raise OperatorError(f"dilation should be greater than zero, but got {list(space.dilation)}")
+        raise OperatorError(
+            f"dilation should be greater than zero, but got {_named('dilation', 'THW', space.dilation)}"
+        )
     if min(space.padding) < 0:
         raise OperatorError(f"pad must be non-negative, but got pad: {min(space.padding)}")
     if any(p > e // 2 for p, e in zip(space.padding, space.extent(), strict=True)):
@@ -283,6 +293,20 @@ def _averages(size: int, count: int, d: xp.NumpyDtype) -> Array:
     return np.asarray(member / (end - start)[:, None], d)
 
 
+def _average_along(x: Tensor, axis: int, count: int) -> Tensor:
+    """The averages of a dimension's windows, each of its own elements alone: zero times infinity is not zero."""
+    size = x.shape[axis]
+    start, end = _bounds(size, count)
+    taken = start[:, None] + np.arange(max(1, int((end - start).max())))
+    rows = x.transpose(axis, -1)
+    picked = run("index_select", rows, -1, from_numpy(np.minimum(taken, size - 1).ravel()))
+    picked = picked.reshape([*rows.shape[:-1], *taken.shape])
+    kept = run("where.ScalarOther", from_numpy(taken < end[:, None]), picked, 0.0)
+    sums = run("sum.dim_IntList", kept, [-1], False, None)
+    averages: Tensor = (sums / from_numpy((end - start).astype(x.array.dtype))).transpose(axis, -1)
+    return averages
+
+
 def _adaptive_avg(n: int) -> Callable[[Tensor, list[int]], Tensor]:
     def pool(self: Tensor, output_size: list[int]) -> Tensor:
         d = self.array.dtype
@@ -291,8 +315,14 @@ def _adaptive_avg(n: int) -> Callable[[Tensor, list[int]], Tensor]:
             raise no_kernel(f"adaptive_avg_pool{n}d", d)
         result = widened(self)
         if set(wanted) == {1}:
-            return cast(mean_over(result, range(-n, 0)), d)
+            lead = list(self.array.shape[:-n])
+            rows = result.reshape([*lead, math.prod(self.array.shape[-n:])])
+            return cast(mean_over(rows, [-1]).reshape([*lead, *wanted]), d)
+        is_finite = bool(np.isfinite(result.array).all())
         for axis, count in enumerate(wanted, start=-n):
+            if not is_finite:
+                result = _average_along(result, axis, count)
+                continue
             matrix = from_numpy(_averages(self.array.shape[axis], count, result.array.dtype))
             result = result.transpose(axis, -1).matmul(matrix.t()).transpose(axis, -1)
         return cast(result.contiguous(), d)
@@ -310,13 +340,14 @@ def _adaptive_max(n: int) -> Callable[[Array, Sequence[int]], tuple[Array, Array
         values = self
         for i, (size, count) in enumerate(zip(sizes, wanted, strict=True)):
             start, end = _bounds(size, count)
-            reach = np.arange(int((end - start).max(initial=1)))
+            reach = np.arange(max(1, int((end - start).max())) if len(start) else 1)
             taken = np.minimum(start[:, None] + reach, end[:, None] - 1)
             values = values.take(taken, axis=len(lead) + 2 * i)
             spots = spots.take(taken, axis=2 * i)
         order = [*range(0, 2 * n, 2), *range(1, 2 * n, 2)]
-        spots = spots.transpose(order).reshape(*wanted, -1)
-        values = values.transpose([*range(len(lead)), *(len(lead) + i for i in order)]).reshape(*lead, *wanted, -1)
+        window = math.prod(values.shape[len(lead) + 1 :: 2])
+        spots = spots.transpose(order).reshape(*wanted, window)
+        values = values.transpose([*range(len(lead)), *(len(lead) + i for i in order)]).reshape(*lead, *wanted, window)
         chosen = values.argmax(axis=-1)
         index = np.take_along_axis(np.broadcast_to(spots, values.shape), chosen[..., None], -1)[..., 0]
         return np.take_along_axis(values, chosen[..., None], -1)[..., 0], index
@@ -372,9 +403,13 @@ def col2im(
     steps = zip(sizes, space.padding, space.extent(), space.stride, strict=True)
     places = tuple((size + 2 * p - e) // s + 1 for size, p, e, s in steps)
     if min(places) < 1 or self.shape[-1] != math.prod(places):
+        settings = ("kernel_size", space.kernel), ("dilation", space.dilation), ("padding", space.padding)
+        shown = [
+            f"{name}={tuple(values)}" for name, values in (("output_size", sizes), *settings, ("stride", space.stride))
+        ]
         raise OperatorError(
-            f"Given output_size={list(sizes)}, expected size of input's dimension 2 to match the calculated number of "
-            f"sliding blocks {' * '.join(map(str, places))}, but got {self.shape[-1]}"
+            f"Given {', '.join(shown)}, expected size of input's dimension 2 to match the calculated number of sliding "
+            f"blocks {' * '.join(map(str, places))} = {math.prod(places)}, but got input.size(2)={self.shape[-1]}."
         )
     x = self if self.ndim == 3 else self[None]
     channels = x.shape[1] // math.prod(space.kernel)
@@ -388,11 +423,16 @@ def _unfold_space(
 ) -> Space:
     space = Space(_spread("kernel_size", kernel, 2), _spread("stride", stride, 2), _spread("padding", padding, 2),
                   _spread("dilation", dilation, 2))  # fmt: skip
-    for name in ("kernel", "dilation", "stride"):
-        if min(getattr(space, name)) < 1:
-            raise OperatorError(f"{name} should be greater than zero, but got {list(getattr(space, name))}")
+    axes = ("_height", "_width")
+    for name, values, shown in (
+        ("kernel", space.kernel, "kernel size"),
+        ("dilation", space.dilation, "dilation"),
+        ("stride", space.stride, "stride"),
+    ):
+        if min(values) < 1:
+            raise OperatorError(f"{shown} should be greater than zero, but got {_named(name, axes, values)}")
     if min(space.padding) < 0:
-        raise OperatorError(f"padding should be non-negative, but got {list(space.padding)}")
+        raise OperatorError(f"padding should be non-negative, but got {_named('pad', axes, space.padding)}")
     return space
 
 

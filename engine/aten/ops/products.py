@@ -5,6 +5,7 @@ In: tensors.  Out: tensors.  Most are made of other operators, from which their 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any, Final
@@ -16,7 +17,7 @@ from engine.aten.compose import cast, run, widened
 from engine.aten.op import op
 from engine.aten.ops.linalg import check_square, inv
 from engine.aten.ops.matmul import check_dtypes, unlike
-from engine.aten.promotion import result_type, wide
+from engine.aten.promotion import default_dtype, result_type, wide
 from engine.aten.rules import wrap_dim, wrap_dims
 from engine.aten.tensor import Tensor
 from engine.aten.xp import Array
@@ -28,6 +29,14 @@ ALL: Final = "function method inplace out"
 
 
 def vecdot(x: Tensor, y: Tensor, dim: int) -> Tensor:
+    a, b = x.array.dtype, y.array.dtype
+    if a.kind not in "fcV":
+        raise OperatorError(f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {xp.ir_name(a)}")
+    if a != b:
+        raise OperatorError(
+            f"linalg.vecdot: Expected x and y to have the same dtype, but found x of type {xp.ir_name(a)} and y of "
+            f"type {xp.ir_name(b)} instead"
+        )
     result: Tensor = run("sum.dim_IntList", x.conj() * y, [dim], False, None)
     return result
 
@@ -40,7 +49,9 @@ def cross_kernel(self: Array, other: Array, dim: int) -> Array:
         raise OperatorError(
             f"linalg.cross: inputs dimension {dim} must have length 3. Got {self.shape[axis]} and {other.shape[axis]}"
         )
-    a, b = (np.moveaxis(v.astype(result_type((self, other)), copy=False), axis, 0) for v in (self, other))
+    if self.dtype != other.dtype:
+        raise OperatorError(f"expected scalar type {xp.ir_name(self.dtype)} but found {xp.ir_name(other.dtype)}")
+    a, b = (np.moveaxis(v, axis, 0) for v in (self, other))
     parts = [a[i] * b[j] - a[j] * b[i] for i, j in ((1, 2), (2, 0), (0, 1))]
     return np.stack(parts, axis=axis)
 
@@ -56,7 +67,8 @@ def cross(self: Tensor, other: Tensor, dim: int | None) -> Tensor:
 
 
 def matrix_power(self: Tensor, n: int) -> Tensor:
-    check_square("linalg.matrix_power", self.array)
+    if self.ndim < 2 or self.shape[-1] != self.shape[-2]:
+        check_square("linalg.matrix_power", self.array.astype(xp.FLOAT32))
     if n == 0:
         identity: Tensor = self.clone().copy_(Tensor(np.eye(self.shape[-1], dtype=self.array.dtype)))
         return identity
@@ -77,6 +89,8 @@ def matrix_exp(self: Array) -> Array:
     if self.size == 0:
         return self.copy()
     size = np.max(np.sum(np.abs(self.astype(wide(self.dtype), copy=False)), axis=-2))
+    if not np.isfinite(size):
+        return np.full(self.shape, np.nan, self.dtype)
     squarings = max(0, math.ceil(math.log2(float(size) + 1e-300)) + 1)
     x = self.astype(np.complex128 if self.dtype.kind == "c" else np.float64) / 2.0**squarings
     identity = np.broadcast_to(np.eye(self.shape[-1], dtype=x.dtype), x.shape)
@@ -95,6 +109,12 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     first, *middle, last = tensors
     if any(t.ndim != 2 for t in middle) or first.ndim not in (1, 2) or last.ndim not in (1, 2):
         raise OperatorError("multi_dot(): the tensors must be 2D, the first and last may be 1D")
+    for i, (a, b) in enumerate(itertools.pairwise(tensors)):
+        if a.shape[-1] != b.shape[0]:
+            raise OperatorError(
+                f"multi_dot(): tensors {i} and {i + 1} with shapes {list(a.shape)} and {list(b.shape)} cannot be "
+                "multiplied"
+            )
     chain = [first.unsqueeze(0) if first.ndim == 1 else first, *middle, last.unsqueeze(1) if last.ndim == 1 else last]
     result = _product(chain, _best_splits([chain[0].shape[0], *(t.shape[1] for t in chain)]), 0, len(chain) - 1)
     result = result.squeeze(0) if first.ndim == 1 else result
@@ -131,6 +151,8 @@ def chain_matmul(matrices: Sequence[Tensor]) -> Tensor:
 def tensordot(self: Tensor, other: Tensor, dims_self: Sequence[int], dims_other: Sequence[int]) -> Tensor:
     if len(dims_self) != len(dims_other):
         raise OperatorError("both dimension lists should have same length")
+    if self.dtype != other.dtype:
+        raise OperatorError("both inputs should have same dtype")
     first, second = wrap_dims(dims_self, self.ndim), wrap_dims(dims_other, other.ndim)
     for a, b in zip(first, second, strict=True):
         if self.shape[a] != other.shape[b] and 1 not in (self.shape[a], other.shape[b]):
@@ -247,6 +269,10 @@ def vander(x: Tensor, N: int | None, increasing: bool) -> Tensor:
 def linalg_vander(x: Tensor, N: int | None) -> Tensor:
     if N is not None and N <= 1:
         raise OperatorError("N must be greater than 1.")
+    if x.array.dtype in xp.HALVES or x.array.dtype.kind == "b":
+        raise OperatorError(
+            f"linalg.vander supports floating point, complex, and integer tensors, but got {xp.ir_name(x.array.dtype)}"
+        )
     return vandermonde(x.unsqueeze(0) if x.ndim == 0 else x, N)
 
 
@@ -275,6 +301,8 @@ def block_diag(tensors: Sequence[Tensor]) -> Tensor:
             raise OperatorError(
                 f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {t.ndim} dimensions"
             )
+    if not tensors:
+        return Tensor(np.zeros((1, 0), default_dtype()))
     blocks = [t.reshape([1, -1]) if t.ndim < 2 else t for t in tensors]
     d = result_type([b.array for b in blocks])
     width, before, rows = sum(b.shape[1] for b in blocks), 0, []

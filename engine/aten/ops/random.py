@@ -306,7 +306,12 @@ def _with_replacement(weights: Array, count: int, source: Generator) -> Array:
 def _without_replacement(weights: Array, count: int, source: Generator) -> Array:
     """The indices of the largest weight / exponential draw: each is picked in proportion to its weight."""
     exponential = -np.log1p(-source.uniform(weights.shape, xp.FLOAT64))
-    return np.argsort(-(weights / exponential), axis=1, kind="stable")[:, :count].astype(np.int64)
+    order = -(weights / exponential)
+    if count * 8 > order.shape[1]:
+        return np.argsort(order, axis=1, kind="stable")[:, :count].astype(np.int64)
+    first = np.sort(np.argpartition(order, count - 1, axis=1)[:, :count], axis=1)
+    by_order = np.argsort(np.take_along_axis(order, first, 1), axis=1, kind="stable")
+    return np.take_along_axis(first, by_order, 1).astype(np.int64, copy=False)
 
 
 _GEN: Final = "*, Generator? generator=None"

@@ -14,10 +14,13 @@ import numpy as np
 
 from engine.aten import xp
 from engine.aten.blocks import BLOCK
+from engine.aten.loops import worth
 from engine.aten.op import op
 from engine.aten.promotion import wide
 from engine.aten.rules import no_kernel, reduce_dims, wrap_dim
 from engine.aten.running import running
+from engine.aten.selection import kth_in_machine_code
+from engine.aten.stepwise.products import rows_multiplied
 from engine.aten.xp import Array
 from engine.lang.errors import OperatorError, OperatorIndexError
 
@@ -67,7 +70,8 @@ def mean_dims(self: Array, dim: Dims, keepdim: bool, dtype: int | None) -> Array
     if dtype is None and d in xp.FLOATS:
         return np.asarray(np.true_divide(over(np.add, self, axes, keepdim), d.type(count)))
     x = xp.cast(self, d).astype(wide(d), copy=False)
-    return np.asarray(np.divide(over(np.add, x, axes, keepdim), np.float64(count))).astype(d)
+    divisor = x.dtype.type(count) if d in xp.HALVES else np.float64(count)
+    return np.asarray(np.divide(over(np.add, x, axes, keepdim), divisor)).astype(d)
 
 
 def mean_all(self: Array, dtype: int | None) -> Array:
@@ -81,6 +85,10 @@ def prod_all(self: Array, dtype: int | None) -> Array:
 
 def _product(x: Array, axes: tuple[int, ...], keepdim: bool) -> Array:
     """Long rows are folded in the middle, so that many products are taken at once."""
+    if axes == (x.ndim - 1,) and x.dtype in xp.FLOATS and x.shape[-1] and worth(x):
+        found = np.empty((*x.shape[:-1], 1), x.dtype)
+        if rows_multiplied.run(x.size, np.ascontiguousarray(x), found, found.size, x.shape[-1]) is not None:
+            return found if keepdim else found.squeeze(-1)
     if axes == (x.ndim - 1,) and x.dtype in xp.FLOATS and x.size > BLOCK:
         while x.shape[-1] >= 16 and x.shape[-1] % 2 == 0:
             middle = x.shape[-1] // 2
@@ -263,9 +271,10 @@ def _spread(self: Array, dim: Dims, correction: float, keepdim: bool, name: str)
         raise OperatorError(f"{what} only support floating point and complex dtypes")
     axes = reduce_dims(dim, self.ndim)
     x = self.astype(wide(self.dtype), copy=False)
-    count = int(np.prod([self.shape[axis] for axis in axes]))
-    mean = np.divide(over(np.add, x, axes, True), float(count)).astype(x.dtype)
-    squares = np.square(np.abs(x - mean))
+    count = math.prod([self.shape[axis] for axis in axes])
+    mean = np.divide(over(np.add, x, axes, True), float(count)).astype(x.dtype, copy=False)
+    apart = x - mean
+    squares = np.square(np.abs(apart) if apart.dtype.kind == "c" else apart)
     divisor = np.float64(max(count - correction, 0.0))
     variance = np.divide(over(np.add, squares, axes, keepdim), divisor).astype(squares.dtype)
     shape = np.asarray(variance).shape
@@ -332,10 +341,15 @@ def _norm(self: Array, order: Any, dim: Dims, keepdim: bool, dtype: int | None) 
     if isinstance(order, complex):
         raise OperatorError("linalg.vector_norm: Expected a non-complex scalar as the order of norm.")
     axes = reduce_dims(dim, self.ndim)
+    if order == 2 and d is self.dtype and d in xp.FLOATS and axes == (self.ndim - 1,) and self.shape[-1] > 1:
+        total = square_sums(self)
+        return np.asarray(np.sqrt(total if keepdim else total.squeeze(-1)))
     x = np.abs(xp.cast(self, d).astype(wide(d), copy=False))
     real = np.dtype(x.dtype) if d.kind == "c" else d
     if order < 0 or np.isinf(order):
         _some_element(x, axes, dim, order)
+    if order != 0 and x.size and all(x.shape[axis] == 1 for axis in axes):
+        return over(np.add, x, axes, keepdim).astype(real)
     if np.isinf(order):
         return over(np.maximum if order > 0 else np.minimum, x, axes, keepdim).astype(real)
     if order == 0:
@@ -347,6 +361,11 @@ def _norm(self: Array, order: Any, dim: Dims, keepdim: bool, dtype: int | None) 
     else:
         total = np.power(over(np.add, np.power(x, order), axes, keepdim), 1.0 / order)
     return np.asarray(total).astype(real)
+
+
+def square_sums(x: Array) -> Array:
+    """The sums of squares along the last dimension, which is kept."""
+    return np.asarray(np.add.reduce(np.square(np.ascontiguousarray(x)), -1, keepdims=True))
 
 
 def _some_element(x: Array, axes: tuple[int, ...], dim: Dims, order: float) -> None:
@@ -427,6 +446,9 @@ def median_dim(self: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
     if self.ndim == 0:
         return self.copy(), np.zeros((), np.int64)
     _check_not_empty("median", self, [axis])
+    found = kth_in_machine_code(self, axis, (self.shape[axis] - 1) // 2, is_stable=True)
+    if found is not None:
+        return found if keepdim else (found[0].squeeze(axis), found[1].squeeze(axis))
     x = self.astype(wide(self.dtype), copy=False)
     order = np.argsort(x, axis=axis, kind="stable")
     middle = np.take(order, [(self.shape[axis] - 1) // 2], axis=axis)

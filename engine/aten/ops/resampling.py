@@ -44,18 +44,29 @@ def _positions(size: int, count: int, align: bool, scale: float | None, d: xp.Nu
 
 
 def _nearest(size: int, count: int, align: bool, scale: float | None, d: xp.NumpyDtype) -> Taps:
+    if size == count:
+        return _as_they_are(size)
     step = np.float32(_scale(size, count, False, scale))
     index = np.floor(np.arange(count, dtype=np.float32) * step).astype(np.int64)
     return [(np.minimum(index, size - 1), None)]
 
 
+def _as_they_are(size: int) -> Taps:
+    """Where nothing changes, whatever factor is given, and what is not finite stays where it is."""
+    return [(np.arange(size), None)]
+
+
 def _nearest_exact(size: int, count: int, align: bool, scale: float | None, d: xp.NumpyDtype) -> Taps:
+    if size == count:
+        return _as_they_are(size)
     step = np.float32(_scale(size, count, False, scale))
     index = np.floor((np.arange(count, dtype=np.float32) + np.float32(0.5)) * step).astype(np.int64)
     return [(np.minimum(index, size - 1), None)]
 
 
 def _linear(size: int, count: int, align: bool, scale: float | None, d: xp.NumpyDtype) -> Taps:
+    if size == count:
+        return _as_they_are(size)
     position = np.maximum(_positions(size, count, align, scale, d), d.type(0))
     low = np.minimum(position.astype(np.int64), size - 1)
     part = np.clip(position - low.astype(d), 0, 1)
@@ -110,9 +121,12 @@ def _check(name: str, n: int, shape: Sequence[int], output_size: Sequence[int]) 
     if len(shape) != n + 2:
         raise OperatorError(f"It is expected input_size equals to {n + 2}, but got size {len(shape)}")
     if min(*shape[2:], *output_size) < 1:
+        given, wanted = (
+            ", ".join(f"{axis}: {size}" for axis, size in zip("DHW"[-n:], sizes, strict=True))
+            for sizes in (shape[2:], output_size)
+        )
         raise OperatorError(
-            f"Input and output sizes should be greater than 0, but got input ({', '.join(map(str, shape[2:]))}) output "
-            f"({', '.join(map(str, output_size))})"
+            f"Input and output sizes should be greater than 0, but got input ({given}) output ({wanted})"
         )
 
 
@@ -224,19 +238,19 @@ for _name, _n, _rule, _has_align in _KINDS:
 def constant_pad_nd(self: Array, pad: Sequence[int], value: Any) -> Array:
     """Pairs (before, behind) from the last dimension on; negative ones cut."""
     if len(pad) % 2:
-        raise OperatorError(f"Length of pad must be even but instead it equals {len(pad)}")
+        raise OperatorError("Padding length must be divisible by 2", hints=(f"its length is {len(pad)}",))
     n = len(pad) // 2
     if n > self.ndim:
         raise OperatorError(
-            "Length of pad should be no more than twice the number of dimensions of the input. "
-            f"Pad length is {len(pad)} while the input has {self.ndim} dimensions."
+            "Padding length should be less than or equal to two times the input dimension but got padding length "
+            f"{len(pad)} and input of dimension {self.ndim}"
         )
     before, after = list(pad[0::2])[::-1], list(pad[1::2])[::-1]
     for size, b, a in zip(self.shape[self.ndim - n :], before, after, strict=True):
         if size + b + a < 0:
             raise OperatorError(
-                f"The input size {size}, plus negative padding {b} and {a}, resulted in a negative output size, "
-                "which is invalid."
+                "narrow(): length must be non-negative.",
+                hints=(f"a size of {size} with {b} before it and {a} behind is negative",),
             )
     cut: list[Any] = [slice(max(-b, 0), size - max(-a, 0))
            for size, b, a in zip(self.shape[self.ndim - n :], before, after, strict=True)]  # fmt: skip
@@ -259,6 +273,8 @@ def _by_index(name: str, n: int, rule: Callable[[int, int, int], Array]) -> Call
 
     def kernel(self: Array, padding: Sequence[int]) -> Array:
         _check_padding(name, n, self, padding)
+        if n > 1 and min(padding) >= 0:
+            return _framed(self, padding, rule)
         result = self
         for i in range(n):
             axis = self.ndim - 1 - i
@@ -266,6 +282,25 @@ def _by_index(name: str, n: int, rule: Callable[[int, int, int], Array]) -> Call
         return result
 
     return kernel
+
+
+def _framed(x: Array, padding: Sequence[int], rule: Callable[[int, int, int], Array]) -> Array:
+    """What is in the middle is copied at once, and then the frame along one dimension after the other from there."""
+    n = len(padding) // 2
+    before, after = padding[0::2][::-1], padding[1::2][::-1]
+    inner = x.shape[-n:]
+    result = np.empty((*x.shape[:-n], *(b + s + a for b, s, a in zip(before, inner, after, strict=True))), x.dtype)
+    inside: list[Any] = [slice(b, b + s) for b, s in zip(before, inner, strict=True)]
+    result[(..., *inside)] = x
+    for axis in range(n - 1, -1, -1):
+        size, start, end = inner[axis], before[axis], before[axis] + inner[axis]
+        source = rule(size, start, after[axis]) + start
+        lead, rest = inside[:axis], inside[:0] + [slice(None)] * (n - 1 - axis)
+        for places in (range(start), range(end, end + after[axis])):
+            for place in places:
+                into, of = [*lead, place, *rest], [*lead, int(source[place]), *rest]
+                result[(..., *into)] = result[(..., *of)]
+    return result
 
 
 def _by_index_backward(n: int, rule: Callable[[int, int, int], Array]) -> Callable[..., Array]:
@@ -332,10 +367,12 @@ def pad(self: Tensor, pad: list[int], mode: str, value: float | None) -> Tensor:
             raise OperatorDtypeError(
                 f"Unrecognised padding mode {mode}", hints=("constant, reflect, replicate, circular",)
             )
+        if len(pad) % 2:
+            raise OperatorError("Padding length must be divisible by 2")
         if len(pad) not in (2, 4, 6) or self.ndim not in (n + 1, n + 2):
-            raise OperatorError(
-                "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now",
-                hints=(f"got {len(pad)} numbers for a tensor of {self.ndim} dimensions",),
+            raise OperatorDtypeError(
+                f"Padding size {len(pad)} is not supported for {self.ndim}D input tensor.",
+                hints=("Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now",),
             )
         if kind == "circular":
             return _circular(self, pad)

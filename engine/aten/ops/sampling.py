@@ -20,6 +20,7 @@ from engine.aten.autograd.mode import MODE
 from engine.aten.compose import cast, run, where, widened
 from engine.aten.hooks import HOOKS
 from engine.aten.op import op, out_form
+from engine.aten.ops.corners import around, around_grid
 from engine.aten.places import numbered, weighted
 from engine.aten.promotion import wide
 from engine.aten.tensor import Tensor
@@ -93,6 +94,11 @@ def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_m
     n = input.ndim - 2
     _check_grid(input, grid, interpolation_mode)
     sizes = input.shape[2:]
+    if n == 2 and (interpolation_mode, padding_mode) == (BILINEAR, ZEROS) and HOOKS.trace is None:
+        is_alike = grid.array.dtype is input.array.dtype and not grid.requires_grad and input.array.size
+        found = around_grid(grid.array, sizes[0], sizes[1], align) if is_alike else None
+        if found is not None:
+            return _summed(input, found[0], Tensor(found[1]))
     # Half types are rounded after every step, as they are where single elements are worked on.
     places = [_in_pixels(grid.select(-1, n - 1 - i), sizes[i], align) for i in range(n)]
     x = input
@@ -101,14 +107,37 @@ def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_m
     if interpolation_mode == NEAREST:
         taken = _at(x, [run("round", place) for place in places])
         return cast(run("_level", taken, grid) if grid.requires_grad else taken, input.array.dtype)
+    is_plain = x.array.dtype in xp.FLOATS and grid.array.dtype is x.array.dtype and x.array.size and grid.array.size
+    is_recorded = MODE.enabled and (x.requires_grad or grid.requires_grad)
+    if is_plain and HOOKS.trace is None and interpolation_mode == BILINEAR and n == 2 and not places[0].requires_grad:
+        found = around(places[0].array, places[1].array, *sizes)
+        if found is not None:
+            return _summed(x, found[0], Tensor(found[1]))
     taps = [(_cubic_weights if interpolation_mode == BICUBIC else _linear_weights)(place) for place in places]
     corners = _corners(taps, sizes if interpolation_mode == BICUBIC else None, padding_mode, align)
-    is_plain = x.array.dtype in xp.FLOATS and grid.array.dtype is x.array.dtype and x.array.size and grid.array.size
-    if is_plain and HOOKS.trace is None and not (MODE.enabled and (x.requires_grad or grid.requires_grad)):
+    if is_plain and HOOKS.trace is None and is_recorded:
+        spots, weights = zip(*corners, strict=True)
+        return _summed(x, np.stack([_in_memory_order(each, sizes) for each in spots]), run("stack", list(weights), 0))
+    if is_plain and HOOKS.trace is None:
         arrays = [([spot.array for spot in spots], weight.array) for spots, weight in corners]
         return Tensor(xp.silently(weighted, x.array, arrays))
     parts = (_at(x, spots) * weight.unsqueeze(1) for spots, weight in corners)
     return cast(reduce(add, parts), input.array.dtype)
+
+
+def _in_memory_order(spots: Sequence[Tensor], sizes: Sequence[int]) -> Array:
+    """Whole places as numbers of the flat image, -1 outside."""
+    flat, inside = numbered([spot.array for spot in spots], sizes)
+    return np.where(inside, flat, -1)
+
+
+def _summed(images: Tensor, places: Array, weights: Tensor) -> Tensor:
+    """Elements at places (corners, batch, *out) of an image, weighted and added up."""
+    corners, batch, *out = places.shape
+    spots, shares = Tensor(places.reshape(corners, batch, -1)), weights.reshape([corners, batch, -1])
+    flat = images.reshape([*images.shape[:2], -1])
+    found: Tensor = run("_corner_sums", flat, spots, shares).reshape([*images.shape[:2], *out])
+    return found
 
 
 def _corners(
@@ -126,14 +155,14 @@ def _corners(
 
 
 def _check_grid(input: Tensor, grid: Tensor, mode: int) -> None:
+    if input.ndim and grid.ndim and input.shape[0] != grid.shape[0]:
+        raise OperatorError(
+            "grid_sampler(): expected grid and input to have same batch size, "
+            f"but got input with sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
+        )
     if input.ndim not in (4, 5) or input.ndim != grid.ndim:
         raise OperatorError(
             "grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, "
-            f"but got input with sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
-        )
-    if input.shape[0] != grid.shape[0]:
-        raise OperatorError(
-            "grid_sampler(): expected grid and input to have same batch size, "
             f"but got input with sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
         )
     if grid.shape[-1] != input.ndim - 2:

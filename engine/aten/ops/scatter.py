@@ -5,17 +5,20 @@ In: arrays; indices are int64 or int32, masks bool.  Gradient formulas: see `poi
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 import numpy as np
 
 from engine.aten import xp
 from engine.aten.accumulate import accumulate, add_at
+from engine.aten.loops import Loop, worth
 from engine.aten.memory import check_memory
 from engine.aten.op import op
 from engine.aten.ops.parts import select, slice_
 from engine.aten.promotion import wide
-from engine.aten.rules import broadcast_shapes, wrap_dim
+from engine.aten.rules import are_within, broadcast_shapes, wrap_dim
+from engine.aten.stepwise.scattering import add_each, take_each
 from engine.aten.xp import Array
 from engine.lang.errors import OperatorError
 
@@ -47,10 +50,11 @@ def _points(
     size = base.shape[dim]
     if src is not None and src.ndim and src.ndim != places.ndim:
         raise OperatorError("Index tensor must have the same number of dimensions as src tensor")
-    if places.min() < 0 or places.max() >= size:
+    if not are_within(places, size):
         bad = places[(places < 0) | (places >= size)].ravel()[0]
         raise OperatorError(f"index {bad} is out of bounds for dimension {dim} with size {size}")
-    key = list(np.ogrid[tuple(slice(n) for n in places.shape)])
+    last = places.ndim - 1
+    key = [np.arange(n).reshape(-1, *(1,) * (last - axis)) for axis, n in enumerate(places.shape)]
     key[dim] = places
     return base, dim, places, tuple(key)
 
@@ -59,19 +63,38 @@ def _other(name: str) -> str:
     return "input" if name == "gather" else "self"
 
 
+def _runs_over(loop: Loop, self: Array, dim: int, index: Array, first: Array, last: Array) -> bool:
+    """Run a loop over each place of an index as large as the array but along `dim`; False where numpy has to do it,
+    which refuses as well what is wrong."""
+    if not (worth(index) and self.ndim == index.ndim and -self.ndim <= dim < self.ndim):
+        return False
+    dim %= self.ndim
+    if self.shape[:dim] != index.shape[:dim] or self.shape[dim + 1 :] != index.shape[dim + 1 :]:
+        return False
+    if index.dtype not in (xp.INT64, xp.INT32):
+        return False
+    outer, inner = math.prod(index.shape[:dim]), math.prod(index.shape[dim + 1 :])
+    places = np.ascontiguousarray(index)
+    return loop.run(index.size, first, places, last, outer, self.shape[dim], index.shape[dim], inner) == 0
+
+
 def gather(self: Array, dim: int, index: Array, sparse_grad: bool) -> Array:
+    if worth(index):
+        taken = np.empty(index.shape, self.dtype)
+        if _runs_over(take_each, self, dim, index, np.ascontiguousarray(self), taken):
+            return taken
     base, _, _, key = _points(self, dim, index, "gather")
     return base[key].reshape(index.shape) if key else np.empty(index.shape, self.dtype)
 
 
-def _check_alike(self: Array, src: Array) -> None:
-    if self.dtype != src.dtype:
+def _check_alike(self: Array, index: Array, src: Array) -> None:
+    """Of two dtypes nothing is moved; an index of none is told of first."""
+    if self.dtype != src.dtype and index.dtype.kind in "iu":
         raise OperatorError("scatter(): Expected self.dtype to be equal to src.dtype")
 
 
 def _source(self: Array, dim: int, places: Array, src: Array, name: str) -> Array:
     """The part of `src` that is scattered."""
-    _check_alike(self, src)
     source = src if src.ndim else src.reshape(1)
     if source.ndim != places.ndim:
         raise OperatorError("Index tensor must have the same number of dimensions as src tensor")
@@ -86,9 +109,9 @@ def _source(self: Array, dim: int, places: Array, src: Array, name: str) -> Arra
 def scatter(self: Array, dim: int, index: Array, src: Any, reduce: str | None = None) -> Array:
     if reduce not in (None, "add", "multiply"):
         raise OperatorError("reduce argument must be either add or multiply.")
-    base, dim, places, key = _points(self, dim, index, "scatter", src if isinstance(src, np.ndarray) else None)
     if isinstance(src, np.ndarray):
-        _check_alike(self, src)
+        _check_alike(self, index, src)
+    base, dim, places, key = _points(self, dim, index, "scatter", src if isinstance(src, np.ndarray) else None)
     result = base.copy()
     if not key:
         return result.reshape(self.shape)
@@ -104,9 +127,17 @@ def scatter(self: Array, dim: int, index: Array, src: Any, reduce: str | None = 
     return result.reshape(self.shape)
 
 
+_ADDED: Final = frozenset({*xp.FLOATS, xp.INT64, xp.INT32})
+"""What is added up in itself."""
+
+
 def scatter_add(self: Array, dim: int, index: Array, src: Array) -> Array:
+    if worth(index) and src.shape == index.shape and src.dtype == self.dtype and self.dtype in _ADDED:
+        total = self.copy(order="C")
+        if _runs_over(add_each, self, dim, index, total, np.ascontiguousarray(src)):
+            return total
+    _check_alike(self, index, src)
     base, dim, places, key = _points(self, dim, index, "scatter_add", src)
-    _check_alike(self, src)
     result = base.copy()
     if key:
         add_at(result, key, _source(base, dim, places, src, "scatter_add"), checked=True)
@@ -122,8 +153,8 @@ _INTO: Final[dict[str, np.ufunc]] = {
 def scatter_reduce(self: Array, dim: int, index: Array, src: Array, reduce: str, include_self: bool) -> Array:
     if reduce not in _INTO:
         raise OperatorError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
+    _check_alike(self, index, src)
     base, dim, places, key = _points(self, dim, index, "scatter_reduce", src)
-    _check_alike(self, src)
     if not key:
         return self.copy()
     values = _source(base, dim, places, src, "scatter_reduce")

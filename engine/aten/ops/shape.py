@@ -13,7 +13,9 @@ from numpy.exceptions import AxisError
 
 from engine.aten import rules, xp
 from engine.aten.blocks import contiguous_copy
+from engine.aten.compose import run
 from engine.aten.op import op
+from engine.aten.primitives import join
 from engine.aten.rules import infer_size, view_strides, wrap_dim, wrap_dims
 from engine.aten.tensor import Tensor
 from engine.aten.xp import Array, as_strided
@@ -71,6 +73,8 @@ def reshape(self: Array, shape: Sequence[int]) -> Array:
 
 
 def flatten(self: Array, start_dim: int, end_dim: int) -> Array:
+    if start_dim == 0 and end_dim == -1 and self.ndim > 1 and self.flags.c_contiguous:
+        return self.reshape(-1)
     start, end = wrap_dim(start_dim, self.ndim), wrap_dim(end_dim, self.ndim)
     if start > end:
         raise OperatorError("flatten() has invalid args: start_dim cannot come after end_dim")
@@ -116,11 +120,19 @@ def _restrided(self: Array, dims: Sequence[int]) -> Array:
 
 
 def squeeze(self: Array) -> Array:
+    if self.flags.c_contiguous and self.size:
+        return self.reshape([n for n in self.shape if n != 1])
     return _restrided(self, [d for d in range(self.ndim) if self.shape[d] != 1])
 
 
 def squeeze_dim(self: Array, dim: int) -> Array:
-    return squeeze_dims(self, [dim])
+    shape = self.shape
+    if dim < 0 or dim >= len(shape):
+        dim = wrap_dim(dim, len(shape))
+    if not shape or shape[dim] != 1:
+        return as_strided(self, shape, self.strides)
+    strides = self.strides
+    return as_strided(self, shape[:dim] + shape[dim + 1 :], strides[:dim] + strides[dim + 1 :])
 
 
 def squeeze_dims(self: Array, dim: Sequence[int]) -> Array:
@@ -132,8 +144,6 @@ def unsqueeze(self: Array, dim: int) -> Array:
     shape, strides = self.shape, self.strides
     if dim < 0 or dim > len(shape):
         dim = wrap_dim(dim, len(shape) + 1)
-    if self.flags.c_contiguous and self.size:
-        return self.reshape((*shape[:dim], 1, *shape[dim:]))
     step = shape[dim] * strides[dim] if dim < len(shape) else self.itemsize
     return as_strided(self, (*shape[:dim], 1, *shape[dim:]), (*strides[:dim], step, *strides[dim:]))
 
@@ -160,10 +170,12 @@ def permute(self: Array, dims: Sequence[int]) -> Array:
             f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
             f"ordering of dimensions i.e. input.dim() = {self.ndim} is not equal to len(dims) = {len(dims)}"
         )
-    wrapped = tuple(wrap_dim(dim, self.ndim) for dim in dims)
-    if len(set(wrapped)) != len(wrapped):
-        raise OperatorError("permute(): duplicate dims are not allowed.")
-    return self.transpose(wrapped)
+    try:
+        return self.transpose(dims)
+    except (AxisError, ValueError):
+        for dim in dims:
+            wrap_dim(dim, self.ndim)
+        raise OperatorError("permute(): duplicate dims are not allowed.") from None
 
 
 def movedim(self: Array, source: Sequence[int] | int, destination: Sequence[int] | int) -> Array:
@@ -199,21 +211,24 @@ def expand(self: Array, size: Sequence[int], implicit: bool) -> Array:
             f"expand({xp.FROM_NUMPY[self.dtype]}{{{list(self.shape)}}}, size={list(size)}): the number of sizes "
             f"provided ({len(size)}) must be greater or equal to the number of dimensions in the tensor ({self.ndim})"
         )
+    have, steps = (1,) * extra + self.shape, (0,) * extra + self.strides
+    repeated = [step if n == m else 0 if n == 1 else None for n, m, step in zip(have, size, steps, strict=True)]
+    if None not in repeated and -1 not in size:
+        return as_strided(self, tuple(size), tuple(repeated))  # type: ignore[arg-type]
     shape, strides = [], []
-    for i, wanted in enumerate(size):
-        have, stride = (self.shape[i - extra], self.strides[i - extra]) if i >= extra else (1, 0)
+    for i, (wanted, size_here, step) in enumerate(zip(size, have, steps, strict=True)):
         if wanted == -1 and i < extra:
             raise OperatorError(
                 f"The expanded size of the tensor ({wanted}) isn't allowed in a leading, non-existing dimension {i}"
             )
-        final = have if wanted == -1 else wanted
-        if have not in (1, final):
+        final = size_here if wanted == -1 else wanted
+        if size_here != 1 and size_here != final:
             raise OperatorError(
-                f"The expanded size of the tensor ({wanted}) must match the existing size ({have}) at non-singleton "
-                f"dimension {i}.  Target sizes: {list(size)}.  Tensor sizes: {list(self.shape)}"
+                f"The expanded size of the tensor ({wanted}) must match the existing size ({size_here}) at "
+                f"non-singleton dimension {i}.  Target sizes: {list(size)}.  Tensor sizes: {list(self.shape)}"
             )
         shape.append(final)
-        strides.append(stride if have == final and i >= extra else 0)
+        strides.append(step if size_here == final else 0)
     return as_strided(self, tuple(shape), tuple(strides))
 
 
@@ -229,7 +244,7 @@ def broadcast_tensors(tensors: list[Tensor]) -> list[Tensor]:
     shape: rules.Shape = ()
     for tensor in tensors:
         shape = rules.broadcast_shapes(shape, tensor.array.shape)
-    return [tensor.expand(list(shape)) for tensor in tensors]
+    return [run("expand", tensor, list(shape), False) for tensor in tensors]
 
 
 # ------------------------------------------------------------------ in place
@@ -290,3 +305,5 @@ op("aten::view_as(Tensor(a) self, Tensor other) -> Tensor(a)", kernel=view_as, v
    gradient={"self": "grad.reshape(self.size())"})  # fmt: skip
 op("aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", kernel=reshape_as, variants="method",
    gradient={"self": "grad.reshape(self.size())"})  # fmt: skip
+
+join(globals())

@@ -10,6 +10,7 @@ import numpy as np
 
 from engine.aten import bessel, gamma, special, xp
 from engine.aten.compose import run
+from engine.aten.long_rows import LongRows
 from engine.aten.memory import check_memory
 from engine.aten.op import op
 from engine.aten.promotion import result_type, to_float, wide
@@ -24,10 +25,12 @@ OUT: Final = "function out"
 # ------------------------------------------------------------------ kernels
 
 
-def in_double(function: Callable[..., Any], name: str) -> Callable[..., Array]:
-    """A kernel that computes in float64 and answers in the operands' floating point dtype."""
+def in_double(function: Callable[..., Any], name: str, rows: LongRows | None = None) -> Callable[..., Array]:
+    """A kernel that computes in float64, or single precision by `rows`, and answers in the operands' dtype."""
 
     def kernel(*args: Any) -> Array:
+        if rows is not None and (found := rows(*args)) is not None:
+            return found
         d = to_float(result_type(args))
         if not xp.is_float(d):
             raise no_kernel(name, d)
@@ -66,13 +69,17 @@ def logit(self: Array, eps: float | None) -> Array:
     d = to_float(self.dtype)
     x = self.astype(wide(d))
     if eps is not None:
-        x = np.where(np.isnan(x), x, np.clip(x, x.dtype.type(eps), x.dtype.type(1 - eps)))
+        low, high = (d.type(limit).astype(x.dtype) for limit in (eps, 1 - eps))
+        x = np.where(np.isnan(x), x, np.clip(x, low, high))
     return np.asarray(np.log(x / (1 - x))).astype(d)
 
 
 def polygamma(n: int, self: Array) -> Array:
     if n < 0:
         raise OperatorError("polygamma(n, x) does not support negative n.")
+    if n == 1:
+        d = to_float(self.dtype)
+        return gamma.trigamma(self.astype(wide(d))).astype(d)
     return in_double(lambda x: gamma.polygamma(n, x), "polygamma")(self)
 
 
@@ -120,7 +127,8 @@ _UNARY: Final[dict[str, tuple[Callable[[Array], Any], str, str]]] = {
     "special_bessel_j1": (lambda x: bessel.first_kind(1, x), OUT, ""),
 }  # fmt: skip
 for _name, (_function, _variants, _formula) in _UNARY.items():
-    op(f"aten::{_name}(Tensor self) -> Tensor", kernel=in_double(_function, _name), variants=_variants,
+    _rows = LongRows("erfinv(self)", ("self",), ("self",)) if _name == "erfinv" else None
+    op(f"aten::{_name}(Tensor self) -> Tensor", kernel=in_double(_function, _name, _rows), variants=_variants,
        gradient={"self": _formula} if _formula else {})  # fmt: skip
 
 _XLOGY: Final = in_double(_x_times(np.log), "xlogy_cpu")

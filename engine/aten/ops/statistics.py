@@ -327,10 +327,10 @@ def diff(self: Tensor, n: int, dim: int, prepend: Tensor | None, append: Tensor 
         raise OperatorError("diff expects input to be at least one-dimensional")
     if n < 0:
         raise OperatorError(f"order must be non-negative but got {n}")
-    axis = wrap_dim(dim, self.ndim)
     if n == 0:
         copy: Tensor = self.clone()
         return copy
+    axis = wrap_dim(dim, self.ndim)
     parts = [t for t in (prepend, self, append) if t is not None]
     result = run("cat", parts, axis) if len(parts) > 1 else self
     for _ in range(min(n, result.shape[axis])):

@@ -205,6 +205,9 @@ def split(text: str, separator: str | None, most: int) -> list[str]:
 
 
 def rsplit(text: str, separator: str, most: int) -> list[str]:
+    """From the end; an empty separator is found behind the text as often as may be."""
+    if not separator and most >= 0:
+        return [text, *[""] * most]
     return [from_bytes(piece) for piece in to_bytes(text).rsplit(_separator(separator), most)]
 
 
@@ -234,6 +237,8 @@ def join(separator: str, values: list[str]) -> str:
 
 
 def replace(text: str, old: str, new: str, most: int) -> str:
+    if not old and most >= 0:
+        return normal(new * most + text)
     if not old:
         raise OperatorError("replace of an empty string", hints=("the string to replace must not be empty",))
     return (

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import xp
+from engine.aten import libraries, xp
 from engine.aten.op import op
 from engine.aten.ops.creation import check_device
 from engine.aten.ops.layout import laid_out
@@ -66,17 +66,24 @@ def item(self: Array) -> Any:
     return xp.to_list(self.reshape(()))
 
 
+def cpu(self: Tensor) -> Tensor:
+    moved: Tensor = self.to(scalars.CPU)
+    return moved
+
+
 def cuda(self: Tensor) -> Tensor:
     moved: Tensor = self.to(scalars.device("cuda"))
     return moved
 
 
 def to_reduced(self: Array, cuda_enabled: bool, cpu_enabled: bool, cuda_dtype: int, cpu_dtype: int) -> Array:
-    return to(self, cpu_dtype) if cpu_enabled and self.dtype == np.float32 else self
+    enabled, dtype = (cpu_enabled, cpu_dtype) if libraries.library_of(self) is None else (cuda_enabled, cuda_dtype)
+    return to(self, dtype) if enabled and self.dtype == np.float32 else self
 
 
 def to_full(self: Array, cuda_enabled: bool, cpu_enabled: bool) -> Array:
-    is_reduced = cpu_enabled and xp.FROM_NUMPY[self.dtype] in (scalars.float16, scalars.bfloat16)
+    enabled = cpu_enabled if libraries.library_of(self) is None else cuda_enabled
+    is_reduced = enabled and xp.FROM_NUMPY[self.dtype] in (scalars.float16, scalars.bfloat16)
     return to(self, scalars.float32.number) if is_reduced else self
 
 
@@ -105,7 +112,7 @@ op("aten::_autocast_to_reduced_precision(Tensor(a) self, bool cuda_enabled, bool
 op("aten::_autocast_to_full_precision(Tensor(a) self, bool cuda_enabled, bool cpu_enabled) -> Tensor(a)",
    kernel=to_full, gradient={"self": "grad"})  # fmt: skip
 op("aten::item(Tensor self) -> Scalar", kernel=item, variants="method")
-op("aten::cpu(Tensor(a) self) -> Tensor(b|a)", kernel=lambda self: self, variants="method")
+op("aten::cpu(Tensor(a) self) -> Tensor(b|a)", python=cpu, variants="method")
 op("aten::cuda(Tensor(a) self) -> Tensor(b|a)", python=cuda, variants="method")
 
 # ------------------------------------------------------------------ questions

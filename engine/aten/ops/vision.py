@@ -71,7 +71,7 @@ def _weights(start: Array, size: Array, counts: Array, pooled: int, extent: int)
 
     Each bin is the mean of `counts` places, each of which lies between two rows; places off the image count nothing.
     """
-    regions, most = len(start), int(counts.max(initial=1))
+    regions, most = len(start), max(1, int(counts.max())) if counts.size else 1
     step = size / pooled
     bins, parts = np.arange(pooled)[:, None], np.arange(most)
     places = start[:, None, None] + bins * step[:, None, None] + (

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Sequence
 from engine.frontend.emit.emitter import Emitter
 from engine.frontend.schema_match import Actual
 from engine.frontend.tree import Tree
-from engine.frontend.views import Attribute, Starred
+from engine.frontend.views import Apply, Attribute, Starred
 from engine.ir.graph import Value
+from engine.lang.errors import CompileError
 from engine.lang.types import Type
 
 
@@ -41,3 +42,9 @@ def actuals_of(
 def keywords_of(e: Emitter, attributes: Iterable[Attribute]) -> list[Actual]:
     """The keyword arguments of a call."""
     return [Actual(e.expression(view.value), view.range, view.name) for view in attributes]
+
+
+def no_keywords(view: Apply, form: str) -> None:
+    """Raises CompileError where a call that takes none has keyword arguments."""
+    if view.attributes:
+        raise CompileError(f"{form} takes no keyword arguments", view.range, hints=("leave out the names",))

@@ -217,7 +217,8 @@ def _augment_subscript(e: Emitter, view: AugAssign) -> None:
     parts, type, range = target.subscripts, owner.type, view.tree.range
     if len(parts) != 1:
         raise CompileError(
-            f"Sliced expression not yet supported for {type.annotation_str} augmented assignment",
+            f"Sliced expression not yet supported for {type.annotation_str} augmented assignment. File a bug if you "
+            "want this",
             range,
             hints=("change the elements one by one, in a loop",),
         )

@@ -11,7 +11,7 @@ from typing import Final
 
 from engine.frontend.classes import ClassValue
 from engine.frontend.convert import convert
-from engine.frontend.emit.arguments import actuals_of, keywords_of, values_of
+from engine.frontend.emit.arguments import actuals_of, keywords_of, no_keywords, values_of
 from engine.frontend.emit.conditions import type_test
 from engine.frontend.emit.containers import dict_form, list_form, tuple_form
 from engine.frontend.emit.emitter import Emitter
@@ -53,8 +53,9 @@ def apply(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
 
 def check_count(view: Apply, form: str, wanted: int) -> None:
     """Raises CompileError unless the call has exactly so many positional arguments."""
-    if len(view.inputs) != wanted or view.attributes:
+    if len(view.inputs) != wanted:
         raise CompileError(f"{form} expected exactly {wanted} arguments but found {len(view.inputs)}", view.range)
+    no_keywords(view, form)
 
 
 def _annotate(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> SugaredValue:
@@ -92,9 +93,10 @@ def _test(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> Suga
 
 def _getattr(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> SugaredValue:
     """`getattr(x, "name")`, with a default where there is no such attribute."""
-    if len(view.inputs) not in (2, 3) or view.attributes:
+    no_keywords(view, "getattr")
+    if len(view.inputs) not in (2, 3):
         raise CompileError(
-            f"getattr expected 2 or 3 arguments but found {len(view.inputs)}",
+            f"getattr expected to have number of arguments between 2 and 3 but found {len(view.inputs)}",
             view.range,
             hints=("write getattr(x, 'name'), or getattr(x, 'name', default)",),
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from engine.frontend.emit.arguments import no_keywords
 from engine.frontend.emit.emitter import Emitter
 from engine.frontend.emit.literals import common_type
 from engine.frontend.modules import ModuleValue
@@ -92,9 +93,8 @@ def refine(e: Emitter, types: Types, range: SourceRange | None = None) -> None:
     """From here on the variables have these types."""
     for name, type in types.items():
         variable = e.environment.find(name)
-        assert variable is not None
         if not isinstance(variable, SugaredValue):
-            narrowed = e.cast(e.load(name, variable, range), type)
+            narrowed = e.cast(e.load(name, variable, range) if variable else e.outside(name, range), type)
             narrowed.set_debug_name(name)
             e.store(name, narrowed, type, range)
 
@@ -105,8 +105,9 @@ def type_test(e: Emitter, tree: Tree) -> Condition:
     callee = e.sugared(view.callee)
     # In a condition the name decides, even where the program uses it for a variable.
     form = callee.form if isinstance(callee, SpecialForm) else Var(view.callee).name
-    if len(view.inputs) != 2 or view.attributes:
+    if len(view.inputs) != 2:
         raise CompileError(f"{form} expected exactly 2 arguments but found {len(view.inputs)}", tree.range)
+    no_keywords(view, form)
     if form == "hasattr":
         return _has_attribute(e, view, tree)
     return _is_instance(e, view.inputs[0], view.inputs[1], tree)
@@ -242,8 +243,11 @@ def _has_attribute(e: Emitter, view: Apply, tree: Tree) -> Condition:
     elif isinstance(type, TupleType) and type.fields:
         found = name in type.fields
     else:
+        what = "an object or NamedTuple, got"
+        if isinstance(type, TupleType):
+            what = "a object or NamedTuple, but got a normal Tuple"
         raise CompileError(
-            f"hasattr's first argument must be an object or NamedTuple, got {type.annotation_str} instead",
+            f"hasattr's first argument must be {what} {type.annotation_str} instead",
             tree.range,
             hints=("only objects of classes and modules are asked; other types have what they have",),
         )

@@ -6,6 +6,7 @@ In: their calls.  Out: copies of lists and dicts, lists gathered by a loop, tupl
 from __future__ import annotations
 
 from engine.frontend.convert import EMPTY_LIST
+from engine.frontend.emit.arguments import no_keywords
 from engine.frontend.emit.emitter import Emitter
 from engine.frontend.emit.loops import dict_comprehension, list_comprehension
 from engine.frontend.sugar import SugaredValue
@@ -29,6 +30,8 @@ from engine.lang.types import STR, TENSOR, DictType, ListType, Type
 
 def list_form(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> SugaredValue:
     """`list()`, `list(xs)`: what can be iterated is gathered as `[x for x in xs]` does."""
+    if view.inputs:
+        no_keywords(view, "list")
     if not view.inputs:
         if isinstance(hint, ListType):
             return SimpleValue(e.list([], hint.element))
@@ -44,6 +47,7 @@ def list_form(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> 
 
 def tuple_form(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> SugaredValue:
     """`tuple(xs)` for something whose length is known."""
+    no_keywords(view, "tuple")
     if len(view.inputs) != 1:
         raise CompileError(f"tuple expected exactly 1 arguments but found {len(view.inputs)}", view.range)
     parts = e.sugared(view.inputs[0]).as_tuple(e, None, view.range)

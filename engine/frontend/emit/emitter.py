@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from engine.frontend.advice import to_fit, unknown_name
 from engine.frontend.builder import Builder
+from engine.frontend.classes import ConstantValue
 from engine.frontend.convert import convert
 from engine.frontend.emit.recovery import recover
 from engine.frontend.environment import Environment, Variable
@@ -67,6 +68,8 @@ class Emitter(Builder):
     types: TypeReader = field(init=False)
     exits: set[Block] = field(default_factory=set)
     loops: list[Loop] = field(default_factory=list)
+    around: Callable[[Value, float | complex, SourceRange], None] | None = None
+    """Is told of the literals of a function inside another."""
     lost_writes: list[Caution] = field(default_factory=list)
     """Writes that lowering the graph removed although somebody may see them."""
     failures: list[EngineError] = field(default_factory=list)
@@ -86,8 +89,7 @@ class Emitter(Builder):
         """What the expression stands for; `hint` is the type that is wanted, where one is annotated."""
         rule = self.rules.expressions.get(tree.kind)
         if rule is None:
-            hints = ("... stands in an index beside others, as in x[..., 0]",) if tree.kind == "dots" else ()
-            raise CompileError(f"Cannot emit expr for: {tree}", tree.range, hints=hints)
+            raise _no_expression(tree)
         return rule(self, tree, hint)
 
     def expression(self, tree: Tree, hint: Type | None = None) -> Value:
@@ -131,7 +133,19 @@ class Emitter(Builder):
             assert first is not None
             with self.graph.inserting_at(first):
                 self._literals[key] = self.constant(value, range)
+            if self.around is not None:
+                self.around(self._literals[key], value, range)
         return self._literals[key]
+
+    def retype(self, value: Value, type: Type) -> None:
+        """Let an element of a comprehension have the annotated type at once.
+
+        Uses of the same literal elsewhere keep its own.
+        """
+        if value.type == type or value.has_uses:
+            return
+        value.set_type(type)
+        self._literals = {key: known for key, known in self._literals.items() if known is not value}
 
     # -- names
 
@@ -159,6 +173,12 @@ class Emitter(Builder):
             return SimpleValue(self.load(name, found, range))
         return found or GLOBALS.get(name) or self.resolver.resolve_value(self, name, range)
 
+    def outside(self, name: str, range: SourceRange | None) -> Value:
+        """The variable of a function around this one."""
+        place = range or self.graph.current_range
+        assert place is not None, "something in the program is compiled"
+        return self.lookup(name, place).as_value(self, place)
+
     def check_known(self, name: str, range: SourceRange) -> None:
         """Raises FollowUpError for a name whose statement failed."""
         if name in self.unknown:
@@ -178,6 +198,8 @@ class Emitter(Builder):
         """`name = value`, or `name: annotated = value`.  Raises CompileError when the types forbid it."""
         if name in self.unknown:
             return
+        if isinstance(value, ConstantValue):
+            value = SimpleValue(value.as_value(self, range))
         simple = value.value if isinstance(value, SimpleValue) else None
         outer = self.environment.find_outside(name)
         if simple is None and outer is None:
@@ -212,8 +234,8 @@ class Emitter(Builder):
         """A variable of an outer block keeps its type."""
         if annotated is not None:
             raise CompileError(
-                f"Attempting to declare and annotate the type of variable '{name}' that is already defined in an outer "
-                "block",
+                f"Attempting to declare and annotate the type of variable '{name}' but it is already defined in "
+                "an outer block",
                 range,
                 hints=("annotate it where it is set first",),
             )
@@ -233,6 +255,15 @@ class Emitter(Builder):
         raise CompileError(text, range, hints=hints)
 
 
+def _no_expression(tree: Tree) -> CompileError:
+    if tree.kind == "starred":
+        text = "Unexpected starred expansion. File a bug report"
+        return CompileError(text, tree.range, hints=("*x stands only among a call's arguments and in tuples",))
+    hints = ("... stands in an index beside others, as in x[..., 0]",) if tree.kind == "dots" else ()
+    shown = str(tree).replace("(slice_expr ", "(slice expr ")
+    return CompileError(f"Cannot emit expr for: {shown}", tree.range, hints=hints)
+
+
 def _unknown_statement(e: Emitter, tree: Tree) -> None:
     hints = ("make it a parameter, and return what it becomes",) if tree.kind == "global" else ()
     raise CompileError(f"Unrecognized statement kind {tree.kind}", tree.range, hints=hints)
@@ -240,6 +271,6 @@ def _unknown_statement(e: Emitter, tree: Tree) -> None:
 
 def _not_first_class(name: str, kind: str) -> str:
     return (
-        f"Cannot re-assign '{name}' to a value of type {kind} because {name} is not a first-class value. Only "
+        f"Cannot re-assign '{name}' to a value of type {kind} because {name} is not a first-class value.  Only "
         "reassignments to first-class values are allowed"
     )

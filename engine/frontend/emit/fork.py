@@ -18,31 +18,29 @@ from engine.frontend.schema_match import Actual
 from engine.frontend.sugar import SugaredValue
 from engine.frontend.tree import Tree
 from engine.frontend.values import SimpleValue, SpecialForm
-from engine.frontend.views import Apply, Def
-from engine.ir.clone import copy_nodes
+from engine.frontend.views import Apply, Def, Param
+from engine.ir.clone import copy_graph, copy_nodes
 from engine.ir.graph import Block, Graph, Node, Value
 from engine.lang.errors import CompileError
 from engine.lang.source import SourceRange
-from engine.lang.types import FutureType, Type
+from engine.lang.types import TENSOR, FutureType, Type
+from engine.passes.pipeline import find_pass
 
 
 class Closure(SugaredValue):
-    """A function without parameters, defined inside another; it sees the other's variables."""
+    """A function that is defined inside another: its graph, and the values of the other's variables that it reads."""
 
-    __slots__ = ("definition", "environment")
+    __slots__ = ("body", "captured", "definition", "result")
     kind = "closure"
 
-    def __init__(self, definition: Def, environment: Environment) -> None:
-        self.definition, self.environment = definition, environment
+    def __init__(self, definition: Def, body: Graph, captured: list[Value], result: Type) -> None:
+        self.definition, self.body, self.captured, self.result = definition, body, captured, result
 
 
 def closure(e: Emitter, tree: Tree) -> None:
-    """A `def` inside a function."""
+    """A `def` inside a function: compiled where it stands, whether or not it is forked."""
     view = Def(tree)
-    if view.decl.params:
-        hints = ("define it outside of this function",)
-        raise CompileError("functions defined inside functions cannot have parameters", view.decl.range, hints=hints)
-    e.assign(view.name, Closure(view, e.environment), tree.range)
+    e.assign(view.name, Closure(view, *_closure_body(e, view)), tree.range)
 
 
 def fork(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> SugaredValue:
@@ -54,7 +52,10 @@ def fork(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> Sugar
     args = actuals_of(e, view.inputs[1:])
     kwargs = keywords_of(e, view.attributes)
     if isinstance(callee, Closure):
-        body, captured, result = _closure_body(e, callee)
+        if callee.definition.decl.params:
+            hints = ("define it outside of this function",)
+            raise CompileError("Cannot fork lambda with parameters", view.range, hints=hints)
+        body, captured, result = copy_graph(callee.body), callee.captured, callee.result
     else:
         body, captured, result = _call_body(e, callee, args, kwargs, view.range)
     node = e.node("prim::fork", captured, [FutureType(result)], view.range).set_attr("Subgraph", body)
@@ -75,36 +76,75 @@ def _call_body(
     copy_nodes(block.nodes(), body.block, values)
     body.register_output(values[result])
     scratch.destroy()
+    _pool(body)
+    _pool(body)
     return body, captured, values[result].type
+
+
+def _pool(body: Graph) -> None:
+    """Constants go to the start in reverse order; done twice, as in PyTorch, in order."""
+    find_pass("constant_pooling")(body)
 
 
 def _captured(block: Block) -> list[Value]:
     """Values from outside, in the order they are first used."""
     inside: set[Value] = set()
-    captured: dict[Value, None] = {}
 
     def visit(nodes: Iterable[Node]) -> None:
         for node in nodes:
-            captured.update(dict.fromkeys(value for value in node.inputs if value not in inside))
             inside.update(node.outputs)
             for inner in node.blocks:
                 inside.update(inner.inputs)
                 visit(inner.nodes())
-                captured.update(dict.fromkeys(value for value in inner.outputs if value not in inside))
 
     visit(block.nodes())
-    return list(captured)
+    return [value for value in _used(block) if value not in inside]
 
 
-def _closure_body(e: Emitter, callee: Closure) -> tuple[Graph, list[Value], Type]:
-    """The closure's body as a graph whose inputs are the variables it reads."""
-    outside = _Outside(e, callee.environment)
-    inner = Emitter(e.unit, e.written, e.library, resolver=outside, rules=e.rules)
-    returns = callee.definition.decl.returns
+def _used(block: Block) -> dict[Value, None]:
+    """Everything that the block's nodes use, and it gives, in the order of the first use."""
+    used: dict[Value, None] = {}
+
+    def visit(nodes: Iterable[Node]) -> None:
+        for node in nodes:
+            used.update(dict.fromkeys(node.inputs))
+            for inner in node.blocks:
+                visit(inner.nodes())
+                used.update(dict.fromkeys(inner.outputs))
+
+    visit(block.nodes())
+    used.update(dict.fromkeys(block.outputs))
+    return used
+
+
+def _closure_body(e: Emitter, definition: Def) -> tuple[Graph, list[Value], Type]:
+    """The closure's body as a graph whose inputs are its parameters and the variables it reads."""
+    outside = _Outside(e, e.environment)
+    inner = Emitter(e.unit, e.written, e.library, resolver=outside, rules=e.rules, around=outside.literal)
+    for param in definition.decl.params:
+        _define_parameter(inner, param, e)
+    returns = definition.decl.returns
     inner.declared = None if returns is None else e.types.read(returns)
-    compile_body(inner, callee.definition.body)
-    result = finish(inner, callee.definition.range)
+    compile_body(inner, definition.body)
+    result = finish(inner, definition.range, outside.hand_in)
+    _pool(inner.graph)
     return inner.graph, outside.captured, result
+
+
+def _define_parameter(inner: Emitter, param: Param, e: Emitter) -> None:
+    """A parameter is a variable of the closure; one of that name around it has to have its type."""
+    if param.default is not None and param.annotation is None:
+        text = "Keyword arguments with defaults need to be type-hinted (TorchScript C++ frontend)"
+        raise CompileError(text, param.range, hints=(f"write `{param.name}: int = …`",))
+    type = TENSOR if param.annotation is None else e.types.read(param.annotation)
+    around = e.environment.find(param.name)
+    if isinstance(around, Variable) and not type.is_subtype_of(around.type):
+        text = (
+            f"Variable '{param.name}' previously had type {around.type.annotation_str} but is now being assigned to a "
+            f"value of type {type.annotation_str}"
+        )
+        raise CompileError(text, param.range, hints=("give the parameter another name",))
+    inner.store(param.name, inner.graph.add_input(param.name, type), type, param.range)
 
 
 class _Outside:
@@ -114,18 +154,38 @@ class _Outside:
         self.e, self.environment = e, environment
         self.captured: list[Value] = []
         self._inputs: dict[str, Value] = {}
+        self._literals: dict[Value, Value] = {}
 
     def resolve_value(self, b: Builder, name: str, range: SourceRange) -> SugaredValue | None:
         self.e.check_known(name, range)
-        found = self.environment.find(name)
-        if found is None:
-            return self.e.resolver.resolve_value(b, name, range)
-        if not isinstance(found, Variable):
+        if name in self._inputs:
+            return SimpleValue(self._inputs[name])
+        found = self.environment.find(name) or self.e.resolver.resolve_value(self.e, name, range)
+        if isinstance(found, Variable):
+            found = SimpleValue(self.e.load(name, found, range))
+        if not isinstance(found, SimpleValue):
             return found
-        if name not in self._inputs:
-            self.captured.append(self.e.load(name, found, range))
-            self._inputs[name] = b.graph.add_input(name, found.type)
+        self.captured.append(found.value)
+        self._inputs[name] = b.graph.add_input(name, found.type)
         return SimpleValue(self._inputs[name])
+
+    def literal(self, inner: Value, value: float | complex, range: SourceRange) -> None:
+        """Numbers stand at the start of the function around, and are handed in like its variables."""
+        self._literals[inner] = self.e.literal(value, range)
+
+    def hand_in(self, graph: Graph) -> None:
+        """Make inputs of the literals, and let what is captured stand in the order of its first use."""
+        parameters = len(graph.inputs) - len(self.captured)
+        outer = dict(zip(graph.inputs[parameters:], self.captured, strict=True)) | self._literals
+        used = [value for value in _used(graph.block) if value in outer]
+        for inner in used:
+            inner.replace_all_uses_with(graph.add_input(type=inner.type).copy_metadata(inner))
+        for inner in outer:
+            if inner in self._literals:
+                inner.node.destroy()
+            else:
+                graph.block.erase_input(graph.inputs.index(inner))
+        self.captured = [outer[inner] for inner in used]
 
     def resolve_type(self, name: str, range: SourceRange) -> Type | None:
         return self.e.resolver.resolve_type(name, range)

@@ -70,6 +70,8 @@ def list_literal(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
     element = element_hint or (common_type([value.type for value in values]) if values else TENSOR)
     if element_hint is not None:
         _check_elements(values, element_hint, tree)
+    elif isinstance(hint, (UnionType, OptionalType)):
+        _check_member(ListType(element), hint, tree)
     return SimpleValue(as_hinted(e, e.list(values, element), hint))
 
 
@@ -101,8 +103,11 @@ def wanted_container(hint: Type | None, kind: type, tree: Tree) -> Type | None:
     if fitting:
         return None
     name = "List" if kind is ListType else "Dict"
+    text = f"Expected an annotation of type {name}"
+    if isinstance(hint, UnionType):
+        text = f"Expected an Union type annotation with an inner {name} type,"
     raise CompileError(
-        f"Expected an annotation of type {name} but got {hint.annotation_str}",
+        f"{text} but got {hint.annotation_str}",
         tree.range,
         hints=(f"annotate it, as in `x: {'List[int]' if kind is ListType else 'Dict[str, int]'}`",),
     )
@@ -119,6 +124,18 @@ def common_type(types: Sequence[Type]) -> Type:
     for type in types[1:]:
         common = unify(common, type, default_to_union=True) or ANY
     return common
+
+
+def _check_member(type: ListType, hint: Type, tree: Tree) -> None:
+    """A list under a Union of several lists has to be one of them."""
+    lists = [member for member in members_of(hint) if isinstance(member, ListType)]
+    if not any(type.is_subtype_of(member) for member in lists):
+        allowed = " or ".join(member.annotation_str for member in lists)
+        raise CompileError(
+            f"Union type annotation `{hint.annotation_str}` can hold {allowed}, but none of those types match the "
+            f"types of the given list elements, which were unified to {type.element.annotation_str}",
+            tree.range,
+        )
 
 
 def _check_elements(values: Sequence[Value], element: Type, tree: Tree) -> None:
@@ -150,26 +167,35 @@ def check_key(type: Type, tree: Tree) -> None:
 
 
 def _key_type(keys: Sequence[Value], tree: Tree) -> Type:
+    type = _only_type(keys, tree)
+    check_key(type, tree)
+    return type
+
+
+def _only_type(keys: Sequence[Value], tree: Tree) -> Type:
+    """The type that all keys share.  Raises CompileError when there is none."""
     type = common_type([key.type for key in keys])
     if isinstance(type, (UnionType, OptionalType)):
-        first, other = keys[0].type, next(key.type for key in keys if key.type != keys[0].type)
+        first, other = keys[0].type, next((key.type for key in keys if key.type != keys[0].type), None)
+        if other is None:
+            return type
         raise CompileError(
             "Dict keys must contain only a single type. Expected: "
             f"{first.annotation_str} but found {other.annotation_str} instead",
             tree.range,
             hints=("use keys of one type, such as str",),
         )
-    check_key(type, tree)
     return type
 
 
 def _checked_dict_type(keys: Sequence[Value], values: Sequence[Value], wanted: DictType, tree: Tree) -> Type:
-    key, value = common_type([key.type for key in keys]), common_type([value.type for value in values])
+    key, value = _only_type(keys, tree), common_type([value.type for value in values])
     for what, found, expected in (("keys", key, wanted.key), ("values", value, wanted.value)):
         if not found.is_subtype_of(expected):
+            inferred = f"`{wanted.annotation_str}`, " if what == "values" else wanted.annotation_str
             raise CompileError(
-                f"Type annotation was inferred to be `{wanted.annotation_str}`, but the type of {what} given by the "
-                f"dict literal is {found.annotation_str}",
+                f"Type annotation was inferred to be {inferred}but the type of {what} given by the dict literal is "
+                f"{found.annotation_str}",
                 tree.range,
             )
     return wanted

@@ -128,6 +128,7 @@ def list_comprehension(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValu
         value = e.expression(view.element)
         if known:
             _check_element(known[0].contained()[0], value.type, tree, annotated=wanted is not None)
+            e.retype(value, known[0].contained()[0])
         else:
             known.append(ListType(value.type))
             result.set_type(known[0])
@@ -148,6 +149,7 @@ def dict_comprehension(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValu
         check_key(key.type, tree)
         if known:
             _check_pair(known[0], {"key": key.type, "value": value.type}, tree)
+            e.retype(value, known[0].contained()[1])
         else:
             known.append(DictType(key.type, value.type))
             result.set_type(known[0])

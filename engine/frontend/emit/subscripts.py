@@ -7,7 +7,7 @@ an ellipsis on, from right to left); for lists, strings, tuples and dicts their 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from engine.frontend.advice import may_be_another
 from engine.frontend.emit.emitter import Emitter
@@ -32,7 +32,6 @@ from engine.lang.types import (
     STR,
     TENSOR,
     ClassType,
-    DictType,
     ListType,
     OptionalType,
     TensorType,
@@ -45,8 +44,10 @@ def subscript(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
     """`value[...]` as an expression."""
     view = Subscript(tree)
     target = e.sugared(view.value)
-    if not isinstance(target, SimpleValue):
+    if isinstance(target, (SugaredTuple, ModuleValue)):
         return _sugared_item(e, target, view, hint)
+    if not isinstance(target, SimpleValue):
+        target = SimpleValue(target.as_value(e, view.value.range))
     value, parts = target.value, view.subscripts
     if len(parts) == 1 and parts[0].kind == "slice_expr":
         return SimpleValue(_slice_of(e, value, SliceExpr(parts[0]), tree))
@@ -64,9 +65,9 @@ def subscript(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
     return target.item(e, e.expression(parts[0]), hint, tree.range)
 
 
-def _sugared_item(e: Emitter, target: SugaredValue, view: Subscript, hint: Type | None) -> SugaredValue:
+def _sugared_item(e: Emitter, target: SugaredTuple | ModuleValue, view: Subscript, hint: Type | None) -> SugaredValue:
     part = view.subscripts[0]
-    if part.kind == "slice_expr" and isinstance(target, (SugaredTuple, ModuleValue)):
+    if part.kind == "slice_expr":
         parts = target.parts if isinstance(target, SugaredTuple) else target.parts(e, view.tree.range)
         return SugaredTuple(parts[_static_slice(e, SliceExpr(part))])
     return target.item(e, e.expression(part), hint, view.tree.range)
@@ -228,6 +229,8 @@ def _static_bound(e: Emitter, bound: Tree | None) -> int | None:
 
 # -- assignment
 
+_FIXED: Final = ("its elements never change; make a new one",)
+
 
 def assign_subscript(e: Emitter, tree: Tree, new: Value, range: SourceRange) -> None:
     """`value[...] = new`."""
@@ -253,12 +256,14 @@ def assign_subscript(e: Emitter, tree: Tree, new: Value, range: SourceRange) -> 
             )
         MethodValue(value, "__setitem__").call(e, args, (), range)
         return
-    if not isinstance(value.type, (ListType, DictType)):
+    if isinstance(value.type, TupleType):
         text = f"{value.type.annotation_str} does not support subscripted assignment"
-        fixed = isinstance(value.type, TupleType) or value.type is STR
-        hints = ("its elements never change; make a new one",) if fixed else may_be_another(value.type, "the value")
-        raise CompileError(text, tree.range, hints=hints)
-    e.insert("aten::_set_item", [value, e.expression(parts[0]), new], range)
+        raise CompileError(text, tree.range, hints=_FIXED)
+    try:
+        e.insert("aten::_set_item", [value, e.expression(parts[0]), new], range)
+    except CompileError as error:
+        error.hints = (_FIXED if value.type is STR else may_be_another(value.type, "the value")) or error.hints
+        raise
 
 
 def as_tensor_like(e: Emitter, new: Value, like: Value) -> Value:

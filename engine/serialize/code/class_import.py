@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from engine.frontend.convert import MAX_TUPLE_SIZE
 from engine.frontend.tree import Tree
 from engine.frontend.type_annotations import TypeReader
 from engine.frontend.views import Assign, ClassDef, Decl, Def, ListLiteral, StringLiteral, Subscript, Var
@@ -145,7 +146,10 @@ def _named_tuple(importer: SourceImporter, qualname: str, definition: ClassDef) 
         elements.append(reader.read(assign.annotation))
         if assign.value is not None:
             defaults.append(constant_of(importer, assign.value))
-    importer.unit.add_type(qualname, TupleType(tuple(elements), qualname, tuple(fields), tuple(defaults)))
+    type = TupleType(tuple(elements), qualname, tuple(fields), tuple(defaults))
+    if type.size > MAX_TUPLE_SIZE:  # named tuples of named tuples get big from little text
+        raise CompileError(f"'{qualname}' has {type.size} parts, {MAX_TUPLE_SIZE} are allowed", definition.range)
+    importer.unit.add_type(qualname, type)
 
 
 def _enum(importer: SourceImporter, qualname: str, definition: ClassDef) -> None:

@@ -19,7 +19,7 @@ from engine.frontend.values import BuiltinFunction, SimpleValue
 from engine.ir.graph import Node
 from engine.ir.operator_names import ALIASES
 from engine.ir.unit import Function
-from engine.lang.errors import CompileError, EngineError
+from engine.lang.errors import EngineError, MissingOperatorError
 from engine.lang.source import SourceRange
 from engine.lang.types import TENSOR
 from engine.serialize.code.expressions import KEYWORDS
@@ -99,7 +99,7 @@ class _Result(SimpleValue):
         return [SimpleValue(node.add_output(TENSOR)) for _ in builtins.range(size)]
 
 
-class MissingOperators(CompileError):
+class MissingOperators(MissingOperatorError):
     """A function does not compile because nothing is known of operators that it calls."""
 
 

@@ -26,10 +26,13 @@ from engine.frontend.sugar import SugaredValue
 from engine.frontend.tree import Tree
 from engine.frontend.values import SpecialForm
 from engine.frontend.views import ClassDef, Def
+from engine.ir.constants import type_of
+from engine.ir.graph import Value
 from engine.ir.unit import CompilationUnit, Function
 from engine.lang.errors import ArchiveError, CompileError, EngineError
 from engine.lang.source import Source, SourceRange
 from engine.lang.types import ClassType, Type
+from engine.passes.erase_shape_information import unshaped
 from engine.serialize.code.class_import import import_class
 from engine.serialize.code.debug_records import lazy_finder
 from engine.serialize.code.opaque import ArchivedNamespace, MissingOperators, OpaqueCalls, unusable
@@ -78,6 +81,12 @@ class SourceImporter:
             if tree is not None:
                 self.guarded(lambda: import_class(self, qualname, ClassDef(tree)), qualname)
         return self.unit.find_type(qualname)
+
+    def find_signed_type(self, qualname: str) -> Type | None:
+        """The same, with the signatures of its methods read, which tell the interfaces that it has."""
+        found = self.find_type(qualname)
+        self.read_signatures()
+        return found
 
     def find_function(self, qualname: str) -> Function | None:
         """The function of that name; None when the archive has none.  Raises ArchiveError when it cannot be read."""
@@ -265,7 +274,16 @@ class _ConstantsNamespace(SugaredValue):
         self._importer = importer
 
     def attr(self, b: Builder, name: str, range: SourceRange) -> SugaredValue:
-        return ConstantValue(self._importer.constant(name, range))
+        return _TableConstant(self._importer.constant(name, range))
+
+
+class _TableConstant(ConstantValue):
+    """A constant of the table: a tensor is of no particular dtype or shape to the program that uses it."""
+
+    __slots__ = ()
+
+    def as_value(self, b: Builder, range: SourceRange) -> Value:
+        return b.constant(self.constant, range, unshaped(type_of(self.constant)))
 
 
 class _Namespace(SugaredValue):

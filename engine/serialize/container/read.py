@@ -18,6 +18,7 @@ import struct
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import BinaryIO, Final
 
 from engine.lang.errors import ArchiveError
@@ -37,7 +38,8 @@ DESCRIPTOR_MAGIC: Final = b"PK\x07\x08"
 _DESCRIPTORS: Final = tuple(struct.Struct(form) for form in ("<4s3L", "<4sL2Q", "<3L", "<L2Q"))
 STORED: Final = 0
 DEFLATED: Final = 8
-ENCRYPTED: Final = 0x1
+ENCRYPTED: Final = 0x2041
+"""Any of the three flags that stand for it."""
 HAS_DESCRIPTOR: Final = 0x8
 MAX_COMMENT: Final = 0xFFFF
 MAX_INFLATED: Final = 256 << 20
@@ -307,7 +309,6 @@ def _located(file: memoryview, entries: list[Record], folder: str) -> dict[str, 
     if end > len(file):
         raise _refuse("its last record is cut off", end)
     records: dict[str, Record] = {}
-    folders: set[str] = set()
     for entry in entries:
         name = entry.name[len(folder) + 1 :]
         if name in records:
@@ -316,9 +317,11 @@ def _located(file: memoryview, entries: list[Record], folder: str) -> dict[str, 
             records[name] = places[entry.header]
         elif entry.size:
             raise _refuse(f"folder '{name}' has contents of its own", entry.header)
-        parts = name.split("/")
-        folders.update("/".join(parts[:count]) for count in range(1, len(parts)))
-    both = next((name for name in records if name in folders), None)
+    # What lies in a folder follows its name at once when names that end in slashes are sorted.
+    ordered = sorted(f"{name}/" for name in records)
+    folders = [name for name, following in pairwise(ordered) if following.startswith(name)]
+    folders += [entry.name[len(folder) + 1 :] for entry in entries if entry.name.endswith("/")]
+    both = next((name[:-1] for name in folders if name[:-1] in records), None)
     if both is not None:
         raise _refuse(f"'{both}' is a record and a folder", records[both].header)
     return records

@@ -15,7 +15,6 @@ import struct
 import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -68,6 +67,8 @@ class ContainerWriter:
 
     def pieces(self) -> Iterator[Contents]:
         """The file, from its first byte to its last.  A large record's checksum is computed while it is written."""
+        from concurrent.futures import ThreadPoolExecutor  # it takes long to load, and loading needs none
+
         crcs: dict[str, int] = {}
         at, directory = 0, []
         with ThreadPoolExecutor(1) as pool:

@@ -17,6 +17,7 @@ from engine.serialize.identify.kinds import Finding, Head
 from engine.serialize.pickling.values import (
     Described,
     Foreign,
+    Parts,
     TensorEntry,
     describe_pickle,
     is_module,
@@ -90,12 +91,12 @@ def judged(value: Any, names: Iterable[str]) -> Finding:
         return Finding("module-pickle", (*_tensor_facts(value), *facts))
     if value is None and any(name.startswith("torch._utils._rebuild") for name in names):
         return Finding("checkpoint", facts, "tensors that torch.save wrote")
-    if isinstance(value, TensorEntry):
+    if isinstance(value, (TensorEntry, Parts)):
         return Finding("tensors", _tensor_facts([value]), "a tensor that torch.save wrote")
     tensors = _tensor_facts(value)
     if not tensors:
         return Finding("torch-value", facts)
-    if isinstance(value, dict) and all(isinstance(each, TensorEntry) for each in value.values()):
+    if isinstance(value, dict) and all(isinstance(each, (TensorEntry, Parts)) for each in value.values()):
         return Finding("state-dict", tensors)
     if isinstance(value, dict):
         keys = clipped(", ".join(map(str, value)))

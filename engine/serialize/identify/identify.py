@@ -7,8 +7,7 @@ given the wrong kind of file explains it with `explained`, so that there is one 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -66,18 +65,6 @@ def identify(path: str | os.PathLike[str]) -> Identity:
         facts = (*facts, ("it starts with", _shown(head.data)))
     advice = tuple(text.format(file=_quoted(name), name=repr(name)) for text in (*finding.advice, *kind.advice))
     return Identity(name, finding.kind, finding.title or kind.title, facts, advice, head.size)
-
-
-@contextmanager
-def explaining(path: object) -> Iterator[None]:
-    """Whoever opens a program in here says what the file is, if it is none."""
-    try:
-        yield
-    except ArchiveError as error:
-        better = explained(error, path)
-        if better is error:
-            raise
-        raise better from error
 
 
 def explained(error: ArchiveError, path: object, wanted: str = "is not a TorchScript archive: it is") -> ArchiveError:

@@ -71,7 +71,8 @@ KINDS: Final[dict[str, Kind]] = {
     "torch-value": Kind("a value without tensors that torch.save wrote"),
     "torch-tar": Kind(
         "a tar file that torch.save wrote before PyTorch 0.1.10",
-        ("load and save it with an old PyTorch (up to 2.x, weights_only=False, if you trust it)",),
+        (*_WEIGHTS, "keep the weights: tsrepl extract {file} weights.safetensors"),
+        has_weights=True,
     ),
     "torch-package": Kind(
         "a torch.package: Python sources and pickles",

@@ -7,15 +7,19 @@ may also be compared between files that hold nothing else, or with those of a pr
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
 
 from engine.aten.ivalue import EnumValue, Object
+from engine.aten.submodules import joined
 from engine.aten.tensor import Tensor
 from engine.aten.xp import Array
 from engine.ir.clone import copy_graph
@@ -24,11 +28,12 @@ from engine.lang.counts import counted
 from engine.lang.errors import EngineError
 from engine.serialize.code.source_export import function_code
 from engine.serialize.identify.identify import Identity, identify
-from engine.serialize.inspect.survey import Survey, joined, survey
-from engine.serialize.inspect.weights import open_weights
+from engine.serialize.inspect.survey import Survey, numbers_of, survey
+from engine.serialize.inspect.weights import Weight, open_weights
 
 _MANGLED: Final = re.compile(r"\b___torch_mangle_\d+\.")
-DEEPEST: Final = 50
+LONGEST_PART: Final = 2000
+"""Characters of a value inside another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,15 +147,18 @@ def _opened(path: str | os.PathLike[str]) -> _Side:
     found = identify(path)
     if not found.is_program:
         weights = open_weights(path)
-        entries = {n: (f"{w.dtype} {_sizes(w.shape)}", w.array) for n, w in weights.entries.items()}
+        entries = {n: (f"{w.dtype} {_sizes(w.shape)}", _numbers_of(w)) for n, w in weights.entries.items()}
         return _Side(found, entries, close=weights.close)
     seen = survey(path)
-    tensors = {path: (f"{t.dtype.name} {_sizes(t.shape)}", _array_of(t)) for path, _, t in seen.tensors()}
+    tensors: _Entries = {
+        path: (f"{t.dtype.name} {_sizes(t.shape)}", partial(numbers_of, path, t)) for path, _, t in seen.tensors()
+    }
     return _Side(found, tensors, seen)
 
 
-def _array_of(tensor: Tensor) -> Callable[[], Array]:
-    return lambda: tensor.array
+def _numbers_of(weight: Weight) -> Callable[[], Array]:
+    """What reads its numbers; a tensor on the device meta has none."""
+    return weight.array if weight.has_numbers else lambda: np.empty(0)
 
 
 def _sizes(shape: tuple[int, ...]) -> str:
@@ -162,24 +170,49 @@ def _plain(text: str) -> str:
     return _MANGLED.sub("", text)
 
 
-def _shown(value: Any, depth: int = 0) -> str:
+def _shown(value: Any) -> str:
     """The value on one line, the same for equal values."""
-    if depth > DEEPEST:
-        return "…"
-    if isinstance(value, Tensor):
-        return f"{value.dtype.name} {_sizes(value.shape)} {value.array.tobytes()[:4096].hex()[:64]}"
-    if isinstance(value, Object):
-        pairs = zip(value.type.attributes, value.slots, strict=False)
-        inside = ", ".join(f"{attribute.name}={_shown(each, depth + 1)}" for attribute, each in pairs)
-        return f"{value.type.name}({inside})"
-    if isinstance(value, EnumValue):
-        return f"{_plain(value.type.qualname)}.{value.name}"
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{_shown(k, depth + 1)}: {_shown(v, depth + 1)}" for k, v in value.items()) + "}"
-    if isinstance(value, (list, tuple)):
+    return _Texts().of(value)
+
+
+@dataclass(slots=True, eq=False)
+class _Texts:
+    """Texts of values; one that is shared is told once, and a long one that is part of another by its sum."""
+
+    known: dict[int, str] = field(default_factory=dict)
+
+    def of(self, value: Any) -> str:
+        if not isinstance(value, (list, tuple, dict, Object, Tensor)):
+            return f"{_plain(value.type.qualname)}.{value.name}" if isinstance(value, EnumValue) else repr(value)
+        if id(value) not in self.known:
+            self.known[id(value)] = "…"  # an object may hold itself
+            self.known[id(value)] = self._text(value)
+        return self.known[id(value)]
+
+    def _text(self, value: Any) -> str:
+        if isinstance(value, Tensor):
+            return _tensor_text(value)
+        if isinstance(value, dict):
+            return "{" + ", ".join(f"{self._part(k)}: {self._part(v)}" for k, v in value.items()) + "}"
+        if isinstance(value, Object):
+            pairs = zip(value.type.attributes, value.slots, strict=False)
+            inside = ", ".join(f"{attribute.name}={self._part(each)}" for attribute, each in pairs)
+            return f"{value.type.name}({inside})"
         marks = "[]" if isinstance(value, list) else ("(", ",)" if len(value) == 1 else ")")
-        return marks[0] + ", ".join(_shown(each, depth + 1) for each in value) + marks[1]
-    return repr(value)
+        return marks[0] + ", ".join(map(self._part, value)) + marks[1]
+
+    def _part(self, value: Any) -> str:
+        text = self.of(value)
+        return text if len(text) <= LONGEST_PART else f"{text[:40]}… #{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def _tensor_text(tensor: Tensor) -> str:
+    """Its first numbers, and the sum of all; a view may show the same ones any number of times."""
+    first = ", ".join(str(each) for each in islice(tensor.array.flat, 4))
+    numbers = min(tensor.array, tensor.memory.flat(), key=lambda each: int(each.size))
+    digest = hashlib.sha256(np.ascontiguousarray(numbers).tobytes()).hexdigest()
+    more = ", …" if tensor.numel() > 4 else ""
+    return f"{tensor.dtype.name} {_sizes(tuple(tensor.shape))} [{first}{more}] #{digest[:8]}"
 
 
 # -- code

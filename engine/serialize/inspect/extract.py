@@ -17,13 +17,14 @@ import numpy as np
 
 from engine.aten.tensor import Tensor
 from engine.aten.xp import Array
-from engine.lang.errors import ArchiveError
+from engine.lang.errors import ArchiveError, UnsupportedTensorError
 from engine.serialize.container.read import open_container
 from engine.serialize.container.write import replace_file
 from engine.serialize.identify.identify import identify
 from engine.serialize.inspect.safetensors import write_safetensors
-from engine.serialize.inspect.survey import Survey, survey
-from engine.serialize.inspect.weights import open_weights
+from engine.serialize.inspect.survey import Survey, numbers_of, survey
+from engine.serialize.inspect.weights import open_tensors, open_weights
+from engine.serialize.pickling.other_tensors import RAW_DTYPES
 
 ENDINGS: Final = (".safetensors", ".npz")
 Named = dict[str, tuple[str, Array]]
@@ -35,11 +36,19 @@ _WITHOUT_NAME: Final = ("bfloat16", "float8_e5m2", "float8_e4m3fn", "float8_e5m2
 
 
 def weights_of(path: str | os.PathLike[str]) -> Named:
-    """Every tensor of the file by name: parameters, buffers and attributes of a program.  Raises ArchiveError."""
-    if identify(path).is_program:
-        return _tensors_of(survey(path))
-    with open_weights(path) as weights:
-        return {name: (weight.dtype, weight.array()) for name, weight in weights.entries.items()}
+    """Every tensor of the file by name: parameters, buffers and attributes of a program.  Raises ArchiveError.
+
+    Of quantized tensors the integers; tensors on the device meta, of which there are no numbers, are left out.
+    """
+    try:
+        if identify(path).is_program:
+            return _tensors_of(survey(path))
+        opened = open_weights(path)
+    except UnsupportedTensorError:
+        opened = open_tensors(path)
+    with opened as weights:
+        present = {name: weight for name, weight in weights.entries.items() if weight.has_numbers}
+        return {name: (RAW_DTYPES.get(each.dtype, each.dtype), each.array()) for name, each in present.items()}
 
 
 def extract_weights(path: str | os.PathLike[str], target: str) -> Named:
@@ -87,7 +96,7 @@ def extract_folder(path: str | os.PathLike[str], target: str) -> list[tuple[str,
 
 
 def _tensors_of(seen: Survey) -> Named:
-    return {path: (tensor.dtype.name, np.asarray(tensor.array, order="C")) for path, _, tensor in seen.tensors()}
+    return {path: (t.dtype.name, np.asarray(numbers_of(path, t), order="C")) for path, _, t in seen.tensors()}
 
 
 def _constants(seen: Survey) -> Named:

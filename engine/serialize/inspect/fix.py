@@ -6,6 +6,7 @@ each change with its place.  `fix_devices` leaves every other byte of the record
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from dataclasses import dataclass
@@ -19,12 +20,14 @@ from engine.serialize.container.read import open_container
 from engine.serialize.container.write import ContainerWriter, replace_file
 from engine.serialize.identify.identify import explained, identify
 from engine.serialize.inspect.survey import Survey, walked
+from engine.serialize.old.legacy import ATTRIBUTES, MODEL
 from engine.serialize.old.upgrade import Rewrite
 from engine.serialize.pickling.devices import replace_devices
 from engine.serialize.pickling.unpickle import Runner
 
 _IN_CODE: Final = re.compile(r'torch\.device\("([a-z]+(?::\d+)?)"\)|\btorch\.(cuda|cpu)\(')
-_PICKLES: Final = ("data.pkl", "constants.pkl", "traced_inputs.pkl")
+_CODE: Final = ("code/", "libs/")
+_PICKLES: Final = ("data.pkl", "constants.pkl", "traced_inputs.pkl", ATTRIBUTES)
 _BYTECODE: Final = ("bytecode.pkl", "mobile_debug_handles.pkl")
 """What was made of the code for mobile phones; it would still name the old devices."""
 _KEPT: Final = ("meta",)
@@ -62,10 +65,6 @@ def fix_devices(path: str | os.PathLike[str], device: str, target: str | os.Path
     found = identify(path)
     if not found.is_program:
         raise explained(ArchiveError(f"'{found.path}' holds no program"), path)
-    if found.kind == "torchscript-old":
-        raise ArchiveError(
-            f"'{found.path}' has the layout of PyTorch 1.0 to 1.2", hints=("write it anew first: tsrepl repack",)
-        )
     container = open_container(path)
     try:
         records = {name: container.read(name) for name in container.names()}
@@ -75,11 +74,13 @@ def fix_devices(path: str | os.PathLike[str], device: str, target: str | os.Path
     changes: list[Change] = []
     stale = set(_BYTECODE)
     for name, data in records.items():
-        if name.startswith("code/") and name.endswith(".py"):
+        if name.startswith(_CODE) and name.endswith(".py"):
             records[name], longer = _fixed_code(name, data, wanted, changes)
             stale |= {f"{name}.debug_pkl"} if longer else set()
         elif name in _PICKLES:
             records[name] = _fixed_pickle(name, data, wanted, changes)
+        elif name == MODEL:
+            records[name] = _fixed_model(data, wanted, changes)
     if changes:
         writer = ContainerWriter(folder)
         for name, data in records.items():
@@ -139,6 +140,22 @@ def _fixed_pickle(name: str, data: bytes, wanted: str, changes: list[Change]) ->
         count = sum(change.before == before for change in found)
         changes.append(Change(name, 0, before, wanted, count))
     return fixed
+
+
+def _fixed_model(data: bytes, wanted: str, changes: list[Change]) -> bytes:
+    """The description of the model that archives of PyTorch 1.0 to 1.2 have, its tensors on another device."""
+    try:
+        model = json.loads(data)
+        tensors = model.get("tensors", ())
+        devices = [str(each.get("device", "cpu")) for each in tensors]
+    except (ValueError, RecursionError, AttributeError, TypeError):
+        raise ArchiveError("the description of the model is no JSON of tensors", record=MODEL) from None
+    for tensor, device in zip(tensors, devices, strict=True):
+        if device != wanted and device not in _KEPT:
+            tensor["device"] = wanted
+    others = [each for each in devices if each != wanted and each not in _KEPT]
+    changes += [Change(MODEL, 0, each, wanted, others.count(each)) for each in dict.fromkeys(others)]
+    return json.dumps(model).encode() if others else data
 
 
 def repack(path: str | os.PathLike[str], target: str | os.PathLike[str], run: Runner | None = None) -> Repacked:

@@ -15,7 +15,9 @@ from typing import Any, Final
 
 from engine.aten import op
 from engine.aten.ivalue import Object
+from engine.aten.submodules import each_module, every_place, joined
 from engine.aten.tensor import Tensor
+from engine.aten.xp import Array
 from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.graph import Graph, Node
 from engine.ir.ops import op_of
@@ -29,10 +31,10 @@ from engine.serialize.identify.identify import Identity, explained, identify
 from engine.serialize.old.upgrade import Rewrite, rewrites_in
 from engine.serialize.pickling.unpickle import NOT_RUN
 
-DEEPEST: Final = 64
-"""Modules nested deeper are not walked: an archive may hold a module that holds itself."""
 _CALLS: Final = re.compile(r"(?<![\w.\"'])(?:ops\.(\w+)|(torch))\.(\w+)\(")
 FOREVER: Final = (1 << 63) - 1
+MOST_REPEATED: Final = 64 << 20
+"""A tensor may repeat the numbers of its storage; it may be so many bytes larger than that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ class Survey:
 
     def modules(self) -> Iterator[tuple[str, Object]]:
         """The modules by dotted path, the outermost first, whose path is ""."""
-        return modules_of(self.module)
+        return every_place(self.module)
 
     def tensors(self) -> Iterator[tuple[str, str, Tensor]]:
         """Dotted path, kind ("parameter", "buffer", "attribute") and tensor of every attribute that is one."""
@@ -98,6 +100,14 @@ class Survey:
         ]
 
 
+def numbers_of(path: str, tensor: Tensor) -> Array:
+    """The tensor's array.  Raises ArchiveError where a few numbers are repeated beyond all that the file holds."""
+    size = tensor.numel() * tensor.dtype.itemsize
+    if size > tensor.memory.owner.size * tensor.dtype.itemsize + MOST_REPEATED:
+        raise ArchiveError(f"'{path}' is a tensor of {size:,} bytes, which is more than the file holds")
+    return tensor.array
+
+
 def survey(path: str | os.PathLike[str]) -> Survey:
     """Look at the archive.  Raises ArchiveError, which says what the file is when it is no program."""
     found = identify(path)
@@ -121,20 +131,8 @@ def survey(path: str | os.PathLike[str]) -> Survey:
 
 def walked(result: Survey) -> Survey:
     """The survey, with the classes and functions that can be reached from its module."""
-    _Walk(result).types([each.type for _, each in reversed(list(result.modules()))])
+    _Walk(result).types([each.type for _, each in reversed(list(each_module(result.module)))])
     return result
-
-
-def modules_of(module: Object, path: str = "", depth: int = 0) -> Iterator[tuple[str, Object]]:
-    """The module and those in it, by dotted path."""
-    yield path, module
-    for attribute, value in zip(module.type.attributes, module.slots, strict=False):
-        if isinstance(value, Object) and value.type.is_module and depth < DEEPEST:
-            yield from modules_of(value, joined(path, attribute.name), depth + 1)
-
-
-def joined(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name
 
 
 def operator_of(node: Node) -> str | None:

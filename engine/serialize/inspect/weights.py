@@ -11,7 +11,7 @@ import os
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any, Final
 
@@ -26,12 +26,17 @@ from engine.serialize.container.read import Container, open_container
 from engine.serialize.identify.by_pickle import legacy_parts, mapped
 from engine.serialize.identify.identify import Identity, explained, identify
 from engine.serialize.inspect.safetensors import read_header
+from engine.serialize.inspect.survey import MOST_REPEATED
+from engine.serialize.inspect.tar_weights import tar_parts
+from engine.serialize.pickling.other_tensors import RAW_DTYPES
 from engine.serialize.pickling.values import DTYPES, StorageEntry, TensorEntry, describe_pickle, is_module, tensors_in
+from engine.serialize.progress import step
 
 _WIDER: Final = {
     "uint16": np.dtype("uint16"), "uint32": np.dtype("uint32"), "uint64": np.dtype("uint64"),
     **{name: np.dtype(getattr(ml_dtypes, name)) for name in (
         "float8_e5m2", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e4m3fnuz")},
+    **{name: np.dtype(raw) for name, raw in RAW_DTYPES.items()},
 }  # fmt: skip
 """Dtypes that no tensor here has, as arrays."""
 MOST_INFLATED: Final = 20
@@ -41,20 +46,21 @@ _UNREADABLE: Final = (
     zipfile.BadZipFile, zlib.error, tokenize.TokenError,
 )  # fmt: skip
 """What NumPy and the zip reader raise for damaged files."""
-MOST_REPEATED: Final = 64 << 20
-"""A tensor may repeat the numbers of its storage; it may be so many bytes larger than that."""
 _LIKELY: Final = ("state_dict", "model_state_dict", "model", "module", "net", "weights", "params", "ema")
 """Keys under which checkpoints keep the state dict."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """One tensor of a file; `array` reads its numbers (an array of the dtype that `dtype` names)."""
+    """One tensor of a file; `array` reads its numbers (an array of the dtype that `dtype` names, or of a quantized
+    tensor its integers); `note` says what is not plain about it."""
 
     name: str
     dtype: str
     shape: tuple[int, ...]
     array: Callable[[], Array]
+    note: str = ""
+    has_numbers: bool = True
 
     @property
     def count(self) -> int:
@@ -62,7 +68,7 @@ class Weight:
 
     @property
     def bytes(self) -> int:
-        return self.count * (DTYPES[self.dtype].itemsize if self.dtype in DTYPES else 1)
+        return self.count * (DTYPES[self.dtype].itemsize if self.dtype in DTYPES else 1) * self.has_numbers
 
     def tensor(self) -> Tensor:
         """Raises ArchiveError for a dtype that no tensor has."""
@@ -100,7 +106,16 @@ def load_weights(path: str | os.PathLike[str], key: str | None = None) -> dict[s
     with open_weights(path) as weights:
         prefix = _chosen(weights, key)
         chosen = {n.removeprefix(prefix): w for n, w in weights.entries.items() if n.startswith(prefix)}
-        return {name: weight.tensor() for name, weight in chosen.items()}
+        return dict(_read(weights.identity.path, chosen))
+
+
+def _read(path: str, weights: Mapping[str, Weight]) -> Iterator[tuple[str, Tensor]]:
+    """Each with its numbers; whoever listens hears how far that is."""
+    done, total = 0, sum(weight.bytes for weight in weights.values())
+    for name, weight in weights.items():
+        yield name, weight.tensor()
+        done += weight.bytes
+        step("reading", path, done, total)
 
 
 def _chosen(weights: Weights, key: str | None) -> str:
@@ -139,6 +154,11 @@ def open_weights(path: str | os.PathLike[str]) -> Weights:
         raise ArchiveError(f"'{found.path}' cannot be read: {str(error) or type(error).__name__}") from None
 
 
+def open_tensors(path: str | os.PathLike[str]) -> Weights:
+    """The tensors in an archive's module, whatever they are; its code is not looked at.  Raises ArchiveError."""
+    return _saved(identify(path))
+
+
 # -- torch.save
 
 
@@ -160,7 +180,9 @@ def _weights_of(
     entries = {}
     for name, tensor in tensors_in(value):
         name = name or "tensor"
-        entries[name] = Weight(name, tensor.dtype.name, tensor.shape, _reader(tensor, elements))
+        has_numbers = bool(tensor.storage.key)
+        read = _reader(name, tensor, elements)
+        entries[name] = Weight(name, tensor.dtype.name, tensor.shape, read, tensor.note, has_numbers)
     return Weights(found, entries, _groups(value), close=close)
 
 
@@ -171,9 +193,14 @@ def _groups(value: Any) -> tuple[str, ...]:
     return tuple(str(key) for key, each in value.items() if next(tensors_in(each), None) is not None)
 
 
-def _reader(tensor: TensorEntry, elements: Callable[[StorageEntry], Array]) -> Callable[[], Array]:
+def _reader(name: str, tensor: TensorEntry, elements: Callable[[StorageEntry], Array]) -> Callable[[], Array]:
     def read() -> Array:
-        return _view(elements(tensor.storage), tensor)
+        if not tensor.storage.key:
+            raise ArchiveError(f"'{name}' is a tensor on the device meta, of which there are no numbers")
+        array = _view(elements(tensor.storage), tensor)
+        for what in tensor.lazy:
+            array = np.conjugate(array) if what == "conj" else np.negative(array)
+        return array
 
     return read
 
@@ -241,7 +268,7 @@ def _legacy(found: Identity) -> Weights:
     data = mapped(found.path)
     value = legacy_parts(data)
     keys = describe_pickle(data, "the keys of the storages", value.end)
-    known = {each.storage.key: each.storage for _, each in tensors_in(value.value)}
+    known = value.storages
     at, places = keys.end, {}
     for key in keys.value if isinstance(keys.value, list) else ():
         count = int.from_bytes(data[at : at + 8], "little")
@@ -258,6 +285,11 @@ def _legacy(found: Identity) -> Weights:
         return np.frombuffer(data, np.uint8, size, start)
 
     return _weights_of(found, value.value, elements, lambda: None)
+
+
+def _tar(found: Identity) -> Weights:
+    parts = tar_parts(found.path)
+    return _weights_of(found, parts.value, parts.elements, lambda: None)
 
 
 # -- arrays of others
@@ -325,5 +357,5 @@ def _name_of(array: Array) -> str:
 
 _OPENERS: Final[dict[str, Callable[[Identity], Weights]]] = {
     **dict.fromkeys(("state-dict", "checkpoint", "module-pickle", "tensors"), _saved),
-    "safetensors": _safetensors, "npz": _numpy_file, "npy": _numpy_file,
+    "torch-tar": _tar, "safetensors": _safetensors, "npz": _numpy_file, "npy": _numpy_file,
 }  # fmt: skip

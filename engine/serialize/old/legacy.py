@@ -166,7 +166,7 @@ def _attributes(
         return tensors[index]
 
     more = {("torch.jit._pickle", "build_tensor_from_id"): Builder("build_tensor_from_id", tensor)}
-    values = unpickle(container.read(ATTRIBUTES), ATTRIBUTES, None, importer.find_type, run, more=more)
+    values = unpickle(container.read(ATTRIBUTES), ATTRIBUTES, None, importer.find_signed_type, run, more=more)
     if not isinstance(values, (tuple, list)):
         raise ArchiveError("the table of attributes is no tuple", record=ATTRIBUTES)
     return values

@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
-from engine.lang.errors import ArchiveError, BudgetExceeded, EngineError
-from engine.serialize.pickling.scan import IMPLIED, Scan
+from engine.lang.errors import ArchiveError, BudgetExceeded, EngineError, UnsupportedTensorError
+from engine.serialize.pickling.scan import IMPLIED, Scan, UnsupportedTensor
 from engine.serialize.pickling.scan import Refusal as Refusal
 
+_LOOK: Final = "tsrepl show lists its tensors, tsrepl extract takes them out"
 MAX_DEPTH: Final = 200
 """How deep tuples, lists and dicts may nest: what is read is later walked by recursion."""
 
@@ -87,6 +88,8 @@ class PickleMachine:
         """Do it; what is wrong is said with the record and the byte."""
         try:
             action()
+        except UnsupportedTensor as reason:
+            raise UnsupportedTensorError(str(reason), record=self.record, offset=place(), hints=(_LOOK,)) from None
         except Refusal as reason:
             raise self._error(str(reason), place()) from None
         except BudgetExceeded as error:

@@ -37,6 +37,10 @@ class Refusal(Exception):
     """Why a pickle is refused; raised by the walk, by the machine that builds, and by builders."""
 
 
+class UnsupportedTensor(Refusal):
+    """It describes a tensor of a kind that nothing here can be."""
+
+
 class Row(NamedTuple):
     """What an opcode does: the bytes that follow it, and how the stack and the memory change.
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -46,13 +47,15 @@ class LoadedStorage:
 class TensorReader:
     """Reads the storages that one pickle refers to, each once.
 
-    `folder` is where their records lie ("data"), `map_location` the device to bring all of them to.
+    `folder` is where their records lie ("data"), `map_location` the device to bring all of them to; or a dict of where
+    to bring what was where; or a function of a storage on the CPU and where it was, which gives the storage to take, or
+    None.
     """
 
     container: Container
     folder: str
     swapped: bool = False
-    map_location: scalars.device | None = None
+    map_location: Any = None
     _storages: dict[str, LoadedStorage] = field(default_factory=dict)
 
     def load(self, pid: Any) -> LoadedStorage:
@@ -64,16 +67,25 @@ class TensorReader:
             raise Refusal(f"a storage has the key {key!r:.40}")
         known = self._storages.get(key)
         if known is None:
-            place = self._place(location)
-            array = libraries.moved(self._read(key, kind.dtype, count), place)
+            array = self._mapped(self._read(key, kind.dtype, count), location)
             known = self._storages[key] = LoadedStorage(kind.dtype, Storage(array))
         if known.dtype is not kind.dtype or known.storage.owner.size < count:
             raise Refusal(f"storage '{key}' is described in two ways")
         return known
 
-    def _place(self, location: str) -> scalars.device:
-        """The device to bring a storage to.  Raises Refusal where there is none such."""
-        wanted = str(self.map_location or location)
+    def _mapped(self, array: Array, location: str) -> Array:
+        """The storage's memory where it is wanted.  Raises Refusal where there is no such device."""
+        wanted = self.map_location
+        if callable(wanted):
+            chosen = wanted(Storage(array), location)
+            if isinstance(chosen, Storage):
+                return chosen.flat().view(array.dtype)
+            wanted = None
+        if isinstance(wanted, Mapping):
+            wanted = wanted.get(location)
+        return cast(Array, libraries.moved(array, self._place(str(wanted or location))))
+
+    def _place(self, wanted: str) -> scalars.device:
         try:
             place = scalars.device(wanted)
             libraries.checked(place)
@@ -100,9 +112,12 @@ class TensorReader:
         return array
 
     def rebuild(
-        self, loaded: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, _metadata: Any = None
+        self, loaded: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, metadata: Any = None
     ) -> Tensor:
-        """The tensor that a `_rebuild_tensor_v2` call describes.  Raises Refusal when it leaves its storage."""
+        """The tensor that a `_rebuild_tensor_v2` call describes.  Raises Refusal when it leaves its storage.
+
+        `metadata` may say that the tensor is its memory's conjugate or negative, which here gets memory of its own.
+        """
         if not isinstance(loaded, LoadedStorage) or type(requires_grad) is not bool or hooks not in ({}, None):
             raise Refusal("a tensor's description is damaged")
         dtype, base = loaded.dtype, loaded.storage.owner
@@ -111,7 +126,12 @@ class TensorReader:
             raise Refusal(f"a {dtype.name} tensor cannot require gradients")
         strides = tuple(step * dtype.itemsize for step in stride)
         array = as_strided(base[offset:], size, strides)
-        return Tensor(array, requires_grad, storage=loaded.storage)
+        lazy = {key for key in ("conj", "neg") if metadata.get(key) is True} if type(metadata) is dict else ()
+        if not lazy:
+            return Tensor(array, requires_grad, storage=loaded.storage)
+        if "conj" in lazy:
+            array = np.conjugate(array)
+        return Tensor(np.negative(array) if "neg" in lazy else array, requires_grad)
 
 
 def check_view(count: int, itemsize: int, offset: Any, size: Any, stride: Any) -> None:

@@ -17,6 +17,7 @@ from engine.lang import scalars
 from engine.lang.types import ClassType, EnumType, Type
 from engine.serialize.code.qualified_names import ROOT, is_qualified
 from engine.serialize.pickling.read import Builder, PickleMachine, Refusal, no_build, no_persistent
+from engine.serialize.pickling.scan import UnsupportedTensor
 from engine.serialize.pickling.tensors import StorageType, TensorReader
 from engine.serialize.pickling.value_types import misfit
 
@@ -85,6 +86,12 @@ _TABLE: Final[dict[tuple[str, str], Callable[..., Any]]] = {
     ("torch.jit._pickle", "restore_type_tag"): _tagged,
 }
 _PLAIN: Final = {name: Builder(".".join(name), call) for name, call in _TABLE.items()}
+_OTHER_TENSORS: Final = {
+    "torch._utils._rebuild_qtensor": "quantized", "torch._utils._rebuild_nested_tensor": "nested",
+    "torch._utils._rebuild_sparse_tensor": "sparse", "torch._utils._rebuild_sparse_csr_tensor": "sparse",
+    "torch._utils._rebuild_meta_tensor_no_storage": "meta",
+    **{f"torch.{each.storage}": each.name for each in scalars.DTYPE_WORDS.values()},
+}  # fmt: skip
 _STORAGES: Final = {storage: StorageType(dtype) for storage, dtype in scalars.DTYPE_BY_STORAGE.items()}
 
 
@@ -133,6 +140,9 @@ class _Names:
         if module == "torch" and name in scalars.DTYPE_BY_NAME:
             return scalars.DTYPE_BY_NAME[name]
         qualname = f"{module}.{name}"
+        other = _OTHER_TENSORS.get(qualname)
+        if other is not None:
+            raise UnsupportedTensor(f"it holds {other} tensors, which programs here cannot have")
         if module.partition(".")[0] != ROOT or self._classes is None:
             raise Refusal(f"the global name '{qualname:.200}' is not allowed in an archive")
         found = self._classes(qualname) if is_qualified(qualname) else None

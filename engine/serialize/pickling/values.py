@@ -8,15 +8,19 @@ stands for an instance of a Python class, with the arguments and the state that 
 from __future__ import annotations
 
 import pickletools
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from engine.lang import scalars
 from engine.lang.errors import ArchiveError
+from engine.serialize.pickling.entries import StorageEntry as StorageEntry
+from engine.serialize.pickling.entries import StorageKind, checked
+from engine.serialize.pickling.entries import TensorEntry as TensorEntry
+from engine.serialize.pickling.other_tensors import Parts as Parts
+from engine.serialize.pickling.other_tensors import nested, quantized, sparse, without_numbers
 from engine.serialize.pickling.read import Builder, PickleMachine
 from engine.serialize.pickling.scan import Refusal
-from engine.serialize.pickling.tensors import check_view
 
 DTYPES: Final = {**scalars.DTYPE_BY_NAME, **scalars.DTYPE_WORDS}
 """Every dtype that files may have, whether tensors here can have it or not."""
@@ -24,35 +28,6 @@ _BY_STORAGE: Final = {d.storage: d for d in DTYPES.values()}
 _UNTYPED: Final = "UntypedStorage"
 MAX_NAMES: Final = 10_000
 MAX_VISITS: Final = 2_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class StorageKind:
-    """`torch.FloatStorage`; `dtype` is None for one that is bytes."""
-
-    dtype: scalars.dtype | None
-
-
-@dataclass(frozen=True, slots=True)
-class StorageEntry:
-    """A storage: its key in the file, the device it was on, how many elements of `kind` it has."""
-
-    key: str
-    kind: StorageKind
-    location: str
-    count: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TensorEntry:
-    """A tensor's place in its storage, in elements."""
-
-    storage: StorageEntry
-    dtype: scalars.dtype
-    offset: int
-    shape: tuple[int, ...]
-    stride: tuple[int, ...]
-    is_parameter: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -66,23 +41,27 @@ class Foreign:
 
 @dataclass(slots=True, eq=False)
 class Described:
-    """A pickle's value, the global names it uses in order, and the byte behind its end."""
+    """A pickle's value, the global names it uses in order, the byte behind its end, and its storages by key."""
 
     value: Any
     names: list[str]
     end: int
+    storages: dict[str, StorageEntry] = field(default_factory=dict)
 
 
-def describe_pickle(data: Any, record: str, at: int = 0) -> Described:
-    """What the pickle at byte `at` of `data` (bytes, or a mapped file) holds.  Raises ArchiveError."""
-    table = _Table()
+def describe_pickle(data: Any, record: str, at: int = 0, objects: Mapping[int, Any] | None = None) -> Described:
+    """What the pickle at byte `at` of `data` (bytes, or a mapped file) holds.  Raises ArchiveError.
+
+    `objects` are what persistent ids that are numbers, as text, stand for in the oldest files.
+    """
+    table = _Table(objects or {})
     machine = PickleMachine(data, record, table.find, table.persistent, _fill)
     machine.at = at
     try:
         value = machine.run()
     except Refusal as reason:
         raise ArchiveError(f"the pickle is refused: {reason}", record=record) from None
-    return Described(value, list(table.names), machine.at)
+    return Described(value, list(table.names), machine.at, table.storages)
 
 
 def names_in(data: bytes) -> list[str]:
@@ -131,6 +110,8 @@ class _Walk:
             raise ArchiveError("the pickle holds too many values")
         if isinstance(value, TensorEntry):
             yield prefix, value
+        elif isinstance(value, Parts):
+            yield from ((_joined(prefix, name) if name else prefix, each) for name, each in value.entries)
         elif isinstance(value, Foreign):
             yield from self._instance(value, prefix)
         elif isinstance(value, dict):
@@ -164,7 +145,9 @@ def _joined(prefix: str, name: str) -> str:
 class _Table:
     """What global names and persistent ids stand for."""
 
+    objects: Mapping[int, Any]
     names: dict[str, None] = field(default_factory=dict)
+    storages: dict[str, StorageEntry] = field(default_factory=dict)
 
     def find(self, module: str, name: str) -> Any:
         full = f"{module}.{name}"
@@ -181,13 +164,18 @@ class _Table:
     def persistent(self, pid: Any) -> Any:
         if isinstance(pid, tuple) and len(pid) == 4 and pid[0] == "module":
             return pid[1]  # old files keep a class's source beside its name
+        if isinstance(pid, str) and pid.isdecimal() and len(pid) < 30 and int(pid) in self.objects:
+            return self.objects[int(pid)]
+        if isinstance(pid, tuple) and self.objects and pid:
+            return pid[0]
         if not isinstance(pid, tuple) or len(pid) not in (5, 6) or pid[0] != "storage":
             return Foreign("a persistent id", (pid,))
         kind, key, location, count = pid[1:5]
         plain = isinstance(kind, StorageKind) and all(isinstance(each, str) for each in (key, location))
         if not plain or type(count) is not int or count < 0:
             raise Refusal("a storage's description is damaged")
-        return StorageEntry(key, kind, location, count)
+        found = StorageEntry(key, kind, location, count)
+        return self.storages.setdefault(key, found) if self.storages.get(key, found) == found else found
 
 
 def _fill(instance: Any, state: Any) -> None:
@@ -206,10 +194,11 @@ def _made(name: str, arguments: tuple[Any, ...]) -> Foreign:
     return Foreign(name, arguments)
 
 
-def _tensor(storage: Any, offset: Any, size: Any, stride: Any, *_rest: Any) -> TensorEntry:
+def _tensor(storage: Any, offset: Any, size: Any, stride: Any, *rest: Any) -> TensorEntry:
     if not isinstance(storage, StorageEntry) or storage.kind.dtype is None:
         raise Refusal("a tensor's description is damaged")
-    return _checked(storage, storage.kind.dtype, storage.count, offset, size, stride)
+    lazy = tuple(key for key in ("conj", "neg") if rest and type(rest[-1]) is dict and rest[-1].get(key) is True)
+    return checked(storage, storage.kind.dtype, storage.count, offset, size, stride, lazy)
 
 
 def _tensor_of_bytes(
@@ -218,19 +207,13 @@ def _tensor_of_bytes(
     if not isinstance(storage, StorageEntry) or not isinstance(dtype, scalars.dtype):
         raise Refusal("a tensor's description is damaged")
     unit = 1 if storage.kind.dtype is None else storage.kind.dtype.itemsize
-    return _checked(storage, dtype, storage.count * unit // dtype.itemsize, offset, size, stride)
-
-
-def _checked(storage: StorageEntry, d: scalars.dtype, count: int, offset: Any, size: Any, stride: Any) -> TensorEntry:
-    size, stride = (tuple(each) if isinstance(each, list) else each for each in (size, stride))
-    check_view(count, d.itemsize, offset, size, stride)
-    return TensorEntry(storage, d, offset, size, stride)
+    return checked(storage, dtype, storage.count * unit // dtype.itemsize, offset, size, stride)
 
 
 def _parameter(data: Any, *_rest: Any) -> Any:
     if not isinstance(data, TensorEntry):
         return data
-    return TensorEntry(data.storage, data.dtype, data.offset, data.shape, data.stride, is_parameter=True)
+    return replace(data, is_parameter=True)
 
 
 def _of_type(build: Any, _kind: Any, arguments: Any, _state: Any = None) -> Any:
@@ -254,6 +237,11 @@ _BUILDERS: Final[dict[str, Callable[..., Any]]] = {
     "torch._utils._rebuild_tensor": _tensor,
     "torch._utils._rebuild_tensor_v2": _tensor,
     "torch._utils._rebuild_tensor_v3": _tensor_of_bytes,
+    "torch._utils._rebuild_qtensor": quantized,
+    "torch._utils._rebuild_sparse_tensor": sparse,
+    "torch._utils._rebuild_sparse_csr_tensor": sparse,
+    "torch._utils._rebuild_nested_tensor": nested,
+    "torch._utils._rebuild_meta_tensor_no_storage": without_numbers,
     "torch._utils._rebuild_parameter": _parameter,
     "torch._utils._rebuild_parameter_with_state": _parameter,
     "torch._tensor._rebuild_from_type_v2": _of_type,

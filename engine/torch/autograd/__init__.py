@@ -21,6 +21,7 @@ from engine.aten.autograd import (
 )  # fmt: skip
 from engine.aten.tensor import Tensor
 from engine.torch.autograd import function, functional, graph, profiler
+from engine.torch.lacking import refuse_unknown_names
 
 __all__ = [
     "Function",
@@ -49,3 +50,6 @@ def Variable(data: Tensor, requires_grad: bool = False) -> Tensor:
     variable.requires_grad = requires_grad
     made: Tensor = variable
     return made
+
+
+refuse_unknown_names(__name__)

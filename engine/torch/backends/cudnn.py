@@ -1,9 +1,17 @@
-"""`torch.backends.cudnn`: there is none; the switches may be set and change nothing."""
+"""`torch.backends.cudnn`: there is none, also where there is a GPU; the switches may be set and change nothing."""
 
-enabled = False
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from engine.torch.lacking import refuse_unknown_names
+
+enabled = True
 benchmark = False
-deterministic = True
-allow_tf32 = False
+benchmark_limit = 10
+deterministic = False
+allow_tf32 = True
 
 
 def is_available() -> bool:
@@ -12,3 +20,30 @@ def is_available() -> bool:
 
 def version() -> None:
     return None
+
+
+def is_acceptable(tensor: object) -> bool:
+    """Can it be computed with?"""
+    return False
+
+
+@contextmanager
+def flags(
+    enabled: bool = False, benchmark: bool = False, benchmark_limit: int = 10, deterministic: bool = False,
+    allow_tf32: bool = True,
+) -> Iterator[None]:  # fmt: skip
+    """The switches are so inside of the block."""
+    here = globals()
+    wanted = {
+        "enabled": enabled, "benchmark": benchmark, "benchmark_limit": benchmark_limit,
+        "deterministic": deterministic, "allow_tf32": allow_tf32,
+    }  # fmt: skip
+    before = {name: here[name] for name in wanted}
+    here.update(wanted)
+    try:
+        yield
+    finally:
+        here.update(before)
+
+
+refuse_unknown_names(__name__)

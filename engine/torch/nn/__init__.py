@@ -3,6 +3,7 @@
 In: sizes.  Out: layers with parameters of their own, to be called, combined, saved and compiled.
 """
 
+from engine.torch.lacking import refuse_unknown_names
 from engine.torch.nn import functional as functional
 from engine.torch.nn import init as init
 from engine.torch.nn import modules as modules
@@ -13,3 +14,5 @@ from engine.torch.nn.parameter import Buffer as Buffer
 from engine.torch.nn.parameter import Parameter as Parameter
 from engine.torch.nn.parameter import UninitializedBuffer as UninitializedBuffer
 from engine.torch.nn.parameter import UninitializedParameter as UninitializedParameter
+
+refuse_unknown_names(__name__)

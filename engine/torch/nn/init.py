@@ -11,6 +11,7 @@ from typing import Any
 
 from engine.aten.calls import call
 from engine.aten.tensor import Tensor
+from engine.torch.lacking import refuse_unknown_names
 
 
 def empty(size: Sequence[int], dtype: Any = None) -> Tensor:
@@ -155,3 +156,6 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
     if mode not in fan:
         raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
     return 0.0 if fan[mode] == 0 else calculate_gain(nonlinearity, a) / math.sqrt(fan[mode])
+
+
+refuse_unknown_names(__name__)

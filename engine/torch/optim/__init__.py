@@ -3,6 +3,7 @@
 In: the parameters of a module, with gradients.  Out: the same parameters with new values.
 """
 
+from engine.torch.lacking import refuse_unknown_names
 from engine.torch.optim import lr_scheduler as lr_scheduler
 from engine.torch.optim import swa_utils as swa_utils
 from engine.torch.optim.adafactor import Adafactor as Adafactor
@@ -19,3 +20,5 @@ from engine.torch.optim.rmsprop import RMSprop as RMSprop
 from engine.torch.optim.rprop import ASGD as ASGD
 from engine.torch.optim.rprop import Rprop as Rprop
 from engine.torch.optim.sgd import SGD as SGD
+
+refuse_unknown_names(__name__)

@@ -1,5 +1,6 @@
 """`torch.optim.lr_scheduler`: schedules of learning rates, by the names that scripts import."""
 
+from engine.torch.lacking import refuse_unknown_names
 from engine.torch.optim.cycles import CosineAnnealingWarmRestarts as CosineAnnealingWarmRestarts
 from engine.torch.optim.cycles import CyclicLR as CyclicLR
 from engine.torch.optim.cycles import OneCycleLR as OneCycleLR
@@ -18,3 +19,5 @@ from engine.torch.optim.schedules import SequentialLR as SequentialLR
 from engine.torch.optim.schedules import StepLR as StepLR
 
 _LRScheduler = LRScheduler
+
+refuse_unknown_names(__name__)

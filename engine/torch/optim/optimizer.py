@@ -209,8 +209,10 @@ def _direction(grad: Tensor, group: Group) -> Tensor:
 
 
 def _loaded(name: str, value: Any, param: Tensor) -> Any:
-    """A value of another optimizer's state; tensors take the parameter's dtype, except the count of steps."""
+    """A value of another optimizer's state; tensors take the parameter's dtype and device, the count of steps none."""
     if not isinstance(value, Tensor):
         return deepcopy(value)
-    keep = name == "step" or not param.dtype.is_floating_point
-    return value.clone() if keep else value.detach().to(dtype=param.dtype, copy=True)
+    if name == "step":
+        return value.clone()
+    dtype = param.dtype if param.dtype.is_floating_point else value.dtype
+    return value.detach().to(device=param.device, dtype=dtype, copy=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from engine.aten import calls
+from engine.aten import calls, primitives
 from engine.aten.autograd import no_grad
 from engine.aten.calls import call, call_function, call_method
 from engine.aten.hooks import HOOKS
@@ -173,6 +173,17 @@ def test_a_learnt_call_can_be_recorded_and_traced() -> None:
     assert seen == ["aten::exp"]
 
 
+@pytest.fixture
+def steps_in_python() -> Iterator[None]:
+    """Machine code takes some calls away, what counts them adds some."""
+    before = dict(primitives._current)
+    for step, definition in primitives.DEFINITIONS.items():
+        primitives.replace(step, definition)
+    yield
+    for step, present in before.items():
+        primitives.replace(step, present)
+
+
 def python_calls(function: Callable[[], object]) -> int:
     """How many Python functions run, when it is called once more."""
     for _ in range(3):
@@ -198,13 +209,14 @@ def python_calls(function: Callable[[], object]) -> int:
         ("contiguous", (X,), 3),
         ("t", (X,), 3),
         ("size", (X, 0), 2),
-        ("argmax", (X, 1), 7),
+        ("unsqueeze", (X, 0), 5),
         ("view", (X, 6), 4),
         ("detach", (X,), 4),
-        ("zeros", (2, 3), 6),
-        ("cat", ([X, X],), 6),
+        ("flatten", (X,), 7),
+        ("broadcast_to", (X, [2, 2, 3]), 8),
     ],
 )
+@pytest.mark.usefixtures("steps_in_python")
 def test_calls_take_few_python_functions(name: str, args: tuple[Any, ...], most: int) -> None:
     function = calls.function(name)
     assert python_calls(lambda: function(*args)) <= most

@@ -52,3 +52,19 @@ def test_dtypes(dtypes, words):
 def test_bools_have_no_code():
     with pytest.raises(OperatorDtypeError, match="\"slow_conv2d_cpu\" not implemented for 'Bool'"):
         call("conv2d", (1, 2, 4, 4), (2, 2, 2, 2), dtypes=("bool", "bool"))
+
+
+@pytest.mark.parametrize(("n", "padding"), [(1, "same"), (2, "valid"), (3, "same")])
+def test_padding_by_name_for_any_number_of_dimensions(n, padding):
+    x, w = torch.arange(5.0**n).reshape(1, 1, *[5] * n), torch.arange(3.0**n).reshape(1, 1, *[3] * n)
+    found = torch.ops.aten._convolution_mode(x, w, None, [1] * n, padding, [1] * n, 1)
+    assert torch.equal(found, getattr(torch.nn.functional, f"conv{n}d")(x, w, padding=padding))
+
+
+def test_sequences_are_never_nested():
+    x, mask = torch.ones(2, 3, 4), torch.ones(2, 3, dtype=torch.bool)
+    assert torch.ops.aten._nested_tensor_from_mask_left_aligned(x, mask) is False
+    with pytest.raises(OperatorError, match="nested tensors are not supported"):
+        torch.ops.aten._nested_tensor_from_mask(x, mask)
+    with pytest.raises(OperatorError, match="nested tensors"):
+        torch.ops.aten.to_padded_tensor(x, 0.0)

@@ -112,3 +112,39 @@ def test_memory_goes_with_the_last_reference() -> None:
     finally:
         tracemalloc.stop()
         gc.enable()
+
+
+def test_an_array_of_a_tensor_has_a_shape_of_its_own() -> None:
+    given = np.arange(6.0)
+    tensor = torch.from_numpy(given)
+    given.shape = (2, 3)
+    shown = tensor.numpy()
+    shown.shape = (3, 2)
+    shown[0, 0] = 9.0
+    assert tuple(tensor.shape) == (6,)
+    assert tensor.tolist() == [9.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+
+
+def test_force_gives_an_array_of_what_requires_grad() -> None:
+    tensor = torch.tensor([1.0], requires_grad=True)
+    with pytest.raises(RuntimeError, match="requires grad"):
+        tensor.numpy()
+    assert tensor.numpy(force=True).tolist() == [1.0]
+
+
+def test_a_capsule_made_by_hand_is_read() -> None:
+    tensor = torch.tensor([1.0, 2.0])
+    with pytest.warns(UserWarning, match="may not be written to"):
+        again = torch.from_dlpack(torch.to_dlpack(tensor))
+    assert again.data_ptr() == tensor.data_ptr()
+
+
+def test_reversed_turns_the_first_dimension() -> None:
+    assert reversed(torch.tensor([[1, 2], [3, 4]])).tolist() == [[3, 4], [1, 2]]
+
+
+def test_a_gradient_is_deleted_by_del() -> None:
+    tensor = torch.tensor([1.0], requires_grad=True)
+    tensor.sum().backward()
+    del tensor.grad
+    assert tensor.grad is None

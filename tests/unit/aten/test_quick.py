@@ -28,6 +28,11 @@ PROGRAMS: list[Callable[[Tensor, Tensor], Tensor]] = [
     lambda x, y: call("cat", ([x, y.detach(), y * 2, x.t()], 1), {}),
     lambda x, y: call("stack", ([x, x.unbind(0)[1].expand(2, 2)],), {}) * y,
     lambda x, y: x[tensor([0, 1, 1])].sum() * y[1, 0],
+    lambda x, y: x.chunk(2)[1] * y.unbind(0)[0],
+    lambda x, y: (x * y).split(1, 1)[0].sum() + x.sort(1)[0][:, 0].sum(),
+    lambda x, y: x.max(1)[0] * y.topk(1, 1)[0],
+    lambda x, y: call("add", (x, y), {"alpha": 3}).unsqueeze(-1).expand(2, 2, 3).sum(),
+    lambda x, y: call("std_mean", (x,), {})[0] * y.flatten().reshape(2, 2),
 ]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from engine.aten import hashing, text
+from engine.aten.arithmetic import FLOAT_FUNCTIONS, div
 from engine.lang.errors import OperatorError
 from engine.lang.scalars import device
 
@@ -16,6 +17,7 @@ from engine.lang.scalars import device
     [
         (1.0, "1."), (-0.0, "0."), (1e16, "10000000000000000."), (1e19, "1e+19"), (0.1, "0.10000000000000001"),
         (-(2.0**63), "-9223372036854775808."), (2.0**63, "9.2233720368547758e+18"), (float("nan"), "nan"),
+        (-float("nan"), "-nan"), (div(0.0, 0.0), "-nan"), (FLOAT_FUNCTIONS["log"](-1.0), "nan"),
         (5e-324, "4.9406564584124654e-324"), (True, "True"), (None, "None"), (1 + 2j, "1.+2.j"),
         (1.5 - 2.5j, "1.5-2.5j"), (complex(0, -1e20), "0.-1e+20j"), (["a"], "[a]"), ((1,), "(1,)"), ((), "()"),
         ({"a": [1.0]}, "{a: [1.]}"), (device("cuda", 1), "cuda:1"), ([(1, 2.5), (3, 4.0)], "[(1, 2.5), (3, 4.)]"),

@@ -10,7 +10,8 @@ from engine.executor.call import call_function
 from engine.executor.executor import executor_of
 from engine.executor.plan import ExecutionPlan
 from engine.executor.source import generate
-from engine.executor.tensor_forms import FLOAT_FORMS, TensorForms, is_written_out, makes_new_tensor
+from engine.executor.tensor_forms import TensorForms, makes_new_tensor
+from engine.executor.written_out import FLOAT_FORMS, is_written_out
 from engine.frontend.compile import compile_source
 from engine.ir.graph import Graph
 from engine.ir.parser import parse_ir
@@ -99,7 +100,7 @@ graph(%x : Float(*), %y : Double(*), %c : bool, %n : int):
   %t : (Tensor, Tensor, Tensor, Tensor) = prim::TupleConstruct(%s, %d, %l, %o)
   return (%t)
 """)
-    forms = TensorForms(graph, enabled=True)
+    forms = TensorForms(graph, records=False)
     tuple_node = graph.find_node("prim::TupleConstruct")
     assert tuple_node is not None
     assert [str(forms.facts(v).dtype) for v in tuple_node.inputs] == ["float32", "None", "float32", "None"]
@@ -117,7 +118,7 @@ graph(%x : Float(*, *), %w : Float(*, *), %two : int, %zero : int):
   %r : (Tensor, Tensor, Tensor) = prim::TupleConstruct(%c, %b, %v)
   return (%r)
 """)
-    forms = TensorForms(graph, enabled=True)
+    forms = TensorForms(graph, records=False)
     first, last = graph.find_all_nodes("aten::t")
     assert forms.is_raw(first), "only a product is made of it"
     assert not forms.is_raw(last), "it is given away, and has to know whose memory it shows"

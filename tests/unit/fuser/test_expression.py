@@ -33,7 +33,7 @@ def test_what_is_made_of_several_steps_is_written_out() -> None:
         ("exp(x)", "i64"),
         ("x - y", "i1"),
         ("x + 1", "i1"),
-        ("erf(x)", "f32"),
+        ("erf(x)", "f64"),
         ("x if y else x", "f32"),
         ("x < y < x", "f32"),
         ("unknown + x", "f32"),

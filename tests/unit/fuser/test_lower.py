@@ -9,9 +9,9 @@ import pytest
 
 from engine.aten.expression import compile_expression
 from engine.fuser import machine, process
+from engine.fuser.entries.samples import DTYPES
 from engine.fuser.expression import FLOATS, KINDS, Element, Literal, typed
 from engine.fuser.lower import BLOCK, DECLARATIONS, OUT, Loop, Row, function_text, literal_text, steps
-from engine.fuser.samples import DTYPES
 
 _names = itertools.count()
 

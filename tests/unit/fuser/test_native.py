@@ -6,8 +6,7 @@ import subprocess
 import sys
 import threading
 import tracemalloc
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,10 +19,15 @@ from engine.aten import op as table
 from engine.aten.hooks import HOOKS
 from engine.aten.tensor import Tensor
 from engine.fuser import native
+from engine.fuser.entries import forms, samples
+from engine.fuser.expression import HALVES, KINDS
+from engine.fuser.primitives import primitives
+from tests.unit.fuser.outcomes import copied, only_native, outcome, tensors
 
 NAMES = (
     "add add_ sub mul mul_ div rsub neg exp sigmoid tanh sqrt relu relu_ lt eq eq_ maximum minimum logical_and addcmul "
-    "remainder floor_divide leaky_relu threshold_backward softplus sign trunc isfinite square fmod atan2 silu"
+    "remainder floor_divide leaky_relu threshold_backward softplus sign trunc isfinite square fmod atan2 silu "
+    "clamp clamp_ clamp_min abs where masked_fill masked_fill_ gelu erf __and__"
 ).split()
 MISSED: list[str] = []
 
@@ -31,51 +35,17 @@ MISSED: list[str] = []
 @pytest.fixture(autouse=True, scope="module")
 def _compiled() -> None:
     native.wait()
+    primitives.install()
     for name in NAMES:
-        native.compile_name(f"aten::{name}")
+        native.compile_name(f"aten::{name}", (*KINDS, *HALVES))
 
 
 def overloads() -> list[str]:
-    return [op.qualified_name for name in NAMES for op in table.overloads(f"aten::{name}") if native.is_pointwise(op)]
-
-
-@contextmanager
-def only_native(name: str) -> Iterator[list[int]]:
-    """Counts the calls that the Python function gets."""
-    plain = native._watched[name].plain
-    before, calls = plain.__code__, [0]
-    plain.__globals__["_missed"] = calls
-    found: dict[str, Any] = {}
-    exec("def plain(*arguments):\n    _missed[0] += 1", found)
-    plain.__code__ = found["plain"].__code__
-    try:
-        yield calls
-    finally:
-        plain.__code__ = before
-
-
-def outcome(function: Callable[..., Any], arguments: list[Any]) -> Any:
-    """What a call does: the result, or the error; and what its arguments are afterwards."""
-    try:
-        result = function(*arguments)
-    except Exception as error:
-        return type(error), str(error), [described(a) for a in arguments]
-    place = next((i for i, a in enumerate(arguments) if a is result), None)
-    return described(result), place, [described(a) for a in arguments]
-
-
-def described(value: Any) -> Any:
-    if not isinstance(value, Tensor):
-        return value
-    a = value.array
-    a = np.where(np.isnan(a), np.abs(a), a).astype(a.dtype) if a.dtype.kind == "f" else a
-    recorded = type(value.grad_fn).__name__, value.requires_grad, value.output_nr, value._base is None
-    return type(value), a.dtype, a.shape, value.array.strides, a.tobytes(), value._version, recorded
+    return [op.qualified_name for name in NAMES for op in table.overloads(f"aten::{name}") if forms.is_pointwise(op)]
 
 
 # ------------------------------------------------------------------ the same as in Python
 
-DTYPES = [torch.float32, torch.float64, torch.int64, torch.int32, torch.bool, torch.uint8, torch.float16]
 NUMBERS = st.one_of(
     st.integers(-4, 4),
     st.sampled_from([2**53 + 1, -(2**63), 2**64, 10**400, True, False]),
@@ -85,65 +55,22 @@ NUMBERS = st.one_of(
 
 
 @st.composite
-def tensors(draw: st.DrawFn) -> Tensor:
-    """Of all dtypes and layouts, some of which native code is not made for."""
-    d = draw(st.sampled_from(DTYPES[:2] * 6 + DTYPES))
-    shape = draw(
-        st.sampled_from([(), (0,), (1,), (5,), (3,), (2, 3), (2, 3), (2, 3), (3, 2), (1, 3), (2, 1, 3), (3, 1), (700,)])
-    )
-    generator = np.random.default_rng(draw(st.integers(0, 2**20)))
-    values = generator.normal(0, 2, shape)
-    if draw(st.booleans()):
-        special = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-42, 1e38]
-        values = np.where(generator.random(shape) < 0.4, generator.choice(special, shape), values)
-    with np.errstate(all="ignore"):
-        values = np.asarray(np.nan_to_num(values, posinf=7, neginf=-7) if not d.is_floating_point else values)
-        x: Any = torch.tensor(values).to(d)
-    layout = draw(st.sampled_from(["plain"] * 5 + ["turned", "steps", "repeated", "view", "grad", "read-only"]))
-    if layout == "turned":
-        x = x.t() if x.ndim == 2 else x
-    elif layout == "steps":
-        x = torch.stack([x, x], -1)[..., 0]
-    elif layout == "repeated":
-        x = x[:1].expand(x.shape) if x.ndim else x
-    elif layout == "view":
-        x = x.view(x.shape)
-    elif layout == "grad" and d.is_floating_point:
-        x.requires_grad_()
-    elif layout == "read-only":
-        x.array.flags.writeable = False
-    return x  # type: ignore[no-any-return]
-
-
-@st.composite
 def calls(draw: st.DrawFn) -> tuple[str, list[Any]]:
     name = draw(st.sampled_from(overloads()))
     entry = table.find(name)
     assert entry is not None
     given: list[Any] = []
     for argument in entry.schema.arguments:
-        if "Tensor" in str(argument.type):
+        if argument.name in ("condition", "mask"):
+            given.append(draw(st.one_of(tensors(), tensors([torch.bool]), tensors([torch.bool]))))
+        elif argument.name == "approximate":
+            given.append(draw(st.sampled_from(["none", "none", "tanh", "other"])))
+        elif "Tensor" in str(argument.type):
             earlier = [each for each in given if isinstance(each, Tensor)]
             given.append(draw(st.one_of(tensors(), *([st.sampled_from(earlier)] * 3 if earlier else []))))
         else:
             given.append(draw(st.one_of(NUMBERS, st.just(argument.default) if argument.has_default else NUMBERS)))
     return name, given
-
-
-def copied(arguments: list[Any]) -> list[Any]:
-    """Other tensors with the same values and layouts; one that occurs twice does so again."""
-    made: dict[int, Any] = {}
-    for a in arguments:
-        if isinstance(a, Tensor) and id(a) not in made:
-            block = a.array.copy("K") if 0 not in a.array.strides else a.array[:1].copy()
-            array = block if 0 not in a.array.strides else np.broadcast_to(block, a.array.shape)
-            if array.strides != a.array.strides and a.array.size:
-                array = np.lib.stride_tricks.as_strided(
-                    np.resize(array, 4 * a.array.size + 4), a.array.shape, a.array.strides
-                ).copy("K")
-            made[id(a)] = Tensor(array, a._requires_grad)
-            array.flags.writeable = a.array.flags.writeable
-    return [made.get(id(a), a) for a in arguments]
 
 
 @given(calls())
@@ -164,14 +91,16 @@ def test_plain_arguments_never_get_to_python() -> None:
         entry = table.find(name)
         assert entry is not None
         kinds = next(each.overloads for each in native.compiled() if each.name == entry.name).get(name, ())
-        for d in [torch.float32, torch.float64, torch.int64, torch.bool]:
-            if {"float32": "f32", "float64": "f64", "int64": "i64", "bool": "i1"}[d.name] not in kinds:
-                continue
+        for kind in kinds:
+            d = torch.from_numpy(np.zeros(1, samples.DTYPES[kind])).dtype
             for shape in [(), (1,), (4, 4), (2, 3, 4), (1000,)]:
                 given: list[Any] = []
                 for argument in entry.schema.arguments:
                     is_tensor = "Tensor" in str(argument.type)
-                    given.append(torch.ones(shape, dtype=d) if is_tensor else 2)
+                    is_mask = argument.name in ("condition", "mask")
+                    given.append(torch.ones(shape, dtype=torch.bool if is_mask else d) if is_tensor else 2)
+                    if argument.name == "approximate":
+                        given[-1] = "none"
                     if is_tensor:
                         given[-1].memory  # noqa: B018
                 with only_native(name) as missed:
@@ -414,6 +343,11 @@ def test_programs_may_end_while_something_is_compiled() -> None:
 _FORKED = """
 import os, sys
 from engine.fuser import native
+from engine.fuser.entries import forms
+from engine.fuser.primitives import primitives
+from engine.fuser.entries import samples
+from engine.fuser.expression import HALVES, KINDS
+from tests.unit.fuser.outcomes import copied, only_native, outcome, tensors
 import engine.torch as torch
 x = torch.ones(3)
 def work():
@@ -457,6 +391,18 @@ def last():
     print(y.tolist())
 """
     assert _run(program, TSREPL_NATIVE_CALLS="5") == "[2.0, 2.0, 2.0]"
+
+
+def test_objects_that_die_with_python_may_call_operators() -> None:
+    program = """
+import os, engine.torch as torch
+class Last:
+    def __init__(self): self.x = torch.ones(3)
+    def __del__(self): os.write(1, b"True" if (self.x + self.x).softmax(0).sum().item() > 0.99 else b"False")
+last = Last()
+for _ in range(10): (last.x + last.x).softmax(0).sum()
+"""
+    assert _run(program, TSREPL_NATIVE_CALLS="1") == "True"
 
 
 def test_another_kind_of_element_is_compiled_when_it_comes_up() -> None:

@@ -1,5 +1,7 @@
 """Insertion, removal, order, names and uses."""
 
+from random import Random
+
 import pytest
 
 from engine.ir.graph import Graph, InlinedFrom, Node, Use, attribute_kind
@@ -83,6 +85,18 @@ def test_positions_survive_crowding(graph: Graph) -> None:
     squeezed = [graph.create("aten::neg", [graph.inputs[0]], [INT]).insert_after(add) for _ in range(60)]
     assert nodes(graph) == [add, *reversed(squeezed), mul]
     assert all(a.is_before(b) for a, b in zip(nodes(graph), nodes(graph)[1:], strict=False))
+    verify(graph)
+
+
+@pytest.mark.parametrize("where", ["before the last", "after the first", "everywhere"])
+def test_positions_of_thousands_of_nodes_in_one_place(graph: Graph, where: str) -> None:
+    add, mul = nodes(graph)
+    random, every = Random(0), [add, mul]
+    for _ in range(5000):
+        node = graph.create("aten::neg", [graph.inputs[0]], [INT])
+        at = {"before the last": len(every) - 1, "after the first": 1}.get(where, random.randrange(1, len(every)))
+        every.insert(at, node.insert_before(every[at]))
+    assert nodes(graph) == every
     verify(graph)
 
 

@@ -57,3 +57,28 @@ def safetensors(path, *, cut=0):
     data = struct.pack("<Q", len(text)) + text + np.arange(4, dtype=np.float32).tobytes()
     path.write_bytes(data[: len(data) - cut])
     return path
+
+
+def entangled(path, levels):
+    """An archive whose module holds another one twice, which holds another one twice, and so on."""
+
+    def name(level):
+        return f"L{level}"
+
+    def text(value):
+        return b"X" + struct.pack("<I", len(value)) + value
+
+    def instance(level):
+        state = text(b"training") + b"\x89"
+        if level:
+            number = struct.pack("<I", level)
+            state += text(b"a") + instance(level - 1) + b"r" + number + text(b"b") + b"j" + number
+        return b"c__torch__\n" + name(level).encode() + b"\n)\x81}(" + state + b"ub"
+
+    code = ""
+    for level in range(levels + 1):
+        parts = f"  a : __torch__.{name(level - 1)}\n  b : __torch__.{name(level - 1)}\n" if level else ""
+        body = "(self.b).forward((self.a).forward(x, ), )" if level else "torch.add(x, 1)"
+        code += HEAD.replace("M(", f"{name(level)}(") + parts
+        code += f"  def forward(self: __torch__.{name(level)}, x: Tensor) -> Tensor:\n    return {body}\n"
+    return archive(path, code, data=b"\x80\x02" + instance(levels) + b".")

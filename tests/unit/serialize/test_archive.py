@@ -15,6 +15,7 @@ import pytest
 from engine.aten.ivalue import EnumValue
 from engine.aten.tensor import Tensor
 from engine.executor.interpreter import run_function
+from engine.ir.constants import constant_value
 from engine.lang.errors import ArchiveError
 from engine.serialize.archive import load_archive, save_archive
 from engine.serialize.container.write import ContainerWriter
@@ -122,6 +123,9 @@ def test_constants_of_the_code():
     module = load(ARCHIVES / "constants.pt")
     result = run_function(module.type.methods["forward"], [module, Tensor(np.ones(3, np.float32))])
     assert result.array.tolist() == [1.0, 2.0, 3.0]
+    nodes = module.type.methods["forward"].graph.find_all_nodes("prim::Constant")
+    types = {str(node.output.type) for node in nodes if isinstance(constant_value(node.output), Tensor)}
+    assert types == {"Tensor"}, "programs know no more of a tensor"
 
 
 def test_extra_files():

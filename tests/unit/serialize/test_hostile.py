@@ -19,6 +19,7 @@ import pytest
 import engine
 from engine.aten import op
 from engine.executor.budget import Budget, BudgetedRunner
+from engine.executor.interpreter import run_function
 from engine.lang.errors import ArchiveError, BudgetExceeded, EngineError
 from engine.serialize.archive import load_archive
 from engine.serialize.container.read import open_container
@@ -459,6 +460,11 @@ def stateful(body):
     return archive(**{"code/__torch__.py": method(body), "data.pkl": b"\x80\x02c__torch__\nM\n)\x81K\x01b."})
 
 
+def run(module):
+    """A method of what `stateful` made."""
+    return run_function(module.type.methods["__getstate__"], [module])
+
+
 def test_code_that_fills_an_instance_runs():
     assert load(stateful("self.training = n == 1")).get("training") is True
 
@@ -547,7 +553,7 @@ def test_code_reaches_nothing_outside(line, monkeypatch):
     with contextlib.suppress(EngineError):
         load(stateful(line))
     with pytest.raises(EngineError):
-        load(stateful(f"{line}\nprint(x)"))
+        run(load(stateful(f"{line}\nprint(x)")))
 
 
 @pytest.mark.parametrize("name", "save load from_file system exec open read_file write_file _load_for_mobile".split())

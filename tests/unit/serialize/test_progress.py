@@ -4,6 +4,8 @@ import numpy as np
 
 import engine
 from engine.serialize import progress
+from engine.serialize.container import file_bytes
+from engine.serialize.inspect.weights import load_weights
 from engine.serialize.progress import FileProgress, listening, told
 from tests.unit.serialize.model_files import ARCHIVES, FILES
 
@@ -38,3 +40,22 @@ def test_large_pieces_are_written_in_parts(monkeypatch):
 def test_without_a_listener_the_pieces_stay_as_they_are():
     pieces = [b"abc"]
     assert told(pieces, "p", 3) is pieces
+
+
+def test_comparing_a_mapped_file_with_its_checksums_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(file_bytes, "MAP_FROM", 1)
+    events: list[FileProgress] = []
+    with listening(events.append):
+        module = engine.jit.load(ARCHIVES / "constants.pt")
+        assert not events
+        module(engine.ones(3))
+    assert {(event.action, event.path) for event in events} == {("checking", str(ARCHIVES / "constants.pt"))}
+    assert events[-1].done == events[-1].total > 0
+
+
+def test_reading_weights_is_told():
+    events: list[FileProgress] = []
+    with listening(events.append):
+        load_weights(FILES / "sd_zip.pt")
+    assert {event.action for event in events} == {"reading"}
+    assert events[-1].done == events[-1].total > 0

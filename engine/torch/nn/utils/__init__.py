@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from engine.lang.errors import did_you_mean
+from engine.torch.lacking import UnknownNameError
 from engine.torch.nn.utils import rnn as rnn
 from engine.torch.nn.utils.gradients import clip_grad_norm as clip_grad_norm
 from engine.torch.nn.utils.gradients import clip_grad_norm_ as clip_grad_norm_
@@ -21,8 +21,7 @@ def __getattr__(name: str) -> Any:
         return import_module(f"engine.torch.nn.utils.{name}")
     if name in _NORMS:
         return getattr(import_module("engine.torch.nn.utils.norms"), name)
-    hint = "".join(f"; {h}" for h in did_you_mean(name, {*globals(), *_NORMS, *_LATER}))
-    raise AttributeError(f"module 'torch.nn.utils' has no attribute '{name}'{hint}")
+    raise UnknownNameError(name, __name__, lambda: {*globals(), *_NORMS, *_LATER})
 
 
 _LATER = frozenset({"parametrize", "parametrizations", "prune"})

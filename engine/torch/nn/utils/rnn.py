@@ -15,6 +15,7 @@ from engine.aten.tensor import Tensor
 from engine.lang.errors import OperatorError
 from engine.lang.scalars import float16, float32, float64, int64
 from engine.torch import functions
+from engine.torch.lacking import refuse_unknown_names
 
 
 class PackedSequence(NamedTuple):
@@ -134,3 +135,6 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
         return None
     inverse: Tensor = permutation.argsort()
     return inverse
+
+
+refuse_unknown_names(__name__)

@@ -1,5 +1,6 @@
 """`torch.utils.data`: samples, ways to put them together, and batches of them."""
 
+from engine.torch.lacking import refuse_unknown_names
 from engine.torch.utils.data import dataloader as dataloader
 from engine.torch.utils.data import dataset as dataset
 from engine.torch.utils.data import sampler as sampler
@@ -21,3 +22,5 @@ from engine.torch.utils.data.samplers import Sampler as Sampler
 from engine.torch.utils.data.samplers import SequentialSampler as SequentialSampler
 from engine.torch.utils.data.samplers import SubsetRandomSampler as SubsetRandomSampler
 from engine.torch.utils.data.samplers import WeightedRandomSampler as WeightedRandomSampler
+
+refuse_unknown_names(__name__)

@@ -1,7 +1,7 @@
 """`DataLoader`: batches of samples.
 
 In: a dataset.  Out: an iterable of batches, in which tensors have one dimension more.  Samples are read in this
-process; `num_workers` and `pin_memory` are accepted and change nothing.
+process; `num_workers` is accepted and changes nothing.  `pin_memory` takes effect where there is a GPU.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from engine.aten import libraries
 from engine.aten.calls import call
+from engine.aten.pinned import pinned_alike
 from engine.aten.random import Generator
 from engine.aten.tensor import Tensor, from_numpy, tensor
 from engine.lang.scalars import float64, int64
@@ -55,8 +57,13 @@ class DataLoader:
             self.batch_sampler = BatchSampler(self.sampler, batch_size, drop_last)
         batched = self.batch_sampler is not None or self.batch_size is not None
         self.collate_fn = collate_fn or (default_collate if batched else default_convert)
+        self.pin_memory = pin_memory
 
     def __iter__(self) -> Iterator[Any]:
+        found = self._batches()
+        return map(pinned_alike, found) if self.pin_memory and libraries.is_there("cuda") else found
+
+    def _batches(self) -> Iterator[Any]:
         if self.sampler is None:
             samples = iter(self.dataset)
             groups = samples if self.batch_size is None else batches(samples, self.batch_size, self.drop_last)

@@ -3,9 +3,9 @@
 import pytest
 
 import engine
-from engine.lang.errors import ArchiveError, CompileError
+from engine.lang.errors import ArchiveError, CompileError, ExecutionError
 from engine.serialize.code.opaque import is_opaque
-from tests.unit.serialize.model_files import archive, method
+from tests.unit.serialize.model_files import HEAD, archive, method
 
 
 def load(tmp_path, *lines, **options):
@@ -83,3 +83,35 @@ def test_an_error_names_the_record_where_there_are_no_debug_records(tmp_path):
 def test_known_operators_are_never_opaque(tmp_path):
     module = load(tmp_path, "return torch.clip(torch.multiply(x, 2), 0, 1)")
     assert module(engine.tensor([2.0])).tolist() == [1.0]
+
+
+def test_an_interface_is_told_by_signatures(tmp_path):
+    """Whether a module has an interface is asked while loading, when nothing is compiled."""
+    inner = HEAD.replace("M(", "Inner(") + method("y = ops.mylib.pair(x)", "a, b = y", "return torch.add(a, b)")[
+        len(HEAD) :
+    ].replace("__torch__.M", "__torch__.Inner")
+    asked = "class Shape(ModuleInterface):\n  def forward(self, x: Tensor) -> Tensor:\n    pass\n"
+    outer = HEAD + "  shape : __torch__.Shape\n" + method("return (self.shape).forward(x, )")[len(HEAD) :]
+    data = b"\x80\x02c__torch__\nM\n)\x81}(X\x08\0\0\0training\x89X\x05\0\0\0shape"
+    data += b"c__torch__\nInner\n)\x81}X\x08\0\0\0training\x89sbub."
+    module = engine.jit.load(archive(tmp_path / "m.pt", asked + inner + outer, data=data))
+    with pytest.raises(ExecutionError, match="cannot run: it calls 'mylib::pair'"):
+        module(engine.ones(2))
+    wrong = inner.replace("-> Tensor:", "-> int:")
+    with pytest.raises(ArchiveError, match=r"a value of type '__torch__.Shape' is wanted"):
+        engine.jit.load(archive(tmp_path / "m.pt", asked + wrong + outer, data=data))
+
+
+@pytest.mark.parametrize("body", ["ops.mylib.unpack(s)", "self.other(s)"])
+def test_a_state_that_needs_it_stays_empty(body, tmp_path):
+    code = HEAD + "  w : Tensor\n" + method("return torch.add(x, self.w)")[len(HEAD) :]
+    code += "  def other(self: __torch__.M, s: int) -> Tensor:\n    return ops.mylib.unpack(s)\n"
+    code += "  def __getstate__(self: __torch__.M) -> int:\n    return 1\n"
+    code += f"  def __setstate__(self: __torch__.M, s: int) -> NoneType:\n    self.w = {body}\n    return None\n"
+    module = engine.jit.load(archive(tmp_path / "m.pt", code, data=b"\x80\x02c__torch__\nM\n)\x81K\x03b."))
+    assert (list(module.state_dict()), "mylib::unpack" in str(module.other.graph)) == ([], True)
+    for _ in range(2):
+        with pytest.raises(CompileError, match=r"'__torch__.M' is empty, since .* there is no operator mylib::unpack"):
+            module(engine.ones(2))
+    with pytest.raises(CompileError, match="is empty"):
+        module.save(tmp_path / "again.pt")

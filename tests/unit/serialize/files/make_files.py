@@ -52,6 +52,33 @@ def dtypes():
     }
 
 
+class Odd(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("q", quantized()["q"])
+        self.register_buffer("coo", quantized()["coo"])
+        self.register_buffer("plain", torch.ones(2))
+
+    def forward(self, x):
+        return x + torch.dequantize(self.q)
+
+
+def quantized():
+    rows = torch.arange(6.0).reshape(2, 3)
+    scales, zeros = torch.tensor([0.5, 0.25]), torch.tensor([0, 1])
+    return {
+        "q": torch.quantize_per_tensor(rows, 0.5, 3, torch.qint8),
+        "by_channel": torch.quantize_per_channel(rows, scales, zeros, 0, torch.quint8),
+        "coo": torch.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3)),
+        "csr": rows.to_sparse_csr(),
+        "bsc": torch.ones(4, 4).to_sparse_bsc((2, 2)),
+        "nested": torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]),
+        "meta": torch.empty(3, 4, device="meta"),
+        "conj": torch.tensor([1 + 2j]).conj(),
+        "plain": torch.ones(2),
+    }
+
+
 def save(value, name, **options):
     torch.save(value, name, **options)
     old = name.replace("_zip", "_legacy") if "_zip" in name else name.replace(".pt", "_legacy.pt")
@@ -65,6 +92,8 @@ def main():
     torch.save(net.state_dict(), "sd_protocol5_legacy.pt", pickle_protocol=5, _use_new_zipfile_serialization=False)
     save(net, "whole_zip.pt")
     save(dtypes(), "dtypes.pt")
+    save(quantized(), "quantized.pt")
+    torch.jit.script(Odd()).save("odd_module.pt")
     optimizer = torch.optim.Adam(net.parameters()).state_dict()
     args = argparse.Namespace(lr=0.1)
     torch.save({"state_dict": net.state_dict(), "epoch": 3, "args": args, "optimizer": optimizer}, "ckpt.pt")

@@ -13,6 +13,8 @@ from engine.serialize.inspect.compare import compare
 from engine.serialize.inspect.fix import fix_devices, repack
 from engine.serialize.pickling.devices import replace_devices
 from tests.unit.serialize.model_files import ARCHIVES, FILES, archive, method
+from tests.unit.serialize.old.test_legacy import NET, model
+from tests.unit.serialize.old.test_legacy import archive as old_archive
 
 
 def test_every_change_is_told_with_its_line(tmp_path):
@@ -64,6 +66,22 @@ def test_nothing_to_change_writes_nothing(tmp_path):
 def test_the_meta_device_stays(tmp_path):
     path = archive(tmp_path / "m.pt", method('return torch.to(x, torch.device("meta"))'))
     assert fix_devices(path, "cpu", tmp_path / "cpu.pt") == []
+
+
+def test_the_layout_of_old_archives(tmp_path):
+    described = model()
+    described["tensors"][0]["device"] = described["tensors"][1]["device"] = "cuda:0"
+    code = NET.replace("torch.mul(_2, self.scale)", 'torch.to(_2, torch.device("cuda:0"))')
+    (tmp_path / "old.pt").write_bytes(old_archive(described, Net=code).getvalue())
+    changes = fix_devices(tmp_path / "old.pt", "cpu", tmp_path / "cpu.pt")
+    assert [(c.record, c.line, c.before, c.count) for c in changes] == [
+        ("model.json", 0, "cuda:0", 2), ("code/Net.py", 7, 'return torch.to(_2, torch.device("cuda:0"))', 1),
+    ]  # fmt: skip
+    assert engine.jit.load(tmp_path / "cpu.pt")(engine.ones(2, 3)).shape == (2, 4)
+    broken = old_archive("[1]").getvalue()
+    (tmp_path / "broken.pt").write_bytes(broken)
+    with pytest.raises(ArchiveError, match="no JSON of tensors"):
+        fix_devices(tmp_path / "broken.pt", "cpu", tmp_path / "out.pt")
 
 
 @pytest.mark.parametrize("device", ["cup", "cuda:x", ""])

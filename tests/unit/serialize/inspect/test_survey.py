@@ -4,7 +4,7 @@ import pytest
 
 from engine.lang.errors import ArchiveError
 from engine.serialize.inspect.survey import survey
-from tests.unit.serialize.model_files import ARCHIVES, FILES, archive, method
+from tests.unit.serialize.model_files import ARCHIVES, FILES, archive, entangled, method
 
 
 def of(tmp_path, *lines, **options):
@@ -63,3 +63,9 @@ def test_code_that_runs_while_loading_does_not_run_here(tmp_path):
 def test_a_file_without_a_program_is_explained():
     with pytest.raises(ArchiveError, match="is not a TorchScript archive: it is a state dict"):
         survey(FILES / "sd_zip.pt")
+
+
+def test_modules_that_share_each_other_are_walked_once(tmp_path):
+    seen = survey(entangled(tmp_path / "m.pt", 60))
+    assert len(list(seen.modules())) == len(seen.classes) == 61
+    assert len(list(survey(entangled(tmp_path / "m.pt", 3)).modules())) == 15

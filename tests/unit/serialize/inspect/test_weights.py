@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 import engine
-from engine.lang.errors import ArchiveError
+from engine.lang.errors import ArchiveError, UnsupportedTensorError
+from engine.serialize.inspect.compare import compare
+from engine.serialize.inspect.extract import extract_weights
 from engine.serialize.inspect.safetensors import read_header, write_safetensors
-from engine.serialize.inspect.weights import load_weights, open_weights
+from engine.serialize.inspect.weights import load_weights, open_tensors, open_weights
 from tests.unit.serialize.model_files import ARCHIVES, FILES, safetensors
+from tsrepl.session.programs import show_program
 
 NAMES = ["h16", "a.weight", "a.bias", "bn.weight", "bn.bias", "bn.running_mean", "bn.running_var"]
 
@@ -166,3 +169,51 @@ def test_a_tensor_that_repeats_one_number_does_not_fill_the_memory(tmp_path):
     path.write_bytes(pickled((1 << 20, 1 << 20), (0, 0)))
     with pytest.raises(ArchiveError, match="more than the file holds"):
         load_weights(path)
+
+
+# -- tensors that are more than numbers in rows
+
+
+@pytest.mark.parametrize("name", ["quantized.pt", "quantized_legacy.pt"])
+def test_quantized_sparse_and_nested_tensors_are_told_with_what_they_are_made_of(name):
+    with open_weights(FILES / name) as weights:
+        found = weights.entries
+        assert weights.identity.kind == "state-dict"
+        assert list(found) == [
+            "q", "by_channel", "by_channel.scales", "by_channel.zero_points", "coo.indices", "coo.values",
+            "csr.crow_indices", "csr.col_indices", "csr.values", "bsc.ccol_indices", "bsc.row_indices", "bsc.values",
+            "nested.buffer", "nested.sizes", "nested.strides", "nested.offsets", "meta", "conj", "plain",
+        ]  # fmt: skip
+        assert (found["q"].dtype, found["q"].shape) == ("qint8", (2, 3))
+        assert found["q"].note == "quantized: 0.5 × (number − 3)"
+        assert found["coo.indices"].note == "of a sparse_coo tensor of 2 × 3"
+        assert found["q"].array().tolist() == [[3, 5, 7], [9, 11, 13]]
+        assert found["by_channel.scales"].array().tolist() == [0.5, 0.25]
+        assert found["coo.values"].array().tolist() == [3, 4]
+        assert found["bsc.values"].shape == (4, 2, 2)
+        assert found["conj"].array().tolist() == [1 - 2j]
+        assert (found["meta"].shape, found["meta"].bytes) == ((3, 4), 0)
+        with pytest.raises(ArchiveError, match="on the device meta"):
+            found["meta"].array()
+
+
+@pytest.mark.parametrize("ending", ["npz", "safetensors"])
+def test_they_are_taken_out_as_what_is_in_memory(ending, tmp_path):
+    extract_weights(FILES / "quantized.pt", str(tmp_path / f"w.{ending}"))
+    taken = load_weights(tmp_path / f"w.{ending}")
+    assert "meta" not in taken and str(taken["q"].dtype) == "torch.int8"
+    assert taken["conj"].tolist() == [1 - 2j]
+    assert compare(FILES / "quantized.pt", FILES / "quantized_legacy.pt").is_same
+
+
+def test_an_archive_that_holds_them_is_refused_as_a_program_and_shown(tmp_path):
+    path = FILES / "odd_module.pt"
+    with pytest.raises(UnsupportedTensorError, match="it holds quantized tensors") as caught:
+        engine.jit.load(path)
+    assert (caught.value.record, caught.value.hints[0][:11]) == ("data.pkl", "tsrepl show")
+    with open_tensors(path) as weights:
+        assert list(weights.entries) == ["q", "coo.indices", "coo.values", "plain"]
+    extract_weights(path, str(tmp_path / "w.npz"))
+    assert load_weights(tmp_path / "w.npz")["plain"].tolist() == [1, 1]
+    shown = list(show_program(str(path), "", None))
+    assert [type(reply).__name__ for reply in shown] == ["FileReply", "ReportReply", "TextReply"]

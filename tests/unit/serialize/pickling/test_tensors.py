@@ -13,7 +13,7 @@ from engine.lang.types import TENSOR, ListType, TupleType
 from engine.serialize.container.read import open_container
 from engine.serialize.container.write import ContainerWriter
 from engine.serialize.pickling.read import Refusal
-from engine.serialize.pickling.tensors import TensorReader, check_view, storage_bytes
+from engine.serialize.pickling.tensors import StorageType, TensorReader, check_view, storage_bytes
 from engine.serialize.pickling.unpickle import unpickle
 from engine.serialize.pickling.write import Pickler
 
@@ -171,3 +171,20 @@ def test_an_integer_tensor_cannot_require_gradients():
     data = data.replace(b"\x89", b"\x88")
     with pytest.raises(ArchiveError, match="cannot require gradients"):
         unpickle(data, "data.pkl", TensorReader(container(records), "data"))
+
+
+@pytest.mark.parametrize(
+    ("metadata", "wanted"),
+    [
+        ({"conj": True}, [1 - 2j, -3j]),
+        ({"neg": True}, [-1 - 2j, -3j]),
+        ({"conj": True, "neg": True}, [-1 + 2j, 3j]),
+        ({"conj": False}, [1 + 2j, 3j]),
+        (None, [1 + 2j, 3j]),
+    ],
+)
+def test_a_tensor_may_be_the_conjugate_or_negative_of_its_memory(metadata, wanted):
+    data = np.array([1 + 2j, 3j], np.complex64)
+    reader = TensorReader(container({"data/0": data.tobytes()}), "data")
+    loaded = reader.load(("storage", StorageType(scalars.complex64), "0", "cpu", 2))
+    assert reader.rebuild(loaded, 0, (2,), (1,), False, {}, metadata).array.tolist() == wanted

@@ -11,7 +11,10 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 import engine
-from tsrepl.magics.display import CellError, Shown
+from engine.serialize.progress import step
+from tsrepl.magics import display
+from tsrepl.magics.display import CellError, PageBar, Shown
+from tsrepl.render import progress
 from tsrepl.session.replies import ErrorReply, GraphReply
 
 DOUBLE = "%%torchscript\ndef double(x: Tensor):\n    return x + x\n"
@@ -115,3 +118,21 @@ def test_taps_and_cuts_of_modules_that_python_loaded(shell: InteractiveShell, tm
     run(shell, "%tsjit_run_until m a -- m(x)")
     run(shell, "%tsjit_cut m -> a as front")
     assert run(shell, "front(x).shape") == run(shell, "m(x).shape")
+
+
+def test_a_page_s_bar_counts_and_is_gone_at_the_end(shell: InteractiveShell, monkeypatch: pytest.MonkeyPatch) -> None:
+    published: list[tuple[dict[str, str], bool]] = []
+
+    def publish(data: dict[str, str], *args: Any, update: bool = False, **kwargs: Any) -> None:
+        published.append((data, update))
+
+    monkeypatch.setattr(shell.display_pub, "publish", publish)
+    monkeypatch.setattr(progress, "PATIENCE", -1)
+    monkeypatch.setattr(display, "EVERY", -1)
+    with progress.bars_made_by(PageBar):
+        for done in (1, 2, 4):
+            step("writing", "/tmp/<model>.pt", done, 4)
+    assert [update for _, update in published] == [False, True, True]
+    shown = [data["text/html"] for data, _ in published]
+    assert 'value="2" max="4"' in shown[1] and "50 %" in shown[1] and "&lt;model&gt;.pt" in shown[1]
+    assert published[-1][0] == {"text/html": "", "text/plain": ""}

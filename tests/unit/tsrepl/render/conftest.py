@@ -95,6 +95,13 @@ REPLIES: dict[str, Reply] = {
     "module": ModuleReply(
         "m", ModuleNode("m", "Net", (Slot("scale", "attribute", "float", text="0.5"),), ("forward",), (_LINEAR,), 6, 24)
     ),
+    "shared modules": ModuleReply(
+        "m",
+        ModuleNode(
+            "m", "Net", (), (), (_LINEAR, ModuleNode("out", "Linear", (), (), (), 0, 0, same_as="fc"),
+                                 ModuleNode("up", "Net", (), (), (), 0, 0, same_as="")), 6, 24,
+        ),
+    ),
     "help": HelpReply(
         "Commands", ("Type TorchScript.",), (HelpTopic("%graph f", "the graph that f was compiled to, unchanged"),),
         ("%graph f", "x = 1"),

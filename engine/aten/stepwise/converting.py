@@ -1,0 +1,11 @@
+"""Numbers in another precision.  In: numbers, flat.  Out: written."""
+
+from __future__ import annotations
+
+from engine.aten.loops import Cells, like, loop
+
+
+@loop
+def convert(x: Cells, result: Cells, count: int) -> None:
+    for i in range(count):
+        result[i] = like(result, x[i])

@@ -1,0 +1,142 @@
+"""Convolutions in which every channel has a kernel of its own, in two dimensions.
+
+In: images (planes, tall, broad), a kernel for each of `channels` planes, flat; how many rows and columns there are
+around an image, the steps of windows, the gaps between a kernel's elements; room for one image with what is around
+it, (rows, columns).  Out: written.  Steps of one and two columns are loops of their own, which LLVM makes vectors of.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.aten.loops import Cells, like, loose
+
+
+@loose
+def copy_in(x: Cells, room: Cells, plane: int, tall: int, broad: int, columns: int, top: int, left: int) -> None:
+    for row in range(tall):
+        into, start = (row + top) * columns + left, (plane * tall + row) * broad
+        for j in range(broad):
+            room[into + j] = x[start + j]
+
+
+@loose
+def add_line(x: Cells, result: Cells, start: int, into: int, count: int, step: int, factor: float) -> None:
+    for j in range(count):
+        result[into + j] += factor * x[start + j * step]
+
+
+@loose
+def add_three_lines(
+    x: Cells, result: Cells, start: int, into: int, count: int, step: int, gap: int, a: float, b: float, c: float
+) -> None:  # fmt: skip
+    for j in range(count):
+        place = start + j * step
+        result[into + j] += a * x[place] + b * x[place + gap] + c * x[place + 2 * gap]
+
+
+@loose
+def each_plane(
+    x: Cells, kernels: Cells, result: Cells, room: Cells, planes: int, channels: int, tall: int, broad: int, rows: int,
+    columns: int, height: int, width: int, top: int, left: int, kernel_rows: int, kernel_columns: int, row_step: int,
+    column_step: int, row_gap: int, column_gap: int,
+) -> None:  # fmt: skip
+    """result (planes, height, width): the windows of x times the kernels."""
+    for plane in range(planes):
+        copy_in(x, room, plane, tall, broad, columns, top, left)
+        kernel = plane % channels * kernel_rows * kernel_columns
+        for row in range(height):
+            into = (plane * height + row) * width
+            for j in range(width):
+                result[into + j] = 0
+            for r in range(kernel_rows):
+                line = (row * row_step + r * row_gap) * columns
+                factor = kernel + r * kernel_columns
+                c = 0
+                while c + 3 <= kernel_columns:
+                    start = line + c * column_gap
+                    one, two, three = kernels[factor + c], kernels[factor + c + 1], kernels[factor + c + 2]
+                    if column_step == 1:
+                        add_three_lines(room, result, start, into, width, 1, column_gap, one, two, three)
+                    elif column_step == 2:
+                        add_three_lines(room, result, start, into, width, 2, column_gap, one, two, three)
+                    else:
+                        add_three_lines(room, result, start, into, width, column_step, column_gap, one, two, three)
+                    c += 3
+                while c < kernel_columns:
+                    start, one = line + c * column_gap, kernels[factor + c]
+                    if column_step == 1:
+                        add_line(room, result, start, into, width, 1, one)
+                    elif column_step == 2:
+                        add_line(room, result, start, into, width, 2, one)
+                    else:
+                        add_line(room, result, start, into, width, column_step, one)
+                    c += 1
+
+
+@loose
+def spread_line(grad: Cells, result: Cells, start: int, into: int, count: int, step: int, factor: float) -> None:
+    for j in range(count):
+        result[into + j * step] += factor * grad[start + j]
+
+
+@loose
+def spread_each_plane(
+    grad: Cells, kernels: Cells, result: Cells, room: Cells, planes: int, channels: int, tall: int, broad: int,
+    rows: int, columns: int, height: int, width: int, top: int, left: int, kernel_rows: int, kernel_columns: int,
+    row_step: int, column_step: int, row_gap: int, column_gap: int,
+) -> None:  # fmt: skip
+    """result (planes, tall, broad): each number of grad (planes, height, width) times its kernel, added up."""
+    for plane in range(planes):
+        for i in range(rows * columns):
+            room[i] = 0
+        kernel = plane % channels * kernel_rows * kernel_columns
+        for row in range(height):
+            start = (plane * height + row) * width
+            for r in range(kernel_rows):
+                line = (row * row_step + r * row_gap) * columns
+                for c in range(kernel_columns):
+                    into, factor = line + c * column_gap, kernels[kernel + r * kernel_columns + c]
+                    if column_step == 1:
+                        spread_line(grad, room, start, into, width, 1, factor)
+                    elif column_step == 2:
+                        spread_line(grad, room, start, into, width, 2, factor)
+                    else:
+                        spread_line(grad, room, start, into, width, column_step, factor)
+        for row in range(tall):
+            start, into = (row + top) * columns + left, (plane * tall + row) * broad
+            for j in range(broad):
+                result[into + j] = room[start + j]
+
+
+@loose
+def line_product(grad: Cells, x: Cells, start: int, place: int, count: int, step: int) -> Any:
+    total = like(x, 0.0)
+    for j in range(count):
+        total += grad[start + j] * x[place + j * step]
+    return total
+
+
+@loose
+def kernels_of_planes(
+    grad: Cells, x: Cells, kernels: Cells, room: Cells, planes: int, channels: int, tall: int, broad: int, rows: int,
+    columns: int, height: int, width: int, top: int, left: int, kernel_rows: int, kernel_columns: int, row_step: int,
+    column_step: int, row_gap: int, column_gap: int,
+) -> None:  # fmt: skip
+    """Into kernels, which are zero: the sums of grad (planes, height, width) times what each element has seen of x."""
+    for plane in range(planes):
+        copy_in(x, room, plane, tall, broad, columns, top, left)
+        kernel = plane % channels * kernel_rows * kernel_columns
+        for r in range(kernel_rows):
+            for c in range(kernel_columns):
+                total = like(x, 0.0)
+                for row in range(height):
+                    start = (plane * height + row) * width
+                    place = (row * row_step + r * row_gap) * columns + c * column_gap
+                    if column_step == 1:
+                        total += line_product(grad, room, start, place, width, 1)
+                    elif column_step == 2:
+                        total += line_product(grad, room, start, place, width, 2)
+                    else:
+                        total += line_product(grad, room, start, place, width, column_step)
+                kernels[kernel + r * kernel_columns + c] += total

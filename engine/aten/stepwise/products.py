@@ -1,0 +1,59 @@
+"""Products that BLAS has not, and distances.
+
+In: matrices, flat.  Out: written.
+"""
+
+from __future__ import annotations
+
+from engine.aten.loops import Cells, like, loop, loose, root
+
+
+@loop
+def whole_products(a: Cells, b: Cells, result: Cells, batch: int, rows: int, inner: int, columns: int) -> None:
+    """Into result, which is zero: products of matrices of whole numbers, which wrap around."""
+    for n in range(batch):
+        for i in range(rows):
+            into = (n * rows + i) * columns
+            for k in range(inner):
+                factor, start = a[(n * rows + i) * inner + k], (n * inner + k) * columns
+                for j in range(columns):
+                    result[into + j] += factor * b[start + j]
+
+
+@loose
+def rows_multiplied(x: Cells, result: Cells, rows: int, length: int) -> None:
+    """The product of each row."""
+    for row in range(rows):
+        total = like(x, 1.0)
+        for i in range(row * length, (row + 1) * length):
+            total *= x[i]
+        result[row] = total
+
+
+@loose
+def distances(
+    a: Cells, b: Cells, result: Cells, batch: int, rows: int, others: int, width: int, is_square: int
+) -> None:  # fmt: skip
+    """How far each row of a is from each of b: the sum of what lies between them, or the root of its squares."""
+    for n in range(batch):
+        for i in range(rows):
+            first = (n * rows + i) * width
+            for j in range(others):
+                second, total = (n * others + j) * width, like(a, 0.0)
+                if is_square:
+                    for k in range(width):
+                        total += (a[first + k] - b[second + k]) * (a[first + k] - b[second + k])
+                    total = root(total)
+                else:
+                    for k in range(width):
+                        total += abs(a[first + k] - b[second + k])
+                result[(n * rows + i) * others + j] = total
+
+
+@loop
+def sloped_channels(x: Cells, slopes: Cells, result: Cells, planes: int, channels: int, inner: int) -> None:
+    """Numbers that are not positive times their channel's slope."""
+    for plane in range(planes):
+        slope = slopes[plane % channels]
+        for i in range(plane * inner, (plane + 1) * inner):
+            result[i] = x[i] if x[i] > 0 else slope * x[i]

@@ -1,0 +1,96 @@
+"""Elements of images at places that data names, weighted and added up; and what gives the gradients of that.
+
+In: images (planes, size), flat; for each of `corners` and each image of the batch `count` places in it (-1: nowhere,
+which counts as zero) and weights.  Out: written.  See `engine.aten.ops.corners`.
+"""
+
+from __future__ import annotations
+
+from engine.aten.loops import Cells, floor, like, loop, whole
+
+
+@loop
+def in_pixels(
+    grid: Cells, rows: Cells, columns: Cells, count: int, height: int, width: int, are_aligned: int
+) -> None:  # fmt: skip
+    """Places (count, 2) from -1 to 1 as rows and columns from 0 on."""
+    for i in range(count):
+        x, y = grid[2 * i] + 1, grid[2 * i + 1] + 1
+        columns[i] = x * like(grid, (width - 1) / 2) if are_aligned else (x * like(grid, width) - 1) / 2
+        rows[i] = y * like(grid, (height - 1) / 2) if are_aligned else (y * like(grid, height) - 1) / 2
+
+
+@loop
+def around(rows: Cells, columns: Cells, places: Cells, weights: Cells, count: int, height: int, width: int) -> None:
+    """The four places around each place between the elements of an image, and how near each one is."""
+    for i in range(count):
+        top, left = floor(rows[i]), floor(columns[i])
+        down, right = rows[i] - top, columns[i] - left
+        up, back = 1 - down, 1 - right
+        row, column = whole(top), whole(left)
+        has_row = (1 if row >= 0 else 0) & (1 if row < height else 0)
+        has_next_row = (1 if row >= -1 else 0) & (1 if row < height - 1 else 0)
+        has_column = (1 if column >= 0 else 0) & (1 if column < width else 0)
+        has_next_column = (1 if column >= -1 else 0) & (1 if column < width - 1 else 0)
+        place = row * width + column
+        places[i] = place if has_row & has_column else -1
+        places[count + i] = place + 1 if has_row & has_next_column else -1
+        places[2 * count + i] = place + width if has_next_row & has_column else -1
+        places[3 * count + i] = place + width + 1 if has_next_row & has_next_column else -1
+        weights[i] = up * back
+        weights[count + i] = up * right
+        weights[2 * count + i] = down * back
+        weights[3 * count + i] = down * right
+
+
+@loop
+def corner_sums(
+    images: Cells, places: Cells, weights: Cells, result: Cells, batch: int, channels: int, size: int, corners: int,
+    count: int,
+) -> None:  # fmt: skip
+    """result[b, c, i] is the sum over k of images[b, c, places[k, b, i]] * weights[k, b, i]."""
+    for b in range(batch):
+        for c in range(channels):
+            plane, into = (b * channels + c) * size, (b * channels + c) * count
+            for i in range(count):
+                result[into + i] = 0
+            for k in range(corners):
+                start = (k * batch + b) * count
+                for i in range(count):
+                    place = places[start + i]
+                    taken = images[plane + max(place, 0)]
+                    result[into + i] += (taken if place >= 0 else like(images, 0)) * weights[start + i]
+
+
+@loop
+def corners_back(
+    grad: Cells, places: Cells, weights: Cells, result: Cells, batch: int, channels: int, size: int, corners: int,
+    count: int,
+) -> None:  # fmt: skip
+    """Into result (batch, channels, size), which is zero: each number of grad goes where it came from."""
+    for b in range(batch):
+        for c in range(channels):
+            plane, given = (b * channels + c) * size, (b * channels + c) * count
+            for k in range(corners):
+                start = (k * batch + b) * count
+                for i in range(count):
+                    place = places[start + i]
+                    if place >= 0:
+                        result[plane + place] += grad[given + i] * weights[start + i]
+
+
+@loop
+def corner_products(
+    grad: Cells, images: Cells, places: Cells, result: Cells, batch: int, channels: int, size: int, corners: int,
+    count: int,
+) -> None:  # fmt: skip
+    """Into result (corners, batch, count), which is zero: the sums over channels of grad times what was taken."""
+    for b in range(batch):
+        for c in range(channels):
+            plane, given = (b * channels + c) * size, (b * channels + c) * count
+            for k in range(corners):
+                start = (k * batch + b) * count
+                for i in range(count):
+                    place = places[start + i]
+                    taken = images[plane + max(place, 0)]
+                    result[start + i] += grad[given + i] * (taken if place >= 0 else like(images, 0))

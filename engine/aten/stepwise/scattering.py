@@ -1,0 +1,90 @@
+"""Numbers taken from, and added into, places that data names.
+
+In: arrays as (outer, size, inner), flat; places along `size`, which may repeat.  Out: written.  Values are added in
+memory order.  Loops that check places return 1 + the number of the first one outside, else 0.
+"""
+
+from __future__ import annotations
+
+from engine.aten.loops import Cells, loop, whole
+
+
+@loop
+def add_rows(target: Cells, places: Cells, values: Cells, outer: int, size: int, count: int, inner: int) -> None:
+    """target[o, places[i], :] += values[o, i, :]"""
+    for o in range(outer):
+        for i in range(count):
+            into = (o * size + places[i]) * inner
+            start = (o * count + i) * inner
+            for j in range(inner):
+                target[into + j] += values[start + j]
+
+
+@loop
+def add_each(target: Cells, places: Cells, values: Cells, outer: int, size: int, count: int, inner: int) -> int:
+    """target[o, places[o, i, j], j] += values[o, i, j]"""
+    for o in range(outer):
+        base = o * size * inner
+        for i in range(count):
+            start = (o * count + i) * inner
+            for j in range(inner):
+                place = places[start + j]
+                if place < 0 or place >= size:
+                    return start + j + 1
+                target[base + place * inner + j] += values[start + j]
+    return 0
+
+
+@loop
+def take_each(x: Cells, places: Cells, result: Cells, outer: int, size: int, count: int, inner: int) -> int:
+    """result[o, i, j] = x[o, places[o, i, j], j]"""
+    for o in range(outer):
+        base = o * size * inner
+        for i in range(count):
+            start = (o * count + i) * inner
+            for j in range(inner):
+                place = places[start + j]
+                if place < 0 or place >= size:
+                    return start + j + 1
+                result[start + j] = x[base + place * inner + j]
+    return 0
+
+
+@loop
+def sum_bags(table: Cells, places: Cells, ends: Cells, result: Cells, bags: int, width: int) -> None:
+    """result[b, :] is the sum of the rows of `table` that the places from `ends[b]` to `ends[b + 1]` name."""
+    for b in range(bags):
+        into = b * width
+        for j in range(width):
+            result[into + j] = 0
+        for i in range(ends[b], ends[b + 1]):
+            row = places[i] * width
+            for j in range(width):
+                result[into + j] += table[row + j]
+
+
+@loop
+def sum_weighted_bags(
+    table: Cells, places: Cells, ends: Cells, shares: Cells, result: Cells, bags: int, width: int
+) -> None:  # fmt: skip
+    """The same of rows times a number each."""
+    for b in range(bags):
+        into = b * width
+        for j in range(width):
+            result[into + j] = 0
+        for i in range(ends[b], ends[b + 1]):
+            row, share = places[i] * width, shares[i]
+            for j in range(width):
+                result[into + j] += table[row + j] * share
+
+
+@loop
+def swap_each(order: Cells, words: Cells, count: int) -> None:
+    """Each element changes places with one behind it, or stays: with which says a word of 32 random bits."""
+    for i in range(count - 1):
+        rest = count - i
+        word = words[i]
+        step = word - whole(word * (1.0 / rest)) * rest  # quicker than a division, and wrong by one step at most
+        step += rest if step < 0 else 0
+        step -= rest if step >= rest else 0
+        order[i], order[i + step] = order[i + step], order[i]

@@ -1,0 +1,1 @@
+"""Kernels written as loops in Python (`engine.aten.loops`), as machine code."""

@@ -1,0 +1,1 @@
+"""The steps that every call is made of, and questions about a tensor's form, as machine code."""

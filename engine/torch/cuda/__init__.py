@@ -1,0 +1,245 @@
+"""`torch.cuda`: the NVIDIA GPUs there are.  In: questions, devices, seeds.  Out: answers; without a GPU, mostly no.
+
+`machine.py` finds the library; `streams.py`, `memory.py` and `random.py` have what their names say.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from engine.aten import libraries, tensor
+from engine.aten.python_methods import LEGACY_TYPES
+from engine.lang import scalars
+from engine.torch.cuda import amp, memory, nvtx, random, streams
+from engine.torch.cuda.machine import is_there, machine, number_of
+from engine.torch.cuda.memory import (
+    OutOfMemoryError,
+    empty_cache,
+    ipc_collect,
+    max_memory_allocated,
+    max_memory_cached,
+    max_memory_reserved,
+    mem_get_info,
+    memory_allocated,
+    memory_cached,
+    memory_reserved,
+    memory_stats,
+    memory_summary,
+    reset_accumulated_memory_stats,
+    reset_max_memory_allocated,
+    reset_max_memory_cached,
+    reset_peak_memory_stats,
+    set_per_process_memory_fraction,
+)
+from engine.torch.cuda.random import (
+    get_rng_state,
+    get_rng_state_all,
+    initial_seed,
+    manual_seed,
+    manual_seed_all,
+    seed,
+    seed_all,
+    set_rng_state,
+    set_rng_state_all,
+)
+from engine.torch.cuda.streams import (
+    Event,
+    Stream,
+    StreamContext,
+    current_stream,
+    default_stream,
+    set_stream,
+    stream,
+)
+from engine.torch.lacking import refuse_unknown_names
+
+__all__ = [
+    "Event",
+    "OutOfMemoryError",
+    "Stream",
+    "StreamContext",
+    "amp",
+    "can_device_access_peer",
+    "current_device",
+    "current_stream",
+    "default_stream",
+    "device",
+    "device_count",
+    "device_of",
+    "empty_cache",
+    "get_arch_list",
+    "get_device_capability",
+    "get_device_name",
+    "get_device_properties",
+    "get_rng_state",
+    "get_rng_state_all",
+    "init",
+    "initial_seed",
+    "ipc_collect",
+    "is_available",
+    "is_bf16_supported",
+    "is_current_stream_capturing",
+    "is_initialized",
+    "is_tf32_supported",
+    "manual_seed",
+    "manual_seed_all",
+    "max_memory_allocated",
+    "max_memory_cached",
+    "max_memory_reserved",
+    "mem_get_info",
+    "memory",
+    "memory_allocated",
+    "memory_cached",
+    "memory_reserved",
+    "memory_stats",
+    "memory_summary",
+    "nvtx",
+    "random",
+    "reset_accumulated_memory_stats",
+    "reset_max_memory_allocated",
+    "reset_max_memory_cached",
+    "reset_peak_memory_stats",
+    "seed",
+    "seed_all",
+    "set_device",
+    "set_per_process_memory_fraction",
+    "set_rng_state",
+    "set_rng_state_all",
+    "set_stream",
+    "stream",
+    "streams",
+    "synchronize",
+]
+
+
+def is_available() -> bool:
+    """Is there a GPU, and the library for it?"""
+    return is_there()
+
+
+def is_initialized() -> bool:
+    return "cuda" in libraries.loaded()
+
+
+def init() -> None:
+    """Raises OperatorAssertionError where there is no GPU."""
+    machine()
+
+
+def device_count() -> int:
+    return machine().count() if is_there() else 0
+
+
+def current_device() -> int:
+    """Raises OperatorAssertionError where there is none."""
+    return machine().current()
+
+
+def set_device(device: Any) -> None:
+    """New tensors on "cuda" are made on this one from now on."""
+    machine().cuda.Device(number_of(device)).use()
+
+
+class device:
+    """`with device(1):` new tensors on "cuda" are made on that one meanwhile; None, or -1, changes nothing."""
+
+    def __init__(self, device: Any) -> None:
+        self.idx = -1 if device is None or device == -1 else number_of(device)
+        self._entered: list[AbstractContextManager[Any]] = []
+
+    def __enter__(self) -> None:
+        if self.idx >= 0:
+            self._entered.append(machine().on(self.idx))
+            self._entered[-1].__enter__()
+
+    def __exit__(self, *exception: Any) -> None:
+        if self.idx >= 0:
+            self._entered.pop().__exit__(*exception)
+
+
+class device_of(device):
+    """The same for the device that a tensor is on; one on the CPU changes nothing."""
+
+    def __init__(self, obj: Any) -> None:
+        super().__init__(obj.device if obj.is_cuda else None)
+
+
+def synchronize(device: Any = None) -> None:
+    """Wait for what the device has been given to do.  Raises OperatorAssertionError where there is none."""
+    with machine().on(number_of(device)):
+        machine().synchronize()
+
+
+# -- what a device is
+
+
+@dataclass(frozen=True)
+class Properties:
+    """What is known of a GPU."""
+
+    name: str
+    major: int
+    minor: int
+    total_memory: int
+    multi_processor_count: int
+    warp_size: int
+    max_threads_per_multi_processor: int
+    shared_memory_per_block: int
+
+
+def get_device_properties(device: Any = None) -> Properties:
+    """Raises OperatorAssertionError where there is none."""
+    told = machine().cuda.runtime.getDeviceProperties(number_of(device))
+    return Properties(
+        told["name"].decode(), told["major"], told["minor"], told["totalGlobalMem"], told["multiProcessorCount"],
+        told["warpSize"], told["maxThreadsPerMultiProcessor"], told["sharedMemPerBlock"],
+    )  # fmt: skip
+
+
+def get_device_name(device: Any = None) -> str:
+    return machine().name_of(number_of(device))
+
+
+def get_device_capability(device: Any = None) -> tuple[int, int]:
+    """(major, minor): what the GPU understands."""
+    found = get_device_properties(device)
+    return found.major, found.minor
+
+
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """Does a GPU compute in bfloat16?  Those from 8.0 on do."""
+    return is_there() and (including_emulation or get_device_capability()[0] >= 8)
+
+
+def is_tf32_supported() -> bool:
+    return is_there() and get_device_capability()[0] >= 8
+
+
+def get_arch_list() -> list[str]:
+    """Kernels are compiled where they run, for the GPU that is there."""
+    return [f"sm_{major}{minor}" for major, minor in {get_device_capability(i) for i in range(device_count())}]
+
+
+def can_device_access_peer(device: Any, peer_device: Any) -> bool:
+    """Can the one read the other's memory?"""
+    one, other = number_of(device), number_of(peer_device)
+    return one != other and bool(machine().cuda.runtime.deviceCanAccessPeer(one, other))
+
+
+def is_current_stream_capturing() -> bool:
+    """Work is not recorded for later."""
+    return False
+
+
+def _typed(name: str, *data: Any) -> Any:
+    """`torch.cuda.FloatTensor(values)`, or of sizes."""
+    made = tensor.Tensor(*data)
+    return made.to(scalars.device("cuda"), LEGACY_TYPES[name])
+
+
+vars().update({name: partial(_typed, name) for name in LEGACY_TYPES})
+
+refuse_unknown_names(__name__)

@@ -1,0 +1,70 @@
+"""`torch.cuda`: the streams of random numbers of GPUs.  In: seeds, states.  Out: the same numbers again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from engine.aten import philox
+from engine.aten.philox import Philox
+from engine.aten.tensor import Tensor
+from engine.lang import scalars
+from engine.torch.cuda.machine import is_there, machine, number_of
+
+
+def _generator(device: Any = None) -> Philox:
+    return philox.of_device(scalars.device("cuda", number_of(None if device == "cuda" else device)))
+
+
+def _all() -> list[Philox]:
+    return [_generator(index) for index in range(machine().count())] if is_there() else []
+
+
+def manual_seed(seed: int) -> None:
+    """Start the stream of the current device anew.  Without a GPU: for when there is one."""
+    if is_there():
+        _generator().manual_seed(int(seed))
+
+
+def manual_seed_all(seed: int) -> None:
+    """Start the streams of all devices anew."""
+    for each in _all():
+        each.manual_seed(int(seed))
+
+
+def seed() -> None:
+    """Start the stream of the current device with a seed of the clock."""
+    if is_there():
+        _generator().seed()
+
+
+def seed_all() -> None:
+    """The same on all devices."""
+    for each in _all():
+        each.seed()
+
+
+def initial_seed() -> int:
+    """Raises OperatorError without a GPU."""
+    return _generator().initial_seed()
+
+
+def get_rng_state(device: Any = "cuda") -> Tensor:
+    """The state of a device's stream as a tensor of bytes, in a form of its own.  Raises OperatorError without one."""
+    return Tensor(np.frombuffer(_generator(device).state_bytes(), np.uint8).copy())
+
+
+def get_rng_state_all() -> list[Tensor]:
+    return [get_rng_state(index) for index in range(len(_all()))]
+
+
+def set_rng_state(new_state: Tensor, device: Any = "cuda") -> None:
+    """Go on where `get_rng_state` was called."""
+    _generator(device).restore(new_state.cpu().array.tobytes())
+
+
+def set_rng_state_all(new_states: Sequence[Tensor]) -> None:
+    for index, state in enumerate(new_states):
+        set_rng_state(state, index)

@@ -1,0 +1,99 @@
+"""Tensors to call operators with, and what calls of the native and of the Python function come to."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+import engine.torch as torch
+from engine.aten.tensor import Tensor
+from engine.fuser import native
+
+
+@contextmanager
+def only_native(name: str) -> Iterator[list[int]]:
+    """Counts the calls that the Python function gets."""
+    plain = native._watched[name].plain
+    before, calls = plain.__code__, [0]
+    plain.__globals__["_missed"] = calls
+    found: dict[str, Any] = {}
+    exec("def plain(*arguments):\n    _missed[0] += 1", found)
+    plain.__code__ = found["plain"].__code__
+    try:
+        yield calls
+    finally:
+        plain.__code__ = before
+
+
+def outcome(function: Callable[..., Any], arguments: list[Any]) -> Any:
+    """What a call does: the result, or the error; and what its arguments are afterwards."""
+    try:
+        result = function(*arguments)
+    except Exception as error:
+        return type(error), str(error), [described(a) for a in arguments]
+    place = next((i for i, a in enumerate(arguments) if a is result), None)
+    return described(result), place, [described(a) for a in arguments]
+
+
+def described(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [described(each) for each in value]
+    if not isinstance(value, Tensor):
+        return value
+    a = value.array
+    a = np.where(np.isnan(a), np.abs(a), a).astype(a.dtype) if a.dtype.kind in "fV" else a
+    recorded = type(value.grad_fn).__name__, value.requires_grad, value.output_nr, value._base is None
+    return type(value), a.dtype, a.shape, value.array.strides, a.tobytes(), value._version, recorded
+
+
+DTYPES = [torch.float32, torch.float64, torch.int64, torch.int32, torch.bool, torch.uint8]
+DTYPES += [torch.float16, torch.bfloat16]
+
+
+@st.composite
+def tensors(draw: st.DrawFn, dtypes: Any = ()) -> Tensor:
+    """Of all dtypes and layouts, some of which native code is not made for."""
+    d = draw(st.sampled_from(dtypes or DTYPES[:2] * 6 + DTYPES))
+    shape = draw(
+        st.sampled_from([(), (0,), (1,), (5,), (3,), (2, 3), (2, 3), (2, 3), (3, 2), (1, 3), (2, 1, 3), (3, 1), (700,)])
+    )
+    generator = np.random.default_rng(draw(st.integers(0, 2**20)))
+    values = generator.normal(0, 2, shape)
+    if draw(st.booleans()):
+        special = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-42, 1e38]
+        values = np.where(generator.random(shape) < 0.4, generator.choice(special, shape), values)
+    with np.errstate(all="ignore"):
+        values = np.asarray(np.nan_to_num(values, posinf=7, neginf=-7) if not d.is_floating_point else values)
+        x: Any = torch.tensor(values).to(d)
+    layout = draw(st.sampled_from(["plain"] * 5 + ["turned", "steps", "repeated", "view", "grad", "read-only"]))
+    if layout == "turned":
+        x = x.t() if x.ndim == 2 else x
+    elif layout == "steps":
+        x = torch.stack([x, x], -1)[..., 0]
+    elif layout == "repeated":
+        x = x[:1].expand(x.shape) if x.ndim else x
+    elif layout == "view":
+        x = x.view(x.shape)
+    elif layout == "grad" and d.is_floating_point:
+        x.requires_grad_()
+    elif layout == "read-only":
+        x.array.flags.writeable = False
+    return x  # type: ignore[no-any-return]
+
+
+def copied(arguments: list[Any]) -> list[Any]:
+    """Other tensors with the same values and layouts; one that occurs twice does so again."""
+    made: dict[int, Any] = {}
+    for a in [each for given in arguments for each in (given if isinstance(given, list) else [given])]:
+        if isinstance(a, Tensor) and id(a) not in made:
+            block = a.array.copy("K") if 0 not in a.array.strides else a.array[:1].copy()
+            array = block if 0 not in a.array.strides else np.broadcast_to(block, a.array.shape)
+            if array.strides != a.array.strides and a.array.size:
+                array = np.lib.stride_tricks.as_strided(
+                    np.resize(array, 4 * a.array.size + 4), a.array.shape, a.array.strides
+                ).copy("K")
+            made[id(a)] = Tensor(array, a._requires_grad)
+            array.flags.writeable = a.array.flags.writeable
+    return [[made.get(id(e), e) for e in a] if isinstance(a, list) else made.get(id(a), a) for a in arguments]

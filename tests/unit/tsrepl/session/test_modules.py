@@ -1,0 +1,17 @@
+"""Modules as trees."""
+
+from engine.aten.ivalue import Object
+from engine.aten.tensor import tensor
+from engine.lang.types import TENSOR, ClassType
+from tsrepl.session.modules import module_node
+
+
+def test_a_module_in_two_places_is_shown_and_counted_once():
+    leaf_type, root_type = ClassType("__torch__.Leaf", is_module=True), ClassType("__torch__.Net", is_module=True)
+    leaf_type.add_attribute("w", TENSOR, "parameter")
+    leaf = Object(leaf_type, [tensor([1.0, 2.0])])
+    root_type.add_attribute("a", leaf_type)
+    root_type.add_attribute("b", leaf_type)
+    node = module_node("m", Object(root_type, [leaf, leaf]))
+    assert [(child.name, child.same_as, len(child.slots)) for child in node.children] == [("a", None, 1), ("b", "a", 0)]
+    assert (node.parameters, node.bytes) == (2, 8)
