@@ -16,6 +16,7 @@ import numpy as np
 
 from engine.aten import elsewhere, errors, libraries, xp
 from engine.aten.hooks import HOOKS
+from engine.aten.layouts import laid_out
 from engine.aten.outcome import dtype_number, fresh, part, refuse_overlap, refuse_shared, store, store_out, view
 from engine.aten.outs import IN_DTYPE_OF_OUT, WRITE_APART, check_of
 from engine.aten.refused import guarded
@@ -43,7 +44,7 @@ def array_kernel(op: Op) -> Callable[..., Any]:
     if op.functional is not None:
         kernel = array_kernel(op.functional)
         return guarded(op, kernel) if op.schema.arguments[0].is_write else kernel
-    return guarded(op, op.kernel if op.kernel is not None else scalar_kernel(op))
+    return guarded(op, scalar_kernel(op) if op.kernel is None else laid_out(op, op.kernel))
 
 
 def array_body(op: Op) -> Body:
@@ -86,7 +87,10 @@ def _computation(op: Op, schema: FunctionSchema) -> tuple[list[str], dict[str, A
     spelled = {name: f"{safe(name)}_array" for name in quick.tensors}
     arrays = [f"{spelled[name]} = {safe(name)}.array" for name in quick.tensors]
     shown = ", ".join(spelled[name] for name in quick.tensors)
-    ordered = f"if not result.flags.c_contiguous: result = ordered_like(result, ({shown},))"
+    first = spelled[quick.tensors[0]]
+    ordered = (
+        f"if not (result.flags.c_contiguous and {first}.flags.c_contiguous): result = ordered_like(result, ({shown},))"
+    )
     lines = [*arrays, *quick.lines("result = ", general, spelled), ordered]
     return lines, {"kernel": guarded(op, general_kernel(op)), "rows": long_rows(quick), **QUICK_ENVIRONMENT}
 
