@@ -88,9 +88,8 @@ def _computation(op: Op, schema: FunctionSchema) -> tuple[list[str], dict[str, A
     arrays = [f"{spelled[name]} = {safe(name)}.array" for name in quick.tensors]
     shown = ", ".join(spelled[name] for name in quick.tensors)
     first = spelled[quick.tensors[0]]
-    ordered = (
-        f"if not (result.flags.c_contiguous and {first}.flags.c_contiguous): result = ordered_like(result, ({shown},))"
-    )
+    is_in_order = f"result.flags.c_contiguous and ({first}.flags.c_contiguous or 0 in {first}.strides)"
+    ordered = f"if not ({is_in_order}): result = ordered_like(result, ({shown},))"
     lines = [*arrays, *quick.lines("result = ", general, spelled), ordered]
     return lines, {"kernel": guarded(op, general_kernel(op)), "rows": long_rows(quick), **QUICK_ENVIRONMENT}
 

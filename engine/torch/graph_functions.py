@@ -16,14 +16,22 @@ from engine.executor.interpreter import InterpreterState
 from engine.executor.plan_events import PlanLookup
 from engine.executor.switches import listening
 from engine.executor.to_python import to_python
+from engine.frontend.trace_values import schema_of
 from engine.ir.clone import copy_graph
-from engine.ir.unit import CompilationUnit
+from engine.ir.graph import Graph
+from engine.ir.unit import CompilationUnit, Function
 from engine.lang.errors import ArgumentError
 from engine.torch.facade import unwrap
 from engine.torch.objects import ScriptFunction
-from engine.torch.traced_modules import defined
 
 T = TypeVar("T")
+
+
+def defined(unit: CompilationUnit, qualname: str, graph: Graph) -> Function:
+    """The graph as a function of the unit."""
+    function = unit.add_function(Function(qualname))
+    function.define(schema_of(function.name, graph), graph)
+    return function
 
 
 def function_from_graph(name: str, graph: Any) -> ScriptFunction:

@@ -16,9 +16,8 @@ from engine.aten.tensor import Tensor
 from engine.frontend.trace_leaks import swap_while_tracing
 from engine.frontend.trace_source import range_of
 from engine.frontend.trace_state import Scope, TracedModule, TracingState, current
-from engine.frontend.trace_values import schema_of
 from engine.ir.graph import Graph
-from engine.ir.unit import CompilationUnit, Function
+from engine.ir.unit import CompilationUnit
 from engine.ir.verify import verify
 from engine.lang.types import BOOL, NONE, TENSOR, ClassType, OptionalType, Type
 from engine.passes.pipeline import run_pass
@@ -127,12 +126,6 @@ swap_while_tracing(Module, "__call__", _recording_calls)
 
 
 # ------------------------------------------------------------------ the end of a trace
-
-
-def defined(unit: CompilationUnit, qualname: str, graph: Graph) -> Function:
-    function = unit.add_function(Function(qualname))
-    function.define(schema_of(function.name, graph), graph)
-    return function
 
 
 def finish(state: TracingState) -> None:

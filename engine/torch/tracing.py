@@ -22,6 +22,7 @@ from engine.frontend.trace_warnings import warn
 from engine.ir.graph import Graph
 from engine.ir.unit import CompilationUnit
 from engine.lang.errors import ArgumentError
+from engine.torch.graph_functions import defined
 from engine.torch.graphs import Graph as GraphOf
 from engine.torch.modules import ScriptModule, wrap
 from engine.torch.nn.modules.module import Module
@@ -29,7 +30,7 @@ from engine.torch.objects import ScriptFunction, ScriptMethod
 from engine.torch.scripting import PYTHON, script
 from engine.torch.trace_check import TracingCheckError as TracingCheckError
 from engine.torch.trace_check import check
-from engine.torch.traced_modules import Registry, defined, finish
+from engine.torch.traced_modules import Registry, finish
 
 
 def trace(
