@@ -28,7 +28,7 @@ UNLESS_CHANNELS_LAST: Final = frozenset({"aten::cat", "aten::native_batch_norm"}
 
 
 def laid_out(op: Op, kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """The kernel with its results in the operator's order."""
+    """The kernel with its results in the operator's order; arrays of other devices stay as they lie."""
     keeps_images = op.name in UNLESS_CHANNELS_LAST
     if not (keeps_images or op.name in IN_C_ORDER):
         return kernel
@@ -42,9 +42,7 @@ def laid_out(op: Op, kernel: Callable[..., Any]) -> Callable[..., Any]:
         result = kernel(*args)
         if type(result) is np.ndarray and result.flags.c_contiguous:
             return result
-        if isinstance(result, (tuple, list)):
-            return type(result)(map(placed, result)) if type(result) in (tuple, list) else result
-        return placed(result)
+        return tuple(map(placed, result)) if isinstance(result, tuple) else placed(result)
 
     return ordered
 
