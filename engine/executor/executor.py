@@ -25,6 +25,7 @@ from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph
 from engine.ir.unit import Function
 from engine.lang import scalars
+from engine.lang.collecting import collecting_rarely
 from engine.passes.pipeline import run_pipeline
 
 MAX_PLANS: Final = 20
@@ -126,6 +127,7 @@ def executor_of(function: Function) -> GraphExecutor:
     return function.executor
 
 
+@collecting_rarely()
 def _make_executor(function: Function) -> None:
     with _GUARD:
         lock = _LOCKS.setdefault(function, threading.RLock())

@@ -39,6 +39,7 @@ from engine.ir.clone import copy_graph
 from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.graph import Graph, Node, Value
 from engine.ir.ops import op_of
+from engine.lang.collecting import collecting_rarely
 from engine.lang.errors import ExecutionError
 from engine.lang.scalars import CPU
 from engine.lang.types import ANY, DEVICE, ClassType, InterfaceType, OptionalType, TensorType, TupleType, Type
@@ -86,6 +87,7 @@ class ExecutionPlan:
         return f"<ExecutionPlan of {self.name}{self.spec}>"
 
 
+@collecting_rarely()
 def make_plan(name: str, graph: Graph, reader: SpecReader, key: Key) -> ExecutionPlan:
     """Specialise and optimize a copy of the graph, and generate its function."""
     specialised = copy_graph(graph)

@@ -32,6 +32,7 @@ from engine.frontend.views import ClassDef, Def
 from engine.frontend.written_operators import Written, sources
 from engine.ir.graph import Value
 from engine.ir.unit import CompilationUnit, Function
+from engine.lang.collecting import collecting_rarely
 from engine.lang.errors import CompileError, EngineError, FollowUpError, ParseError, together
 from engine.lang.recursion import deep_recursion
 from engine.lang.schema import Argument, FunctionSchema
@@ -118,6 +119,7 @@ def define_class(
     return type
 
 
+@collecting_rarely()
 def define(
     unit: CompilationUnit,
     trees: Sequence[Tree],

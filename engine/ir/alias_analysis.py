@@ -34,6 +34,20 @@ def analyze_node(facts: AliasFacts, node: Node, *, loops_run: bool = False) -> N
     facts.connect_wildcards()
 
 
+def may_write(graph: Graph) -> bool:
+    """May any node of the graph write to memory?  Quick to tell, and for most graphs the end of the question."""
+    return any(map(_may_write, graph.all_nodes()))
+
+
+def _may_write(node: Node) -> bool:
+    """All but `_RULES` that write and what has no rule and no schema; nodes in its blocks are asked themselves."""
+    rule = _RULES.get(node.kind, _operator)
+    if rule is not _operator:
+        return rule in _WRITING
+    schema = schema_of(node)
+    return schema is None or schema.is_mutable
+
+
 _Rule = Callable[["_Walk", Node], None]
 
 
@@ -292,3 +306,6 @@ _RULES: Final[dict[str, _Rule]] = {
     **_rows("ConstantChunk BroadcastingChunk AutogradAdd Guard BailOut", _any_of),
 }
 """Operators go by the marks of their schema; whatever else there is may do anything to what it is given."""
+
+_WRITING: Final = (_set_attr, _wait, _add_in_place)
+"""The rules that may find writes; those of control flow leave that to the nodes in their blocks."""

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from engine.ir.alias import AliasDb
+from engine.ir.alias_analysis import may_write
 from engine.ir.graph import Block, Graph, Node, Value
 from engine.ir.mutability import is_mutable_type
 from engine.ir.ops import has_side_effects, schema_of
@@ -29,7 +30,8 @@ def remove_dead_code(graph: Graph, *, keep_writes: bool = False, loops_run: bool
     With `keep_writes` every operator that writes to an input lives, whoever sees the write.  With `loops_run` a
     write goes that only a loop that does not run lets anybody see.
     """
-    live = _liveness(graph, None if keep_writes else AliasDb(graph, loops_run=loops_run))
+    db = None if keep_writes or not may_write(graph) else AliasDb(graph, loops_run=loops_run)
+    live = _liveness(graph, db)
     return _sweep(graph.block, live)
 
 
@@ -74,6 +76,8 @@ class _Liveness:
         self.nodes: set[Node] = set()
         self.values: set[Value] = set()
         self._memory = 0
+        self._runs: dict[Node, bool] = {}
+        """Whether nodes must run, whatever else lives."""
         self._settled: dict[Block, int] = {}
         """Blocks that had nothing to mark when so much was known to live."""
 
@@ -113,9 +117,14 @@ class _Liveness:
         return changed
 
     def _must_run(self, node: Node) -> bool:
-        if self.db is None:
-            return _must_run(node)
-        return self.db.has_side_effects(node) or self.db.writes_to_wildcard(node)
+        """Does it, or a node in its blocks, have effects, or write to memory that the graph does not own?"""
+        found = self._runs.get(node)
+        if found is None:
+            writes = _is_write(node) if self.db is None else self.db.writes_to_wildcard(node)
+            found = writes or has_side_effects(node)
+            found = found or any(self._must_run(inner) for block in node.blocks for inner in block.nodes())
+            self._runs[node] = found
+        return found
 
     def _gives_live_value(self, node: Node) -> bool:
         if node in self.nodes:

@@ -17,9 +17,15 @@ from engine.lang.types import ListType
 
 def apply_list_idioms(graph: Graph) -> bool:
     """Replace what is known of lists; the replaced nodes stay, unused."""
+    if not any(map(_may_apply, graph.all_nodes())):
+        return False
     db, written = AliasDb(graph), set[Value]()
     rules: dict[str, Rule] = {kind: partial(_with_list, db, written, rule) for kind, rule in _RULES.items()}
     return apply_rules(graph, rules)
+
+
+def _may_apply(node: Node) -> bool:
+    return node.kind in _RULES and bool(node.inputs) and node.inputs[0].node.kind == "prim::ListConstruct"
 
 
 def _with_list(db: AliasDb, written: set[Value], rule: Rule, node: Node) -> list[Value | None] | Value | None:

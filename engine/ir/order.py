@@ -41,12 +41,13 @@ def walk(block: Block) -> Iterator[Node]:
     """Every node, those of nested blocks after the node that holds them; the current one may be removed."""
     stack = [block.nodes()]
     while stack:
-        node = next(stack[-1], None)
-        if node is None:
+        for node in stack[-1]:
+            yield node
+            if node.blocks:
+                stack.extend(inner.nodes() for inner in reversed(node.blocks))
+                break
+        else:
             stack.pop()
-            continue
-        yield node
-        stack.extend(inner.nodes() for inner in reversed(node.blocks))
 
 
 def walk_inside(node: Node) -> Iterator[Node]:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from engine.ir.alias import AliasDb
+from engine.ir.alias_analysis import may_write
 from engine.ir.graph import Graph, Value
 from engine.ir.parser import parse_ir
 from engine.passes.pipeline import run_pass
@@ -284,3 +285,26 @@ def test_adding_to_a_list_gives_the_list() -> None:
     # What PyTorch goes by when it compiles is the schema.
     assert not AliasDb(graph, loops_run=True).may_alias(values["a"], values["c"])
     assert not run_pass("dead_write_elimination", graph)
+
+
+def test_whether_anything_writes_is_quick_to_tell() -> None:
+    start, end = "graph(%x : Tensor, %l : int[], %b : bool):\n", "  return (%x)\n"
+    lines = {
+        "  %y : Tensor = aten::neg(%x)\n  %t : (Tensor, Tensor) = prim::TupleConstruct(%x, %y)\n": False,
+        "  %y : Tensor = aten::relu_(%x)\n": True,
+        "  %m : int[] = aten::add_(%l, %l)\n": True,
+        "  %y : Tensor = prim::If(%b)\n    block0():\n      -> (%x)\n    block1():\n      -> (%x)\n": False,
+        "  %y : Tensor = prim::If(%b)\n    block0():\n      %z : Tensor = aten::relu_(%x)\n      -> (%z)\n"
+        "    block1():\n      -> (%x)\n": True,
+        "  %y : Tensor = prim::Unheard(%x)\n": True,
+        "  %y : Tensor = mine::op(%x)\n": True,
+    }
+    for text, writes in lines.items():
+        assert may_write(parse_ir(start + text + end)) == writes, text
+
+
+@pytest.mark.parametrize("case", RECORDED, ids=lambda case: case["id"])
+def test_what_is_quick_to_tell_agrees_with_the_analysis(case: dict[str, object]) -> None:
+    graph = parse_ir(str(case["graph"]))
+    db = AliasDb(graph)
+    assert may_write(graph) or not any(map(db.is_mutable, graph.all_nodes()))
