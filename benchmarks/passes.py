@@ -23,7 +23,7 @@ from engine.executor.pipelines import (
     PRE_SPECIALISATION,
     UNROLLING,
 )
-from engine.ir.alias import AliasDb
+from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph
 from engine.ir.parser import parse_ir
@@ -192,7 +192,7 @@ def pass_times(graph: Graph, chosen: list[str]) -> Iterator[tuple[str, float]]:
 def pipelines() -> dict[str, tuple[str, ...]]:
     """Those with a name, the stages of the overview one after the other, and what the executor makes a plan with."""
     stages = (*PIPELINES["required"], *PIPELINES["derivative_preserving"])
-    plan = (*PRE_SPECIALISATION, *PRE_DERIVATIVE, *UNROLLING, *AFTER_UNROLLING, *POST_DERIVATIVE)
+    plan = ("inline", *PRE_SPECIALISATION, *PRE_DERIVATIVE, *UNROLLING, *AFTER_UNROLLING, *POST_DERIVATIVE)
     return {
         **PIPELINES,
         "stages without gradients": (*stages, *PIPELINES["post_derivative"]),

@@ -13,11 +13,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from engine.lang.collecting import collecting_rarely
-
 
 def __getattr__(name: str) -> Any:
-    with collecting_rarely():
+    with import_module("engine.lang.collecting").collecting_rarely():
         value = import_module("engine.torch.names").find(name)
     globals()[name] = value
     return value

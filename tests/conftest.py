@@ -14,6 +14,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from case_runner import Case, parse_cases, written
 
+from engine.aten.hooks import HOOKS
+from engine.aten.quantized import quantizer
+
 # The same examples in every run: what fails here fails for everybody.
 hypothesis.settings.register_profile("same", derandomize=True)
 hypothesis.settings.load_profile("same")
@@ -21,6 +24,12 @@ hypothesis.settings.load_profile("same")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-cases", action="store_true", help="let .case files expect what is found now")
+
+
+def pytest_runtest_teardown() -> None:
+    """Once a test is over that had quantized tensors, operators need not look for such any more."""
+    if HOOKS.quantized:
+        quantizer.absent()
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> CaseFile | None:

@@ -8,6 +8,7 @@ statuses of their own, which their help tells.
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tsrepl import cli_files
+from tsrepl.cli_words import CommandParser, parsed
 from tsrepl.version import __version__
 
 if TYPE_CHECKING:
@@ -26,7 +28,10 @@ OK, FAILED, USAGE = 0, 1, 2
 INTERRUPTED: Final = 130
 _STATUSES: Final = {"Usage": USAGE, "Interrupted": INTERRUPTED}
 
-_ABOUT = "TorchScript at the prompt: compile, run, look inside, save and load, without PyTorch."
+_ABOUT = """\
+TorchScript at the prompt: compile, run, look inside, save and load, without
+PyTorch.
+"""
 _EXAMPLES = """\
 examples:
   tsrepl                                         the shell
@@ -37,9 +42,10 @@ examples:
   tsrepl identify file.bin                       what is this file?
   tsrepl diff old.pt new.pt                      what changed
 """
-_RUN_ABOUT = (
-    "Run an archive's method, or a TorchScript text file: its statements, then its function 'main' if it has one."
-)
+_RUN_ABOUT = """\
+Run an archive's method, or a TorchScript text file: its statements, then its
+function 'main' if it has one.
+"""
 _RUN_EXAMPLES = """\
 examples:
   tsrepl run model.pt --input image.npy
@@ -53,12 +59,16 @@ inputs:
   x='randn(2,3)'  a TorchScript expression, for the argument x
   'randn(2,3)'    a TorchScript expression, for the next argument
 """
-_SHOW_ABOUT = "Look into an archive, a file of weights or a TorchScript text file without running anything."
+_SHOW_ABOUT = """\
+Look into an archive, a file of weights or a TorchScript text file without
+running anything.
+"""
 _SHOW_EXAMPLES = """\
 examples:
   tsrepl show model.pt
   tsrepl show model.pt --code
   tsrepl show model.pt --graph --method forward
+  tsrepl show model.pt --code --method layer1.0
   tsrepl show model.pt --sources
   tsrepl show weights.safetensors
   tsrepl show program.py --tree
@@ -67,7 +77,8 @@ examples:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Do what the arguments say; the exit status."""
-    options = _parser().parse_args(argv)
+    _say_what_can_be_said()
+    options = parsed(_parser(), sys.argv[1:] if argv is None else argv)
     try:
         return _dispatch(options)
     except KeyboardInterrupt:
@@ -76,6 +87,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader of our output has left; Python would complain when it flushes at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
+
+
+def _say_what_can_be_said() -> None:
+    """A terminal that is not of UTF-8 gets question marks for what it cannot show, and no error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="replace")
 
 
 def _dispatch(options: argparse.Namespace) -> int:
@@ -140,7 +158,8 @@ def _file_command(options: argparse.Namespace) -> int:
     replies = guarded(command.run(options))
     if getattr(options, "json", False):
         replies = _errors_as_data(replies)
-    return _print_all(replies, command.trouble)
+    # Git takes any other status of its driver for a reason to show no more files.
+    return _print_all(replies, OK if getattr(options, "git", False) else command.trouble)
 
 
 def _errors_as_data(replies: Iterable[Reply]) -> Iterator[Reply]:
@@ -188,21 +207,25 @@ def _status(reply: ErrorReply, trouble: int) -> int:
     return _STATUSES.get(reply.kind, trouble)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = _new_parser(argparse.ArgumentParser, _ABOUT, _EXAMPLES, prog="tsrepl")
+def _parser() -> CommandParser:
+    parser = _new_parser(CommandParser, _ABOUT, _EXAMPLES, prog="tsrepl")
     parser.add_argument("--version", action="version", version=f"tsrepl {__version__}")
     parser.add_argument("-c", dest="command", metavar="TEXT", help="run these entries and leave")
     actions = parser.add_subparsers(dest="action", title="commands", metavar="COMMAND")
     run = _new_parser(actions.add_parser, _RUN_ABOUT, _RUN_EXAMPLES, name="run", help="run an archive or a text file")
     run.add_argument("file", metavar="FILE", help="an archive (.pt) or TorchScript text (.py)")
-    run.add_argument("--method", metavar="NAME", help="what to call (default: forward; of a text file, main)")
+    run.add_argument(
+        "--method", metavar="NAME", help="what to call: forward (default), layer.forward; of a text file, main"
+    )
     run.add_argument(
         "--input", metavar="INPUT", nargs="+", action="extend", default=[], help="see below; may be repeated"
     )
     run.add_argument("--output", metavar="OUT", help="keep the result in a .npz or .npy file instead of printing it")
     show = _new_parser(actions.add_parser, _SHOW_ABOUT, _SHOW_EXAMPLES, name="show", help="look into a file")
     show.add_argument("file", metavar="FILE", help="an archive (.pt), weights, or TorchScript text (.py)")
-    show.add_argument("--method", metavar="NAME", help="only this method or function")
+    show.add_argument(
+        "--method", metavar="NAME", help="only this one: a method, layer.forward of a module inside, a function"
+    )
     views = show.add_mutually_exclusive_group()
     for view, help_text in _VIEWS.items():
         views.add_argument(f"--{view}", dest="view", action="store_const", const=view, help=help_text)
@@ -220,9 +243,7 @@ _VIEWS: Final = {
 }
 
 
-def _new_parser(
-    make: Callable[..., argparse.ArgumentParser], about: str, examples: str, **options: str
-) -> argparse.ArgumentParser:
+def _new_parser(make: Callable[..., CommandParser], about: str, examples: str, **options: str) -> CommandParser:
     return make(
         description=about, epilog=examples, formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False, **options,

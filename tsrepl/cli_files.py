@@ -71,17 +71,22 @@ _JSON: Final = (("--json",), {"action": "store_true", "help": "print JSON"})
 _OUT: Final = (("-o", "--output"), {"metavar": "OUT", "required": True, "help": "the new archive"})
 
 _IDENTIFY_DETAILS = """\
-The contents decide, never the name: TorchScript archives of every age, state dicts, pickled models, mobile and .pt2
-files, safetensors, ONNX, GGUF, Keras and NumPy files, cut-off downloads, saved web pages and more.
+The contents decide, never the name: TorchScript archives of every age, state
+dicts, pickled models, mobile and .pt2 files, safetensors, ONNX, GGUF, Keras and
+NumPy files, cut-off downloads, saved web pages and more.
 """
 _OPS_DETAILS = """\
-exit status: 0 all operators are known, 3 some are missing (the archive loads; calling one of them fails), 1 no program
+exit status:
+  0  all operators are known
+  3  some are missing (the archive loads; calling one of them fails)
+  1  no program
 """
 _CHECK_DETAILS = """\
 exit status:
   0  nothing suspicious
-  3  something suspicious: operators that are not known, code that does not compile, code that runs while loading,
-     records that no program reads, endless loops, huge tensors
+  3  something suspicious: operators that are not known, code that does not
+     compile, code that runs while loading, records that no program reads,
+     endless loops, huge tensors
   1  the file is refused or is no TorchScript archive
 """
 _DIFF_DETAILS = """\
@@ -95,8 +100,14 @@ in git, to see what changed inside archives:
 _EXTRACT_DETAILS = """\
 examples:
   tsrepl extract model.pt weights.safetensors    the weights
-  tsrepl extract model.pt weights.npz            the same for NumPy (bfloat16 becomes float32)
-  tsrepl extract model.pt folder                 code, constants, extra files and weights into a new folder
+  tsrepl extract model.pt weights.npz            the same for NumPy, with
+                                                 float32 for bfloat16
+  tsrepl extract model.pt folder                 code, constants, extra files and
+                                                 weights, into a new folder
+"""
+_REPACK_DETAILS = """\
+examples:
+  tsrepl repack old.pt -o new.pt
 """
 _FIX_DETAILS = """\
 examples:
@@ -119,7 +130,8 @@ COMMANDS: Final[tuple[FileCommand, ...]] = (
     FileCommand("fix", "change the devices that an archive names", _FIX_DETAILS,
                 ((("--device",), {"metavar": "NAME", "default": "cpu", "help": "cpu (default), cuda, cuda:1"}),
                  _FILE, _OUT), _fix),
-    FileCommand("repack", "write an old archive as archives are written today", "", (_FILE, _OUT), _repack),
+    FileCommand("repack", "write an old archive as archives are written today", _REPACK_DETAILS, (_FILE, _OUT),
+                _repack),
 )  # fmt: skip
 BY_NAME: Final = {command.name: command for command in COMMANDS}
 

@@ -17,8 +17,18 @@ import numpy as np
 from engine.aten import elsewhere, errors, libraries, xp
 from engine.aten.hooks import HOOKS
 from engine.aten.layouts import laid_out
-from engine.aten.outcome import dtype_number, fresh, part, refuse_overlap, refuse_shared, store, store_out, view
-from engine.aten.outs import IN_DTYPE_OF_OUT, WRITE_APART, check_of
+from engine.aten.outcome import (
+    dtype_number,
+    fresh,
+    part,
+    refuse_overlap,
+    refuse_shared,
+    store,
+    store_again,
+    store_out,
+    view,
+)
+from engine.aten.outs import IN_DTYPE_OF_OUT, WRITE_AGAIN, WRITE_APART, check_of
 from engine.aten.refused import guarded
 from engine.aten.rules import ordered_like
 from engine.aten.scalar import QUICK_ENVIRONMENT, general_kernel, long_rows, quick_code, scalar_kernel
@@ -54,7 +64,7 @@ def array_body(op: Op) -> Body:
     names = [safe(a.name) for a in schema.arguments]
     compute, environment = _computation(op, schema)
     refused = f"raise refusal(op, ({''.join(n + ', ' for n in names)}), error) from error"
-    work = [*_overlap_check(schema), *compute, *_stores(written)]
+    work = [*_overlap_check(schema), *compute, *_stores(schema, written)]
     rescue = f"if hooks.devices: result = rescued(op, body, ({''.join(n + ', ' for n in names)}), error)"
     lines = ["try:", *indented(work), "except REFUSALS as error:", f"    {rescue}", f"    else: {refused}"]
     if not (op.exact or _only_shows(schema) or _is_quickly_exact(op)):
@@ -250,11 +260,12 @@ def _viewed(schema: FunctionSchema, returned: Argument) -> str | None:
     return None
 
 
-def _stores(written: Sequence[str]) -> list[str]:
+def _stores(schema: FunctionSchema, written: Sequence[str]) -> list[str]:
     """Lines that put the result(s) into the written argument(s)."""
     names = [safe(name) for name in written]
     if len(names) == 1:
-        return ["store(self, result)" if names[0] == "self" else f"store_out({names[0]}, result, check)"]
+        stored = "store_again" if schema.name in WRITE_AGAIN else "store"
+        return [f"{stored}(self, result)" if names[0] == "self" else f"store_out({names[0]}, result, check)"]
     return [f"store_out({name}, result[{i}], check)" for i, name in enumerate(names)]
 
 
@@ -279,7 +290,7 @@ def _other_than(target: str, names: Sequence[str]) -> str:
 _ENVIRONMENT: Final[dict[str, Any]] = {
     "Tensor": Tensor, "new": object.__new__, "ndarray": np.ndarray, "asarray": libraries.as_array, "switch": xp.switch,
     "SILENT": xp.SILENT, "loud": xp.loud, "REFUSALS": errors.REFUSALS, "refusal": errors.refusal,
-    "fresh": fresh, "view": view, "part": part, "store": store, "store_out": store_out,
+    "fresh": fresh, "view": view, "part": part, "store": store, "store_again": store_again, "store_out": store_out,
     "refuse_overlap": refuse_overlap, "refuse_shared": refuse_shared, "dtype_number": dtype_number,
     "array_of": attrgetter("array"), "requires_grad_of": attrgetter("_requires_grad"),
     "ordered_like": ordered_like, "silently": xp.silently, "hooks": HOOKS, "computed": elsewhere.computed,

@@ -14,11 +14,14 @@ from typing import Any, Final
 
 from engine.aten import op as table
 from engine.aten.callers import caller
+from engine.aten.hooks import HOOKS
 from engine.aten.mismatch import no_overload
 from engine.aten.op import Op
+from engine.aten.outcome import store_out
 from engine.aten.parameters import REFUSED, element_of, is_size, keyword_of, parameters_of
 from engine.aten.plans import Plan, gathers_ints, plan_for
 from engine.aten.results import python_result
+from engine.aten.tensor import Tensor
 from engine.lang.schema import NO_DEFAULT
 from engine.lang.types import INT, ListType
 
@@ -68,13 +71,48 @@ def _caller(name: str, is_method: bool, for_python: bool, makes_tensors: bool = 
             if kwargs["requires_grad"]:
                 made.requires_grad = True
             return made, None, False
+        if for_python and type(kwargs.get("out")) in (tuple, list):
+            return _into_several(name, args, kwargs, is_method), None, False
         op, values, lenient, is_sure = _choose(name, args, kwargs, is_method, for_python)
+        if for_python and op.qualified_name in _INTO_ANY:
+            return _into_any(op, values), None, False
         result = _for_python(op, values) if for_python else op.run(*values)
         plan = _plan(op, args, kwargs, lenient, is_method, for_python) if build else None
         return result, plan, not is_sure
 
     function = caller(slow)
     return function
+
+
+_INTO_ANY: Final = frozenset(
+    f"aten::{name}_out"
+    for name in ("add.Scalar", "sub.Scalar", "mul.Scalar", "div.Scalar", "div.Scalar_mode", "floor_divide.Scalar")
+)
+"""Where Python programs take the number for a tensor, so that the result is converted to the dtype of `out`."""
+
+
+def _into_any(op: Op, values: list[Any]) -> Any:
+    *given, out = values
+    records = HOOKS.trace is not None or any(isinstance(value, Tensor) and value.requires_grad for value in values)
+    if op.functional is None or records:
+        return op.run(*values)
+    store_out(out, op.functional.run(*given).array)
+    return out
+
+
+def _into_several(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], is_method: bool) -> Any:
+    """A call with a tuple of tensors as `out`, one for each result; raises ArgumentError when no overload fits."""
+    outs, rest = kwargs["out"], {key: value for key, value in kwargs.items() if key != "out"}
+    candidates = _about_tensors(name)
+    for lenient in (False, True):
+        for op in candidates:
+            written = [a.name for a in op.schema.arguments if a.is_write and a.kwarg_only]
+            if len(written) != len(outs):
+                continue
+            values = _match(op, args, rest | dict(zip(written, outs, strict=True)), lenient, is_method)
+            if values is not None:
+                return _for_python(op, values)
+    raise no_overload(name, candidates, args, kwargs, is_method)
 
 
 def _plan(

@@ -10,8 +10,10 @@ from typing import Any, Final
 
 from engine.aten import op as table
 from engine.aten import xp
+from engine.aten.autograd.mode import MODE
 from engine.aten.promotion import wide
 from engine.aten.tensor import Tensor
+from engine.lang.errors import OperatorError
 
 NONE, MEAN, SUM = 0, 1, 2
 """The numbers of the ways to reduce a loss."""
@@ -24,6 +26,17 @@ def run(name: str, *args: Any) -> Any:
 
 
 _found: Final[dict[str, Callable[..., Any]]] = {}
+
+
+def without_gradient(function: str, **given: Tensor | None) -> None:
+    """Raise OperatorError if gradients are wanted for one of these arguments, for which the function has none."""
+    for name, value in given.items():
+        if value is not None and value.requires_grad and MODE.enabled:
+            raise OperatorError(
+                f"The function '{function}' is not differentiable with respect to argument '{name}'. "
+                "This input cannot have requires_grad True.",
+                hints=(f"detach it: {name}.detach()",),
+            )
 
 
 def _find(name: str) -> Callable[..., Any]:

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from engine.aten import libraries, philox, random
 from engine.aten.errors import describe, refusal
+from engine.aten.hooks import HOOKS
 from engine.aten.libraries import Library
+from engine.aten.quantized import forms
 from engine.aten.tensor import Tensor
 from engine.aten.twins import twins_of
 from engine.aten.universal import on_host
@@ -67,6 +69,8 @@ def _is_told_places(op: Op) -> bool:
 
 def computed(op: Op, kernel: Callable[..., Any], *args: Any) -> Any:
     """The kernel's result of arrays, wherever they are.  Raises OperatorError for arrays on several devices."""
+    if HOOKS.quantized and forms.holds_quantized(args):
+        return forms.computed(op, kernel, args)
     if op.name in CROSSING:
         return _crossed(op, kernel, args)
     place = place_of(args, op)
@@ -118,6 +122,8 @@ def _without_device(value: Any) -> Any:
 
 def worked(op: Op, work: Callable[..., Any], *args: Any) -> Any:
     """The same for a body that takes tensors: those may be anywhere, since operators it calls look at them again."""
+    if HOOKS.quantized and forms.holds_quantized(args):
+        return forms.worked(op, work, args)
     if op.composite is not None:
         return work(*args)
     place = place_of(args, op)
@@ -206,6 +212,8 @@ def _crossed(op: Op, kernel: Callable[..., Any], args: Sequence[Any]) -> Any:
 def rescued(op: Op, body: Callable[..., Any], args: tuple[Any, ...], error: Exception) -> Any:
     """The arrays that an operator gives whose operands a universal function would not take together; raises
     OperatorError where they are on different devices, else the operator's refusal."""
+    if HOOKS.quantized and forms.holds_quantized(args) and not isinstance(error, EngineError):
+        return forms.computed(op, _refused, _unwrapped(args))
     place = place_of(args)
     alike = place is None or len({libraries.device_of(array) for array in _arrays(args)}) == 1
     if place is None or alike or op.name in CROSSING or isinstance(error, EngineError):
@@ -219,6 +227,10 @@ def rescued(op: Op, body: Callable[..., Any], args: tuple[Any, ...], error: Exce
     if isinstance(made, (list, tuple)):
         return [array_of(each) for each in made]
     return array_of(made)
+
+
+def _refused(*_: Any) -> Any:
+    raise OperatorError("a quantized tensor has no such operator")
 
 
 def _unwrapped(value: Any) -> Any:

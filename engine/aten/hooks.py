@@ -44,6 +44,8 @@ class Hooks:
     """Given a loop, the dtypes of its arrays and how much work it is: its machine code, if that is ready."""
     devices: bool = False
     """May there be tensors elsewhere than on the CPU?  Until then nobody asks where one is."""
+    quantized: bool = False
+    """May there be tensors whose integers stand for numbers?  Then `devices` is set, too."""
     call: Callable[[Any, Sequence[Any]], Any] | None = None
     """Runs a script function or method on its arguments; the layer that executes sets it."""
 

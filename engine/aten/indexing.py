@@ -48,7 +48,7 @@ def read(self: Tensor, index: Any) -> Any:
         if type(index) is Tensor:
             if index.array.dtype is INT64 and index.array.ndim and self.array.ndim:
                 return run("index.Tensor", self, [index])
-        elif not (self._requires_grad or HOOKS.rebased):
+        elif not (self._requires_grad or HOOKS.rebased or HOOKS.quantized):
             shown = _shown(self, index)
             if shown is not None:
                 return view(shown, self)

@@ -139,6 +139,8 @@ def numpy(self: Tensor, *, force: bool = False) -> Array:
     """
     if force:
         return numpy(self.detach().cpu())
+    if self.array.dtype.names is not None:
+        raise OperatorTypeError(f"Got unsupported ScalarType {self.dtype.ir_name}", hints=("x.dequantize().numpy()",))
     if self.requires_grad:
         raise OperatorError(
             "Can't call numpy() on Tensor that requires grad.", hints=("use tensor.detach().numpy() instead",)

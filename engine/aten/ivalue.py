@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from engine.lang.types import ClassType, EnumType
+from engine.lang.types import ANY, ClassType, EnumType, Type
 
 
 class Object:
@@ -39,6 +39,19 @@ class Object:
 
     def __repr__(self) -> str:
         return f"<{self.type.qualname} object>"
+
+
+class CustomObject(Object):
+    """An instance of a class that is not written in TorchScript: the state that it is pickled as.
+
+    `content` is what operators make of the state, once they are asked; `state_type` the state's type.
+    """
+
+    __slots__ = ("content", "state", "state_type")
+
+    def __init__(self, type: ClassType, state: Any = None, state_type: Type = ANY, content: Any = None) -> None:
+        super().__init__(type)
+        self.state, self.state_type, self.content = state, state_type, content
 
 
 @dataclass(frozen=True, slots=True)

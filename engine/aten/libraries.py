@@ -197,7 +197,7 @@ def unload(kind: str) -> None:
     if found is not None:
         del _BY_ARRAY[found.array]
         ARRAYS.discard(found.array)
-    HOOKS.devices = bool(_LOADED)
+    HOOKS.devices = bool(_LOADED) or HOOKS.quantized
     PLACES.forget(kind)
 
 

@@ -96,6 +96,17 @@ def store(target: Tensor, result: Any) -> None:
     overwrite(target, result)
 
 
+def store_again(target: Tensor, result: Any) -> None:
+    """`store` for operators that may write elements of the same memory more than once: what they change is written."""
+    array = target.array
+    if array.flags.c_contiguous or not _has_overlap(array) or type(array) is not np.ndarray:
+        store(target, result)
+        return
+    _check_shape(array, result)
+    np.copyto(array, xp.cast(result, array.dtype), casting="unsafe", where=np.asarray(result != array))
+    target.bump_version()
+
+
 def overwrite(target: Tensor, result: Array) -> None:
     """`store` whatever the dtype of the result."""
     array = target.array
@@ -135,10 +146,12 @@ def dtype_number(tensor: Tensor) -> int:
     return xp.FROM_NUMPY[tensor.array.dtype].number
 
 
+def _has_overlap(array: Array) -> bool:
+    return any(stride == 0 and size > 1 for stride, size in zip(array.strides, array.shape, strict=True))
+
+
 def _check_no_overlap(array: Array) -> None:
-    if array.flags.c_contiguous:
-        return
-    if any(stride == 0 and size > 1 for stride, size in zip(array.strides, array.shape, strict=True)):
+    if not array.flags.c_contiguous and _has_overlap(array):
         raise OperatorError(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
             "Please clone() the tensor before performing the operation."

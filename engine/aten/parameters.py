@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.hooks import HOOKS
+from engine.aten.ivalue import Object
 from engine.aten.marked import Parameter as MarkedParameter
 from engine.aten.op import Op
 from engine.aten.tensor import Tensor
@@ -32,6 +33,7 @@ from engine.lang.types import (
     NUMBER,
     STR,
     TENSOR,
+    ClassType,
     DictType,
     ListType,
     OptionalType,
@@ -136,9 +138,21 @@ def _strict(type: Type, declared: str = "") -> Converter:
         return lambda v: v if isinstance(v, kind) else REFUSED
     if isinstance(type, VarType) or type is ANY:
         return lambda v: v
+    if isinstance(type, ClassType):
+        return _instance_of(type)
     if declared.rstrip("?") in _WORDS:
         return _word(_WORDS[declared.rstrip("?")])
     return _SIMPLE.get(type, lambda v: REFUSED)
+
+
+def _instance_of(type: ClassType) -> Converter:
+    """Takes objects of the class, also as Python programs see them."""
+
+    def convert(value: Any) -> Any:
+        inner = getattr(value, "_ivalue", value)
+        return inner if isinstance(inner, Object) and inner.type is type else REFUSED
+
+    return convert
 
 
 def plain_element(of: Type) -> type[Any] | None:

@@ -118,10 +118,6 @@ def sign(x: Any) -> Any:
     return np.where(np.isnan(x), np.zeros_like(x), np.sign(x)) if np.asarray(x).dtype.kind == "f" else np.sign(x)
 
 
-def _logical_and(a: Any, b: Any) -> Any:
-    return np.logical_and(a, b)
-
-
 def where(condition: Any, a: Any, b: Any) -> Any:
     """Elements of `a` where the condition holds, else of `b`; numbers take the array's dtype."""
     if isinstance(a, (np.ndarray, np.generic)):

@@ -15,8 +15,11 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten import libraries, promotion, xp
+from engine.aten.quantized.affine import dequantize
+from engine.aten.quantized.quantizer import is_quantized, quantizer_of
 from engine.aten.tensor import Tensor
 from engine.aten.xp import Array
+from engine.lang import scalars
 
 LINE_WIDTH: Final = 80
 
@@ -71,6 +74,8 @@ class _Style:
 
 def tensor_repr(t: Tensor) -> str:
     """`tensor([[1., 2.]])`, as PyTorch's repr."""
+    if is_quantized(t.array):
+        return _quantized_repr(t.array)
     suffixes: list[str] = []
     array, d = libraries.on_host(t.array), t.array.dtype
     if array.size == 0:
@@ -93,6 +98,19 @@ def tensor_repr(t: Tensor) -> str:
         suffixes.append("requires_grad=True")
     text = _with_suffixes("tensor(" + body, suffixes)
     return "Parameter containing:\n" + text if getattr(t, "is_parameter", False) else text
+
+
+def _quantized_repr(array: Array) -> str:
+    """The numbers, and how integers stand for them."""
+    how = quantizer_of(array)
+    suffixes = [f"size={tuple(array.shape)}", f"dtype={how.dtype!r}"]
+    suffixes.append(f"quantization_scheme={scalars.QSCHEME_BY_NUMBER[how.scheme]!r}")
+    of_channels = how.axis is not None
+    for name, value in (("scale", how.scale), ("zero_point", how.zero_point)):
+        suffixes.append(f"{name}={tensor_repr(Tensor(value)) if of_channels else value}")
+    suffixes += [f"axis={how.axis}"] if of_channels else []
+    body = _body(dequantize(array), len("tensor(")) if array.size else "[]"
+    return _with_suffixes("tensor(" + body, suffixes)
 
 
 def _with_suffixes(text: str, suffixes: Sequence[str]) -> str:
@@ -214,6 +232,8 @@ class _Columns:
 
 def cpp_str(t: Tensor) -> str:
     """` 1\\n 2\\n[ CPUFloatType{2} ]`: what a program's print gives; of complex numbers it shows the real part."""
+    if is_quantized(t.array):
+        return _quantized_str(t)
     array = libraries.on_host(t.array.real if t.array.dtype.kind == "c" else t.array)
     kind = f"[ {'CUDA' if t.is_cuda else 'CPU'}{t.dtype.ir_name}Type{{{','.join(map(str, array.shape))}}} ]"
     if array.size == 0:
@@ -227,6 +247,19 @@ def cpp_str(t: Tensor) -> str:
     if array.ndim == 2:
         return _matrix(array, 0) + kind
     return _slices(array) + kind
+
+
+def _quantized_str(t: Tensor) -> str:
+    how = quantizer_of(t.array)
+    numbers, _, kind = cpp_str(Tensor(dequantize(t.array))).rpartition("[ ")
+    kind = kind.replace("CPUFloatType", f"QuantizedCPU{how.dtype.ir_name}Type").removesuffix(" ]")
+    facts = f"qscheme: {scalars.QSCHEME_BY_NUMBER[how.scheme].name}"
+    if how.axis is None:
+        facts += f", scale: {_short(how.scale)}, zero_point: {how.zero_point}"
+    else:
+        scales, zeros = (cpp_str(Tensor(each)) for each in (how.scale, how.zero_point))
+        facts += f", scales: {scales}, zero_points: {zeros}, axis: {how.axis}"
+    return f"{numbers}[ {kind}, {facts} ]"
 
 
 def _columns(array: Array) -> _Columns:

@@ -16,7 +16,6 @@ import numpy as np
 from engine.aten import xp
 from engine.aten.libraries import ARRAYS
 from engine.aten.xp import NumpyDtype
-from engine.lang import scalars
 from engine.lang.errors import OperatorError
 from engine.lang.scalars import dtype
 
@@ -141,11 +140,25 @@ def converted(value: Any, d: NumpyDtype) -> Any:
         if value.imag:
             raise _overflow(d)
         value = value.real
-    if d.kind in "iu" and isinstance(value, float) and not math.isfinite(value):
+    if type(value) is not bool and not _has_place(value, d):
         raise _overflow(d)
     return fit(value, d)
 
 
+def _has_place(value: Any, d: NumpyDtype) -> bool:
+    """Is the number within the range of the dtype?  Negative integers wrap around in unsigned ones; inf is a float."""
+    if d.kind == "b":
+        return True
+    if d.kind in "iu":
+        low, high = _RANGES[d]
+        return bool((-high if d.kind == "u" and isinstance(value, int) else low) <= value <= high)
+    limit = _LARGEST[d]
+    parts = (value.real, value.imag) if isinstance(value, complex) else (value,)
+    return all(math.isinf(part) or not abs(part) > limit for part in parts)
+
+
+_RANGES = {d: (int(np.iinfo(d).min), int(np.iinfo(d).max)) for d in xp.TO_NUMPY.values() if d.kind in "iu"}
+_LARGEST = {d: float(xp.limits(d).max) for d in xp.TO_NUMPY.values() if d.kind not in "iub"}
 _C_TYPES = {"float32": "float", "float64": "double", "float16": "at::Half", "bfloat16": "at::BFloat16"}
 
 
@@ -175,12 +188,3 @@ def _combine(higher: NumpyDtype | None, lower: NumpyDtype | None) -> NumpyDtype 
     if rank(lower) == 3 and rank(higher) == 2:
         return _COMPLEX_OF.get(higher, xp.COMPLEX64)
     return promote_types(higher, lower)
-
-
-def dtype_for(values: Iterable[Any]) -> dtype:
-    """`result_type` as one of our dtypes."""
-    return xp.FROM_NUMPY[result_type(values)]
-
-
-def number_dtype(value: Any) -> scalars.dtype:
-    return xp.FROM_NUMPY[dtype_of_number(value)]

@@ -14,6 +14,7 @@ from engine.aten import interchange, libraries, pinned, xp
 from engine.aten.calls import call, call_method
 from engine.aten.compose import run
 from engine.aten.hooks import HOOKS
+from engine.aten.quantized.quantizer import is_quantized, quantizer_of
 from engine.aten.storage import Storage, TypedStorage, address, storage_of, typed
 from engine.aten.tensor import Tensor, tensor
 from engine.lang import scalars
@@ -249,6 +250,13 @@ _OWN: Final = frozenset({
 })  # fmt: skip
 _SPARSE: Final = "to_sparse to_sparse_csr to_sparse_csc to_sparse_coo to_sparse_bsr to_sparse_bsc sparse_mask"
 _DENSE: Final = "tensors are dense here: keep indices and values as two tensors, and use index_add or scatter_add"
+
+
+def _qscheme(self: Tensor) -> scalars.qscheme:
+    """How the tensor is quantized.  Raises OperatorError for one that is not."""
+    return scalars.QSCHEME_BY_NUMBER[quantizer_of(self.array).scheme]
+
+
 _METHODS: Final[dict[str, Any]] = {
     **{name: _cast(d) for name, d in _CASTS.items()},
     "type": _type, "data_ptr": _data_ptr, "untyped_storage": _untyped_storage, "storage": _storage, "set_": _set,
@@ -269,10 +277,11 @@ _METHODS: Final[dict[str, Any]] = {
     "H": property(_hermitian),
     "real": _operator_property("real"), "imag": _operator_property("imag"),
     **dict.fromkeys(
-        "is_sparse is_sparse_csr is_quantized is_meta is_mkldnn is_mps is_xpu is_nested is_ipu is_xla is_vulkan "
+        "is_sparse is_sparse_csr is_meta is_mkldnn is_mps is_xpu is_nested is_ipu is_xla is_vulkan "
         "is_maia is_mtia volatile".split(), property(lambda self: False)
     ),
     "is_cpu": property(lambda self: not self.is_cuda),
+    "is_quantized": property(lambda self: is_quantized(self.array)), "qscheme": _qscheme,
 }  # fmt: skip
 
 Tensor.__module__ = "engine.torch"  # where programs find it

@@ -29,7 +29,7 @@ def python_result(op: Op) -> Callable[[Any], Any] | None:
     if not returns or any(argument.is_write for argument in op.schema.arguments):
         return None
     if len(returns) > 1:
-        return _named(op.schema) if all(each.name for each in returns) else None
+        return _named(op.schema) if op.name.startswith("aten::") and all(each.name for each in returns) else None
     if returns[0].declared == "ScalarType":
         return DTYPE_BY_NUMBER.__getitem__
     if returns[0].type == ListType(TENSOR):

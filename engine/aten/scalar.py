@@ -27,7 +27,7 @@ from engine.aten.expression import array_code, compile_expression
 from engine.aten.hooks import HOOKS
 from engine.aten.long_rows import LEAST, REAL, LongRows
 from engine.aten.pointwise import EXACT, FUNCTIONS, OF_FLOATS
-from engine.aten.promotion import fit, result_type, to_float, wide
+from engine.aten.promotion import DEFAULTS, fit, result_type, to_float, wide
 from engine.lang.errors import OperatorError, SchemaError
 from engine.lang.schema import Argument, FunctionSchema
 from engine.lang.types import BOOL, NUMBER, OptionalType, TensorType
@@ -200,20 +200,28 @@ def _operands(schema: FunctionSchema) -> list[str]:
 
 
 def _any_dtype(compute: Callable[..., Any], rule: Rule, check_alpha: bool, rows: LongRows | None) -> Callable[..., Any]:
+    known: dict[tuple[Any, ...], tuple[xp.NumpyDtype, xp.NumpyDtype]] = {}
+    """What the rule says of arguments of these kinds."""
+
     def kernel(*args: Any) -> Any:
         if rows is not None and type(args[0]) is np.ndarray and args[0].size >= LEAST:
             found = rows(*args)
             if found is not None:
                 return found
-        used, answer = rule(args)
-        if check_alpha:
+        key = (
+            DEFAULTS.floating,
+            *[(arg.dtype, arg.ndim > 0) if isinstance(arg, np.ndarray) else type(arg) for arg in args],
+        )
+        used, answer = known.get(key) or known.setdefault(key, rule(args))
+        if check_alpha and type(args[-1]) is not int:
             _check_alpha(answer, args[-1])
         if answer in xp.HALVES and _are_long_and_alike(args):
             return _in_pieces(compute, args, used, answer)
         values = [_converted(arg, used) for arg in args]
         result = compute(*values)
-        if any(result is value for value in values):
-            result = np.array(result)
+        for value in values:
+            if result is value:
+                result = np.array(result)
         return result if result.dtype is answer else result.astype(answer)
 
     return kernel

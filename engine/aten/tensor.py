@@ -226,13 +226,14 @@ class Tensor(metaclass=TensorType):
         array = self.array
         if array.size != 1:
             raise OperatorError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
-        return float(array.item()) if array.dtype is xp.BFLOAT16 else array.item()
+        if array.dtype.kind == "V":  # bfloat16, and integers that stand for numbers
+            return float(array.item() if array.dtype is xp.BFLOAT16 else _caller("dequantize", (self,), {}).item())
+        return array.item()
 
     def __len__(self) -> int:
         if self.array.ndim == 0:
             raise OperatorTypeError("len() of a 0-d tensor")
-        length: int = self.array.shape[0]
-        return length
+        return self.array.shape[0]  # type: ignore[no-any-return]
 
     def __iter__(self) -> Iterator[Tensor]:
         if self.array.ndim == 0:

@@ -86,6 +86,11 @@ def from_bytes(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
+def length(text: str) -> int:
+    """How many bytes it has."""
+    return len(text) if text.isascii() else len(to_bytes(text))
+
+
 def normal(text: str) -> str:
     """The text with bytes that together are UTF-8, though they came apart, made characters."""
     return text if text.isascii() else from_bytes(to_bytes(text))

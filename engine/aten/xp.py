@@ -17,7 +17,7 @@ from engine.aten import libraries, loops
 from engine.aten.primitives import join, primitive
 from engine.aten.stepwise.converting import convert
 from engine.lang import scalars
-from engine.lang.errors import OperatorTypeError
+from engine.lang.errors import OperatorError, OperatorTypeError
 from engine.lang.scalars import DTYPE_BY_NUMBER, DTYPES, dtype
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -38,7 +38,13 @@ FLOATS: Final = frozenset({FLOAT32, FLOAT64})
 """What is computed in itself."""
 
 TO_NUMPY: Final[dict[dtype, NumpyDtype]] = {d: BFLOAT16 if d is scalars.bfloat16 else np.dtype(d.name) for d in DTYPES}
-FROM_NUMPY: Final[dict[NumpyDtype, dtype]] = {n: d for d, n in TO_NUMPY.items()}
+QUANTIZED: Final[dict[str, NumpyDtype]] = {"qint8": np.dtype("i1"), "quint8": np.dtype("u1"), "qint32": np.dtype("i4"),
+                                           "quint4x2": np.dtype("u1")}  # fmt: skip
+"""The names of dtypes whose integers stand for numbers, and those integers; see Note [Quantized arrays]."""
+FROM_NUMPY: Final[dict[NumpyDtype, dtype]] = {
+    **{n: d for d, n in TO_NUMPY.items()},
+    **{np.dtype([(name, n)]): scalars.DTYPE_WORDS[name] for name, n in QUANTIZED.items()},
+}
 BY_NUMBER: Final[dict[int, NumpyDtype]] = {d.number: n for d, n in TO_NUMPY.items()}
 
 
@@ -75,11 +81,6 @@ def category(d: NumpyDtype) -> scalars.Category:
 
 def is_float(d: NumpyDtype) -> bool:
     return d.kind == "f" or d is BFLOAT16 or d == BFLOAT16
-
-
-def is_integral(d: NumpyDtype) -> bool:
-    """An integer type, bool left out."""
-    return d.kind in "iu"
 
 
 def cast(array: Array, d: NumpyDtype) -> Array:
@@ -129,6 +130,8 @@ def copy_layout(array: Array) -> Array:
 def to_list(array: Array) -> Any:
     """The values as nested lists of Python numbers (0-dim: the number)."""
     array = libraries.on_host(array)
+    if array.dtype.names is not None:
+        raise OperatorError("load_scalar: invalid type", hints=("x.dequantize().tolist()",))
     return (array.astype(np.float32) if array.dtype == BFLOAT16 else array).tolist()
 
 

@@ -37,9 +37,13 @@ def entry(name: str) -> Op:
 def on_tensors(op: Op) -> Body:
     """The operator itself, between arrays; its results have to be new memory."""
     run = op.run
+    places = [i for i, a in enumerate(op.schema.arguments) if kind_of(a.type) != ""]
 
     def body(*args: Any) -> Any:
-        found = run(*map(_as_tensor, args))
+        given = [*args]
+        for place in places:
+            given[place] = _as_tensor(given[place])
+        found = run(*given)
         return tuple(each.array for each in found) if type(found) is tuple else found.array
 
     return body

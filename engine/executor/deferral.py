@@ -17,10 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.aten.autograd.deferred import Stretch, again, hollow, shown
-from engine.aten.autograd.record import attach_results
+from engine.aten.autograd.record import attach_results, recipe_of
 from engine.aten.op import Op
 from engine.aten.tensor import Tensor, wrapped
 from engine.executor.array_bodies import CONVOLUTIONS, entry, tensor_in
@@ -84,6 +85,8 @@ class Closing:
         self.names: dict[Value, str] = {}
         self.environment: dict[str, Any] = dict(_ENVIRONMENT)
         self.bound: dict[int, str] = {}
+        self.late: dict[str, Callable[[], Any]] = {}
+        """What makes the functions of these names, once nodes are made."""
         self.lines: list[str] = []
         self.depends: dict[Value, frozenset[int]] = {}
 
@@ -123,9 +126,10 @@ class Closing:
             f"    ({''.join(f'{name}, ' for name in self.logged.values())}) = k",
             *(f"    {line}" for line in self.lines),
         ]
-        environment, text = self.environment, "\n".join(lines)
+        environment, late, text = self.environment, self.late, "\n".join(lines)
 
         def write() -> Callable[..., None]:
+            environment.update((name, make()) for name, make in late.items())
             exec(compile(text, "<nodes of a stretch>", "exec"), environment)
             make: Callable[..., None] = environment["make"]
             return make
@@ -139,6 +143,12 @@ class Closing:
             self.bound[id(thing)] = name = f"{what}_{len(self.bound)}"
             self.environment[name] = thing
         return self.bound[id(thing)]
+
+    def bind_late(self, what: str, op: Op, make: Callable[[], Any]) -> str:
+        """A function of the operator, made when it is needed: most histories are never asked for."""
+        name = f"{what}_of_{self.bind('op', op)}"
+        self.late[name] = make
+        return name
 
     def log(self, text: str) -> str:
         """The name for what a variable of the function holds now."""
@@ -183,7 +193,7 @@ class Closing:
         way = self.stretches.ways[node]
         operands = [self.operand(value) for value in node.inputs]
         values = _tensors_of(node)
-        self._note_dependence(node, values)
+        self._note_dependence(node, values, recipe_of(way.op).through)
         if way.kind == RERUN:
             self._rerun(node, way.op, operands, values)
         elif way.kind == DROPOUT:
@@ -198,7 +208,8 @@ class Closing:
             if value in self.results and self.depends.get(value):
                 self.lines.append(f"record.through({self.results[value]}, {self.names[value]})")
 
-    def _note_dependence(self, node: Node, values: Iterable[Value]) -> None:
+    def _note_dependence(self, node: Node, values: Iterable[Value], through: frozenset[int] | None) -> None:
+        """Which results depend on which tensors from outside; `through`: places with a gradient, if not all."""
         found: set[int] = set()
         for value in self.stretches.depends(node):
             inputs = value.node.inputs if value.node.kind == "prim::ListConstruct" else [value]
@@ -207,20 +218,21 @@ class Closing:
                     found |= self.depends[each]
                 elif each in self.outside:
                     found.add([*self.outside].index(each))
-        for value in values:
-            self.depends[value] = frozenset(found)
+        for place, value in enumerate(values):
+            self.depends[value] = frozenset(found if through is None or place in through else ())
 
     def _attach(self, kind: str, op: Op, node: Node, names: Sequence[str], operands: Sequence[str]) -> None:
         if kind == NONE:
             return
         arguments = ", ".join(operands)
         if kind == ATTACH:
-            self.lines.append(f"{self.bind('attach', attacher_of(op))}({names[0]}, {arguments})")
+            function = self.bind_late("attach", op, partial(attacher_of, op))
+            self.lines.append(f"{function}({names[0]}, {arguments})")
         elif kind == CONVOLUTION:
             own = op_of(node)
             assert own is not None
             n = CONVOLUTIONS[own.qualified_name]
-            function = self.bind("convolved", _convolved(n, attacher_of(op), own.run))
+            function = self.bind_late("convolved", own, lambda: _convolved(n, attacher_of(op), own.run))
             self.lines.append(f"{names[0]} = {function}(made, {names[0]}, {arguments})")
         else:
             results = names
@@ -236,7 +248,8 @@ class Closing:
         for value in values:
             self.names[value] = f"t{len(self.names)}"
         targets = ", ".join(self.names[value] for value in values)
-        self.lines.append(f"{targets} = again(made, {self.bind('run', op.run)}, {', '.join(operands)})")
+        function = self.bind_late("run", op, lambda: op.run)
+        self.lines.append(f"{targets} = again(made, {function}, {', '.join(operands)})")
 
     def _dropout(self, node: Node, operands: Sequence[str]) -> None:
         self.result(node.output, None)

@@ -224,7 +224,10 @@ class InterpreterState:
         function, arguments = callee(inputs)
         code = code_of(function)
         if len(self.frames) + self.depth >= MAX_DEPTH:
-            raise ExecutionError(f"maximum depth of calls exceeded ({MAX_DEPTH}) in '{function.name}'")
+            raise ExecutionError(
+                f"maximum depth of calls exceeded ({MAX_DEPTH}) in '{function.name}'",
+                hints=("write a loop; what is left to do can wait in a list",),
+            )
         if opcode == ENTER:
             self.entered.append(inputs[0])
         elif opcode == EXIT:

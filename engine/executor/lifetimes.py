@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
+from engine.ir.aliasing.mutability import is_mutable_type
 from engine.ir.graph import Block, Graph, Node, Value
-from engine.ir.mutability import is_mutable_type
 
 
 class Deaths:

@@ -61,4 +61,5 @@ def qualified_name(node: Node) -> str:
     """The operator that the node stands for; empty where it is none."""
     if node.kind in CALLEES or node.kind in ("prim::If", "prim::Loop"):
         return ""
-    return op_of(node).qualified_name
+    op = op_of(node)
+    return "" if op is None else op.qualified_name

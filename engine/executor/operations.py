@@ -44,24 +44,31 @@ Callee = Callable[[Sequence[Any]], tuple[Function, Sequence[Any]]]
 
 
 def operation_of(node: Node) -> Operation:
-    """The function that computes the node's outputs (several as a tuple).  Raises CompileError for an unknown one."""
+    """The function that computes the node's outputs (several as a tuple); for an unknown operator it raises."""
     maker = OPERATIONS.get(node.kind)
-    return maker(node) if maker else op_of(node).run
+    if maker is not None:
+        return maker(node)
+    op = op_of(node)
+    return _missing(node) if op is None else op.run
 
 
-def op_of(node: Node) -> Op:
-    """The operator that the node stands for: the one it was matched with, else the first whose schema fits its inputs.
-
-    Raises CompileError when there is none.
-    """
+def op_of(node: Node) -> Op | None:
+    """The operator that the node stands for: what it was matched with, else the first whose schema fits its inputs."""
     if node.op is None:
         node.op = next((op for op in table.overloads(node.kind) if _fits(op, node)), None)
-    if node.op is None:
+    assert node.op is None or isinstance(node.op, Op)
+    return node.op
+
+
+def _missing(node: Node) -> Operation:
+    """Refuses to run, with the operator's name.  What no call gets to may lack its operator: a branch not taken."""
+
+    def refuse(*_: Any) -> Any:
         types = ", ".join(str(value.type) for value in node.inputs)
         known = tuple(f"there is {op.text}" for op in table.overloads(node.kind)) or (_EXTENSION,)
-        raise MissingOperatorError(f"there is no operator {node.kind}({types})", node.range, hints=known)
-    assert isinstance(node.op, Op)
-    return node.op
+        raise MissingOperatorError(f"there is no operator {node.kind}({types})", hints=known)
+
+    return refuse
 
 
 _EXTENSION: Final = "it comes from an extension of PyTorch; `tsrepl ops FILE` lists all that an archive lacks"
@@ -241,13 +248,16 @@ def _identity(value: Any) -> Any:
 def _tensor_of_data(node: Node) -> Operation:
     """`torch.tensor([])`: only the list's type tells of what it is; one of tensors is refused."""
     element = node.inputs[0].type
+    op = op_of(node)
+    if op is None:
+        return _missing(node)
     if not isinstance(element, ListType):
-        return op_of(node).run
+        return op.run
     while isinstance(element, ListType):
         element = element.element
     if isinstance(element, TensorType):
         return _refuse_tensors
-    run, number = op_of(node).run, _NUMBER_OF_EMPTY.get(element)
+    run, number = op.run, _NUMBER_OF_EMPTY.get(element)
     if number is None:
         return run
     return lambda data, dtype, *more: run(data, number if dtype is None and _is_empty(data) else dtype, *more)

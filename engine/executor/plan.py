@@ -11,6 +11,7 @@ Where an expression stood for an operator, the operator runs again on the same i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
@@ -34,7 +35,7 @@ from engine.executor.source import FUNCTION, NotGenerated, Source, generate
 from engine.executor.spec import ArgumentSpec, Key, SpecReader
 from engine.executor.switches import SWITCHES, tell
 from engine.executor.traceback import Place, execution_error
-from engine.ir.alias import AliasDb
+from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.clone import copy_graph
 from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.graph import Graph, Node, Value
@@ -43,7 +44,7 @@ from engine.lang.collecting import collecting_rarely
 from engine.lang.errors import ExecutionError
 from engine.lang.scalars import CPU
 from engine.lang.types import ANY, DEVICE, ClassType, InterfaceType, OptionalType, TensorType, TupleType, Type
-from engine.passes.pipeline import run_pipeline
+from engine.passes.pipeline import run_pass, run_pipeline
 
 _PLAN: Final = "PLAN"
 """The name under which a generated function's globals hold its plan and its source."""
@@ -92,6 +93,7 @@ def make_plan(name: str, graph: Graph, reader: SpecReader, key: Key) -> Executio
     """Specialise and optimize a copy of the graph, and generate its function."""
     specialised = copy_graph(graph)
     listener = tell if SWITCHES.listeners else None
+    run_pass("inline", specialised, listener, simplify=False)  # all is simplified at once, further down
     run_pipeline(PRE_SPECIALISATION, specialised, listener)
     refine_inputs(specialised, reader, key)
     run_pipeline(PRE_DERIVATIVE, specialised, listener)
@@ -169,7 +171,18 @@ def _may_name_devices(graph: Graph) -> bool:
     return given or any(map(_may_name_a_device, graph.all_nodes()))
 
 
+_QUANTIZING: Final = (
+    "quantized::", "aten::quantize_per_", "aten::_make_per_", "aten::_empty_affine", "aten::_empty_per_",
+)  # fmt: skip
+
+
+_OF_NUMBERS: Final = re.compile("_dynamic|_prepack|embedding.*(byte|4bit)|make_quantized")
+"""What stands in names of such operators that give no quantized tensor."""
+
+
 def _may_name_a_device(node: Node) -> bool:
+    if node.kind.startswith(_QUANTIZING) and not _OF_NUMBERS.search(node.kind):
+        return True  # quantized arrays are no plain ones either
     if node.kind in ("aten::cuda", "prim::device"):
         return node.kind == "aten::cuda"
     return any(value.type is DEVICE and constant_value(value) != CPU for value in node.outputs)

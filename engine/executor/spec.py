@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.aten.autograd.mode import MODE
-from engine.aten.xp import FROM_NUMPY, NumpyDtype
+from engine.aten.xp import FROM_NUMPY, QUANTIZED, NumpyDtype
 from engine.ir.graph import Value
 from engine.lang import scalars
 from engine.lang.types import OptionalType, TensorType, TupleType, Type
@@ -38,7 +38,8 @@ class TensorSpec:
 
     @property
     def type(self) -> TensorType:
-        return TensorType(self.dtype, (None,) * self.rank, None, self.requires_grad, self.device)
+        known = None if self.dtype.name in QUANTIZED else self.dtype  # passes know how plain dtypes combine
+        return TensorType(known, (None,) * self.rank, None, self.requires_grad, self.device)
 
 
 @dataclass(frozen=True, slots=True)

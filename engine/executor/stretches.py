@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from engine.aten import promotion, xp
 from engine.aten.autograd.formula import Read
-from engine.aten.autograd.quick import attacher
+from engine.aten.autograd.quick import attacher, can_attach
 from engine.aten.autograd.record import Recipe, recipe_of
 from engine.aten.op import Op
 from engine.executor.array_bodies import BODIES, CONVOLUTIONS, FIRST_OF, MAY_RUN_AGAIN, asks, entry, tensor_in
@@ -63,7 +63,13 @@ def way_of(node: Node) -> Way | None:
         return Way(NONE, op)
     if not recipe.is_plain or not recipe.is_known:
         return None
-    return Way(ATTACH if attacher_of(op) is not None else SEVERAL, op)
+    return Way(ATTACH if can_attach(op) else SEVERAL, op)
+
+
+def _rank_of(number: int) -> int:
+    """The rank of the dtype of that number; integers that stand for numbers are no floats."""
+    found = xp.BY_NUMBER.get(number)
+    return 0 if found is None else promotion.rank(found)
 
 
 def _keeps_floats(op: Op, node: Node) -> bool:
@@ -71,7 +77,7 @@ def _keeps_floats(op: Op, node: Node) -> bool:
     for argument, value in zip(op.schema.arguments, node.inputs, strict=False):
         if argument.name == "dtype":
             number = constant_value(value)
-            if number is NOT_CONSTANT or (number is not None and promotion.rank(xp.numpy_dtype(number)) < 2):
+            if number is NOT_CONSTANT or (number is not None and _rank_of(number) < 2):
                 return False
     return not op.name.endswith(("::type_as", "to.other", "view.dtype")) and op.qualified_name != "aten::to.other"
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from engine.aten import arithmetic
+from engine.aten import arithmetic, text
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,9 @@ class Row:
         return simple and all(self.text.count(f"{{{i}}}") <= 1 for i in range(3))
 
 
-NAMES: Final[dict[str, Any]] = {"wrap": arithmetic.wrap, "div": arithmetic.div}
+NAMES: Final[dict[str, Any]] = {
+    "wrap": arithmetic.wrap, "div": arithmetic.div, "length": text.length, "normal": text.normal,
+}  # fmt: skip
 """What the rows call."""
 
 _COMPARE: Final = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
@@ -71,6 +73,17 @@ def _rows() -> dict[str, Row]:
         "aten::_set_item.t": Row("{0}[{1}] = {2}", raises=True, is_statement=True),
         "aten::append.t": Row("{0}.append({1})", is_statement=True),
         "prim::TupleIndex": Row("{0}[{1}]", raises=True),
+        # lists of numbers and strings, dicts, strings
+        **{f"aten::any.{kind}": Row("any({0})") for kind in ("str", "int", "float", "bool")},
+        **{f"aten::all.{kind}": Row("all({0})") for kind in ("int", "float", "bool")},
+        **{f"aten::__contains__.{kind}_list": Row("{1} in {0}") for kind in ("str", "int")},
+        **{f"aten::__contains__.{kind}": Row("{1} in {0}") for kind in ("str", "int")},
+        **{f"aten::__getitem__.Dict_{kind}": Row("{0}[{1}]", raises=True) for kind in ("str", "int")},
+        "aten::len.str": Row("len({0}) if {0}.isascii() else length({0})"),
+        "aten::add.str": Row("normal({0} + {1})"),
+        # what tensors and devices tell
+        "prim::requires_grad": Row("{0}.requires_grad"),
+        "prim::type": Row("{0}.type"),
         # casts
         "prim::unchecked_cast": Row("{0}"),
         "prim::unchecked_unwrap_optional": Row("{0}"),

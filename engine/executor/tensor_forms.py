@@ -423,7 +423,7 @@ def _gives_tensors(op: Op, counts: Container[int]) -> bool:
 
 
 def _facts_of(type: Type) -> Facts:
-    if not isinstance(type, TensorType) or type.dtype is None:
+    if not isinstance(type, TensorType) or type.dtype not in xp.TO_NUMPY:  # None, or one that is not computed with
         return _NOTHING
     return Facts(xp.TO_NUMPY[type.dtype], bool(type.sizes), None if type.sizes is None else len(type.sizes))
 

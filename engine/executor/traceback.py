@@ -62,6 +62,8 @@ def _shortened(calls: list[T]) -> list[T]:
 def _message(error: Exception, calls: list[Place]) -> str:
     """`KeyError: 3 (in aten::__getitem__)`: what Python says, and what it was doing."""
     text = str(error) or type(error).__name__
+    if isinstance(error, AttributeError) and text.startswith("'NoneType' object"):
+        text = "Expected a proper Tensor but got None (or an undefined Tensor in C++)"
     node = calls[-1].node if calls else None
     where = f" (in {node.kind})" if node else ""
     return (f"{type(error).__name__}: {text}" if isinstance(error, KeyError) else text) + where

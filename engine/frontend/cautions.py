@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from engine.frontend.tree import BINARY_KINDS, Tree
-from engine.frontend.views import DictComp, For, ListComp, Var
+from engine.frontend.syntax.tree import BINARY_KINDS, Tree
+from engine.frontend.syntax.views import DictComp, For, ListComp, Var
 from engine.ir.constants import constant_value
 from engine.ir.graph import Graph, Node
 from engine.lang.errors import Caution

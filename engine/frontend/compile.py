@@ -23,12 +23,12 @@ from engine.frontend.classes import ChosenByFlag, FunctionValue
 from engine.frontend.emit import RULES, Emitter
 from engine.frontend.emit.recovery import compile_body
 from engine.frontend.function_schema import read_signature
-from engine.frontend.lower import finish
-from engine.frontend.parser import parse_program
+from engine.frontend.lowering.finish import finish
 from engine.frontend.resolve import Resolver, TextResolver, qualified, type_value
 from engine.frontend.sugar import SugaredValue
-from engine.frontend.tree import Tree, variables
-from engine.frontend.views import ClassDef, Def
+from engine.frontend.syntax.parser import parse_program
+from engine.frontend.syntax.tree import Tree, variables
+from engine.frontend.syntax.views import ClassDef, Def
 from engine.frontend.written_operators import Written, sources
 from engine.ir.graph import Value
 from engine.ir.unit import CompilationUnit, Function

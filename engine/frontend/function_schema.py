@@ -13,8 +13,8 @@ from typing import Any, Final
 from engine.frontend.advice import to_fit
 from engine.frontend.convert import convert, unwrap_optional
 from engine.frontend.emit import Emitter
-from engine.frontend.tree import Tree
-from engine.frontend.views import Def, Param
+from engine.frontend.syntax.tree import Tree
+from engine.frontend.syntax.views import Def, Param
 from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.graph import Node, Value
 from engine.ir.ops import op_of
@@ -65,6 +65,7 @@ def _defaults(
     given = [(i, param.default) for i, param in enumerate(params) if param.default is not None]
     lists = [(i, tree) for i, tree in given if arguments[i].broadcast is not None]
     found = {i: _broadcast_default(tree, arguments[i], fresh()) for i, tree in lists}
+    found |= {i: None for i, tree in given if tree.kind == "undefined"}
     given = [(i, tree) for i, tree in given if i not in found]
     if not given:
         return found

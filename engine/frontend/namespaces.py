@@ -15,7 +15,7 @@ from engine.aten import op
 from engine.frontend import library
 from engine.frontend.builder import Builder
 from engine.frontend.classes import ConstantValue
-from engine.frontend.python_values import not_a_value, unsupported_builtin
+from engine.frontend.python.values import not_a_value, unsupported_builtin
 from engine.frontend.schema_match import Actual
 from engine.frontend.sugar import SugaredValue
 from engine.frontend.torch_names import has_name

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from engine.frontend.tree import Tree
-from engine.frontend.views import Decl, Def, Param
+from engine.frontend.syntax.tree import Tree
+from engine.frontend.syntax.views import Decl, Def, Param
 
 _declared: Final[dict[tuple[str, str], list[Callable[..., Any]]]] = {}
 

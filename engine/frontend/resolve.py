@@ -14,7 +14,7 @@ from typing import Final, Protocol
 from engine.frontend.builder import Builder
 from engine.frontend.classes import ClassValue, EnumClassValue, ExceptionClass, FunctionValue, NamedTupleConstructor
 from engine.frontend.namespaces import MathNamespace, TorchNamespace
-from engine.frontend.python_values import PythonValue, unsupported_builtin
+from engine.frontend.python.values import PythonValue, unsupported_builtin
 from engine.frontend.sugar import SugaredValue
 from engine.ir.unit import CompilationUnit
 from engine.lang.source import SourceRange

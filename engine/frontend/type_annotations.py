@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from engine.frontend.advice import unknown_type
-from engine.frontend.tree import Tree
-from engine.frontend.views import Select, StringLiteral, Subscript, TupleLiteral, Var
+from engine.frontend.syntax.tree import Tree
+from engine.frontend.syntax.views import Select, StringLiteral, Subscript, TupleLiteral, Var
 from engine.lang.errors import CompileError
 from engine.lang.types import (
     ANY,

@@ -8,19 +8,21 @@ attributes are the tables below.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from engine.aten import op
 from engine.frontend.advice import may_be_another, no_attribute, not_a_tuple, not_iterable, shown, to_fit
 from engine.frontend.builder import Builder, schema_of
 from engine.frontend.convert import EMPTY_LIST, convert, unpack_tuple
+from engine.frontend.custom_methods import custom_class
 from engine.frontend.schema_match import Actual, Call
 from engine.frontend.sugar import Iterable, SugaredValue
 from engine.frontend.type_variables import evaluate, match_variables
 from engine.ir.constants import constant_value
 from engine.ir.graph import Value
 from engine.ir.operator_names import ALIASES
-from engine.lang.errors import CompileError, did_you_mean
+from engine.lang.custom_classes import is_custom, is_foreign
+from engine.lang.errors import CompileError, MissingOperatorError, did_you_mean
 from engine.lang.scalars import DTYPE_ALIASES, DTYPE_BY_NAME
 from engine.lang.schema import FunctionSchema
 from engine.lang.source import SourceRange
@@ -28,6 +30,7 @@ from engine.lang.types import (
     DEVICE,
     INT,
     STR,
+    TENSOR,
     ClassType,
     DictType,
     EnumType,
@@ -235,6 +238,37 @@ class MethodValue(SugaredValue):
         return SimpleValue(b.call_method(self.name, schema, call))
 
 
+class UnknownMethod(MethodValue):
+    """A method of a class that only an archive knows: the call stays as it is, and what it gives is taken for a tensor.
+
+    Running it names the class.
+    """
+
+    __slots__ = ()
+
+    def call(self, b: Builder, args: Sequence[Actual], kwargs: Sequence[Actual], range: SourceRange) -> SugaredValue:
+        if kwargs:
+            text = f"the method '{self.name}' of '{self.value.type}' is not known here, and takes no keywords"
+            raise MissingOperatorError(text, range)
+        owner: Any = self.value.type
+        owner.methods.note(self.name)
+        node = b.node("prim::CallMethod", [self.value, *(actual.value for actual in args)], [TENSOR], range)
+        return UnknownResult(node.set_attr("name", self.name).output)
+
+
+class UnknownResult(SimpleValue):
+    """What a call of something unknown gives: a tensor, and several where it is unpacked at once."""
+
+    __slots__ = ()
+
+    def as_tuple(self, b: Builder, size: int | None, range: SourceRange) -> list[SugaredValue]:
+        if size is None or self.value.uses:
+            return super().as_tuple(b, size, range)
+        node = self.value.node
+        node.erase_output(0)
+        return [SimpleValue(node.add_output(TENSOR)) for _ in (None,) * size]
+
+
 def _method_schema(type: ClassType | InterfaceType, name: str, range: SourceRange) -> FunctionSchema:
     if isinstance(type, ClassType):
         return schema_of(type.methods[name], range)
@@ -312,10 +346,14 @@ def _tensor_attribute(b: Builder, value: Value, name: str, range: SourceRange) -
 def _class_attribute(
     b: Builder, value: Value, type: ClassType | InterfaceType, name: str, range: SourceRange
 ) -> SugaredValue | None:
+    if isinstance(type, ClassType) and is_custom(type):
+        custom_class(type.qualname)
     if name in type.methods:
         return MethodValue(value, name)
     if isinstance(type, InterfaceType):
         return None
+    if is_custom(type):
+        return UnknownMethod(value, name) if is_foreign(type) else None
     attribute = type.attribute(name)
     if attribute is not None:
         node = b.node("prim::GetAttr", [value], [attribute.type], range).set_attr("name", name)

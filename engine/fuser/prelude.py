@@ -1,117 +1,20 @@
-"""What all native entries share: LLVM's text line by line, and functions that look at tensors, arrays and numbers.
+"""What all native code calls: functions in LLVM's text that look at tensors, arrays and numbers, and make new ones.
 
-In: a `Layout`, which says where this process keeps what.  Out: text; see `helpers`.
+In: a `Layout`.  Out: text; see the comments there.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from typing import Final
 
 from engine.fuser import cpython_abi as abi
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """The process, as far as entries look at it: addresses of objects and offsets of slots."""
-
-    functions: Mapping[str, int]
-    array_new: int
-    tensor: int
-    parameter: int
-    """The type of tensors, and where they keep what."""
-    slots: Mapping[str, int]
-    fresh: Mapping[int, int]
-    """What the slots of a new tensor hold, by offset."""
-    array: int
-    floating: int
-    whole: int
-    list: int
-    none: int
-    false: int
-    true: int
-    zero: int
-    hooks: int
-    hook_slots: Mapping[str, int]
-    defaults: int
-    floating_slot: int
-    """Where the default dtype is found."""
-    storage_type: int
-    version_slot: int
-    dtypes: Mapping[str, int]
-    products: Mapping[str, int]
-    """Functions of BLAS, by name and kind; none where numpy's are not found."""
-
-
-def pointer(address: int) -> str:
-    """An address as LLVM spells a constant."""
-    return f"inttoptr (i64 {address} to ptr)"
-
-
-@dataclass(slots=True)
-class Text:
-    """Lines of one function, with names for what they compute."""
-
-    at: Layout
-    lines: list[str] = field(default_factory=list)
-    count: int = 0
-
-    def put(self, line: str) -> None:
-        self.lines.append(f"  {line}")
-
-    def make(self, expression: str) -> str:
-        self.count += 1
-        self.put(f"%t{self.count} = {expression}")
-        return f"%t{self.count}"
-
-    def load(self, base: str, offset: int, type: str = "ptr") -> str:
-        return self.make(f"load {type}, ptr {self.place(base, offset)}")
-
-    def place(self, base: str, offset: int) -> str:
-        return self.make(f"getelementptr i8, ptr {base}, i64 {offset}")
-
-    def store(self, base: str, offset: int, value: str) -> None:
-        self.put(f"store ptr {value}, ptr {self.place(base, offset)}")
-
-    def is_(self, value: str, other: str, type: str = "ptr") -> str:
-        return self.make(f"icmp eq {type} {value}, {other}")
-
-    def label(self, name: str) -> None:
-        self.lines.append(f"{name}:")
-
-    def need(self, condition: str, otherwise: str = "miss") -> None:
-        """Go on where it holds."""
-        self.count += 1
-        self.put(f"br i1 {condition}, label %go{self.count}, label %{otherwise}")
-        self.label(f"go{self.count}")
-
-    def call(self, name: str, type: str, arguments: str) -> str:
-        return self.make(f"call {type} {pointer(self.at.functions[name])}({arguments})")
-
-    def do(self, name: str, arguments: str) -> None:
-        self.put(f"call void {pointer(self.at.functions[name])}({arguments})")
-
-    def retain(self, value: str) -> None:
-        """One more reference; from 3.12 on some objects do not count theirs, which CPython's own function knows."""
-        if sys.version_info >= (3, 12):
-            self.do("Py_IncRef", f"ptr {value}")
-            return
-        count = self.make(f"load i64, ptr {value}")
-        self.put(f"store i64 {self.make(f'add i64 {count}, 1')}, ptr {value}")
-
-
-def define(head: str, text: Text) -> str:
-    """The definition of a function."""
-    return "\n".join([f"define {head} {{", "start:", *text.lines, "}"])
-
-
-# ------------------------------------------------------------------ helpers
+from engine.fuser.writing import Layout, Text, define, pointer
 
 
 def helpers(at: Layout) -> Iterator[str]:
     """The functions that entries call."""
+    yield from (_FIELD.format(name=name, type=type, offset=offset) for name, type, offset in _FIELDS)
     yield _QUIET.format(
         trace=pointer(at.hooks + at.hook_slots["trace"]), rebased=pointer(at.hooks + at.hook_slots["rebased"]),
         none=pointer(at.none), zero=pointer(at.zero),
@@ -120,35 +23,61 @@ def helpers(at: Layout) -> Iterator[str]:
     yield _ROW
     yield _REAL.format(
         floating=pointer(at.floating), whole=pointer(at.whole), as_double=pointer(at.functions["PyFloat_AsDouble"]),
-        as_long=pointer(at.functions["PyLong_AsLongLongAndOverflow"]), type=abi.TYPE_OFFSET,
+        as_long=pointer(at.functions["PyLong_AsLongLongAndOverflow"]),
     )  # fmt: skip
+    yield _FITS
+    yield _new_array(at)
     yield _wrap(at)
     yield _next_version(at)
 
 
-_QUIET: Final = """define internal i1 @quiet() {{
+_FIELDS: Final = (
+    ("ndim", "i32", abi.NDIM), ("dims", "ptr", abi.DIMENSIONS), ("strides", "ptr", abi.STRIDES),
+    ("dtype", "ptr", abi.DTYPE), ("flags", "i32", abi.ARRAY_FLAGS), ("elements", "ptr", abi.DATA),
+    ("type", "ptr", abi.TYPE_OFFSET),
+)  # fmt: skip
+"""What arrays (and the last one: any objects) say of themselves: `ptr @dims(ptr)` and so on."""
+_FIELD: Final = """define internal {type} @{name}(ptr %object) alwaysinline {{
+  %at = getelementptr i8, ptr %object, i64 {offset}
+  %found = load {type}, ptr %at
+  ret {type} %found
+}}"""
+_QUIET: Final = """; does nobody want to step in?
+define internal i1 @quiet() {{
   %trace = load ptr, ptr {trace}
   %rebased = load ptr, ptr {rebased}
   %a = icmp eq ptr %trace, {none}
   %b = icmp eq ptr %rebased, {zero}
   %both = and i1 %a, %b
   ret i1 %both
-}}"""
-"""Does nobody want to step in?"""
-_SHAPES: Final = f"""; the number of elements if the strides are those of a new array, else 0
-define internal i64 @extent(ptr %array, i64 %itemsize) noinline {{
+}}
+
+; or are there no hooks to count with?
+define internal i1 @open(i1 %hooked) alwaysinline {{
 start:
-  %ndim.at = getelementptr i8, ptr %array, i64 {abi.NDIM}
-  %ndim.short = load i32, ptr %ndim.at
-  %ndim = zext i32 %ndim.short to i64
-  %dims.at = getelementptr i8, ptr %array, i64 {abi.DIMENSIONS}
-  %dims = load ptr, ptr %dims.at
-  %strides.at = getelementptr i8, ptr %array, i64 {abi.STRIDES}
-  %strides = load ptr, ptr %strides.at
-  %none = icmp eq i64 %ndim, 0
+  br i1 %hooked, label %hooks, label %yes
+hooks:
+  %quiet = call i1 @quiet()
+  ret i1 %quiet
+yes:
+  ret i1 1
+}}"""
+_SHAPES: Final = """define internal i64 @rank(ptr %array) alwaysinline {
+  %ndim = call i32 @ndim(ptr %array)
+  %rank = zext i32 %ndim to i64
+  ret i64 %rank
+}
+
+; the number of elements if the strides are those of a new array, else 0
+define internal i64 @extent(ptr %array, i64 %itemsize) noinline {
+start:
+  %rank = call i64 @rank(ptr %array)
+  %dims = call ptr @dims(ptr %array)
+  %strides = call ptr @strides(ptr %array)
+  %none = icmp eq i64 %rank, 0
   br i1 %none, label %one, label %loop
 loop:
-  %i = phi i64 [%ndim, %start], [%j, %next]
+  %i = phi i64 [%rank, %start], [%j, %next]
   %step = phi i64 [%itemsize, %start], [%further, %next]
   %n = phi i64 [1, %start], [%more, %next]
   %j = sub i64 %i, 1
@@ -169,127 +98,107 @@ one:
   ret i64 1
 odd:
   ret i64 0
-}}
+}
 
-; the same shape and the same strides
-define internal i1 @alike(ptr %a, ptr %b) noinline {{
+; how many elements these dimensions have
+define internal i64 @product(ptr %array, i64 %begin, i64 %end) {
 start:
-  %a.ndim.at = getelementptr i8, ptr %a, i64 {abi.NDIM}
-  %a.ndim = load i32, ptr %a.ndim.at
-  %b.ndim.at = getelementptr i8, ptr %b, i64 {abi.NDIM}
-  %b.ndim = load i32, ptr %b.ndim.at
-  %same = icmp eq i32 %a.ndim, %b.ndim
-  br i1 %same, label %begin, label %no
-begin:
-  %a.dims.at = getelementptr i8, ptr %a, i64 {abi.DIMENSIONS}
-  %a.dims = load ptr, ptr %a.dims.at
-  %b.dims.at = getelementptr i8, ptr %b, i64 {abi.DIMENSIONS}
-  %b.dims = load ptr, ptr %b.dims.at
-  %a.strides.at = getelementptr i8, ptr %a, i64 {abi.STRIDES}
-  %a.strides = load ptr, ptr %a.strides.at
-  %b.strides.at = getelementptr i8, ptr %b, i64 {abi.STRIDES}
-  %b.strides = load ptr, ptr %b.strides.at
-  br label %loop
-loop:
-  %i = phi i32 [0, %begin], [%j, %next]
-  %end = icmp eq i32 %i, %a.ndim
-  br i1 %end, label %yes, label %next
+  %dims = call ptr @dims(ptr %array)
+  br label %check
+check:
+  %i = phi i64 [%begin, %start], [%i.next, %next]
+  %n = phi i64 [1, %start], [%more, %next]
+  %go = icmp slt i64 %i, %end
+  br i1 %go, label %next, label %done
 next:
-  %x.at = getelementptr i64, ptr %a.dims, i32 %i
-  %x = load i64, ptr %x.at
-  %y.at = getelementptr i64, ptr %b.dims, i32 %i
-  %y = load i64, ptr %y.at
-  %j = add i32 %i, 1
-  %v.at = getelementptr i64, ptr %a.strides, i32 %i
-  %v = load i64, ptr %v.at
-  %w.at = getelementptr i64, ptr %b.strides, i32 %i
-  %w = load i64, ptr %w.at
-  %equal.dims = icmp eq i64 %x, %y
-  %equal.strides = icmp eq i64 %v, %w
-  %equal = and i1 %equal.dims, %equal.strides
-  br i1 %equal, label %loop, label %no
+  %at = getelementptr i64, ptr %dims, i64 %i
+  %d = load i64, ptr %at
+  %more = mul i64 %n, %d
+  %i.next = add i64 %i, 1
+  br label %check
+done:
+  ret i64 %n
+}
+
+; are these numbers the same?
+define internal i1 @equal(ptr %a, ptr %b, i64 %n) {
+start:
+  br label %check
+check:
+  %i = phi i64 [0, %start], [%i.next, %next]
+  %go = icmp slt i64 %i, %n
+  br i1 %go, label %next, label %yes
+next:
+  %a.at = getelementptr i64, ptr %a, i64 %i
+  %x = load i64, ptr %a.at
+  %b.at = getelementptr i64, ptr %b, i64 %i
+  %y = load i64, ptr %b.at
+  %i.next = add i64 %i, 1
+  %same = icmp eq i64 %x, %y
+  br i1 %same, label %check, label %no
 yes:
   ret i1 1
 no:
   ret i1 0
-}}
+}
 
 ; the same shape
-define internal i1 @alike_but_size(ptr %a, ptr %b) noinline {{
+define internal i1 @alike_but_size(ptr %a, ptr %b) noinline {
 start:
-  %a.ndim.at = getelementptr i8, ptr %a, i64 {abi.NDIM}
-  %a.ndim = load i32, ptr %a.ndim.at
-  %b.ndim.at = getelementptr i8, ptr %b, i64 {abi.NDIM}
-  %b.ndim = load i32, ptr %b.ndim.at
-  %same = icmp eq i32 %a.ndim, %b.ndim
-  br i1 %same, label %begin, label %no
-begin:
-  %a.dims.at = getelementptr i8, ptr %a, i64 {abi.DIMENSIONS}
-  %a.dims = load ptr, ptr %a.dims.at
-  %b.dims.at = getelementptr i8, ptr %b, i64 {abi.DIMENSIONS}
-  %b.dims = load ptr, ptr %b.dims.at
-  br label %loop
-loop:
-  %i = phi i32 [0, %begin], [%j, %next]
-  %end = icmp eq i32 %i, %a.ndim
-  br i1 %end, label %yes, label %next
-next:
-  %x.at = getelementptr i64, ptr %a.dims, i32 %i
-  %x = load i64, ptr %x.at
-  %y.at = getelementptr i64, ptr %b.dims, i32 %i
-  %y = load i64, ptr %y.at
-  %j = add i32 %i, 1
-  %equal = icmp eq i64 %x, %y
-  br i1 %equal, label %loop, label %no
-yes:
-  ret i1 1
+  %rank = call i64 @rank(ptr %a)
+  %other = call i64 @rank(ptr %b)
+  %same = icmp eq i64 %rank, %other
+  br i1 %same, label %look, label %no
+look:
+  %a.dims = call ptr @dims(ptr %a)
+  %b.dims = call ptr @dims(ptr %b)
+  %equal = call i1 @equal(ptr %a.dims, ptr %b.dims, i64 %rank)
+  ret i1 %equal
 no:
   ret i1 0
-}}"""
+}
+
+; the same shape and the same strides
+define internal i1 @alike(ptr %a, ptr %b) noinline {
+start:
+  %same = call i1 @alike_but_size(ptr %a, ptr %b)
+  br i1 %same, label %look, label %no
+look:
+  %rank = call i64 @rank(ptr %a)
+  %a.strides = call ptr @strides(ptr %a)
+  %b.strides = call ptr @strides(ptr %b)
+  %equal = call i1 @equal(ptr %a.strides, ptr %b.strides, i64 %rank)
+  ret i1 %equal
+no:
+  ret i1 0
+}"""
 _MOST_ROWS: Final = 64
 """With more of them than that numpy's loops over rows are as quick."""
 _ROW: Final = f"""; is the second array like one row of the first, which has not many?
 define internal i1 @row(ptr %a, ptr %b) noinline {{
 start:
-  %a.ndim.at = getelementptr i8, ptr %a, i64 {abi.NDIM}
-  %a.ndim = load i32, ptr %a.ndim.at
-  %b.ndim.at = getelementptr i8, ptr %b, i64 {abi.NDIM}
-  %b.ndim = load i32, ptr %b.ndim.at
-  %b.flat = icmp eq i32 %b.ndim, 1
-  %a.deep = icmp ugt i32 %a.ndim, 1
+  %a.rank = call i64 @rank(ptr %a)
+  %b.rank = call i64 @rank(ptr %b)
+  %b.flat = icmp eq i64 %b.rank, 1
+  %a.deep = icmp ugt i64 %a.rank, 1
   %both = and i1 %b.flat, %a.deep
   br i1 %both, label %look, label %no
 look:
-  %a.dims.at = getelementptr i8, ptr %a, i64 {abi.DIMENSIONS}
-  %a.dims = load ptr, ptr %a.dims.at
-  %b.dims.at = getelementptr i8, ptr %b, i64 {abi.DIMENSIONS}
-  %b.dims = load ptr, ptr %b.dims.at
-  %last = sub i32 %a.ndim, 1
-  %a.length.at = getelementptr i64, ptr %a.dims, i32 %last
-  %a.length = load i64, ptr %a.length.at
-  %b.length = load i64, ptr %b.dims
+  %last = sub i64 %a.rank, 1
+  %a.length = call i64 @product(ptr %a, i64 %last, i64 %a.rank)
+  %b.length = call i64 @product(ptr %b, i64 0, i64 1)
   %same = icmp eq i64 %a.length, %b.length
-  br i1 %same, label %count, label %no
-count:
-  %i = phi i32 [0, %look], [%j, %count]
-  %n = phi i64 [1, %look], [%more, %count]
-  %d.at = getelementptr i64, ptr %a.dims, i32 %i
-  %d = load i64, ptr %d.at
-  %more = mul i64 %n, %d
-  %j = add i32 %i, 1
-  %end = icmp eq i32 %j, %last
-  br i1 %end, label %done, label %count
-done:
-  %few = icmp ule i64 %more, {_MOST_ROWS}
-  ret i1 %few
+  %rows = call i64 @product(ptr %a, i64 0, i64 %last)
+  %few = icmp ule i64 %rows, {_MOST_ROWS}
+  %good = and i1 %same, %few
+  ret i1 %good
 no:
   ret i1 0
 }}"""
 _REAL: Final = """; the number as an integer; false for what is no int of 64 bits
 define internal i1 @whole(ptr %object, ptr %into) {{
 start:
-  %type.at = getelementptr i8, ptr %object, i64 {type}
-  %type = load ptr, ptr %type.at
+  %type = call ptr @type(ptr %object)
   %is = icmp eq ptr %type, {whole}
   %over = alloca i32
   br i1 %is, label %read, label %no
@@ -309,8 +218,7 @@ no:
 ; the number as a double; false for what is neither a float nor an int that one holds
 define internal i1 @real(ptr %object, ptr %into) noinline {{
 start:
-  %type.at = getelementptr i8, ptr %object, i64 {type}
-  %type = load ptr, ptr %type.at
+  %type = call ptr @type(ptr %object)
   %is = icmp eq ptr %type, {floating}
   %long.at = alloca i64
   br i1 %is, label %float, label %int
@@ -333,6 +241,36 @@ yes:
 no:
   ret i1 0
 }}"""
+
+
+_FITS: Final = """; is the number no larger than that, or none at all (inf, nan)?
+define internal i1 @fits(double %x, double %limit) {
+  %least = fneg double %limit
+  %above = fcmp ogt double %x, %limit
+  %below = fcmp olt double %x, %least
+  %beyond = or i1 %above, %below
+  %none = fsub double %x, %x
+  %finite = fcmp oeq double %none, 0.0
+  %bad = and i1 %beyond, %finite
+  %good = xor i1 %bad, 1
+  ret i1 %good
+}"""
+
+
+def _new_array(at: Layout) -> str:
+    """A new array of that dtype and shape; null, and no error, where there is no memory."""
+    text = Text(at)
+    text.retain("%dtype")  # PyArray_NewFromDescr takes the reference over
+    array = text.make(
+        f"call ptr {pointer(at.array_new)}(ptr {pointer(at.array)}, ptr %dtype, i32 %ndim, ptr %dims, ptr null, "
+        "ptr null, i32 0, ptr null)"
+    )
+    text.need(text.make(f"icmp ne ptr {array}, null"))
+    text.put(f"ret ptr {array}")
+    text.label("miss")
+    text.do("PyErr_Clear", "")
+    text.put("ret ptr null")
+    return define("internal ptr @new_array(ptr %dtype, i32 %ndim, ptr %dims) noinline", text)
 
 
 def _wrap(at: Layout) -> str:

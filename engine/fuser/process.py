@@ -22,7 +22,7 @@ from engine.fuser.cpython_abi import AbiError
 from engine.fuser.entries import samples
 from engine.fuser.expression import Unsupported
 from engine.fuser.lower import RowFunction
-from engine.fuser.prelude import Layout
+from engine.fuser.writing import Layout
 
 _found: Layout | AbiError | None = None
 

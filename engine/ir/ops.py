@@ -81,9 +81,10 @@ def is_nondeterministic(node: Node) -> bool:
 
 def has_side_effects(node: Node) -> bool:
     """Does the node itself do more than compute results and write to its inputs?  (Blocks are not looked into.)"""
-    if node.kind in SIDE_EFFECTS:
+    kind = node.kind
+    if kind in SIDE_EFFECTS:
         return True
-    if node.namespace == "prim" and not overloads(node.kind):
+    if kind.startswith("prim::") and not overloads(kind):
         return False
     op = op_of(node)
     return op.side_effects if op is not None else node.namespace not in ("prim", "aten", "cuda")
@@ -96,12 +97,6 @@ def is_pure_pointwise(node: Node) -> bool:
         return False
     takes = any(isinstance(value.type, TensorType) for value in node.inputs)
     return takes and all(isinstance(value.type, TensorType) for value in node.outputs)
-
-
-def is_op(node: Node, *qualified_names: str) -> bool:
-    """Is the node one of these operators, like `aten::add.Tensor`?"""
-    op = op_of(node)
-    return op is not None and op.qualified_name in qualified_names
 
 
 def _fits(formal: Type, given: Type, variables: dict[str, Type]) -> bool:

@@ -17,7 +17,7 @@ from engine.ir.graph import Graph
 from engine.lang.errors import Caution, CompileError
 from engine.lang.schema import FunctionSchema
 from engine.lang.types import ClassType as ClassType
-from engine.lang.types import EnumType, InterfaceType, Type
+from engine.lang.types import Type
 
 _TURN: Final = threading.Condition()
 """Whoever needs a function that another thread compiles waits here."""
@@ -42,6 +42,8 @@ class Function:
     before_run: Callable[[], None] | None = None
     doc: str = ""
     cautions: tuple[Caution, ...] = ()
+    kept: Any = None
+    """What archives get of it, where it calls what nobody here knows: the text that its own archive has."""
     lock: AbstractContextManager[Any] = field(default_factory=nullcontext)
     _schema: FunctionSchema | None = None
     _graph: Graph | None = None
@@ -116,9 +118,6 @@ class Function:
             if self._graph is None:
                 self._compiled_by = me
             return self._graph is None
-
-
-NamedType = ClassType | InterfaceType | EnumType | Type
 
 
 @dataclass(eq=False, slots=True)

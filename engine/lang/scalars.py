@@ -124,13 +124,32 @@ class memory_format:
         return memory_format_named, (self.name,)
 
 
+@dataclass(frozen=True, slots=True)
+class qscheme:
+    """How integers stand for numbers; programs see the number."""
+
+    name: str
+    number: int
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return qscheme_named, (self.name,)
+
+
+_SCHEMES = (
+    "per_tensor_affine per_channel_affine per_tensor_symmetric per_channel_symmetric per_channel_affine_float_qparams"
+)
+QSCHEME_BY_NAME = {name: qscheme(name, number) for number, name in enumerate(_SCHEMES.split())}
+QSCHEME_BY_NUMBER = {each.number: each for each in QSCHEME_BY_NAME.values()}
 _LAYOUT_NAMES = "strided sparse_coo sparse_csr _mkldnn sparse_csc sparse_bsr sparse_bsc"
 LAYOUT_BY_NAME = {name: layout(name, number) for number, name in enumerate(_LAYOUT_NAMES.split())}
 STRIDED = 0
 """The number of the only layout that tensors have."""
 MEMORY_FORMATS = {"contiguous_format": 0, "preserve_format": 1, "channels_last": 2, "channels_last_3d": 3}
 MEMORY_FORMAT_BY_NAME = {name: memory_format(name, number) for name, number in MEMORY_FORMATS.items()}
-NUMBERED = (dtype, layout, memory_format)
+NUMBERED = (dtype, layout, memory_format, qscheme)
 """Classes of Python's objects that programs see as numbers."""
 
 _DEVICE = re.compile(r"(cpu|cuda|mps|xpu|meta)(?::(\d+))?")
@@ -153,6 +172,8 @@ class device:
             return
         if self.index is not None and not isinstance(self.index, int):
             raise OperatorTypeError(f"the index of a device must be an int, not {type(self.index).__name__}")
+        if self.index is not None and self.index < 0:
+            raise OperatorError("the index of a device must not be negative", hints=("write 'cuda:0' for the first",))
         if isinstance(self.type, int):
             raise OperatorError(
                 f"device number {self.type} is one of an accelerator, and there is none", hints=("write 'cpu'",)
@@ -200,6 +221,11 @@ PLACES = Places()
 def layout_named(name: str) -> layout:
     """The layout of that name; raises KeyError when there is none."""
     return LAYOUT_BY_NAME[name]
+
+
+def qscheme_named(name: str) -> qscheme:
+    """The scheme of that name; raises KeyError when there is none."""
+    return QSCHEME_BY_NAME[name]
 
 
 def memory_format_named(name: str) -> memory_format:

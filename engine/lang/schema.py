@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from engine.lang.types import FutureType, ListType, OptionalType, Type
+from engine.lang.types import FutureType, ListType, OptionalType, TensorType, Type
 
 
 class _NoDefault:
@@ -69,6 +69,11 @@ class Argument:
     @property
     def has_default(self) -> bool:
         return self.default is not NO_DEFAULT
+
+    @property
+    def is_undefined_by_default(self) -> bool:
+        """Is it a tensor that may be left out all the same, as `m: Tensor = None` in Python allows?"""
+        return self.default is None and isinstance(self.type, TensorType)
 
     @property
     def is_write(self) -> bool:
@@ -147,6 +152,8 @@ def _marked(text: str, type: Type, alias: AliasInfo | None) -> str:
 
 def _argument_text(argument: Argument) -> str:
     text = f"{_type_text(argument)} {argument.name}"
+    if argument.is_undefined_by_default:
+        return f"{text}=[ Tensor (undefined) ]"
     return text + (f"={argument.declared_default or default_text(argument.default)}" if argument.has_default else "")
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
-from engine.lang import types
+from engine.lang import custom_classes, types
 from engine.lang.errors import OperatorError, ParseError, did_you_mean
 from engine.lang.lexer import Lexer, Token
 from engine.lang.literals import LiteralError, number_value
@@ -258,7 +258,7 @@ class TypeParser:
         return ".".join(parts)
 
     def _named(self, name: str) -> Type:
-        return self._resolved(name, lambda: ClassType(name))
+        return self._resolved(name, lambda: custom_classes.find(name) or ClassType(name))
 
     def _resolved(self, name: str, make: Callable[[], Type]) -> Type:
         found = self.resolve(name) if self.resolve is not None else None

@@ -18,11 +18,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.ir.alias import AliasDb
+from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.constants import constant_value
-from engine.ir.dead_code import remove_dead_code
 from engine.ir.graph import Block, Graph, Node, Value
 from engine.ir.rewrites import allowed
+from engine.ir.rewriting.dead_code import remove_dead_code
 from engine.lang.types import TensorType
 from engine.passes.pipeline import find_pass
 

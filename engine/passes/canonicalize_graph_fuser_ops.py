@@ -14,10 +14,10 @@ from typing import Final
 
 from engine.aten.tensor import Tensor
 from engine.ir.constants import constant_value, insert_constant
-from engine.ir.dead_code import remove_dead_code
 from engine.ir.graph import Graph, Node
 from engine.ir.match import constant_int
 from engine.ir.rewrites import allowed
+from engine.ir.rewriting.dead_code import remove_dead_code
 
 _ARITHMETIC: Final = ("aten::add", "aten::sub", "aten::mul", "aten::div")
 

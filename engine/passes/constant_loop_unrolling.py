@@ -8,7 +8,7 @@ Loops with another count, with long bodies or with a condition stay.
 from __future__ import annotations
 
 from engine.ir.graph import Graph
-from engine.ir.unrolling import unroll_loops
+from engine.ir.rewriting.unrolling import unroll_loops
 
 
 def constant_loop_unrolling(graph: Graph) -> bool:

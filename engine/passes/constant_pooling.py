@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from engine.ir.alias import AliasDb
+from engine.ir.aliasing.alias_db import AliasDb
+from engine.ir.aliasing.mutability import is_mutable_type
 from engine.ir.constants import constant_key
 from engine.ir.graph import Graph, Node
-from engine.ir.mutability import is_mutable_type
 from engine.ir.rewrites import allowed
 
 

@@ -13,8 +13,8 @@ are written to stay, and so do operators that fail, have side effects or are ran
 
 from __future__ import annotations
 
-from engine.ir.constant_folding import fold_constants
 from engine.ir.graph import Graph
+from engine.ir.rewriting.constant_folding import fold_constants
 
 
 def constant_propagation(graph: Graph) -> bool:

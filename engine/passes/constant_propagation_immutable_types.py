@@ -8,8 +8,8 @@ It needs no alias analysis, so freshly emitted graphs go through it.
 
 from __future__ import annotations
 
-from engine.ir.constant_folding import fold_constants
 from engine.ir.graph import Graph
+from engine.ir.rewriting.constant_folding import fold_constants
 
 
 def constant_propagation_immutable_types(graph: Graph, *, loops_run: bool = False) -> bool:

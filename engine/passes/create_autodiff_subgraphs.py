@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from engine.ir.graph import Graph, Node
 from engine.ir.ops import op_of
-from engine.ir.partition import create_groups
+from engine.ir.rewriting.partition import create_groups
 from engine.lang.types import TensorType
 
 

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.ir.alias import AliasDb
+from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.graph import Block, Graph, Node
 from engine.ir.rewrites import allowed
-from engine.ir.subgraphs import group_nodes
+from engine.ir.rewriting.subgraphs import group_nodes
 
 SMALLEST_GROUP: Final = 6
 _KIND: Final = "prim::FunctionalGraph"

@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 from engine.ir.graph import Graph, Node
 from engine.ir.ops import is_pure_pointwise
-from engine.ir.partition import create_groups
+from engine.ir.rewriting.partition import create_groups
 
 
 def create_fusion_groups(

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from engine.ir.alias import AliasDb
-from engine.ir.equality import node_key
+from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.graph import Block, Graph, Node
 from engine.ir.ops import has_side_effects, is_nondeterministic
 from engine.ir.rewrites import allowed
+from engine.ir.rewriting.equality import node_key
 
 _Known = dict[Hashable, Node]
 

@@ -11,8 +11,8 @@ Operators that write to an input stay; `dead_write_elimination` looks at who see
 
 from __future__ import annotations
 
-from engine.ir.dead_code import remove_dead_code
 from engine.ir.graph import Graph
+from engine.ir.rewriting.dead_code import remove_dead_code
 
 
 def dce(graph: Graph) -> bool:

@@ -9,8 +9,8 @@ Writes to inputs of the graph, and to what may be in a container, stay.
 
 from __future__ import annotations
 
-from engine.ir.dead_code import remove_dead_code
 from engine.ir.graph import Graph
+from engine.ir.rewriting.dead_code import remove_dead_code
 
 
 def dead_write_elimination(graph: Graph) -> bool:

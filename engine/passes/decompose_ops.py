@@ -9,10 +9,10 @@ Only where both factors are the constant 1.
 from __future__ import annotations
 
 from engine.ir.constants import constant_value, insert_constant
-from engine.ir.dead_code import remove_dead_code
 from engine.ir.graph import Graph, Node
 from engine.ir.insert import insert_op
 from engine.ir.rewrites import allowed
+from engine.ir.rewriting.dead_code import remove_dead_code
 
 
 def decompose_ops(graph: Graph) -> bool:

@@ -9,7 +9,7 @@ same dimension, and nobody may write to it or to what it joins.  `use_variadic` 
 
 from __future__ import annotations
 
-from engine.ir.alias import AliasDb
+from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.graph import Block, Graph, Node, Value
 from engine.ir.rewrites import allowed
 

@@ -14,10 +14,10 @@ what a failing one would have raised is lost; an exception outside of an If stay
 
 from __future__ import annotations
 
-from engine.ir.constant_folding import inline_block
-from engine.ir.dead_code import remove_dead_code
 from engine.ir.graph import Block, Graph
 from engine.ir.rewrites import allowed
+from engine.ir.rewriting.constant_folding import inline_block
+from engine.ir.rewriting.dead_code import remove_dead_code
 
 
 def eliminate_exceptions(graph: Graph) -> bool:

@@ -12,8 +12,8 @@ import numpy as np
 
 from engine.aten.xp import Array
 from engine.ir.constants import constant_value
-from engine.ir.frozen import CONVOLUTIONS, Layer, per_channel, rewrite
 from engine.ir.graph import Graph, Node
+from engine.ir.rewriting.weight_folding import CONVOLUTIONS, Layer, per_channel, rewrite
 
 
 def fold_frozen_conv_add_or_sub(graph: Graph) -> bool:

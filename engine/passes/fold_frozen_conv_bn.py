@@ -8,8 +8,8 @@ Normalization that trains, or whose layer's result is used elsewhere, stays.  Re
 
 from __future__ import annotations
 
-from engine.ir.frozen import CONVOLUTIONS, fold_batch_norm, rewrite
 from engine.ir.graph import Graph
+from engine.ir.rewriting.weight_folding import CONVOLUTIONS, fold_batch_norm, rewrite
 
 
 def fold_frozen_conv_bn(graph: Graph) -> bool:

@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from engine.aten.xp import Array
-from engine.ir.frozen import CONVOLUTIONS, Layer, per_channel, rewrite
 from engine.ir.graph import Graph, Node
+from engine.ir.rewriting.weight_folding import CONVOLUTIONS, Layer, per_channel, rewrite
 
 
 def fold_frozen_conv_mul_or_div(graph: Graph) -> bool:

@@ -22,10 +22,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engine.ir.constants import insert_constant
-from engine.ir.frozen import LINEAR, Layer, fold_batch_norm, layer_before
 from engine.ir.graph import Graph, Node, Value
 from engine.ir.insert import insert_op
 from engine.ir.rewrites import allowed
+from engine.ir.rewriting.weight_folding import LINEAR, Layer, fold_batch_norm, layer_before
 from engine.lang.types import TENSOR, OptionalType, TensorType
 
 

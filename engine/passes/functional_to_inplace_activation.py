@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.ir.alias import AliasDb
+from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.graph import Graph, Node, Value
 from engine.ir.ops import op_of
 from engine.ir.rewrites import allowed

@@ -11,7 +11,7 @@ stay.
 
 from __future__ import annotations
 
-from engine.ir.alias import AliasDb
+from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.constants import insert_constant
 from engine.ir.graph import Graph, Node, Value
 from engine.ir.match import constant_int

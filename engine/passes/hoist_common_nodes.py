@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Container, Hashable, Iterator, Mapping
 
-from engine.ir.alias import AliasDb
-from engine.ir.equality import node_key
+from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.graph import Block, Graph, Node
 from engine.ir.rewrites import allowed
+from engine.ir.rewriting.equality import node_key
 from engine.ir.views import IfView
 
 

@@ -26,14 +26,17 @@ MAX_NODES: Final = 50_000
 
 
 class _Bodies(dict[Function, Graph]):
-    """Functions met so far: their bodies, simplified and with their own calls inlined; how many nodes were copied."""
+    """Functions met so far: their bodies, with their own calls inlined; how many nodes were copied."""
 
     copied = 0
+    simplify = True
 
 
-def inline(graph: Graph) -> bool:
-    """Inline all calls whose callee is known."""
-    return _inline_calls(graph, _Bodies(), ())
+def inline(graph: Graph, *, simplify: bool = True) -> bool:
+    """Inline all calls whose callee is known; without `simplify` bodies go in as they are."""
+    bodies = _Bodies()
+    bodies.simplify = simplify
+    return _inline_calls(graph, bodies, ())
 
 
 def _inline_calls(graph: Graph, bodies: _Bodies, callers: tuple[Function, ...]) -> bool:
@@ -56,9 +59,10 @@ def _body(callee: Function, bodies: _Bodies, callers: tuple[Function, ...]) -> G
     if callee not in bodies:
         body = copy_graph(callee.graph)
         _inline_calls(body, bodies, (*callers, callee))
-        # A trace's shapes are those of its example: nothing may be concluded from them.
-        find_pass("peephole")(body, shapes=False)
-        run_pipeline(_SIMPLIFY, body)
+        if bodies.simplify:
+            # A trace's shapes are those of its example: nothing may be concluded from them.
+            find_pass("peephole")(body, shapes=False)
+            run_pipeline(_SIMPLIFY, body)
         bodies[callee] = body
     return bodies[callee]
 

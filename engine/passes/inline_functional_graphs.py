@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from engine.ir.graph import Graph
 from engine.ir.rewrites import allowed
-from engine.ir.subgraphs import ungroup
+from engine.ir.rewriting.subgraphs import ungroup
 
 
 def inline_functional_graphs(graph: Graph) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from engine.ir.graph import Graph
-from engine.ir.mutation_removal import remove_tensor_writes
+from engine.ir.rewriting.mutation_removal import remove_tensor_writes
 
 _ACTIVATIONS: Final = frozenset((
     "aten::celu_", "aten::elu_", "aten::gelu_", "aten::hardsigmoid_", "aten::hardswish_", "aten::hardtanh_",

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.ir.alias import AliasDb
+from engine.ir.aliasing.alias_db import AliasDb
+from engine.ir.aliasing.mutability import is_mutable_type
 from engine.ir.constants import constant_value
 from engine.ir.graph import Block, Graph, Node
-from engine.ir.mutability import is_mutable_type
 from engine.ir.order import is_inside
 from engine.ir.rewrites import allowed
 from engine.ir.views import LoopView

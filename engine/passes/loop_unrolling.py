@@ -9,7 +9,7 @@ A small constant count leaves no loop at all.  Long bodies, and loops with a con
 from __future__ import annotations
 
 from engine.ir.graph import Graph
-from engine.ir.unrolling import unroll_loops
+from engine.ir.rewriting.unrolling import unroll_loops
 
 
 def loop_unrolling(graph: Graph) -> bool:

@@ -14,10 +14,10 @@ from __future__ import annotations
 from typing import Final
 
 from engine.ir.constants import constant_value, insert_constant
-from engine.ir.dead_code import remove_dead_code
 from engine.ir.graph import Block, Graph, Node, Value
 from engine.ir.rewrites import allowed
-from engine.ir.tuples import create_tuple, lower_use
+from engine.ir.rewriting.dead_code import remove_dead_code
+from engine.ir.rewriting.tuples import create_tuple, lower_use
 from engine.lang.types import TupleType
 
 _FLATTENED = (

@@ -9,9 +9,9 @@
 
 from __future__ import annotations
 
-from engine.ir.dead_code import remove_dead_code
 from engine.ir.graph import Graph
-from engine.ir.tuples import lower_use
+from engine.ir.rewriting.dead_code import remove_dead_code
+from engine.ir.rewriting.tuples import lower_use
 
 
 def lower_simple_tuples(graph: Graph, *, loops_run: bool = False) -> bool:

@@ -17,7 +17,7 @@ else uses what is taken apart, nobody writes to any of it, and pointwise operato
 
 from __future__ import annotations
 
-from engine.ir.alias import AliasDb
+from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.graph import Graph, Node, Value
 from engine.ir.ops import is_pure_pointwise
 from engine.ir.rewrites import allowed

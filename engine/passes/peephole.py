@@ -17,9 +17,7 @@ from __future__ import annotations
 from typing import Final
 
 from engine.ir.constants import insert_constant
-from engine.ir.dead_code import remove_dead_code
 from engine.ir.graph import Graph, Node, Value
-from engine.ir.list_idioms import apply_list_idioms
 from engine.ir.match import (
     cannot_be_none,
     constant_bool,
@@ -28,8 +26,10 @@ from engine.ir.match import (
     must_be_none,
     normalized_index,
 )
-from engine.ir.peepholes import Rule, apply_rules
 from engine.ir.rewrites import allowed
+from engine.ir.rewriting.dead_code import remove_dead_code
+from engine.ir.rewriting.list_idioms import apply_list_idioms
+from engine.ir.rewriting.peepholes import Rule, apply_rules
 from engine.ir.views import IfView
 from engine.lang.types import BOOL, FLOAT, INT, NONE, TENSOR, ListType, TensorType, Type
 

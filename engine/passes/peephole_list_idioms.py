@@ -12,7 +12,7 @@ So do `prim::ListUnpack`, sums and slices of lists.  The replaced nodes are left
 from __future__ import annotations
 
 from engine.ir.graph import Graph
-from engine.ir.list_idioms import apply_list_idioms
+from engine.ir.rewriting.list_idioms import apply_list_idioms
 
 
 def peephole_list_idioms(graph: Graph) -> bool:

@@ -8,7 +8,6 @@ the log are listeners.
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, partial
@@ -68,18 +67,18 @@ class PassEvent:
     def before_text(self) -> str:
         return str(self.before)
 
-    def nodes_touched(self) -> int:
-        """How many lines of the text the pass removed or wrote, whichever is more."""
-        before, after = Counter(self.before_text.splitlines()), Counter(self.after_text.splitlines())
-        return max((before - after).total(), (after - before).total())
-
 
 Listener = Callable[[PassEvent], None]
 
 
 def names() -> list[str]:
     """Every pass there is."""
-    return sorted(module.name for module in iter_modules(passes.__path__) if module.name not in _NOT_PASSES)
+    return sorted(_known())
+
+
+@cache
+def _known() -> frozenset[str]:
+    return frozenset(module.name for module in iter_modules(passes.__path__) if module.name not in _NOT_PASSES)
 
 
 def run_pass(name: str, graph: Graph, listener: Listener | None = None, *args: Any, **options: Any) -> bool:
@@ -141,10 +140,9 @@ def listed(pass_names: str | Iterable[str]) -> tuple[str, ...]:
 @cache
 def find_pass(name: str) -> Pass:
     """The pass of that name.  Raises CompileError."""
-    known = names()
     module = ALIASES.get(name, name)
-    if module not in known:
-        raise CompileError(f"there is no pass '{name}'", hints=did_you_mean(name, known))
+    if module not in _known():
+        raise CompileError(f"there is no pass '{name}'", hints=did_you_mean(name, names()))
     found: Pass = getattr(import_module(f"{passes.__name__}.{module}"), module)
     return found
 

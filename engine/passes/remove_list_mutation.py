@@ -9,7 +9,7 @@ This is one half of `remove_mutation`, with its conditions; writes to tensors st
 from __future__ import annotations
 
 from engine.ir.graph import Graph
-from engine.ir.mutation_removal import remove_list_writes
+from engine.ir.rewriting.mutation_removal import remove_list_writes
 
 
 def remove_list_mutation(graph: Graph) -> bool:

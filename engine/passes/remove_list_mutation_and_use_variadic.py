@@ -11,8 +11,8 @@ finds anything.
 from __future__ import annotations
 
 from engine.ir.graph import Graph
-from engine.ir.mutation_removal import remove_list_writes
-from engine.ir.variadic import use_variadic_operators
+from engine.ir.rewriting.mutation_removal import remove_list_writes
+from engine.ir.rewriting.variadic import use_variadic_operators
 
 
 def remove_list_mutation_and_use_variadic(graph: Graph) -> bool:

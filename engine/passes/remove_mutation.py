@@ -13,7 +13,7 @@ nothing in between depends on it.  Writes to inputs of the graph, through views 
 from __future__ import annotations
 
 from engine.ir.graph import Graph
-from engine.ir.mutation_removal import remove_list_writes, remove_tensor_writes
+from engine.ir.rewriting.mutation_removal import remove_list_writes, remove_tensor_writes
 
 
 def remove_mutation(graph: Graph) -> bool:

@@ -9,7 +9,7 @@ This is one half of `remove_mutation`, with its conditions; writes to lists stay
 from __future__ import annotations
 
 from engine.ir.graph import Graph
-from engine.ir.mutation_removal import remove_tensor_writes
+from engine.ir.rewriting.mutation_removal import remove_tensor_writes
 
 
 def remove_tensor_mutation(graph: Graph) -> bool:

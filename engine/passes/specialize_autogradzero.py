@@ -20,12 +20,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from enum import Enum
 
-from engine.ir.constant_folding import inline_block
 from engine.ir.constants import insert_constant
-from engine.ir.dead_code import remove_dead_code
 from engine.ir.graph import Block, Graph, Node, Value
 from engine.ir.insert import insert_op
 from engine.ir.rewrites import allowed
+from engine.ir.rewriting.constant_folding import inline_block
+from engine.ir.rewriting.dead_code import remove_dead_code
 from engine.ir.views import IfView
 from engine.lang.types import TensorType
 

@@ -10,7 +10,7 @@ a list that is used otherwise, too, is still made.
 from __future__ import annotations
 
 from engine.ir.graph import Graph
-from engine.ir.variadic import use_variadic_operators
+from engine.ir.rewriting.variadic import use_variadic_operators
 
 
 def use_variadic(graph: Graph) -> bool:

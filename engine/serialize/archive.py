@@ -21,7 +21,8 @@ from engine.aten.storage import address
 from engine.ir.clone import copy_graph
 from engine.ir.unit import Function
 from engine.lang import scalars
-from engine.lang.errors import ArchiveError, EngineError, MissingOperatorError
+from engine.lang.collecting import collecting_rarely
+from engine.lang.errors import ArchiveError, ArgumentTypeError, EngineError, MissingOperatorError
 from engine.lang.schema import Argument, FunctionSchema
 from engine.lang.types import BOOL, ClassType, TupleType, Type
 from engine.serialize.code.class_export import CodeExporter
@@ -29,14 +30,14 @@ from engine.serialize.code.debug_records import DebugWriter
 from engine.serialize.code.opaque import HINT
 from engine.serialize.code.qualified_names import ROOT, record_of
 from engine.serialize.code.source_import import SourceImporter
-from engine.serialize.container.read import Container, open_container
-from engine.serialize.container.write import ContainerWriter, replace_file
+from engine.serialize.container.read import WRITTEN_BY_SAVE, Container, checked_name
+from engine.serialize.container.write import ContainerWriter, replace_file, write_all
 from engine.serialize.explaining import explaining
+from engine.serialize.mobile.file import is_bytecode_only, is_flatbuffer, open_program
 from engine.serialize.old.legacy import MODEL, load_legacy
-from engine.serialize.old.mobile import without_code
 from engine.serialize.old.versions import DATA_FOLDER_SINCE, NEWEST_READ, OLDEST_WRITTEN
 from engine.serialize.pickling.read import Builder
-from engine.serialize.pickling.tensors import TensorReader, storage_bytes
+from engine.serialize.pickling.tensors import TensorReader, storage_bytes, wanted_device
 from engine.serialize.pickling.unpickle import NOT_RUN, Runner, unpickle
 from engine.serialize.pickling.write import Pickler
 from engine.serialize.progress import step, told
@@ -47,6 +48,7 @@ PathOrFile = str | os.PathLike[str] | BinaryIO
 _VERSIONS: Final = (".data/version", "version")
 _BYTE_ORDERS: Final = {b"little": False, b"big": True}
 _EXTRA: Final = "extra/"
+LONGEST_NAME: Final = 1 << 15
 _NO_NAME: Final = re.compile(r"[\\\ud800-\udfff]")
 """What may stand in the name of a file and not in that of an archive's folder."""
 
@@ -54,6 +56,7 @@ _NO_NAME: Final = re.compile(r"[\\\ud800-\udfff]")
 # -- loading
 
 
+@collecting_rarely()
 def load_archive(
     path: PathOrFile,
     extra_files: ExtraFiles | None = None,
@@ -66,20 +69,20 @@ def load_archive(
     """The module in an archive.
 
     `extra_files` names extra records, whose contents (bytes) are put in; one that the archive does not
-    have is left as it is.  `map_location` is the device to bring all tensors to, `run` runs a method (needed
-    for modules with `__setstate__`).  Classes and signatures are read now; with `lazy`, each method is compiled when it
-    is first needed, which raises what is wrong with it, else now.  With `mapped`, the tensors of a large file are read
-    when they are first touched, and compared with their checksums before a program of the archive first runs, or when
-    it is saved; without, all is read and compared now.  Raises ArchiveError for everything that is wrong with the file.
+    have keeps what is given, as bytes.  `map_location` is the device to bring all tensors to, `run` runs a method
+    (needed for modules with `__setstate__`).  Classes and signatures are read now; with `lazy`, each method is compiled
+    when it is first needed, which raises what is wrong with it, else now.  With `mapped`, the tensors of a large file
+    are read when they are first touched, and compared with their checksums before a program of the archive first runs,
+    or when it is saved; without, all is read and compared now.  Raises ArchiveError for everything that is wrong with
+    the file.
     """
     with explaining(path):
-        container = open_container(path, mapped)
+        container = open_program(path, mapped)
     try:
         with explaining(path):
             module = _load(container, map_location, run, lazy)
-        for name in extra_files if extra_files is not None else ():
-            if _EXTRA + name in container:
-                extra_files[name] = container.read(_EXTRA + name)  # type: ignore[index]
+        if extra_files is not None:
+            _fill(extra_files, container)
         return module
     except RecursionError:
         raise ArchiveError("the archive nests deeper than this Python can follow") from None
@@ -87,35 +90,52 @@ def load_archive(
         raise ArchiveError("the archive needs more memory than there is") from None
 
 
+def _fill(extra_files: ExtraFiles, container: Container) -> None:
+    for name, given in extra_files.items():
+        if _EXTRA + name in container:
+            extra_files[name] = container.read(_EXTRA + name)
+        elif isinstance(given, str):
+            extra_files[name] = given.encode()
+
+
 def _load(container: Container, map_location: scalars.device | str | None, run: Runner | None, lazy: bool) -> Object:
     version = _version_of(container)
     swapped = _byte_order(container)
-    target = scalars.device(map_location) if isinstance(map_location, str) else map_location
+    target = wanted_device(map_location)
     if MODEL in container:
         module = load_legacy(container, version, target, run, lazy=lazy)
         container.check()
         return module
-    refusal = without_code(container)
-    if refusal is not None:
-        raise refusal
-    if "constants.pkl" not in container and "data.pkl" not in container:
+    filling = _Filling(container, run)
+    if is_bytecode_only(container):
+        from engine.serialize.mobile.load import load_bytecode  # which few files need
+
+        return load_bytecode(container, version, target, run and filling, filling.check, lazy=lazy, swapped=swapped)
+    if not is_flatbuffer(container) and "constants.pkl" not in container and "data.pkl" not in container:
         raise _no_program(container)
     constants: tuple[Any, ...] = ()
     importer = SourceImporter(_CodeRecords(container), lambda: constants, version)
-    filling = _Filling(container, run)
     importer.before_run = filling.check
     run = None if run is None else filling
 
     def pickled(name: str) -> Any:
         record, tensors = f"{name}.pkl", TensorReader(container, name, swapped, target)
         data, stored = container.read(record), container.stored_size(record)
-        return unpickle(data, record, tensors, importer.find_signed_type, run, stored=stored)
+        return unpickle(
+            data, record, tensors, importer.find_signed_type, run, stored=stored, read_type=importer.read_type
+        )
 
-    if "constants.pkl" in container:
-        constants = _tuple_of(pickled("constants"))
-    module = pickled("data")
+    if is_flatbuffer(container):
+        from engine.serialize.mobile.makers import program_values
+
+        values = program_values(container, importer.find_signed_type, target, run)
+        constants = values.constants()
+        module = values.module()
+    else:
+        constants = _tuple_of(pickled("constants")) if "constants.pkl" in container else ()
+        module = pickled("data")
     if not isinstance(module, Object):
-        raise ArchiveError("the archive holds data and no module", record="data.pkl")
+        raise ArchiveError("the archive holds data and no module", record="data.pkl", hints=(WRITTEN_BY_SAVE,))
     importer.read_signatures()
     if not lazy:
         importer.compile_all()
@@ -198,15 +218,21 @@ def _holds_a_name(value: Any) -> bool:
 
 
 def _version_of(container: Container) -> int:
+    if is_flatbuffer(container):
+        from engine.serialize.mobile.records import root_of, version_of
+
+        return version_of(root_of(container))
     name = next((each for each in _VERSIONS if each in container), None)
     if name is None:
-        raise ArchiveError("the archive does not say its version", record="version")
+        raise ArchiveError("the archive does not say its version", record="version", hints=(WRITTEN_BY_SAVE,))
     text = container.read(name).strip()
     if not text.isdigit() or len(text) > 9:
         raise ArchiveError(f"the archive says its version is {text!r:.40}", record=name)
     if not 1 <= int(text) <= NEWEST_READ:
         raise ArchiveError(
-            f"the archive has version {int(text)}, and versions 1 to {NEWEST_READ} are known", record=name
+            f"the archive has version {int(text)}, and versions 1 to {NEWEST_READ} are known",
+            record=name,
+            hints=("a later PyTorch wrote it; one that writes a known version can save it again",),
         )
     return int(text)
 
@@ -259,8 +285,7 @@ def save_archive(
     except RecursionError:
         raise ArchiveError("the module nests deeper than this Python can follow") from None
     if not isinstance(path, (str, os.PathLike)):
-        for piece in writer.pieces():
-            path.write(piece)
+        write_all(path, writer.pieces())
         return
     total = sum(map(len, writer.records.values()))
     replace_file(path, told(writer.pieces(), path, total))
@@ -285,6 +310,9 @@ def _add_records(
     writer: ContainerWriter, module: Object, extra_files: Mapping[str, str | bytes], run: Runner | None
 ) -> None:
     for name, content in extra_files.items():
+        if not isinstance(name, str) or not isinstance(content, (str, bytes, bytearray, memoryview)):
+            raise ArgumentTypeError(f"the extra file {name!r:.60} is neither text nor bytes")
+        _check_extra(name)
         writer.add(_EXTRA + name, content.encode() if isinstance(content, str) else bytes(content))
     code = CodeExporter()
     addresses: dict[str, int] = {}
@@ -312,6 +340,19 @@ def _add_records(
         return _fingerprint(writer, crcs)
 
     writer.seal = (".data/serialization_id", seal)
+
+
+def _check_extra(name: str) -> None:
+    """Raises ArchiveError for a name that nobody could read again."""
+    try:
+        encoded = name.encode()
+        checked_name(_EXTRA.encode() + encoded, 0)
+        fits = len(encoded) <= LONGEST_NAME and bool(name) and not name.endswith("/")
+    except (UnicodeEncodeError, ArchiveError):
+        fits = False
+    if not fits:
+        hint = "it is a path inside of the archive, like notes/a.txt"
+        raise ArchiveError(f"an extra file cannot be called {name!r:.60}", hints=(hint,))
 
 
 def _add_pickle(

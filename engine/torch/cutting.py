@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from engine.aten.ivalue import Object
-from engine.ir.alias import AliasDb
+from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.clone import copy_graph, copy_node, inline_graph
 from engine.ir.graph import Block, Graph, Node, Value
 from engine.ir.ops import schema_of

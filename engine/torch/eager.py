@@ -135,14 +135,6 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     return tuple(Tensor(np.asarray(each)) for each in np.unravel_index(indices.array, sizes))
 
 
-def quantize_per_tensor(*_: Any, **__: Any) -> Any:
-    """Raises OperatorError: there are no tensors of quantized numbers."""
-    raise OperatorError(
-        "tensors of quantized numbers are not supported",
-        hints=("torch.fake_quantize_per_tensor_affine rounds to the same values and keeps the dtype",),
-    )
-
-
 class LegacyTensor:
     """`torch.FloatTensor` and the like: makes tensors of one dtype from sizes or from data."""
 
@@ -240,6 +232,17 @@ def _lengths(value: Any) -> Any:
     return tensor(list(value)) if isinstance(value, (tuple, list)) else value
 
 
+def unreduced(place: int) -> Callable[..., Any]:
+    """Losses of the namespace torch: without a `reduction`, which is the argument there, Python programs get one number
+    for each element, whatever the operator's own default."""
+
+    def style(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        given = len(args) > place or "reduction" in kwargs
+        return function(*args, **kwargs) if given else function(*args, **kwargs, reduction=0)
+
+    return style
+
+
 def with_choice_of_tuple(
     function: Callable[..., Any], input: Tensor, *, as_tuple: bool = False, **kwargs: Any
 ) -> Any:  # fmt: skip
@@ -255,6 +258,10 @@ _FACTORIES: Final = (
 _GATHERING: Final = "einsum block_diag cartesian_prod chain_matmul"
 _BUNDLING: Final = "meshgrid broadcast_tensors"
 _FOR_EACH: Final = "atleast_1d atleast_2d atleast_3d"
+_LOSSES: Final = {
+    "binary_cross_entropy_with_logits": 4, "cosine_embedding_loss": 4, "ctc_loss": 5, "hinge_embedding_loss": 3,
+    "kl_div": 2, "margin_ranking_loss": 4, "triplet_margin_loss": 7,
+}  # fmt: skip
 _ADAPTIVE: Final = "adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d"
 STYLES: Final[dict[str, dict[str, Callable[..., Any]]]] = {
     "torch": {
@@ -262,6 +269,7 @@ STYLES: Final[dict[str, dict[str, Callable[..., Any]]]] = {
         **dict.fromkeys(_GATHERING.split(), with_gathered),
         **dict.fromkeys(_BUNDLING.split(), bundled),
         **dict.fromkeys(_FOR_EACH.split(), for_each),
+        **{name: unreduced(place) for name, place in _LOSSES.items()},
         "nonzero": with_choice_of_tuple,
     },
     "torch.nn.functional": {**dict.fromkeys(_ADAPTIVE.split(), with_sizes_of_input), "ctc_loss": with_lengths},

@@ -21,14 +21,14 @@ import numpy as np
 
 from engine.aten.ivalue import Object
 from engine.aten.tensor import Tensor
-from engine.ir.alias import AliasDb
+from engine.ir.aliasing.alias_db import AliasDb
+from engine.ir.aliasing.mutability import is_mutable_type
 from engine.ir.clone import copy_graph
 from engine.ir.constants import insert_constant, type_of
 from engine.ir.evaluate import can_be_constant
 from engine.ir.graph import Graph, Node, Value
-from engine.ir.mutability import is_mutable_type
 from engine.ir.unit import Function
-from engine.lang.errors import ArgumentError
+from engine.lang.errors import ArgumentError, did_you_mean
 from engine.lang.types import (
     TENSOR,
     ClassType,
@@ -148,7 +148,8 @@ class _Freezer:
             if type.slot(name) is not None:
                 self._keep(self._root, name)
             elif name not in type.methods:
-                raise ArgumentError(f"Unknown name: {name}")
+                known = [*(slot.name for slot in type.attributes), *type.methods]
+                raise ArgumentError(f"Unknown name: {name}", hints=did_you_mean(name, known))
         wanted = [name for name in type.methods if name == "forward" or name in preserved]
         methods = [self._inlined(type.methods[name]) for name in wanted]
         for method in methods:

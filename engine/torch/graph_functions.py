@@ -16,7 +16,7 @@ from engine.executor.interpreter import InterpreterState
 from engine.executor.plan_events import PlanLookup
 from engine.executor.switches import listening
 from engine.executor.to_python import to_python
-from engine.frontend.trace_values import schema_of
+from engine.frontend.tracing.values import schema_of
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph
 from engine.ir.unit import CompilationUnit, Function

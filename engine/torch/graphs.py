@@ -10,18 +10,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
+from engine.aten.op import names as operator_names
 from engine.aten.op import overloads
 from engine.executor.to_python import to_python
 from engine.frontend.schema_match import Actual, Call, match_schemas
 from engine.ir import clone, constants, graph, order
-from engine.ir.alias import AliasDb
+from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.attributes import ATTRIBUTE_KINDS
 from engine.ir.match import must_be_none
 from engine.ir.ops import is_nondeterministic, schema_of
 from engine.ir.parser import parse_ir as parse_graph
 from engine.ir.printer import graph_text
 from engine.ir.verify import verify
-from engine.lang.errors import ArgumentError
+from engine.lang.errors import ArgumentError, did_you_mean
 from engine.lang.schema_parser import parse_schema
 from engine.lang.types import TensorType, TupleType
 from engine.torch.facade import FACADES, Facade, Items, unwrap, wrap
@@ -98,7 +99,7 @@ class Graph(_Holder):
         call = Call([Actual(self._as_value(each)) for each in args], named)
         schemas = [op.schema for op in overloads(kind)]
         if not schemas:
-            raise ArgumentError(f"there is no operator '{kind}'")
+            raise ArgumentError(f"there is no operator '{kind}'", hints=did_you_mean(str(kind), operator_names()))
         matched = match_schemas(self._ir, schemas, call)[1]
         outputs = Items(map(Value, self._ir.append(str(kind), matched.inputs, matched.return_types).outputs))
         return outputs[0] if len(outputs) == 1 else outputs

@@ -15,8 +15,8 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from engine.executor.switches import optimized_execution as optimized_execution
-from engine.frontend.from_python import tree_from_function
-from engine.frontend.tree import Tree
+from engine.frontend.python.trees import tree_from_function
+from engine.frontend.syntax.tree import Tree
 from engine.ir.graph import Block
 from engine.ir.ops import op_of
 from engine.lang.errors import CompileError, NotSupportedError
@@ -49,7 +49,7 @@ def isinstance(obj: Any, target_type: Any) -> bool:
 def fuser(name: str) -> Iterator[None]:
     """Takes a wish for what compiles kernels inside.  Raises ValueError for an unknown fuser."""
     if name not in ("fuser0", "fuser1", "fuser2", "fuser3"):
-        raise ValueError(f"unrecognized fuser option (fuser_name: {name})")
+        raise ValueError(f"unrecognized fuser option (fuser_name: {name}); there are fuser0 to fuser3")
     yield
 
 

@@ -17,7 +17,8 @@ HOMES: Final[dict[str, str]] = {
     "CompilationUnit": "engine.torch.jit", "ScriptFunction": "engine.torch.jit", "ScriptModule": "engine.torch.jit",
     "script": "engine.torch.jit", "load": "engine.torch.serialization", "save": "engine.torch.serialization",
     "Tensor": "engine.aten.tensor", "tensor": "engine.torch.creation", "from_numpy": "engine.torch.creation",
-    "Size": "engine.aten.tensor", **dict.fromkeys("device dtype layout memory_format".split(), "engine.lang.scalars"),
+    "Size": "engine.aten.tensor",
+    **dict.fromkeys("device dtype layout memory_format qscheme".split(), "engine.lang.scalars"),
     "Budget": "engine.executor.budget", "bisect": "engine.torch.bisection", "parse_ir": "engine.ir.parser",
     **dict.fromkeys(("run_pass", "run_pipeline"), "engine.torch.passes"),
     **dict.fromkeys(
@@ -40,7 +41,7 @@ HOMES: Final[dict[str, str]] = {
         "autocast is_autocast_enabled is_autocast_cpu_enabled get_autocast_dtype GradScaler".split(), "engine.torch.amp"
     ),
     "default_generator": "engine.torch.random",
-    **dict.fromkeys("broadcast_shapes unravel_index quantize_per_tensor".split(), "engine.torch.eager"),
+    **dict.fromkeys("broadcast_shapes unravel_index".split(), "engine.torch.eager"),
     **dict.fromkeys("from_dlpack to_dlpack frombuffer".split(), "engine.aten.interchange"),
 }  # fmt: skip
 """Name -> module that defines it."""
@@ -56,7 +57,7 @@ MODULES: Final[dict[str, str]] = {
     },
 }  # fmt: skip
 CONSTANTS: Final[dict[str, Any]] = {
-    **scalars.DTYPE_WORDS, **scalars.DTYPE_BY_NAME, **scalars.DTYPE_ALIASES,
+    **scalars.QSCHEME_BY_NAME, **scalars.DTYPE_WORDS, **scalars.DTYPE_BY_NAME, **scalars.DTYPE_ALIASES,
     **scalars.MEMORY_FORMAT_BY_NAME, **scalars.LAYOUT_BY_NAME,
     "chalf": scalars.DTYPE_WORDS["complex32"], "newaxis": None,
     "inf": math.inf, "nan": math.nan, "pi": math.pi, "e": math.e, "__version__": "0.1.0",

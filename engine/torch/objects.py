@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from engine.aten.ivalue import Object
+from engine.aten.ivalue import CustomObject, Object
 from engine.aten.tensor import Tensor
 from engine.executor.call import call_function
 from engine.executor.executor import executor_of
@@ -21,7 +21,7 @@ from engine.executor.interpreter import run_function
 from engine.executor.to_python import to_python
 from engine.ir.clone import copy_graph
 from engine.ir.unit import Function
-from engine.lang.errors import ArchiveError, ArgumentError, did_you_mean
+from engine.lang.errors import ArchiveError, ArgumentError, MissingOperatorError, did_you_mean
 from engine.lang.schema import FunctionSchema
 from engine.lang.types import ClassType
 from engine.passes.pipeline import run_pass
@@ -105,7 +105,13 @@ class ScriptFunction(_Compiled):
 
 def refuse_python_calls(function: Function) -> None:
     """Raises ArchiveError if the function calls Python."""
-    for node in function.graph.all_nodes():
+    try:
+        graph = function.graph
+    except MissingOperatorError:
+        if function.kept is None:
+            raise
+        return
+    for node in graph.all_nodes():
         if node.kind == "prim::PythonOp":
             raise ArchiveError(
                 f"Could not export Python function call '{node.attr('name')}'. Remove calls to Python functions "
@@ -176,6 +182,10 @@ class ScriptObject:
         """Another object with the same values."""
         return wrapper_of(Object(self._ivalue.type, list(self._ivalue.slots)))
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Refused: an archive keeps the program, and Python's pickles would not.  Raises TypeError."""
+        raise TypeError("a compiled object cannot be pickled: torch.jit.save writes it to a file or a buffer")
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         """Another object with copies of the values, or with the state that its class saves."""
         return wrapper_of(copied(self._ivalue, memo))
@@ -214,6 +224,8 @@ def copied(value: Any, memo: dict[int, Any]) -> Any:
 
 
 def _copied_object(value: Object, memo: dict[int, Any]) -> Object:
+    if isinstance(value, CustomObject):  # nobody changes it
+        return value
     type = value.type
     memo[id(value)] = made = Object(type)
     if "__getstate__" in type.methods and "__setstate__" in type.methods:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from engine.ir import subgraph_rewriter
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph
+from engine.ir.rewriting import subgraph_rewriter
 from engine.lang.errors import did_you_mean
 from engine.passes import pipeline
 from engine.torch import freezing

@@ -13,17 +13,22 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
+from engine.aten.quantized.quantizer import Quantizer, is_quantized, quantizer_of
 from engine.aten.rules import steps
 from engine.aten.storage import Storage
 from engine.aten.tensor import Size, Tensor
 from engine.lang import scalars
 from engine.lang.errors import ArchiveError
 from engine.serialize.archive import PathOrFile
-from engine.serialize.container.read import Container, open_container
-from engine.serialize.container.write import ContainerWriter, replace_file
+from engine.serialize.container.read import Container
+from engine.serialize.container.write import ContainerWriter, replace_file, write_all
 from engine.serialize.explaining import explaining
+from engine.serialize.mobile.file import open_program
+from engine.serialize.pickling.custom import notice_quantized
 from engine.serialize.pickling.read import Refusal
-from engine.serialize.pickling.tensors import TensorReader, storage_bytes
+from engine.serialize.pickling.tensors import TensorReader, storage_bytes, wanted_device
 from engine.serialize.pickling.unpickle import unpickle
 from engine.torch import jit
 from engine.torch.nn.parameter import Parameter
@@ -49,7 +54,7 @@ def save(obj: Any, f: PathOrFile, **_options: Any) -> None:
         writer.add(f"data/{number}", storage_bytes(storage))
     writer.add("version", b"3\n")
     if is_file:
-        f.writelines(writer.pieces())  # type: ignore[union-attr]
+        write_all(f, writer.pieces())
     else:
         replace_file(f, writer.pieces())  # type: ignore[arg-type]
 
@@ -58,23 +63,42 @@ def load(f: PathOrFile, map_location: Any = None, **options: Any) -> Any:
     """The value in a file that `save` or PyTorch wrote; a compiled module of an archive.  Raises ArchiveError."""
     mapped = options.get("mmap") is not False
     place = f.tell() if hasattr(f, "tell") else 0
-    with explaining(f):
-        container = open_container(f, mapped)
+    container = _opened(f, mapped)
     if "constants.pkl" not in container and _PICKLE in container:
-        module = _state(container, map_location)
+        try:
+            value = _state(container, map_location)
+        except ArchiveError as error:
+            from engine.torch.unusual_saves import with_advice  # few files need it
+
+            raise with_advice(error, f) from None
         container.check()
-        return module
+        return value
     if hasattr(f, "seek"):
         f.seek(place)
     extra, budget, lazy = options.get("_extra_files"), options.get("budget"), options.get("lazy") is not False
     return jit.load(f, map_location, extra, budget=budget, mmap=mapped, lazy=lazy)
 
 
+def _opened(f: PathOrFile, mapped: bool) -> Container:
+    try:
+        with explaining(f):
+            return open_program(f, mapped)
+    except ArchiveError:
+        from engine.torch.unusual_saves import in_todays_form  # few files need it
+
+        old = in_todays_form(f)
+        if old is None:
+            raise
+        return open_program(old, mapped)
+
+
 def _state(container: Container, map_location: Any) -> Any:
-    target = scalars.device(map_location) if isinstance(map_location, str) else map_location
+    target = wanted_device(map_location)
     swapped = "byteorder" in container and container.read("byteorder") == b"big"
     reader = TensorReader(container, "data", swapped, target)
-    return unpickle(container.read(_PICKLE), _PICKLE, reader, build=_forget)
+    value = unpickle(container.read(_PICKLE), _PICKLE, reader, build=_forget)
+    notice_quantized(value)
+    return value
 
 
 def _forget(instance: Any, _state: Any) -> None:
@@ -161,15 +185,27 @@ class _StatePickler:
 
     def _plain_tensor(self, value: Tensor, requires_grad: bool) -> None:
         storage, array = value.memory, value.array
-        self._global("torch._utils", "_rebuild_tensor_v2")
+        how = quantizer_of(array) if is_quantized(array) else None
+        if how is not None and how.dtype.name == "quint4x2":
+            raise ArchiveError("numbers of four bits are saved with the compiled module that has them alone")
+        self._global("torch._utils", "_rebuild_tensor_v2" if how is None else "_rebuild_qtensor")
         self._out += b"("
         self._persistent(storage, value.dtype)
         self._number(storage.offset_of(array))
         self._write(tuple(array.shape))
         self._write(steps(array))
+        if how is not None:
+            self._quantizer(how)
         self._write(requires_grad)
         self._global("collections", "OrderedDict")
         self._out += b")RtR"
+
+    def _quantizer(self, how: Quantizer) -> None:
+        self._out += b"("
+        self._global("torch", scalars.QSCHEME_BY_NUMBER[how.scheme].name)
+        for part in (how.scale, how.zero_point, *(() if how.axis is None else (how.axis,))):
+            self._write(Tensor(part) if isinstance(part, np.ndarray) else part)
+        self._out += b"t"
 
     def _persistent(self, storage: Storage, d: scalars.dtype) -> None:
         if id(storage.owner) not in self._numbers:

@@ -42,6 +42,7 @@ from engine.torch.modules import ScriptModule
 _COMPUTE: Final = (OPERATE, CALL, ASSIGN, WAIT, FORK)
 _NOTHING: Final = ("prim::Uninitialized",)
 _MAIN: Final = "forward"
+MOST_NAMED: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +147,7 @@ class Taps(AbstractContextManager["Taps"]):
         known = list(dict.fromkeys(path for paths in self._paths.values() for path in paths))
         for pattern in self._patterns:
             if not pattern.line and not any(fnmatchcase(path, pattern.owner) for path in known):
-                raise ArgumentError(f"no submodule matches '{pattern.text}'", hints=did_you_mean(pattern.owner, known))
+                raise ArgumentError(f"no submodule matches '{pattern.text}'", hints=_near(pattern.owner, known))
 
     # -- the hook
 
@@ -290,3 +291,9 @@ def stopped_at(taps: Taps, pattern: str, call: Callable[[], object]) -> str:
     raise ArgumentError(
         f"the call ended and never came to '{pattern}'", hints=("a tap on '*' shows which submodules are called",)
     )
+
+
+def _near(path: str, known: list[str]) -> tuple[str, ...]:
+    """The nearest path, or else a few of those that there are."""
+    outer = [each for each in known if each and each.count(".") < 2][:MOST_NAMED]
+    return did_you_mean(path, known) or ((f"there is {', '.join(outer)}",) if outer else ())

@@ -13,9 +13,9 @@ from typing import Any
 
 from engine.aten.ivalue import Object
 from engine.aten.tensor import Tensor
-from engine.frontend.trace_leaks import swap_while_tracing
-from engine.frontend.trace_source import range_of
-from engine.frontend.trace_state import Scope, TracedModule, TracingState, current
+from engine.frontend.tracing.callers import range_of
+from engine.frontend.tracing.leaks import swap_while_tracing
+from engine.frontend.tracing.state import Scope, TracedModule, TracingState, current
 from engine.ir.graph import Graph
 from engine.ir.unit import CompilationUnit
 from engine.ir.verify import verify

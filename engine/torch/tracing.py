@@ -13,15 +13,15 @@ from functools import partial, wraps
 from typing import Any
 
 from engine.aten.tensor import Tensor
-from engine.frontend.trace_calls import fresh
-from engine.frontend.trace_leaks import recording
-from engine.frontend.trace_state import Scope, TracingState, current
-from engine.frontend.trace_values import add_input, add_output, input_type
-from engine.frontend.trace_warnings import TracerWarning as TracerWarning
-from engine.frontend.trace_warnings import warn
+from engine.frontend.tracing.calls import fresh
+from engine.frontend.tracing.complaints import TracerWarning as TracerWarning
+from engine.frontend.tracing.complaints import warn
+from engine.frontend.tracing.leaks import recording
+from engine.frontend.tracing.state import Scope, TracingState, current
+from engine.frontend.tracing.values import add_input, add_output, input_type
 from engine.ir.graph import Graph
 from engine.ir.unit import CompilationUnit
-from engine.lang.errors import ArgumentError
+from engine.lang.errors import ArgumentError, ArgumentTypeError
 from engine.torch.graph_functions import defined
 from engine.torch.graphs import Graph as GraphOf
 from engine.torch.modules import ScriptModule, wrap
@@ -146,9 +146,14 @@ class _Example:
     @classmethod
     def of(cls, inputs: Any, kwargs: Mapping[str, Any] | None) -> _Example:
         if kwargs is not None and inputs is not None:
-            raise ArgumentError("example inputs are given both by position and by name")
+            raise ArgumentError(
+                "example inputs are given both by position and by name",
+                hints=("give example_inputs or example_kwarg_inputs",),
+            )
         if kwargs is None and inputs is None:
-            raise ArgumentError("example inputs are needed to trace a program")
+            raise ArgumentTypeError(
+                "example inputs are needed to trace a program", hints=("write torch.jit.trace(f, (x, y))",)
+            )
         if kwargs is not None:
             return cls((), kwargs)
         return cls(inputs if isinstance(inputs, (tuple, list)) else [inputs], {})

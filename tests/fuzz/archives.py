@@ -25,12 +25,15 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
+from tests.unit.serialize.model_files import ARCHIVES, without_code
+
 MEMORY: Final = 1 << 30
 SECONDS: Final = 10
 BATCH: Final = 100
 """Mutants that one process takes, if it lives."""
 _LAST: Final = 300
 _INTERESTING: Final = (*(bytes([code]) for code in b"\0\xff\x7f\x80(.RbQcqh"), b"\xff" * 4)
+_FLATBUFFER: Final = b"PTMF"
 _WORDS: Final = (
     *b"while True:\n|[0]|Tensor|List[int]|-1|9223372036854775807|torch.|ops.|self|None|CONSTANTS.c0".split(b"|"),
     *b"\n|  |\"|annotate(|def |class | = |1e999|__torch__".split(b"|"), b"(" * 50,
@@ -43,6 +46,8 @@ _WORDS: Final = (
 def mutant(archives: Sequence[bytes], random: Random) -> bytes:
     """A changed copy of one of the archives."""
     data = random.choice(archives)
+    if data[4:8] == _FLATBUFFER:
+        return _changed(data, random, _INTERESTING) if random.random() < 0.3 else _with_changed_numbers(data, random)
     return _changed(data, random, _INTERESTING) if random.random() < 0.3 else _with_changed_record(data, random)
 
 
@@ -66,6 +71,21 @@ def _with_changed_record(data: bytes, random: Random) -> bytes:
         for name, content in contents.items():
             target.writestr(name, content)
     return file.getvalue()
+
+
+def _with_changed_numbers(data: bytes, random: Random) -> bytes:
+    """A flatbuffer in which some numbers are others: counts, references, distances, numbers of values."""
+    changed = bytearray(data)
+    for _ in range(random.choice((1, 1, 1, 2, 4, 8))):
+        size = random.choice((1, 2, 4, 4, 4, 8))
+        at = random.randrange(0, len(changed) - 8) // size * size
+        old = int.from_bytes(changed[at : at + size], "little")
+        other = random.randrange(0, len(changed) - 8) // size * size
+        near = old + random.choice((-8, -4, -2, -1, 1, 2, 4, 8, 100))
+        new = random.choice((near, near, 0, 1, random.randrange(64), -1, (1 << 8 * size - 1) - 1, len(changed), -at,
+                             int.from_bytes(changed[other : other + size], "little")))  # fmt: skip
+        changed[at : at + size] = (new % (1 << 8 * size)).to_bytes(size, "little")
+    return bytes(changed)
 
 
 def _changed(data: bytes, random: Random, words: Sequence[bytes]) -> bytes:
@@ -222,13 +242,13 @@ def _address_space() -> int:
 
 def own_archives() -> list[bytes]:
     """The archives of the tests."""
-    folder = Path(__file__).parents[1] / "unit" / "serialize" / "archives"
-    return [path.read_bytes() for path in sorted(folder.glob("*.pt"))]
+    flatbuffer = (ARCHIVES / "mobile.ff").read_bytes()
+    return [*(path.read_bytes() for path in sorted(ARCHIVES.glob("*.pt"))), flatbuffer, without_code(flatbuffer)]
 
 
 def _files(paths: Sequence[Path]) -> Iterator[Path]:
     for path in paths:
-        yield from sorted(path.glob("*.pt")) if path.is_dir() else (path,)
+        yield from sorted((*path.glob("*.pt"), *path.glob("*.ff"))) if path.is_dir() else (path,)
 
 
 def main() -> int:

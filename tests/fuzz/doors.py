@@ -18,11 +18,11 @@ from typing import Any, Final, NamedTuple
 import engine.torch
 from engine.aten import op
 from engine.frontend.compile import compile_source, define
-from engine.frontend.from_python import trees_from_text
-from engine.frontend.parser import parse_statements
-from engine.frontend.python_resolver import PythonUnit
+from engine.frontend.python.resolver import PythonUnit
+from engine.frontend.python.trees import trees_from_text
 from engine.frontend.resolve import TextResolver
-from engine.frontend.tree import Tree
+from engine.frontend.syntax.parser import parse_statements
+from engine.frontend.syntax.tree import Tree
 from engine.ir.graph import Graph
 from engine.ir.parser import parse_ir
 from engine.ir.unit import CompilationUnit

@@ -11,7 +11,7 @@ import pytest
 
 from engine.executor.pipelines import POST_DERIVATIVE, PRE_DERIVATIVE, PRE_SPECIALISATION, REQUIRED
 from engine.frontend.compile import compile_source
-from engine.ir.alias import AliasDb
+from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.parser import parse_ir
 from engine.passes.pipeline import run_pipeline
 
@@ -102,7 +102,7 @@ def test_alias_analysis_takes_at_most_a_second_for_ten_thousand_nodes(shape: Cal
 
 
 def test_the_passes_take_at_most_a_second_for_resnet50() -> None:
-    pipeline = (*REQUIRED, *PRE_SPECIALISATION, *PRE_DERIVATIVE, *POST_DERIVATIVE, "remove_mutation")
+    pipeline = (*REQUIRED, "inline", *PRE_SPECIALISATION, *PRE_DERIVATIVE, *POST_DERIVATIVE, "remove_mutation")
     seconds = []
     for _ in range(2):
         graph = passes_benchmark.scripted_resnet50()

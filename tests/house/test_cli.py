@@ -98,6 +98,12 @@ def test_pipes_get_plain_unbroken_lines() -> None:
     assert " : Tensor = aten::add(%first_argument.1, %second_argument.1, %4)\n" in ran.out
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
+def test_a_terminal_that_cannot_show_everything_gets_what_it_can(archive: Path, encoding: str) -> None:
+    ran = tsrepl("check", str(archive), PYTHONIOENCODING=encoding)
+    assert ran.status == 0 and "? nothing suspicious" in ran.out and ran.err == ""
+
+
 def test_a_reader_that_leaves_early_is_no_error_of_ours() -> None:
     shell = f"{sys.executable} -m tsrepl -c '%ops a' | head -n 1"
     done = subprocess.run(shell, shell=True, capture_output=True, text=True, cwd=ROOT, timeout=60, check=False)

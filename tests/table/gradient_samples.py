@@ -35,7 +35,7 @@ _OFFSETS = tensor([0, 2])
 LISTED: dict[str, tuple[Any, ...]] = {
     "where.self": (mask(2, 3), X, Y), "where.ScalarOther": (mask(2, 3), X, 2), "where.ScalarSelf": (mask(2, 3), 2, X),
     "matmul": (floats(2, 1, 2, 3), floats(4, 3, 2, seed=1)), "linalg_matmul": (floats(2, 2, 3), floats(3, 2, seed=1)),
-    "_pinv": (X, None, None, False),
+    "_pinv": (X, None, None, False), "_all_pole": (floats(2, 3, 6), floats(3, 2, seed=1)),
     "linalg_solve_triangular": (SYMMETRIC, floats(3, 2), True, True, False),
     "mm": (X, floats(3, 2, seed=1)), "bmm": (floats(2, 2, 3), floats(2, 3, 2, seed=1)),
     "mv": (X, floats(3, seed=1)), "dot": (floats(3), floats(3, seed=1)), "outer": (floats(2), floats(3, seed=1)),
@@ -117,6 +117,7 @@ _RESAMPLED = {
     "upsample_nearest1d": 1, "upsample_nearest2d": 2, "upsample_nearest3d": 3, "_upsample_nearest_exact1d": 1,
     "_upsample_nearest_exact2d": 2, "_upsample_nearest_exact3d": 3, "upsample_linear1d": 1, "upsample_bilinear2d": 2,
     "upsample_trilinear3d": 3, "upsample_bicubic2d": 2, "_upsample_bilinear2d_aa": 2, "_upsample_bicubic2d_aa": 2,
+    "_upsample_lanczos2d_aa": 2,
 }  # fmt: skip
 for _name, _n in _RESAMPLED.items():
     _align = () if "nearest" in _name else (False,)

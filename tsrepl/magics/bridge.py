@@ -21,6 +21,7 @@ from engine.lang.types import Type
 from engine.torch.objects import ScriptFunction
 from tsrepl.session.replies import DefinitionReply, Reply
 from tsrepl.session.session import Session
+from tsrepl.session.workspace import LAST
 
 Namespace = MutableMapping[str, Any]
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -44,6 +45,12 @@ def give_to_python(session: Session, replies: Iterable[Reply], before: set[int],
     for name, value, type in session.variables():
         if id(value) not in before and name.isidentifier() and not name.startswith("_"):
             namespace[name] = _seen_from_python(value, type)
+
+
+def last_value(session: Session, before: set[int]) -> Any:
+    """The result that the session calls `_`, as Python sees it, if it is new; else None."""
+    last = next(((value, type) for name, value, type in session.variables() if name == LAST), None)
+    return None if last is None or id(last[0]) in before else _seen_from_python(*last)
 
 
 def identities(session: Session) -> set[int]:

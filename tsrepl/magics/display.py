@@ -20,6 +20,8 @@ from tsrepl.session.replies import ErrorReply, Reply
 
 WIDTH: Final = 100
 """Columns of plain text, where nothing tells the page's width."""
+ERROR_WIDTH: Final = 80
+"""Columns of errors, which pages break anywhere, in words too, where they are too narrow for a line."""
 EVERY: Final = 0.1
 """Seconds between two states of a bar."""
 
@@ -72,7 +74,9 @@ class CellError(Exception):
     def _render_traceback_(self) -> list[str]:
         stream = io.StringIO()
         # In a notebook rich would display what it prints, and not write it to the stream.
-        console = Console(file=stream, width=WIDTH, force_terminal=True, force_jupyter=False, color_system="standard")
+        console = Console(
+            file=stream, width=ERROR_WIDTH, force_terminal=True, force_jupyter=False, color_system="standard"
+        )
         for reply in self.replies:
-            console.print(to_rich(reply, WIDTH), end="")
+            console.print(to_rich(reply, ERROR_WIDTH), end="")
         return stream.getvalue().splitlines()

@@ -12,15 +12,16 @@ from IPython.core.display_functions import display
 from IPython.core.interactiveshell import InteractiveShell
 from rich.console import Console
 
-from tsrepl.magics.bridge import give_to_python, identities, take_from_python
+from tsrepl.magics.bridge import give_to_python, identities, last_value, take_from_python
 from tsrepl.magics.display import CellError, PageBar, Shown
+from tsrepl.magics.words import PREFIX, as_magics
 from tsrepl.render.progress import bars_made_by, progress_bars
 from tsrepl.session.commands import COMMANDS, Command
 from tsrepl.session.entries import COMMAND
 from tsrepl.session.replies import ErrorReply, Reply
 from tsrepl.session.session import Session
+from tsrepl.session.workspace import LAST
 
-PREFIX: Final = "tsjit_"
 CELL: Final = "torchscript"
 
 
@@ -43,7 +44,10 @@ class TorchScriptMagics:
 
         Words after `%%torchscript` are commands to run on the last function of the cell: `%%torchscript graph passes`.
         """
-        self._run(cell, f"<cell {self.shell.execution_count}>")
+        # IPython's own count may be that of the next cell already; what it keeps of the cells is not.
+        history = self.shell.history_manager
+        number = self.shell.execution_count if history is None else max(1, len(history.input_hist_parsed) - 1)
+        self._run(cell, f"<cell {number}>")
         functions = list(self.session.functions())
         for name in line.split():
             self._run(f"{COMMAND}{name} {functions[-1] if functions else ''}")
@@ -63,12 +67,16 @@ class TorchScriptMagics:
         errors: list[ErrorReply] = []
         console = Console()
         with bars_made_by(PageBar) if console.is_jupyter else progress_bars(console):
-            for reply in self.session.run_text(text, filename):
+            for reply in map(as_magics, self.session.run_text(text, filename)):
                 if isinstance(reply, ErrorReply):
                     errors.append(reply)
                     continue
                 replies.append(reply)
                 display(Shown(reply))  # type: ignore[no-untyped-call]  # IPython has no types for it
         give_to_python(self.session, replies, before, namespace)
+        last = last_value(self.session, before)
+        if last is not None:
+            # IPython keeps the last value in two places, and goes on doing so while both hold the same.
+            self.shell.displayhook._ = namespace[LAST] = last
         if errors:
             raise CellError(errors)

@@ -120,6 +120,9 @@ def _row(block: Table, row: tuple[str, ...]) -> str:
 
 
 def _cell(column: Column, text: str) -> str:
+    # Blanks at the front are an indent, behind which a page may not break the line.
+    name = text.lstrip(" ")
+    text = "\u00a0" * (len(text) - len(name)) + name
     return _spans(highlight(text, column.language) if column.language else [Span(text, column.role)])
 
 

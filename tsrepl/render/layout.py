@@ -12,6 +12,7 @@ from engine.lang.counts import counted
 from tsrepl.render import reports
 from tsrepl.render.blocks import Block, Code, Column, Diff, Excerpt, Fold, Span, Table, TreeView, line
 from tsrepl.render.diff import diff_lines
+from tsrepl.render.printable import printable
 from tsrepl.session.replies import (
     CodeReply,
     DataReply,
@@ -49,7 +50,7 @@ NARROW = 64
 
 def blocks_of(reply: Reply) -> list[Block]:
     """The reply's blocks, from top to bottom."""
-    return list(_LAYOUTS[type(reply)](reply))
+    return list(_LAYOUTS[type(reply)](printable(reply)))
 
 
 def _value(reply: ValueReply) -> Iterator[Block]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from tsrepl.render.blocks import Block, Code, Column, Diff, DiffLine, Fold, Span, Table, line
 from tsrepl.render.diff import diff_lines
+from tsrepl.render.printable import safe_json
 from tsrepl.session.replies import DataReply, FileReply, ReportReply, Section
 
 NARROW = 56
@@ -74,4 +75,4 @@ def _changes(before: str, after: str) -> tuple[DiffLine, ...]:
 
 
 def data(reply: DataReply) -> Iterator[Block]:
-    yield Code(json.dumps(reply.data, indent=2, ensure_ascii=False))
+    yield Code(safe_json(json.dumps(reply.data, indent=2, ensure_ascii=False)))

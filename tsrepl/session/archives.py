@@ -10,13 +10,13 @@ from typing import Any, Final
 
 from engine.ir.unit import Function
 from engine.lang.counts import counted
-from engine.lang.errors import ArchiveError
-from engine.serialize.container.read import open_container
+from engine.lang.errors import ArchiveError, did_you_mean
 from engine.serialize.identify.identify import Identity, explained, identify
 from engine.serialize.inspect.check import SUSPICIOUS, Check, check_archive
 from engine.serialize.inspect.survey import survey
-from engine.serialize.inspect.weights import Weights, open_tensors, open_weights
-from engine.serialize.old.mobile import mobile_program
+from engine.serialize.inspect.weights import MOST_OTHERS, Weights, open_tensors, open_weights
+from engine.serialize.mobile.file import open_program
+from engine.serialize.mobile.load import mobile_program
 from engine.serialize.old.upgrade import Rewrite
 from tsrepl.session.failures import error_reply
 from tsrepl.session.replies import (
@@ -32,7 +32,7 @@ from tsrepl.session.replies import (
 
 FOUND: Final = 3
 """The exit status of a check that found something suspicious, and of `ops` when operators are missing."""
-MOST_OPERATORS: Final = 12
+_WITHOUT_TENSORS: Final = "torch-value"
 _LEVELS: Final = {SUSPICIOUS: "warning"}
 
 
@@ -157,11 +157,16 @@ def rewrites_section(rewrites: Sequence[Rewrite]) -> Section:
 def show_weights(path: str) -> Iterator[Reply]:
     """The tensors of a file that holds no program.  Raises ArchiveError, which says what else the file is."""
     found = identify(path)
+    if found.kind == _WITHOUT_TENSORS:
+        with open_tensors(path) as weights:
+            yield file_reply(found, advice=False)
+            yield ReportReply("", tuple(_others_of(weights)))
+        return
     if not found.has_weights:
         raise explained(ArchiveError(f"'{path}' cannot be shown"), path, "cannot be shown: it is")
     with open_weights(path) as weights:
         yield file_reply(weights.identity, advice=False)
-        yield ReportReply("", (_table_of(weights),))
+        yield ReportReply("", (_table_of(weights), *_others_of(weights)))
 
 
 def show_tensors(path: str, reason: ArchiveError) -> Iterator[Reply]:
@@ -187,18 +192,30 @@ def _table_of(weights: Weights) -> Section:
     return Section("", ("name", "dtype", "shape", ">bytes", *[""] * noted), rows, note=", ".join(total))
 
 
-def show_bytecode(path: str) -> Iterator[Reply]:
-    """What mobile devices run: the instructions of every function.  Raises ArchiveError where there are none."""
+def _others_of(weights: Weights) -> Iterator[Section]:
+    """What a checkpoint holds besides tensors."""
+    if weights.others:
+        note = f"only the first {MOST_OTHERS} are shown" if len(weights.others) == MOST_OTHERS else ""
+        yield Section("", ("other values", ""), weights.others, note=note)
+
+
+def show_bytecode(path: str, method: str | None = None) -> Iterator[Reply]:
+    """What mobile devices run: the instructions of every function, or of one.  Raises ArchiveError for none."""
     found = identify(path)
-    container = open_container(path)
+    container = open_program(path)
     try:
         program = mobile_program(container)
     finally:
         container.close()
     if program is None:
         raise ArchiveError(f"'{path}' holds no mobile bytecode", hints=("tsrepl show --graph shows what runs here",))
+    chosen = [each for each in program.functions if method is None or f".{each.name}".endswith(f".{method}")]
+    if not chosen:
+        names = [each.name.rpartition(".")[2] for each in program.functions]
+        hints = did_you_mean(str(method), names) or (f"there is {', '.join(names)}",)
+        raise ArchiveError(f"'{path}' has no instructions of a method '{method}'", hints=hints)
     yield file_reply(found, advice=False)
-    yield InstructionsReply(path, program.listing())
+    yield InstructionsReply(path, program._replace(functions=tuple(chosen)).listing())
 
 
 # -- the author's own sources

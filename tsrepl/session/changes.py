@@ -9,7 +9,9 @@ import os
 from collections.abc import Iterator
 
 from engine.executor.budget import BudgetedRunner
+from engine.lang import scalars
 from engine.lang.counts import counted
+from engine.lang.errors import OperatorError
 from engine.serialize.inspect.extract import ENDINGS, extract_folder, extract_weights
 from engine.serialize.inspect.fix import Change, fix_devices, repack
 from tsrepl.session.archives import rewrites_section
@@ -36,6 +38,10 @@ def extract(path: str, target: str) -> Iterator[Reply]:
 
 def fix(path: str, device: str, target: str) -> Iterator[Reply]:
     """`tsrepl fix --device cpu FILE -o OUT`: each change with its line."""
+    try:
+        scalars.device(device)
+    except OperatorError:
+        raise CommandLineError(f"'{device}' is no device", hints=("write cpu, cuda or cuda:1",)) from None
     changes = fix_devices(path, device, target)
     if not changes:
         yield TextReply(f"nothing to change: everything is on {device}; {target} was not written", "done")

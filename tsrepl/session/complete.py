@@ -11,6 +11,7 @@ import glob
 import math
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Final
@@ -28,6 +29,8 @@ from tsrepl.session.workspace import Workspace
 
 MOST: Final = 400
 _NAME: Final = re.compile(r"(?:([\w.)\]]*)\.)?(\w*)$")
+_WORD: Final = re.compile(r"""(?:[^\s'"\\]|\\.|'[^']*(?:'|$)|"[^"]*(?:"|$))+""")
+"""A word of a command; quotation marks may still be open at its end."""
 _BUILTINS: Final = (
     "print", "range", "len", "int", "float", "bool", "str", "abs", "min", "max", "round", "zip", "enumerate", "sorted",
     "reversed", "isinstance", "hasattr", "getattr", "list", "tuple", "dict", "any", "all", "ord", "chr", "pow",
@@ -107,7 +110,8 @@ def _places(workspace: Workspace, argument: str) -> list[Candidate]:
 
 
 def _paths(workspace: Workspace, argument: str) -> list[Candidate]:
-    typed = argument.split(" ")[-1]
+    written = _last_word(argument)
+    typed = _without_quotes(written)
     found = sorted(glob.glob(glob.escape(os.path.expanduser(typed)) + "*"))[:MOST]
     home, tail = os.path.expanduser("~"), os.path.basename(typed)
     rows = []
@@ -115,8 +119,32 @@ def _paths(workspace: Workspace, argument: str) -> list[Candidate]:
         shown = os.path.basename(path) + ("/" if os.path.isdir(path) else "")
         whole = path.replace(home, "~", 1) if typed.startswith("~") else path
         text = os.path.join(os.path.dirname(whole), shown) if os.path.dirname(whole) else shown
-        rows.append(Candidate(text, "folder" if shown.endswith("/") else "file", len(typed), shown))
+        rows.append(Candidate(_quoted(text, written), "folder" if shown.endswith("/") else "file", len(written), shown))
     return [row for row in rows if tail.startswith(".") or not row.label.startswith(".")]
+
+
+def _last_word(argument: str) -> str:
+    """The word at the end, as it was typed: blanks in quotation marks belong to it."""
+    words = list(_WORD.finditer(argument))
+    return words[-1][0] if words and words[-1].end() == len(argument) else ""
+
+
+def _without_quotes(word: str) -> str:
+    """What the word stands for; its last quotation mark may be missing still."""
+    for ending in ("", "'", '"'):
+        try:
+            return "".join(shlex.split(word + ending))
+        except ValueError:
+            continue
+    return word
+
+
+def _quoted(path: str, written: str) -> str:
+    """The path as a command reads it; the quotation marks of a folder stay open for what is in it."""
+    if written[:1] not in ("'", '"') and shlex.quote(path.replace("~", "_")) == path.replace("~", "_"):
+        return path
+    text = "'" + path.replace("'", "'\"'\"'") + "'"
+    return text.removesuffix("'") if path.endswith("/") else text
 
 
 _ARGUMENTS: Final[dict[str, Callable[[Workspace, str], list[Candidate]]]] = {

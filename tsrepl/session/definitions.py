@@ -10,8 +10,8 @@ from collections.abc import Container, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 
 from engine.frontend.compile import define
-from engine.frontend.tree import Tree, variables
-from engine.frontend.views import ClassDef, Def
+from engine.frontend.syntax.tree import Tree, variables
+from engine.frontend.syntax.views import ClassDef, Def
 from engine.ir.unit import CompilationUnit, Function
 from engine.lang.errors import CompileError, EngineError
 from engine.lang.types import ClassType, Type

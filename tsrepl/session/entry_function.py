@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from engine.frontend.compile import define
-from engine.frontend.tree import Tree
-from engine.frontend.views import Apply, Decl, Def, ExprStmt, Param, Return, TupleLiteral, Var
+from engine.frontend.syntax.tree import Tree
+from engine.frontend.syntax.views import Apply, Decl, Def, ExprStmt, Param, Return, TupleLiteral, Var
 from engine.ir.unit import CompilationUnit, Function
 from engine.lang.types import NONE, TupleType, Type
 from tsrepl.session.definitions import Definitions

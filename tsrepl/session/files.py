@@ -16,6 +16,7 @@ from engine.aten.ivalue import Object
 from engine.aten.tensor import Tensor
 from engine.executor.budget import BudgetedRunner
 from engine.executor.interpreter import run_function
+from engine.ir.constants import type_of
 from engine.ir.unit import Function
 from engine.lang.counts import counted
 from engine.lang.types import STR, TENSOR, DictType
@@ -36,7 +37,7 @@ def save(workspace: Workspace, argument: str) -> Iterable[Reply]:
     """`%save name path`."""
     words = words_of(argument)
     if len(words) != 2:
-        raise UsageError("%save wants a name and a path", hints=("write %save name path",))
+        raise UsageError("%save wants a name and a path", hints=_hints("write %save name path", words, 2))
     name, path = words[0], os.path.expanduser(words[1])
     value = workspace.lookup(name)
     if isinstance(value, Tensor):
@@ -46,8 +47,9 @@ def save(workspace: Workspace, argument: str) -> Iterable[Reply]:
             )
         write_arrays(path, value)
     elif not isinstance(value, Function) and not (isinstance(value, Object) and value.type.is_module):
-        type = workspace.variables[name].type
-        raise UsageError(f"'{name}' is a value of type {type}; only modules, functions and tensors are saved")
+        known = workspace.variables.get(name)
+        kind = type_of(value) if known is None else known.type
+        raise UsageError(f"'{name}' is a value of type {kind}; only modules, functions and tensors are saved")
     else:
         save_archive(value, path, run=run_function)
     yield TextReply(f"saved {name} to {path} ({counted(os.path.getsize(path), 'byte')})", "done")
@@ -57,7 +59,7 @@ def load(workspace: Workspace, argument: str) -> Iterable[Reply]:
     """`%load path [as name]`."""
     words = words_of(argument)
     if len(words) not in (1, 3) or (len(words) == 3 and words[1] != "as"):
-        raise UsageError("%load wants a path, and perhaps a name", hints=("write %load path as name",))
+        raise UsageError("%load wants a path, and perhaps a name", hints=_hints("write %load path as name", words, 1))
     path = os.path.expanduser(words[0])
     name = words[2] if len(words) == 3 else name_from_path(path)
     if not name.isidentifier():
@@ -74,6 +76,10 @@ def load(workspace: Workspace, argument: str) -> Iterable[Reply]:
     yield TextReply(f"loaded {name} from {path}", "done")
     size = counted(node.parameters, "parameter") if node.parameters else "no parameters"
     yield TextReply(f"{node.type} with {size}; type {name} to see its modules, %schema {name} for its arguments")
+
+
+def _hints(usage: str, words: list[str], most: int) -> tuple[str, ...]:
+    return (usage, "a path with blanks in it stands in quotation marks") if len(words) > most else (usage,)
 
 
 def open_archive(path: str) -> Object:

@@ -16,7 +16,14 @@ from engine.aten.submodules import every_place
 from engine.executor.call import call_function
 from engine.ir.unit import Function
 from engine.lang.counts import counted
-from engine.lang.errors import ArgumentError, EngineError, ParseError, UnsupportedTensorError, did_you_mean
+from engine.lang.errors import (
+    ArchiveError,
+    ArgumentError,
+    EngineError,
+    ParseError,
+    UnsupportedTensorError,
+    did_you_mean,
+)
 from engine.lang.types import NONE, Type
 from engine.serialize.identify.identify import identify
 from engine.serialize.inspect.survey import Survey, survey
@@ -49,6 +56,7 @@ from tsrepl.session.trees import tree_text
 from tsrepl.session.values import summary
 from tsrepl.session.workspace import Workspace
 
+MAIN: Final = "forward"
 TEXT_ENDINGS: Final = (".py", ".ts", ".txt")
 _NAMED: Final = re.compile(r"([A-Za-z_]\w*)\s*=(?!=)\s*(.*)", re.S)
 
@@ -76,18 +84,46 @@ class Program:
 
     def find(self, name: str) -> Function:
         """The function or method.  Raises CommandLineError, with the nearest name."""
-        known = self.functions()
-        if name not in known:
-            hints = did_you_mean(name, known) or ((f"there is {', '.join(known)}",) if known else ())
-            raise CommandLineError(
-                f"'{self.path}' has no {'function' if self.module is None else 'method'} '{name}'", hints=hints
-            )
-        return known[name]
+        return self.locate(name)[1]
 
-    def call(self, function: Function, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    def locate(self, name: str) -> tuple[Object | None, Function]:
+        """The method with the module that has it (`layer.forward`, `layer`), or a function by its qualified name.
+
+        Raises CommandLineError, with the nearest name.
+        """
+        known = self.functions()
+        if name in known:
+            return self.module, known[name]
+        inside = self._methods_inside() if self.module is not None else {}
+        for each in (name, f"{name}.{MAIN}"):
+            if each in inside:
+                return inside[each]
+        function = next((each for each in self.every_function() if each.qualname == name), None)
+        if function is not None and function.schema.index_of("self") is None:
+            return None, function
+        shown = f"there is {', '.join(known)}" + (
+            "; layer.forward names one inside" if len(inside) > len(known) else ""
+        )
+        places = [each.removesuffix(f".{MAIN}") for each in inside]
+        hints = did_you_mean(name, [*known, *inside, *places]) or ((shown,) if known else ())
+        raise CommandLineError(
+            f"'{self.path}' has no {'function' if self.module is None else 'method'} '{name}'", hints=hints
+        )
+
+    def _methods_inside(self) -> dict[str, tuple[Object, Function]]:
+        """Every method of every module, by its dotted path."""
+        assert self.module is not None
+        return {
+            f"{path}.{name}" if path else name: (module, method)
+            for path, module in every_place(self.module)
+            for name, method in module.type.methods.items()
+            if isinstance(method, Function)
+        }
+
+    def call(self, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """Call with checked arguments.  Raises ArgumentError, ExecutionError."""
-        own = [] if self.module is None else [self.module]
-        return call_function(function, [*own, *args], kwargs)
+        owner, function = self.locate(name)
+        return call_function(function, [*([] if owner is None else [owner]), *args], kwargs)
 
 
 def run_program(path: str, method: str | None, inputs: Sequence[str], output: str | None) -> Iterator[Reply]:
@@ -131,10 +167,11 @@ def _run_program(path: str, method: str | None, inputs: Sequence[str], output: s
             return
     else:
         program = Program(path, workspace, open_archive(path))
-    function = program.find(method or ("main" if program.module is None else "forward"))
+    name = method or ("main" if program.module is None else MAIN)
+    function = program.find(name)
     args, kwargs = read_inputs(inputs, function)
     _check_given(path, function, args, kwargs)
-    value = program.call(function, args, kwargs)
+    value = program.call(name, args, kwargs)
     if output is None:
         yield workspace.show(value, result_type(function))
         return
@@ -143,7 +180,14 @@ def _run_program(path: str, method: str | None, inputs: Sequence[str], output: s
 
 
 def _check_given(path: str, function: Function, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-    """Raises ArgumentError where inputs are missing, and says how they are given."""
+    """Raises ArgumentError where inputs are missing or are no arguments, and says how they are given."""
+    known = [each.name for each in function.schema.arguments if each.name != "self"]
+    strange = next((name for name in kwargs if name not in known), None)
+    if strange is not None:
+        takes = f"it takes {', '.join(known)}" if known else "it takes none"
+        raise ArgumentError(
+            f"{function.name} has no argument '{strange}'", hints=(*did_you_mean(strange, known), takes)
+        )
     wanted = [each for each in function.schema.arguments if each.name != "self"][len(args) :]
     missing = [each for each in wanted if not each.has_default and each.name not in kwargs]
     if missing:
@@ -222,8 +266,8 @@ def result_type(function: Function) -> Type:
 
 def _show_program(path: str, view: str, method: str | None) -> Iterator[Reply]:
     kind = None if is_text(path) else identify(path)
-    if view == "bytecode" or (kind is not None and kind.kind == "mobile-bytecode-only"):
-        yield from show_bytecode(path)
+    if view == "bytecode":
+        yield from show_bytecode(path, method)
         return
     if kind is not None and kind.has_weights and view:
         raise CommandLineError(
@@ -238,6 +282,11 @@ def _show_program(path: str, view: str, method: str | None) -> Iterator[Reply]:
         if view:
             raise
         yield from show_tensors(path, reason)
+        return
+    except ArchiveError:
+        if view or kind is None or kind.kind != "mobile-bytecode-only":
+            raise
+        yield from show_bytecode(path)  # the instructions alone, where the module that they work on is not there
         return
     every = program.functions() if method is None else {method: program.find(method)}
     known, errors = _compiled(every)
@@ -268,6 +317,8 @@ def _shown(program: Program, view: str, known: dict[str, Function]) -> Iterator[
         yield from _constants(program, known)
     elif view == "tree":
         yield from _trees(program, known)
+    elif not known:
+        yield TextReply("no code: the module has no methods of its own" if program.module else "no functions")
     else:
         several = len(known) > 1
         for name, function in known.items():

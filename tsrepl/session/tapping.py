@@ -96,11 +96,7 @@ def _read(workspace: Workspace, argument: str, usage: str) -> _Watched:
 
 def _module(workspace: Workspace, path: str) -> Object:
     """The module `m` or `m.encoder`.  Raises UsageError."""
-    name, *rest = path.split(".")
-    value: Any = workspace.lookup(name)
-    for part in rest:
-        attribute = value.type.attribute(part) if isinstance(value, Object) else None
-        value = value.get(part) if isinstance(value, Object) and attribute is not None else None
+    value: Any = workspace.lookup(path)
     if not isinstance(value, Object) or not value.type.is_module:
         raise UsageError(f"'{path}' is no module", hints=("%load reads one from an archive",))
     return value

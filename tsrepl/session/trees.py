@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from engine.frontend.tree import Tree, variables
+from engine.frontend.syntax.tree import Tree, variables
 
 WIDTH: Final = 88
 

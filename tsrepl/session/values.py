@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from engine.aten.ivalue import EnumValue, Object
+from engine.aten.ivalue import CustomObject, EnumValue, Object
 from engine.aten.tensor import Tensor
 from engine.ir.unit import Function
 from engine.lang.types import TupleType, Type
@@ -58,6 +58,8 @@ def _text(value: Any, depth: int) -> str:
     if isinstance(value, dict):
         rows = (f"{_text(k, depth + 1)}: {_text(v, depth + 1)}" for k, v in list(value.items())[:MOST_ITEMS])
         return f"{{{_joined(rows, len(value))}}}"
+    if isinstance(value, CustomObject):
+        return f"<{value.type.name} {_text(value.state, depth + 1)}>"
     if isinstance(value, Object) and value.type.is_module:
         return f"<module {value.type.name}>"
     if isinstance(value, Object):
@@ -79,6 +81,8 @@ def _summary(value: Any, depth: int) -> str:
         return f"[{_joined((_summary(v, depth + 1) for v in value[:4]), len(value))}]"
     if isinstance(value, tuple):
         return _tuple_text(value, [_summary(v, depth + 1) for v in value[:8]])
+    if isinstance(value, CustomObject):
+        return f"<{value.type.name} {_summary(value.state, depth + 1)}>"
     if isinstance(value, Object):
         return f"<{'module ' if value.type.is_module else ''}{value.type.name}>"
     if isinstance(value, Function):
@@ -88,6 +92,7 @@ def _summary(value: Any, depth: int) -> str:
 
 def _first_elements(tensor: Tensor) -> str:
     """The first elements in row order: `1, 2.5, -3 …`."""
+    tensor = tensor.dequantize() if tensor.is_quantized else tensor
     first = tensor.detach().numpy().ravel()[:FIRST_ELEMENTS].tolist()
     shown = ", ".join(f"{each:.4g}" if isinstance(each, float) else str(each) for each in first)
     return shown + (" …" if tensor.numel() > FIRST_ELEMENTS else "")

@@ -15,9 +15,9 @@ from typing import Any
 from engine.aten.ivalue import Object
 from engine.aten.tensor import Tensor
 from engine.executor.interpreter import run_function
-from engine.frontend.parser import parse_statements
-from engine.frontend.tree import Tree
-from engine.frontend.views import ExprStmt, Var
+from engine.frontend.syntax.parser import parse_statements
+from engine.frontend.syntax.tree import Tree
+from engine.frontend.syntax.views import ExprStmt, Var
 from engine.ir.unit import Function
 from engine.lang.errors import EngineError, did_you_mean
 from engine.lang.source import Source
@@ -211,12 +211,30 @@ class Workspace:
         self.variables[name] = Variable(value, type)
 
     def lookup(self, name: str) -> Any:
-        """The variable's value, or the function.  Raises UsageError, with the nearest name."""
-        if name in self.variables:
-            return self.variables[name].value
-        if name in self.functions() or "." in name:
+        """The variable's value, what lies in it (`m.encoder`), or the function.  Raises UsageError.
+
+        A method is none of these: it is nothing without its module.
+        """
+        base, *rest = name.split(".")
+        if base in self.variables:
+            return self._inside(name, self.variables[base].value, rest)
+        if name in self.functions():
             return self.target(name)
         raise self._unknown(name)
+
+    def _inside(self, name: str, value: Any, path: Sequence[str]) -> Any:
+        for at, part in enumerate(path):
+            type = value.type if isinstance(value, Object) else None
+            if type is None or type.attribute(part) is None:
+                owner = name.rsplit(".", len(path) - at)[0]
+                if type is not None and part in type.methods:
+                    raise UsageError(
+                        f"'{name}' is a method, which is nothing without its module", hints=(f"take {owner}",)
+                    )
+                known = [] if type is None else [each.name for each in type.attributes]
+                raise UsageError(f"'{owner}' has no attribute '{part}'", hints=did_you_mean(part, known))
+            value = value.get(part)
+        return value
 
     def functions(self) -> dict[str, Function]:
         return self.definitions.unit.functions

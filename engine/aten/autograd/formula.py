@@ -17,6 +17,8 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -64,20 +66,35 @@ class Whole(NamedTuple):
     pick: int
 
 
-class Formula(NamedTuple):
+@dataclass(eq=False, slots=True)
+class Formula:
     """`evaluate(grads, grad, *values of the reads)` is the gradient of the argument."""
 
     argument: int
     text: str
-    evaluate: Callable[..., Any]
     reads: tuple[Read, ...]
     uses_grad: bool
     through: frozenset[int] | None
     """The results whose gradients it reads; None: all."""
     is_complex: bool
-    whole: Whole | None = None
-    """What it is one result of, if it is."""
     """It speaks of complex numbers itself: see Note [Complex gradients]."""
+    write: Callable[[], tuple[Callable[..., Any], Whole | None]]
+    """Makes the functions, which most formulas that are looked at never need."""
+    _written: tuple[Callable[..., Any], Whole | None] | None = None
+
+    @property
+    def evaluate(self) -> Callable[..., Any]:
+        return self._functions()[0]
+
+    @property
+    def whole(self) -> Whole | None:
+        """What it is one result of, if it is."""
+        return self._functions()[1]
+
+    def _functions(self) -> tuple[Callable[..., Any], Whole | None]:
+        if self._written is None:
+            self._written = self.write()
+        return self._written
 
 
 def compile_formula(op: Op, argument: str) -> Formula:
@@ -88,26 +105,34 @@ def compile_formula(op: Op, argument: str) -> Formula:
     uses = list(_uses(tree, sources.keys() | {"grad", "grads"}))
     names = sorted({name for name, _ in uses} - {"grad", "grads"})
     values = {name for name, by_value in uses if by_value}
-    environment = {name: _operator(name) for name in _called(tree)} | _OF_FORMS
-    whole = _whole(tree.body)
-    _ask_forms(tree, set(names) - values)
-    factors = {a.name for a in schema.arguments if a.type == NUMBER and a.default == 1}
-    _Factors(factors).visit(tree)
-    environment |= _name_overloads(tree)
-    parameters = ", ".join(["grads", "grad", *names])
-    code = compile(f"lambda {parameters}: {ast.unparse(tree)}", f"<gradient of {op.name}>", "eval")
     index = schema.index_of(argument)
     assert index is not None, f"{op.qualified_name} has no argument {argument}"
     reads = tuple(Read(*sources[name], name in values) for name in names)
     methods = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    is_complex = not _OF_COMPLEX.isdisjoint(methods | environment.keys())
+    is_complex = not _OF_COMPLEX.isdisjoint(methods | _called(tree))
+    uses_grad = any(name == "grad" for name, _ in uses)
+    write = partial(_functions, op, tree, names, set(names) - values)
+    return Formula(index, text, reads, uses_grad, _through(tree), is_complex, write)
+
+
+def _functions(
+    op: Op, tree: ast.Expression, names: Sequence[str], forms: set[str]
+) -> tuple[Callable[..., Any], Whole | None]:
+    """The function that evaluates the text, and the one for all that its call gives, if it is part of that."""
+    environment = {name: _operator(name) for name in _called(tree)} | _OF_FORMS
+    whole = _whole(tree.body)
+    _ask_forms(tree, forms)
+    factors = {a.name for a in op.schema.arguments if a.type == NUMBER and a.default == 1}
+    _Factors(factors).visit(tree)
+    environment |= _name_overloads(tree)
+    parameters = ", ".join(["grads", "grad", *names])
+    code = compile(f"lambda {parameters}: {ast.unparse(tree)}", f"<gradient of {op.name}>", "eval")
     made = None
     if whole is not None:
         call = ast.unparse(whole[0])
         code_of_whole = compile(f"lambda {parameters}: {call}", "<gradients>", "eval")
         made = Whole(call, eval(code_of_whole, environment), whole[1])
-    uses_grad = any(name == "grad" for name, _ in uses)
-    return Formula(index, text, eval(code, environment), reads, uses_grad, _through(tree), is_complex, made)
+    return eval(code, environment), made
 
 
 def _whole(node: ast.expr) -> tuple[ast.Call, int] | None:

@@ -87,12 +87,18 @@ def _recorder(op: Op, body: Callable[..., Any], text: Body | None) -> Callable[.
     return function
 
 
+def can_attach(op: Op) -> bool:
+    """Is there an `attacher`?"""
+    recipe = recipe_of(op)
+    return _tensors(recipe) is not None and recipe.is_plain and recipe.through in (None, frozenset({0}))
+
+
 def attacher(op: Op) -> Callable[..., Any] | None:
     """A function of a result that was computed before, and of the arguments: it gives the result the node that
     recording would have given it.  None for operators whose nodes are not written out."""
     recipe = recipe_of(op)
     tensors = _tensors(recipe)
-    if tensors is None or not recipe.is_plain or recipe.through not in (None, frozenset({0})):
+    if tensors is None or not can_attach(op):
         return None
     names = [safe(a.name) for a in op.schema.arguments]
     lines = [

@@ -320,7 +320,7 @@ def _record_write(recipe: Recipe, needed: tuple[int, ...], args: tuple[Any, ...]
     plan = recipe.plan(needed)
     edges = _edges(plan, args)
     kept = [None if read.is_result else _kept(read, args, (), recipe.written) for read in plan.reads]
-    before = views.place_of(target)
+    before, array = views.place_of(target), target.array
     result = _run(recipe, args, body)
     for slot, read in enumerate(plan.reads):
         if read.is_result:
@@ -328,7 +328,7 @@ def _record_write(recipe: Recipe, needed: tuple[int, ...], args: tuple[Any, ...]
     node = OperatorNode(plan, edges, kept)
     node.outputs = [Form(target.array.shape, target.array.dtype)]
     of_target = 0 if plan.formulas and plan.formulas[0][0].argument == recipe.written else None
-    views.rebase(target, node, of_target, before)
+    views.rebase(target, node, of_target, before, target.array is not array)
     return result
 
 

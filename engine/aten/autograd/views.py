@@ -124,17 +124,19 @@ def history(view: Tensor) -> Node | None:
     return node
 
 
-def rebase(target: Tensor, node: Node, of_target: int | None, before: Place | None) -> None:
-    """The target was written to by the operator of `node`; its own gradient is that of edge `of_target`."""
-    after = place_of(target)
+def rebase(target: Tensor, node: Node, of_target: int | None, before: Place | None, is_moved: bool = True) -> None:
+    """The target was written to by the operator of `node`; its own gradient is that of edge `of_target`.
+
+    `is_moved`: it may show another part of its base than before.
+    """
+    after = place_of(target) if is_moved else before
     if before is None or after is None:
         _become(target, node)
         return
     base = target._base
     assert base is not None
     _become(base, CopySlices(base, node, of_target, before, after))
-    target._seen = -1
-    history(target)
+    target._seen = -1  # its own node is made when it is asked for
 
 
 def _become(tensor: Tensor, node: Node) -> None:

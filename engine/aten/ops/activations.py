@@ -158,7 +158,7 @@ def log_softmax(self: Array, dim: int, dtype: int | None) -> Array:
 
 def _normalized(self: Array, dim: int, dtype: int | None, log: bool) -> Array:
     d = self.dtype if dtype is None else xp.numpy_dtype(dtype)
-    if d.kind in "iub":
+    if d.kind in "iubc":
         raise no_kernel("log_softmax_lastdim_kernel_impl" if log else "softmax_lastdim_kernel_impl", d)
     x = self if d is self.dtype and d in xp.FLOATS else xp.cast(self, d).astype(wide(d), copy=False)
     axis = wrap_dim(dim, x.ndim)

@@ -422,3 +422,20 @@ op("aten::slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymI
 op("aten::select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor",
    kernel=select_backward, variants=OUT, gradient={"grad_output": "grad.select(dim, index)"})  # fmt: skip
 op("aten::masked_select_backward(Tensor grad, Tensor input, Tensor mask) -> Tensor", python=masked_select_backward)
+
+# ------------------------------------------------------------------ shapes as tensors, as traces for export have them
+
+
+def shape_as_tensor(self: Tensor) -> Tensor:
+    return Tensor(np.array(self.shape, np.int64))
+
+
+def reshape_from_tensor(self: Tensor, shape: Tensor) -> Tensor:
+    if shape.ndim != 1 or shape.array.dtype.kind not in "iu":
+        raise OperatorError(f"_reshape_from_tensor: the shape must be whole numbers in a row, got {list(shape.shape)}")
+    result: Tensor = self.reshape(shape.array.tolist())
+    return result
+
+
+op("aten::_shape_as_tensor(Tensor self) -> Tensor", python=shape_as_tensor)
+op("aten::_reshape_from_tensor(Tensor self, Tensor shape) -> Tensor", python=reshape_from_tensor)

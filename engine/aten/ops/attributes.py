@@ -18,7 +18,7 @@ for _name, _type, _body in (
     ("layout", "Layout", lambda a: STRIDED),
     ("is_cuda", "bool", lambda a: a.device.type == "cuda"),
     ("is_cpu", "bool", lambda a: a.device.type == "cpu"),
-    ("is_quantized", "bool", lambda a: False),
+    ("is_quantized", "bool", lambda a: a.array.dtype.names is not None),
     ("is_sparse", "bool", lambda a: False),
     ("is_mkldnn", "bool", lambda a: False),
     ("is_meta", "bool", lambda a: a.device.type == "meta"),

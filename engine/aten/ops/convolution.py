@@ -44,10 +44,7 @@ def convolution(
     )  # fmt: skip
     quick = _QUICK.get(key)
     if quick is not None and type(input) is np.ndarray:
-        found = quick(input, weight)
-        if bias is not None:
-            found += bias.reshape(-1, *[1] * (weight.ndim - 2))
-        return found
+        return _with_bias(quick(input, weight), bias)
     n = weight.ndim - 2
     g = geometry(n, stride, padding, dilation, output_padding, groups)
     check(input, weight, bias, g, transposed)
@@ -55,12 +52,21 @@ def convolution(
     if not transposed and used == input.dtype and used.kind == "f" and input.size and not _is_depthwise(weight, g):
         if len(_QUICK) >= _MAX_QUICK:
             _QUICK.clear()
-        _QUICK[key] = quick_forward(input.shape, weight.shape, input.itemsize, g.space(weight.shape[2:]), groups)
+        quick = quick_forward(input.shape, weight.shape, input.itemsize, g.space(weight.shape[2:]), groups)
+        _QUICK[key] = quick
+        if type(input) is np.ndarray:  # the same bits the first time as later
+            return _with_bias(quick(input, weight), bias)
     x, w = input.astype(used, copy=False), weight.astype(used, copy=False)
     result = _transposed(x, w, g) if transposed else _forward(x, w, g)
     if bias is not None:
         result += bias.astype(used, copy=False).reshape(-1, *[1] * n)
     return result.astype(input.dtype, copy=False)
+
+
+def _with_bias(result: Array, bias: Array | None) -> Array:
+    if bias is not None:
+        result += bias.reshape(-1, *[1] * (result.ndim - 2))
+    return result
 
 
 def _forward(x: Array, w: Array, g: Geometry, places: Sizes | None = None) -> Array:

@@ -18,7 +18,7 @@ from engine.aten.op import op
 from engine.aten.outcome import overwrite, refuse_overlap, store_out
 from engine.aten.promotion import converted, default_complex, default_dtype, dtype_of_number, result_type
 from engine.aten.rules import broadcast_shapes, is_dense, no_kernel
-from engine.aten.tensor import Tensor, check_differentiable, tensor
+from engine.aten.tensor import Tensor, check_differentiable, tensor, wrapped
 from engine.aten.text import type_name
 from engine.aten.xp import Array
 from engine.lang import scalars
@@ -161,6 +161,13 @@ def linspace(start: Any, end: Any, steps: int, d: xp.NumpyDtype) -> Array:
     return xp.cast(np.trunc(values) if d.kind in "iu" else values, d)
 
 
+_C_NAMES: Final = {xp.FLOAT32: "float", xp.FLOAT64: "double", xp.FLOAT16: "Half", xp.BFLOAT16: "BFloat16"}
+
+
+def _is_complex(value: Any) -> bool:
+    return value.dtype.kind == "c" if isinstance(value, np.ndarray) else isinstance(value, complex)
+
+
 def check_ends(name: str, start: Any, end: Any, steps: int, d: xp.NumpyDtype) -> None:
     """Raise OperatorError unless so many numbers of this dtype can be put between the ends."""
     if steps < 0:
@@ -170,6 +177,11 @@ def check_ends(name: str, start: Any, end: Any, steps: int, d: xp.NumpyDtype) ->
     if any(rank for _, rank in ranks):
         found = " and ".join(f"{which} with {rank} dimension(s)" for which, rank in ranks)
         raise OperatorError(f"{name} only supports 0-dimensional start and end tensors, but got {found}.")
+    if d.kind != "c" and any(_is_complex(value) for _, value in bounds):
+        raise OperatorError(
+            f"torch.{name}(): inferred dtype c10::complex<{_C_NAMES[default_dtype()]}> can't be safely cast to passed "
+            f"dtype {xp.ir_name(d)}"
+        )
     check_memory((steps,), d)
     if d.kind == "b":
         raise no_kernel(f"{name}_cpu", d)
@@ -354,6 +366,16 @@ def check_elements(data: list[Any], level: int = 0) -> None:
         raise OperatorError(text, hints=("use numbers of one type",))
 
 
+def _natural(data: Any) -> xp.NumpyDtype | None:
+    """What a single number becomes; None for what is none, or has no place in 64 bits."""
+    kind = type(data)
+    if kind is float:
+        return default_dtype()
+    if kind is int:
+        return xp.INT64 if -(2**63) <= data < 2**63 else None
+    return xp.BOOL if kind is bool else None
+
+
 def from_list(data: list[Any], dtype: int | None, device: Any, requires_grad: bool = False) -> Tensor:
     check_elements(data)
     return from_value(data, dtype, device, requires_grad)
@@ -361,6 +383,10 @@ def from_list(data: list[Any], dtype: int | None, device: Any, requires_grad: bo
 
 def from_value(data: Any, dtype: int | None, device: Any, requires_grad: bool = False) -> Tensor:
     check_device(device)
+    natural = None if requires_grad or not (device is None or device.type == "cpu") else _natural(data)
+    if natural is not None:
+        array = np.array(data, natural)
+        return wrapped(array if dtype is None else xp.cast(array, xp.numpy_dtype(dtype)))
     made = tensor(data, device=device, dtype=None if dtype is None else xp.FROM_NUMPY[xp.numpy_dtype(dtype)])
     if requires_grad:
         check_differentiable(made.array.dtype)

@@ -192,9 +192,14 @@ def pinv(self: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:
     if self.array.size == 0:
         empty: Tensor = self.transpose(-2, -1).clone()
         return empty
+    if rtol is None and self.array.dtype not in _EXACT:
+        raise OperatorError("This function doesn't handle types other than float and double")
     limits = [Tensor(np.asarray(t, np.float64)) if isinstance(t, float) else t for t in (atol, rtol)]
     inverse: Tensor = run("_pinv", self, *limits, hermitian)
     return inverse
+
+
+_EXACT: Final = frozenset({xp.FLOAT32, xp.FLOAT64, xp.COMPLEX64, xp.COMPLEX128})
 
 
 def _check_limits(atol: Any, rtol: Any) -> None:
@@ -263,8 +268,13 @@ def matrix_rank(self: Array, atol: Any, rtol: Any, hermitian: bool) -> Array:
     """How many singular values are above a tolerance."""
     if self.ndim < 2:
         raise OperatorError("torch.linalg.matrix_rank: The input tensor input must have at least 2 dimensions.")
+    for name, limit in (("atol", atol), ("rtol", rtol)):
+        if isinstance(limit, np.ndarray) and limit.dtype.kind == "c":
+            raise OperatorError(f"torch.linalg.matrix_rank: {name} tensor of complex type is not supported. "
+                                f"Got {xp.ir_name(limit.dtype)}")  # fmt: skip
     if self.size == 0:
         return np.zeros(self.shape[:-2], np.int64)
+    check_matrix("linalg.eigh" if hermitian else "linalg.svd", self)
     values = np.abs(np.linalg.eigvalsh(self)) if hermitian else singular.singular_values(self)
     limit = _tolerance(self, np.max(values, axis=-1, keepdims=True), atol, rtol)
     return np.asarray(np.sum(values > limit, axis=-1)).astype(np.int64)
@@ -377,6 +387,7 @@ def lu(A: Array, pivot: bool) -> tuple[Array, Array, Array]:
 
 def lu_solve(LU: Array, pivots: Array, B: Array, left: bool, adjoint_: bool) -> Array:
     """X of A X = B (`left`) or X A = B, where LU and pivots are what A was made of."""
+    check_matrix("torch.linalg.lu_solve", LU)
     p, lower, upper = lu_unpack(LU, pivots, True, True)
     whole = p @ lower @ upper
     whole = adjoint(whole) if adjoint_ else whole
@@ -388,33 +399,6 @@ def lu_solve(LU: Array, pivots: Array, B: Array, left: bool, adjoint_: bool) -> 
 def solve_of_factors(self: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     solution: Tensor = run("linalg_lu_solve", LU_data, LU_pivots, self, True, False)
     return solution
-
-
-# ------------------------------------------------------------------ least squares
-
-
-def lstsq(self: Array, b: Array, rcond: float | None, driver: str | None) -> tuple[Array, Array, Array, Array]:
-    if self.ndim < 2:
-        raise OperatorError("torch.linalg.lstsq: input must have at least 2 dimensions.")
-    if b.ndim < 1:
-        raise OperatorError("torch.linalg.lstsq: other must have at least 1 dimension.")
-    driver = "gelsy" if driver is None else driver
-    if driver not in ("gels", "gelsy", "gelsd", "gelss"):
-        raise OperatorError("torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
-    vector = b.ndim == self.ndim - 1 and b.shape == self.shape[:-1]
-    columns = b[..., None] if vector else b
-    u, s, vh = singular.svd(self, False)
-    limit = (float(np.finfo(self.dtype).eps) * max(self.shape[-2:]) if rcond is None else rcond) * s[..., :1]
-    inverse = np.where(s > limit, 1 / np.where(s == 0, 1, s), 0)
-    solution = adjoint(vh) @ (inverse[..., None] * (adjoint(u) @ columns))
-    rank = np.sum(s > limit, axis=-1).astype(np.int64)
-    rows, n = self.shape[-2:]
-    residuals = np.empty(0, s.dtype)
-    if rows > n and driver != "gelsy" and np.all(rank == n):
-        residuals = np.sum(np.abs(self @ solution - columns) ** 2, axis=-2).astype(s.dtype)
-    solution = (solution[..., 0] if vector else solution).astype(self.dtype)
-    rank = np.empty(0, np.int64) if driver == "gels" else rank
-    return solution, residuals, rank, s if driver in ("gelsd", "gelss") else np.empty(0, s.dtype)
 
 
 # ------------------------------------------------------------------ entries
@@ -492,8 +476,3 @@ op("aten::lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor", py
 out_form(op(f"aten::lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) {_LU}",
             kernel=lu_unpack, gradient={"LU_data": "_lu_unpack_backward(grads[1], grads[2], LU_data)"}),
          "out", "P L U")  # fmt: skip
-_LSTSQ: Final = "_lstsq_backward(grads[0], grads[1], self, b, solution)"
-out_form(op("aten::linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, "
-            "Tensor residuals, Tensor rank, Tensor singular_values)", kernel=lstsq,
-            gradient={"self": f"{_LSTSQ}[0]", "b": f"{_LSTSQ}[1]"}),
-         "out", "solution residuals rank singular_values")  # fmt: skip

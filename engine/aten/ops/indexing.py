@@ -14,7 +14,7 @@ from engine.aten import xp
 from engine.aten.accumulate import add_at
 from engine.aten.hooks import HOOKS
 from engine.aten.op import op
-from engine.aten.promotion import fit, wide
+from engine.aten.promotion import converted, fit, wide
 from engine.aten.rules import broadcast_shapes, wrap_dim
 from engine.aten.xp import Array
 from engine.lang.errors import OperatorError, OperatorIndexError
@@ -281,7 +281,7 @@ def index_fill(self: Array, dim: int, index: Array, value: Any) -> Array:
     base, dim, flat = along(self, dim, index, "index_fill")
     _check_range("index_fill", base.shape[dim], dim, flat)
     result = base.copy()
-    result[_place(dim, flat)] = np.asarray(value).astype(self.dtype)
+    result[_place(dim, flat)] = np.asarray(converted(value, self.dtype)).astype(self.dtype)
     return result.reshape(self.shape)
 
 

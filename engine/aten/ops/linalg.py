@@ -82,7 +82,7 @@ def _solved(A: Array, B: Array) -> tuple[Array, Array]:
 
 
 def refuse_singular(name: str, info: Array) -> None:
-    if not np.any(info):
+    if not info.any():
         return
     batch = f"(Batch element {int(np.flatnonzero(info)[0])}): " if info.ndim else ""
     raise OperatorError(
@@ -135,6 +135,8 @@ def _check_fits(name: str, A: Array, B: Array, left: bool) -> None:
 
 
 def solve_kernel(A: Array, B: Array) -> tuple[Array, Array]:
+    if A.shape[:-2] == B.shape[:-2]:
+        return _solved(A, B)
     batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
     return _solved(np.broadcast_to(A, (*batch, *A.shape[-2:])), np.broadcast_to(B, (*batch, *B.shape[-2:])))
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from engine.aten import xp
 from engine.aten.accumulate import accumulate
+from engine.aten.conv_checks import tensor_type
 from engine.aten.loops import worth
 from engine.aten.op import op
 from engine.aten.promotion import result_type, wide
@@ -64,6 +65,11 @@ def embedding_bag(
 ) -> tuple[Array, Array, Array, Array]:  # fmt: skip
     """Sums (mode 0), means (1) or maxima (2) of rows, bag by bag; offsets say where bags start."""
     _check_rows(weight, indices, "embedding_bag")
+    if weight.dtype.kind not in "fV":
+        raise OperatorError(
+            "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, "
+            f"Float, Double; but got {tensor_type(weight.dtype)} instead (while checking arguments for embedding_bag)"
+        )
     if offsets.size and offsets.reshape(-1)[0] != 0:
         raise OperatorError(
             "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, "

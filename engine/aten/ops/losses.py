@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten import xp
-from engine.aten.compose import MEAN, NONE, SUM, cast, reduced, run, sum_over, where, widened
+from engine.aten.compose import MEAN, NONE, SUM, cast, reduced, run, sum_over, where, widened, without_gradient
 from engine.aten.op import op
 from engine.aten.promotion import result_type
 from engine.aten.rules import are_within
@@ -60,6 +60,7 @@ op("aten::_smooth_distance(Tensor self, Tensor target, Scalar beta) -> Tensor",
 
 def nll_loss(self: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int) -> Tensor:
     """Minus the score of each target's class, weighted by class."""
+    without_gradient("nll_loss_forward" if self.ndim < 3 else "nll_loss2d_forward", weight=weight)
     _check_classes(self, target, weight)
     axis = 1 if self.ndim > 1 else 0
     target = target.reshape([]) if self.ndim == 1 == target.ndim else target
@@ -185,6 +186,7 @@ def _along(weight: Tensor, ndim: int, axis: int) -> Tensor:
 
 def binary_cross_entropy(self: Tensor, target: Tensor, weight: Tensor | None, reduction: int) -> Tensor:
     """Logarithms are cut off at -100."""
+    without_gradient("binary_cross_entropy", weight=weight)
     x = self.array
     if not xp.is_float(x.dtype):
         raise OperatorError(f"\"binary_cross_entropy\" not implemented for '{xp.ir_name(x.dtype)}'")
@@ -210,6 +212,7 @@ def _bce(self: xp.Array, target: xp.Array) -> xp.Array:
 def binary_cross_entropy_with_logits(
     self: Tensor, target: Tensor, weight: Tensor | None, pos_weight: Tensor | None, reduction: int
 ) -> Tensor:
+    without_gradient("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
     log_sigmoid = run("log_sigmoid", self)
     if pos_weight is not None:
         log_sigmoid = log_sigmoid * ((pos_weight - 1) * target + 1)

@@ -14,10 +14,11 @@ import numpy as np
 
 from engine.aten import xp
 from engine.aten.autograd.mode import MODE
-from engine.aten.compose import MEAN, reduced, run, sum_over, where
+from engine.aten.compose import MEAN, reduced, run, sum_over, where, without_gradient
 from engine.aten.hooks import HOOKS
 from engine.aten.loops import worth
 from engine.aten.op import op
+from engine.aten.promotion import check_cast
 from engine.aten.rules import no_kernel
 from engine.aten.stepwise.products import distances
 from engine.aten.tensor import Tensor
@@ -186,6 +187,7 @@ def multi_margin_loss(
     self: Tensor, target: Tensor, p: Any, margin: Any, weight: Tensor | None, reduction: int
 ) -> Tensor:
     """The target's score should be above all others by a margin."""
+    without_gradient("multi_margin_loss", weight=weight)
     if p not in (1, 2):
         raise OperatorError("only p == 1 and p == 2 supported")
     if self.array.dtype not in (np.float32, np.float64):
@@ -237,7 +239,10 @@ def multilabel_margin_loss(self: Tensor, target: Tensor, reduction: int) -> Tens
 
 
 def soft_margin_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
-    return reduced((-self * target).exp().log1p(), reduction)
+    without_gradient("soft_margin_loss", target=target)
+    loss = (-self * target).exp().log1p()
+    check_cast(loss.array.dtype, self.array.dtype)
+    return reduced(loss, reduction)
 
 
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:
@@ -278,19 +283,11 @@ def alignments(
 
     `log_probs` is (times, batch, classes).  The gradient is the one for what a log-softmax made.
     """
-    probs = log_probs.astype(np.float64)
+    probs, lattice = _lattice(log_probs, targets, target_lengths, blank)
+    states, emitted, skips, alive = lattice
     times, batch, _ = probs.shape
-    states = _states(targets, target_lengths, blank)
-    emitted = np.take_along_axis(probs, np.broadcast_to(states, (times, *states.shape)), 2)
-    skips = np.zeros(states.shape, np.bool_)
-    skips[:, 2:] = (states[:, 2:] != states[:, :-2]) & (states[:, 2:] != blank)
-    alive = np.arange(states.shape[1]) < 2 * target_lengths[:, None] + 1
     forward = _forward(emitted, skips, alive)
-    last = forward[np.maximum(input_lengths - 1, 0), np.arange(batch)]
-    ends = (np.arange(states.shape[1]) // 2 == target_lengths[:, None] - (np.arange(states.shape[1]) % 2)) & alive
-    total = np.logaddexp.reduce(np.where(ends, last, _NEVER), axis=1)
-    empty = input_lengths == 0
-    total = np.where(empty, np.where(target_lengths == 0, 0.0, _NEVER), total)
+    ends, total = _totals(forward, alive, input_lengths, target_lengths)
     backward = _backward(emitted, skips, alive, ends, input_lengths)
     weight = np.exp(forward + backward - emitted - np.where(np.isinf(total), 0, total)[:, None])
     gradient = np.exp(probs)
@@ -300,6 +297,36 @@ def alignments(
     inside = np.arange(times)[:, None] < input_lengths
     gradient = np.where(inside[:, :, None], gradient, 0)
     return (-total).astype(log_probs.dtype), gradient.astype(log_probs.dtype)
+
+
+def unlikelihoods(log_probs: Array, targets: Array, input_lengths: Array, target_lengths: Array, blank: int) -> Array:
+    """The first of the two: half of the work."""
+    _, (_, emitted, skips, alive) = _lattice(log_probs, targets, target_lengths, blank)
+    _, total = _totals(_forward(emitted, skips, alive), alive, input_lengths, target_lengths)
+    return (-total).astype(log_probs.dtype)
+
+
+def _lattice(
+    log_probs: Array, targets: Array, target_lengths: Array, blank: int
+) -> tuple[Array, tuple[Array, Array, Array, Array]]:
+    """The log-probabilities in double; and (batch, states) what states there are, (times, batch, states) how likely
+    each is at each time, where a blank may be left out before one, and which belong to their target."""
+    probs = log_probs.astype(np.float64)
+    states = _states(targets, target_lengths, blank)
+    emitted = np.take_along_axis(probs, np.broadcast_to(states, (len(probs), *states.shape)), 2)
+    skips = np.zeros(states.shape, np.bool_)
+    skips[:, 2:] = states[:, 2:] != states[:, :-2]
+    alive = np.arange(states.shape[1]) < 2 * target_lengths[:, None] + 1
+    return probs, (states, emitted, skips, alive)
+
+
+def _totals(forward: Array, alive: Array, input_lengths: Array, target_lengths: Array) -> tuple[Array, Array]:
+    """Which states an alignment may end in, and the log-probability of all alignments."""
+    place = np.arange(forward.shape[2])
+    last = forward[np.maximum(input_lengths - 1, 0), np.arange(forward.shape[1])]
+    ends = (place // 2 == target_lengths[:, None] - (place % 2)) & alive
+    total = np.logaddexp.reduce(np.where(ends, last, _NEVER), axis=1)
+    return ends, np.where(input_lengths == 0, np.where(target_lengths == 0, 0.0, _NEVER), total)
 
 
 def _states(targets: Array, lengths: Array, blank: int) -> Array:
@@ -327,17 +354,17 @@ def _moved(x: Array, by: int) -> Array:
 
 
 def _forward(emitted: Array, skips: Array, alive: Array) -> Array:
-    result = np.full(emitted.shape, _NEVER)
-    if len(emitted):
-        result[0, :, :2] = emitted[0, :, :2]
-        result[0] = np.where(alive, result[0], _NEVER)
-    for t in range(1, len(emitted)):
-        before = result[t - 1]
-        reached = np.logaddexp(before, _moved(before, 1))
-        if skips.shape[1] > 2:
-            reached = np.logaddexp(reached, np.where(skips, _moved(before, 2), _NEVER))
-        result[t] = np.where(alive, reached + emitted[t], _NEVER)
-    return result
+    times, batch, count = emitted.shape
+    room = np.full((times, batch, count + 2), _NEVER)  # two states before the first, which nothing reaches
+    possible = np.where(alive, emitted, _NEVER)
+    room[:1, :, 2:4] = possible[:1, :, :2]
+    for t in range(1, times):
+        before = room[t - 1]
+        reached = np.logaddexp(before[:, 2:], before[:, 1:-1])
+        if count > 2:
+            reached = np.logaddexp(reached, np.where(skips, before[:, :-2], _NEVER))
+        np.add(reached, possible[t], out=room[t, :, 2:])
+    return room[:, :, 2:]
 
 
 def _backward(emitted: Array, skips: Array, alive: Array, ends: Array, input_lengths: Array) -> Array:
@@ -375,7 +402,12 @@ def ctc_loss(
             f"Expected input_lengths to have value at most {whole.shape[0]}, but got value {lengths[0].array.max()}"
         )
     labels = targets if targets.ndim == 1 or log_probs.ndim == 3 else targets.reshape([-1])
-    loss = run("_alignments", whole, labels, *lengths, blank)[0]
+    if type(whole.array) is np.ndarray and not (MODE.enabled and whole.requires_grad) and HOOKS.trace is None:
+        with np.errstate(all="ignore"):
+            found = unlikelihoods(whole.array, labels.array, lengths[0].array, lengths[1].array, blank)
+        loss = Tensor(found)
+    else:
+        loss = run("_alignments", whole, labels, *lengths, blank)[0]
     if zero_infinity:
         loss = where(run("isinf", loss), 0.0, loss)
     if reduction == MEAN:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten import xp
-from engine.aten.compose import run, sum_over
+from engine.aten.compose import cast, run, sum_over
 from engine.aten.op import op, out_form
 from engine.aten.random import generator
 from engine.aten.tensor import Tensor
@@ -115,7 +115,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     first, second = (x.reshape([-1, x.shape[-1]]) for x in (input1, input2))
     count = weight.shape[0]
     half = first.matmul(weight.permute([1, 0, 2]).reshape([weight.shape[1], -1])).reshape([-1, *weight.shape[::2]])
-    product = sum_over(half * second.unsqueeze(1), [-1], keep=False)
+    product = cast(sum_over(half * second.unsqueeze(1), [-1], keep=False), half.array.dtype)
     result: Tensor = product.reshape([*input1.shape[:-1], count])
     return result if bias is None else result + bias
 
@@ -157,7 +157,10 @@ def embedding_renorm_(self: Tensor, indices: Tensor, max_norm: float, norm_type:
     rows = np.unique(indices.array)
     if rows.size and not 0 <= int(rows[0]) <= int(rows[-1]) < self.array.shape[0]:
         raise OperatorIndexError("index out of range in self")
-    found = self.array[rows].astype(np.float64)
+    if self.array.dtype.kind not in "fVc":
+        raise OperatorError(f"norm(): input dtype should be either floating point or complex. "
+                            f"Got {xp.ir_name(self.array.dtype)} instead.")  # fmt: skip
+    found = self.array[rows].astype(np.complex128 if self.array.dtype.kind == "c" else np.float64)
     if norm_type == math.inf:
         norms = np.abs(found).max(axis=1)
     else:
@@ -198,7 +201,9 @@ def attention(
     q, k, v = (heads(x, i) for i, x in enumerate((query, key, value)))
     scores = q.matmul(k.transpose(-2, -1)) / math.sqrt(size)
     if mask is not None:
-        hidden = mask.reshape([mask.shape[0], 1, 1, -1]) if mask_type == 1 else mask
+        hidden = mask if mask.array.dtype.kind == "b" else run("ne.Scalar", mask, 0)
+        if mask_type == 1:
+            hidden = hidden.reshape([mask.shape[0], 1, 1, -1])
         scores = run("masked_fill.Scalar", scores, hidden, -math.inf)
     shares = scores.softmax(-1)
     joined = shares.matmul(v).transpose(1, 2).reshape([*query.shape[:2], embed_dim])
@@ -286,19 +291,9 @@ def fake_quantize_kernel(self: xp.Array, scale: float, zero: int, low: int, high
     return ((np.clip(steps, low, high) - zero) * np.float32(scale)).astype(self.dtype), inside
 
 
-def dequantize(self: Tensor) -> Tensor:
-    """Tensors here are never quantized: what comes is what there is, in float32."""
-    result: Tensor = self.to(xp.FROM_NUMPY[xp.FLOAT32])
-    return result
-
-
 op("aten::_fake_quantize(Tensor self, float scale, int zero, int low, int high) -> (Tensor result, Tensor inside)",
    kernel=fake_quantize_kernel, gradient={"self": "grad * result1"})  # fmt: skip
 op("aten::fake_quantize_per_tensor_affine(Tensor self, float scale, int zero_point, int quant_min, int quant_max) "
    "-> Tensor", python=fake_quantize)  # fmt: skip
 op("aten::fake_quantize_per_tensor_affine.tensor_qparams(Tensor self, Tensor scale, Tensor zero_point, int quant_min, "
    "int quant_max) -> Tensor", python=fake_quantize)  # fmt: skip
-op("aten::dequantize.self(Tensor self) -> Tensor", python=dequantize, variants="function method out")
-op("aten::dequantize.tensors(Tensor[] tensors) -> Tensor[]", python=lambda tensors: [dequantize(t) for t in tensors])
-op("aten::dequantize.tensor(Tensor qtensor) -> Tensor", python=dequantize)
-op("aten::dequantize.list(Tensor[] qtensors) -> Tensor[]", python=lambda tensors: [dequantize(t) for t in tensors])

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import pool_checks, xp
+from engine.aten import pool_checks, quick_pooling, xp
 from engine.aten.compose import cast, mean_over, run, widened
 from engine.aten.op import op
 from engine.aten.promotion import wide
@@ -108,17 +108,17 @@ def _greatest(
     dilation: Sequence[int], ceil_mode: bool,
 ) -> Array:  # fmt: skip
     """Greatest of each window, without its place, which costs much more to find."""
+    key = quick_pooling.key_of(f"max{n}", self, kernel_size, stride, padding, dilation, ceil_mode)
+    quick = quick_pooling.known(key)
+    if quick is not None:
+        return quick(self)
     if self.dtype.kind in "bc":
         raise no_kernel(f"max_pool{n}d", self.dtype)
     space = _space(f"max_pool{n}d_with_indices_out_cpu_template", n, self, kernel_size, stride, padding, dilation)
     sizes = self.shape[-n:]
     places = _places(sizes, space, ceil_mode, self.shape[-n - 1])
-    padded = pad(self, space.padding, _overhang(sizes, space, places), _lowest(self.dtype))
-    first, *others = offsets(space)
-    best = shifted(padded, first, space.stride, places).copy()
-    for offset in others:
-        np.maximum(best, shifted(padded, offset, space.stride, places), out=best)
-    return best
+    work = quick_pooling.greatest(space, places, _overhang(sizes, space, places), _lowest(self.dtype))
+    return quick_pooling.keep(key, work)(self)
 
 
 def _max_pool(n: int) -> Callable[..., tuple[Array, Array]]:
@@ -230,6 +230,12 @@ def _avg_pool(n: int) -> Callable[..., Array]:
         self: Array, kernel_size: Sequence[int], stride: Sequence[int], padding: Sequence[int], ceil_mode: bool,
         count_include_pad: bool, divisor_override: int | None = None,
     ) -> Array:  # fmt: skip
+        key = quick_pooling.key_of(
+            f"average{n}", self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+        )
+        quick = quick_pooling.known(key)
+        if quick is not None:
+            return quick(self)
         if self.dtype.kind in "bc":
             raise no_kernel(f"avg_pool{n}d", self.dtype)
         space = _space(f"avg_pool{n}d", n, self, kernel_size, stride, padding, [1])
@@ -237,7 +243,10 @@ def _avg_pool(n: int) -> Callable[..., Array]:
         places = _places(sizes, space, ceil_mode, self.shape[-n - 1])
         used = wide(self.dtype)
         divisor = _divisor(sizes, space, places, count_include_pad, divisor_override, used)
-        padded = pad(self.astype(used, copy=False), space.padding, _overhang(sizes, space, places))
+        after = _overhang(sizes, space, places)
+        if used is self.dtype and used.kind == "f":
+            return quick_pooling.keep(key, quick_pooling.averages(space, places, after, divisor))(self)
+        padded = pad(self.astype(used, copy=False), space.padding, after)
         total = np.zeros((*self.shape[:-n], *places), used)
         for offset in offsets(space):
             total += shifted(padded, offset, space.stride, places)
@@ -318,6 +327,11 @@ def _adaptive_avg(n: int) -> Callable[[Tensor, list[int]], Tensor]:
             lead = list(self.array.shape[:-n])
             rows = result.reshape([*lead, math.prod(self.array.shape[-n:])])
             return cast(mean_over(rows, [-1]).reshape([*lead, *wanted]), d)
+        sizes = self.array.shape[-n:]
+        if all(size and count and size % count == 0 for size, count in zip(sizes, wanted, strict=True)):
+            reach = [size // count for size, count in zip(sizes, wanted, strict=True)]
+            even = run(f"avg_pool{n}d", result, reach, reach, [0] * n, False, True, *([None] * (n > 1)))
+            return cast(even, d)
         is_finite = bool(np.isfinite(result.array).all())
         for axis, count in enumerate(wanted, start=-n):
             if not is_finite:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten import xp
-from engine.aten.compose import cast, run, widened
+from engine.aten.compose import cast, run, where, widened
 from engine.aten.op import op
 from engine.aten.ops.linalg import check_square, inv
 from engine.aten.ops.matmul import check_dtypes, unlike
@@ -187,12 +187,14 @@ def addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Any, alpha: Any) 
 
 
 def _scaled(self: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
-    """beta * self + alpha * product; with beta 0, self is not looked at."""
+    """beta * self + alpha * product; with beta 0, self is not looked at, though its gradient is zero."""
     if product.array.dtype.kind in "iu":
         beta, alpha = int(beta), int(alpha)
     elif product.array.dtype.kind == "b":
         beta, alpha = bool(beta), bool(alpha)
     scaled: Tensor = product if alpha == 1 else product * alpha
+    if beta == 0 and self.requires_grad:
+        return where(Tensor(np.zeros((), np.bool_)), self, scaled)
     if beta == 0:
         return scaled if tuple(scaled.shape) == tuple(product.shape) and scaled is not self else scaled.clone()
     result: Tensor = (self if beta == 1 else self * beta) + scaled
@@ -218,6 +220,9 @@ def addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: Any, alpha: Any) -> Ten
         if vec.ndim != 1:
             raise OperatorError(f"addr: Expected 1-D argument {name}, but got {vec.ndim}-D")
     d = result_type([self.array, vec1.array, vec2.array])
+    for label, number in (("beta", beta), ("alpha", alpha)):
+        if d.kind in "iub" and isinstance(number, float):
+            raise OperatorError(f"For integral input tensors, argument {label} must not be a floating point number.")
     if d not in xp.HALVES:
         return _scaled(self, vec1.outer(vec2), beta, alpha)
     # Rounded after every step, as element by element.

@@ -18,6 +18,7 @@ from engine.aten.autograd.mode import MODE
 from engine.aten.compose import run, where
 from engine.aten.hooks import HOOKS
 from engine.aten.op import op, out_form
+from engine.aten.promotion import check_cast, to_float
 from engine.aten.recurrence import LAYERS, lstm_cell
 from engine.aten.tensor import Tensor, from_numpy
 from engine.lang.errors import OperatorError
@@ -28,8 +29,9 @@ Cell = Callable[[Tensor, State, Tensor, Tensor | None], State]
 # ------------------------------------------------------------------ cells
 
 
-def _linear(x: Tensor, w: Tensor, b: Tensor | None) -> Tensor:
-    result: Tensor = run("linear", x, w, b)
+def _linear(x: Tensor, w: Tensor | Callable[[Tensor], Tensor], b: Tensor | None) -> Tensor:
+    """`w` may be a function that does it: weights that are packed are no tensors."""
+    result: Tensor = run("linear", x, w, b) if isinstance(w, Tensor) else w(x)
     return result
 
 
@@ -75,6 +77,8 @@ def _cell_op(kind: str) -> Callable[..., Any]:
         if kind == "lstm" and len(state) != 2:
             raise OperatorError("lstm_cell expects two hidden states")
         _check_cell(input, state[0], w_ih, w_hh, _GATES[kind])
+        if kind in ("lstm", "gru"):
+            check_cast(to_float(input.array.dtype), input.array.dtype)
         found = _unrecorded_cell(input, state, (w_ih, w_hh, b_ih, b_hh)) if kind == "lstm" else None
         if found is not None:
             return found

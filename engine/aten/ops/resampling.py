@@ -15,7 +15,7 @@ import numpy as np
 from engine.aten import xp
 from engine.aten.compose import run
 from engine.aten.op import op
-from engine.aten.promotion import fit, wide
+from engine.aten.promotion import converted, wide
 from engine.aten.rules import no_kernel
 from engine.aten.tensor import Tensor
 from engine.aten.windows import pad as pad_zeros
@@ -255,7 +255,7 @@ def constant_pad_nd(self: Array, pad: Sequence[int], value: Any) -> Array:
     cut: list[Any] = [slice(max(-b, 0), size - max(-a, 0))
            for size, b, a in zip(self.shape[self.ndim - n :], before, after, strict=True)]  # fmt: skip
     inner = self[(..., *cut)]
-    padded = pad_zeros(inner, [max(b, 0) for b in before], [max(a, 0) for a in after], fit(value, self.dtype))
+    padded = pad_zeros(inner, [max(b, 0) for b in before], [max(a, 0) for a in after], converted(value, self.dtype))
     return padded.copy() if padded is inner else padded
 
 

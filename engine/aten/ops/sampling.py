@@ -218,6 +218,10 @@ def _cubic(x: Array) -> Array:
     return np.where(t < 1, near, np.where(t < 2, far, 0))
 
 
+def _lanczos(x: Array) -> Array:
+    return np.where(np.abs(x) < 3, np.sinc(x) * np.sinc(x / 3), 0)
+
+
 def _filter_matrix(
     size: int, count: int, align: bool, scale: float | None, shape: Callable[[Array], Array], reach: int
 ) -> Array:
@@ -236,6 +240,15 @@ def _filter_matrix(
     return np.asarray(weights / np.where(total == 0, 1, total))
 
 
+def _in_fractions(weights: Array) -> Array:
+    """The weights as 16-bit numbers of some power of two, the finest that the largest of them allows."""
+    bits, largest = 0, float(weights.max(initial=0))
+    while bits < 22 and int(0.5 + largest * 2 ** (bits + 1)) < 2**15:
+        bits += 1
+    parts = np.trunc(weights * 2**bits + np.where(weights < 0, -0.5, 0.5))
+    return np.asarray(parts / 2**bits)
+
+
 def antialiased(shape: Callable[[Array], Array], reach: int) -> Callable[..., Tensor]:
     def body(
         self: Tensor, output_size: Sequence[int], align_corners: bool, scales_h: float | None = None,
@@ -245,10 +258,10 @@ def antialiased(shape: Callable[[Array], Array], reach: int) -> Callable[..., Te
             raise OperatorError(f"It is expected input_size equals to 4, but got size {self.ndim}")
         d = self.array.dtype
         whole = d.kind in "iu"
-        x = cast(self, xp.FLOAT32) if whole else widened(self)
+        x = cast(self, xp.FLOAT64) if whole else widened(self)
         for axis, scale in ((3, scales_w), (2, scales_h)):
             matrix = _filter_matrix(x.shape[axis], output_size[axis - 2], align_corners, scale, shape, reach)
-            weights = Tensor(matrix.astype(x.array.dtype))
+            weights = Tensor(_in_fractions(matrix) if whole else matrix.astype(x.array.dtype))
             x = x.matmul(weights.t()) if axis == 3 else weights.matmul(x)
             x = run("clamp", run("floor", x + 0.5), 0, 255) if whole else x
         return cast(x, d)
@@ -268,8 +281,10 @@ def vector_form(body: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return resize
 
 
-for _name, _shape, _reach in (("_upsample_bilinear2d_aa", _triangle, 1), ("_upsample_bicubic2d_aa", _cubic, 2)):
+_FILTERS: Final = (("bilinear", _triangle, 1), ("bicubic", _cubic, 2), ("lanczos", _lanczos, 3))
+for _name, _shape, _reach in _FILTERS:
     _body = antialiased(_shape, _reach)
+    _name = f"_upsample_{_name}2d_aa"
     op(f"aten::{_name}.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
        python=vector_form(_body))  # fmt: skip
     op(f"aten::{_name}(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, "
@@ -369,6 +384,8 @@ def segment_reduce(
                             f"{data.shape[axis]}")  # fmt: skip
     count = sizes.shape[-1]
     rows = sizes.reshape(-1, count)
+    used = int(rows[0].sum()) if len(rows) else 0
+    data = data if used == data.shape[axis] else data.narrow(axis, 0, used)
     segment = np.stack([np.repeat(np.arange(count), row) for row in rows])
     rest = data.ndim - axis - 1
     places = segment.reshape(*data.shape[: axis + 1], *[1] * rest)

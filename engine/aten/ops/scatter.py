@@ -16,8 +16,8 @@ from engine.aten.loops import Loop, worth
 from engine.aten.memory import check_memory
 from engine.aten.op import op
 from engine.aten.ops.parts import select, slice_
-from engine.aten.promotion import wide
-from engine.aten.rules import are_within, broadcast_shapes, wrap_dim
+from engine.aten.promotion import converted, wide
+from engine.aten.rules import are_within, broadcast_shapes, no_kernel, wrap_dim
 from engine.aten.stepwise.scattering import add_each, take_each
 from engine.aten.xp import Array
 from engine.lang.errors import OperatorError
@@ -116,7 +116,7 @@ def scatter(self: Array, dim: int, index: Array, src: Any, reduce: str | None = 
     if not key:
         return result.reshape(self.shape)
     values = _source(base, dim, places, src, "scatter") if isinstance(src, np.ndarray) else np.broadcast_to(
-        np.asarray(src).astype(self.dtype), places.shape
+        np.asarray(converted(src, self.dtype)).astype(self.dtype), places.shape
     )  # fmt: skip
     if reduce is None:
         result[key] = values
@@ -154,6 +154,8 @@ def scatter_reduce(self: Array, dim: int, index: Array, src: Array, reduce: str,
     if reduce not in _INTO:
         raise OperatorError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     _check_alike(self, index, src)
+    if (reduce in ("amax", "amin") and self.dtype.kind == "c") or (reduce == "mean" and self.dtype.kind == "b"):
+        raise no_kernel(f"scatter_gather_tensor_cpu_reduce_{reduce}", self.dtype)
     base, dim, places, key = _points(self, dim, index, "scatter_reduce", src)
     if not key:
         return self.copy()

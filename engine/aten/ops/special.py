@@ -70,7 +70,7 @@ def logit(self: Array, eps: float | None) -> Array:
     x = self.astype(wide(d))
     if eps is not None:
         low, high = (d.type(limit).astype(x.dtype) for limit in (eps, 1 - eps))
-        x = np.where(np.isnan(x), x, np.clip(x, low, high))
+        x = np.where(x < low, low, np.where(x > high, high, x))
     return np.asarray(np.log(x / (1 - x))).astype(d)
 
 
@@ -161,8 +161,7 @@ for _name, _gamma, _sign in (("igamma", gamma.igamma, ""), ("igammac", gamma.iga
 op("aten::sinc(Tensor self) -> Tensor", kernel=sinc, variants=ALL,
    gradient={"self": "grad * where(self == 0, 0.0, ((self * 3.141592653589793).cos() - result) / self)"})  # fmt: skip
 op("aten::logit(Tensor self, float? eps=None) -> Tensor", kernel=logit, variants=ALL,
-   gradient={"self": "grad / (self * (1 - self)) if eps is None else "
-                     "where((self < eps) | (self > 1 - eps), 0, grad / (self * (1 - self)))"})  # fmt: skip
+   gradient={"self": "logit_backward(grad, self, eps)"})  # fmt: skip
 op("aten::polygamma(int n, Tensor self) -> Tensor", kernel=polygamma, variants="function method out",
    gradient={"self": "grad * polygamma(n + 1, self)"})  # fmt: skip
 op("aten::polygamma_(Tensor(a!) self, int n) -> Tensor(a!)", python=polygamma_, variants="method")

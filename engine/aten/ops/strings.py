@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from engine.aten.memory import check_memory
 from engine.aten.op import op
-from engine.aten.text import from_bytes, normal, to_bytes
+from engine.aten.text import from_bytes, length, normal, to_bytes
 from engine.aten.xp import UINT8
 from engine.lang.errors import OperatorError, OperatorIndexError
 
@@ -71,10 +71,6 @@ for _name, _body in (
     op(f"aten::{_name}(str self) -> bool", python=_body)
 
 # ------------------------------------------------------------------ places
-
-
-def length(text: str) -> int:
-    return len(text) if text.isascii() else len(to_bytes(text))
 
 
 def getitem(text: str, index: int) -> str:

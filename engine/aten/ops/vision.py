@@ -89,7 +89,7 @@ def _weights(start: Array, size: Array, counts: Array, pooled: int, extent: int)
     return weights
 
 
-def _region_weights(
+def region_weights(
     rois: Array, scale: float, pooled: Sequence[int], sizes: Sequence[int], sampling_ratio: int, aligned: bool
 ) -> tuple[Array, Array]:
     """The weights of rows and of columns, the former divided by the number of places of a bin."""
@@ -131,7 +131,7 @@ def roi_align(
     _check_regions(input, rois)
     pooled, used = (pooled_height, pooled_width), wide(input.dtype)
     x, boxes = input.astype(used, copy=False), rois.astype(used, copy=False)
-    rows, columns = _region_weights(boxes, spatial_scale, pooled, x.shape[2:], sampling_ratio, aligned)
+    rows, columns = region_weights(boxes, spatial_scale, pooled, x.shape[2:], sampling_ratio, aligned)
     result = np.empty((len(boxes), x.shape[1], *pooled), used)
     for part in _parts(len(boxes), math.prod(x.shape[1:])):
         images = x[boxes[part, 0].astype(np.int64)]
@@ -147,7 +147,7 @@ def roi_align_backward(
     """What each region's bins give back to its image."""
     used = wide(grad.dtype)
     boxes = rois.astype(used, copy=False)
-    rows, columns = _region_weights(
+    rows, columns = region_weights(
         boxes, spatial_scale, (pooled_height, pooled_width), size[2:], sampling_ratio, aligned
     )
     result = np.zeros(tuple(size), used)

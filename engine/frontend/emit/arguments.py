@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 
 from engine.frontend.emit.emitter import Emitter
 from engine.frontend.schema_match import Actual
-from engine.frontend.tree import Tree
-from engine.frontend.views import Apply, Attribute, Starred
+from engine.frontend.syntax.tree import Tree
+from engine.frontend.syntax.views import Apply, Attribute, Starred
 from engine.ir.graph import Value
 from engine.lang.errors import CompileError
 from engine.lang.types import Type

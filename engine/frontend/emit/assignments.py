@@ -13,9 +13,9 @@ from engine.frontend.emit.operators import BINARY
 from engine.frontend.emit.subscripts import assign_subscript, slice_tensor, tensor_list
 from engine.frontend.schema_match import Actual
 from engine.frontend.sugar import SugaredValue
-from engine.frontend.tree import Tree
+from engine.frontend.syntax.tree import Tree
+from engine.frontend.syntax.views import Assign, AugAssign, Select, Starred, Subscript, TupleLiteral, Var
 from engine.frontend.values import MethodValue, SimpleValue
-from engine.frontend.views import Assign, AugAssign, Select, Starred, Subscript, TupleLiteral, Var
 from engine.ir.graph import Value
 from engine.lang.errors import CompileError
 from engine.lang.source import SourceRange

@@ -13,8 +13,8 @@ from engine.frontend.emit.conditions import condition, refine
 from engine.frontend.emit.emitter import Emitter
 from engine.frontend.environment import Environment, Variable
 from engine.frontend.refine import Condition, Types
-from engine.frontend.tree import Tree
-from engine.frontend.views import If
+from engine.frontend.syntax.tree import Tree
+from engine.frontend.syntax.views import If
 from engine.ir.graph import Block
 from engine.lang.errors import CompileError
 from engine.lang.source import SourceRange

@@ -20,9 +20,9 @@ from engine.frontend.emit.loops import FOREVER
 from engine.frontend.emit.subscripts import index_tensor
 from engine.frontend.iterables import IterableTree, RangeValue
 from engine.frontend.sugar import SugaredValue
-from engine.frontend.tree import Tree
+from engine.frontend.syntax.tree import Tree
+from engine.frontend.syntax.views import Apply, Select, StringLiteral, Var
 from engine.frontend.values import SimpleValue, SpecialForm
-from engine.frontend.views import Apply, Select, StringLiteral, Var
 from engine.ir.constants import insert_constant
 from engine.lang.errors import CompileError
 from engine.lang.types import BOOL, COMPLEX, FLOAT, INT, NONE, TENSOR, ListType, OptionalType, Type

@@ -15,9 +15,9 @@ from engine.frontend.modules import ModuleValue
 from engine.frontend.refine import Condition, Refinements, Types, can_be_none, without_none
 from engine.frontend.schema_match import Actual
 from engine.frontend.sugar import SugaredValue
-from engine.frontend.tree import Tree
+from engine.frontend.syntax.tree import Tree
+from engine.frontend.syntax.views import Apply, TupleLiteral, Var
 from engine.frontend.values import SimpleValue, SpecialForm
-from engine.frontend.views import Apply, TupleLiteral, Var
 from engine.ir.constants import constant_value
 from engine.ir.graph import Block, Value
 from engine.lang.errors import CompileError

@@ -10,9 +10,8 @@ from engine.frontend.emit.arguments import no_keywords
 from engine.frontend.emit.emitter import Emitter
 from engine.frontend.emit.loops import dict_comprehension, list_comprehension
 from engine.frontend.sugar import SugaredValue
-from engine.frontend.tree import Tree
-from engine.frontend.values import SimpleValue, SpecialForm
-from engine.frontend.views import (
+from engine.frontend.syntax.tree import Tree
+from engine.frontend.syntax.views import (
     Apply,
     Attribute,
     DictComp,
@@ -23,6 +22,7 @@ from engine.frontend.views import (
     TupleLiteral,
     Var,
 )
+from engine.frontend.values import SimpleValue, SpecialForm
 from engine.ir.graph import Value
 from engine.lang.errors import CompileError
 from engine.lang.types import STR, TENSOR, DictType, ListType, Type

@@ -21,7 +21,7 @@ from engine.frontend.emit.recovery import recover
 from engine.frontend.environment import Environment, Variable
 from engine.frontend.globals import GLOBALS
 from engine.frontend.sugar import SugaredValue
-from engine.frontend.tree import Tree
+from engine.frontend.syntax.tree import Tree
 from engine.frontend.type_annotations import TypeReader
 from engine.frontend.values import SimpleValue
 from engine.ir.graph import Block, Value

@@ -13,12 +13,12 @@ from engine.frontend.emit.arguments import actuals_of, keywords_of
 from engine.frontend.emit.emitter import Emitter
 from engine.frontend.emit.recovery import compile_body
 from engine.frontend.environment import Environment, Variable
-from engine.frontend.lower import finish
+from engine.frontend.lowering.finish import finish
 from engine.frontend.schema_match import Actual
 from engine.frontend.sugar import SugaredValue
-from engine.frontend.tree import Tree
+from engine.frontend.syntax.tree import Tree
+from engine.frontend.syntax.views import Apply, Def, Param
 from engine.frontend.values import SimpleValue, SpecialForm
-from engine.frontend.views import Apply, Def, Param
 from engine.ir.clone import copy_graph, copy_nodes
 from engine.ir.graph import Block, Graph, Node, Value
 from engine.lang.errors import CompileError

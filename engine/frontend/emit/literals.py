@@ -12,9 +12,9 @@ from engine.frontend.convert import EMPTY_LIST
 from engine.frontend.emit.arguments import values_of
 from engine.frontend.emit.emitter import Emitter
 from engine.frontend.sugar import SugaredValue
-from engine.frontend.tree import Tree
+from engine.frontend.syntax.tree import Tree
+from engine.frontend.syntax.views import Const, DictLiteral, ListLiteral, StringLiteral, TupleLiteral
 from engine.frontend.values import SimpleValue
-from engine.frontend.views import Const, DictLiteral, ListLiteral, StringLiteral, TupleLiteral
 from engine.ir.graph import Value
 from engine.lang.errors import CompileError
 from engine.lang.types import (

@@ -15,9 +15,9 @@ from engine.frontend.emit.conditions import to_bool
 from engine.frontend.emit.emitter import Emitter, Loop
 from engine.frontend.emit.literals import check_key, common_type, wanted_container, wrong_elements
 from engine.frontend.sugar import Iterable, SugaredValue
-from engine.frontend.tree import Tree
+from engine.frontend.syntax.tree import Tree
+from engine.frontend.syntax.views import DictComp, For, ListComp, TupleLiteral, While
 from engine.frontend.values import SimpleValue
-from engine.frontend.views import DictComp, For, ListComp, TupleLiteral, While
 from engine.ir.graph import Node
 from engine.lang.errors import CompileError
 from engine.lang.source import SourceRange

@@ -16,9 +16,9 @@ from engine.frontend.emit.emitter import Emitter
 from engine.frontend.globals import Magic
 from engine.frontend.schema_match import Actual
 from engine.frontend.sugar import SugaredValue
-from engine.frontend.tree import Tree
+from engine.frontend.syntax.tree import Tree
+from engine.frontend.syntax.views import TernaryIf
 from engine.frontend.values import BuiltinFunction, SimpleValue
-from engine.frontend.views import TernaryIf
 from engine.ir.constants import constant_inputs
 from engine.ir.graph import Value
 from engine.lang.errors import OperatorError

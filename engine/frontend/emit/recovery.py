@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from engine.frontend.tree import Tree, variables
+from engine.frontend.syntax.tree import Tree, variables
 from engine.lang.errors import MAX_TOLD, CompileError, EngineError, FollowUpError, together
 
 if TYPE_CHECKING:

@@ -14,9 +14,8 @@ from engine.frontend.emit.branches import branch
 from engine.frontend.emit.conditions import condition
 from engine.frontend.emit.emitter import Emitter
 from engine.frontend.schema_match import Actual
-from engine.frontend.tree import Tree
-from engine.frontend.values import MethodValue
-from engine.frontend.views import (
+from engine.frontend.syntax.tree import Tree
+from engine.frontend.syntax.views import (
     Apply,
     Assert,
     Delete,
@@ -28,6 +27,7 @@ from engine.frontend.views import (
     Var,
     With,
 )  # fmt: skip
+from engine.frontend.values import MethodValue
 from engine.ir.graph import Value
 from engine.lang.errors import CompileError
 from engine.lang.source import SourceRange

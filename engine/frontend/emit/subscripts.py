@@ -14,9 +14,9 @@ from engine.frontend.emit.emitter import Emitter
 from engine.frontend.modules import ModuleValue
 from engine.frontend.schema_match import Actual
 from engine.frontend.sugar import SugaredValue
-from engine.frontend.tree import Tree
+from engine.frontend.syntax.tree import Tree
+from engine.frontend.syntax.views import SliceExpr, Subscript
 from engine.frontend.values import MethodValue, SimpleValue, SugaredTuple
-from engine.frontend.views import SliceExpr, Subscript
 from engine.ir.constants import constant_value
 from engine.ir.graph import Value
 from engine.lang.errors import CompileError

@@ -20,7 +20,8 @@ from typing import Any, Final, Protocol
 
 from engine.fuser import cpython_abi as abi
 from engine.fuser.lower import DECLARATIONS, Library
-from engine.fuser.prelude import Layout, Text, define, helpers, pointer
+from engine.fuser.prelude import helpers
+from engine.fuser.writing import Layout, Text, define, pointer
 
 LONGEST: Final = 16384
 """Elements; work on more of them lets other threads run meanwhile, or is left to numpy, which does so too."""

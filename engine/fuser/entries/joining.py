@@ -15,12 +15,11 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.tensor import Tensor
-from engine.fuser import cpython_abi as abi
 from engine.fuser.entries import samples
+from engine.fuser.entries.operands import plain_tensor, size_of
 from engine.fuser.entries.row_shapes import shape_functions
-from engine.fuser.expression import HALVES
-from engine.fuser.lower import SIZES, Library
-from engine.fuser.prelude import Layout, pointer
+from engine.fuser.lower import ALL_SIZES, Library
+from engine.fuser.writing import Layout, pointer
 
 MOST: Final = 16
 """So many tensors at most."""
@@ -28,15 +27,12 @@ LONGEST: Final = 1 << 18
 """Bytes; numpy lets other threads run while it copies more."""
 
 
-_SIZES: Final = {**SIZES, **dict.fromkeys(HALVES, 2)}
-
-
 @dataclass(frozen=True, slots=True)
 class Joining:
     """`stacks`: along a new dimension."""
 
     stacks: bool
-    kinds: tuple[str, ...] = tuple(_SIZES)
+    kinds: tuple[str, ...] = tuple(ALL_SIZES)
 
     @property
     def written(self) -> int | None:
@@ -48,11 +44,8 @@ class Joining:
         yield plain_tensor(at)
         yield _TRY.format(
             name=name, most=MOST, longest=LONGEST, new=int(self.stacks), old_step=1 - self.stacks,
-            type=abi.TYPE_OFFSET, list=pointer(at.list),
-            size=pointer(at.functions["PyList_Size"]), item=pointer(at.functions["PyList_GetItem"]),
-            retain=pointer(at.functions["Py_IncRef"]), clear=pointer(at.functions["PyErr_Clear"]), ndim=abi.NDIM,
-            dimensions=abi.DIMENSIONS, dtype=abi.DTYPE, data=abi.DATA, make=pointer(at.array_new),
-            array=pointer(at.array),
+            list=pointer(at.list), size=pointer(at.functions["PyList_Size"]),
+            item=pointer(at.functions["PyList_GetItem"]),
         )  # fmt: skip
 
     def samples(self, kind: str) -> Iterator[tuple[Any, ...]]:
@@ -71,84 +64,17 @@ class Joining:
         return samples.kind_of(arrays[0]) if all(a.dtype is d for a in arrays) else None
 
 
-def size_of(at: Layout) -> str:
-    """The function that knows how many bytes an element takes."""
-    cases = "\n".join(
-        f"  %is.{kind} = icmp eq ptr %d, {pointer(at.dtypes[kind])}\n"
-        f"  %size.{kind} = select i1 %is.{kind}, i64 {size}, i64 %size.{before}"
-        for before, (kind, size) in zip(("none", *_SIZES), _SIZES.items(), strict=False)
-    )
-    return _SIZE_OF.format(cases=cases, last=[*_SIZES][-1])
-
-
-def plain_tensor(at: Layout, name: str = "plain", flags: int = abi.PLAIN) -> str:
-    """The function that gives a tensor's array, if entries may look at it and it has these flags."""
-    return _TENSOR.format(
-        name=name, type=abi.TYPE_OFFSET, tensor=pointer(at.tensor), parameter=pointer(at.parameter),
-        grad=at.slots["_requires_grad"], false=pointer(at.false), array=at.slots["array"],
-        array_type=pointer(at.array), flags=abi.ARRAY_FLAGS, plain=flags,
-    )  # fmt: skip
-
-
 JOINING: Final = {"aten::cat": Joining(stacks=False), "aten::stack": Joining(stacks=True)}
 """The operators that join tensors."""
 
-_SIZE_OF: Final = """; bytes of an element of this dtype; 0 for one that is not known
-define internal i64 @size_of(ptr %d) {{
-  %size.none = add i64 0, 0
-{cases}
-  ret i64 %size.{last}
-}}"""
-_TENSOR: Final = """; the array of what is just a tensor (without grad where hooks count), with the flags; else null
-define internal ptr @{name}(ptr %tensor, i1 %hooked) noinline {{
-start:
-  %type.at = getelementptr i8, ptr %tensor, i64 {type}
-  %type = load ptr, ptr %type.at
-  %is.tensor = icmp eq ptr %type, {tensor}
-  %is.parameter = icmp eq ptr %type, {parameter}
-  %is = or i1 %is.tensor, %is.parameter
-  br i1 %is, label %grad, label %no
-grad:
-  %grad.at = getelementptr i8, ptr %tensor, i64 {grad}
-  %grad.is = load ptr, ptr %grad.at
-  %off = icmp eq ptr %grad.is, {false}
-  %open = xor i1 %hooked, 1
-  %may = or i1 %off, %open
-  br i1 %may, label %look, label %no
-look:
-  %array.at = getelementptr i8, ptr %tensor, i64 {array}
-  %array = load ptr, ptr %array.at
-  %none = icmp eq ptr %array, null
-  br i1 %none, label %no, label %kind
-kind:
-  %array.type.at = getelementptr i8, ptr %array, i64 {type}
-  %array.type = load ptr, ptr %array.type.at
-  %is.array = icmp eq ptr %array.type, {array_type}
-  br i1 %is.array, label %flags, label %no
-flags:
-  %flags.at = getelementptr i8, ptr %array, i64 {flags}
-  %marks = load i32, ptr %flags.at
-  %wanted = and i32 %marks, {plain}
-  %ordered = icmp eq i32 %wanted, {plain}
-  br i1 %ordered, label %yes, label %no
-yes:
-  ret ptr %array
-no:
-  ret ptr null
-}}"""
 _TRY: Final = """; do the shapes fit but for one dimension (or in all of them where that is -1)?
 define internal i1 @"fit.{name}"(ptr %a, ptr %b, i64 %dim) noinline {{
 start:
-  %a.ndim.at = getelementptr i8, ptr %a, i64 {ndim}
-  %a.ndim = load i32, ptr %a.ndim.at
-  %b.ndim.at = getelementptr i8, ptr %b, i64 {ndim}
-  %b.ndim = load i32, ptr %b.ndim.at
-  %n = zext i32 %a.ndim to i64
-  %a.dims.at = getelementptr i8, ptr %a, i64 {dimensions}
-  %a.dims = load ptr, ptr %a.dims.at
-  %b.dims.at = getelementptr i8, ptr %b, i64 {dimensions}
-  %b.dims = load ptr, ptr %b.dims.at
-  %same = icmp eq i32 %a.ndim, %b.ndim
+  %n = call i64 @rank(ptr %a)
+  %b.n = call i64 @rank(ptr %b)
+  %a.dims = call ptr @dims(ptr %a)
+  %b.dims = call ptr @dims(ptr %b)
+  %same = icmp eq i64 %n, %b.n
   br i1 %same, label %check, label %no
 check:
   %i = phi i64 [0, %start], [%i.next, %next]
@@ -176,13 +102,10 @@ start:
   %pieces = alloca [{most} x i64]
   %dims = alloca [66 x i64]
   %dim.at = alloca i64
-  br i1 %hooked, label %hooks, label %open
-hooks:
-  %quiet = call i1 @quiet()
-  br i1 %quiet, label %open, label %miss
-open:
-  %type.at = getelementptr i8, ptr %a0, i64 {type}
-  %type = load ptr, ptr %type.at
+  %open = call i1 @open(i1 %hooked)
+  br i1 %open, label %take, label %miss
+take:
+  %type = call ptr @type(ptr %a0)
   %is.list = icmp eq ptr %type, {list}
   br i1 %is.list, label %size, label %miss
 size:
@@ -200,17 +123,14 @@ where:
   br i1 %is.whole, label %wrap, label %miss
 wrap:
   %given = load i64, ptr %dim.at
-  %ndim.at = getelementptr i8, ptr %first, i64 {ndim}
-  %ndim.short = load i32, ptr %ndim.at
-  %ndim = zext i32 %ndim.short to i64
+  %ndim = call i64 @rank(ptr %first)
   %ranks = add i64 %ndim, {new}
   %negative = icmp slt i64 %given, 0
   %shifted = add i64 %given, %ranks
   %dim = select i1 %negative, i64 %shifted, i64 %given
   %is.in = icmp ult i64 %dim, %ranks
   %free = select i1 {new}, i64 -1, i64 %dim
-  %d.at = getelementptr i8, ptr %first, i64 {dtype}
-  %d = load ptr, ptr %d.at
+  %d = call ptr @dtype(ptr %first)
   %itemsize = call i64 @size_of(ptr %d)
   %is.known = icmp ne i64 %itemsize, 0
   %may = and i1 %is.in, %is.known
@@ -228,8 +148,7 @@ look:
   %is.plain = icmp ne ptr %array, null
   br i1 %is.plain, label %alike, label %miss
 alike:
-  %other.at = getelementptr i8, ptr %array, i64 {dtype}
-  %other = load ptr, ptr %other.at
+  %other = call ptr @dtype(ptr %array)
   %same.dtype = icmp eq ptr %other, %d
   %fits = call i1 @"fit.{name}"(ptr %first, ptr %array, i64 %free)
   %total = call i64 @extent(ptr %array, i64 %itemsize)
@@ -256,8 +175,7 @@ all:
   %is.short = icmp ule i64 %whole.size, {longest}
   br i1 %is.short, label %shape, label %miss
 shape:
-  %dims.at = getelementptr i8, ptr %first, i64 {dimensions}
-  %old = load ptr, ptr %dims.at
+  %old = call ptr @dims(ptr %first)
   br label %fill
 fill:
   %j = phi i64 [0, %shape], [%j.next, %filled]
@@ -281,14 +199,12 @@ filled:
   %fill.more = icmp ult i64 %j.next, %ranks
   br i1 %fill.more, label %fill, label %create
 create:
-  call void {retain}(ptr %d)
   %ranks.short = trunc i64 %ranks to i32
-  %made = call ptr {make}(ptr {array}, ptr %d, i32 %ranks.short, ptr %dims, ptr null, ptr null, i32 0, ptr null)
+  %made = call ptr @new_array(ptr %d, i32 %ranks.short, ptr %dims)
   %is.made = icmp ne ptr %made, null
-  br i1 %is.made, label %copy, label %failed
+  br i1 %is.made, label %copy, label %miss
 copy:
-  %made.at = getelementptr i8, ptr %made, i64 {data}
-  %to = load ptr, ptr %made.at
+  %to = call ptr @elements(ptr %made)
   br label %block
 block:
   %o = phi i64 [0, %copy], [%o.next, %blockend]
@@ -299,8 +215,7 @@ part:
   %so.far = phi i64 [%done, %block], [%done.next, %part]
   %source.at = getelementptr ptr, ptr %arrays, i64 %k
   %source = load ptr, ptr %source.at
-  %data.at = getelementptr i8, ptr %source, i64 {data}
-  %data = load ptr, ptr %data.at
+  %data = call ptr @elements(ptr %source)
   %length.at = getelementptr i64, ptr %pieces, i64 %k
   %copied = load i64, ptr %length.at
   %offset = mul i64 %o, %copied
@@ -318,9 +233,6 @@ blockend:
 end:
   %result = call ptr @wrap(ptr %made)
   ret ptr %result
-failed:
-  call void {clear}()
-  br label %miss
 miss:
   ret ptr null
 }}"""

@@ -15,10 +15,10 @@ from engine.aten.tensor import Tensor
 from engine.aten.xp import FROM_NUMPY
 from engine.fuser import cpython_abi as abi
 from engine.fuser.entries import samples
-from engine.fuser.entries.joining import plain_tensor, size_of
+from engine.fuser.entries.operands import plain_tensor, size_of
 from engine.fuser.expression import FLOATS
 from engine.fuser.lower import LLVM_TYPES, SIZES, Library
-from engine.fuser.prelude import Layout, Text, define, pointer
+from engine.fuser.writing import Layout, Text, define, pointer
 
 LONGEST: Final = 1 << 14
 """Elements; numpy makes more as quickly."""
@@ -100,11 +100,7 @@ class _Trier:
         to, work = self.to, self.work
         for line in ("%dims = alloca [64 x i64]", "%real = alloca double", "%whole = alloca i64"):
             to.put(line)
-        to.put("br i1 %hooked, label %hooks, label %open")
-        to.label("hooks")
-        to.need(to.make("call i1 @quiet()"))
-        to.put("br label %open")
-        to.label("open")
+        to.need(to.make("call i1 @open(i1 %hooked)"))
         devices = to.load(pointer(to.at.hooks), to.at.hook_slots["devices"])
         to.need(to.is_(devices, pointer(to.at.false)))
         for i, role in enumerate(work.roles):
@@ -125,9 +121,6 @@ class _Trier:
             to.label(kind)
             self.fill(kind, dtype, ndim, dims, count, numbers)
             to.label(f"not.{kind}")
-        to.put("br label %miss")
-        to.label("failed")
-        to.do("PyErr_Clear", "")
         to.put("br label %miss")
         to.label("miss")
         to.put("ret ptr null")
@@ -210,25 +203,23 @@ class _Trier:
         return to.load(like, abi.NDIM, "i32"), to.load(like, abi.DIMENSIONS), count
 
     def fill(self, kind: str, dtype: str, ndim: str, dims: str, count: str, numbers: dict[str, str]) -> None:
-        to, at, value = self.to, self.to.at, self.work.place("value")
+        to, value = self.to, self.work.place("value")
         if numbers and kind == "i1":
             to.put("br label %miss")
             return
         filled = ("double" if kind in FLOATS else "i64") + f" {self.work.value}" + (".0" if kind in FLOATS else "")
         if value is not None and kind in FLOATS:
             to.need(to.make(f"call i1 @real(ptr %a{value}, ptr %real)"))
-            filled = f"double {to.make('load double, ptr %real')}"
+            number = to.make("load double, ptr %real")
+            to.fit(number, kind)
+            filled = f"double {number}"
         elif value is not None:
             to.need(to.make(f"call i1 @whole(ptr %a{value}, ptr %whole)"))
             filled = f"i64 {to.make('load i64, ptr %whole')}"
             if kind == "i32":
                 to.need(to.make(f"icmp ult i64 {to.make(f'add i64 {filled[4:]}, {1 << 31}')}, {1 << 32}"))
-        to.retain(dtype)  # PyArray_NewFromDescr takes the reference over
-        made = to.make(
-            f"call ptr {pointer(at.array_new)}(ptr {pointer(at.array)}, ptr {dtype}, i32 {ndim}, ptr {dims}, ptr null, "
-            "ptr null, i32 0, ptr null)"
-        )
-        to.need(to.make(f"icmp ne ptr {made}, null"), "failed")
+        made = to.new_array(dtype, ndim, dims)
+        to.need(to.make(f"icmp ne ptr {made}, null"))
         data = to.load(made, abi.DATA)
         if numbers:
             to.put(f"call void @count.{kind}(ptr {data}, i64 {count}, i64 {numbers['from']}, i64 {numbers['by']})")
@@ -240,7 +231,7 @@ class _Trier:
 def _sizes(at: Layout) -> str:
     return _SIZES.format(
         list=pointer(at.list), size=pointer(at.functions["PyList_Size"]), item=pointer(at.functions["PyList_GetItem"]),
-        type=abi.TYPE_OFFSET, longest=LONGEST,
+        longest=LONGEST,
     )  # fmt: skip
 
 
@@ -248,8 +239,7 @@ _SIZES: Final = """; a list of sizes: how many and how many elements; -1 for any
 define internal {{i64, i64}} @sizes(ptr %given, ptr %into) noinline {{
 start:
   %one = alloca i64
-  %type.at = getelementptr i8, ptr %given, i64 {type}
-  %type = load ptr, ptr %type.at
+  %type = call ptr @type(ptr %given)
   %is.list = icmp eq ptr %type, {list}
   br i1 %is.list, label %measure, label %no
 measure:

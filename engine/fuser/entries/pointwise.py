@@ -17,9 +17,10 @@ from engine.aten.tensor import Tensor
 from engine.fuser import cpython_abi as abi
 from engine.fuser.entries import samples
 from engine.fuser.entries.entry import LONGEST
+from engine.fuser.entries.operands import plain_tensor
 from engine.fuser.expression import FLOATS, HALVES, Value
 from engine.fuser.lower import ALL_SIZES, Library, Row, function_text, steps
-from engine.fuser.prelude import Layout, Text, define, pointer
+from engine.fuser.writing import Layout, Text, define, pointer
 
 
 class Parameter(NamedTuple):
@@ -75,6 +76,9 @@ class Pointwise:
         return len(self.tensors) == 2 and not self.in_place and not self.masks
 
     def text(self, at: Layout, name: str, library: Library) -> Iterator[str]:
+        yield plain_tensor(at)
+        if self.in_place:
+            yield plain_tensor(at, "writable", abi.PLAIN | abi.WRITEABLE)
         yield from _loops(name, self, library)
         yield _try(at, name, self)
 
@@ -122,7 +126,6 @@ def _try(at: Layout, name: str, form: Pointwise) -> str:
     limits = [text.is_(f"%a{i}", pointer(at.none)) for i, p in enumerate(form.parameters) if p.role in _NEUTRAL_ROLES]
     if len(limits) > 1:
         text.need(text.make(f"xor i1 {text.make(f'and i1 {limits[0]}, {limits[1]}')}, 1"))
-    _check_tensors(text, form)
     arrays = _arrays(text, form)
     for i, p in enumerate(form.parameters):
         if p.role == "fixed":
@@ -157,33 +160,14 @@ def _try(at: Layout, name: str, form: Pointwise) -> str:
     return define(f'internal ptr @"try.{name}"({given}, i1 %hooked) noinline', text)
 
 
-def _check_tensors(text: Text, form: Pointwise) -> None:
-    """They are just tensors, or parameters; where hooks count, none requires grad and nobody wants to step in."""
-    at = text.at
-    for i in form.tensors:
-        kind = text.load(f"%a{i}", abi.TYPE_OFFSET)
-        is_parameter = text.is_(kind, pointer(at.parameter))
-        text.need(text.make(f"or i1 {text.is_(kind, pointer(at.tensor))}, {is_parameter}"))
-    text.put("br i1 %hooked, label %hooks, label %open")
-    text.label("hooks")
-    text.need(text.make("call i1 @quiet()"))
-    for i in form.tensors:
-        text.need(text.is_(text.load(f"%a{i}", at.slots["_requires_grad"]), pointer(at.false)))
-    text.put("br label %open")
-    text.label("open")
-
-
 def _arrays(text: Text, form: Pointwise) -> list[str]:
-    """The tensors' arrays, which are just arrays, in order and aligned."""
+    """The tensors' arrays; where hooks count, nobody wants to step in, and none of the tensors requires grad."""
+    text.need(text.make("call i1 @open(i1 %hooked)"))
     found: list[str] = []
     for i in form.tensors:
-        array = text.load(f"%a{i}", text.at.slots["array"])
-        text.need(text.make(f"icmp ne ptr {array}, null"))
-        text.need(text.is_(text.load(array, abi.TYPE_OFFSET), pointer(text.at.array)))
-        wanted = abi.PLAIN | (abi.WRITEABLE if form.in_place and not found else 0)
-        flags = text.load(array, abi.ARRAY_FLAGS, "i32")
-        text.need(text.is_(text.make(f"and i32 {flags}, {wanted}"), str(wanted), "i32"))
-        found.append(array)
+        asked = "writable" if form.in_place and not found else "plain"
+        found.append(text.make(f"call ptr @{asked}(ptr %a{i}, i1 %hooked)"))
+        text.need(text.make(f"icmp ne ptr {found[-1]}, null"))
     return found
 
 
@@ -195,7 +179,9 @@ def _run(text: Text, name: str, form: Pointwise, kind: str, arrays: Sequence[str
     for i in form.numbers:
         type = "double" if kind in REAL else "i64"
         _read_number(text, form, i, kind)
-        numbers.append(f"{type} {text.make(f'load {type}, ptr %number{i}.{kind}')}")
+        number = text.make(f"load {type}, ptr %number{i}.{kind}")
+        text.fit(number, kind)
+        numbers.append(f"{type} {number}")
     rows = [f"ptr {text.load(array, abi.DATA)}" for array in arrays]
     if form.in_place:
         _run_in_place(text, name, form, kind, rows, count, numbers)
@@ -231,19 +217,14 @@ _NEUTRAL: Final = {
 def _run_fresh(
     text: Text, name: str, form: Pointwise, kind: str, like: str, rows: list[str], count: str, numbers: list[str]
 ) -> None:  # fmt: skip
-    at, label, length = text.at, f"none.{kind}", count
+    length = count
     if form.repeats:
-        other = text.load(f"%a{form.tensors[1]}", at.slots["array"])
+        other = text.load(f"%a{form.tensors[1]}", text.at.slots["array"])
         length = text.make(f"call i64 @extent(ptr {other}, i64 {ALL_SIZES[kind]})")
         text.need(text.make(f"icmp ne i64 {length}, 0"))
-    d = pointer(at.dtypes[form.bodies[kind].kind])
-    text.retain(d)  # PyArray_NewFromDescr takes the reference over
-    ndim, dimensions = text.load(like, abi.NDIM, "i32"), text.load(like, abi.DIMENSIONS)
-    array = text.make(
-        f"call ptr {pointer(at.array_new)}(ptr {pointer(at.array)}, ptr {d}, i32 {ndim}, ptr {dimensions}, "
-        "ptr null, ptr null, i32 0, ptr null)"
-    )
-    text.need(text.make(f"icmp ne ptr {array}, null"), label)
+    ndim, dims = text.load(like, abi.NDIM, "i32"), text.load(like, abi.DIMENSIONS)
+    array = text.new_array(pointer(text.at.dtypes[form.bodies[kind].kind]), ndim, dims)
+    text.need(text.make(f"icmp ne ptr {array}, null"))
     out = f"ptr {text.load(array, abi.DATA)}"
     if form.repeats:
         _run_by_rows(text, name, form, kind, [out, *rows], (length, count), numbers)
@@ -251,9 +232,6 @@ def _run_fresh(
         passed = ", ".join([out, *rows, f"i64 {count}", *numbers])
         text.put(f'call void @"loop.{name}.{kind}"({passed})')
     text.put(f"ret ptr {text.make(f'call ptr @wrap(ptr {array})')}")
-    text.label(label)
-    text.do("PyErr_Clear", "")
-    text.put("br label %miss")
 
 
 def _run_by_rows(

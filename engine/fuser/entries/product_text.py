@@ -7,18 +7,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.fuser import cpython_abi as abi
-
-MATRIX: Final = f"""; 0 for a matrix in order, 1 for one whose transpose is; -1 for anything else, single rows too
-define internal i32 @matrix(ptr %array) noinline {{
+MATRIX: Final = """; 0 for a matrix in order, 1 for one whose transpose is; -1 for anything else, single rows too
+define internal i32 @matrix(ptr %array) noinline {
 start:
-  %ndim.at = getelementptr i8, ptr %array, i64 {abi.NDIM}
-  %ndim = load i32, ptr %ndim.at
+  %ndim = call i32 @ndim(ptr %array)
   %two = icmp eq i32 %ndim, 2
   br i1 %two, label %look, label %no
 look:
-  %dims.at = getelementptr i8, ptr %array, i64 {abi.DIMENSIONS}
-  %dims = load ptr, ptr %dims.at
+  %dims = call ptr @dims(ptr %array)
   %rows = load i64, ptr %dims
   %columns.at = getelementptr i64, ptr %dims, i64 1
   %columns = load i64, ptr %columns.at
@@ -27,8 +23,7 @@ look:
   %some = and i1 %some.rows, %some.columns
   br i1 %some, label %order, label %no
 order:
-  %flags.at = getelementptr i8, ptr %array, i64 {abi.ARRAY_FLAGS}
-  %flags = load i32, ptr %flags.at
+  %flags = call i32 @flags(ptr %array)
   %c = and i32 %flags, 1
   %is.c = icmp ne i32 %c, 0
   %f = and i32 %flags, 2
@@ -38,7 +33,7 @@ order:
   ret i32 %found
 no:
   ret i32 -1
-}}"""
+}"""
 PRODUCT: Final = """; a product of matrices of more than one row and column; `ta`, `tb`: the transpose lies there
 define internal void @product.{k}(ptr %a, i1 %ta, ptr %b, i1 %tb, ptr %out, i64 %m, i64 %n, i64 %k) noinline {{
 start:
@@ -158,10 +153,8 @@ some:
   %missing = icmp eq ptr %given, null
   br i1 %missing, label %no, label %fit
 fit:
-  %d.at = getelementptr i8, ptr %a, i64 {dtype}
-  %d = load ptr, ptr %d.at
-  %given.d.at = getelementptr i8, ptr %given, i64 {dtype}
-  %given.d = load ptr, ptr %given.d.at
+  %d = call ptr @dtype(ptr %a)
+  %given.d = call ptr @dtype(ptr %given)
   %alike = icmp eq ptr %d, %given.d
   br i1 %alike, label %look, label %no
 look:
@@ -186,11 +179,9 @@ start:
   %found = alloca [3 x ptr]
   %turned = alloca [2 x i32]
   %dims = alloca [64 x i64]
-  br i1 %hooked, label %hooks, label %open
-hooks:
-  %quiet = call i1 @quiet()
-  br i1 %quiet, label %open, label %miss
-open:
+  %open = call i1 @open(i1 %hooked)
+  br i1 %open, label %take, label %miss
+take:
   %fits = call i1 @"operands.{name}"({given}, i1 %hooked, ptr %found, ptr %turned)
   br i1 %fits, label %look, label %miss
 look:
@@ -204,21 +195,17 @@ look:
   %tb.at = getelementptr i32, ptr %turned, i64 1
   %tb.int = load i32, ptr %tb.at
   %tb = icmp eq i32 %tb.int, 1
-  %d.at = getelementptr i8, ptr %a, i64 {dtype}
-  %d = load ptr, ptr %d.at
-  %b.d.at = getelementptr i8, ptr %b, i64 {dtype}
-  %b.d = load ptr, ptr %b.d.at
+  %d = call ptr @dtype(ptr %a)
+  %b.d = call ptr @dtype(ptr %b)
   %alike = icmp eq ptr %d, %b.d
-  %ndim.at = getelementptr i8, ptr %a, i64 {ndim}
-  %ndim = load i32, ptr %ndim.at
-  %deep = icmp ugt i32 %ndim, 1
+  %rank = call i64 @rank(ptr %a)
+  %deep = icmp ugt i64 %rank, 1
   %good = and i1 %alike, %deep
   br i1 %good, label %measure, label %miss
 measure:
-  %ndim.wide = zext i32 %ndim to i64
-  %last = sub i64 %ndim.wide, 1
+  %last = sub i64 %rank, 1
   %m = call i64 @product(ptr %a, i64 0, i64 %last)
-  %k = call i64 @product(ptr %a, i64 %last, i64 %ndim.wide)
+  %k = call i64 @product(ptr %a, i64 %last, i64 %rank)
   %b.first = call i64 @product(ptr %b, i64 0, i64 1)
   %b.second = call i64 @product(ptr %b, i64 1, i64 2)
   %inner = select i1 {linear}, i64 %b.second, i64 %b.first
@@ -241,9 +228,8 @@ add:
   %unbiased = icmp eq ptr %bias, null
   br i1 %unbiased, label %shape, label %bias.look
 bias.look:
-  %bias.ndim.at = getelementptr i8, ptr %bias, i64 {ndim}
-  %bias.ndim = load i32, ptr %bias.ndim.at
-  %flat = icmp eq i32 %bias.ndim, 1
+  %bias.rank = call i64 @rank(ptr %bias)
+  %flat = icmp eq i64 %bias.rank, 1
   br i1 %flat, label %bias.size, label %miss
 bias.size:
   %bias.n = call i64 @product(ptr %bias, i64 0, i64 1)
@@ -251,8 +237,7 @@ bias.size:
   br i1 %bias.fits, label %shape, label %miss
 shape:
   %bias.data = call ptr @data(ptr %bias)
-  %old.at = getelementptr i8, ptr %a, i64 {dimensions}
-  %old = load ptr, ptr %old.at
+  %old = call ptr @dims(ptr %a)
   %bytes = mul i64 %last, 8
   call void @llvm.memcpy.p0.p0.i64(ptr %dims, ptr %old, i64 %bytes, i1 0)
   %last.at = getelementptr i64, ptr %dims, i64 %last
@@ -262,10 +247,10 @@ shape:
   %is.known = or i1 %is.first, %is.second
   br i1 %is.known, label %create, label %miss
 create:
-  call void {retain}(ptr %d)
-  %made = call ptr {make}(ptr {array}, ptr %d, i32 %ndim, ptr %dims, ptr null, ptr null, i32 0, ptr null)
+  %ndim = call i32 @ndim(ptr %a)
+  %made = call ptr @new_array(ptr %d, i32 %ndim, ptr %dims)
   %is.made = icmp ne ptr %made, null
-  br i1 %is.made, label %work, label %failed
+  br i1 %is.made, label %work, label %miss
 work:
   %out = call ptr @data(ptr %made)
   %a.data = call ptr @data(ptr %a)
@@ -275,20 +260,15 @@ work:
 done:
   %result = call ptr @wrap(ptr %made)
   ret ptr %result
-failed:
-  call void {clear}()
-  br label %miss
 miss:
   ret ptr null
 }}"""
 BATCHES: Final = """define internal ptr @"try.{name}"(ptr %a0, ptr %a1, i1 %hooked) noinline {{
 start:
   %dims = alloca [3 x i64]
-  br i1 %hooked, label %hooks, label %open
-hooks:
-  %quiet = call i1 @quiet()
-  br i1 %quiet, label %open, label %miss
-open:
+  %open = call i1 @open(i1 %hooked)
+  br i1 %open, label %take, label %miss
+take:
   %a = call ptr @plain(ptr %a0, i1 %hooked)
   %b = call ptr @plain(ptr %a1, i1 %hooked)
   %no.a = icmp eq ptr %a, null
@@ -296,18 +276,14 @@ open:
   %none = or i1 %no.a, %no.b
   br i1 %none, label %miss, label %look
 look:
-  %d.at = getelementptr i8, ptr %a, i64 {dtype}
-  %d = load ptr, ptr %d.at
-  %b.d.at = getelementptr i8, ptr %b, i64 {dtype}
-  %b.d = load ptr, ptr %b.d.at
+  %d = call ptr @dtype(ptr %a)
+  %b.d = call ptr @dtype(ptr %b)
   %alike = icmp eq ptr %d, %b.d
   %is.first = icmp eq ptr %d, {first_dtype}
   %is.second = icmp eq ptr %d, {second_dtype}
   %is.known = or i1 %is.first, %is.second
-  %a.ndim.at = getelementptr i8, ptr %a, i64 {ndim}
-  %a.ndim = load i32, ptr %a.ndim.at
-  %b.ndim.at = getelementptr i8, ptr %b, i64 {ndim}
-  %b.ndim = load i32, ptr %b.ndim.at
+  %a.ndim = call i32 @ndim(ptr %a)
+  %b.ndim = call i32 @ndim(ptr %b)
   %a.three = icmp eq i32 %a.ndim, 3
   %b.three = icmp eq i32 %b.ndim, 3
   %g1 = and i1 %alike, %is.known
@@ -356,10 +332,9 @@ create:
   store i64 %m, ptr %second.at
   %third.at = getelementptr i64, ptr %dims, i64 2
   store i64 %n, ptr %third.at
-  call void {retain}(ptr %d)
-  %made = call ptr {make}(ptr {array}, ptr %d, i32 3, ptr %dims, ptr null, ptr null, i32 0, ptr null)
+  %made = call ptr @new_array(ptr %d, i32 3, ptr %dims)
   %is.made = icmp ne ptr %made, null
-  br i1 %is.made, label %work, label %failed
+  br i1 %is.made, label %work, label %miss
 work:
   %out = call ptr @data(ptr %made)
   %a.data = call ptr @data(ptr %a)
@@ -388,9 +363,6 @@ next:
 done:
   %result = call ptr @wrap(ptr %made)
   ret ptr %result
-failed:
-  call void {clear}()
-  br label %miss
 miss:
   ret ptr null
 }}"""

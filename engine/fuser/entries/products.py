@@ -17,11 +17,11 @@ import numpy as np
 from engine.aten.tensor import Tensor
 from engine.fuser import cpython_abi as abi
 from engine.fuser.entries import product_text, samples
-from engine.fuser.entries.joining import plain_tensor
+from engine.fuser.entries.operands import plain_tensor
 from engine.fuser.entries.row_shapes import shape_functions
 from engine.fuser.expression import FLOATS
 from engine.fuser.lower import LLVM_TYPES, SIZES, Library
-from engine.fuser.prelude import Layout, pointer
+from engine.fuser.writing import Layout, pointer
 
 MOST: Final = 1 << 16
 """Multiplications."""
@@ -56,9 +56,7 @@ class Product:
         if self.is_batched:
             yield _try_batches(at, name, self)
             return
-        yield (product_text.LINEAR if self.is_linear else product_text.MM).format(
-            name=name, none=pointer(at.none), dtype=abi.DTYPE
-        )
+        yield (product_text.LINEAR if self.is_linear else product_text.MM).format(name=name, none=pointer(at.none))
         yield _try(at, name, self)
 
     def samples(self, kind: str) -> Iterator[tuple[Any, ...]]:
@@ -123,9 +121,7 @@ def _try(at: Layout, name: str, work: Product) -> str:
     return product_text.TRY.format(
         name=name, given=given, first=first, second=second,
         first_dtype=pointer(at.dtypes[first]), second_dtype=pointer(at.dtypes[second]), cases=cases, most=MOST,
-        dtype=abi.DTYPE, ndim=abi.NDIM, dimensions=abi.DIMENSIONS, make=pointer(at.array_new),
-        array=pointer(at.array), retain=pointer(at.functions["Py_IncRef"]),
-        clear=pointer(at.functions["PyErr_Clear"]), linear=int(work.is_linear),
+        linear=int(work.is_linear),
     )  # fmt: skip
 
 
@@ -139,6 +135,4 @@ def _try_batches(at: Layout, name: str, work: Product) -> str:
     return product_text.BATCHES.format(
         name=name, first=first, second=second, first_dtype=pointer(at.dtypes[first]), sizes=SIZES[first],
         second_sizes=SIZES[second], second_dtype=pointer(at.dtypes[second]), cases=cases, most=MOST,
-        dtype=abi.DTYPE, ndim=abi.NDIM, make=pointer(at.array_new), array=pointer(at.array),
-        retain=pointer(at.functions["Py_IncRef"]), clear=pointer(at.functions["PyErr_Clear"]),
     )  # fmt: skip

@@ -17,11 +17,12 @@ from engine.fuser import cpython_abi as abi
 from engine.fuser.entries import samples
 from engine.fuser.entries.entry import LONGEST
 from engine.fuser.entries.folds import PLACES, conversions, fold_functions, shared
+from engine.fuser.entries.operands import plain_tensor
 from engine.fuser.entries.row_shapes import shape_functions
 from engine.fuser.entries.rows import MOST_HALVES, Program, RowText
 from engine.fuser.expression import FLOATS, HALVES
 from engine.fuser.lower import SIZES, Library
-from engine.fuser.prelude import Layout, Text, define, pointer
+from engine.fuser.writing import Layout, Text, define, pointer
 
 ROLES: Final[Mapping[str, tuple[Any, ...]]] = {
     "none": (None,), "false": (False,), "any": (False,), "two": (2,), "keepdim": (False, True), "dim": (-1,),
@@ -68,6 +69,7 @@ class Rows:
 
     def text(self, at: Layout, name: str, library: Library) -> Iterator[str]:
         yield shared()
+        yield plain_tensor(at)
         yield from shape_functions(at)
         for kind in self.kinds:
             yield from fold_functions("f32" if kind in HALVES else kind)
@@ -147,9 +149,7 @@ class _Trier:
         to.put("%dims = alloca [64 x i64]")
         for i in work.names or {}:
             to.put(f"%number{i} = alloca i64")
-        tensors = self.tensors()
-        array = self.array(tensors[0])
-        others = {i: self.other(array, tensor, i) for i, tensor in zip(work.optional, tensors[1:], strict=True)}
+        array, others = self.arrays()
         self.plain_arguments()
         keep = self.keep()
         self.span(array)
@@ -176,43 +176,22 @@ class _Trier:
 
     # -------------------------------------------------------------- arguments
 
-    def tensors(self) -> list[str]:
-        """The tensors, `x` in the place of those that are left out; where hooks count, they allow it."""
-        to, at = self.to, self.to.at
-        found = [self.x]
+    def arrays(self) -> tuple[str, dict[int, str]]:
+        """The array of `x`, and of the optional tensors those of the same dtype, null where they are left out."""
+        to, others = self.to, {}
+        to.need(to.make("call i1 @open(i1 %hooked)"))
+        array = self.array(self.x)
         for i in self.work.optional:
-            is_none = to.is_(f"%a{i}", pointer(at.none))
-            found.append(to.make(f"select i1 {is_none}, ptr {self.x}, ptr %a{i}"))
-        for tensor in found:
-            type = to.load(tensor, abi.TYPE_OFFSET)
-            is_parameter = to.is_(type, pointer(at.parameter))
-            to.need(to.make(f"or i1 {to.is_(type, pointer(at.tensor))}, {is_parameter}"))
-        to.put("br i1 %hooked, label %hooks, label %open")
-        to.label("hooks")
-        to.need(to.make("call i1 @quiet()"))
-        for tensor in found:
-            to.need(to.is_(to.load(tensor, at.slots["_requires_grad"]), pointer(at.false)))
-        to.put("br label %open")
-        to.label("open")
-        return found
+            is_none = to.is_(f"%a{i}", pointer(to.at.none))
+            other = self.array(to.make(f"select i1 {is_none}, ptr {self.x}, ptr %a{i}"))
+            to.need(to.is_(to.load(other, abi.DTYPE), to.load(array, abi.DTYPE)))
+            others[i] = to.make(f"select i1 {is_none}, ptr null, ptr {other}")
+        return array, others
 
     def array(self, tensor: str) -> str:
-        """A tensor's array, which is just an array, in order and aligned."""
-        to = self.to
-        array = to.load(tensor, to.at.slots["array"])
-        to.need(to.make(f"icmp ne ptr {array}, null"))
-        to.need(to.is_(to.load(array, abi.TYPE_OFFSET), pointer(to.at.array)))
-        flags = to.load(array, abi.ARRAY_FLAGS, "i32")
-        to.need(to.is_(to.make(f"and i32 {flags}, {abi.PLAIN}"), str(abi.PLAIN), "i32"))
+        array = self.to.make(f"call ptr @plain(ptr {tensor}, i1 %hooked)")
+        self.to.need(self.to.make(f"icmp ne ptr {array}, null"))
         return array
-
-    def other(self, array: str, tensor: str, place: int) -> str:
-        """The array of an optional tensor, of the same dtype; null where it is left out."""
-        to = self.to
-        other = self.array(tensor)
-        to.need(to.is_(to.load(other, abi.DTYPE), to.load(array, abi.DTYPE)))
-        is_none = to.is_(f"%a{place}", pointer(to.at.none))
-        return to.make(f"select i1 {is_none}, ptr null, ptr {other}")
 
     def plain_arguments(self) -> None:
         to, at = self.to, self.to.at
@@ -267,7 +246,7 @@ class _Trier:
             to.need(to.make(f"or i1 {is_long}, {to.is_(sizes[2], '1', 'i64')}"))
         made: list[str] = []
         for i, result in enumerate(results):
-            made.append(self.new_array(kind, result, array, reduced, f"drop{i}.{kind}"))
+            made.append(self.new_array(kind, result, array, reduced, f"drop{i}.{kind}" if i else "miss"))
         data = [f"ptr {to.load(each, abi.DATA)}" for each in (*made, array)]
         data += [f"ptr {to.make(f'call ptr @data(ptr {other})')}" for other in others.values()]
         type = "i64" if kind == "i64" else "double"
@@ -278,29 +257,20 @@ class _Trier:
         wrapped = [to.make(f"call ptr @wrap(ptr {each})") for each in made]
         result = wrapped[0] if len(wrapped) == 1 else to.make(f"call ptr @together{len(wrapped)}({_pointers(wrapped)})")
         to.put(f"ret ptr {result}")
-        for i in reversed(range(len(results))):
+        for i in reversed(range(1, len(results))):
             to.label(f"drop{i}.{kind}")
-            if i > 0:
-                to.do("Py_DecRef", f"ptr {made[i - 1]}")
-                to.put(f"br label %drop{i - 1}.{kind}")
-            else:
-                to.do("PyErr_Clear", "")
-                to.put("br label %miss")
+            to.do("Py_DecRef", f"ptr {made[i - 1]}")
+            to.put(f"br label %{f'drop{i - 1}.{kind}' if i > 1 else 'miss'}")
 
     def new_array(self, kind: str, result: str, array: str, reduced: tuple[str, ...], otherwise: str) -> str:
-        to, at = self.to, self.to.at
+        to = self.to
         if result == "out":
             ndim, dims = to.load(array, abi.NDIM, "i32"), to.load(array, abi.DIMENSIONS)
         else:
             low, high, keep = reduced
             ndim = to.make(f"call i32 @reduced(ptr {array}, i64 {low}, i64 {high}, i1 {keep}, ptr %dims)")
             dims = "%dims"
-        d = pointer(at.dtypes["i64" if self._is_place(result) else kind])
-        to.retain(d)  # PyArray_NewFromDescr takes the reference over
-        made = to.make(
-            f"call ptr {pointer(at.array_new)}(ptr {pointer(at.array)}, ptr {d}, i32 {ndim}, ptr {dims}, ptr null, "
-            "ptr null, i32 0, ptr null)"
-        )
+        made = to.new_array(pointer(to.at.dtypes["i64" if self._is_place(result) else kind]), ndim, dims)
         to.need(to.make(f"icmp ne ptr {made}, null"), otherwise)
         return made
 

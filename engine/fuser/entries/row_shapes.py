@@ -8,57 +8,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from engine.fuser import cpython_abi as abi
-from engine.fuser.prelude import Layout, Text, define, pointer
+from engine.fuser.writing import Layout, Text, define, pointer
 
 
 def shape_functions(at: Layout) -> Iterator[str]:
     """The functions that entries over rows call."""
     list_size, list_item = pointer(at.functions["PyList_Size"]), pointer(at.functions["PyList_GetItem"])
     yield _SHAPES
-    yield _SPANNED.format(
-        none=pointer(at.none), list=pointer(at.list), size=list_size, item=list_item, type=abi.TYPE_OFFSET,
-        ndim=abi.NDIM,
-    )  # fmt: skip
-    yield _TRAILING.format(
-        list=pointer(at.list), size=list_size, item=list_item, type=abi.TYPE_OFFSET, ndim=abi.NDIM,
-        dimensions=abi.DIMENSIONS,
-    )  # fmt: skip
+    yield _SPANNED.format(none=pointer(at.none), list=pointer(at.list), size=list_size, item=list_item)
+    yield _TRAILING.format(list=pointer(at.list), size=list_size, item=list_item)
     yield _TWO
     yield _CORRECTION.format(none=pointer(at.none), true=pointer(at.true), false=pointer(at.false))
     for count in (2, 3):
         yield _together(at, count)
 
 
-_SHAPES: Final = f"""; how many elements these dimensions have
-define internal i64 @product(ptr %array, i64 %begin, i64 %end) {{
+_SHAPES: Final = """; the shape without some dimensions, or with a size of 1 there; how many are left
+define internal i32 @reduced(ptr %array, i64 %begin, i64 %end, i1 %keep, ptr %into) {
 start:
-  %dims.at = getelementptr i8, ptr %array, i64 {abi.DIMENSIONS}
-  %dims = load ptr, ptr %dims.at
-  br label %check
-check:
-  %i = phi i64 [%begin, %start], [%i.next, %next]
-  %n = phi i64 [1, %start], [%more, %next]
-  %go = icmp slt i64 %i, %end
-  br i1 %go, label %next, label %done
-next:
-  %at = getelementptr i64, ptr %dims, i64 %i
-  %d = load i64, ptr %at
-  %more = mul i64 %n, %d
-  %i.next = add i64 %i, 1
-  br label %check
-done:
-  ret i64 %n
-}}
-
-; the shape without some dimensions, or with a size of 1 there; how many are left
-define internal i32 @reduced(ptr %array, i64 %begin, i64 %end, i1 %keep, ptr %into) {{
-start:
-  %ndim.at = getelementptr i8, ptr %array, i64 {abi.NDIM}
-  %ndim.short = load i32, ptr %ndim.at
-  %ndim = zext i32 %ndim.short to i64
-  %dims.at = getelementptr i8, ptr %array, i64 {abi.DIMENSIONS}
-  %dims = load ptr, ptr %dims.at
+  %ndim = call i64 @rank(ptr %array)
+  %dims = call ptr @dims(ptr %array)
   br label %check
 check:
   %i = phi i64 [0, %start], [%i.next, %next]
@@ -83,68 +52,48 @@ next:
 done:
   %count = trunc i64 %j to i32
   ret i32 %count
-}}
+}
 
 ; is the other array null, or are its dimensions those that the first one has from some place on?
-define internal i1 @tail(ptr %array, i64 %begin, ptr %other) {{
+define internal i1 @tail(ptr %array, i64 %begin, ptr %other) {
 start:
   %none = icmp eq ptr %other, null
   br i1 %none, label %yes, label %look
 look:
-  %ndim.at = getelementptr i8, ptr %array, i64 {abi.NDIM}
-  %ndim.short = load i32, ptr %ndim.at
-  %ndim = zext i32 %ndim.short to i64
+  %ndim = call i64 @rank(ptr %array)
   %rank = sub i64 %ndim, %begin
-  %other.at = getelementptr i8, ptr %other, i64 {abi.NDIM}
-  %other.short = load i32, ptr %other.at
-  %other.ndim = zext i32 %other.short to i64
+  %other.ndim = call i64 @rank(ptr %other)
   %same = icmp eq i64 %rank, %other.ndim
-  br i1 %same, label %begin.dims, label %no
-begin.dims:
-  %dims.at = getelementptr i8, ptr %array, i64 {abi.DIMENSIONS}
-  %dims = load ptr, ptr %dims.at
+  br i1 %same, label %compare, label %no
+compare:
+  %dims = call ptr @dims(ptr %array)
   %rest = getelementptr i64, ptr %dims, i64 %begin
-  %other.dims.at = getelementptr i8, ptr %other, i64 {abi.DIMENSIONS}
-  %other.dims = load ptr, ptr %other.dims.at
-  br label %check
-check:
-  %i = phi i64 [0, %begin.dims], [%i.next, %next]
-  %go = icmp ult i64 %i, %rank
-  br i1 %go, label %next, label %yes
-next:
-  %a.at = getelementptr i64, ptr %rest, i64 %i
-  %a = load i64, ptr %a.at
-  %b.at = getelementptr i64, ptr %other.dims, i64 %i
-  %b = load i64, ptr %b.at
-  %i.next = add i64 %i, 1
-  %alike = icmp eq i64 %a, %b
-  br i1 %alike, label %check, label %no
+  %other.dims = call ptr @dims(ptr %other)
+  %equal = call i1 @equal(ptr %rest, ptr %other.dims, i64 %rank)
+  ret i1 %equal
 yes:
   ret i1 1
 no:
   ret i1 0
-}}
+}
 
 ; where an array's elements are; null for none
-define internal ptr @data(ptr %array) {{
+define internal ptr @data(ptr %array) {
 start:
   %none = icmp eq ptr %array, null
   br i1 %none, label %done, label %read
 read:
-  %at = getelementptr i8, ptr %array, i64 {abi.DATA}
-  %found = load ptr, ptr %at
+  %found = call ptr @elements(ptr %array)
   br label %done
 done:
   %data = phi ptr [null, %start], [%found, %read]
   ret ptr %data
-}}"""
+}"""
 _SPANNED: Final = """; from which dimension to which an argument says: one, or all where it is None or an empty list
 define internal i1 @spanned(ptr %array, ptr %given, i1 %lists, i1 %all, ptr %into) noinline {{
 start:
   %one = alloca i64
-  %ndim.at = getelementptr i8, ptr %array, i64 {ndim}
-  %ndim.short = load i32, ptr %ndim.at
-  %ndim = zext i32 %ndim.short to i64
+  %ndim = call i64 @rank(ptr %array)
   %second = getelementptr i64, ptr %into, i64 1
   %is.none = icmp eq ptr %given, {none}
   br i1 %is.none, label %every, label %look
@@ -153,8 +102,7 @@ every:
   store i64 %ndim, ptr %second
   ret i1 %all
 look:
-  %type.at = getelementptr i8, ptr %given, i64 {type}
-  %type = load ptr, ptr %type.at
+  %type = call ptr @type(ptr %given)
   %is.list = icmp eq ptr %type, {list}
   br i1 %is.list, label %list, label %number
 list:
@@ -190,23 +138,19 @@ _TRAILING: Final = """; from where on the dimensions are those in a list
 define internal i1 @trailing(ptr %array, ptr %given, ptr %into) noinline {{
 start:
   %one = alloca i64
-  %type.at = getelementptr i8, ptr %given, i64 {type}
-  %type = load ptr, ptr %type.at
+  %type = call ptr @type(ptr %given)
   %is.list = icmp eq ptr %type, {list}
   br i1 %is.list, label %size, label %no
 size:
   %count = call i64 {size}(ptr %given)
-  %ndim.at = getelementptr i8, ptr %array, i64 {ndim}
-  %ndim.short = load i32, ptr %ndim.at
-  %ndim = zext i32 %ndim.short to i64
+  %ndim = call i64 @rank(ptr %array)
   %before = sub i64 %count, 1
   %fits = icmp ult i64 %before, %ndim
   %begin = sub i64 %ndim, %count
   store i64 %begin, ptr %into
   %second = getelementptr i64, ptr %into, i64 1
   store i64 %ndim, ptr %second
-  %dims.at = getelementptr i8, ptr %array, i64 {dimensions}
-  %dims = load ptr, ptr %dims.at
+  %dims = call ptr @dims(ptr %array)
   %rest = getelementptr i64, ptr %dims, i64 %begin
   br i1 %fits, label %check, label %no
 check:

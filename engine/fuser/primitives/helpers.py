@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from engine.fuser import cpython_abi as abi
-from engine.fuser.prelude import Layout, Text, define, pointer
+from engine.fuser.writing import Layout, Text, define, pointer
 
 ARRAY_BASE: Final = 48
 """Where an array keeps whose memory it shows."""
@@ -49,7 +49,7 @@ def shared(at: Layout, places: Places) -> Iterator[str]:
     yield _storage_of(at, places)
     yield _NUMBERS
     yield _ITEMS.format(
-        ndim=abi.NDIM, dims=abi.DIMENSIONS, number=pointer(at.functions["PyLong_FromLongLong"]),
+        dims=abi.DIMENSIONS, number=pointer(at.functions["PyLong_FromLongLong"]),
         set=pointer(at.functions["PyTuple_SetItem"]), new=pointer(at.functions["PyTuple_New"]),
         alloc=pointer(at.functions["PyType_GenericAlloc"]), drop=pointer(at.functions["Py_DecRef"]),
         clear=pointer(at.functions["PyErr_Clear"]), items=TUPLE_ITEMS,
@@ -118,9 +118,7 @@ _ITEMS: Final = """
 ; null, and no error, where there is no memory
 define internal ptr @row_of(ptr %array, ptr %type, i64 %offset, i64 %unit) noinline {{
 start:
-  %ndim.at = getelementptr i8, ptr %array, i64 {ndim}
-  %ndim.short = load i32, ptr %ndim.at
-  %ndim = zext i32 %ndim.short to i64
+  %ndim = call i64 @rank(ptr %array)
   %dims.at = getelementptr i8, ptr %array, i64 %offset
   %dims = load ptr, ptr %dims.at
   %plain = icmp eq ptr %type, null
@@ -164,26 +162,9 @@ done:
 
 ; how many elements an array has
 define internal i64 @count_of(ptr %array) noinline {{
-start:
-  %ndim.at = getelementptr i8, ptr %array, i64 {ndim}
-  %ndim.short = load i32, ptr %ndim.at
-  %ndim = zext i32 %ndim.short to i64
-  %dims.at = getelementptr i8, ptr %array, i64 {dims}
-  %dims = load ptr, ptr %dims.at
-  br label %loop
-loop:
-  %i = phi i64 [0, %start], [%j, %next]
-  %n = phi i64 [1, %start], [%more, %next]
-  %end = icmp eq i64 %i, %ndim
-  br i1 %end, label %done, label %next
-next:
-  %d.at = getelementptr i64, ptr %dims, i64 %i
-  %d = load i64, ptr %d.at
-  %more = mul i64 %n, %d
-  %j = add i64 %i, 1
-  br label %loop
-done:
-  ret i64 %n
+  %rank = call i64 @rank(ptr %array)
+  %count = call i64 @product(ptr %array, i64 0, i64 %rank)
+  ret i64 %count
 }}
 
 ; the sizes and the dtype of an array, as a new tuple
@@ -197,8 +178,7 @@ pair:
   %nothing = icmp eq ptr %result, null
   br i1 %nothing, label %failed, label %fill
 fill:
-  %dtype.at = getelementptr i8, ptr %array, i64 56
-  %dtype = load ptr, ptr %dtype.at
+  %dtype = call ptr @dtype(ptr %array)
   call void @retain(ptr %dtype)
   %0 = call i32 {set}(ptr %result, i64 0, ptr %sizes)
   %1 = call i32 {set}(ptr %result, i64 1, ptr %dtype)

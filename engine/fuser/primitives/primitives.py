@@ -22,7 +22,7 @@ from engine.aten.autograd.record import OperatorNode
 from engine.aten.size import Size
 from engine.aten.storage import Storage
 from engine.aten.tensor import Tensor
-from engine.aten.xp import FROM_NUMPY
+from engine.aten.xp import TO_NUMPY
 from engine.fuser import cpython_abi, machine, native, process
 from engine.fuser.cpython_abi import AbiError, slot_offset
 from engine.fuser.entries import samples
@@ -161,7 +161,7 @@ def _places() -> Places:
         saved_type=retain(Saved), saved={name: slot_offset(Saved, name) for name in _SAVED},
         size_type=retain(Size), numbers=retain(_numbers()), minus_one=retain(-1),
         tuple_type=retain(tuple), set_base=cpython_abi.array_function(_SET_BASE),
-        device=retain(CPU), dtypes={d.name: (retain(n), retain(d), n.itemsize) for n, d in FROM_NUMPY.items()},
+        device=retain(CPU), dtypes={d.name: (retain(n), retain(d), n.itemsize) for d, n in TO_NUMPY.items()},
     )  # fmt: skip
 
 
@@ -195,7 +195,7 @@ def _check(
         if [_seen(step, name, i) for i in range(3)] != [_seen(steps.DEFINITIONS[name], name, i) for i in range(3)]:
             raise AbiError(f"{name} does something else than Python's definition")
     tensors = [Tensor(np.zeros(shape, np.float32)) for shape in ((), (2, 0, 3), (70000,), (2, 3))]
-    tensors += [Tensor(np.zeros((2, 3), d).T) for d in FROM_NUMPY]
+    tensors += [Tensor(np.zeros((2, 3), d).T) for d in TO_NUMPY.values()]
     for tensor in tensors:
         for name, member in members.items():
             is_getter = name in GETTERS

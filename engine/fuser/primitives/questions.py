@@ -11,8 +11,8 @@ from typing import Final
 
 from engine.fuser import cpython_abi as abi
 from engine.fuser.entries.entry import forwarded
-from engine.fuser.prelude import Layout, Text, define, pointer
 from engine.fuser.primitives.helpers import Places
+from engine.fuser.writing import Layout, Text, define, pointer
 
 _C_CONTIGUOUS: Final = 1
 """What the flags of an array that is in order have."""

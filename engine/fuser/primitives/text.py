@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from engine.fuser import cpython_abi as abi
-from engine.fuser.prelude import Layout, Text, define, helpers, pointer
+from engine.fuser.prelude import helpers
 from engine.fuser.primitives import questions
 from engine.fuser.primitives.helpers import ARRAY_BASE, Places, put, shared
+from engine.fuser.writing import Layout, Text, define, pointer
 
 
 def module_text(at: Layout, places: Places, fallbacks: Mapping[str, int]) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.ir.constants import type_of
+from engine.lang.custom_classes import is_custom
 from engine.lang.types import ClassType, EnumType, FunctionType, InterfaceType, TupleType, Type
 from engine.serialize.code.python_text import ConstantTable, annotation, qualname_of
 from engine.serialize.code.qualified_names import TypeNames, is_identifier, name_of, prefix_of
@@ -55,7 +56,7 @@ class CodeExporter:
 
     def write(self, type: Type) -> None:
         """Write one class or function, unless that is done.  Raises CompileError if it does not compile."""
-        if _identity(type) in self._written:
+        if _identity(type) in self._written or (isinstance(type, ClassType) and is_custom(type)):
             return
         self._written.add(_identity(type))
         name = self.name_of(type)

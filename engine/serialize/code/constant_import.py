@@ -10,8 +10,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.aten.ivalue import EnumValue
-from engine.frontend.tree import Tree
-from engine.frontend.views import Apply, Const, DictLiteral, ListLiteral, Select, StringLiteral, TupleLiteral, Var
+from engine.frontend.syntax.tree import Tree
+from engine.frontend.syntax.views import (
+    Apply,
+    Const,
+    DictLiteral,
+    ListLiteral,
+    Select,
+    StringLiteral,
+    TupleLiteral,
+    Var,
+)
 from engine.lang import scalars
 from engine.lang.errors import CompileError
 from engine.lang.types import EnumType, TupleType

@@ -6,7 +6,6 @@ that names itself when it runs.  What it gives is taken for a tensor, or for as 
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Sequence
 from typing import Final
 
@@ -15,7 +14,7 @@ from engine.frontend.builder import Builder
 from engine.frontend.namespaces import OperatorNamespace
 from engine.frontend.schema_match import Actual
 from engine.frontend.sugar import SugaredValue
-from engine.frontend.values import BuiltinFunction, SimpleValue
+from engine.frontend.values import BuiltinFunction, UnknownResult
 from engine.ir.graph import Node
 from engine.ir.operator_names import ALIASES
 from engine.ir.unit import Function
@@ -83,20 +82,7 @@ class OpaqueOperator(SugaredValue):
         node = b.node(self.name, [actual.value for actual in (*args, *kwargs)], [TENSOR], range)
         if kwargs:
             node.set_attr(KEYWORDS, [actual.name for actual in kwargs])
-        return _Result(node.output)
-
-
-class _Result(SimpleValue):
-    """What the call gives: a tensor, and several where it is unpacked at once."""
-
-    __slots__ = ()
-
-    def as_tuple(self, b: Builder, size: int | None, range: SourceRange) -> list[SugaredValue]:
-        if size is None or self.value.uses:
-            return super().as_tuple(b, size, range)
-        node = self.value.node
-        node.erase_output(0)
-        return [SimpleValue(node.add_output(TENSOR)) for _ in builtins.range(size)]
+        return UnknownResult(node.output)
 
 
 class MissingOperators(MissingOperatorError):

@@ -24,7 +24,7 @@ from engine.ir.constants import constant_value
 from engine.ir.graph import Block, Graph, Node, Value
 from engine.ir.ops import op_of
 from engine.ir.unit import Function
-from engine.lang.errors import ArchiveError
+from engine.lang.errors import ArchiveError, MissingOperatorError
 from engine.lang.schema import Argument
 from engine.lang.source import SourceRange
 from engine.lang.types import NUMBERS, ClassType, FunctionType, OptionalType, Type, UnionType, walk
@@ -62,6 +62,16 @@ def _is_method(function: Function) -> bool:
     return isinstance(owner, ClassType) and function.qualname == f"{owner.qualname}.{function.name}"
 
 
+def _kept_text(function: Function) -> Any:
+    """What is written in the place of its graph; None where that is the graph.  Raises CompileError."""
+    try:
+        function.ensure_defined()
+    except MissingOperatorError:
+        if function.kept is None:
+            raise
+    return function.kept
+
+
 @dataclass(slots=True, eq=False)
 class SourcePrinter:
     """Writes the text of one record; `version` is the least archive version that may hold its operators."""
@@ -88,6 +98,10 @@ class SourcePrinter:
 
     def function(self, function: Function, *, typed_self: bool = True) -> None:
         """Write a function or method; `typed_self` says whether the first parameter shows its type."""
+        kept = _kept_text(function)
+        if kept is not None:
+            kept.write(self)
+            return
         graph, schema = function.graph, function.schema
         self._used_names.clear()
         with self._at(graph.param_node):
@@ -104,7 +118,7 @@ class SourcePrinter:
         name = self._new_name(argument.name)
         shown = f"{name}: {self.annotation(argument.type)}" if index or typed_self else name
         self.body.write(",\n    " if index else "", shown)
-        if argument.has_default:
+        if argument.has_default and not argument.is_undefined_by_default:
             self.body.write("=", self.constant(whole_default(argument), argument.type))
         self._texts[value] = name
 

@@ -19,22 +19,26 @@ from typing import Any, Final, Protocol
 from engine.frontend.builder import Builder
 from engine.frontend.classes import ConstantValue, FunctionValue
 from engine.frontend.compile import declare, signature_of
+from engine.frontend.custom_methods import custom_class
 from engine.frontend.namespaces import OperatorNamespace
-from engine.frontend.parser import parse_program
 from engine.frontend.resolve import type_value
 from engine.frontend.sugar import SugaredValue
-from engine.frontend.tree import Tree
+from engine.frontend.syntax.parser import parse_expression, parse_program
+from engine.frontend.syntax.tree import Tree
+from engine.frontend.syntax.views import ClassDef, Def
+from engine.frontend.type_annotations import TypeReader
 from engine.frontend.values import SpecialForm
-from engine.frontend.views import ClassDef, Def
 from engine.ir.constants import type_of
 from engine.ir.graph import Value
 from engine.ir.unit import CompilationUnit, Function
+from engine.lang.custom_classes import foreign, is_custom_name
 from engine.lang.errors import ArchiveError, CompileError, EngineError
 from engine.lang.source import Source, SourceRange
 from engine.lang.types import ClassType, Type
 from engine.passes.erase_shape_information import unshaped
 from engine.serialize.code.class_import import import_class
 from engine.serialize.code.debug_records import lazy_finder
+from engine.serialize.code.kept_text import KeptText
 from engine.serialize.code.opaque import ArchivedNamespace, MissingOperators, OpaqueCalls, unusable
 from engine.serialize.code.qualified_names import ROOT, name_of, prefix_of, record_of
 from engine.serialize.old.upgrade import operator_as_of
@@ -76,11 +80,19 @@ class SourceImporter:
         Raises ArchiveError when its code cannot be read.
         """
         known = self.unit.find_type(qualname)
+        if known is None and is_custom_name(qualname):
+            known = custom_class(qualname) or foreign(qualname, self.opaque.names)
+            self.unit.add_type(qualname, known)
+            return known
         if known is None:
             tree = self._definition(qualname, "class_def")
             if tree is not None:
                 self.guarded(lambda: import_class(self, qualname, ClassDef(tree)), qualname)
         return self.unit.find_type(qualname)
+
+    def read_type(self, annotation: str) -> Type:
+        """The type that an annotation in a pickle spells.  Raises CompileError."""
+        return TypeReader(self.resolver).read(parse_expression(Source(annotation, "<annotation>")))
 
     def find_signed_type(self, qualname: str) -> Type | None:
         """The same, with the signatures of its methods read, which tell the interfaces that it has."""
@@ -103,7 +115,7 @@ class SourceImporter:
         for function, tree in zip(functions, trees, strict=True):
             assert function.creator is not None
             function.before_run, function.lock = self.before_run, self._lock
-            function.creator = partial(self._compile, function.creator)
+            function.creator = partial(self._compile, function.creator, tree)
             self._unsigned[function] = partial(self._sign, function, tree, type)
         return functions
 
@@ -116,7 +128,7 @@ class SourceImporter:
             function = next(iter(self._unsigned))
             self.guarded(self._unsigned.pop(function), function.qualname)
 
-    def _compile(self, create: Callable[[Function], None], function: Function) -> None:
+    def _compile(self, create: Callable[[Function], None], tree: Tree, function: Function) -> None:
         """Compile a body, and those that it needs.  Raises ArchiveError.
 
         One that does not compile for want of an operator that is not known here says so.
@@ -135,6 +147,8 @@ class SourceImporter:
             function.creator(function)
         finally:
             self._is_compiling = False
+            if len(self.opaque.names) > known:
+                function.kept = KeptText(tree.range, self.find_type, self.find_function, self.constant)
 
     def constant(self, name: str, range: SourceRange) -> Any:
         """The constant that `CONSTANTS.name` means.  Raises CompileError when there is none."""

@@ -26,6 +26,7 @@ MAP_FROM: Final = 16 << 20
 
 
 _CHUNK: Final = 1 << 20
+_NO_WAIT: Final = getattr(os, "O_NONBLOCK", 0)
 
 
 class MappedFile:
@@ -62,7 +63,7 @@ def file_bytes(source: str | os.PathLike[str] | BinaryIO, mapped: bool = True) -
         return _of_object(source, mapped)
     path = Path(source)
     try:
-        with path.open("rb") as file:
+        with open_at_once(path) as file:
             return _of_file(file, str(path), mapped)
     except IsADirectoryError:
         raise ArchiveError(f"'{path}' is a folder, not an archive", hints=("give the path of a file",)) from None
@@ -73,9 +74,24 @@ def file_bytes(source: str | os.PathLike[str] | BinaryIO, mapped: bool = True) -
         raise ArchiveError(f"'{path}' cannot be opened: {reason.lower()}") from None
 
 
+def open_at_once(path: str | os.PathLike[str]) -> io.BufferedReader:
+    """Open for reading, and do not wait for anybody to write into a pipe.  Raises OSError."""
+    return open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NO_WAIT))
+
+
+def not_ordinary(path: object, mode: int) -> ArchiveError:
+    """The error for what is no file that can be read from its first byte to its last."""
+    # A device may have no end, and a pipe may never come to it.
+    what = "a pipe" if stat.S_ISFIFO(mode) else "a device" if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) else "no file"
+    hint = "write what comes out of it into a file first" if stat.S_ISFIFO(mode) else "give the path of a file"
+    return ArchiveError(f"'{path}' is {what}, not an ordinary file", hints=(hint,))
+
+
 def missing_file(path: str | os.PathLike[str]) -> MissingFileError:
     """The error for a path where there is nothing, with the nearest name of a file beside it."""
     place = Path(path)
+    if place.is_symlink():
+        return MissingFileError(f"'{path}' is a link to '{os.readlink(place)}', which does not exist")
     try:
         near = did_you_mean(place.name, os.listdir(place.parent))
     except (OSError, ValueError):
@@ -86,8 +102,7 @@ def missing_file(path: str | os.PathLike[str]) -> MissingFileError:
 def _of_file(file: io.BufferedReader, label: str, mapped: bool) -> FileBytes:
     status = os.fstat(file.fileno())
     if not stat.S_ISREG(status.st_mode):
-        # A device may have no end, and a pipe may never come to it.
-        raise ArchiveError(f"'{label}' is no ordinary file", hints=("give the path of a file",))
+        raise not_ordinary(label, status.st_mode)
     if mapped and status.st_size >= MAP_FROM:
         return FileBytes(memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)), label, MappedFile(file))
     data = bytearray(status.st_size)

@@ -16,13 +16,13 @@ from __future__ import annotations
 import os
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import BinaryIO, Final
 
 from engine.lang.errors import ArchiveError
-from engine.serialize.container.file_bytes import MappedFile, file_bytes
+from engine.serialize.container.file_bytes import FileBytes, MappedFile, file_bytes
 
 END: Final = struct.Struct("<4s4H2LH")
 END64: Final = struct.Struct("<4sQ2H2L4Q")
@@ -59,7 +59,8 @@ class Record:
 
     name: str
     method: int
-    crc: int
+    crc: int | None
+    """None where the format of the file has no checksums."""
     stored_size: int
     size: int
     header: int
@@ -110,7 +111,7 @@ class Container:
         record = self._find(name)
         if record.method == DEFLATED:
             return memoryview(bytearray(self.read(name)))
-        if self.mapped is not None:
+        if self.mapped is not None and record.crc is not None:
             self.unchecked.add(name)
         else:
             self.check((name,))
@@ -120,6 +121,8 @@ class Container:
         """Compare stored records, by default all that were not yet, with their checksums.  Raises ArchiveError."""
         for name in sorted(self.unchecked) if names is None else names:
             record = self._find(name)
+            if record.crc is None:
+                continue
             if self.mapped is not None:
                 crc = self.mapped.checksum(record.start, record.stored_size)
             else:
@@ -145,13 +148,17 @@ class Container:
 
 def open_container(source: str | os.PathLike[str] | BinaryIO, mapped: bool = True) -> Container:
     """Open an archive and check its directory; `mapped` maps large files.  Raises ArchiveError."""
-    found = file_bytes(source, mapped)
+    return container_in(file_bytes(source, mapped), source)
+
+
+def container_in(found: FileBytes, source: object) -> Container:
+    """The archive that the bytes of `source` are.  Raises ArchiveError."""
     entries = list(_directory(found.data, found.label))
     _check_growth(entries, len(found.data))
     folder = _top_folder(entries, found.label)
     records = _located(found.data, entries, folder)
     file = None if isinstance(source, (str, os.PathLike)) else source
-    return Container(found.data, found.label, folder, records, file, found.mapped)
+    return Container(found.data, found.label, folder, records, file, found.mapped)  # type: ignore[arg-type]
 
 
 def _slice(data: memoryview, start: int, size: int) -> memoryview:
@@ -193,7 +200,7 @@ def _directory(file: memoryview, label: str) -> Iterator[Record]:
         if method == STORED and size != stored_size:
             raise _refuse("an entry has two different sizes", start + at)
         yield Record(
-            _record_name(data[name_at : name_at + name_size], start + at), method, crc, stored_size, size, header
+            checked_name(data[name_at : name_at + name_size], start + at), method, crc, stored_size, size, header
         )
         at = following
     if at != len(data):
@@ -268,7 +275,8 @@ def _extra_field(extra: bytes, wanted: int) -> bytes | None:
 # -- names and places
 
 
-def _record_name(raw: bytes, offset: int) -> str:
+def checked_name(raw: bytes, offset: int) -> str:
+    """The name of a record, which leads to no place outside.  Raises ArchiveError."""
     try:
         name = raw.decode()
     except UnicodeDecodeError:
@@ -317,14 +325,18 @@ def _located(file: memoryview, entries: list[Record], folder: str) -> dict[str, 
             records[name] = places[entry.header]
         elif entry.size:
             raise _refuse(f"folder '{name}' has contents of its own", entry.header)
+    check_folders(records, [entry.name[len(folder) + 1 :] for entry in entries if entry.name.endswith("/")])
+    return records
+
+
+def check_folders(records: Mapping[str, Record], more: Iterable[str] = ()) -> None:
+    """Raises ArchiveError where a name is that of a record and of a folder; `more` are folders' names, with a slash."""
     # What lies in a folder follows its name at once when names that end in slashes are sorted.
     ordered = sorted(f"{name}/" for name in records)
-    folders = [name for name, following in pairwise(ordered) if following.startswith(name)]
-    folders += [entry.name[len(folder) + 1 :] for entry in entries if entry.name.endswith("/")]
+    folders = [*(name for name, following in pairwise(ordered) if following.startswith(name)), *more]
     both = next((name[:-1] for name in folders if name[:-1] in records), None)
     if both is not None:
         raise _refuse(f"'{both}' is a record and a folder", records[both].header)
-    return records
 
 
 def _locate(file: memoryview, entry: Record) -> tuple[Record, int]:
@@ -350,7 +362,7 @@ def _locate(file: memoryview, entry: Record) -> tuple[Record, int]:
     return Record(entry.name.partition("/")[2], method, *there, entry.header, start), end
 
 
-def _descriptor_size(file: memoryview, at: int, expected: tuple[int, int, int]) -> int:
+def _descriptor_size(file: memoryview, at: int, expected: tuple[int | None, int, int]) -> int:
     """How long the data descriptor is; its numbers must be those of the directory."""
     for form in _DESCRIPTORS:
         piece = file[at : at + form.size]
@@ -378,7 +390,7 @@ def _inflate(data: memoryview, record: Record) -> bytes:
 
 
 def _check_crc(record: Record, crc: int) -> None:
-    if crc != record.crc:
+    if record.crc not in (crc, None):
         raise ArchiveError(
             "its bytes do not match their checksum", record=record.name, hints=("copy the file again: it is damaged",)
         )

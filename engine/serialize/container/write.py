@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from engine.lang.errors import ArchiveError
 from engine.serialize.container.leftovers import hold, remove_leftovers, temporary_beside
@@ -130,12 +130,12 @@ def replace_file(path: str | os.PathLike[str], pieces: Iterable[Contents]) -> No
 
     The pieces go to a temporary file beside the target, which is synced and renamed; the permissions of
     a file that is replaced are kept, and what killed saves to the path have left behind is removed.  What is no
-    ordinary file (a pipe, `/dev/null`) is written into as it is.
+    ordinary file (a pipe, `/dev/null`) is written into as it is.  A file that may not be written is not replaced.
     """
-    target = Path(os.path.realpath(path))
+    target = _target_of(path)
     try:
-        if target.is_dir():
-            raise ArchiveError(f"'{path}' is a folder", hints=("give the path of a file",))
+        if target.exists() and not os.access(target, os.W_OK):
+            raise ArchiveError(f"'{path}' cannot be written: permission denied for the file that is there")
         if target.exists() and not target.is_file():
             with target.open("wb") as file:
                 file.writelines(pieces)
@@ -143,6 +143,31 @@ def replace_file(path: str | os.PathLike[str], pieces: Iterable[Contents]) -> No
         _write_beside(target, pieces)
     except OSError as error:
         raise _not_written(path, target, error) from error
+
+
+def _target_of(path: str | os.PathLike[str]) -> Path:
+    """The file that the path leads to, over links.  Raises ArchiveError for what can be none."""
+    name = os.fspath(path)
+    try:
+        fits = bool(name) and "\0" not in name and bool(os.fsencode(name))
+    except UnicodeEncodeError:
+        fits = False
+    if not fits:
+        raise ArchiveError(f"{name!r} is no name for a file")
+    target = Path(os.path.realpath(name))
+    if name.endswith("/") or target.is_dir():
+        raise ArchiveError(f"'{path}' is a folder", hints=("give the path of a file",))
+    return target
+
+
+def write_all(file: Any, pieces: Iterable[Contents]) -> None:
+    """Write the pieces into an open file, or whatever has its method `write`, all of each however often it takes."""
+    for piece in pieces:
+        rest = memoryview(piece)
+        while len(rest):
+            written = file.write(rest)
+            # A file without a buffer says how much it took; others take all, and may say nothing.
+            rest = rest[written if type(written) is int and written > 0 else len(rest) :]
 
 
 def _not_written(path: object, target: Path, error: OSError) -> ArchiveError:
@@ -161,7 +186,7 @@ def _write_beside(target: Path, pieces: Iterable[Contents]) -> None:
             file.writelines(pieces)
             file.flush()
             if target.exists():
-                os.fchmod(file.fileno(), stat.S_IMODE(target.stat().st_mode))
+                _take_over(file.fileno(), target.stat())
             os.fsync(file.fileno())
             with _released_later(target):
                 os.replace(temporary, target)
@@ -171,6 +196,13 @@ def _write_beside(target: Path, pieces: Iterable[Contents]) -> None:
         raise
     _sync_folder(target.parent)
     remove_leftovers(target)
+
+
+def _take_over(handle: int, status: os.stat_result) -> None:
+    """Give the new file the owner, as far as we may, and the permissions of the one that it replaces."""
+    with contextlib.suppress(OSError, AttributeError):
+        os.fchown(handle, status.st_uid, status.st_gid)
+    os.fchmod(handle, stat.S_IMODE(status.st_mode))
 
 
 @contextlib.contextmanager

@@ -5,40 +5,77 @@ In: a file's head.  Out: a `Finding`, or None for a file that a rule does not kn
 
 from __future__ import annotations
 
+import bz2
 import json
+import lzma
 import re
 import struct
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, Final
 
-from engine.serialize.identify.kinds import Finding, Head
+from engine.serialize.identify.kinds import KINDS, Finding, Head
 
 _STARTS: Final[tuple[tuple[int, bytes, Finding], ...]] = (
     (0, b"GGUF", Finding("gguf")),
     (0, b"\x89HDF\r\n\x1a\n", Finding("keras-h5")),
     (0, b"\x93NUMPY", Finding("npy")),
     (4, b"TFL3", Finding("tflite")),
-    (4, b"PTMF", Finding("mobile-flatbuffer")),
     (4, b"ET12", Finding("executorch")),
-    (0, b"\x1f\x8b", Finding("compressed", (("format", "gzip"),), advice=("gunzip -c {file} > unpacked",))),
-    (0, b"BZh", Finding("compressed", (("format", "bzip2"),))),
-    (0, b"\xfd7zXZ\0", Finding("compressed", (("format", "xz"),))),
-    (0, b"\x28\xb5\x2f\xfd", Finding("compressed", (("format", "zstd"),))),
-    (0, b"7z\xbc\xaf\x27\x1c", Finding("compressed", (("format", "7z"),))),
-    (0, b"Rar!\x1a\x07", Finding("compressed", (("format", "rar"),))),
+    (0, b"lmgg", Finding("ggml")),
+    (0, b"tjgg", Finding("ggml")),
+    (0, b"fmgg", Finding("ggml")),
+    (0, b"ftrt", Finding("tensorrt")),
+    (0, b"ptrt", Finding("tensorrt")),
+    (0, b"\4\0\0\0\1\0\0\0\3\0\0\0V 1", Finding("torch7")),
+    (0, b"7767517\n", Finding("ncnn")),
+    (0, b"\xff\xd8\xff", Finding("media", title="a JPEG picture")),
+    (0, b"\x89PNG\r\n\x1a\n", Finding("media", title="a PNG picture")),
+    (0, b"GIF8", Finding("media", title="a GIF picture")),
+    (0, b"%PDF-", Finding("media", title="a PDF document")),
+    (0, b"ID3", Finding("media", title="sound (MP3)")),
+    (0, b"OggS", Finding("media", title="sound (Ogg)")),
+    (0, b"fLaC", Finding("media", title="sound (FLAC)")),
+    (8, b"WAVE", Finding("media", title="sound (WAV)")),
+    (8, b"WEBP", Finding("media", title="a WebP picture")),
+    (4, b"ftyp", Finding("media", title="a film or sound (MP4)")),
+    (0, b"\x7fELF", Finding("executable", title="a program or library for Linux (ELF), and no model")),
+    (0, b"\xcf\xfa\xed\xfe", Finding("executable", title="a program or library for macOS, and no model")),
     (0, b"version https://git-lfs.github.com/spec/v1", Finding("lfs-pointer")),
 )  # fmt: skip
 """Where the bytes stand, the bytes, what they say."""
 
+
+def _xz_head(data: bytes) -> bytes:
+    """The file says how much memory it wants; it gets a little."""
+    return lzma.LZMADecompressor(memlimit=_MOST_MEMORY).decompress(data, 1024)
+
+
+_MOST_MEMORY: Final = 256 << 20
+_COMPRESSED: Final[tuple[tuple[bytes, str, str, Callable[[bytes], bytes] | None], ...]] = (
+    (b"\x1f\x8b", "gzip", "gunzip -c {file} > unpacked.pt", lambda data: zlib.decompressobj(31).decompress(data, 1024)),
+    (b"BZh", "bzip2", "bunzip2 -c {file} > unpacked.pt", lambda data: bz2.BZ2Decompressor().decompress(data, 1024)),
+    (b"\xfd7zXZ\0", "xz", "xz -dc {file} > unpacked.pt", _xz_head),
+    (b"\x28\xb5\x2f\xfd", "zstd", "zstd -dc {file} > unpacked.pt", None),
+    (b"7z\xbc\xaf\x27\x1c", "7z", "7z x {file}", None),
+    (b"Rar!\x1a\x07", "rar", "unrar x {file}", None),
+)  # fmt: skip
+"""How a compressed file starts, what it is called, how it is unpacked, and what gives the first bytes in it."""
+
 _BOM: Final = b"\xef\xbb\xbf"
-_HTML: Final = re.compile(rb"\s*(<!--.*?-->\s*)*<(!doctype\s+html|html|head|body)\b", re.I | re.S)
-_TITLE: Final = re.compile(rb"<title[^>]*>(.*?)</title", re.I | re.S)
+# Whatever may repeat takes all it can and gives nothing back: else a few kilobytes of comments took years.
+_HTML: Final = re.compile(rb"\s*+(?:<!--(?>.*?-->)\s*+)*+<(!doctype\s+html|html|head|body)\b", re.I | re.S)
+_TITLE: Final = re.compile(rb"<title\b[^>]{0,200}+>([^<]{0,400})", re.I)
 _SERVER_ERROR: Final = re.compile(
     rb'\s*(<\?xml[^>]*>\s*)?(<Error>|\{\s*"(error|message|detail)"|Entry not found|Invalid username or password'
     rb"|Repository not found|Access to model|(404|403|401|Not Found|Forbidden|Unauthorized)\b)", re.I,
 )  # fmt: skip
 _SOURCE: Final = re.compile(r"^(def|class|import|from|@\w|async def) ?\w", re.M)
+_PICKLE_TEXT: Final = re.compile(rb"(\(dp\d+\n|\(lp\d+\n|c[\w.]+\n\w+\n(p\d+\n|\())")
+"""How pickles of the oldest protocol begin, which are text: a dict, a list, an instance."""
 _LONGEST_FACT: Final = 160
+_LONGEST_JSON: Final = 16 << 20
 
 
 def nothing_in_it(head: Head) -> Finding | None:
@@ -61,6 +98,27 @@ def known_start(head: Head) -> Finding | None:
 def _pointer_facts(data: bytes) -> tuple[tuple[str, str], ...]:
     size = re.search(rb"^size (\d{1,18})$", data, re.M)
     return (("the real file has", f"{int(size[1]):,} bytes"),) if size else ()
+
+
+def compressed(head: Head) -> Finding | None:
+    """A compressed file; where Python can, it is told what lies in it."""
+    row = next((row for row in _COMPRESSED if head.data.startswith(row[0])), None)
+    if row is None:
+        return None
+    _, name, advice, opened = row
+    try:
+        inside = b"" if opened is None else opened(head.data)
+    except (zlib.error, OSError, ValueError, lzma.LZMAError, EOFError, MemoryError):
+        inside = b""
+    facts = [("format", name)]
+    if inside[257:262] == b"ustar":
+        return Finding("compressed", (*facts, ("inside", "a tar file")), advice=("unpack it first: tar -xf {file}",))
+    found = known_start(Head(head.path, inside, len(inside)))
+    if inside.startswith(b"PK\3\4"):
+        facts.append(("inside", "a zip file, as PyTorch writes"))
+    elif found is not None:
+        facts.append(("inside", found.title or KINDS[found.kind].title))
+    return Finding("compressed", tuple(facts), advice=(f"unpack it first: {advice}",))
 
 
 def safetensors(head: Head) -> Finding | None:
@@ -100,7 +158,7 @@ def tar(head: Head) -> Finding | None:
     """A tar file; PyTorch's first format was one with four members of known names."""
     if head.data[257:262] != b"ustar":
         return None
-    names = list(_tar_names(head))
+    names = [name for name in _tar_names(head) if not name.endswith(("PaxHeader", "@LongLink"))]
     if {"pickle", "storages", "tensors"} <= set(names):
         return Finding("torch-tar", (("members", ", ".join(names)),))
     return Finding("tar", (("members", clipped(", ".join(names))),))
@@ -182,9 +240,29 @@ def text(head: Head) -> Finding | None:
     if any(ord(c) < 32 and c not in "\t\n\r\f\x1b" for c in decoded):
         return None
     said = clipped(" ".join(decoded.split()))
+    if _PICKLE_TEXT.match(data) and data.rstrip().endswith(b"."):
+        return Finding("pickle", (("protocol", "0"),))
     if _SERVER_ERROR.match(data) and head.size < 1 << 14:
         return Finding("error-text", (("says", said),))
+    if data[:1] == b"{" and (found := _json(head)) is not None:
+        return found
     return Finding("source") if _SOURCE.search(decoded) else Finding("text", (("says", said),))
+
+
+def _json(head: Head) -> Finding | None:
+    """Text that programs read; that of one kind says in which files a model's weights lie."""
+    if head.size > _LONGEST_JSON:
+        return None
+    try:
+        value = json.loads(Path(head.path).read_bytes())
+    except (ValueError, RecursionError, OSError):
+        return None
+    places = value.get("weight_map") if isinstance(value, dict) else None
+    if isinstance(places, dict) and places and all(isinstance(each, str) for each in places.values()):
+        files = list(dict.fromkeys(places.values()))
+        shown = clipped(", ".join(files[:4]) + (f" and {len(files) - 4} more" if len(files) > 4 else ""))
+        return Finding("weights-index", (("tensors", f"{len(places):,}"), ("files", shown)))
+    return Finding("text", (("says", clipped(" ".join(json.dumps(value).split()))),), "text of a program (JSON)")
 
 
 def clipped(said: str) -> str:

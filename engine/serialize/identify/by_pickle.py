@@ -16,7 +16,6 @@ from engine.serialize.identify.by_bytes import clipped
 from engine.serialize.identify.kinds import Finding, Head
 from engine.serialize.pickling.values import (
     Described,
-    Foreign,
     Parts,
     TensorEntry,
     describe_pickle,
@@ -98,9 +97,13 @@ def judged(value: Any, names: Iterable[str]) -> Finding:
         return Finding("torch-value", facts)
     if isinstance(value, dict) and all(isinstance(each, (TensorEntry, Parts)) for each in value.values()):
         return Finding("state-dict", tensors)
+    if isinstance(value, dict) and set(value) == {"state", "param_groups"}:
+        return Finding("optimizer", tensors)
     if isinstance(value, dict):
         keys = clipped(", ".join(map(str, value)))
-        return Finding("checkpoint", (("keys", keys), *tensors, *facts))
+        lightning = value.get("pytorch-lightning_version")
+        maker = (("made by", f"PyTorch Lightning {lightning}"),) if isinstance(lightning, str) else ()
+        return Finding("checkpoint", (*maker, ("keys", keys), *tensors, *facts))
     return Finding("tensors", (*tensors, *facts))
 
 
@@ -159,8 +162,3 @@ def _count(tensor: TensorEntry) -> int:
     for size in tensor.shape:
         count *= size
     return count
-
-
-def top_class(value: Any) -> str:
-    """The class of a pickled instance, "" of anything else."""
-    return value.name if isinstance(value, Foreign) else ""

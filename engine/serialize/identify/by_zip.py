@@ -16,11 +16,13 @@ from engine.lang.errors import ArchiveError
 from engine.serialize.container.read import Container, open_container
 from engine.serialize.identify.by_bytes import clipped
 from engine.serialize.identify.by_pickle import judged
-from engine.serialize.identify.kinds import Finding, Head
+from engine.serialize.identify.kinds import KINDS, Finding, Head
 from engine.serialize.pickling.values import describe_pickle, names_in
 
+_MODELS: Final = (".pt", ".pth", ".ptl", ".jit", ".bin", ".ckpt", ".safetensors", ".onnx", ".npz", ".pt2", ".tar")
 MOST_PICKLE: Final = 256 << 20
 """A `data.pkl` beyond this is not read to tell what it holds."""
+_END_SIZE: Final = 22
 _UNREADABLE: Final = (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, EOFError, zlib.error, MemoryError)
 
 
@@ -33,6 +35,8 @@ def zip_file(head: Head) -> Finding | None:
         names = _names(head.path)
     except _UNREADABLE:
         return _without_directory(head)
+    if "MAR-INF/MANIFEST.json" in names:
+        return Finding("torchserve", (("it holds", clipped(", ".join(names[:8]))),), advice=_models_in(names))
     finding = next((kind for belongs, kind in _KINDS if belongs(names)), None)
     if finding is not None:
         return finding
@@ -61,16 +65,24 @@ def _without_directory(head: Head) -> Finding:
     """Its end is missing, or there and damaged."""
     first = head.data[30:300].split(b"/")[0]
     what = "a PyTorch archive" if first.isascii() and b"data.pkl" in head.data[:4096] else "a zip file"
-    if _has_end_magic(head):
+    missing = _missing_end(head)
+    if missing:
+        return Finding(
+            "truncated", (("damage", f"its last {counted(missing, 'byte')} are missing"),), f"{what} that is cut off"
+        )
+    if missing == 0:
         return Finding("damaged", (("damage", "its directory cannot be read"),), f"{what} that is damaged")
     damage = (("damage", f"the directory at its end is missing; {head.size:,} bytes are there"),)
     return Finding("truncated", damage, f"{what} that is cut off")
 
 
-def _has_end_magic(head: Head) -> bool:
+def _missing_end(head: Head) -> int | None:
+    """How many bytes of its end record are missing; None where nothing of it is there."""
     with open(head.path, "rb") as file:
         file.seek(max(0, head.size - 65557))
-        return b"PK\x05\x06" in file.read()
+        tail = file.read()
+    at = tail.rfind(b"PK\x05\x06")
+    return None if at < 0 else max(0, _END_SIZE - (len(tail) - at))
 
 
 # -- other people's zip files
@@ -91,20 +103,32 @@ _KINDS: Final[tuple[tuple[Callable[[list[str]], bool], Finding], ...]] = (
     (_inside("serialized_exported_program.json"), Finding("pt2")),
     (_top_level("serialized_exported_program.json"), Finding("pt2")),
     (_inside(".data/extern_modules"), Finding("torch-package")),
-    (_top_level("MAR-INF/MANIFEST.json"), Finding("torchserve")),
     (_top_level("config.json", "model.weights.h5"), Finding("keras-zip")),
 )  # fmt: skip
+
+
+def _models_in(names: list[str]) -> tuple[str, ...]:
+    """How to come to the files in it that may be models."""
+    found = [
+        name for name in names if name.endswith(_MODELS) and name.isprintable() and not {"{", "}", "'"} & set(name)
+    ]
+    return tuple(f"take one out: unzip {{file}} '{name}'" for name in found[:2])
 
 
 def _refused(names: list[str], error: ArchiveError) -> Finding:
     """The strict reader does not take it: a zip file of somebody else's, or a damaged archive."""
     last = {name.rpartition("/")[2] for name in names}
     if "data.pkl" in names or "model.json" in names:
-        return Finding("packed-anew")
+        advice = "unzip it into a folder and zip that, from outside: zip -0 -r model.pt folder"
+        return Finding("packed-anew", (), f"{KINDS['packed-anew'].title} without its top folder", (advice,))
+    if any(name.startswith("__MACOSX/") for name in names) and {"data.pkl", "model.json"} & last:
+        advice = "take that out again: zip -d {file} '__MACOSX/*' '*.DS_Store'"
+        added = "on a Mac, which put a folder of its own beside it"
+        return Finding("packed-anew", (), f"{KINDS['packed-anew'].title} {added}", (advice,))
     if {"data.pkl", "model.json"} & last:
         return Finding("damaged", (("damage", error.message),), "a PyTorch archive that is damaged")
     shown = clipped(", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else ""))
-    return Finding("zip", (("it holds", shown),) if names else ())
+    return Finding("zip", (("it holds", shown),) if names else (), advice=_models_in(names))
 
 
 # -- PyTorch's own
@@ -122,8 +146,8 @@ def _archive(container: Container) -> Finding:
         return Finding("torchscript", _program_facts(container))
     if "data.pkl" in records:
         return _saved(container)
-    shown = clipped(", ".join(sorted(records)[:8]))
-    return Finding("zip", (("it holds", shown),))
+    names = sorted(f"{container.folder}/{name}" for name in records)
+    return Finding("zip", (("it holds", clipped(", ".join(names[:8]))),), advice=_models_in(names))
 
 
 def _program_facts(container: Container) -> tuple[tuple[str, str], ...]:

@@ -7,23 +7,26 @@ given the wrong kind of file explains it with `explained`, so that there is one 
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from engine.lang.errors import ArchiveError, MissingFileError
-from engine.serialize.container.file_bytes import missing_file
-from engine.serialize.identify import by_bytes, by_pickle, by_zip
+from engine.serialize.container.file_bytes import missing_file, not_ordinary, open_at_once
+from engine.serialize.identify import by_bytes, by_flatbuffer, by_pickle, by_zip
 from engine.serialize.identify.kinds import KINDS, Finding, Head
 
 HEAD: Final = 1 << 16
 """Bytes that are looked at first."""
 Rule = Callable[[Head], Finding | None]
+_NO_PROGRAM: Final = "is not a TorchScript archive: it is"
 
 _RULES: Final[tuple[Rule, ...]] = (
-    by_bytes.nothing_in_it, by_pickle.legacy_save, by_bytes.known_start, by_bytes.safetensors,
-    by_pickle.plain_pickle, by_bytes.tar, by_zip.zip_file, by_bytes.onnx, by_bytes.text,
+    by_bytes.nothing_in_it, by_pickle.legacy_save, by_flatbuffer.mobile_flatbuffer, by_bytes.known_start,
+    by_bytes.compressed, by_bytes.safetensors, by_pickle.plain_pickle, by_bytes.tar, by_zip.zip_file, by_bytes.onnx,
+    by_bytes.text,
 )  # fmt: skip
 """The first that knows the file decides."""
 
@@ -67,7 +70,7 @@ def identify(path: str | os.PathLike[str]) -> Identity:
     return Identity(name, finding.kind, finding.title or kind.title, facts, advice, head.size)
 
 
-def explained(error: ArchiveError, path: object, wanted: str = "is not a TorchScript archive: it is") -> ArchiveError:
+def explained(error: ArchiveError, path: object, wanted: str = _NO_PROGRAM) -> ArchiveError:
     """The error that says what the file is where it is no program; else `error` itself."""
     if not isinstance(path, (str, os.PathLike)) or isinstance(error, MissingFileError):
         return error
@@ -75,7 +78,7 @@ def explained(error: ArchiveError, path: object, wanted: str = "is not a TorchSc
         found = identify(path)
     except (ArchiveError, OSError) as reason:
         return reason if isinstance(reason, ArchiveError) else error
-    if found.is_program or found.kind == "damaged":
+    if found.is_program or (found.kind == "damaged" and wanted == _NO_PROGRAM):
         return error  # it says more
     facts = "".join(f" ({text})" for label, text in found.facts if label in ("damage", "says"))
     better = ArchiveError(f"'{found.path}' {wanted} {found.title}{facts}", hints=found.advice)
@@ -85,8 +88,11 @@ def explained(error: ArchiveError, path: object, wanted: str = "is not a TorchSc
 
 def _head(path: str) -> Head:
     try:
-        with open(path, "rb") as file:
-            return Head(path, file.read(HEAD), os.fstat(file.fileno()).st_size)
+        with open_at_once(path) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise not_ordinary(path, status.st_mode)
+            return Head(path, file.read(HEAD), status.st_size)
     except IsADirectoryError:
         raise _folder(path) from None
     except FileNotFoundError:
@@ -98,13 +104,19 @@ def _head(path: str) -> Head:
 
 _FOLDERS: Final = {
     "saved_model.pb": "a TensorFlow SavedModel", "config.json": "a folder of a model hub",
-    "data.pkl": "an archive that was unpacked", "constants.pkl": "an archive that was unpacked",
 }  # fmt: skip
 
 
 def _folder(path: str) -> ArchiveError:
     """A folder is no file; some have a name of their own."""
     what = next((text for name, text in _FOLDERS.items() if Path(path, name).exists()), "")
+    unpacked = [each.parent for each in (*Path(path).glob("data.pkl"), *Path(path).glob("*/data.pkl"))]
+    if len(unpacked) == 1:
+        outside, name = _quoted(str(unpacked[0].parent)), _quoted(unpacked[0].name or path)
+        hint = f"zip it again: (cd {outside} && zip -0 -r model.pt {name})"
+        return ArchiveError(
+            f"'{path}' is a folder, not a file: it looks like an archive that was unpacked", hints=(hint,)
+        )
     note = f": it looks like {what}" if what else ""
     inside = sorted(
         each.name for each in Path(path).glob("*") if each.suffix in (".pt", ".pth", ".safetensors", ".bin")

@@ -47,16 +47,18 @@ _WEIGHTS: Final = (
 )
 _NO_CODE: Final = "it holds no code: the Python class that made it is needed to run it"
 _AGAIN: Final = "fetch it again and compare its size with the source's"
+_WHENCE: Final = "check the path, and what wrote the file"
 
 KINDS: Final[dict[str, Kind]] = {
     "torchscript": Kind("a TorchScript archive", _LOOK, is_program=True),
     "torchscript-old": Kind("a TorchScript archive of PyTorch 1.0 to 1.2 (model.json)", _LOOK, is_program=True),
     "mobile": Kind("a TorchScript archive with mobile bytecode (.ptl)", _LOOK, is_program=True),
+    "mobile-flatbuffer": Kind("a mobile program as a flatbuffer, with its code (.ptl, .ff)", _LOOK, is_program=True),
     "mobile-bytecode-only": Kind(
-        "mobile bytecode without code (.ptl)",
-        ("list its instructions: tsrepl show {file}",
-         "to run it, the archive that torch.jit.save wrote is needed: only bytecode for PyTorch Mobile is left here"),
+        "mobile bytecode without code (.ptl)", (*_LOOK, "list its instructions: tsrepl show --bytecode {file}"),
+        is_program=True,
     ),
+    "mobile-weights": Kind("tensors in a file for mobile devices (.ptl, .ff)", _WEIGHTS, has_weights=True),
     "state-dict": Kind("a state dict: named tensors that torch.save wrote", (*_WEIGHTS, _NO_CODE), has_weights=True),
     "checkpoint": Kind("a checkpoint: tensors among other values, from torch.save", (*_WEIGHTS, _NO_CODE),
                        has_weights=True),
@@ -68,7 +70,13 @@ KINDS: Final[dict[str, Kind]] = {
         has_weights=True,
     ),
     "tensors": Kind("tensors that torch.save wrote", ("see them: tsrepl show {file}",), has_weights=True),
-    "torch-value": Kind("a value without tensors that torch.save wrote"),
+    "torch-value": Kind("a value without tensors that torch.save wrote", ("see it: tsrepl show {file}",)),
+    "optimizer": Kind(
+        "the state of an optimizer, which torch.save wrote",
+        ("see its tensors: tsrepl show {file}",
+         "give it to an optimizer of the same parameters: optimizer.load_state_dict(engine.load({name}))"),
+        has_weights=True,
+    ),
     "torch-tar": Kind(
         "a tar file that torch.save wrote before PyTorch 0.1.10",
         (*_WEIGHTS, "keep the weights: tsrepl extract {file} weights.safetensors"),
@@ -83,11 +91,6 @@ KINDS: Final[dict[str, Kind]] = {
         ("torch.export.load reads it; for an archive to read here, torch.jit.trace the model and save that",),
     ),
     "executorch": Kind("an ExecuTorch program (.pte)", ("the ExecuTorch runtime runs it",)),
-    "mobile-flatbuffer": Kind(
-        "a mobile program as a flatbuffer (.ff)",
-        ("it holds instructions for phones, and no code that could be read here: ask for the archive it was made from",
-         "or make one with PyTorch 1.12 to 2.x, which still has the model: torch.jit.save(model, 'model.pt')"),
-    ),
     "safetensors": Kind("safetensors: named tensors", _WEIGHTS, has_weights=True),
     "npz": Kind("arrays of NumPy (.npz)", _WEIGHTS, has_weights=True),
     "npy": Kind("an array of NumPy (.npy)", ("see it: tsrepl show {file}",), has_weights=True),
@@ -97,15 +100,24 @@ KINDS: Final[dict[str, Kind]] = {
     "keras-zip": Kind("a Keras model (.keras)", ("keras reads it",)),
     "tflite": Kind("a TensorFlow Lite model", ("the LiteRT (TensorFlow Lite) interpreter runs it",)),
     "torchserve": Kind(
-        "a model archive of TorchServe (.mar)", ("unzip it: the TorchScript archive, if it has one, lies inside",)
+        "a model archive of TorchServe (.mar)", ("the TorchScript archive, if it has one, lies inside",)
     ),
     "pickle": Kind(
         "a Python pickle, and none that torch.save wrote",
         ("do not unpickle it unless you trust where it comes from: loading a pickle can run anything",),
     ),
-    "tar": Kind("a tar file", ("unpack it: tar -tf {file} lists what is inside",)),
+    "tar": Kind("a tar file", ("unpack it first: tar -xf {file}",)),
     "zip": Kind("a zip file, and none that PyTorch wrote", ("unzip -l {file} lists what is inside",)),
-    "compressed": Kind("a compressed file", ("unpack it first",)),
+    "compressed": Kind("a compressed file"),
+    "ggml": Kind("a GGML model (llama.cpp, before GGUF)", ("old versions of llama.cpp and its relatives read it",)),
+    "tensorrt": Kind("an engine of TensorRT", ("TensorRT runs it, on the kind of GPU that it was made for",)),
+    "torch7": Kind("a file of Torch7, the Lua program from before PyTorch (.t7)", ("torchfile reads it in Python",)),
+    "ncnn": Kind("the layers of an ncnn model (.param)", ("ncnn runs it, with the .bin file that belongs to it",)),
+    "media": Kind("a picture, sound, film or document", (_WHENCE,)),
+    "executable": Kind("a program or library for a processor, and no model", (_WHENCE,)),
+    "weights-index": Kind(
+        "an index of weights that lie in several files", ("the files lie beside it; tsrepl show tells what is in each",)
+    ),
     "lfs-pointer": Kind(
         "a Git LFS pointer: a note that stands for the file, which was never fetched",
         ("in the checkout: git lfs install && git lfs pull",),
@@ -118,11 +130,8 @@ KINDS: Final[dict[str, Kind]] = {
     "text": Kind("text", ("open it in an editor to see what it says",)),
     "truncated": Kind("a file that is cut off: a download or copy that ended early", (_AGAIN,)),
     "damaged": Kind("a damaged archive", (_AGAIN,)),
-    "packed-anew": Kind(
-        "a PyTorch archive that was unpacked and zipped again without its top folder",
-        ("unzip it into a folder and zip that, from outside: zip -0 -r model.pt folder",),
-    ),
+    "packed-anew": Kind("a PyTorch archive that was unpacked and zipped again"),
     "zeros": Kind("nothing but zeros, as a copy that failed leaves behind", (_AGAIN,)),
     "empty": Kind("an empty file, of no bytes at all", (_AGAIN,)),
-    "unknown": Kind("none of the kinds of files known here", ("check the path, and what wrote the file",)),
+    "unknown": Kind("none of the kinds of files known here", (_WHENCE,)),
 }  # fmt: skip

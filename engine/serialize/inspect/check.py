@@ -16,6 +16,7 @@ import numpy as np
 from engine.ir.constants import constant_value
 from engine.ir.graph import Node
 from engine.lang.counts import counted
+from engine.lang.custom_classes import is_foreign
 from engine.lang.scalars import DTYPE_BY_NUMBER, device
 from engine.serialize.inspect.survey import Loop, Survey, place_of, survey
 
@@ -98,6 +99,12 @@ def _missing(seen: Survey) -> Iterator[Finding]:
     if missing:
         names = tuple(f"{name} ({count}×)" for name, count in missing.most_common())
         yield Finding(SUSPICIOUS, "operators that are not known here; calling them fails", names)
+
+
+def _foreign(seen: Survey) -> Iterator[Finding]:
+    names = tuple(sorted({each.qualname for each in seen.classes if is_foreign(each)}))
+    if names:
+        yield Finding(SUSPICIOUS, "classes that are not known here; their objects are kept as they are", names)
 
 
 def _broken(seen: Survey) -> Iterator[Finding]:
@@ -222,6 +229,6 @@ def _clipped(names: Iterable[str]) -> tuple[str, ...]:
 
 
 _RULES: Final[tuple[Rule, ...]] = (
-    _missing, _broken, _filled, _records, _large, _loops, _rewrites, _devices, _random, _printing,
+    _missing, _foreign, _broken, _filled, _records, _large, _loops, _rewrites, _devices, _random, _printing,
     _numbers_that_are_none,
 )  # fmt: skip

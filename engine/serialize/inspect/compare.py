@@ -18,7 +18,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.ivalue import EnumValue, Object
+from engine.aten.ivalue import CustomObject, EnumValue, Object
+from engine.aten.quantized.quantizer import integers_of
 from engine.aten.submodules import joined
 from engine.aten.tensor import Tensor
 from engine.aten.xp import Array
@@ -194,6 +195,8 @@ class _Texts:
             return _tensor_text(value)
         if isinstance(value, dict):
             return "{" + ", ".join(f"{self._part(k)}: {self._part(v)}" for k, v in value.items()) + "}"
+        if isinstance(value, CustomObject):
+            return f"{value.type.name}({self._part(value.state)})"
         if isinstance(value, Object):
             pairs = zip(value.type.attributes, value.slots, strict=False)
             inside = ", ".join(f"{attribute.name}={self._part(each)}" for attribute, each in pairs)
@@ -208,7 +211,7 @@ class _Texts:
 
 def _tensor_text(tensor: Tensor) -> str:
     """Its first numbers, and the sum of all; a view may show the same ones any number of times."""
-    first = ", ".join(str(each) for each in islice(tensor.array.flat, 4))
+    first = ", ".join(str(each) for each in islice(integers_of(tensor.array).flat, 4))
     numbers = min(tensor.array, tensor.memory.flat(), key=lambda each: int(each.size))
     digest = hashlib.sha256(np.ascontiguousarray(numbers).tobytes()).hexdigest()
     more = ", …" if tensor.numel() > 4 else ""

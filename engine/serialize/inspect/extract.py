@@ -18,12 +18,12 @@ import numpy as np
 from engine.aten.tensor import Tensor
 from engine.aten.xp import Array
 from engine.lang.errors import ArchiveError, UnsupportedTensorError
-from engine.serialize.container.read import open_container
 from engine.serialize.container.write import replace_file
 from engine.serialize.identify.identify import identify
 from engine.serialize.inspect.safetensors import write_safetensors
 from engine.serialize.inspect.survey import Survey, numbers_of, survey
 from engine.serialize.inspect.weights import open_tensors, open_weights
+from engine.serialize.mobile.file import open_program
 from engine.serialize.pickling.other_tensors import RAW_DTYPES
 
 ENDINGS: Final = (".safetensors", ".npz")
@@ -55,7 +55,7 @@ def extract_weights(path: str | os.PathLike[str], target: str) -> Named:
     """Write the file's tensors to a `.safetensors` or `.npz` file; what was written.  Raises ArchiveError."""
     found = weights_of(path)
     if not found:
-        raise ArchiveError(f"'{os.fspath(path)}' holds no tensors")
+        raise ArchiveError(f"'{os.fspath(path)}' holds no tensors", hints=("`tsrepl identify` tells what the file is",))
     write_arrays(target, found)
     return found
 
@@ -112,7 +112,7 @@ def _constants(seen: Survey) -> Named:
 
 def _records(path: str | os.PathLike[str]) -> Iterator[tuple[str, bytes]]:
     """Code and extra files, the debug records left out."""
-    container = open_container(path)
+    container = open_program(path)
     try:
         for name in container.names():
             if name.startswith(("code/", "extra/", "libs/")) and not name.endswith(".debug_pkl"):

@@ -16,10 +16,10 @@ from engine.aten.ivalue import Object
 from engine.lang import scalars
 from engine.lang.errors import ArchiveError, OperatorError
 from engine.serialize.archive import load_archive, save_archive
-from engine.serialize.container.read import open_container
 from engine.serialize.container.write import ContainerWriter, replace_file
 from engine.serialize.identify.identify import explained, identify
 from engine.serialize.inspect.survey import Survey, walked
+from engine.serialize.mobile.file import is_flatbuffer, open_program
 from engine.serialize.old.legacy import ATTRIBUTES, MODEL
 from engine.serialize.old.upgrade import Rewrite
 from engine.serialize.pickling.devices import replace_devices
@@ -65,7 +65,10 @@ def fix_devices(path: str | os.PathLike[str], device: str, target: str | os.Path
     found = identify(path)
     if not found.is_program:
         raise explained(ArchiveError(f"'{found.path}' holds no program"), path)
-    container = open_container(path)
+    container = open_program(path)
+    if is_flatbuffer(container):
+        hint = "tsrepl repack makes an archive of it, in which devices can be changed"
+        raise ArchiveError(f"'{found.path}' is a flatbuffer, which is not changed in place", hints=(hint,))
     try:
         records = {name: container.read(name) for name in container.names()}
         folder = container.folder
@@ -166,7 +169,7 @@ def repack(path: str | os.PathLike[str], target: str | os.PathLike[str], run: Ru
     found = identify(path)
     if not found.is_program:
         raise explained(ArchiveError(f"'{found.path}' holds no program"), path)
-    container = open_container(path)
+    container = open_program(path)
     try:
         extra: dict[str, Any] = {n[6:]: container.read(n) for n in container.names() if n.startswith("extra/")}
     finally:

@@ -7,10 +7,11 @@ are little-endian; of a dtype that the format has no name for, nothing is writte
 from __future__ import annotations
 
 import json
+import math
 import os
 import struct
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -83,11 +84,16 @@ def _placed(name: str, entry: Any, body: tuple[int, int]) -> Placed:
     count = 1
     for size in shape if numbers else ():
         count *= size
-    if not numbers or len(shape) > 32 or count * DTYPES[_NAMES[dtype]].itemsize != end - begin:
+    if not numbers or len(shape) > 32 or _too_many(shape) or count * DTYPES[_NAMES[dtype]].itemsize != end - begin:
         raise ArchiveError(f"tensor '{name:.80}' has sizes and a place that do not fit each other")
     if body[0] + end > body[1]:
         raise ArchiveError(f"tensor '{name:.80}' lies beyond the end of the file", hints=("the file is cut off",))
     return Placed(_NAMES[dtype], shape, body[0] + begin, end - begin)
+
+
+def _too_many(shape: Sequence[int]) -> bool:
+    """Could no array have this shape, even though it may hold nothing?"""
+    return math.prod(max(size, 1) for size in shape) >= 1 << 56
 
 
 def write_safetensors(path: str, arrays: Mapping[str, tuple[str, Array]], metadata: Mapping[str, str]) -> None:

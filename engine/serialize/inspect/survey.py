@@ -22,12 +22,13 @@ from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.graph import Graph, Node
 from engine.ir.ops import op_of
 from engine.ir.unit import Function
+from engine.lang.custom_classes import is_custom
 from engine.lang.errors import ArchiveError, EngineError
 from engine.lang.types import ClassType, FunctionType, Type, walk
 from engine.serialize.archive import load_archive
 from engine.serialize.code.opaque import is_opaque
-from engine.serialize.container.read import open_container
 from engine.serialize.identify.identify import Identity, explained, identify
+from engine.serialize.mobile.file import open_program
 from engine.serialize.old.upgrade import Rewrite, rewrites_in
 from engine.serialize.pickling.unpickle import NOT_RUN
 
@@ -120,7 +121,7 @@ def survey(path: str | os.PathLike[str]) -> Survey:
         return NOT_RUN
 
     module = load_archive(path, map_location="cpu", run=note, lazy=True)
-    container = open_container(path)
+    container = open_program(path)
     try:
         records = {name: container.size(name) for name in container.names()}
         code = {n: container.read(n).decode(errors="replace") for n in records if n.endswith(".py")}
@@ -166,7 +167,8 @@ class _Walk:
                 if isinstance(part, ClassType) and self._is_new(part):
                     self.survey.classes.append(part)
                     waiting += (attribute.type for attribute in part.attributes)
-                    for callee in (*part.methods.values(), *part.forward_hooks, *part.forward_pre_hooks):
+                    callees = () if is_custom(part) else part.methods.values()
+                    for callee in (*callees, *part.forward_hooks, *part.forward_pre_hooks):
                         waiting += self._function(callee)
                 elif isinstance(part, FunctionType):
                     waiting += self._function(part.function)

@@ -13,6 +13,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import IO, Any, Final
 
 import ml_dtypes
@@ -28,8 +29,19 @@ from engine.serialize.identify.identify import Identity, explained, identify
 from engine.serialize.inspect.safetensors import read_header
 from engine.serialize.inspect.survey import MOST_REPEATED
 from engine.serialize.inspect.tar_weights import tar_parts
+from engine.serialize.mobile.file import open_program
+from engine.serialize.mobile.makers import described_module
+from engine.serialize.old.saved import storage_places
 from engine.serialize.pickling.other_tensors import RAW_DTYPES
-from engine.serialize.pickling.values import DTYPES, StorageEntry, TensorEntry, describe_pickle, is_module, tensors_in
+from engine.serialize.pickling.values import (
+    DTYPES,
+    StorageEntry,
+    TensorEntry,
+    describe_pickle,
+    is_module,
+    plain_values,
+    tensors_in,
+)
 from engine.serialize.progress import step
 
 _WIDER: Final = {
@@ -46,6 +58,7 @@ _UNREADABLE: Final = (
     zipfile.BadZipFile, zlib.error, tokenize.TokenError,
 )  # fmt: skip
 """What NumPy and the zip reader raise for damaged files."""
+MOST_OTHERS: Final = 40
 _LIKELY: Final = ("state_dict", "model_state_dict", "model", "module", "net", "weights", "params", "ema")
 """Keys under which checkpoints keep the state dict."""
 
@@ -89,6 +102,8 @@ class Weights:
     groups: tuple[str, ...] = ()
     metadata: dict[str, str] = field(default_factory=dict)
     close: Callable[[], object] = lambda: None
+    others: tuple[tuple[str, str], ...] = ()
+    """What a checkpoint holds besides tensors, as text."""
 
     def __enter__(self) -> Weights:
         return self
@@ -151,12 +166,14 @@ def open_weights(path: str | os.PathLike[str]) -> Weights:
     try:
         return opener(found)
     except _UNREADABLE as error:
-        raise ArchiveError(f"'{found.path}' cannot be read: {str(error) or type(error).__name__}") from None
+        reason = "it holds Python objects, not numbers" if "allow_pickle" in str(error) else str(error)
+        raise ArchiveError(f"'{found.path}' cannot be read: {reason or type(error).__name__}") from None
 
 
 def open_tensors(path: str | os.PathLike[str]) -> Weights:
     """The tensors in an archive's module, whatever they are; its code is not looked at.  Raises ArchiveError."""
-    return _saved(identify(path))
+    found = identify(path)
+    return _flatbuffer(found) if ("format", "flatbuffer") in found.facts else _saved(found)
 
 
 # -- torch.save
@@ -174,6 +191,15 @@ def _saved(found: Identity) -> Weights:
     return _weights_of(found, described.value, source.elements, container.close)
 
 
+def _flatbuffer(found: Identity) -> Weights:
+    """A file for mobile devices; one that only saves tensors keeps them all under one name, which is left out."""
+    container = open_program(found.path)
+    value = described_module(container)
+    if found.kind == "mobile-weights" and isinstance(value, dict) and len(value) == 1:
+        (value,) = value.values()
+    return _weights_of(found, value, _ZipStorages(container, False).elements, container.close)
+
+
 def _weights_of(
     found: Identity, value: Any, elements: Callable[[StorageEntry], Array], close: Callable[[], object]
 ) -> Weights:
@@ -183,14 +209,24 @@ def _weights_of(
         has_numbers = bool(tensor.storage.key)
         read = _reader(name, tensor, elements)
         entries[name] = Weight(name, tensor.dtype.name, tensor.shape, read, tensor.note, has_numbers)
-    return Weights(found, entries, _groups(value), close=close)
+    others = tuple(islice(((name or "value", text) for name, text in plain_values(value)), MOST_OTHERS))
+    return Weights(found, entries, _groups(value), close=close, others=others)
 
 
 def _groups(value: Any) -> tuple[str, ...]:
-    """The keys of a checkpoint under which there are tensors, none of which lie in the top dict itself."""
-    if not isinstance(value, dict) or is_module(value) or any(isinstance(each, TensorEntry) for each in value.values()):
+    """The keys of a checkpoint under which there are several tensors.
+
+    Where tensors lie in the top dict itself, it is one state dict, unless a key says that it holds one (a best accuracy
+    may stand beside that).
+    """
+    if not isinstance(value, dict) or is_module(value):
         return ()
-    return tuple(str(key) for key, each in value.items() if next(tensors_in(each), None) is not None)
+    alone = [key for key, each in value.items() if isinstance(each, TensorEntry)]
+    if alone and not any(isinstance(value.get(key), dict) for key in _LIKELY):
+        return ()
+    return tuple(
+        str(key) for key, each in value.items() if key not in alone and next(tensors_in(each), None) is not None
+    )
 
 
 def _reader(name: str, tensor: TensorEntry, elements: Callable[[StorageEntry], Array]) -> Callable[[], Array]:
@@ -264,19 +300,10 @@ def _swapped(raw: Array, entry: StorageEntry) -> Array:
 
 
 def _legacy(found: Identity) -> Weights:
-    """Behind the pickles: the keys of the storages, then each with its count of elements before it."""
+    """A file of torch.save's older format."""
     data = mapped(found.path)
     value = legacy_parts(data)
-    keys = describe_pickle(data, "the keys of the storages", value.end)
-    known = value.storages
-    at, places = keys.end, {}
-    for key in keys.value if isinstance(keys.value, list) else ():
-        count = int.from_bytes(data[at : at + 8], "little")
-        unit = 1 if key not in known or known[key].kind.dtype is None else known[key].kind.dtype.itemsize  # type: ignore[union-attr]
-        places[key] = (at + 8, count * unit)
-        at += 8 + count * unit
-    if at > len(data):
-        raise ArchiveError("the file ends inside its tensors", hints=("fetch it again: it is cut off",))
+    places = storage_places(data, value)
 
     def elements(entry: StorageEntry) -> Array:
         start, size = places.get(entry.key, (0, -1))
@@ -356,6 +383,7 @@ def _name_of(array: Array) -> str:
 
 
 _OPENERS: Final[dict[str, Callable[[Identity], Weights]]] = {
-    **dict.fromkeys(("state-dict", "checkpoint", "module-pickle", "tensors"), _saved),
-    "torch-tar": _tar, "safetensors": _safetensors, "npz": _numpy_file, "npy": _numpy_file,
+    **dict.fromkeys(("state-dict", "checkpoint", "module-pickle", "optimizer", "tensors"), _saved),
+    "torch-tar": _tar, "mobile-weights": _flatbuffer, "safetensors": _safetensors, "npz": _numpy_file,
+    "npy": _numpy_file,
 }  # fmt: skip

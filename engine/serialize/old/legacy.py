@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from engine.aten.ivalue import Object
 from engine.aten.tensor import Tensor
-from engine.frontend.parser import parse_expression
+from engine.frontend.syntax.parser import parse_expression
 from engine.frontend.type_annotations import TypeReader
 from engine.ir.unit import Function
 from engine.lang import scalars

@@ -20,7 +20,7 @@ from engine.lang.errors import ArchiveError, BudgetExceeded, EngineError, Unsupp
 from engine.serialize.pickling.scan import IMPLIED, Scan, UnsupportedTensor
 from engine.serialize.pickling.scan import Refusal as Refusal
 
-_LOOK: Final = "tsrepl show lists its tensors, tsrepl extract takes them out"
+LOOK: Final = "tsrepl show lists its tensors, tsrepl extract takes them out"
 MAX_DEPTH: Final = 200
 """How deep tuples, lists and dicts may nest: what is read is later walked by recursion."""
 
@@ -89,7 +89,7 @@ class PickleMachine:
         try:
             action()
         except UnsupportedTensor as reason:
-            raise UnsupportedTensorError(str(reason), record=self.record, offset=place(), hints=(_LOOK,)) from None
+            raise UnsupportedTensorError(str(reason), record=self.record, offset=place(), hints=(LOOK,)) from None
         except Refusal as reason:
             raise self._error(str(reason), place()) from None
         except BudgetExceeded as error:

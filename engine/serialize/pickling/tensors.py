@@ -17,11 +17,12 @@ from typing import Any, Final, cast
 import numpy as np
 
 from engine.aten import libraries
+from engine.aten.quantized.quantizer import PER_TENSOR, Quantizer, described, is_quantized, per_channel, per_tensor
 from engine.aten.storage import Storage, address
 from engine.aten.tensor import Tensor
-from engine.aten.xp import TO_NUMPY, Array, as_strided
+from engine.aten.xp import QUANTIZED, TO_NUMPY, Array, NumpyDtype, as_strided
 from engine.lang import scalars
-from engine.lang.errors import OperatorError
+from engine.lang.errors import ArchiveError, OperatorError, OperatorTypeError
 from engine.serialize.container.read import Container
 from engine.serialize.pickling.read import Refusal
 
@@ -60,6 +61,8 @@ class TensorReader:
 
     def load(self, pid: Any) -> LoadedStorage:
         """The storage of a persistent id `("storage", type, key, location, count)`.  Raises Refusal."""
+        if type(pid) is tuple and len(pid) == 6 and pid[5] is None:
+            pid = pid[:5]  # old files say of a storage whether it is a part of another one
         if type(pid) is not tuple or len(pid) != 5 or pid[0] != "storage" or not isinstance(pid[1], StorageType):
             raise Refusal("it refers to something that is no storage")
         _, kind, key, location, count = pid
@@ -102,8 +105,8 @@ class TensorReader:
         if count != size // dtype.itemsize:
             raise Refusal(f"storage '{key}' is said to hold {count} {dtype.name} numbers, its record {size} bytes")
         if not count:
-            return np.empty(0, TO_NUMPY[dtype])
-        array = np.frombuffer(self.container.view(name), TO_NUMPY[dtype], count)
+            return np.empty(0, _memory_dtype(dtype))
+        array = np.frombuffer(self.container.view(name), _memory_dtype(dtype), count)
         self.container.seen[address(array)] = name
         if not array.flags.aligned:
             array = array.copy()
@@ -121,6 +124,8 @@ class TensorReader:
         if not isinstance(loaded, LoadedStorage) or type(requires_grad) is not bool or hooks not in ({}, None):
             raise Refusal("a tensor's description is damaged")
         dtype, base = loaded.dtype, loaded.storage.owner
+        if dtype.name in QUANTIZED:
+            raise Refusal(f"a {dtype.name} tensor does not say how it is quantized")
         check_view(base.size, dtype.itemsize, offset, size, stride)
         if requires_grad and dtype.category not in ("float", "complex"):
             raise Refusal(f"a {dtype.name} tensor cannot require gradients")
@@ -132,6 +137,86 @@ class TensorReader:
         if "conj" in lazy:
             array = np.conjugate(array)
         return Tensor(np.negative(array) if "neg" in lazy else array, requires_grad)
+
+    def rebuild_oldest(self, loaded: Any, offset: Any, size: Any, stride: Any) -> Tensor:
+        """The same for `_rebuild_tensor`, of files from before PyTorch 0.4."""
+        return self.rebuild(loaded, offset, size, stride, False, None)
+
+    def rebuild_quantized(
+        self, loaded: Any, offset: Any, size: Any, stride: Any, how: Any, requires_grad: Any, hooks: Any
+    ) -> Tensor:
+        """The tensor that a `_rebuild_qtensor` call describes.  Raises Refusal, OperatorError."""
+        if not isinstance(loaded, LoadedStorage) or type(requires_grad) is not bool or hooks not in ({}, None):
+            raise Refusal("a tensor's description is damaged")
+        if loaded.dtype.name not in QUANTIZED:
+            raise Refusal(f"a quantized tensor has a storage of {loaded.dtype.name}")
+        base, halved = loaded.storage.owner, loaded.dtype.name == "quint4x2"
+        check_view(base.size * (2 if halved else 1), 1 if halved else loaded.dtype.itemsize, offset, size, stride)
+        quantizer = quantizer_from(loaded.dtype, size, how)
+        if halved:
+            values = as_strided(unpacked_halves(base)[offset:], size, stride)
+            return Tensor(described(np.ascontiguousarray(values), quantizer))
+        array = as_strided(base[offset:], size, tuple(step * base.itemsize for step in stride))
+        return Tensor(described(array, quantizer), storage=loaded.storage)
+
+
+def quantizer_from(dtype: scalars.dtype, size: tuple[int, ...], how: Any) -> Quantizer:
+    """The quantizer of a pickle's tuple: a scheme, then a scale and a zero point, or tensors of them and a dimension.
+
+    Raises Refusal, OperatorError.
+    """
+    scheme = how[0] if type(how) is tuple and how else None
+    if not isinstance(scheme, scalars.qscheme):
+        raise Refusal("a quantized tensor does not say how it is quantized")
+    kinds = tuple(map(type, how[1:]))
+    if scheme.number in _UNIFORM and kinds == (float, int):
+        return per_tensor(dtype, how[1], how[2])
+    if scheme.number not in _UNIFORM and kinds == (Tensor, Tensor, int):
+        scales, zeros = how[1].array, how[2].array
+        if scales.dtype.kind != "f" or zeros.dtype.kind not in "iuf" or is_quantized(scales) or is_quantized(zeros):
+            raise Refusal("a quantized tensor has scales or zero points that are no such numbers")
+        return per_channel(dtype, scales, zeros, how[3], size)
+    raise Refusal(f"a quantized tensor's scheme {scheme!r} is described as another")
+
+
+_UNIFORM: Final = (PER_TENSOR, 2)
+"""Numbers of the schemes with one scale: as they are, and symmetric."""
+
+
+def unpacked_halves(packed: Array) -> Array:
+    """Numbers of four bits, two in a byte, the lower half first, in a byte each."""
+    return np.stack([packed & 15, packed >> 4], axis=-1).reshape(-1)
+
+
+def packed_halves(values: Array) -> Array:
+    """The same numbers, two in a byte."""
+    flat = np.ascontiguousarray(values).reshape(-1)
+    flat = np.concatenate([flat, np.zeros(flat.size % 2, np.uint8)])
+    halves: Array = flat[::2] | (flat[1::2] << 4)
+    return halves
+
+
+def _memory_dtype(dtype: scalars.dtype) -> NumpyDtype:
+    return QUANTIZED.get(dtype.name) or TO_NUMPY[dtype]
+
+
+def wanted_device(map_location: Any) -> Any:
+    """The device that a `map_location` names; a dict and a function of places as they are.
+
+    Raises ArchiveError where there is no such device, OperatorError for text that names none, OperatorTypeError for
+    other values.
+    """
+    if isinstance(map_location, str):
+        map_location = scalars.device(map_location)
+    if isinstance(map_location, scalars.device):
+        try:
+            libraries.checked(map_location)
+        except OperatorError as error:
+            raise ArchiveError(error.message, hints=error.hints) from None
+    elif not (map_location is None or callable(map_location) or isinstance(map_location, Mapping)):
+        kind = type(map_location).__name__
+        raise OperatorTypeError(f"map_location is a device, its name, or None, and not a value of type {kind}")
+    return map_location
 
 
 def check_view(count: int, itemsize: int, offset: Any, size: Any, stride: Any) -> None:

@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from engine.aten.ivalue import EnumValue, Object
+from engine.aten.ivalue import CustomObject, EnumValue, Object
 from engine.aten.marked import as_parameter
 from engine.aten.tensor import Size, Tensor
+from engine.aten.xp import QUANTIZED
 from engine.ir.unit import Function
 from engine.lang import scalars
+from engine.lang.custom_classes import is_custom
 from engine.lang.types import ClassType, EnumType, Type
 from engine.serialize.code.qualified_names import ROOT, is_qualified
+from engine.serialize.pickling.custom import ReadType, StateTypes, fill_custom, notice_quantized
 from engine.serialize.pickling.read import Builder, PickleMachine, Refusal, no_build, no_persistent
 from engine.serialize.pickling.scan import UnsupportedTensor
 from engine.serialize.pickling.tensors import StorageType, TensorReader
@@ -87,12 +90,16 @@ _TABLE: Final[dict[tuple[str, str], Callable[..., Any]]] = {
 }
 _PLAIN: Final = {name: Builder(".".join(name), call) for name, call in _TABLE.items()}
 _OTHER_TENSORS: Final = {
-    "torch._utils._rebuild_qtensor": "quantized", "torch._utils._rebuild_nested_tensor": "nested",
+    "torch._utils._rebuild_nested_tensor": "nested",
     "torch._utils._rebuild_sparse_tensor": "sparse", "torch._utils._rebuild_sparse_csr_tensor": "sparse",
     "torch._utils._rebuild_meta_tensor_no_storage": "meta",
     **{f"torch.{each.storage}": each.name for each in scalars.DTYPE_WORDS.values()},
 }  # fmt: skip
-_STORAGES: Final = {storage: StorageType(dtype) for storage, dtype in scalars.DTYPE_BY_STORAGE.items()}
+_STORAGES: Final = {
+    each.storage: StorageType(each) for each in (*scalars.DTYPES, *(scalars.DTYPE_WORDS[name] for name in QUANTIZED))
+}
+_WORDS: Final[dict[str, Any]] = {**scalars.DTYPE_BY_NAME, **scalars.QSCHEME_BY_NAME}
+"""What stands in the module `torch` and is a value."""
 
 
 def unpickle(
@@ -104,19 +111,22 @@ def unpickle(
     build: Callable[[Any, Any], None] = no_build,
     more: Mapping[tuple[str, str], Builder] | None = None,
     stored: int | None = None,
+    read_type: ReadType | None = None,
 ) -> Any:
     """The value that a pickle holds.  Raises ArchiveError, with record and byte, for whatever is not on the list.
 
-    `build` gets what carries a state of its own, and that state, where no classes are known; `more` are further names.
-    `stored` is the pickle's length in the file, where it lies compressed in it.
+    `build` gets what carries a state of its own, and that state; without it, the class that is known says how that is
+    filled.  `more` are further names.
+    `stored` is the pickle's length in the file, where it lies compressed in it, `read_type` reads annotations.
     """
-    names = _Names(tensors, classes, more or {})
-    fill = _Filler(run).fill if classes else build
+    names = Names(tensors, classes, more or {})
+    own = build is not no_build or not classes
+    fill = build if own else Filler(run, names.tags, read_type).fill
     load = tensors.load if tensors else no_persistent
     return PickleMachine(data, record, names.find, load, fill, stored=stored).run()
 
 
-class _Names:
+class Names:
     """Finds what a global name stands for."""
 
     def __init__(
@@ -124,8 +134,11 @@ class _Names:
     ) -> None:
         self._classes = classes
         self._known: dict[tuple[str, str], Any] = {**_PLAIN, **more}
+        self.tags = StateTypes()
         if tensors is not None:
             self._known["torch._utils", "_rebuild_tensor_v2"] = Builder("_rebuild_tensor_v2", tensors.rebuild)
+            self._known["torch._utils", "_rebuild_tensor"] = Builder("_rebuild_tensor", tensors.rebuild_oldest)
+            self._known["torch._utils", "_rebuild_qtensor"] = Builder("_rebuild_qtensor", tensors.rebuild_quantized)
             self._known["torch._utils", "_rebuild_parameter"] = Builder("_rebuild_parameter", _parameter)
 
     def find(self, module: str, name: str) -> Any:
@@ -137,8 +150,8 @@ class _Names:
     def _find_new(self, module: str, name: str) -> Any:
         if module == "torch" and name in _STORAGES:
             return _STORAGES[name]
-        if module == "torch" and name in scalars.DTYPE_BY_NAME:
-            return scalars.DTYPE_BY_NAME[name]
+        if module == "torch" and name in _WORDS:
+            return _WORDS[name]
         qualname = f"{module}.{name}"
         other = _OTHER_TENSORS.get(qualname)
         if other is not None:
@@ -146,6 +159,9 @@ class _Names:
         if module.partition(".")[0] != ROOT or self._classes is None:
             raise Refusal(f"the global name '{qualname:.200}' is not allowed in an archive")
         found = self._classes(qualname) if is_qualified(qualname) else None
+        if isinstance(found, ClassType) and is_custom(found):
+            self.tags.begin(self._known)
+            return Builder(qualname, new=lambda: CustomObject(found))
         if isinstance(found, ClassType):
             return Builder(qualname, new=lambda: Object(found))
         if isinstance(found, EnumType):
@@ -167,15 +183,18 @@ def _enum_member(type: EnumType, value: Any) -> EnumValue:
     raise Refusal(f"enum '{type.qualname}' has no member with the value {value!r:.40}")
 
 
-class _Filler:
+class Filler:
     """Fills instances with their pickled state."""
 
-    def __init__(self, run: Runner | None) -> None:
-        self._run = run
+    def __init__(self, run: Runner | None, tags: StateTypes | None = None, read_type: ReadType | None = None) -> None:
+        self._run, self._tags, self._read_type = run, tags or StateTypes(), read_type
 
     def fill(self, instance: Any, state: Any) -> None:
         if not isinstance(instance, Object):
             raise Refusal("it fills what is no instance")
+        if isinstance(instance, CustomObject):
+            fill_custom(instance, state, self._tags, self._read_type)
+            return
         setstate = instance.type.methods.get("__setstate__")
         if setstate is not None and "__getstate__" in instance.type.methods:
             self._set_state(instance, setstate, state)
@@ -189,6 +208,7 @@ class _Filler:
             wrong = misfit(value, attribute.type)
             if wrong is not None:
                 raise Refusal(f"attribute '{attribute.name}' of '{instance.type.qualname}': {wrong}")
+            notice_quantized(value)
             instance.set(attribute.name, value)
 
     def _set_state(self, instance: Object, setstate: Any, state: Any) -> None:

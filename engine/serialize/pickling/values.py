@@ -8,6 +8,7 @@ stands for an instance of a Python class, with the arguments and the state that 
 from __future__ import annotations
 
 import pickletools
+import reprlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -28,6 +29,11 @@ _BY_STORAGE: Final = {d.storage: d for d in DTYPES.values()}
 _UNTYPED: Final = "UntypedStorage"
 MAX_NAMES: Final = 10_000
 MAX_VISITS: Final = 2_000_000
+MAX_DEPTH: Final = 6
+"""So deep are values without tensors looked for."""
+MAX_SHOWN: Final = 6
+"""A longer list is told by its length."""
+_NESTED: Final = (dict, list, tuple)
 
 
 @dataclass(slots=True, eq=False)
@@ -41,12 +47,13 @@ class Foreign:
 
 @dataclass(slots=True, eq=False)
 class Described:
-    """A pickle's value, the global names it uses in order, the byte behind its end, and its storages by key."""
+    """A pickle's value, the global names it uses in order, the byte behind its end, its storages by key, its start."""
 
     value: Any
     names: list[str]
     end: int
     storages: dict[str, StorageEntry] = field(default_factory=dict)
+    start: int = 0
 
 
 def describe_pickle(data: Any, record: str, at: int = 0, objects: Mapping[int, Any] | None = None) -> Described:
@@ -61,7 +68,7 @@ def describe_pickle(data: Any, record: str, at: int = 0, objects: Mapping[int, A
         value = machine.run()
     except Refusal as reason:
         raise ArchiveError(f"the pickle is refused: {reason}", record=record) from None
-    return Described(value, list(table.names), machine.at, table.storages)
+    return Described(value, list(table.names), machine.at, table.storages, at)
 
 
 def names_in(data: bytes) -> list[str]:
@@ -96,6 +103,41 @@ def is_module(value: Any) -> bool:
     return (
         isinstance(value, Foreign) and isinstance(value.state, dict) and isinstance(value.state.get("_modules"), dict)
     )
+
+
+def plain_values(value: Any) -> Iterator[tuple[str, str]]:
+    """What is in the value besides tensors, by a dotted name and as text: numbers, texts, lists of them, instances.
+
+    A pickled module is left out, whose many settings say little.
+    """
+    return () if is_module(value) else _leaves(value, "", MAX_DEPTH)  # type: ignore[return-value]
+
+
+def _leaves(value: Any, prefix: str, depth: int) -> Iterator[tuple[str, str]]:
+    if isinstance(value, (TensorEntry, Parts)) or is_module(value):
+        return
+    if isinstance(value, Foreign):
+        yield prefix, f"an instance of {value.name}"
+        return
+    if not _opens(value) or not depth:
+        yield prefix, _short(value)
+        return
+    for key, each in value.items() if isinstance(value, dict) else enumerate(value):
+        yield from _leaves(each, _joined(prefix, str(key)), depth - 1)
+
+
+def _opens(value: Any) -> bool:
+    """Are the parts of it told one by one?  Those of a list of numbers are not."""
+    if isinstance(value, dict):
+        return bool(value)
+    parts = (*_NESTED, Foreign, TensorEntry, Parts)
+    return isinstance(value, (list, tuple)) and any(isinstance(each, parts) for each in value)
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, _NESTED) and len(value) > MAX_SHOWN:
+        return f"{type(value).__name__} of {len(value):,}"
+    return reprlib.repr(value)
 
 
 @dataclass(slots=True, eq=False)

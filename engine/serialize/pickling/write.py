@@ -14,7 +14,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from engine.aten.ivalue import EnumValue, Object
+import numpy as np
+
+from engine.aten.ivalue import CustomObject, EnumValue, Object
+from engine.aten.quantized.quantizer import integers_of, is_quantized, quantizer_of
 from engine.aten.rules import steps
 from engine.aten.storage import Storage
 from engine.aten.tensor import Tensor
@@ -25,6 +28,7 @@ from engine.lang.types import (
     BOOL,
     FLOAT,
     INT,
+    TENSOR,
     ClassType,
     DictType,
     ListType,
@@ -37,12 +41,15 @@ from engine.lang.types import (
 )  # fmt: skip
 from engine.serialize.code.qualified_names import name_of, prefix_of
 from engine.serialize.pickling.read import MAX_DEPTH
+from engine.serialize.pickling.tensors import packed_halves
 from engine.serialize.pickling.unpickle import Runner
 from engine.serialize.pickling.value_types import misfit
 
 TypeName = Callable[[Type], str]
 """The name of a class in the archive, or its annotation with such names in it."""
 
+SAVED: Final = "attributes are saved that are tensors, numbers, text, devices, enums, lists, dicts, tuples, objects"
+"""What archives hold."""
 _LIST_BUILDERS: Final[dict[Type, str]] = {INT: "build_intlist", FLOAT: "build_doublelist", BOOL: "build_boollist"}
 
 
@@ -65,6 +72,8 @@ class Pickler:
     _counted: set[int] = field(default_factory=set)
     _open: set[int] = field(default_factory=set)
     _states: dict[int, Any] = field(default_factory=dict)
+    _halves: dict[int, Storage] = field(default_factory=dict)
+    """Memory of numbers of four bits, which here have a byte each, by their array."""
 
     def dump(self, value: Any, type: Type) -> bytes:
         """The pickle of one value.  Raises ArchiveError for what archives cannot hold."""
@@ -94,7 +103,9 @@ class Pickler:
             return
         self._counted.add(id(value))
         self._open.add(id(value))
-        if isinstance(value, Object) and _has_state_methods(value.type):
+        if isinstance(value, CustomObject):
+            self._count_uses(value.state, depth + 1, False)
+        elif isinstance(value, Object) and _has_state_methods(value.type):
             self.share(self._state(value))
             self._count_uses(self._state(value), depth + 1, False)
         else:
@@ -128,7 +139,7 @@ class Pickler:
     def _write_new(self, value: Any, type: Type) -> None:
         writer = Pickler._tensor if isinstance(value, Tensor) else _WRITERS.get(value.__class__)
         if writer is None:
-            raise ArchiveError(f"a {value.__class__.__name__} cannot be saved in an archive")
+            raise ArchiveError(f"a {value.__class__.__name__} cannot be saved in an archive", hints=(SAVED,))
         writer(self, value, _narrowed(value, type))
 
     def _recall(self, key: object) -> bool:
@@ -237,6 +248,12 @@ class Pickler:
             self._out += b"u"
         self._out += b"b"
 
+    def _custom(self, value: CustomObject, _type: Type) -> None:
+        self._global(prefix_of(value.type.qualname), name_of(value.type.qualname))
+        self._out += b")\x81"
+        self._write(value.state, value.state_type)
+        self._out += b"b"
+
     def _enum(self, value: EnumValue, _type: Type) -> None:
         qualname = self.class_name(value.type)
         self._global(prefix_of(qualname), name_of(qualname))
@@ -247,12 +264,41 @@ class Pickler:
 
     def _tensor(self, value: Tensor, _type: Type) -> None:
         array, storage = value.array, value.memory
+        if is_quantized(array):
+            self._quantized(value)
+            return
         self._global("torch._utils", "_rebuild_tensor_v2")
         self._out += b"("
         self._storage(storage, value)
         self._int(storage.offset_of(array))
         self._ints(array.shape)
         self._ints(steps(array))
+        self._bool(value.requires_grad, BOOL)
+        self._global("collections", "OrderedDict")
+        self._out += b")RtR"
+
+    def _quantized(self, value: Tensor) -> None:
+        array, storage, how = value.array, value.memory, quantizer_of(value.array)
+        start, strides = storage.offset_of(array), steps(array)
+        if how.dtype.name == "quint4x2":
+            storage = self._halves.setdefault(id(array), Storage(packed_halves(integers_of(array))))
+            start, strides = 0, steps(np.ascontiguousarray(array))
+        self._global("torch._utils", "_rebuild_qtensor")
+        self._out += b"("
+        self._storage(storage, value)
+        self._int(start)
+        self._ints(array.shape)
+        self._ints(strides)
+        self._out += b"("
+        self._global("torch", scalars.QSCHEME_BY_NUMBER[how.scheme].name)
+        if how.axis is None:
+            self._float(how.scale)
+            self._int(how.zero_point)
+        else:
+            self._tensor(Tensor(how.scale), TENSOR)
+            self._tensor(Tensor(how.zero_point), TENSOR)
+            self._int(how.axis)
+        self._out += b"t"
         self._bool(value.requires_grad, BOOL)
         self._global("collections", "OrderedDict")
         self._out += b")RtR"
@@ -282,7 +328,7 @@ _WRITERS: Final[dict[type, Callable[[Pickler, Any, Type], None]]] = {
     type(None): Pickler._none, bool: Pickler._bool, int: Pickler._int, float: Pickler._float,
     complex: Pickler._complex, str: Pickler._str, scalars.device: Pickler._device, list: Pickler._list,
     dict: Pickler._dict, tuple: Pickler._tuple, Object: Pickler._object, EnumValue: Pickler._enum,
-    Tensor: Pickler._tensor,
+    Tensor: Pickler._tensor, CustomObject: Pickler._custom,
 }  # fmt: skip
 
 

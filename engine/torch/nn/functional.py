@@ -24,7 +24,7 @@ def triplet_margin_with_distance_loss(
     Raises ValueError for an unknown reduction.
     """
     if reduction not in ("mean", "sum", "none"):
-        raise ValueError(f"{reduction} is not a valid value for reduction")
+        raise ValueError(f"{reduction} is not a valid value for reduction; write mean, sum or none")
     measure: Any = distance_function or functions.find("pairwise_distance", "torch.nn.functional")
     near, far = measure(anchor, positive), measure(anchor, negative)
     if swap:

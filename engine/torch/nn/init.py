@@ -46,7 +46,7 @@ def ones_(tensor: Tensor) -> Tensor:
 def eye_(tensor: Tensor) -> Tensor:
     """The identity, for a matrix."""
     if tensor.ndim != 2:
-        raise ValueError("Only tensors with 2 dimensions are supported")
+        raise ValueError(f"Only tensors with 2 dimensions are supported, not {tensor.ndim}")
     rows, columns = tensor.shape
     tensor.data.copy_(call("eye", (rows, columns), {}))
     return tensor
@@ -93,7 +93,7 @@ _WORTH_DRAWING_AGAIN = 0.3
 def orthogonal_(tensor: Tensor, gain: float = 1) -> Tensor:
     """Rows (or columns, where there are fewer) that are orthogonal.  Raises ValueError."""
     if tensor.ndim < 2:
-        raise ValueError("Only tensors with 2 or more dimensions are supported")
+        raise ValueError(f"Only tensors with 2 or more dimensions are supported, not {tensor.ndim}")
     rows, columns = tensor.shape[0], tensor.numel() // tensor.shape[0]
     flat = empty([rows, columns], tensor.dtype).normal_()
     q, r = call("linalg_qr", (flat.t() if rows < columns else flat,), {})
@@ -117,7 +117,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01) -> Tensor:
     """Normal numbers, a share of each column zero.  Raises ValueError."""
     if tensor.ndim != 2:
-        raise ValueError("Only tensors with 2 dimensions are supported")
+        raise ValueError(f"Only tensors with 2 dimensions are supported, not {tensor.ndim}")
     rows, columns = tensor.shape
     values, zeros = tensor.data.normal_(0.0, std), math.ceil(sparsity * rows)
     for column in range(columns):
@@ -131,7 +131,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
         slope = 0.01 if param is None else param
         return math.sqrt(2.0 / (1 + slope**2))
     if nonlinearity not in _GAINS:
-        raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
+        raise ValueError(f"Unsupported nonlinearity {nonlinearity}; there are leaky_relu, {', '.join(_GAINS)}")
     return _GAINS[nonlinearity]
 
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from engine.torch.optim.optimizer import Group, Optimizer
 from engine.torch.optim.schedules import LRScheduler, each_group
+
+_NO_MOMENTUM: Final = (
+    "optimizer must support momentum or beta1 with `cycle_momentum` option enabled; write cycle_momentum=False"
+)
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
@@ -67,9 +71,9 @@ class CyclicLR(LRScheduler):
         last_epoch: int = -1,
     ) -> None:  # fmt: skip
         if scale_fn is None and mode not in _SCALES:
-            raise ValueError("mode is invalid and scale_fn is None")
+            raise ValueError(f"mode {mode!r} is invalid and scale_fn is None; modes are {', '.join(_SCALES)}")
         if cycle_momentum and not {"momentum", "betas"} & set(optimizer.defaults):
-            raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
+            raise ValueError(_NO_MOMENTUM)
         self.mode, self.gamma, self.cycle_momentum = mode, gamma, cycle_momentum
         self.total_size = float(step_size_up + (step_size_up if step_size_down is None else step_size_down))
         self.step_ratio = step_size_up / self.total_size
@@ -141,7 +145,7 @@ class OneCycleLR(LRScheduler):
         if anneal_strategy not in _ANNEALING:
             raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
         if cycle_momentum and not {"momentum", "betas"} & set(optimizer.defaults):
-            raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
+            raise ValueError(_NO_MOMENTUM)
         self.total_steps = total_steps if total_steps is not None else (epochs or 0) * (steps_per_epoch or 0)
         self._anneal_func_type, self.cycle_momentum = anneal_strategy, cycle_momentum
         self._phases = _one_cycle(self.total_steps, pct_start, three_phase)

@@ -25,7 +25,7 @@ class LBFGS(Optimizer):
     ) -> None:  # fmt: skip
         check(lr=lr)
         if line_search_fn not in (None, "strong_wolfe"):
-            raise ValueError("line_search_fn is None or 'strong_wolfe'")
+            raise ValueError(f"line_search_fn is None or 'strong_wolfe', not {line_search_fn!r}")
         options = {
             "lr": lr, "max_iter": max_iter, "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
             "tolerance_grad": tolerance_grad, "tolerance_change": tolerance_change, "history_size": history_size,

@@ -52,7 +52,7 @@ class Optimizer:
             if not isinstance(param, Tensor):
                 raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(param).__name__}")
             if not param.is_leaf:
-                raise ValueError("can't optimize a non-leaf Tensor")
+                raise ValueError("can't optimize a non-leaf Tensor: give what it is computed from, or its .detach()")
         known = {id(param) for group in self.param_groups for param in group["params"]}
         if known & {id(param) for param in params}:
             raise ValueError("some parameters appear in more than one parameter group")

@@ -22,7 +22,7 @@ class Rprop(Optimizer):
     ) -> None:  # fmt: skip
         check(lr=lr)
         if not 0.0 < etas[0] < 1.0 < etas[1]:
-            raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
+            raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}; the first is below 1, the second above")
         options = {"lr": lr, "etas": etas, "step_sizes": step_sizes, "maximize": maximize}
         super().__init__(params, wished(options, "foreach differentiable capturable", wishes))
 

@@ -28,7 +28,10 @@ class LRScheduler:
             if last_epoch == -1:
                 group.setdefault("initial_lr", group["lr"])
             elif "initial_lr" not in group:
-                raise KeyError(f"param 'initial_lr' is not specified in param_groups[{index}] when resuming")
+                raise KeyError(
+                    f"param 'initial_lr' is not specified in param_groups[{index}] when resuming; load the optimizer's "
+                    "state dict first, or begin anew with last_epoch=-1"
+                )
         self.base_lrs: list[float] = [group["initial_lr"] for group in self.groups]
         self.last_epoch = last_epoch
         self._step_count = 0
@@ -308,11 +311,11 @@ class ReduceLROnPlateau(LRScheduler):
         eps: float = 1e-8,
     ) -> None:
         if factor >= 1.0:
-            raise ValueError("Factor should be < 1.0.")
+            raise ValueError(f"Factor should be < 1.0, but is {factor}")
         if mode not in ("min", "max"):
-            raise ValueError(f"mode {mode} is unknown!")
+            raise ValueError(f"mode {mode} is unknown! Write min or max")
         if threshold_mode not in ("rel", "abs"):
-            raise ValueError(f"threshold mode {threshold_mode} is unknown!")
+            raise ValueError(f"threshold mode {threshold_mode} is unknown! Write rel or abs")
         self.optimizer, self.mode, self.factor, self.patience = optimizer, mode, factor, patience
         self.threshold, self.threshold_mode, self.cooldown, self.eps = threshold, threshold_mode, cooldown, eps
         self.min_lrs = each_group(min_lr, optimizer)

@@ -2,9 +2,11 @@
 
 import pytest
 
+from engine.aten.tensor import tensor
 from engine.executor.code import Code
+from engine.executor.interpreter import InterpreterState
 from engine.ir.parser import parse_ir
-from engine.lang.errors import CompileError
+from engine.lang.errors import ExecutionError
 
 LSTM_CELL = """
 graph(%x : Tensor, %hx : Tensor, %cx : Tensor, %w_ih : Tensor, %w_hh : Tensor, %b_ih : Tensor, %b_hh : Tensor):
@@ -166,6 +168,7 @@ graph(%c : bool, %x : int):
     assert names == ["Load", "Constant", "Drop", "Assign", "JumpZ", "neg", "lt", "Assign", "Jump", "Assign", "Store"]
 
 
-def test_an_unknown_operator_is_refused_with_the_types_it_was_given() -> None:
-    with pytest.raises(CompileError, match=r"no operator aten::no_such_thing\(Tensor\)"):
-        code_of_ir("graph(%x : Tensor):\n  %y : Tensor = aten::no_such_thing(%x)\n  return (%y)\n")
+def test_an_unknown_operator_is_refused_when_it_runs_with_the_types_it_was_given() -> None:
+    code = code_of_ir("graph(%x : Tensor):\n  %y : Tensor = aten::no_such_thing(%x)\n  return (%y)\n")
+    with pytest.raises(ExecutionError, match=r"no operator aten::no_such_thing\(Tensor\)"):
+        InterpreterState(code).run(tensor([1.0]))

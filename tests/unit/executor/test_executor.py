@@ -130,7 +130,7 @@ def test_lookups_and_plans_are_told_with_reasons() -> None:
     assert {event.name for event in events if isinstance(event, PassEvent)} >= {
         "inline",
         "cse",
-        "dead_write_elimination",
+        "lower_simple_tuples",
     }
 
 

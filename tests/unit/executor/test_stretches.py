@@ -256,3 +256,15 @@ def _run(function: Function, shapes: tuple[tuple[int, ...], ...]) -> list[Any]:
     result = call_function(function, tuple(given))
     result.sum().backward()
     return [result.array, *(each.grad.array for each in given if each.grad is not None)]
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [("torch.native_layer_norm(x, [3], None, None, 1e-5)", [True, False, False]),
+     ("torch.linalg.lu(x)", [False, True, True]), ("torch.linalg.cholesky_ex(x @ x.t())", [True, False])],
+)  # fmt: skip
+def test_results_without_a_gradient_have_no_history(text: str, wanted: list[bool]) -> None:
+    program = compile_source(f"def f(x: Tensor):\n    y = {text}\n    return y\n").functions["f"]
+    x = Tensor(np.eye(3) + 0.5, requires_grad=True)
+    for _ in range(2):
+        assert [part.requires_grad for part in call_function(program, (x,), {})] == wanted

@@ -2,14 +2,17 @@
 
 import itertools
 import math
+from copy import copy
 from typing import Any
 
 import pytest
 
 from engine.aten.op import Op, find
+from engine.aten.tensor import tensor
 from engine.executor.operations import OPERATIONS
 from engine.executor.templates import NAMES, ROWS, Row
-from engine.lang.types import BOOL, FLOAT, INT, STR, ListType, Type, VarType
+from engine.lang.scalars import device
+from engine.lang.types import BOOL, DEVICE, FLOAT, INT, STR, DictType, ListType, TensorType, Type, VarType
 
 SAMPLES: dict[Type, list[Any]] = {
     INT: [0, 1, -1, 2, -3, 7, 2**31, 2**62 - 1, 2**63 - 1, -(2**63)],
@@ -21,12 +24,19 @@ SAMPLES: dict[Type, list[Any]] = {
 
 def samples(type: Type) -> list[Any]:
     if isinstance(type, ListType):
-        return [[], [5], [5, 6, 7]]
+        element = type.element
+        return [[], [5], [5, 6, 7]] if isinstance(element, VarType) else [[], *([each] for each in samples(element))]
+    if isinstance(type, DictType):
+        return [{}, dict.fromkeys(samples(type.key), 3)]
+    if isinstance(type, TensorType):
+        return [tensor([1.0]), tensor([1.0], requires_grad=True), tensor([1.0], requires_grad=True)[0]]
+    if type is DEVICE:
+        return [device("cpu"), device("cuda", 1)]
     return SAMPLES.get(type, [3]) if not isinstance(type, VarType) else [3]
 
 
 def copied(arguments: tuple[Any, ...]) -> list[Any]:
-    return [list(each) if isinstance(each, list) else each for each in arguments]
+    return [copy(each) if isinstance(each, (list, dict)) else each for each in arguments]
 
 
 def by_row(row: Row, arguments: list[Any]) -> Any:

@@ -11,8 +11,8 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-from engine.frontend import views
-from engine.frontend.tree import BINARY_KINDS, UNARY_KINDS, Tree
+from engine.frontend.syntax import views
+from engine.frontend.syntax.tree import BINARY_KINDS, UNARY_KINDS, Tree
 from engine.lang.source import Source, SourceRange
 
 HERE: Final = SourceRange(Source(""), 0, 0)

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from engine.frontend.compile import compile_source, define, define_class
-from engine.frontend.parser import parse_program
 from engine.frontend.resolve import TextResolver
+from engine.frontend.syntax.parser import parse_program
 from engine.ir.unit import CompilationUnit
 from engine.ir.verify import verify
 from engine.lang.errors import CompileError

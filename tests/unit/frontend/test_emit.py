@@ -7,9 +7,9 @@ import pytest
 from engine.frontend.compile import compile_source, library_value, written_overloads
 from engine.frontend.emit import RULES, Emitter
 from engine.frontend.emit.recovery import compile_body
-from engine.frontend.parser import parse_statements
 from engine.frontend.resolve import TextResolver
-from engine.frontend.tree import BINARY_KINDS, UNARY_KINDS
+from engine.frontend.syntax.parser import parse_statements
+from engine.frontend.syntax.tree import BINARY_KINDS, UNARY_KINDS
 from engine.ir.unit import CompilationUnit
 from engine.ir.verify import verify
 from engine.lang.errors import CompileError

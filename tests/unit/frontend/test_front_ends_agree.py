@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.frontend.from_python import trees_from_text
-from engine.frontend.parser import parse_program
-from engine.frontend.tree import Tree
-from engine.frontend.views import Const
+from engine.frontend.python.trees import trees_from_text
+from engine.frontend.syntax.parser import parse_program
+from engine.frontend.syntax.tree import Tree
+from engine.frontend.syntax.views import Const
 from engine.lang.errors import NotSupportedError, ParseError
 from engine.lang.source import Source
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from engine.frontend.compile import compile_source
-from engine.frontend.from_python import trees_from_text
-from engine.frontend.parser import parse_statements
+from engine.frontend.python.trees import trees_from_text
+from engine.frontend.syntax.parser import parse_statements
 from engine.ir.clone import copy_graph
 from engine.ir.parser import parse_ir
 from engine.ir.verify import verify

@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, given, settings
 
 from engine.executor.call import call_function
 from engine.frontend.compile import compile_source
-from engine.frontend.from_python import trees_from_text
-from engine.frontend.parser import parse_expression, parse_statements
-from engine.frontend.tree import Tree
-from engine.frontend.unparse import unparse
+from engine.frontend.python.trees import trees_from_text
+from engine.frontend.syntax.parser import parse_expression, parse_statements
+from engine.frontend.syntax.tree import Tree
+from engine.frontend.syntax.unparse import unparse
 from engine.lang.source import Source
 from engine.passes.pipeline import run_pipeline, verifier
 

@@ -29,7 +29,6 @@ NAMES = (
     "remainder floor_divide leaky_relu threshold_backward softplus sign trunc isfinite square fmod atan2 silu "
     "clamp clamp_ clamp_min abs where masked_fill masked_fill_ gelu erf __and__"
 ).split()
-MISSED: list[str] = []
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -73,10 +72,7 @@ def calls(draw: st.DrawFn) -> tuple[str, list[Any]]:
     return name, given
 
 
-@given(calls())
-@settings(max_examples=600, deadline=None)
-def test_native_entries_do_what_the_python_functions_do(call: tuple[str, list[Any]]) -> None:
-    name, arguments = call
+def agree(name: str, arguments: list[Any]) -> None:
     watched = native._watched[name]
     one, other = copied(arguments), copied(arguments)
     for each in one + other:
@@ -84,6 +80,20 @@ def test_native_entries_do_what_the_python_functions_do(call: tuple[str, list[An
             each.memory  # noqa: B018
     found, expected = outcome(watched.op.run, one), outcome(watched.plain, other)
     assert found == expected, name
+
+
+@given(calls())
+@settings(max_examples=600, deadline=None)
+def test_native_entries_do_what_the_python_functions_do(call: tuple[str, list[Any]]) -> None:
+    agree(*call)
+
+
+@pytest.mark.parametrize("d", [torch.float32, torch.float16, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("number", [65504, 7e4, 3.4028234663852886e38, 3.4028234663852890e38, 1e300, float("inf")])
+def test_numbers_that_an_element_cannot_hold_are_python_s(d: torch.dtype, number: float) -> None:
+    x, mask = torch.ones(2, dtype=d), torch.tensor([True, False])
+    for sign in (1, -1):
+        agree("aten::masked_fill.Scalar", [x, mask, sign * number])
 
 
 def test_plain_arguments_never_get_to_python() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.frontend.parser import parse_program
+from engine.frontend.syntax.parser import parse_program
 from engine.lang.errors import ParseError
 from engine.lang.source import Source
 from engine.lang.syntax_hints import character_hints

@@ -22,3 +22,13 @@ def test_calls_stay_where_the_graph_would_fill_any_memory(monkeypatch: pytest.Mo
     monkeypatch.setattr(module, "MAX_NODES", 100)
     run_pass("inline", part)
     assert "CallFunction" in str(part)
+
+
+def test_bodies_may_go_in_as_they_are() -> None:
+    text = "def g(x: int, y: int):\n    return x + 1 * y\n\ndef f(x: int):\n    return g(x, x)\n"
+    graph = compile_source(text).functions["f"].graph
+    simple, raw = copy_graph(graph), copy_graph(graph)
+    run_pass("inline", simple)
+    run_pass("inline", raw, simplify=False)
+    assert ("aten::mul" in str(simple), "aten::mul" in str(raw)) == (False, True)
+    assert "CallFunction" not in str(raw)

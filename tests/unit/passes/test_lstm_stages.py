@@ -23,6 +23,7 @@ from engine.ir.graph import Graph
 from engine.ir.unit import Function
 from engine.lang.types import TensorType
 from engine.passes.pipeline import PIPELINES, run_pipeline, verifier
+from tests.unit.executor.test_code import LSTM_LISTING
 
 SOURCE = """
 def LSTMCellS(x, hx, cx, w_ih, w_hh, b_ih, b_hh):
@@ -181,32 +182,8 @@ def test_with_gradients_differentiable_operators_become_one_graph() -> None:
     assert normal(str(graph)) == wanted(text)
 
 
-LISTING = """\
-0, 1, 2, 3, 4, 5, 6 = Load
-7 = Constant
-8 = t move(3)
-9 = mm move(0), move(8)
-10 = t move(4)
-11 = mm move(1), move(10)
-12 = add move(9), move(11), 7
-13 = add move(12), move(5), 7
-14 = add move(13), move(6), 7
-15, 16, 17, 18 = ConstantChunk move(14)
-19 = sigmoid move(15)
-20 = sigmoid move(16)
-21 = tanh move(17)
-22 = sigmoid move(18)
-23 = mul move(20), move(2)
-24 = mul move(19), move(21)
-25 = add move(23), move(24), move(7)
-26 = tanh 25
-27 = mul move(22), move(26)
-28 = TupleConstruct move(27), move(25)
-= Store move(28)"""
-
-
 def test_the_interpreter_runs_it_as_instructions() -> None:
-    assert str(Code(stage(*REQUIRED, *PRESERVING), "LSTMCellS")) == LISTING
+    assert str(Code(stage(*REQUIRED, *PRESERVING), "LSTMCellS")) == LSTM_LISTING
 
 
 def test_every_stage_computes_the_same() -> None:

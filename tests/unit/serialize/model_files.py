@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from engine.aten.ivalue import Object
+from engine.serialize.mobile.schema import FORMS
 
 HERE = Path(__file__).parent
 FILES = HERE / "files"
@@ -82,3 +83,12 @@ def entangled(path, levels):
         code += HEAD.replace("M(", f"{name(level)}(") + parts
         code += f"  def forward(self: __torch__.{name(level)}, x: Tensor) -> Tensor:\n    return {body}\n"
     return archive(path, code, data=b"\x80\x02" + instance(levels) + b".")
+
+
+def without_code(data):
+    """A mobile flatbuffer without the field for the code, as PyTorch's C++ functions write them for phones."""
+    changed = bytearray(data)
+    (root,) = struct.unpack_from("<I", changed)
+    fields = root - struct.unpack_from("<i", changed, root)[0]
+    struct.pack_into("<H", changed, fields + 4 + 2 * FORMS.tables["Module"]["jit_sources"].number, 0)
+    return bytes(changed)

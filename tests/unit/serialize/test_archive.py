@@ -17,6 +17,7 @@ from engine.aten.tensor import Tensor
 from engine.executor.interpreter import run_function
 from engine.ir.constants import constant_value
 from engine.lang.errors import ArchiveError
+from engine.lang.scalars import device
 from engine.serialize.archive import load_archive, save_archive
 from engine.serialize.container.write import ContainerWriter
 from tests.unit.serialize.model_files import compiled
@@ -131,7 +132,37 @@ def test_constants_of_the_code():
 def test_extra_files():
     extra = {"note.txt": "", "missing.txt": "as it was"}
     load(ARCHIVES / "everything.pt", extra_files=extra)
-    assert extra == {"note.txt": b"hello", "missing.txt": "as it was"}
+    assert extra == {"note.txt": b"hello", "missing.txt": b"as it was"}
+
+
+@pytest.mark.parametrize("name", ["../x", "/abs", "a\\b", "", "a\0b", "a//b", ".", "a/", "\ud800", "x" * 40_000])
+def test_an_extra_file_that_nobody_could_read_again_is_refused(name, tmp_path):
+    module = load(ARCHIVES / "everything.pt")
+    with pytest.raises(ArchiveError, match="an extra file cannot be called"):
+        save_archive(module, tmp_path / "m.pt", {name: "x"})
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("content", [3, None, ["a"]])
+def test_an_extra_file_is_text_or_bytes(content, tmp_path):
+    with pytest.raises(TypeError, match="'a' is neither text nor bytes"):
+        save_archive(load(ARCHIVES / "everything.pt"), tmp_path / "m.pt", {"a": content})
+
+
+def test_a_device_has_no_negative_number():
+    with pytest.raises(RuntimeError, match="must not be negative"):
+        device("cpu", -1)
+    assert str(device("cpu", 999)) == "cpu:999"
+
+
+def test_map_locations_that_are_none():
+    with pytest.raises(ArchiveError, match="there is no meta device"):
+        load(ARCHIVES / "everything.pt", map_location="meta")
+    with pytest.raises(TypeError, match="map_location is a device"):
+        load(ARCHIVES / "everything.pt", map_location=3)
+    with pytest.raises(RuntimeError, match="Invalid device string: 'xyz'"):
+        load(ARCHIVES / "everything.pt", map_location="xyz")
+    assert load(ARCHIVES / "everything.pt", map_location="cpu:999") is not None
 
 
 def coded(code):

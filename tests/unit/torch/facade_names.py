@@ -44,7 +44,7 @@ GROUPS = {
     ),
 }
 """Where names are found in the façade -> the names, most used first."""
-QUANTIZED = "quantized tensors have no dtype here"
+QUANTIZED = "quantized layers come from archives: nothing here makes them of others"
 SPARSE = "tensors are dense"
 MISSING = {
     "jit.quantized.quantize_linear_modules": QUANTIZED,

@@ -57,3 +57,15 @@ def test_unknown_names_are_answered_with_the_nearest(name: str, nearest: str) ->
     module = reduce(getattr, path, torch)
     with pytest.raises(AttributeError, match=f"did you mean '{nearest}'"):
         getattr(module, last)
+
+
+def test_losses_of_the_namespace_reduce_nothing_unless_they_are_told() -> None:
+    x, y = torch.tensor([1.0, 2.0]), torch.tensor([1.0, -1.0])
+    assert torch.hinge_embedding_loss(x, y).tolist() == [1.0, 0.0]
+    assert torch.hinge_embedding_loss(x, y, reduction=1).item() == 0.5
+    assert torch.margin_ranking_loss(x, x, y, 1.0).shape == (2,)
+    assert torch.kl_div(x, x, 1).shape == ()
+    assert torch.nn.functional.kl_div(x, x, reduction="batchmean").shape == ()
+    assert torch.ops.aten.hinge_embedding_loss(x, y).item() == 0.5
+    program = torch.jit.CompilationUnit("def f(x, y):\n    return torch.hinge_embedding_loss(x, y)\n")
+    assert program.f(x, y).item() == 0.5

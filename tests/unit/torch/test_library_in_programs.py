@@ -146,3 +146,36 @@ def test_sizes_may_be_tensors() -> None:
         assert tuple(torch.ones(6).view(2, three).shape) == (2, 3)
     with pytest.raises(TypeError):
         torch.zeros(2, torch.tensor(3.0))
+
+
+def grid(theta, size: list[int]):  # type: ignore[no-untyped-def]
+    return torch.nn.functional.affine_grid(theta, size, align_corners=False)
+
+
+@pytest.mark.parametrize(
+    ("theta", "size", "words"),
+    [
+        (torch.ones(1, 2, 3).long(), [1, 1, 2, 2], "ValueError: Expected theta to have floating point type"),
+        (torch.ones(1, 3, 3), [1, 1, 2, 2], "2D affine matrices of shape Nx2x3 for size"),
+        (torch.ones(1, 2, 3), [1, 1, 2, 2, 2], "3D affine matrices of shape Nx3x4 for size"),
+        (torch.ones(1, 2, 3), [1, 1, 2], "only supports 4D and 5D sizes"),
+        (torch.ones(1, 2, 3), [1, 1, 2, 0], "Expected non-zero, positive output size"),
+    ],
+)
+def test_grids_of_affine_maps_look_at_what_they_are_given(theta: Any, size: list[int], words: str) -> None:
+    with pytest.raises(torch.jit.Error, match=words):
+        torch.jit.script(grid)(theta, size)
+
+
+def attend(x, mask):  # type: ignore[no-untyped-def]
+    w, b = torch.ones(6, 2), torch.zeros(6)
+    return torch.nn.functional.multi_head_attention_forward(
+        x, x, x, 2, 1, w, b, None, None, False, 0.0, torch.eye(2), None, attn_mask=mask
+    )[0]
+
+
+def test_masks_of_attention_are_bools_or_floats() -> None:
+    program = torch.jit.script(attend)
+    assert program(torch.ones(2, 1, 2), torch.zeros(2, 2)).shape == (2, 1, 2)
+    with pytest.raises(torch.jit.Error, match="only bool and floating types of attn_mask are supported"):
+        program(torch.ones(2, 1, 2), torch.zeros(2, 2).long())

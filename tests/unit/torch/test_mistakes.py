@@ -46,6 +46,16 @@ def test_no_mistake_shows_what_is_inside() -> None:
         ("F.cross_entropy(x, torch.tensor([0, 5]))", "in torch.nn.functional.cross_entropy(float32[2, 3], int64[2])"),
         ("F.relu(3)", "in torch.nn.functional.relu(3)"),
         ("F.softmax(x, dim=5)", "in torch.nn.functional.softmax(float32[2, 3], dim=5)"),
+        ("nn.Conv2d(3, 4, 1, groups=2)", "divisible by groups: 3, 4 by 2"),
+        ("nn.init.calculate_gain('nothing')", "there are leaky_relu, linear, sigmoid"),
+        ("torch.jit.trace(lambda x: x)", "write torch.jit.trace(f, (x, y))"),
+        ("torch.jit.freeze(torch.jit.script(nn.Linear(1, 1)).eval(), ['wieght'])", "did you mean 'weight'?"),
+        ("torch.optim.SGD([g * 2], 0.1)", "give what it is computed from"),
+        (
+            "torch.optim.lr_scheduler.StepLR(torch.optim.SGD([g], 0.1), 1, last_epoch=3)",
+            "begin anew with last_epoch=-1",
+        ),
+        ("torch.optim.lr_scheduler.CyclicLR(torch.optim.Adagrad([g]), 0.1, 0.2)", "write cycle_momentum=False"),
     ],
 )
 def test_messages_name_the_call_and_what_is_wrong(program: str, text: str) -> None:

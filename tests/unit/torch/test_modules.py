@@ -7,8 +7,8 @@ import pytest
 from engine.aten.ivalue import Object
 from engine.aten.tensor import Tensor, tensor
 from engine.frontend.compile import define
-from engine.frontend.parser import parse_program
 from engine.frontend.resolve import TextResolver
+from engine.frontend.syntax.parser import parse_program
 from engine.ir.unit import CompilationUnit
 from engine.lang.source import Source
 from engine.lang.types import BOOL, INT, TENSOR, ClassType, ListType

@@ -7,6 +7,7 @@ modules, what is refused, and archives.
 # ruff: noqa: UP006, UP035, UP045
 import importlib.util
 import io
+import pickle
 import re
 import sys
 from collections.abc import Iterator
@@ -133,6 +134,32 @@ def test_attributes_can_be_set_on_the_compiled_module() -> None:
     compiled.reset()
     compiled.count += 5
     assert (compiled.count, compiled.twice, compiled.limit) == (5, 6, 3)
+
+
+class Shares(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(2, 2)
+        self.b = nn.Buffer(torch.zeros(2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.inner(x) + self.b
+
+
+def test_a_state_may_take_the_place_of_the_tensors() -> None:
+    module = torch.jit.script(Shares())
+    state = {name: tensor.double() for name, tensor in module.state_dict().items()}
+    module.load_state_dict(state)
+    assert module.b.dtype is torch.float32
+    module.load_state_dict(state, assign=True)
+    assert module.b.dtype is module.inner.weight.dtype is torch.float64
+    state["b"].add_(1)
+    assert module.b.tolist() == [1, 1] and module(torch.ones(1, 2, dtype=torch.float64)).dtype is torch.float64
+
+
+def test_compiled_modules_are_not_pickled() -> None:
+    with pytest.raises(TypeError, match=r"torch\.jit\.save writes it"):
+        pickle.dumps(torch.jit.script(Shares()))
 
 
 def test_ignored_methods_run_in_python_and_cannot_be_saved() -> None:

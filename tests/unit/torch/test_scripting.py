@@ -69,3 +69,25 @@ def test_an_error_tells_the_calls_and_the_submodule_it_is_in() -> None:
         engine.torch.jit.script(Around())
     assert [frame.function for frame in caught.value.frames] == ["helper"]
     assert caught.value.hints == ("this is the submodule layers.1",)
+
+
+def left_out(x: engine.torch.Tensor, m: engine.torch.Tensor = None) -> engine.torch.Tensor:
+    return x
+
+
+def added(x: engine.torch.Tensor, m: engine.torch.Tensor = None) -> engine.torch.Tensor:
+    return x + m
+
+
+def test_a_tensor_may_be_left_out_where_python_says_none() -> None:
+    x = engine.tensor([1.0])
+    program = engine.script(left_out)
+    assert str(program.schema) == "left_out(Tensor x, Tensor m=[ Tensor (undefined) ]) -> Tensor"
+    assert program(x) is x
+    assert "m: Tensor)" in program.code
+    program = engine.script(added)
+    assert program(x, x).tolist() == [2.0]
+    with pytest.raises(RuntimeError, match="Expected a proper Tensor but got None"):
+        program(x)
+    with pytest.raises(CompileError, match="NoneType"):
+        engine.CompilationUnit("def f(x: Tensor, m: Tensor = None):\n    return x\n")

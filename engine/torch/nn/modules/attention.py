@@ -51,7 +51,7 @@ class MultiheadAttention(Module):
         super().__init__()
         if embed_dim <= 0 or num_heads <= 0 or embed_dim % num_heads:
             kind = ValueError if embed_dim <= 0 or num_heads <= 0 else AssertionError
-            raise kind("embed_dim must be greater than 0 and divisible by num_heads")
+            raise kind(f"embed_dim ({embed_dim}) must be greater than 0 and divisible by num_heads ({num_heads})")
         self.embed_dim, self.num_heads, self.head_dim = embed_dim, num_heads, embed_dim // num_heads
         self.dropout, self.batch_first, self.add_zero_attn = float(dropout), batch_first, add_zero_attn
         self.kdim, self.vdim = embed_dim if kdim is None else kdim, embed_dim if vdim is None else vdim

@@ -29,7 +29,7 @@ class _Numbered(Module):
         if isinstance(index, slice):
             return self._of(modules[index])
         if not -len(modules) <= index < len(modules):
-            raise IndexError(f"index {index} is out of range")
+            raise IndexError(f"index {index} is out of range: there are {len(modules)} modules")
         return modules[index]
 
     def __setitem__(self, index: int, module: Any) -> None:

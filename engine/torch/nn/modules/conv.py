@@ -24,7 +24,9 @@ class Convolution(Module):
     def _set_channels(self, in_channels: int, out_channels: int, groups: int) -> None:
         """Raises ValueError for channels that do not make so many groups."""
         if in_channels % groups or out_channels % groups:
-            raise ValueError("in_channels and out_channels must be divisible by groups")
+            raise ValueError(
+                f"in_channels and out_channels must be divisible by groups: {in_channels}, {out_channels} by {groups}"
+            )
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
 
     def _make_weights(self, channels: Sequence[int], kernel_size: Sequence[int], bias: bool, dtype: Any) -> None:

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from engine.aten.tensor import Tensor
 from engine.torch.nn import functional as F
+from engine.torch.nn.modules.configured import configured
 from engine.torch.nn.modules.module import Module
 
 
+@configured
 class CosineSimilarity(Module):
     """The cosine of the angle between them, along `dim`."""
 
-    __constants__ = ("dim", "eps")
-    dim: int
-    eps: float
-
-    def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
-        super().__init__()
-        self.dim, self.eps = dim, eps
+    dim: int = 1
+    eps: float = 1e-8
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
         return F.cosine_similarity(x1, x2, self.dim, self.eps)
+
+    def extra_repr(self) -> str:
+        return ""
 
 
 class PairwiseDistance(Module):

@@ -6,40 +6,43 @@ In: outputs and targets.  Out: a number, or one for each element with `reduction
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from engine.aten.tensor import Tensor
 from engine.torch.nn import functional as F
+from engine.torch.nn.modules.configured import configured
 from engine.torch.nn.modules.distance import PairwiseDistance
 from engine.torch.nn.modules.module import Module
 
 
+@configured
 class _Loss(Module):
-    """`reduction` is "mean", "sum" or "none"; two flags once said the same."""
+    """`reduction` is "mean", "sum" or "none"; two older flags say the same."""
 
-    __constants__: tuple[str, ...] = ("reduction",)
-    reduction: str
+    size_average: bool | None = None
+    reduce: bool | None = None
+    reduction: str = "mean"
 
-    def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> None:
-        super().__init__()
+    def extra_repr(self) -> str:
+        return ""
+
+    @staticmethod
+    def _settled(given: dict[str, Any]) -> dict[str, Any]:
+        kept = dict(given)
+        size_average, reduce = kept.pop("size_average", None), kept.pop("reduce", None)
         if size_average is not None or reduce is not None:
-            reduction = "none" if reduce is False else "sum" if size_average is False else "mean"
-        self.reduction = reduction
+            kept["reduction"] = "none" if reduce is False else "sum" if size_average is False else "mean"
+        return kept
 
 
+@configured
 class _WeightedLoss(_Loss):
     """A loss that takes a weight for each class."""
 
-    weight: Tensor | None
-
-    def __init__(
-        self,
-        weight: Tensor | None = None,
-        size_average: bool | None = None,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.register_buffer("weight", weight)
+    weight: Tensor | None = None
+    size_average: bool | None = None
+    reduce: bool | None = None
+    reduction: str = "mean"
 
 
 class L1Loss(_Loss):
@@ -56,56 +59,39 @@ class MSELoss(_Loss):
         return F.mse_loss(input, target, reduction=self.reduction)
 
 
+@configured
 class SmoothL1Loss(_Loss):
     """Squared where the difference is below `beta`, linear above."""
 
-    __constants__ = ("reduction", "beta")
-    beta: float
-
-    def __init__(
-        self,
-        size_average: bool | None = None,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-        beta: float = 1.0,
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.beta = beta
+    size_average: bool | None = None
+    reduce: bool | None = None
+    reduction: str = "mean"
+    beta: float = 1.0
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
 
 
+@configured
 class HuberLoss(_Loss):
     """Squared where the difference is below `delta`, `delta` times as steep as L1 above."""
 
-    __constants__ = ("reduction", "delta")
-    delta: float
-
-    def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
-        super().__init__(reduction=reduction)
-        self.delta = delta
+    reduction: str = "mean"
+    delta: float = 1.0
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.huber_loss(input, target, reduction=self.reduction, delta=self.delta)
 
 
+@configured
 class NLLLoss(_WeightedLoss):
     """The target class's log-probability, negated; the input has log-probabilities `(N, C, *)`."""
 
-    __constants__ = ("ignore_index", "reduction")
-    ignore_index: int
-
-    def __init__(
-        self,
-        weight: Tensor | None = None,
-        size_average: bool | None = None,
-        ignore_index: int = -100,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(weight, size_average, reduce, reduction)
-        self.ignore_index = ignore_index
+    weight: Tensor | None = None
+    size_average: bool | None = None
+    ignore_index: int = -100
+    reduce: bool | None = None
+    reduction: str = "mean"
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.nll_loss(
@@ -113,24 +99,16 @@ class NLLLoss(_WeightedLoss):
         )  # fmt: skip
 
 
+@configured
 class CrossEntropyLoss(_WeightedLoss):
     """NLLLoss of log_softmax; targets are classes or probabilities of classes."""
 
-    __constants__ = ("ignore_index", "reduction", "label_smoothing")
-    ignore_index: int
-    label_smoothing: float
-
-    def __init__(
-        self,
-        weight: Tensor | None = None,
-        size_average: bool | None = None,
-        ignore_index: int = -100,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-        label_smoothing: float = 0.0,
-    ) -> None:
-        super().__init__(weight, size_average, reduce, reduction)
-        self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
+    weight: Tensor | None = None
+    size_average: bool | None = None
+    ignore_index: int = -100
+    reduce: bool | None = None
+    reduction: str = "mean"
+    label_smoothing: float = 0.0
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.cross_entropy(
@@ -150,23 +128,15 @@ class BCELoss(_WeightedLoss):
         return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
 
 
+@configured
 class BCEWithLogitsLoss(_Loss):
     """Binary cross entropy of what a sigmoid turns into probabilities."""
 
-    weight: Tensor | None
-    pos_weight: Tensor | None
-
-    def __init__(
-        self,
-        weight: Tensor | None = None,
-        size_average: bool | None = None,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-        pos_weight: Tensor | None = None,
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.register_buffer("weight", weight)
-        self.register_buffer("pos_weight", pos_weight)
+    weight: Tensor | None = None
+    size_average: bool | None = None
+    reduce: bool | None = None
+    reduction: str = "mean"
+    pos_weight: Tensor | None = None
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.binary_cross_entropy_with_logits(
@@ -174,45 +144,29 @@ class BCEWithLogitsLoss(_Loss):
         )  # fmt: skip
 
 
+@configured
 class KLDivLoss(_Loss):
     """How the target distribution differs from the input's log-probabilities."""
 
-    __constants__ = ("reduction", "log_target")
-    log_target: bool
-
-    def __init__(
-        self,
-        size_average: bool | None = None,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-        log_target: bool = False,
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.log_target = log_target
+    size_average: bool | None = None
+    reduce: bool | None = None
+    reduction: str = "mean"
+    log_target: bool = False
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
 
 
+@configured
 class PoissonNLLLoss(_Loss):
     """The target count's negative log-likelihood for a Poisson distribution."""
 
-    __constants__ = ("log_input", "full", "eps", "reduction")
-    log_input: bool
-    full: bool
-    eps: float
-
-    def __init__(
-        self,
-        log_input: bool = True,
-        full: bool = False,
-        size_average: bool | None = None,
-        eps: float = 1e-8,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.log_input, self.full, self.eps = log_input, full, eps
+    log_input: bool = True
+    full: bool = False
+    size_average: bool | None = None
+    eps: float = 1e-8
+    reduce: bool | None = None
+    reduction: str = "mean"
 
     def forward(self, log_input: Tensor, target: Tensor) -> Tensor:
         return F.poisson_nll_loss(
@@ -235,41 +189,27 @@ class GaussianNLLLoss(_Loss):
         return F.gaussian_nll_loss(input, target, var, full=self.full, eps=self.eps, reduction=self.reduction)
 
 
+@configured
 class HingeEmbeddingLoss(_Loss):
     """The input where the target is 1, `max(0, margin - input)` where it is -1."""
 
-    __constants__ = ("margin", "reduction")
-    margin: float
-
-    def __init__(
-        self,
-        margin: float = 1.0,
-        size_average: bool | None = None,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.margin = margin
+    margin: float = 1.0
+    size_average: bool | None = None
+    reduce: bool | None = None
+    reduction: str = "mean"
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.hinge_embedding_loss(input, target, margin=self.margin, reduction=self.reduction)
 
 
+@configured
 class CosineEmbeddingLoss(_Loss):
     """`1 - cos` where the target is 1, `max(0, cos - margin)` where it is -1."""
 
-    __constants__ = ("margin", "reduction")
-    margin: float
-
-    def __init__(
-        self,
-        margin: float = 0.0,
-        size_average: bool | None = None,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.margin = margin
+    margin: float = 0.0
+    size_average: bool | None = None
+    reduce: bool | None = None
+    reduction: str = "mean"
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         return F.cosine_embedding_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
@@ -303,24 +243,16 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
         return F.multilabel_soft_margin_loss(input, target, weight=self.weight, reduction=self.reduction)
 
 
+@configured
 class MultiMarginLoss(_WeightedLoss):
     """Hinge loss where one of several classes is right."""
 
-    __constants__ = ("p", "margin", "reduction")
-    p: int
-    margin: float
-
-    def __init__(
-        self,
-        p: int = 1,
-        margin: float = 1.0,
-        weight: Tensor | None = None,
-        size_average: bool | None = None,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(weight, size_average, reduce, reduction)
-        self.p, self.margin = p, margin
+    p: int = 1
+    margin: float = 1.0
+    weight: Tensor | None = None
+    size_average: bool | None = None
+    reduce: bool | None = None
+    reduction: str = "mean"
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multi_margin_loss(
@@ -328,27 +260,17 @@ class MultiMarginLoss(_WeightedLoss):
         )  # fmt: skip
 
 
+@configured
 class TripletMarginLoss(_Loss):
     """The anchor should be nearer to the positive than to the negative by the margin."""
 
-    __constants__ = ("margin", "p", "eps", "swap", "reduction")
-    margin: float
-    p: float
-    eps: float
-    swap: bool
-
-    def __init__(
-        self,
-        margin: float = 1.0,
-        p: float = 2.0,
-        eps: float = 1e-6,
-        swap: bool = False,
-        size_average: bool | None = None,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.margin, self.p, self.eps, self.swap = margin, p, eps, swap
+    margin: float = 1.0
+    p: float = 2.0
+    eps: float = 1e-6
+    swap: bool = False
+    size_average: bool | None = None
+    reduce: bool | None = None
+    reduction: str = "mean"
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         return F.triplet_margin_loss(
@@ -388,16 +310,13 @@ class TripletMarginWithDistanceLoss(_Loss):
         )  # fmt: skip
 
 
+@configured
 class CTCLoss(_Loss):
     """Connectionist temporal classification: every way to write the target into the input's steps counts."""
 
-    __constants__ = ("blank", "zero_infinity", "reduction")
-    blank: int
-    zero_infinity: bool
-
-    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
-        super().__init__(reduction=reduction)
-        self.blank, self.zero_infinity = blank, zero_infinity
+    blank: int = 0
+    reduction: str = "mean"
+    zero_infinity: bool = False
 
     def forward(self, log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor) -> Tensor:
         return F.ctc_loss(

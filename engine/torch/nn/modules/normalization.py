@@ -8,6 +8,7 @@ from typing import Any
 from engine.aten.tensor import Tensor
 from engine.torch.nn import functional as F
 from engine.torch.nn import init
+from engine.torch.nn.modules.configured import configured
 from engine.torch.nn.modules.module import Module
 from engine.torch.nn.parameter import Parameter
 
@@ -120,18 +121,14 @@ class GroupNorm(_Scaled):
         return f"{shown}, bias={self.bias is not None}"
 
 
+@configured
 class LocalResponseNorm(Module):
     """Divided by what the neighbouring channels are like."""
 
-    __constants__ = ("size", "alpha", "beta", "k")
     size: int
-    alpha: float
-    beta: float
-    k: float
-
-    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
-        super().__init__()
-        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+    alpha: float = 1e-4
+    beta: float = 0.75
+    k: float = 1.0
 
     def forward(self, input: Tensor) -> Tensor:
         return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)

@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from engine.aten.tensor import Tensor
 from engine.torch.nn import functional as F
+from engine.torch.nn.modules.configured import configured
 from engine.torch.nn.modules.module import Module
 
 Sizes = int | tuple[int, ...]
 
 
-class _MaxPool(Module):
+class _Pool(Module):
+    """Kernels that stand side by side where no stride is given."""
+
+    @staticmethod
+    def _settled(given: dict[str, Any]) -> dict[str, Any]:
+        return given if given["stride"] is not None else {**given, "stride": given["kernel_size"]}
+
+
+@configured
+class _MaxPool(_Pool):
     """The largest element under the kernel at every place."""
 
-    __constants__ = ("kernel_size", "stride", "padding", "dilation", "return_indices", "ceil_mode")
-
-    def __init__(
-        self,
-        kernel_size: Sizes,
-        stride: Sizes | None = None,
-        padding: Sizes = 0,
-        dilation: Sizes = 1,
-        return_indices: bool = False,
-        ceil_mode: bool = False,
-    ) -> None:
-        super().__init__()
-        self.kernel_size, self.stride = kernel_size, kernel_size if stride is None else stride
-        self.padding, self.dilation = padding, dilation
-        self.return_indices, self.ceil_mode = return_indices, ceil_mode
+    kernel_size: Sizes
+    stride: Sizes | None = None
+    padding: Sizes = 0
+    dilation: Sizes = 1
+    return_indices: bool = False
+    ceil_mode: bool = False
 
     def extra_repr(self) -> str:
         return (
@@ -110,26 +111,16 @@ class MaxUnpool3d(_MaxUnpool):
         return F.max_unpool3d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
-class _AvgPool(Module):
+@configured
+class _AvgPool(_Pool):
     """The mean of the elements under the kernel at every place."""
 
-    __constants__: tuple[str, ...] = (
-        "kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        kernel_size: Sizes,
-        stride: Sizes | None = None,
-        padding: Sizes = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        divisor_override: int | None = None,
-    ) -> None:
-        super().__init__()
-        self.kernel_size, self.stride = kernel_size, kernel_size if stride is None else stride
-        self.padding, self.ceil_mode = padding, ceil_mode
-        self.count_include_pad, self.divisor_override = count_include_pad, divisor_override
+    kernel_size: Sizes
+    stride: Sizes | None = None
+    padding: Sizes = 0
+    ceil_mode: bool = False
+    count_include_pad: bool = True
+    divisor_override: int | None = None
 
     def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
@@ -178,24 +169,14 @@ class AvgPool3d(_AvgPool):
         )  # fmt: skip
 
 
+@configured
 class _LPPool(Module):
     """The norm of the elements under the kernel at every place."""
 
-    __constants__ = ("norm_type", "kernel_size", "stride", "ceil_mode")
     norm_type: float
-    ceil_mode: bool
-
-    def __init__(
-        self, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False
-    ) -> None:
-        super().__init__()
-        self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode
-
-    def extra_repr(self) -> str:
-        return (
-            f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
-            f"ceil_mode={self.ceil_mode}"
-        )
+    kernel_size: Sizes
+    stride: Sizes | None = None
+    ceil_mode: bool = False
 
 
 class LPPool1d(_LPPool):
@@ -219,17 +200,11 @@ class LPPool3d(_LPPool):
         return F.lp_pool3d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
 
+@configured
 class _AdaptivePool(Module):
     """As many parts as the output shall have places."""
 
-    __constants__: tuple[str, ...] = ("output_size",)
-
-    def __init__(self, output_size: Sizes) -> None:
-        super().__init__()
-        self.output_size = output_size
-
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
+    output_size: Sizes
 
 
 class AdaptiveAvgPool1d(_AdaptivePool):
@@ -253,15 +228,12 @@ class AdaptiveAvgPool3d(_AdaptivePool):
         return F.adaptive_avg_pool3d(input, self.output_size)
 
 
+@configured
 class _AdaptiveMaxPool(_AdaptivePool):
     """The largest element of each part, and, with `return_indices`, where it is."""
 
-    __constants__ = ("output_size", "return_indices")
-    return_indices: bool
-
-    def __init__(self, output_size: Sizes, return_indices: bool = False) -> None:
-        super().__init__(output_size)
-        self.return_indices = return_indices
+    output_size: Sizes
+    return_indices: bool = False
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPool):

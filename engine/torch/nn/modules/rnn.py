@@ -61,7 +61,7 @@ class RNNBase(_Recurrent):
     ) -> None:
         super().__init__()
         if not 0 <= dropout <= 1:
-            raise ValueError("dropout should be a number in range [0, 1]")
+            raise ValueError(f"dropout should be a number in range [0, 1], but is {dropout}")
         if hidden_size <= 0 or num_layers <= 0:
             raise ValueError("hidden_size and num_layers must be greater than zero")
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers

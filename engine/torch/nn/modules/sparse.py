@@ -41,7 +41,7 @@ class Embedding(Module):
     ) -> None:
         super().__init__()
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
-            raise AssertionError("Padding_idx must be within num_embeddings")
+            raise AssertionError(f"Padding_idx must be within num_embeddings: {padding_idx} of {num_embeddings}")
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
         self.max_norm, self.norm_type = max_norm, norm_type
@@ -53,7 +53,9 @@ class Embedding(Module):
     def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, **options: Any) -> Any:
         """A layer with these rows, which it goes on learning unless they are frozen."""
         if embeddings.ndim != 2:
-            raise ValueError("Embeddings parameter is expected to be 2-dimensional")
+            raise AssertionError(
+                f"Embeddings parameter is expected to be 2-dimensional, not of shape {list(embeddings.shape)}"
+            )
         with fork_rng():
             made = cls(*embeddings.shape, **options)
         made.weight = Parameter(embeddings, not freeze)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
+from functools import reduce
 from typing import Any, ClassVar, Final, NamedTuple
 
 from engine.aten.tensor import Tensor
@@ -201,7 +202,9 @@ class _Load:
         own = module.state_dict()
         for name, tensor in own.items():
             if prefix + name in self.state:
-                problem = _put(None, name, tensor, self.state[prefix + name], prefix + name, False)
+                owner, _, last = name.rpartition(".")
+                place = reduce(getattr, owner.split("."), module) if owner else module
+                problem = _put(place, last, tensor, self.state[prefix + name], prefix + name, self.assign)
                 self.errors += [problem] if problem else []
             else:
                 self.missing.append(prefix + name)
@@ -219,7 +222,7 @@ def _put(module: Any, name: str, own: Tensor, given: Any, key: str, assign: bool
             f"size mismatch for {key}: copying a param with shape {given.shape} from checkpoint, the shape in current "
             f"model is {own.shape}."
         )
-    if assign and module is not None:
+    if assign:
         value: Any = given
         if isinstance(own, Parameter) and not isinstance(given, Parameter):
             value = Parameter(given, own.requires_grad)

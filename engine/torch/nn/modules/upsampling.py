@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from engine.aten.tensor import Tensor
 from engine.torch.nn import functional as F
+from engine.torch.nn.modules.configured import configured
 from engine.torch.nn.modules.module import Module
 
 
@@ -62,52 +63,31 @@ class UpsamplingBilinear2d(Upsample):
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)
 
 
+@configured
 class PixelShuffle(Module):
     """`(*, C * r * r, H, W)` as `(*, C, H * r, W * r)`."""
 
-    __constants__ = ("upscale_factor",)
     upscale_factor: int
-
-    def __init__(self, upscale_factor: int) -> None:
-        super().__init__()
-        self.upscale_factor = upscale_factor
 
     def forward(self, input: Tensor) -> Tensor:
         return F.pixel_shuffle(input, self.upscale_factor)
 
-    def extra_repr(self) -> str:
-        return f"upscale_factor={self.upscale_factor}"
 
-
+@configured
 class PixelUnshuffle(Module):
     """`(*, C, H * r, W * r)` as `(*, C * r * r, H, W)`."""
 
-    __constants__ = ("downscale_factor",)
     downscale_factor: int
-
-    def __init__(self, downscale_factor: int) -> None:
-        super().__init__()
-        self.downscale_factor = downscale_factor
 
     def forward(self, input: Tensor) -> Tensor:
         return F.pixel_unshuffle(input, self.downscale_factor)
 
-    def extra_repr(self) -> str:
-        return f"downscale_factor={self.downscale_factor}"
 
-
+@configured
 class ChannelShuffle(Module):
     """The channels of several groups, one of each in turn."""
 
-    __constants__ = ("groups",)
     groups: int
-
-    def __init__(self, groups: int) -> None:
-        super().__init__()
-        self.groups = groups
 
     def forward(self, input: Tensor) -> Tensor:
         return F.channel_shuffle(input, self.groups)
-
-    def extra_repr(self) -> str:
-        return f"groups={self.groups}"

@@ -40,7 +40,7 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
 
     def __init__(self, *tensors: Tensor) -> None:
         if any(each.shape[0] != tensors[0].shape[0] for each in tensors):
-            raise AssertionError("Size mismatch between tensors")
+            raise AssertionError(f"Size mismatch between tensors: {[len(each) for each in tensors]}")
         self.tensors = tensors
 
     def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
@@ -90,8 +90,9 @@ class StackDataset(Dataset[Any]):
         if bool(args) == bool(kwargs):
             raise ValueError("give datasets either in order or by names")
         self.datasets: Any = args or kwargs
-        if len({len(each) for each in args or kwargs.values()}) != 1:
-            raise ValueError("Size mismatch between datasets")
+        sizes = [len(each) for each in args or kwargs.values()]
+        if len({*sizes}) != 1:
+            raise ValueError(f"Size mismatch between datasets: {sizes}")
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(self.datasets, dict):

@@ -119,3 +119,87 @@ def test_strides_of_tensors_without_elements_are_those_of_new_memory():
         (1,), (1, 1), (3, 1), (3, 3, 1),
     ]  # fmt: skip
     assert torch.ones(3, 4).t()[:0].stride() == (1, 4)
+
+
+def test_rows_of_complex_numbers_are_shrunk_by_their_size():
+    table = torch.tensor([[3 + 4j, 0j], [0.1 + 0j, 0j]])
+    aten.embedding_renorm_(table, torch.tensor([0, 1]), 1.0, 2.0)
+    assert torch.allclose(table, torch.tensor([[0.6 + 0.8j, 0j], [0.1 + 0j, 0j]]))
+    with pytest.raises(OperatorError, match="Got Long instead"):
+        aten.embedding_renorm_(torch.ones(2, 2).long(), torch.tensor([0]), 1.0, 2.0)
+
+
+def test_bilinear_maps_of_integers_stay_in_their_dtype():
+    x = torch.ones(2, 3).int()
+    assert aten.bilinear(x, x, torch.ones(4, 3, 3).int()).dtype is torch.int32
+
+
+def test_unsafe_segments_may_leave_out_the_end():
+    lengths = torch.tensor([1, 2])
+    found = torch.segment_reduce(torch.tensor([1.0, 2.0, 3.0, 9.0]), "sum", lengths=lengths, unsafe=True)
+    assert found.tolist() == [1.0, 5.0]
+
+
+def test_steps_of_lstms_have_no_integers():
+    x, w = torch.ones(1, 2).long(), torch.ones(8, 2).long()
+    with pytest.raises(OperatorError, match="result type Float can't be cast to the desired output type Long"):
+        torch.lstm_cell(x, (x, x), w, w)
+
+
+def test_ranks_of_integers_are_refused():
+    with pytest.raises(OperatorError, match="Expected a floating point or complex tensor"):
+        torch.linalg.matrix_rank(torch.ones(2, 2).long())
+
+
+def test_weights_of_bags_are_floats():
+    with pytest.raises(OperatorError, match="'weight' to have one of the following scalar types"):
+        aten.embedding_bag(torch.ones(2, 2).long(), torch.tensor([0]), torch.tensor([0]))
+
+
+def test_logits_outside_of_probabilities_have_no_gradient():
+    x = torch.tensor([0.25, 2.0, -1.0], requires_grad=True)
+    torch.logit(x).sum().backward()
+    assert torch.allclose(x.grad, torch.tensor([16 / 3, float("nan"), float("nan")]), equal_nan=True)
+    assert torch.logit(torch.tensor(0.25), 1.0).item() == float("inf")
+
+
+def test_a_label_may_be_the_blank():
+    steps = torch.full((3, 1, 2), 0.5).log()
+    lengths = torch.tensor([3]), torch.tensor([2])
+    found = torch.ctc_loss(steps, torch.tensor([[1, 0]]), *lengths, reduction=0)
+    assert torch.allclose(found, torch.tensor(5 / 8).log().neg())
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes"),
+    [("addmm", ((2, 2), (2, 2), (2, 2))), ("addmv", ((2,), (2, 2), (2,))), ("addr", ((2, 2), (2,), (2,))),
+     ("addbmm", ((2, 2), (3, 2, 2), (3, 2, 2))), ("baddbmm", ((3, 2, 2), (3, 2, 2), (3, 2, 2)))],
+)  # fmt: skip
+def test_what_counts_for_nothing_has_a_gradient_of_zero(name, shapes):
+    given = [torch.ones(shape, requires_grad=True) for shape in shapes]
+    getattr(torch, name)(*given, beta=0).sum().backward()
+    assert torch.equal(given[0].grad, torch.zeros(shapes[0]))
+    assert given[1].grad.sum() > 0
+    hidden = torch.full(shapes[0], float("nan"), requires_grad=True)
+    assert not getattr(torch, name)(hidden, *given[1:], beta=0).isnan().any()
+
+
+@pytest.mark.parametrize(
+    ("loss", "given"),
+    [("nll_loss", {"weight": (3,)}), ("multi_margin_loss", {"weight": (3,)})],
+)
+def test_weights_of_classes_have_no_gradient(loss, given):
+    weights = {name: torch.ones(shape, requires_grad=True) for name, shape in given.items()}
+    with pytest.raises(RuntimeError, match="is not differentiable with respect to argument 'weight'"):
+        getattr(torch.nn.functional, loss)(torch.ones(2, 3), torch.tensor([0, 1]), **weights)
+    with torch.no_grad():
+        getattr(torch.nn.functional, loss)(torch.ones(2, 3), torch.tensor([0, 1]), **weights)
+
+
+@pytest.mark.parametrize("name", ["weight", "pos_weight"])
+def test_weights_of_elements_have_no_gradient(name):
+    x, weight = torch.ones(2, 3), torch.ones(2, 3, requires_grad=True)
+    with pytest.raises(RuntimeError, match=f"with respect to argument '{name}'"):
+        torch.nn.functional.binary_cross_entropy_with_logits(x, x, **{name: weight})
+    with pytest.raises(RuntimeError, match="with respect to argument 'target'"):
+        torch.nn.functional.soft_margin_loss(x, weight)

@@ -13,6 +13,7 @@ from engine.aten.loops import Cells, Loop, double, floor, like, loop, nearest, r
 from engine.aten.stepwise import (
     converting,
     convolving,
+    filtering,
     normalizing,
     products,
     sampling,
@@ -69,6 +70,8 @@ EXACT: dict[str, tuple[Loop, Callable[[], tuple[Any, ...]]]] = {
     "row_minima": (scans.row_minima, lambda: (numbers(3, 70), zeros(3, 70), zeros(3, 70, d=int), 3, 70)),
     "maxima": (scans.maxima, lambda: (numbers(2, 9, 4), zeros(2, 9, 4), zeros(2, 9, 4, d=int), 2, 9, 4)),
     "minima": (scans.minima, lambda: (numbers(2, 9, 4), zeros(2, 9, 4), zeros(2, 9, 4, d=int), 2, 9, 4)),
+    "overdriven": (filtering.overdriven, lambda: (
+        plain(3, 40), plain(3, 40, seed=1), plain(3), plain(3, seed=1), zeros(3, 40), 3, 40)),
     "add_rows": (scattering.add_rows, lambda: (plain(2, 4, 3), places(4, 5), plain(2, 5, 3), 2, 4, 5, 3)),
     "add_each": (scattering.add_each, lambda: (plain(2, 4, 3), places(4, 2, 5, 3), plain(2, 5, 3), 2, 4, 5, 3)),
     "add_each outside": (
@@ -110,6 +113,7 @@ EXACT: dict[str, tuple[Loop, Callable[[], tuple[Any, ...]]]] = {
     "convert from bfloat16": (converting.convert, lambda: (plain(90).astype(ml_dtypes.bfloat16), zeros(90), 90)),
 }  # fmt: skip
 CLOSE: dict[str, tuple[Loop, Callable[[], tuple[Any, ...]]]] = {
+    "recursive": (filtering.recursive, lambda: (plain(4, 40), plain(2, 3) * FLOAT(0.3), zeros(4, 42), 4, 2, 40, 3)),
     "each_plane": (
         convolving.each_plane, lambda: (plain(6, 7, 6), plain(3, 3, 2), zeros(6, 4, 7), zeros(9, 8), *_PLANES)),
     "each_plane, wider": (
@@ -169,7 +173,7 @@ def test_loops_that_add_in_any_order_come_close(name: str) -> None:
 
 
 def all_loops() -> Iterator[tuple[str, Loop]]:
-    for module in (converting, convolving, normalizing, products, sampling, scans, scattering, selecting):
+    for module in (converting, convolving, filtering, normalizing, products, sampling, scans, scattering, selecting):
         for name, value in vars(module).items():
             if isinstance(value, Loop) and value.function.__module__ == module.__name__:
                 yield name, value

@@ -20,9 +20,23 @@ def test_the_call_stays_in_the_graph(tmp_path):
 
 def test_calling_it_names_it(tmp_path):
     module = load(tmp_path, "return ops.mylib.fancy(x)")
-    with pytest.raises(CompileError, match=r"there is no operator mylib::fancy") as caught:
+    with pytest.raises(ExecutionError, match=r"there is no operator mylib::fancy") as caught:
         module(engine.ones(2))
     assert "extension" in caught.value.hints[0]
+
+
+@pytest.mark.parametrize("gradients", [True, False])
+def test_a_branch_that_is_not_taken_may_call_it(gradients, tmp_path):
+    lines = (
+        "if torch.eq(torch.dim(x), 1):", "  y = torch.mul(torch.relu(x), 2)",
+        "else:", "  if torch.gt(torch.dim(x), 2):", "    y = torch.sin(ops.mylib.fancy(x))",
+        "  else:", "    y = torch._from_tomorrow(torch.relu(x), 2)", "return torch.neg(y)",
+    )  # fmt: skip
+    module = load(tmp_path, *lines)
+    for _ in range(3):
+        assert module(engine.tensor([-1.0, 2.0], requires_grad=gradients)).tolist() == [0.0, -4.0]
+    with pytest.raises(ExecutionError, match=r"there is no operator aten::_from_tomorrow"):
+        module(engine.ones(2, 2))
 
 
 def test_other_methods_still_run(tmp_path):

@@ -14,11 +14,12 @@ import engine
 from engine.aten.ivalue import Object
 from engine.aten.tensor import Tensor
 from engine.executor.interpreter import run_function
-from engine.lang.errors import ArchiveError
+from engine.lang.errors import ArchiveError, MissingFileError
 from engine.lang.types import TENSOR, ClassType
 from engine.serialize.archive import load_archive, save_archive
 from engine.serialize.container.file_bytes import MAP_FROM, file_bytes
 from engine.serialize.container.read import open_container
+from engine.serialize.identify.identify import identify
 
 COUNT = MAP_FROM // 2
 
@@ -164,5 +165,19 @@ def test_the_bytes_of_a_real_file_object_are_mapped(path: Path) -> None:
 
 def test_a_device_is_refused(tmp_path: Path) -> None:
     if os.path.exists("/dev/zero"):
-        with pytest.raises(ArchiveError, match="no ordinary file"):
+        with pytest.raises(ArchiveError, match="is a device, not an ordinary file"):
             file_bytes("/dev/zero")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_nobody_waits_for_a_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "m.pt")
+    for opened in (file_bytes, identify, engine.load):
+        with pytest.raises(ArchiveError, match="is a pipe, not an ordinary file"):
+            opened(tmp_path / "m.pt")
+
+
+def test_a_link_to_nothing_says_where_it_leads(tmp_path: Path) -> None:
+    (tmp_path / "m.pt").symlink_to("gone.pt")
+    with pytest.raises(MissingFileError, match=r"is a link to 'gone\.pt', which does not exist"):
+        file_bytes(tmp_path / "m.pt")

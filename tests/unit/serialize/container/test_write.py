@@ -3,6 +3,8 @@
 import io
 import os
 import stat
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import pytest
 
 from engine.lang.errors import ArchiveError
 from engine.serialize.container.read import open_container
-from engine.serialize.container.write import ContainerWriter, replace_file
+from engine.serialize.container.write import ContainerWriter, replace_file, write_all
 
 RECORDS = {"data/0": bytes(range(64)), "data.pkl": b"\x80\x02N.", "code/a.py": b"x = 1\n" * 40, "version": b"3\n"}
 
@@ -100,3 +102,81 @@ def test_a_place_that_cannot_be_written_is_an_archive_error(tmp_path):
     with pytest.raises(ArchiveError, match="is a folder"):
         replace_file(tmp_path, [b""])
     assert not list(Path(tmp_path).iterdir())
+
+
+@pytest.mark.parametrize("name", ["", "a\0b", "\ud800.pt"])
+def test_names_that_no_file_can_have(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ArchiveError, match="is no name for a file"):
+        replace_file(name, [b"new"])
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_path_that_ends_like_a_folder_makes_no_file(tmp_path):
+    with pytest.raises(ArchiveError, match="is a folder"):
+        replace_file(f"{tmp_path}/m.pt/", [b"new"])
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_may_not_be_written_is_not_replaced(tmp_path, monkeypatch):
+    path = tmp_path / "m.pt"
+    path.write_bytes(b"old")
+    asked = []
+    monkeypatch.setattr(os, "access", lambda place, mode: asked.append((place, mode)))
+    with pytest.raises(ArchiveError, match="permission denied for the file that is there"):
+        replace_file(path, [b"new"])
+    assert path.read_bytes() == b"old" and asked == [(path, os.W_OK)] and len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fchown"), reason="this system's files have no owners")
+def test_the_new_file_gets_the_owner_of_the_old(tmp_path, monkeypatch):
+    path = tmp_path / "m.pt"
+    path.write_bytes(b"old")
+    status = path.stat()
+    given = []
+    monkeypatch.setattr(os, "fchown", lambda _, user, group: given.append((user, group)))
+    replace_file(path, [b"new"])
+    assert given == [(status.st_uid, status.st_gid)]
+
+    def refuse(*_):
+        raise PermissionError(1, "not permitted")
+
+    monkeypatch.setattr(os, "fchown", refuse)
+    replace_file(path, [b"newer"])
+    assert path.read_bytes() == b"newer"
+
+
+class Slow:
+    """Takes a few bytes at a time, as a file without a buffer may."""
+
+    def __init__(self, answer):
+        self.data, self.answer = b"", answer
+
+    def write(self, piece):
+        taken = bytes(piece[:1000]) if self.answer else bytes(piece)
+        self.data += taken
+        return len(taken) if self.answer else None
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_a_file_that_takes_less_than_it_is_given_gets_the_rest(answer):
+    pieces = [b"ab", b"", memoryview(bytes(range(256)) * 20)]
+    file = Slow(answer)
+    write_all(file, pieces)
+    assert file.data == b"".join(pieces)
+
+
+def test_a_process_may_be_limited_in_the_size_of_files(tmp_path):
+    path = tmp_path / "m.pt"
+    path.write_bytes(b"old")
+    code = (
+        "import resource, signal, sys\n"
+        "from engine.serialize.container.write import replace_file\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
+        "replace_file(sys.argv[1], [b'x' * 100_000])\n"
+    )
+    pytest.importorskip("resource")
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, timeout=60)
+    assert "cannot be written: file too large" in done.stderr
+    assert path.read_bytes() == b"old" and list(tmp_path.iterdir()) == [path]

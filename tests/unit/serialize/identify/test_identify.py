@@ -1,7 +1,9 @@
 """What files are: every kind once, cut-off and damaged ones, and what opening the wrong kind says."""
 
+import bz2
 import gzip
 import io
+import lzma
 import os
 import pickle
 import tarfile
@@ -12,6 +14,7 @@ import numpy as np
 import pytest
 
 import engine
+import engine.torch as torch
 from engine.executor.interpreter import run_function
 from engine.lang.errors import ArchiveError, MissingFileError
 from engine.serialize.archive import load_archive
@@ -45,10 +48,14 @@ ONNX = b"\x08\x08\x12\x07pytorch\x1a\x052.1.0\x3a\x03abc\x42\x04\x0a\x00\x10\x11
 BYTES = {
     "empty": b"", "zeros": bytes(100), "gguf": b"GGUF\3\0\0\0abc", "onnx": ONNX,
     "keras-h5": b"\x89HDF\r\n\x1a\nabc", "tflite": b"\x1c\0\0\0TFL3abc", "executorch": b"\x1c\0\0\0ET12abc",
-    "mobile-flatbuffer": b"\x1c\0\0\0PTMFabc", "compressed": gzip.compress(b"abc"),
+    "compressed": gzip.compress(b"abc"),
     "lfs-pointer": b"version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 102400\n",
     "html": b"<!DOCTYPE html>\n<html><head><title>Sign in</title></head></html>",
     "error-text": b'{"error":"Repo is gated"}', "source": b"def f(x):\n    return x\n", "text": b"just words",
+    "ggml": b"tjgg\3\0\0\0", "tensorrt": b"ftrt\xad\0\0\0", "ncnn": b"7767517\n75 83\n",
+    "media": b"\xff\xd8\xff\xe0\0\x10JFIF",
+    "torch7": b"\4\0\0\0\1\0\0\0\3\0\0\0V 1\x0d", "executable": b"\x7fELF\2\1\1",
+    "weights-index": b'{"weight_map": {"a": "model-1-of-2.safetensors", "b": "model-2-of-2.safetensors"}}',
     "pickle": pickle.dumps({"a": 1}), "unknown": b"\xd7\x69\x81\xb1\x58\xd2",
 }  # fmt: skip
 
@@ -89,6 +96,58 @@ def test_zip_files_of_others(tmp_path):
     assert identify(zipped(tmp_path / "r", "data.pkl", "constants.pkl", "code/__torch__.py")).kind == "packed-anew"
 
 
+def test_a_zip_file_names_the_models_in_it(tmp_path):
+    found = identify(zipped(tmp_path / "z.zip", "readme.txt", "model.pt"))
+    assert found.kind == "zip" and found.advice[0] == f"take one out: unzip {tmp_path}/z.zip 'model.pt'"
+    found = identify(zipped(tmp_path / "s", "MAR-INF/MANIFEST.json", "net.jit"))
+    assert found.kind == "torchserve" and "'net.jit'" in found.advice[0]
+
+
+def test_an_archive_that_a_mac_zipped_again(tmp_path):
+    found = identify(zipped(tmp_path / "m.pt", "m/data.pkl", "m/constants.pkl", "__MACOSX/m/._data.pkl"))
+    assert found.kind == "packed-anew" and "on a Mac" in found.title and "zip -d" in found.advice[0]
+    with pytest.raises(ArchiveError, match="on a Mac"):
+        engine.load(tmp_path / "m.pt")
+
+
+def test_an_unpacked_archive_says_how_it_becomes_one_again(tmp_path):
+    with zipfile.ZipFile(ARCHIVES / "function.pt") as file:
+        file.extractall(tmp_path)
+    (folder,) = tmp_path.iterdir()
+    for path in (tmp_path, folder):
+        with pytest.raises(ArchiveError, match="an archive that was unpacked") as caught:
+            identify(path)
+        assert caught.value.hints == (f"zip it again: (cd {tmp_path} && zip -0 -r model.pt {folder.name})",)
+
+
+@pytest.mark.parametrize(
+    ("compress", "command"),
+    [(gzip.compress, "gunzip -c"), (bz2.compress, "bunzip2 -c"), (lzma.compress, "xz -dc")],
+)
+def test_what_is_in_a_compressed_file(compress, command, tmp_path):
+    found = identify(written(tmp_path / "m", compress((ARCHIVES / "function.pt").read_bytes())))
+    assert dict(found.facts)["inside"].startswith("a zip file") and command in found.advice[0]
+    found = identify(written(tmp_path / "m", compress(tarred(tmp_path / "t", "a").read_bytes())))
+    assert dict(found.facts)["inside"] == "a tar file" and found.advice == (f"unpack it first: tar -xf {tmp_path}/m",)
+    found = identify(written(tmp_path / "m", compress(BYTES["gguf"])))
+    assert dict(found.facts)["inside"] == "a GGUF model (llama.cpp)"
+    found = identify(written(tmp_path / "m", compress(b"abc")[:-9] + b"damaged!!"))
+    assert found.kind == "compressed"
+
+
+def test_pickles_of_the_oldest_protocol_are_text(tmp_path):
+    for value in ({"a": 1}, [1, 2], Runs()):
+        assert identify(written(tmp_path / "p", pickle.dumps(value, 0))).kind == "pickle"
+    assert identify(written(tmp_path / "p", b"(dp0 is no pickle")).kind == "text"
+
+
+def test_text_of_programs(tmp_path):
+    found = identify(written(tmp_path / "c.json", '{"hidden_size": 768}'))
+    assert found.kind == "text" and "JSON" in found.title
+    found = identify(written(tmp_path / "c.json", '{"hidden_size": 768'))
+    assert found.kind == "text" and "JSON" not in found.title
+
+
 def test_tar_files(tmp_path):
     assert identify(tarred(tmp_path / "old.pt", "sys_info", "pickle", "storages", "tensors")).kind == "torch-tar"
     assert identify(tarred(tmp_path / "a.tar", "x", "y")).kind == "tar"
@@ -109,6 +168,13 @@ def test_what_is_cut_off_says_so(name, part, tmp_path):
         assert found.kind == "truncated" and "cut off" in found.title
     else:
         assert "legacy" in name
+
+
+@pytest.mark.parametrize("missing", [1, 10, 18])
+def test_what_lacks_a_part_of_its_end_says_how_much(missing, tmp_path):
+    data = (ARCHIVES / "function.pt").read_bytes()
+    found = identify(written(tmp_path / "m.pt", data[:-missing]))
+    assert found.kind == "truncated" and f"last {missing} byte" in dict(found.facts)["damage"]
 
 
 def test_cut_off_safetensors_say_how_much_is_missing(tmp_path):
@@ -136,6 +202,20 @@ def test_a_pickle_that_runs_something_is_named_and_not_run(tmp_path, capsys):
     written(tmp_path / "os.pkl", b"\x80\x02cposix\nsystem\nX\x02\0\0\0ls\x85R.")
     assert "posix.system" in dict(identify(tmp_path / "os.pkl").facts)["beware"]
     assert capsys.readouterr().out == ""
+
+
+def test_the_state_of_an_optimizer_is_no_module(tmp_path):
+    state = {"state": {0: {"step": torch.tensor(1.0)}}, "param_groups": [{"lr": 0.1, "params": [0]}]}
+    torch.save(state, tmp_path / "o.pt")
+    found = identify(tmp_path / "o.pt")
+    assert found.kind == "optimizer" and found.has_weights and "optimizer.load_state_dict" in found.advice[1]
+    assert engine.load(tmp_path / "o.pt")["param_groups"] == state["param_groups"]
+
+
+def test_who_made_a_checkpoint(tmp_path):
+    state = {"pytorch-lightning_version": "2.1.0", "epoch": 3, "state_dict": {"w": torch.ones(2)}}
+    torch.save(state, tmp_path / "c.ckpt")
+    assert dict(identify(tmp_path / "c.ckpt").facts)["made by"] == "PyTorch Lightning 2.1.0"
 
 
 def test_facts_of_a_checkpoint():

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 import engine
+import engine.torch as torch
 from engine.lang.errors import ArchiveError, UnsupportedTensorError
 from engine.serialize.inspect.compare import compare
 from engine.serialize.inspect.extract import extract_weights
 from engine.serialize.inspect.safetensors import read_header, write_safetensors
-from engine.serialize.inspect.weights import load_weights, open_tensors, open_weights
+from engine.serialize.inspect.weights import MOST_OTHERS, load_weights, open_tensors, open_weights
 from tests.unit.serialize.model_files import ARCHIVES, FILES, safetensors
 from tsrepl.session.programs import show_program
 
@@ -53,6 +54,36 @@ def test_dtypes_views_and_those_that_no_tensor_has(name):
     assert found["t"] == ("float32", [0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11])
     with pytest.raises(ArchiveError, match="'f8' has dtype float8_e4m3fn"):
         load_weights(FILES / name)
+
+
+def test_a_lone_number_beside_a_state_dict_is_no_part_of_it(tmp_path):
+    torch.save({"state_dict": {"w": torch.ones(2)}, "best": torch.tensor(0.5), "epoch": 3}, tmp_path / "c.pt")
+    assert list(load_weights(tmp_path / "c.pt")) == ["w"]
+    torch.save({"w": torch.ones(2), "b": torch.tensor(0.5), "parts": {"v": torch.ones(1)}}, tmp_path / "s.pt")
+    assert list(load_weights(tmp_path / "s.pt")) == ["w", "b", "parts.v"]
+
+
+def test_values_besides_tensors_are_told(tmp_path):
+    state = {"epoch": 3, "hyper": {"lr": 0.1, "betas": [0.9, 0.99]}, "steps": list(range(100)), "w": torch.ones(2)}
+    torch.save({**state, "runs": [{"name": "a"}, torch.ones(1)], "none": {}}, tmp_path / "c.pt")
+    with open_weights(tmp_path / "c.pt") as weights:
+        assert dict(weights.others) == {
+            "epoch": "3", "hyper.lr": "0.1", "hyper.betas": "[0.9, 0.99]", "steps": "list of 100", "runs.0.name": "'a'",
+            "none": "{}",
+        }  # fmt: skip
+    with open_weights(FILES / "ckpt.pt") as weights:
+        assert dict(weights.others)["args"] == "an instance of argparse.Namespace"
+    with open_weights(FILES / "whole_zip.pt") as weights:
+        assert weights.others == ()
+    torch.save(dict.fromkeys(map(str, range(1000)), 1) | {"w": torch.ones(2)}, tmp_path / "m.pt")
+    with open_weights(tmp_path / "m.pt") as weights:
+        assert len(weights.others) == MOST_OTHERS
+
+
+def test_arrays_of_python_objects_are_refused_in_words(tmp_path):
+    np.save(tmp_path / "o.npy", np.array([{}], dtype=object), allow_pickle=True)
+    with pytest.raises(ArchiveError, match="it holds Python objects, not numbers"):
+        load_weights(tmp_path / "o.npy")
 
 
 def test_checkpoints_tell_their_groups():
@@ -208,7 +239,7 @@ def test_they_are_taken_out_as_what_is_in_memory(ending, tmp_path):
 
 def test_an_archive_that_holds_them_is_refused_as_a_program_and_shown(tmp_path):
     path = FILES / "odd_module.pt"
-    with pytest.raises(UnsupportedTensorError, match="it holds quantized tensors") as caught:
+    with pytest.raises(UnsupportedTensorError, match="it holds sparse tensors") as caught:
         engine.jit.load(path)
     assert (caught.value.record, caught.value.hints[0][:11]) == ("data.pkl", "tsrepl show")
     with open_tensors(path) as weights:

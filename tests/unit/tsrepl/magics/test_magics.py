@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,28 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import engine
 from engine.serialize.progress import step
+from engine.torch import nn
 from tsrepl.magics import display
-from tsrepl.magics.display import CellError, PageBar, Shown
+from tsrepl.magics.display import ERROR_WIDTH, CellError, PageBar, Shown
+from tsrepl.magics.words import as_magics
 from tsrepl.render import progress
-from tsrepl.session.replies import ErrorReply, GraphReply
+from tsrepl.session.replies import ErrorReply, GraphReply, TextReply
 
 DOUBLE = "%%torchscript\ndef double(x: Tensor):\n    return x + x\n"
+
+
+class Once(nn.Module):
+    def forward(self, x):  # type: ignore[no-untyped-def]
+        return x + x
+
+
+class Twice(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.once = Once()
+
+    def forward(self, x):  # type: ignore[no-untyped-def]
+        return self.once(self.once(x) - x)
 
 
 @pytest.fixture
@@ -53,6 +70,63 @@ def test_functions_scripted_in_python_are_known_to_the_magics(
     shell.user_ns["f"] = engine.CompilationUnit("def f(x):\n    return x.relu()\n").f
     run(shell, "%tsjit_graph f")
     assert "aten::relu" in capsys.readouterr().out
+
+
+def test_errors_name_the_cell_by_the_number_beside_it(shell: InteractiveShell) -> None:
+    shell.run_cell("1", store_history=True)
+    result = shell.run_cell("%%torchscript\ndef f(x):\n    return y\n", store_history=True)
+    assert isinstance(result.error_in_exec, CellError)
+    (error,) = result.error_in_exec.replies
+    assert error.location == f"cell {result.execution_count}, line 2"
+
+
+def test_errors_fit_a_narrow_page(shell: InteractiveShell) -> None:
+    with pytest.raises(CellError) as caught:
+        run(shell, "%tsjit_load " + "/nowhere" * 30)
+    lines = [re.sub(r"\x1b\[[\d;]*m", "", line) for line in caught.value._render_traceback_()]
+    assert max(map(len, lines)) <= ERROR_WIDTH
+
+
+def test_the_last_value_is_known_to_python(shell: InteractiveShell) -> None:
+    run(shell, "%%torchscript\ntorch.ones(2) * 3\n")
+    assert run(shell, "_.tolist()") == [3.0, 3.0]
+    run(shell, "%%torchscript\ntorch.ones(2) * 4\n")
+    run(shell, "b = 1")
+    assert run(shell, "_.tolist()") == [4.0, 4.0]
+
+
+def test_ipython_goes_on_with_last_values_of_its_own(shell: InteractiveShell) -> None:
+    run(shell, "%%torchscript\ntorch.ones(2) * 3\n")
+    shell.run_cell("1 + 1", store_history=True)
+    shell.run_cell("_ + 1", store_history=True)
+    assert shell.user_ns["_"] == 3 and shell.user_ns["__"] == 2
+
+
+def test_values_that_were_tapped_are_known_to_python(shell: InteractiveShell) -> None:
+    shell.user_ns["m"] = engine.jit.script(Twice())
+    run(shell, "%tsjit_tap m once -- m(torch.ones(2))")
+    assert run(shell, "_['once'].tolist()") == [2.0, 2.0]
+
+
+def test_texts_speak_of_magics(shell: InteractiveShell, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with pytest.raises(CellError) as caught:
+        run(shell, "%tsjit_save f")
+    (error,) = caught.value.replies
+    assert error.message == "%tsjit_save wants a name and a path" and error.hints == ("write %tsjit_save name path",)
+    run(shell, DOUBLE)
+    run(shell, f"%tsjit_save double {tmp_path / 'd.pt'}")
+    run(shell, f"%tsjit_load {tmp_path / 'd.pt'} as d")
+    run(shell, "%tsjit_help save")
+    run(shell, "%tsjit_help")
+    said = capsys.readouterr().out
+    assert "type d to see its modules, %tsjit_schema d for its arguments" in said
+    assert "%tsjit_save name path" in said and "%save" not in said and "%tsjit_tsjit" not in said
+
+
+def test_what_is_no_command_keeps_its_sign() -> None:
+    for text in ("100 % save", "%saved", "%%save", "5%save"):
+        assert as_magics(TextReply(text)) == TextReply(text)
+    assert as_magics(TextReply("%save, %load")) == TextReply("%tsjit_save, %tsjit_load")
 
 
 def test_redefinition_reaches_callers(shell: InteractiveShell) -> None:

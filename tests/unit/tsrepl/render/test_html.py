@@ -4,7 +4,7 @@ from html.parser import HTMLParser
 
 from tsrepl.render.html import stylesheet, to_html, to_page
 from tsrepl.render.palette import PALETTE
-from tsrepl.session.replies import ErrorReply, GraphReply, Reply, TextReply
+from tsrepl.session.replies import ErrorReply, GraphReply, Reply, ReportReply, Section, TextReply
 
 VOID = {"meta", "br"}
 HOSTILE = "<script>alert('x')</script>\"&<img src=x onerror=y>"
@@ -82,3 +82,8 @@ def test_a_page_holds_all_replies(replies: dict[str, Reply]) -> None:
 
 def test_errors_are_announced() -> None:
     assert 'role="alert"' in to_html(ErrorReply("Error", "no"))
+
+
+def test_an_indent_stays_with_its_word() -> None:
+    page = Checker(to_html(ReportReply("", (Section("", ("name", ""), (("  a b", "c"),)),)), style=False))
+    assert "\u00a0\u00a0a b" in page.text

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -10,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.serialize.model_files import ARCHIVES, FILES, archive, method
+import engine.torch as torch
+from tests.unit.serialize.model_files import ARCHIVES, FILES, HEAD, archive, method
 from tsrepl.render import to_text
 from tsrepl.session import Session
 from tsrepl.session.archives import check, identify_files, operators, show_weights
@@ -112,6 +114,44 @@ def test_weights_are_shown_as_a_table() -> None:
     assert text(list(show_program(str(FILES / "ckpt.pt"), None, None))) == shown
 
 
+def test_a_value_without_tensors_is_shown(tmp_path: Path) -> None:
+    torch.save({"epoch": 3, "name": "net"}, tmp_path / "v.pt")
+    shown = text(list(show_weights(str(tmp_path / "v.pt"))))
+    assert "other values" in shown and "epoch" in shown and "'net'" in shown and "0 tensors" not in shown
+
+
+def test_methods_of_modules_inside_and_functions_are_shown_and_run() -> None:
+    path = str(ARCHIVES / "everything.pt")
+    shown = text(list(show_program(path, None, None)))
+    inner = re.search(r"── (\w+) \w+ .*\n[│ ]+├── methods forward", shown)
+    assert inner is not None
+    for name in (inner[1], f"{inner[1]}.forward"):
+        assert text(list(show_program(path, "code", name))).startswith("def forward(self")
+    (error,) = show_program(path, "code", f"{inner[1]}.forwrd")
+    assert isinstance(error, ErrorReply) and error.hints == (f"did you mean '{inner[1]}.forward'?",)
+    (error,) = show_program(path, "code", "qqq")
+    assert isinstance(error, ErrorReply) and "layer.forward names one inside" in error.hints[0]
+
+
+def test_functions_that_methods_call_are_shown_by_their_qualified_names(tmp_path: Path) -> None:
+    code = method("return __torch__.double(x, )") + "def double(x: Tensor) -> Tensor:\n  return torch.add(x, x)\n"
+    path = str(archive(tmp_path / "m.pt", code))
+    assert "torch.add(x, x)" in text(list(show_program(path, "code", "__torch__.double")))
+
+
+def test_a_module_without_methods_has_no_code(tmp_path: Path) -> None:
+    path = str(archive(tmp_path / "m.pt", HEAD))
+    assert text(list(show_program(path, "code", None))) == "no code: the module has no methods of its own\n"
+
+
+def test_what_is_damaged_says_so_when_it_is_shown(tmp_path: Path) -> None:
+    data = bytearray((ARCHIVES / "function.pt").read_bytes())
+    data[-30] ^= 0xFF
+    (tmp_path / "d.pt").write_bytes(data)
+    shown = text(list(guarded(show_weights(str(tmp_path / "d.pt")))))
+    assert "cannot be shown: it is a PyTorch archive that is damaged (" in shown
+
+
 def test_showing_explains_what_cannot_be_shown(tmp_path: Path) -> None:
     (tmp_path / "m.pt").write_text("<html><title>Sign in</title>")
     (reply,) = show_program(str(tmp_path / "m.pt"), None, None)
@@ -155,6 +195,20 @@ def git(*words: str, cwd: Path) -> str:
         ["git", *words], cwd=cwd, check=True, capture_output=True, text=True, env={**os.environ, **here, **names}
     )
     return done.stdout
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_git_goes_on_behind_a_file_that_is_no_archive(tmp_path: Path) -> None:
+    git("init", "-q", cwd=tmp_path)
+    git("config", "diff.torchscript.command", f"{sys.executable} -m tsrepl diff --git", cwd=tmp_path)
+    (tmp_path / ".gitattributes").write_text("*.pt diff=torchscript\n")
+    for name in ("a.pt", "b.pt"):
+        archive(tmp_path / name, method("return torch.relu(x)"))
+    git("add", ".", cwd=tmp_path)
+    git("commit", "-qm", "first", cwd=tmp_path)
+    (tmp_path / "a.pt").write_text("not fetched")
+    archive(tmp_path / "b.pt", method("return torch.tanh(x)"))
+    assert "+   return torch.tanh(x)" in git("--no-pager", "diff", cwd=tmp_path)
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")

@@ -66,6 +66,22 @@ def test_files(session: Session, tmp_path: Path) -> None:
     assert offered(session, f"%load {tmp_path}/") == [f"{tmp_path}/net.pt", f"{tmp_path}/nets/"]
 
 
+def test_files_whose_names_need_quotation_marks(session: Session, tmp_path: Path) -> None:
+    (tmp_path / "my net.pt").touch()
+    (tmp_path / "it's.pt").touch()
+    (tmp_path / "a b").mkdir()
+    (tmp_path / "a b" / "in side.pt").touch()
+    assert offered(session, f"%load {tmp_path}/my") == [f"'{tmp_path}/my net.pt'"]
+    assert offered(session, f"%load '{tmp_path}/my n") == [f"'{tmp_path}/my net.pt'"]
+    assert offered(session, f'%load "{tmp_path}/my n') == [f"'{tmp_path}/my net.pt'"]
+    assert offered(session, f"%load {tmp_path}/my\\ n") == [f"'{tmp_path}/my net.pt'"]
+    assert offered(session, f"%load {tmp_path}/it") == [f"'{tmp_path}/it'\"'\"'s.pt'"]
+    assert offered(session, f"%load {tmp_path}/a") == [f"'{tmp_path}/a b/"]
+    assert offered(session, f"%load '{tmp_path}/a b/") == [f"'{tmp_path}/a b/in side.pt'"]
+    (candidate,) = session.complete(f"%load '{tmp_path}/a b/in")
+    assert candidate.replaces == len(f"'{tmp_path}/a b/in") and candidate.shown == "in side.pt"
+
+
 def test_a_name_then_a_path_for_save(session: Session, tmp_path: Path) -> None:
     (tmp_path / "old.pt").touch()
     assert offered(session, "%save wi") == ["widen"]

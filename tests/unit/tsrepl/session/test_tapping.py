@@ -100,13 +100,36 @@ def test_cut(session: Session, tmp_path: Path) -> None:
     assert last(session, "again(x).item()", ValueReply).value == 4.0
 
 
+def test_a_submodule_and_a_tensor_inside_are_saved(session: Session, tmp_path: Path) -> None:
+    last(session, f"%save m.layers {tmp_path / 'part.pt'}", TextReply)
+    last(session, f"%load {tmp_path / 'part.pt'} as part", TextReply)
+    assert last(session, "part(x).item()", ValueReply).value == 17.0
+    last(session, f"%save m.first.by {tmp_path / 'by.npy'}", TextReply)
+    last(session, f"%load {tmp_path / 'by.npy'}", TextReply)
+    assert last(session, "by.item()", ValueReply).value == 2.0
+
+
 @pytest.mark.parametrize(
     ("line", "message", "hint"),
     [
         ("%tap m layers", "say which call to watch, behind --", "write %tap m pattern ... -- m(x)"),
         ("%tap m -- m(x)", "name a module, then the places in it", "write %tap m pattern ... -- m(x)"),
         ("%tap x a -- x", "'x' is no module", "%load reads one from an archive"),
-        ("%tap m.layer a -- m(x)", "'m.layer' is no module", "%load reads one from an archive"),
+        ("%tap m.layer a -- m(x)", "'m' has no attribute 'layer'", "did you mean 'layers'?"),
+        ("%tap m what -- m(x)", "no submodule matches 'what'", "there is first, layers, layers.0, layers.1, sizes"),
+        ("%tap m.first.by a -- m(x)", "'m.first.by' is no module", "%load reads one from an archive"),
+        ("%tap m.first.by.x a -- m(x)", "'m.first.by' has no attribute 'x'", None),
+        ("%save m.forward f.pt", "'m.forward' is a method, which is nothing without its module", "take m"),
+        (
+            "%save m.first.forward f.pt",
+            "'m.first.forward' is a method, which is nothing without its module",
+            "take m.first",
+        ),
+        (
+            "%save m.training f.pt",
+            "'m.training' is a value of type bool; only modules, functions and tensors are saved",
+            None,
+        ),
         ("%tap n a -- n(x)", "nothing is called 'n'", "%who lists what is defined"),
         ("%tap m frist -- m(x)", "no submodule matches 'frist'", "did you mean 'first'?"),
         ("%run_until m a b -- m(x)", "%run_until wants one place to stop at", "write %run_until m pattern -- m(x)"),

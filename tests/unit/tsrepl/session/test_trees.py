@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.frontend.parser import parse_statements
+from engine.frontend.syntax.parser import parse_statements
 from engine.lang.source import Source
 from tsrepl.session.trees import names_of, tree_text
 

@@ -48,26 +48,6 @@ def test_fractional_windows() -> None:
         nn.FractionalMaxPool2d(2, output_ratio=1.5)
 
 
-def test_settings_make_the_constructor() -> None:
-    assert repr(nn.Hardtanh(-2.0, inplace=True)) == "Hardtanh(min_val=-2.0, max_val=1.0, inplace=True)"
-    assert nn.Threshold(value=20.0, threshold=0.1).value == 20.0
-    with pytest.raises(TypeError, match=r"ELU\(alpha=1.0, inplace=False\): got an unexpected keyword argument 'beta'"):
-        nn.ELU(beta=2.0)
-    with pytest.raises(TypeError, match="missing a required argument: 'value'"):
-        nn.Threshold(0.1)
-
-    class Named(nn.LeakyReLU):
-        """Annotations of a program's own class are no settings."""
-
-        label: str
-
-        def __init__(self, label: str) -> None:
-            super().__init__(0.5)
-            self.label = label
-
-    assert Named("x")(torch.tensor([-2.0])).tolist() == [-1.0]
-
-
 def test_lengths_of_ctc_may_be_tuples() -> None:
     torch.manual_seed(0)
     likely, targets = torch.randn(6, 2, 4).log_softmax(2), torch.tensor([[1, 2], [3, 1]])

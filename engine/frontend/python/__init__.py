@@ -1,0 +1,1 @@
+"""Python functions, classes and modules as TorchScript: their trees, their types, and what their names stand for."""

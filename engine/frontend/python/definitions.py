@@ -1,0 +1,206 @@
+"""From Python's own syntax trees to ours: functions and classes.
+
+In: an `ast` definition and the `PythonSource` it came from.  Out: the same `Tree` as the text front end makes,
+with the types that `# type:` comments give (PEP 484, in one line or one for each parameter).  Decorators go.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import re
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from typing import Final
+
+from engine.frontend.python.expressions import PythonSource, annotation, expression, literal, refused
+from engine.frontend.python.statements import annotated, statement, statements
+from engine.frontend.syntax.desugar import add_property
+from engine.frontend.syntax.parser import parse_expression, parse_type_comment
+from engine.frontend.syntax.tree import Tree
+from engine.frontend.syntax.type_comments import merge_types
+from engine.frontend.syntax.views import ClassDef, Const, Decl, Def, Param, Subscript
+from engine.frontend.type_annotations import dotted_name
+from engine.lang.errors import NotSupportedError
+from engine.lang.source import Source, SourceRange
+
+_NO_VARIABLE_ARGUMENTS: Final = (
+    "Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults"
+)
+_NOT_GIVEN: Final = object()
+_OWN_FUNCTIONS: Final = ("staticmethod", "classmethod")
+_CALLED: Final = "Cannot call @unused methods"
+
+
+def definition(place: PythonSource, node: ast.stmt) -> Tree:
+    """The tree of a function, a class, or whatever else stands at the top of a text."""
+    if isinstance(node, ast.FunctionDef):
+        return function(place, node)
+    if isinstance(node, ast.ClassDef):
+        return class_def(place, node)
+    return statement(place, node)
+
+
+def function(
+    place: PythonSource, node: ast.FunctionDef, *, is_method: bool = False, defaults: Mapping[str, object] | None = None
+) -> Tree:
+    """The tree of a function.
+
+    `defaults` has the values that defaults have at run time; they stand in for expressions that only Python
+    can evaluate.
+    """
+    range = place.range(node)
+    if node.name != "__init__":
+        _refuse_late_attributes(place, node)
+    name = _name_after("def", range, node.name)
+    decl = _decl(place, node, name.range.end, defaults or {})
+    if node.type_comment is not None and not node.type_comment.startswith("(...)"):
+        decl = merge_types(decl, _signature(place, name.range.end, node.type_comment), is_method=is_method)
+    return Def.make(range, name, decl, statements(place, node.body))
+
+
+def class_def(
+    place: PythonSource, node: ast.ClassDef, unused: Collection[str] = (), *, as_python: bool = False
+) -> Tree:
+    """The tree of a class: its methods, properties and assignments; static and class methods are left out.
+
+    Assignments that are no TorchScript are left out, too: a class may hold things for Python alone.  The methods named
+    in `unused` raise when they are called.  A class that exists (`as_python`) may have a metaclass.
+    """
+    range = place.range(node)
+    if len(node.bases) > 1 or (node.keywords and not as_python):
+        raise NotSupportedError(
+            "a class has at most one base class, and no metaclass",
+            range,
+            hints=("TorchScript classes stand alone; a module is derived from nn.Module",),
+        )
+    body: list[Tree] = []
+    properties: dict[str, Tree] = {}
+    for entry in node.body:
+        if isinstance(entry, ast.FunctionDef):
+            _add_method(place, _raising(entry) if entry.name in unused else entry, body, properties)
+        elif isinstance(entry, (ast.Assign, ast.AnnAssign, ast.Pass)):
+            with suppress(NotSupportedError):
+                body.append(annotated(place, entry) if isinstance(entry, ast.AnnAssign) else statement(place, entry))
+        elif isinstance(entry, ast.AsyncFunctionDef):
+            raise refused(entry, place.range(entry))
+    superclass = expression(place, node.bases[0]) if node.bases else None
+    return ClassDef.make(range, _name_after("class", range, node.name), superclass, body, list(properties.values()))
+
+
+def _raising(node: ast.FunctionDef) -> ast.FunctionDef:
+    """The method with a body that only raises."""
+    (statement,) = ast.parse(f"raise RuntimeError({_CALLED!r})").body
+    for part in ast.walk(statement):
+        ast.copy_location(part, node.body[0])
+    made = copy.copy(node)
+    made.body = [statement]
+    return made
+
+
+def _add_method(place: PythonSource, node: ast.FunctionDef, body: list[Tree], properties: dict[str, Tree]) -> None:
+    named = [decorator for decorator in node.decorator_list if isinstance(decorator, (ast.Name, ast.Attribute))]
+    if any(isinstance(decorator, ast.Name) and decorator.id in _OWN_FUNCTIONS for decorator in named):
+        return
+    method = function(place, node, is_method=True)
+    if not add_property(properties, [expression(place, decorator) for decorator in named], method):
+        body.append(method)
+
+
+def _refuse_late_attributes(place: PythonSource, node: ast.FunctionDef) -> None:
+    """`self.x: T = ...` declares an attribute, which only `__init__` may do."""
+    for inner in ast.walk(node):
+        target = inner.target if isinstance(inner, ast.AnnAssign) else None
+        if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self":
+            raise NotSupportedError(
+                f"Type annotations on instance attributes must be declared in __init__, not '{node.name}'",
+                place.range(target),
+                hints=("leave out the annotation here",),
+            )
+
+
+def _comment(place: PythonSource, start: int, comment: str) -> tuple[Source, int, int]:
+    """Where the text of a type comment stands: the first such comment after `start`."""
+    match = re.compile(rf"#[ \t]*type:[ \t]*{re.escape(comment)}").search(place.source.text, start)
+    if match is None:
+        return Source(comment, place.source.filename), 0, len(comment)
+    return place.source, match.end() - len(comment), match.end()
+
+
+def _signature(place: PythonSource, start: int, comment: str) -> Tree:
+    """The declaration that `(int, str) -> float` makes."""
+    source, begin, end = _comment(place, start, comment)
+    return parse_type_comment(source, begin, end)
+
+
+def _name_after(keyword: str, range: SourceRange, name: str) -> Tree:
+    """The `(ident name)` of a definition, whose place `ast` does not tell."""
+    match = re.compile(rf"{keyword}\s+").match(range.source.text, range.start)
+    start = match.end() if match else range.start
+    return Tree("ident", (name,), SourceRange(range.source, start, start + len(name)))
+
+
+def _decl(place: PythonSource, node: ast.FunctionDef, start: int, values: Mapping[str, object]) -> Tree:
+    arguments = node.args
+    for extra in (arguments.vararg, arguments.kwarg, *arguments.kw_defaults):
+        if extra is not None:
+            raise NotSupportedError(_NO_VARIABLE_ARGUMENTS, place.range(extra), hints=("name the arguments",))
+    for given in arguments.posonlyargs:
+        raise NotSupportedError(
+            "positional-only parameters aren't supported", place.range(given), hints=("leave out the /",)
+        )
+    positional = arguments.args
+    defaults = [None] * (len(positional) - len(arguments.defaults)) + list(arguments.defaults)
+    params = [_param(place, arg, default, values) for arg, default in zip(positional, defaults, strict=True)]
+    params += [_param(place, arg, None, values, kwarg_only=True) for arg in arguments.kwonlyargs]
+    returns = annotation(place, node.returns)
+    if returns is None and node.type_comment is not None and node.type_comment.startswith("(...)"):
+        returns = Decl(_signature(place, start, node.type_comment)).returns
+    end = max([start, *(param.range.end for param in params), *([] if returns is None else [returns.range.end])])
+    return Decl.make(SourceRange(place.source, start, end), params, returns)
+
+
+def _param(
+    place: PythonSource,
+    node: ast.arg,
+    default: ast.expr | None,
+    values: Mapping[str, object],
+    *,
+    kwarg_only: bool = False,
+) -> Tree:
+    range = place.range(node)
+    name = Tree("ident", (node.arg,), SourceRange(range.source, range.start, range.start + len(node.arg)))
+    type = annotation(place, node.annotation)
+    if node.type_comment is not None:
+        source, begin, end = _comment(place, range.end, node.type_comment)
+        type = parse_expression(source, begin=begin, end=end)
+    value = None if default is None else _default(place, default, values.get(node.arg, _NOT_GIVEN))
+    if value is not None and value.kind == "const" and values and type is not None and _is_float(type):
+        value = _as_float(value)
+    if value is not None and value.kind == "None" and (type is None or (dotted_name(type) or "").endswith("Tensor")):
+        value = Tree("undefined", (), value.range)
+    whole = range if value is None else range.to(value.range)
+    return Param.make(whole, name, type, value, kwarg_only)
+
+
+def _is_float(annotation: Tree) -> bool:
+    if annotation.kind == "subscript" and dotted_name(Subscript(annotation).value) in ("Optional", "typing.Optional"):
+        annotation = Subscript(annotation).subscripts[0]
+    return dotted_name(annotation) == "float"
+
+
+def _as_float(value: Tree) -> Tree:
+    """A whole number as a default of a float: Python has its value, which is converted."""
+    text = Const(value).text
+    return Const.make(value.range, f"{text}.") if text.isdigit() else value
+
+
+def _default(place: PythonSource, node: ast.expr, value: object) -> Tree:
+    """A parameter's default: as it is written when that is a literal, else its value if that can be written."""
+    try:
+        ast.literal_eval(node)
+    except (ValueError, TypeError):
+        tree = None if value is _NOT_GIVEN else literal(value, place.range(node))
+        if tree is not None:
+            return tree
+    return expression(place, node)

@@ -1,0 +1,261 @@
+"""Python modules as TorchScript: which type a module has, and its methods.
+
+In: an instance of `torch.nn.Module` (told by its class's `_torchscript_module`) or something compiled.  Out: its
+`ConcreteModule`.  Modules of one class whose attributes, constants, hooks and submodules have the same types share
+one; a further type of the same name gets a mangled one.  Methods are compiled when something needs them.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, Final
+
+from engine.aten.ivalue import Object
+from engine.frontend.builder import Builder
+from engine.frontend.classes import FunctionValue
+from engine.frontend.compile import declare
+from engine.frontend.modules import ConcreteModule, ModuleValue
+from engine.frontend.overloads import overloads_of, renamed, with_signature
+from engine.frontend.python.left_to_python import LEFT_TO_PYTHON, PythonFunction, modifier_of
+from engine.frontend.python.module_description import Description, check_initialized, describe, members_of_class
+from engine.frontend.python.module_hooks import check_hooks, declare_hooks
+from engine.frontend.python.resolver import PythonResolver, PythonUnit, names_of
+from engine.frontend.python.trees import tree_from_function
+from engine.frontend.resolve import ChainedResolver, TextResolver
+from engine.frontend.sugar import SugaredValue
+from engine.frontend.syntax.parser import parse_expression, parse_program
+from engine.frontend.syntax.tree import Tree
+from engine.frontend.syntax.views import Decl, Def, Param
+from engine.frontend.values import MethodValue
+from engine.ir.unit import Function
+from engine.lang.errors import CompileError
+from engine.lang.source import Source, SourceRange
+from engine.lang.types import ClassType, InterfaceType
+
+_LENGTH: Final = "def __len__(self) -> int:\n    return {}\n"
+_CONTAINS: Final = "def __contains__(self, key: str) -> bool:\n    return {}\n"
+
+
+class PythonModules:
+    """The modules that were compiled of one Python program."""
+
+    def __init__(self, python: PythonUnit) -> None:
+        self.python = python
+        self._known: dict[type, list[tuple[Description, ConcreteModule]]] = {}
+        self._classes: dict[ClassType, type] = {}
+
+    def concrete(self, module: Any) -> ConcreteModule:
+        """The module's type, made if there is none like it yet.  Raises CompileError."""
+        inner = getattr(module, "_ivalue", None)
+        if isinstance(inner, Object):
+            return self.of_type(inner.type)
+        check_initialized(module)
+        children = {name: self._child(module, name, each) for name, each in _children(module)}
+        description = describe(module, self.python, {name: child.type for name, child in children.items()})
+        known = self._known.setdefault(type(module), [])
+        for other, concrete in known:
+            if other == description and self.python.unit.find_type(concrete.type.qualname) is concrete.type:
+                return concrete
+        concrete = self._make(type(module), description, children)
+        known.append((description, concrete))
+        return concrete
+
+    def of_type(self, type: ClassType) -> ConcreteModule:
+        """What is known of a type: one that was made here, or any other, as archives have them."""
+        cls = self._classes.get(type)
+        made = (concrete for _, concrete in self._known.get(cls, ()) if concrete.type is type) if cls else iter(())
+        return next(made, None) or ConcreteModule(type)
+
+    def python_class(self, type: ClassType) -> type | None:
+        """The Python class that the type was made of."""
+        return self._classes.get(type)
+
+    def compile(self, concrete: ConcreteModule, interface: InterfaceType | None = None) -> None:
+        """Compile every method that is declared, and those that the interface wants.  Raises CompileError."""
+        cls = self._classes.get(concrete.type)
+        for name in interface.methods if interface is not None and cls is not None else ():
+            if name not in concrete.type.methods and inspect.isfunction(getattr(cls, name, None)):
+                self._declare(concrete, name, getattr(cls, name))
+        type = concrete.type
+        callees = [*type.methods.values(), *type.forward_pre_hooks, *type.forward_hooks]
+        for callee in callees:
+            assert isinstance(callee, Function)
+            callee.ensure_defined()
+        check_hooks(type)
+
+    def define(self, concrete: ConcreteModule, text: str) -> None:
+        """Add methods given as text.  Raises CompileError."""
+        cls, unit = self._classes.get(concrete.type), self.python.unit
+        names = PythonResolver(self.python, {} if cls is None else names_of(cls))
+        resolver = ChainedResolver(TextResolver(unit), names)
+        declare(
+            unit, parse_program(Source(text)), resolver, concrete.type.qualname, concrete.type, self._self(concrete)
+        )
+
+    # -- making types
+
+    def _child(self, module: Any, name: str, child: Any) -> _Child:
+        """The type of a submodule: the interface that it is annotated with, or its own."""
+        annotated = self._annotated_interface(type(module), name)
+        concrete = self.concrete(child)
+        return _Child(annotated or concrete.type, concrete)
+
+    def _annotated_interface(self, cls: type, name: str) -> InterfaceType | None:
+        hint = members_of_class(cls).annotations.get(name)
+        if hint is None:
+            return None
+        try:
+            found = PythonResolver(self.python, names_of(cls)).annotation(hint)
+        except CompileError:
+            return None
+        return found if isinstance(found, InterfaceType) else None
+
+    def _make(self, cls: type, description: Description, children: Mapping[str, _Child]) -> ConcreteModule:
+        type = ClassType(self.python.free_name(cls), is_module=True)
+        self.python.unit.add_type(type.qualname, type)
+        for name, attribute, kind in description.attributes:
+            type.add_attribute(name, attribute, kind)
+        for name, child in children.items():
+            type.add_attribute(name, child.type)
+        type.constants.update((name, value) for name, value, _ in description.constants)
+        type.unresolved.update(description.unresolved)
+        concretes = {n: c.concrete for n, c in children.items() if isinstance(c.type, ClassType)}
+        concrete = ConcreteModule(type, getattr(cls, "_container_kind", ""), concretes)
+        functions = dict(description.functions)
+        concrete.lookup = partial(self._lookup, cls, functions, dict(description.own_methods))
+        self._classes[type] = cls
+        self._declare_methods(concrete, cls, description)
+        return concrete
+
+    def _declare_methods(self, concrete: ConcreteModule, cls: type, description: Description) -> None:
+        """`forward`, what is exported, properties, hooks, and what containers are asked for."""
+        own = dict(description.own_methods)
+        for name, functions in _properties(cls):
+            made = [
+                self._method(concrete, renamed(tree_from_function(function), f"__{name}_{role}"), function)
+                for function, role in zip(functions, ("getter", "setter"), strict=False)
+            ]
+            concrete.type.properties[name] = (made[0], made[1] if len(made) > 1 else None)
+        overloaded = [name for name, member in inspect.getmembers(cls, inspect.isfunction) if overloads_of(member)]
+        for name in dict.fromkeys([*overloaded, *description.methods]):
+            self._declare(concrete, name, own.get(name) or getattr(cls, name))
+        for text in description.texts:
+            self.define(concrete, text)
+        declare_hooks(concrete.type, description.pre_hooks, description.hooks, partial(self._method, concrete))
+        if concrete.container in ("list", "dict"):
+            self._declare_text(concrete, _LENGTH.format(len(description.children)))
+        if concrete.container == "dict":
+            names = [name for name, _ in description.children]
+            self._declare_text(concrete, _CONTAINS.format(f"key in {names!r}" if names else "False"))
+
+    def _declare_text(self, concrete: ConcreteModule, text: str) -> None:
+        trees = parse_program(Source(text, "<container>"))
+        declare(self.python.unit, trees, TextResolver(self.python.unit), concrete.type.qualname, concrete.type)
+
+    def _declare(self, concrete: ConcreteModule, name: str, function: Callable[..., Any]) -> None:
+        """Declare a method, or one for each of its signatures."""
+        tree, signatures = tree_from_function(function), overloads_of(function)
+        if Def(tree).name != name:
+            tree = renamed(tree, name)
+        if name == "__setstate__":
+            tree = self._with_type_of_state(concrete, tree)
+        for index, signature in enumerate(signatures):
+            copy = with_signature(tree, tree_from_function(signature), f"{name}__{index}")
+            self._method(concrete, copy, function)
+        if signatures:
+            concrete.overloads[name] = tuple(f"{name}__{index}" for index in range(len(signatures)))
+        else:
+            self._method(concrete, tree, function)
+
+    def _with_type_of_state(self, concrete: ConcreteModule, tree: Tree) -> Tree:
+        """`__setstate__`: where its parameter is not annotated, it takes what `__getstate__` returns."""
+        view, saves = Def(tree), concrete.type.methods.get("__getstate__")
+        params = view.decl.params
+        if saves is None or len(params) != 2 or params[1].annotation is not None:
+            return tree
+        state = params[1]
+        assert isinstance(saves, Function)
+        saves.ensure_defined()
+        annotation = parse_expression(Source(saves.schema.returns[0].type.annotation_str, "<state>"))
+        typed = Param.make(state.range, Tree("ident", (state.name,), state.range), annotation, None, False)
+        return renamed(tree, view.name, Decl.make(view.decl.range, [params[0].tree, typed], view.decl.returns))
+
+    def _method(self, concrete: ConcreteModule, tree: Tree, function: Callable[..., Any]) -> Function:
+        """One function whose first parameter is the module."""
+        resolver, type = PythonResolver(self.python, names_of(function)), concrete.type
+        (made,) = declare(self.python.unit, [tree], resolver, type.qualname, type, self._self(concrete))
+        made.doc = inspect.getdoc(function) or ""
+        return made
+
+    def _self(self, concrete: ConcreteModule) -> Callable[..., SugaredValue]:
+        return lambda value: ModuleValue(value, concrete)
+
+    # -- what only the Python class has
+
+    def _lookup(
+        self,
+        cls: type,
+        functions: Mapping[str, Any],
+        own_methods: Mapping[str, Any],
+        owner: ModuleValue,
+        b: Builder,
+        name: str,
+        range: SourceRange,
+    ) -> SugaredValue | None:
+        """A function in an attribute, a static method, one that stays in Python, or a method compiled only now."""
+        if name in functions:
+            return self._function_attribute(cls, functions[name], owner, b, name, range)
+        member = own_methods.get(name) or inspect.getattr_static(cls, name, None)
+        member = member.__func__ if isinstance(member, classmethod) else member
+        if isinstance(member, staticmethod):
+            return PythonResolver(self.python, names_of(member.__func__)).sugared(b, member.__func__, range)
+        if not inspect.isfunction(member):
+            return None
+        if modifier_of(member) in LEFT_TO_PYTHON:
+            return PythonFunction(member, PythonResolver(self.python, names_of(member)).annotation, owner.value)
+        if member.__module__.startswith("engine.torch.nn.modules.module"):
+            raise CompileError(f"'{name}' of a module is for Python alone; TorchScript cannot compile it", range)
+        self._declare(owner.concrete, name, member)
+        if name in owner.concrete.overloads:
+            return owner.find(b, name, range)
+        return MethodValue(owner.value, name)
+
+    def _function_attribute(
+        self, cls: type, function: Any, owner: ModuleValue, b: Builder, name: str, range: SourceRange
+    ) -> SugaredValue:
+        try:
+            found = PythonResolver(self.python, names_of(cls)).sugared(b, function, range)
+            for each in found.functions if isinstance(found, FunctionValue) else ():
+                each.ensure_defined()
+        except CompileError as error:
+            raise CompileError(
+                f"Module '{owner.type.name}' has no attribute '{name}' (This function exists as an attribute on the "
+                "Python module, but we failed to compile it to a TorchScript function. \nThe error stack is "
+                f"reproduced here:\n{error})",
+                range,
+            ) from None
+        return found
+
+
+class _Child:
+    """A submodule's type as its owner sees it, and its own."""
+
+    __slots__ = ("concrete", "type")
+
+    def __init__(self, type: ClassType | InterfaceType, concrete: ConcreteModule) -> None:
+        self.type, self.concrete = type, concrete
+
+
+def _children(module: Any) -> Iterator[tuple[str, Any]]:
+    ignored = getattr(module, "__jit_ignored_attributes__", ())
+    return ((n, child) for n, child in module._modules.items() if child is not None and n not in ignored)
+
+
+def _properties(cls: type) -> Iterator[tuple[str, list[Callable[..., Any]]]]:
+    """The getter, and the setter if there is one, of every property that is to be compiled."""
+    skipped = getattr(cls, "__jit_unused_properties__", ())
+    for name, member in inspect.getmembers(cls, lambda member: isinstance(member, property)):
+        if name not in skipped and modifier_of(member.fget) not in LEFT_TO_PYTHON:
+            yield name, [function for function in (member.fget, member.fset) if function is not None]

@@ -1,0 +1,76 @@
+"""Modules of Python, as programs in Python name them.
+
+In: a module, a class.  Out: what stands for it: its attributes are looked up while compiling.  Of the library's own
+modules programs use operators, and what is written in TorchScript, before what they define in Python.
+"""
+
+from __future__ import annotations
+
+import types
+from typing import TYPE_CHECKING, Any, Final
+
+from engine.frontend.builder import Builder
+from engine.frontend.namespaces import TorchNamespace
+from engine.frontend.sugar import SugaredValue
+from engine.lang.errors import CompileError, did_you_mean
+from engine.lang.source import SourceRange
+
+if TYPE_CHECKING:
+    from engine.frontend.python.resolver import PythonResolver
+
+COMPILED_MODULES: Final = frozenset({"engine.torch.nn.utils.rnn", "engine.torch.nn.init"})
+"""Those of the library whose functions and named tuples programs may use, and which are compiled from Python."""
+
+_LAYERS: Final = "torch.nn.modules"
+HOMES: Final = {
+    f"{_LAYERS}.nonlinear": f"{_LAYERS}.activation", f"{_LAYERS}.attention": f"{_LAYERS}.activation",
+    f"{_LAYERS}.conv_transpose": f"{_LAYERS}.conv", f"{_LAYERS}.fractional": f"{_LAYERS}.pooling",
+    "Fold": f"{_LAYERS}.fold", "Unfold": f"{_LAYERS}.fold", "PixelShuffle": f"{_LAYERS}.pixelshuffle",
+    "PixelUnshuffle": f"{_LAYERS}.pixelshuffle", "ChannelShuffle": f"{_LAYERS}.channelshuffle",
+}  # fmt: skip
+"""Modules and layers of the library -> the module that programs know them from, where that is another."""
+
+
+def in_library(b: Builder, value: Any) -> SugaredValue | None:
+    """A class of the library that is written in TorchScript as well."""
+    path = vars(value).get("torch_path") if isinstance(value, type) else None
+    return None if path is None else b.library(path)
+
+
+class PythonTorchNamespace(TorchNamespace):
+    """`torch`, or a part of it, as a program in Python has it."""
+
+    __slots__ = ("module", "resolver")
+
+    def __init__(self, module: types.ModuleType, resolver: PythonResolver) -> None:
+        super().__init__(module.__name__.replace("engine.torch", "torch").replace("engine", "torch"))
+        self.module, self.resolver = module, resolver
+
+    def inner(self, name: str) -> TorchNamespace:
+        module = getattr(self.module, name, None)
+        if not isinstance(module, types.ModuleType) or module.__name__ != f"engine.{self.path}.{name}":
+            return super().inner(name)
+        return PythonTorchNamespace(module, self.resolver)
+
+    def python_value(self, b: Builder, name: str, range: SourceRange) -> SugaredValue | None:
+        value = vars(self.module).get(name) if self.module.__name__ in COMPILED_MODULES else None
+        return None if value is None else self.resolver.sugared(b, value, range)
+
+
+class PythonModule(SugaredValue):
+    """A Python module; its attributes are looked up while compiling."""
+
+    __slots__ = ("module", "resolver")
+    kind = "module"
+
+    def __init__(self, module: types.ModuleType, resolver: PythonResolver) -> None:
+        self.module, self.resolver = module, resolver
+
+    def attr(self, b: Builder, name: str, range: SourceRange) -> SugaredValue:
+        if not hasattr(self.module, name):
+            raise CompileError(
+                f"module '{self.module.__name__}': object has no attribute {name}",
+                range,
+                hints=did_you_mean(name, dir(self.module)),
+            )
+        return self.resolver.sugared(b, getattr(self.module, name), range, constant=True)

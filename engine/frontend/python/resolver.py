@@ -1,0 +1,461 @@
+"""Python functions and classes as TorchScript.
+
+In: a Python function or class.  Out: the compiled function, or the type.  Names in it mean what they mean in
+Python: the function's closure, its module's globals, the builtins.  Functions and classes that it uses are
+compiled on the way, each once.  Nothing of the program runs.
+"""
+
+from __future__ import annotations
+
+import builtins
+import enum
+import inspect
+import math
+import types
+import typing
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import is_dataclass
+from typing import Any, Final
+
+from engine.aten import op
+from engine.aten.ivalue import EnumValue, Object
+from engine.aten.tensor import Tensor
+from engine.frontend.builder import Builder
+from engine.frontend.class_definitions import enum_type
+from engine.frontend.classes import ConstantValue, ExceptionClass, FunctionValue
+from engine.frontend.compile import declare, define_class, signature_of
+from engine.frontend.namespaces import MathNamespace, TorchNamespace
+from engine.frontend.overloads import overloads_of, with_signature
+from engine.frontend.python.dataclass_methods import with_dataclass_methods
+from engine.frontend.python.left_to_python import LEFT_TO_PYTHON, PythonFunction, modifier_of
+from engine.frontend.python.namespaces import COMPILED_MODULES, HOMES, PythonModule, PythonTorchNamespace, in_library
+from engine.frontend.python.trees import methods_by_name, tree_from_class, tree_from_function
+from engine.frontend.python.values import SCALARS, PythonValue
+from engine.frontend.resolve import qualified, type_value
+from engine.frontend.sugar import SugaredValue
+from engine.frontend.syntax.parser import parse_expression
+from engine.frontend.syntax.tree import Tree
+from engine.frontend.syntax.views import Def
+from engine.frontend.type_annotations import TypeReader
+from engine.frontend.values import BuiltinFunction, SugaredTuple
+from engine.ir.unit import CompilationUnit, Function
+from engine.lang import scalars
+from engine.lang.errors import CompileError
+from engine.lang.schema import Argument, FunctionSchema
+from engine.lang.source import Source, SourceRange
+from engine.lang.types import (
+    ANY,
+    BOOL,
+    COMPLEX,
+    DEVICE,
+    FLOAT,
+    INT,
+    NONE,
+    STR,
+    TENSOR,
+    ClassType,
+    DictType,
+    EnumType,
+    InterfaceType,
+    ListType,
+    TupleType,
+    Type,
+    union_of,
+)  # fmt: skip
+
+_TORCH_MODULES: Final = {"engine": "torch", "engine.torch": "torch"}
+_TYPES: Final[dict[Any, Type]] = {
+    Tensor: TENSOR, int: INT, float: FLOAT, complex: COMPLEX, bool: BOOL, str: STR, None: NONE, type(None): NONE,
+    scalars.device: DEVICE, scalars.dtype: INT, Any: ANY,
+}  # fmt: skip
+NOWHERE: Final = SourceRange(Source(""), 0, 0)
+INTERFACE: Final = "_torchscript_interface"
+"""The attribute of classes that are interfaces."""
+
+
+class PythonUnit:
+    """What has been compiled of a Python program: functions and classes, each once, under `__torch__.module.name`."""
+
+    def __init__(self) -> None:
+        self.unit = CompilationUnit()
+        self._functions: dict[Callable[..., Any], Function] = {}
+        self._types: dict[type, Type] = {}
+        self.dataclasses: set[type] = set()
+        """Those that may be used: the ones that were compiled by name."""
+
+    def function(self, fn: Callable[..., Any]) -> Function:
+        """The function, declared; it is compiled when it is first needed.  Raises CompileError."""
+        known = self._functions.get(fn)
+        if known is not None:
+            return known
+        tree = tree_from_function(fn)
+        prefix = self._free_prefix(fn)
+        (function,) = declare(self.unit, [tree], PythonResolver(self, names_of(fn)), prefix)
+        function.doc = inspect.getdoc(fn) or ""
+        self._functions[fn] = function
+        return function
+
+    def type_of(self, cls: type) -> Type:
+        """The class, named tuple or enum.  Raises CompileError."""
+        known = self._types.get(cls)
+        if known is not None:
+            return known
+        found = self._types[cls] = self._define(cls)
+        if isinstance(found, ClassType):
+            for callee in [*found.methods.values(), *found.static_methods.values()]:
+                assert isinstance(callee, Function)
+                callee.ensure_defined()
+        return found
+
+    def overloads(self, fn: Callable[..., Any]) -> Sequence[Function]:
+        """The function, or, where several signatures were declared for it, one function for each of them."""
+        signatures = overloads_of(fn)
+        if not signatures:
+            return [self.function(fn)]
+        return [self._overload(fn, signature) for signature in signatures]
+
+    def _overload(self, fn: Callable[..., Any], signature: Callable[..., Any]) -> Function:
+        if signature not in self._functions:
+            tree = with_signature(tree_from_function(fn), tree_from_function(signature), fn.__name__)
+            resolver = PythonResolver(self, names_of(fn))
+            (self._functions[signature],) = declare(self.unit, [tree], resolver, self._free_prefix(fn))
+        return self._functions[signature]
+
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Compile all of something or nothing: after a CompileError everything is as it was."""
+        functions, types = set(self.unit.functions), set(self.unit.types)
+        known_functions, known_types = dict(self._functions), dict(self._types)
+        try:
+            yield
+        except CompileError:
+            self._functions, self._types = known_functions, known_types
+            for name in set(self.unit.functions) - functions:
+                self._remove(name)
+            for name in set(self.unit.types) - types:
+                del self.unit.types[name]
+            raise
+
+    def _remove(self, qualname: str) -> None:
+        prefix, _, name = qualname.rpartition(".")
+        owner = self.unit.find_type(prefix)
+        if isinstance(owner, ClassType):
+            owner.methods.pop(name, None)
+        self.unit.remove_function(qualname)
+
+    def _define(self, cls: type) -> Type:
+        prefix = self._free_prefix(cls)
+        resolver = PythonResolver(self, names_of(cls), own=cls)
+        if INTERFACE in vars(cls):
+            return self._interface(cls, qualified(prefix, cls.__name__), resolver)
+        if issubclass(cls, enum.Enum):
+            found = enum_type(qualified(prefix, cls.__name__), [(each.name, each.value) for each in cls])
+            self.unit.add_type(found.qualname, found)
+            return found
+        if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+            return self._named_tuple(cls, qualified(prefix, cls.__name__), resolver)
+        tree = tree_from_class(cls)
+        if is_dataclass(cls):
+            self._check_dataclass(cls)
+            tree = with_dataclass_methods(cls, tree)
+        type = define_class(self.unit, methods_by_name(tree), resolver, prefix)
+        if isinstance(type, ClassType):
+            self._add_static_methods(cls, type)
+        return type
+
+    def _check_dataclass(self, cls: type) -> None:
+        if cls not in self.dataclasses:
+            raise CompileError(
+                f"the methods of dataclass '{cls.__name__}' have no source to compile",
+                hints=("compile it first: torch.jit.script(class), also as a decorator above @dataclass",),
+            )
+
+    def _named_tuple(self, cls: type, qualname: str, resolver: PythonResolver) -> Type:
+        hints = inspect.get_annotations(cls)
+        fields: tuple[str, ...] = getattr(cls, "_fields")  # noqa: B009
+        types = tuple(resolver.annotation(hints[name]) if name in hints else TENSOR for name in fields)
+        defaults = tuple(getattr(cls, "_field_defaults", {}).values())
+        for default in defaults:
+            _check_field_default(cls, default)
+        found = TupleType(types, qualname, fields, defaults)
+        self.unit.add_type(qualname, found)
+        return found
+
+    def _interface(self, cls: type, qualname: str, resolver: PythonResolver) -> InterfaceType:
+        """What a class must offer: the methods, whose bodies are `pass`."""
+        type = InterfaceType(qualname, is_module=is_module_class(cls))
+        self.unit.add_type(qualname, type)
+        for name, member in sorted(vars(cls).items()):
+            if inspect.isfunction(member):
+                tree = tree_from_function(member)
+                type.methods[name] = _interface_method(signature_of(self.unit, tree, resolver, type), tree)
+        return type
+
+    def _add_static_methods(self, cls: type, type: ClassType) -> None:
+        for name, member in vars(cls).items():
+            if isinstance(member, staticmethod):
+                resolver = PythonResolver(self, names_of(member.__func__), own=cls)
+                tree = tree_from_function(member.__func__)
+                prefix = self._free_prefix(member.__func__)
+                (type.static_methods[name],) = declare(self.unit, [tree], resolver, prefix)
+
+    def _free_prefix(self, thing: Any) -> str:
+        """The prefix under which the name of the function or class is free."""
+        return self.free_name(thing).rpartition(".")[0]
+
+    def free_name(self, thing: Any) -> str:
+        """A qualified name for a function or class that nothing has yet."""
+        return self.unit.mangle(self.name_of(thing))
+
+    def name_of(self, thing: Any) -> str:
+        """The qualified name of a function or class; the layers of `torch.nn` have the names that PyTorch's have."""
+        module = "" if thing.__module__ == "__main__" else thing.__module__.removeprefix("engine.")
+        module = HOMES.get(thing.__name__, HOMES.get(module, module)) if module.startswith("torch.nn.") else module
+        return ".".join(part for part in ("__torch__", module, thing.__name__) if part)
+
+
+def _check_field_default(cls: type, default: Any) -> None:
+    """Raises CompileError for the default of a named tuple's field that no program can have."""
+    if isinstance(default, Tensor):
+        raise CompileError(
+            f"Tensors are not supported as default NamedTuple fields: '{cls.__name__}'. Their mutability could lead to "
+            "potential memory aliasing problems",
+            hints=("make the field Optional[Tensor] with the default None",),
+        )
+    if isinstance(default, (list, dict)) and not default:
+        raise CompileError(
+            f"a default of NamedTuple '{cls.__name__}' is an empty {type(default).__name__}, whose type is not known",
+            hints=("give the field no default, or make it Optional with the default None",),
+        )
+
+
+def is_module_class(cls: type) -> bool:
+    """Are the instances modules?"""
+    return bool(getattr(cls, "_torchscript_module", False))
+
+
+def _interface_method(schema: FunctionSchema, tree: Tree) -> FunctionSchema:
+    """Raises CompileError for a method that has a body."""
+    if any(part.kind != "pass" for part in Def(tree).body):
+        raise CompileError(
+            f"interfaces declare methods only: the body of '{schema.name}' must be 'pass'", Def(tree).range
+        )
+    returns = schema.returns or (Argument("", TENSOR),)
+    return FunctionSchema(schema.name, arguments=schema.arguments, returns=returns)
+
+
+def names_of(thing: Any) -> Mapping[str, Any]:
+    """The names that the code of a function or class sees."""
+    functions = [thing] if inspect.isfunction(thing) else [f for f in vars(thing).values() if inspect.isfunction(f)]
+    known: dict[str, Any] = dict(vars(builtins))
+    module = inspect.getmodule(thing)
+    if module is not None:
+        known.update(vars(module))
+    for function in functions:
+        known.update(function.__globals__)
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+            try:
+                known[name] = cell.cell_contents
+            except ValueError:
+                continue
+    return known
+
+
+class PythonResolver:
+    """Names of one Python function or class; `own` is the class whose methods are compiled."""
+
+    def __init__(self, python: PythonUnit, names: Mapping[str, Any], own: type | None = None) -> None:
+        self.python, self._names = python, dict(names)
+        if own is not None:
+            self._names[own.__name__] = own
+
+    def resolve_value(self, b: Builder, name: str, range: SourceRange) -> SugaredValue | None:
+        if name not in self._names:
+            return None
+        return self.sugared(b, self._names[name], range)
+
+    def resolve_type(self, name: str, range: SourceRange) -> Type | None:
+        parts = name.split(".")
+        if parts[0] == "__torch__":
+            return self.python.unit.find_type(name)
+        if parts[0] not in self._names:
+            return None
+        found = self._names[parts[0]]
+        for part in parts[1:]:
+            found = getattr(found, part, None)
+        return self._type(found, range)
+
+    def names(self) -> Iterable[str]:
+        return self._names
+
+    def annotation(self, hint: Any) -> Type:
+        """The type that a Python annotation means.  Raises CompileError."""
+        text = hint.__forward_arg__ if isinstance(hint, typing.ForwardRef) else hint
+        if isinstance(text, str):
+            return TypeReader(self).read(parse_expression(Source(text, "<annotation>")))
+        found = self._type(hint, NOWHERE)
+        if found is None:
+            raise CompileError(f"Unknown type name '{hint}'")
+        return found
+
+    def _type(self, hint: Any, range: SourceRange) -> Type | None:
+        try:
+            known = _TYPES.get(hint)
+        except TypeError:
+            return None
+        if known is not None:
+            return known
+        origin, args = typing.get_origin(hint), typing.get_args(hint)
+        if hint in _BARE:
+            name = _BARE[hint]
+            raise CompileError(
+                f"Attempted to use {name} without a contained type. Please add a contained type, e.g. {name}[int]",
+                range,
+            )
+        if origin is None:
+            return self._class(hint)
+        return _generic(origin, [self._type(arg, range) for arg in args if arg is not Ellipsis])
+
+    def _class(self, hint: Any) -> Type | None:
+        if isinstance(hint, types.ModuleType) or not isinstance(hint, type) or issubclass(hint, BaseException):
+            return None
+        if issubclass(hint, Tensor):
+            return TENSOR
+        if is_module_class(hint) and INTERFACE not in vars(hint):
+            return self.python.unit.find_type(self.python.name_of(hint))
+        if hint.__module__ == "builtins" or hint.__module__.startswith(("engine.", "typing")):
+            return self.python.type_of(hint) if hint.__module__ in COMPILED_MODULES else None
+        return self.python.type_of(hint)
+
+    def sugared(self, b: Builder, value: Any, range: SourceRange, *, constant: bool = False) -> SugaredValue:
+        """What a Python value stands for; the scalars of modules are constants, others are refused."""
+        if isinstance(value, types.ModuleType):
+            return self._module(value)
+        written = in_library(b, value)
+        if written is not None:
+            return written
+        if isinstance(value, type):
+            return self._class_value(value, range)
+        own = getattr(value, "_function", None)
+        if isinstance(own, Function):
+            return FunctionValue(own)
+        if isinstance(value, Function):
+            return FunctionValue(value)
+        path: str | None = getattr(value, "torch_path", None)
+        if path is not None:
+            return TorchNamespace(path.rpartition(".")[0]).attr(b, path.rpartition(".")[2], range)
+        if inspect.isfunction(value):
+            return self._function(b, value, range)
+        known = self._constant(value) if constant else None
+        if known is not None:
+            return known
+        operator = _OPERATORS.get(value) if isinstance(value, types.BuiltinFunctionType) else None
+        if operator is not None:
+            return BuiltinFunction(operator)
+        if isinstance(value, enum.Enum):
+            found = self.python.type_of(type(value))
+            assert isinstance(found, EnumType)
+            return ConstantValue(EnumValue(found, value.name))
+        if is_module_class(type(value)):
+            return PythonFunction(value, self.annotation)
+        if isinstance(getattr(value, "_ivalue", None), Object):
+            raise CompileError(
+                f"Cannot call a module that is not a submodule of the caller: {type(value).__name__}",
+                range,
+                hints=("assign it to an attribute in __init__, as in self.m = m",),
+            )
+        return PythonValue(value)
+
+    def _constant(self, value: Any) -> SugaredValue | None:
+        """What a value in a module of Python stands for that is known while compiling."""
+        if isinstance(value, scalars.NUMBERED):
+            return ConstantValue(value.number)
+        if isinstance(value, tuple):
+            parts = [self._constant(part) for part in value]
+            known = [part for part in parts if part is not None]
+            return SugaredTuple(known) if len(known) == len(parts) else None
+        return ConstantValue(value) if isinstance(value, (*SCALARS, scalars.device)) else None
+
+    def _module(self, module: types.ModuleType) -> SugaredValue:
+        if module is math:
+            return MathNamespace()
+        if module.__name__ in _TORCH_MODULES or module.__name__.startswith("engine.torch."):
+            return PythonTorchNamespace(module, self)
+        return PythonModule(module, self)
+
+    def _class_value(self, cls: type, range: SourceRange) -> SugaredValue:
+        if cls is super:
+            raise CompileError(
+                "super() is not supported: TorchScript has no inheritance",
+                range,
+                hints=("write the base's method under a name of its own, and call that on self",),
+            )
+        if issubclass(cls, BaseException):
+            return ExceptionClass(cls.__name__, f"{cls.__module__}.{cls.__qualname__}")
+        if is_module_class(cls) and INTERFACE not in vars(cls):
+            return PythonClass(cls, self)
+        found = self._type(cls, range)
+        value = type_value(found) if found is not None else None
+        return value or PythonValue(cls)
+
+    def _function(self, b: Builder, fn: Callable[..., Any], range: SourceRange) -> SugaredValue:
+        if fn.__module__.startswith("engine."):
+            path = fn.__module__.replace("engine.torch", "torch")
+            if fn.__module__ in COMPILED_MODULES:
+                return b.library(f"{path}.{fn.__name__}") or FunctionValue(*self.python.overloads(fn))
+            return TorchNamespace(path).attr(b, fn.__name__, range)
+        if modifier_of(fn) in LEFT_TO_PYTHON:
+            return PythonFunction(fn, PythonResolver(self.python, names_of(fn)).annotation)
+        return FunctionValue(*self.python.overloads(fn))
+
+
+def _operators() -> Iterator[tuple[Any, str]]:
+    """Functions of Python's library that are operators."""
+    yield warnings.warn, "aten::warn"
+    for name, function in vars(math).items():
+        operator = f"aten::{'mathremainder' if name == 'remainder' else name}"
+        if callable(function) and op.overloads(operator):
+            yield function, operator
+
+
+_OPERATORS: Final[dict[Any, str]] = dict(_operators())
+
+
+class PythonClass(PythonValue):
+    """A class of modules; its static methods are its attributes."""
+
+    __slots__ = ("resolver",)
+    kind = "class"
+
+    def __init__(self, cls: type, resolver: PythonResolver) -> None:
+        super().__init__(cls)
+        self.resolver = resolver
+
+    def attr(self, b: Builder, name: str, range: SourceRange) -> SugaredValue:
+        member = inspect.getattr_static(self.value, name, None)
+        if isinstance(member, staticmethod):
+            return self.resolver.sugared(b, member.__func__, range)
+        raise CompileError(
+            f"'{name}' of class '{self.value.__name__}' cannot be used here: of such a class only static methods can",
+            range,
+            hints=(f"call it on a module: self.{name}(...)",),
+        )
+
+
+def _generic(origin: Any, args: Sequence[Type | None]) -> Type | None:
+    """`List[int]` and the like, from Python's own objects for them."""
+    parts = [arg for arg in args if arg is not None]
+    if len(parts) < len(args):
+        return None
+    if origin in (typing.Union, types.UnionType):
+        return union_of(parts)
+    maker = _GENERIC.get(origin)
+    return maker(*parts) if maker is not None else None
+
+
+_BARE: Final[dict[Any, str]] = {getattr(typing, name): name for name in ("List", "Dict", "Tuple", "Optional")}
+_GENERIC: Final[dict[Any, Callable[..., Type]]] = {
+    list: ListType, dict: DictType, tuple: lambda *parts: TupleType(parts), typing.Final: lambda part: part,
+}  # fmt: skip

@@ -1,0 +1,136 @@
+"""From Python functions and classes to trees, through Python's own parser.
+
+In: a function, a class, or Python text.  Out: the same `Tree` that the text front end makes of the same
+program (but for the signs of literals, which only text takes into the literal).  Places are those in the file:
+errors name its lines.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from engine.frontend.python.definitions import class_def, definition, function
+from engine.frontend.python.expressions import PythonSource, refused
+from engine.frontend.python.left_to_python import modifier_of
+from engine.frontend.syntax.tree import Tree
+from engine.frontend.syntax.views import ClassDef, Def, Property
+from engine.lang.errors import CompileError, NotSupportedError, ParseError
+from engine.lang.recursion import deep_recursion
+from engine.lang.source import Source, SourceRange
+
+
+def tree_from_function(fn: Callable[..., Any]) -> Tree:
+    """The `(def ...)` of a Python function or method.
+
+    Raises NotSupportedError for what TorchScript does not have, CompileError when the source cannot be read.
+    """
+    if getattr(fn, "__name__", "") == "<lambda>":
+        raise _refused_lambda(fn)
+    place, node = _only_statement(fn)
+    if not isinstance(node, ast.FunctionDef):
+        raise refused(node, place.range(node))
+    names = [arg.arg for arg in (*node.args.posonlyargs, *node.args.args)]
+    values = getattr(inspect.unwrap(fn), "__defaults__", None) or ()
+    defaults = dict(zip(reversed(names), reversed(values), strict=False))
+    for name, value in defaults.items():
+        if isinstance(value, (list, dict, set)):
+            raise NotSupportedError(
+                "Mutable default parameters are not supported because Python binds them to the function and they "
+                f"persist across function calls. Found {type(value)} on parameter {name}",
+                place.range(node),
+                hints=("make the default None, and the value in the function",),
+            )
+    with deep_recursion():
+        return function(place, node, is_method=names[:1] == ["self"], defaults=defaults)
+
+
+def tree_from_class(cls: type) -> Tree:
+    """The `(class_def ...)` of a Python class.  Raises as `tree_from_function` does."""
+    place, node = _only_statement(cls)
+    if not isinstance(node, ast.ClassDef):
+        raise CompileError(f"the source of '{cls.__name__}' is no class", place.source.whole())
+    with deep_recursion():
+        unused = {name for name, member in vars(cls).items() if modifier_of(member) == "unused"}
+        return class_def(place, node, unused, as_python=True)
+
+
+def methods_by_name(tree: Tree) -> Tree:
+    """The class with its methods and properties by their names, in that order, and without all else."""
+    view = ClassDef(tree)
+    methods = sorted((part for part in view.body if part.kind == "def"), key=lambda part: Def(part).name)
+    properties = sorted((part.tree for part in view.properties), key=lambda part: Property(part).name)
+    return ClassDef.make(view.range, view.name, view.superclass, methods, properties)
+
+
+def trees_from_text(source: Source) -> list[Tree]:
+    """The functions, classes and statements of a Python text."""
+    if "\r" in source.text:
+        source = Source(_with_python_lines(source.text), source.filename, source.first_line)
+    place = PythonSource(source)
+    nodes = _parsed(place)
+    with deep_recursion():
+        return [definition(place, node) for node in nodes]
+
+
+def _only_statement(thing: Callable[..., Any] | type) -> tuple[PythonSource, ast.stmt]:
+    """The source of a function or class, and the one statement that it is."""
+    place = _source_of(thing)
+    nodes = _parsed(place)
+    if place.skipped and isinstance(nodes[0], ast.If):
+        nodes = nodes[0].body
+    if len(nodes) != 1:
+        raise CompileError("expected a single top-level function", place.source.whole())
+    return place, nodes[0]
+
+
+def _source_of(thing: Callable[..., Any] | type) -> PythonSource:
+    name = getattr(thing, "__qualname__", repr(thing))
+    try:
+        lines, first_line = inspect.getsourcelines(thing)
+        filename = inspect.getsourcefile(thing) or "<unknown>"
+    except (OSError, TypeError, IndexError, SyntaxError) as error:
+        raise CompileError(
+            f"cannot read the source of '{name}': {error}",
+            hints=("define it in a file or a notebook cell", "or compile its text with CompilationUnit"),
+        ) from None
+    text = _with_python_lines("".join(lines))
+    return PythonSource(Source(text, filename, max(1, first_line)), skipped=1 if text[:1] in (" ", "\t") else 0)
+
+
+def _with_python_lines(text: str) -> str:
+    """The text with the line ends that Python counts."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _parsed(place: PythonSource) -> list[ast.stmt]:
+    """The statements of the source.  Indented text becomes the body of an `if` on a line before it."""
+    text = "if True:\n" * place.skipped + place.source.text
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return _with_type_comments(text).body
+    except SyntaxError as error:
+        line, column = (error.lineno or 1) - place.skipped, max(0, (error.offset or 1) - 1)
+        start = place.offset(line + place.skipped, 0) + column
+        raise ParseError(f"invalid syntax: {error.msg}", SourceRange(place.source, start, start + 1)) from None
+    except (RecursionError, MemoryError):
+        raise ParseError("nested too deeply", place.source.whole()) from None
+    except ValueError as error:
+        raise ParseError(str(error), place.source.whole()) from None
+
+
+def _with_type_comments(text: str) -> ast.Module:
+    """The module, with the type comments that stand where Python allows them, if all do."""
+    try:
+        return ast.parse(text, type_comments=True)
+    except SyntaxError:
+        return ast.parse(text)
+
+
+def _refused_lambda(fn: Callable[..., Any]) -> CompileError:
+    source = _source_of(fn).source
+    return NotSupportedError("lambdas aren't supported", source.whole(), hints=("write a function of its own",))

@@ -1,0 +1,171 @@
+"""Compiled functions that a traced program calls, and values that hold tensors.
+
+In: calls of script functions and methods.  Out: one node for each, so that their control flow is kept; tensors in
+tuples, lists and dicts are taken apart and put together around it.  Functions of the library are no such calls: they
+are no more than the operators that they run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from engine.aten.calls import call
+from engine.aten.ivalue import Object
+from engine.aten.tensor import Tensor
+from engine.aten.traced import number_of
+from engine.frontend.compile import is_library
+from engine.frontend.tracing.callers import range_of
+from engine.frontend.tracing.recording import FROM_TENSOR, set_results, taken_out
+from engine.frontend.tracing.state import TracingState, current
+from engine.ir.constants import insert_constant, type_of
+from engine.ir.graph import Value
+from engine.ir.unit import Function
+from engine.lang.errors import CompileError
+from engine.lang.schema import Argument
+from engine.lang.types import FLOAT, DictType, FunctionType, ListType, OptionalType, TensorType, TupleType, Type
+
+
+def record_call(function: Function, args: Sequence[Any], kwargs: Mapping[str, Any], run: Callable[..., Any]) -> Any:
+    """The hook for calls of compiled functions: one node for all that the call does."""
+    state = current()
+    if state is None:
+        return run(function, args, kwargs)
+    if is_library(function):
+        return _run_library(state, function, args, kwargs, run)
+    with state.pause():
+        return _record_call(state, function, args, kwargs, run)
+
+
+def _record_call(
+    state: TracingState, function: Function, args: Sequence[Any], kwargs: Mapping[str, Any], run: Callable[..., Any]
+) -> Any:
+    state.look_around()
+    graph = state.graph
+    graph.current_range = range_of(state.frame)
+    values = [any_value(state, value, a.type) for value, a in zip(*_in_order(function, args, kwargs), strict=True)]
+    if args and isinstance(args[0], Object) and function.name in args[0].type.methods:
+        node = graph.create("prim::CallMethod", values, 0).set_attr("name", function.name)
+    else:
+        callee = graph.append("prim::Constant", (), [FunctionType(function)]).output
+        callee.node.set_attr("name", function.name)
+        node = graph.create("prim::CallFunction", [callee, *values], 0)
+    graph.insert_node(node)
+    # What a call returns unchanged is another value to the trace: on other inputs the call may change it.
+    result = fresh(run(function, args, kwargs), set(state.values))
+    declared = function.schema.returns[0].type if function.schema.returns else type_of(None)
+    take_apart(state, result, node.add_output(declared))
+    return result
+
+
+def _run_library(state: TracingState, function: Function, args: Any, kwargs: Any, run: Callable[..., Any]) -> Any:
+    """A function of the library is no more than the operators that it runs."""
+    types = {argument.name: argument.type for argument in function.schema.arguments}
+    given = dict(zip(types, args, strict=False))
+    names = {id(value): name for name, value in (*given.items(), *kwargs.items()) if isinstance(value, Tensor)}
+    numbers = [_with_numbers(value, type) for value, type in zip(args, types.values(), strict=False)]
+    by_name = {name: _with_numbers(value, types[name]) if name in types else value for name, value in kwargs.items()}
+    state.parameter_names.append(names)
+    try:
+        return run(function, [*numbers, *args[len(numbers) :]], by_name)
+    finally:
+        state.parameter_names.pop()
+
+
+def _with_numbers(value: Any, type: Type) -> Any:
+    """The sizes that a program gives where the library wants numbers, as numbers."""
+    type = type.element if isinstance(type, OptionalType) else type
+    if isinstance(value, Tensor):
+        return number_of(value) if type in FROM_TENSOR else value
+    if isinstance(value, (list, tuple)) and isinstance(type, ListType):
+        return [_with_numbers(part, type.element) for part in value]
+    return value
+
+
+def _in_order(function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], list[Argument]]:
+    """The arguments that the call has, and what they are to the function; too many of them are the call's matter."""
+    arguments = function.schema.arguments
+    values = [
+        args[i] if i < len(args) else kwargs.get(a.name, a.default if a.has_default else None)
+        for i, a in enumerate(arguments)
+    ]
+    return values, list(arguments)
+
+
+def any_value(state: TracingState, value: Any, type: Type) -> Value:
+    """What stands for a Python value: tensors in lists, tuples and dicts are put together to one value again."""
+    graph = state.graph
+    type = type.element if isinstance(type, OptionalType) and value is not None else type
+    if isinstance(value, Tensor):
+        if isinstance(type, TensorType) or type not in FROM_TENSOR:
+            return state.value_of(value)
+        return taken_out(state, value, type)
+    if isinstance(value, Object):
+        return _object_value(state, value)
+    if isinstance(type, TupleType) and isinstance(value, tuple):
+        parts = [any_value(state, part, each) for part, each in zip(value, type.elements, strict=True)]
+        known = TupleType(tuple(part.type for part in parts), type.name, type.fields, type.defaults)
+        return graph.append("prim::TupleConstruct", parts, [known]).output
+    if isinstance(type, ListType) and isinstance(value, (list, tuple)):
+        parts = [any_value(state, part, type.element) for part in value]
+        return graph.append("prim::ListConstruct", parts, [type]).output
+    if isinstance(type, DictType) and isinstance(value, dict):
+        pairs = [any_value(state, part, t) for item in value.items() for part, t in zip(item, _of(type), strict=True)]
+        return graph.append("prim::DictConstruct", pairs, [type]).output
+    if type == FLOAT and isinstance(value, int):
+        value = float(value)
+    return insert_constant(graph, value)
+
+
+def _of(type: DictType) -> tuple[Type, Type]:
+    return type.key, type.value
+
+
+def _object_value(state: TracingState, value: Object) -> Value:
+    if id(value) in state.values:
+        return state.carry(state.values[id(value)][1], state.scope)
+    attribute = state.attributes.get(id(value))
+    if attribute is None:
+        raise CompileError(
+            f"a method of {value.type.name} is called, which is no submodule of what is traced",
+            state.graph.current_range,
+            hints=("assign the compiled module to an attribute of the module that is traced",),
+        )
+    return state.attribute_of(state.scope, attribute)
+
+
+def fresh(value: Any, seen: set[int]) -> Any:
+    """The value, with another tensor in the same memory for each that was seen: every place has one of its own."""
+    if isinstance(value, Tensor):
+        again = id(value) in seen
+        seen.add(id(value))
+        return call("alias", (value,), {}) if again else value
+    if isinstance(value, (list, tuple)):
+        parts = [fresh(part, seen) for part in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    if isinstance(value, dict):
+        return {key: fresh(part, seen) for key, part in value.items()}
+    return value
+
+
+def take_apart(state: TracingState, result: Any, value: Value) -> None:
+    """Let the parts of a value stand for the tensors that it holds."""
+    graph = state.graph
+    if isinstance(result, Tensor):
+        set_results(state, [result], [value])
+    elif isinstance(result, tuple) and isinstance(value.type, TupleType):
+        unpack = graph.append("prim::TupleUnpack", [value], list(value.type.elements))
+        for part, output in zip(result, unpack.outputs, strict=True):
+            take_apart(state, part, output)
+    elif isinstance(result, list) and isinstance(value.type, ListType) and _holds_tensors(value.type):
+        unpack = graph.append("prim::ListUnpack", [value], [value.type.element] * len(result))
+        for part, output in zip(result, unpack.outputs, strict=True):
+            take_apart(state, part, output)
+    elif isinstance(result, dict) and isinstance(value.type, DictType) and _holds_tensors(value.type):
+        for key, part in result.items():
+            inputs = [value, insert_constant(graph, key)]
+            take_apart(state, part, graph.append("aten::__getitem__", inputs, [value.type.value]).output)
+
+
+def _holds_tensors(type: Type) -> bool:
+    return isinstance(type, TensorType) or any(map(_holds_tensors, type.contained()))

@@ -1,0 +1,233 @@
+"""Tracing: the operators that a Python program runs, recorded as a graph.
+
+In: calls of operators, while a trace is under way.  Out: their nodes in the graph of the trace.  Operators that give
+Python numbers are left out, except sizes: these become 0-dim tensors, so that what is computed from them is recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from engine.aten.op import Op
+from engine.aten.parameters import element_of
+from engine.aten.tensor import Tensor, tensor
+from engine.aten.traced import TracedFloat, TracedInt, number_of, plain
+from engine.frontend.tracing.callers import range_of
+from engine.frontend.tracing.forms import MADE_OF, UNTIL_RESULTS_REQUIRE_GRAD, WITHOUT_NAMES, as_recorded
+from engine.frontend.tracing.state import TracingState, current
+from engine.ir.constants import insert_constant, tensor_type_of
+from engine.ir.graph import Value
+from engine.lang.scalars import CPU
+from engine.lang.schema import Argument
+from engine.lang.types import (
+    FLOAT,
+    INT,
+    NUMBER,
+    TENSOR,
+    ListType,
+    OptionalType,
+    TensorType,
+    Type,
+)  # fmt: skip
+
+_SIZE: Final = tensor_type_of(tensor(0))
+SIZE_TYPE: Final = TensorType(_SIZE.dtype, (), (), None, CPU)
+"""The type of a size that was made a tensor."""
+
+
+# ------------------------------------------------------------------ operators
+
+
+def record_operator(op: Op, args: tuple[Any, ...], run: Callable[..., Any]) -> Any:
+    """The hook of the dispatcher."""
+    state = current()
+    if state is None:
+        return run(*args)
+    sized, made_of = _SIZES.get(op.qualified_name), MADE_OF.get(op.qualified_name)
+    if made_of is not None:
+        return made_of(*args)
+    with state.pause():
+        if sized is not None:
+            found = sized(state, *args)
+            return _as_numbers(found) if state.parameter_names else found
+        return _record(state, op, args, run) if _is_recorded(op) else run(*_plain(args))
+
+
+def _is_recorded(op: Op) -> bool:
+    """What gives numbers to Python is not, nor what belongs to Python's own gradients."""
+    return op.name not in _UNRECORDED and any(
+        _is_tensor(r.type) or _is_tensor(element_of(r.type)) for r in op.schema.returns
+    )
+
+
+def _as_numbers(sizes: Any) -> Any:
+    """Library functions are written for numbers."""
+    return [number_of(size) for size in sizes] if isinstance(sizes, list) else number_of(sizes)
+
+
+_UNRECORDED: Final = ("aten::requires_grad_", "aten::retain_grad")
+
+
+def _is_tensor(type: Type | None) -> bool:
+    return isinstance(type.element if isinstance(type, OptionalType) else type, TensorType)
+
+
+def _record(state: TracingState, op: Op, args: tuple[Any, ...], run: Callable[..., Any]) -> Any:
+    state.look_around()
+    state.graph.current_range = range_of(state.frame)
+    recorded, values = as_recorded(op, args)
+    node = state.graph.create(recorded.name, (), 0)
+    if op.qualified_name in WITHOUT_NAMES:
+        state.frame = None
+    for value in _inputs(state, recorded, values):
+        node.add_input(value)
+    state.graph.insert_node(node)
+    result = run(*_plain(args))
+    if recorded.schema.returns[0].type == ListType(TENSOR):
+        made = state.graph.append("prim::ListUnpack", [node.add_output(ListType(TENSOR))], len(result))
+        set_results(state, result, made.outputs)
+        return result
+    results = result if len(recorded.schema.returns) > 1 else (result,)
+    set_results(state, results, [node.add_output() for _ in results])
+    if recorded.name in UNTIL_RESULTS_REQUIRE_GRAD:
+        _forget_gradients(node.output)
+    return result
+
+
+def _forget_gradients(value: Value) -> None:
+    type = value.type
+    assert isinstance(type, TensorType)
+    value.set_type(TensorType(type.dtype, type.sizes, type.strides, False, type.device))
+
+
+def _plain(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments without what numbers remember."""
+    return tuple([plain(part) for part in arg] if type(arg) is list else plain(arg) for arg in args)
+
+
+def set_results(state: TracingState, results: Sequence[Any], values: Sequence[Value]) -> None:
+    """Let values stand for tensors, with all that is known of them."""
+    for result, value in zip(results, values, strict=True):
+        if isinstance(result, Tensor):
+            value.set_type(tensor_type_of(result))
+            state.set_value(result, value)
+
+
+def _inputs(state: TracingState, op: Op, args: tuple[Any, ...]) -> list[Value]:
+    arguments = op.schema.arguments
+    # Where a program's own size is used as a number, the number is taken out before anything else is recorded.
+    numbers = {
+        id(n): taken_out(state, n.tensor, t) for a, v in zip(arguments, args, strict=True) for n, t in _numbers(a, v)
+    }
+    is_factory = not any(_is_tensor(a.type) or _is_tensor(element_of(a.type)) for a in arguments)
+    values = []
+    for argument, value in zip(arguments, args, strict=True):
+        if value is None and argument.name in _FACTORY_DEFAULTS:
+            fills_in = is_factory or (argument.name == "pin_memory" and op.name != "aten::to")
+            value = _FACTORY_DEFAULTS[argument.name] if fills_in else None
+        values.append(_input(state, argument, value, numbers))
+    return values
+
+
+_FACTORY_DEFAULTS: Final[dict[str, Any]] = {"device": CPU, "pin_memory": False}
+
+
+def _numbers(argument: Argument, value: Any) -> list[tuple[Any, Type]]:
+    """The numbers in an argument that remember their tensors, and the type they have to the operator."""
+    type = argument.type.element if isinstance(argument.type, OptionalType) else argument.type
+    parts = [(part, element_of(type) or type) for part in (value if isinstance(value, list) else [value])]
+    return [(part, each) for part, each in parts if isinstance(part, (TracedInt, TracedFloat))]
+
+
+FROM_TENSOR: Final[dict[Type, str]] = {INT: "aten::Int", FLOAT: "aten::Float", NUMBER: "aten::ScalarImplicit"}
+
+
+def _input(state: TracingState, argument: Argument, value: Any, numbers: Mapping[int, Value]) -> Value:
+    type = argument.type.element if isinstance(argument.type, OptionalType) and value is not None else argument.type
+    if isinstance(type, ListType) and isinstance(value, (list, tuple)):
+        parts = [_one(state, part, numbers) for part in value]
+        return state.graph.append("prim::ListConstruct", parts, [type]).output
+    return _one(state, value, numbers)
+
+
+def _one(state: TracingState, value: Any, numbers: Mapping[int, Value]) -> Value:
+    if isinstance(value, Tensor):
+        return state.value_of(value)
+    if id(value) in numbers:
+        return numbers[id(value)]
+    return insert_constant(state.graph, value)
+
+
+def taken_out(state: TracingState, tensor: Tensor, type: Type) -> Value:
+    """`aten::Int(%size)`, behind the node that made the size."""
+    state.value_of(tensor)
+    found = state.values.get(id(tensor))
+    home = state.value_of(tensor) if found is None else found[1]
+    node = home.graph.create(FROM_TENSOR.get(type, "aten::ScalarImplicit"), [home], [type])
+    node.range = None
+    return state.carry(node.insert_after(home.node).output, state.scope)
+
+
+_TAKEN: Final = ("aten::to", (CPU, None, False, False, None))
+_COPIED: Final = ("aten::to", (CPU, None, False, True, None))
+_LIFTED: Final[tuple[str, tuple[Any, ...]]] = ("aten::lift_fresh", ())
+_DETACHED: Final[tuple[str, tuple[Any, ...]]] = ("aten::detach", ())
+MAKERS: Final = {
+    "torch.tensor": (_TAKEN, _DETACHED),
+    "torch.tensor of an array": (_LIFTED, _COPIED, _DETACHED),
+    "torch.as_tensor": (_TAKEN,),
+    "torch.as_tensor of an array": (_LIFTED, _TAKEN),
+    "torch.from_numpy": (_LIFTED,),
+    "new_tensor": (_TAKEN, _DETACHED),
+    "indices": (_TAKEN,),
+}
+"""What makes a tensor of Python's values -> the operators that stand between the constant and the tensor."""
+
+
+def record_constant(state: TracingState, made: Tensor, steps: Sequence[tuple[str, tuple[Any, ...]]]) -> None:
+    """A new tensor, as PyTorch records it: what comes out of the steps from a constant."""
+    with state.pause():
+        state.look_around()
+        graph, type = state.graph, tensor_type_of(made)
+        graph.current_range = range_of(state.frame)
+        value = state.constant(made)
+        for name, given in steps:
+            # The dtype is the first thing that a conversion leaves open.
+            open_place = given.index(None) if given else -1
+            numbers = [made.dtype.number if i == open_place else each for i, each in enumerate(given)]
+            value = graph.append(name, [value, *(insert_constant(graph, each) for each in numbers)], [type]).output
+        state.set_value(made, value)
+
+
+# ------------------------------------------------------------------ sizes
+
+
+def size_of(state: TracingState, x: Tensor, dim: int) -> Tensor:
+    """`x.size(dim)` as a tensor."""
+    return _as_tensor(state, "aten::size", x, x.array.shape[int(dim)], [int(dim)])
+
+
+def sizes_of(state: TracingState, x: Tensor) -> list[Tensor]:
+    return [size_of(state, x, dim) for dim in range(x.array.ndim)]
+
+
+def _numel(state: TracingState, x: Tensor) -> Tensor:
+    return _as_tensor(state, "aten::numel", x, x.array.size, [])
+
+
+def _as_tensor(state: TracingState, name: str, x: Tensor, number: int, args: list[int]) -> Tensor:
+    state.look_around()
+    graph = state.graph
+    graph.current_range = range_of(state.frame)
+    value = state.value_of(x)
+    inputs = [value, *(insert_constant(graph, arg) for arg in args)]
+    counted = graph.append(name, inputs, [INT]).output
+    made = tensor(number)
+    state.set_value(made, graph.append("prim::NumToTensor", [counted], [SIZE_TYPE]).output)
+    return made
+
+
+_SIZES: Final[dict[str, Callable[..., Any]]] = {
+    "aten::size.int": size_of, "aten::size": sizes_of, "aten::numel": _numel,
+}  # fmt: skip

@@ -1,0 +1,260 @@
+"""What is known while a program is traced.
+
+In: tensors, as operators compute them.  Out: the graph values that stand for them.  A traced module gives one graph
+for each call of a submodule; a `Scope` is one of these graphs.  A value that is used in another graph than its own
+becomes an argument of the calls on the way down and a result of the calls on the way up: the graphs need not be known
+to the Python that runs.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any, Final
+
+from engine.aten.storage import Storage
+from engine.aten.tensor import Tensor
+from engine.frontend.tracing.callers import calling_frame, variable_name
+from engine.ir.constants import insert_constant, tensor_type_of
+from engine.ir.graph import Graph, Node, Value
+from engine.lang.errors import CompileError
+from engine.lang.types import NONE, TENSOR, ClassType, TupleType, Type
+
+
+@dataclass(eq=False, slots=True)
+class TracedModule:
+    """A module under trace: its type and how its owner calls it (the root has no owner)."""
+
+    type: ClassType
+    owner: TracedModule | None = None
+    name: str = ""
+
+    def path_from(self, outer: TracedModule) -> list[str] | None:
+        """The attributes that lead here from `outer`; None when it is not inside."""
+        path: list[str] = []
+        module: TracedModule | None = self
+        while module is not None and module is not outer:
+            path.insert(0, module.name)
+            module = module.owner
+        return None if module is None else path
+
+
+@dataclass(eq=False, slots=True)
+class Scope:
+    """The graph of one call: `call` is the node that calls it, in the graph of `outer`."""
+
+    graph: Graph
+    module: TracedModule | None = None
+    outer: Scope | None = None
+    call: Node | None = None
+    method: str = "forward"
+    imports: dict[Value, Value] = field(default_factory=dict)
+    exports: dict[Value, Value] = field(default_factory=dict)
+    attributes: dict[tuple[str, ...], Value] = field(default_factory=dict)
+
+    def is_inside(self, other: Scope) -> bool:
+        scope: Scope | None = self
+        while scope is not None and scope is not other:
+            scope = scope.outer
+        return scope is not None
+
+    def bring_in(self, value: Value, type: Type) -> Value:
+        """A value of the outer graph, as an argument of this one."""
+        if value not in self.imports:
+            assert self.call is not None
+            self.call.add_input(value)
+            self.imports[value] = self.graph.add_input(value.name, type)
+        return self.imports[value]
+
+    def bring_out(self, value: Value) -> Value:
+        """A value of this graph, as a result of its call."""
+        if value not in self.exports:
+            assert self.call is not None
+            self.graph.register_output(value)
+            self.exports[value] = self.call.add_output(TENSOR if value.type.is_subtype_of(TENSOR) else value.type)
+        return self.exports[value]
+
+    def attribute(self, path: tuple[str, ...]) -> Value:
+        """The attribute of `self` under that path, read at the start of the graph."""
+        if path in self.attributes:
+            return self.attributes[path]
+        assert self.module is not None
+        place, value = self.graph.param_node, self.graph.inputs[0]
+        type: Any = self.module.type
+        for name in path:
+            declared = type.attribute(name)
+            assert declared is not None, f"{type} has no {name}"
+            node = self.graph.create("prim::GetAttr", [value], [declared.type]).set_attr("name", name)
+            node.range = None
+            place, value, type = node.insert_after(place), node.output, declared.type
+            value.set_debug_name(f"_{name}" if name[0].isdigit() else name)
+        self.attributes[path] = value
+        return value
+
+    # -- when all is recorded
+
+    def order_arguments(self) -> None:
+        """Let the arguments come in the order in which the graph uses them first; forget those without use."""
+        assert self.call is not None
+        outside = {argument: value for value, argument in self.imports.items()}
+        used = dict.fromkeys(v for node in self.graph.all_nodes() for v in node.inputs if v in outside)
+        used |= dict.fromkeys(v for v in self.graph.outputs if v in outside)
+        # What is read from the module around comes before what the program hands over.
+        in_order = sorted(used, key=lambda argument: outside[argument].node.kind != "prim::GetAttr")
+        self.imports.clear()
+        self.call.remove_inputs_from(1)
+        for argument in in_order:
+            name = argument.name
+            argument.set_debug_name("")
+            moved = self.imports[outside[argument]] = self.graph.add_input(name, argument.type)
+            argument.replace_all_uses_with(moved)
+            self.call.add_input(outside[argument])
+        for argument in outside:
+            self.graph.block.erase_input(argument.offset)
+
+    def give_one_result(self) -> None:
+        """Calls have one: None, the value, or a tuple that the caller takes apart."""
+        call, results = self.call, list(self.graph.outputs)
+        assert call is not None
+        if not results:
+            self.graph.register_output(insert_constant(self.graph, None))
+            call.add_output(NONE)
+        if len(results) < 2:
+            return
+        made = self.graph.append("prim::TupleConstruct", results, [TupleType(tuple(r.type for r in results))])
+        self.graph.return_node.remove_inputs_from(0)
+        self.graph.register_output(made.output)
+        types = [output.type for output in call.outputs]
+        unpack = call.graph.create("prim::TupleUnpack", (), [r.type for r in results]).insert_after(call)
+        call.replace_all_uses_with(unpack)
+        for offset in reversed(range(len(types))):
+            call.erase_output(offset)
+        unpack.add_input(call.add_output(TupleType(tuple(types))))
+
+
+@dataclass(eq=False, slots=True)
+class TracingState:
+    """One trace.  `paused` while operators run that are part of what was recorded already."""
+
+    scope: Scope
+    strict: bool = True
+    paused: bool = False
+    frame: FrameType | None = None
+    """The program's frame that called the operator which is recorded."""
+    values: dict[int, tuple[Any, Value]] = field(default_factory=dict)
+    attributes: dict[int, tuple[Any, TracedModule, str]] = field(default_factory=dict)
+    modules: dict[int, tuple[Any, TracedModule]] = field(default_factory=dict)
+    parameter_names: list[dict[int, str]] = field(default_factory=list)
+    """Of the library functions that run: what their arguments are called in them."""
+    scopes: dict[int, Scope] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.scopes[id(self.scope.graph)] = self.scope
+
+    @property
+    def graph(self) -> Graph:
+        return self.scope.graph
+
+    def add_scope(self, scope: Scope) -> Scope:
+        self.scopes[id(scope.graph)] = scope
+        return scope
+
+    # -- tensors and their values
+
+    def set_value(self, thing: Any, value: Value) -> None:
+        """From now on the value stands for the tensor."""
+        self.values[id(thing)] = (thing, value)
+
+    def knows(self, thing: Any) -> bool:
+        return id(thing) in self.values
+
+    def value_of(self, tensor: Tensor) -> Value:
+        """What stands for the tensor in the present graph; a tensor from elsewhere becomes a constant."""
+        found = self.values.get(id(tensor))
+        if found is not None:
+            if not found[1].name:
+                found[1].set_debug_name(self._name_of(tensor))
+            return self.carry(found[1], self.scope)
+        attribute = self.attributes.get(id(tensor))
+        if attribute is not None:
+            return self.attribute_of(self.scope, attribute)
+        value = self.constant(tensor)
+        self.set_value(tensor, value)
+        return value
+
+    def type_of(self, tensor: Tensor) -> Type:
+        """What is known of the tensor; a value that came out of a call is but a Tensor to the caller."""
+        found = self.values.get(id(tensor))
+        return tensor_type_of(tensor) if found is None else found[1].type
+
+    def carry(self, value: Value, scope: Scope, type: Type | None = None) -> Value:
+        """The value as it is known in the graph of `scope`; `type` is what is known of it at home."""
+        home, type = self.scopes[id(value.graph)], type or value.type
+        if home is scope:
+            return value
+        if scope.is_inside(home):
+            assert scope.outer is not None
+            return scope.bring_in(self.carry(value, scope.outer, type), type)
+        return self.carry(home.bring_out(value), scope, type)
+
+    def attribute_of(self, scope: Scope, attribute: tuple[Any, TracedModule, str]) -> Value:
+        """A parameter, buffer or submodule, read from the module whose method this is or from one around it."""
+        _, owner, name = attribute
+        path = None if scope.module is None else owner.path_from(scope.module)
+        if path is None:
+            assert scope.outer is not None, f"{name} is of no module that is traced"
+            outer = self.attribute_of(scope.outer, attribute)
+            return scope.bring_in(outer, outer.type)
+        return scope.attribute((*path, name))
+
+    def constant(self, tensor: Tensor) -> Value:
+        """The tensor as a constant in the same memory: the program may write to it, before and after."""
+        if tensor.requires_grad:
+            raise CompileError(
+                "Cannot insert a Tensor that requires grad as a constant. Consider making it a parameter or input, or "
+                "detaching the gradient",
+                self.graph.current_range,
+            )
+        kept = Tensor(tensor.array, storage=Storage(tensor.memory.owner))
+        return insert_constant(self.graph, kept, tensor_type_of(kept))
+
+    def _name_of(self, tensor: Tensor) -> str:
+        if self.parameter_names:
+            return self.parameter_names[-1].get(id(tensor), "")
+        return variable_name(self.frame, tensor)
+
+    @contextmanager
+    def pause(self) -> Iterator[None]:
+        """For a while, operators are not recorded."""
+        before, self.paused = self.paused, True
+        try:
+            yield
+        finally:
+            self.paused = before
+
+    def look_around(self) -> None:
+        """Find out where the program is."""
+        self.frame = calling_frame()
+
+
+_thread: Final = threading.local()
+
+
+def current() -> TracingState | None:
+    """The trace of this thread, unless it is paused."""
+    state: TracingState | None = getattr(_thread, "state", None)
+    return None if state is None or state.paused else state
+
+
+@contextmanager
+def active(state: TracingState) -> Iterator[None]:
+    """Make it the trace of this thread."""
+    before = getattr(_thread, "state", None)
+    _thread.state = state
+    try:
+        yield
+    finally:
+        _thread.state = before

@@ -1,0 +1,171 @@
+"""What one node tells of the tensors that it gives: sizes, strides, dtype, device and whether they need gradients.
+
+In: a node that is an operator, and what is known of its inputs.  Out: facts for each output.  Only what holds for every
+run is said; where the table of sizes and the dtypes' rules have no answer, small stand-ins are asked (see `probing`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+from engine.aten.op import Op
+from engine.ir.constants import NOT_CONSTANT
+from engine.ir.facts.probing import Found, is_pointwise, pointwise_dtype, probe
+from engine.ir.facts.sizes import SIZE_RULES, pointwise
+from engine.ir.facts.tensors import Facts, Known, contiguous_strides, is_complete, is_contiguous
+from engine.ir.graph import Node
+from engine.ir.ops import op_of
+from engine.lang import scalars
+from engine.lang.scalars import DTYPE_BY_NUMBER, device, dtype
+from engine.lang.types import TENSOR, ListType, TensorType
+
+_CPU: Final = device("cpu")
+
+
+def node_facts(node: Node, facts: Facts) -> Found:
+    """What is known of each output."""
+    op = op_of(node)
+    if op is None or not _gives_tensors(node):
+        return [None] * len(node.outputs)
+    known = Known(node, facts)
+    written = _written_argument(op)
+    if written is not None:
+        # What is written to in place keeps its shape; operators that change it are told apart by the walk.
+        return [replace(known.tensor(written), requires_grad=None)] * len(node.outputs)
+    found = _by_rules(node, op, known) or probe(node, facts) or [None] * len(node.outputs)
+    everywhere = TensorType(device=_device(node, known), requires_grad=_requires_grad(known))
+    return [_completed(each, everywhere) for each in found]
+
+
+def _gives_tensors(node: Node) -> bool:
+    types = [value.type for value in node.outputs]
+    return any(isinstance(t.element if isinstance(t, ListType) else t, TensorType) for t in types)
+
+
+def _completed(found: TensorType | list[TensorType] | None, everywhere: TensorType) -> Any:
+    if isinstance(found, list):
+        return [_completed(each, everywhere) for each in found]
+    return replace(found or TENSOR, device=everywhere.device, requires_grad=everywhere.requires_grad)
+
+
+def _written_argument(op: Op) -> str | None:
+    first = op.schema.arguments[0] if op.schema.arguments else None
+    return first.name if first is not None and first.alias is not None and first.alias.is_write else None
+
+
+# -- sizes and strides
+
+
+def _by_rules(node: Node, op: Op, known: Known) -> Found | None:
+    """The facts that need nothing to run; None if there is no rule, or if a run would tell more."""
+    if is_pointwise(op):
+        sizes, dtype = pointwise(known), pointwise_dtype(node, op, known.facts)
+        return [_laid_out(TensorType(dtype, sizes), known)]
+    rule = SIZE_RULES.get(node.kind)
+    if rule is None:
+        return None
+    found = TensorType(_dtype(node, known), rule(known))
+    if node.kind in _VIEWS:
+        return _view(node, found, known)
+    if len(node.outputs) > 1:
+        return probe(node, known.facts) or [TensorType(sizes=found.sizes)] * len(node.outputs)
+    return [_laid_out(found, known)]
+
+
+def _view(node: Node, found: TensorType, known: Known) -> Found:
+    """A view of small tensors is made to see its strides."""
+    made = probe(node, known.facts)
+    if made is not None:
+        return made
+    keeps = node.kind in _ROW_BY_ROW
+    return [_laid_out(found, known) if keeps else found]
+
+
+def _laid_out(found: TensorType, known: Known) -> TensorType:
+    """From tensors that lie row by row comes one that does."""
+    if found.sizes is None or not is_complete(found.sizes) or not all(map(is_contiguous, _all_tensors(known))):
+        return found
+    return replace(found, strides=contiguous_strides(found.sizes))
+
+
+def _all_tensors(known: Known) -> list[TensorType]:
+    return known.tensors() + (known.elements("tensors") or [])
+
+
+# -- dtypes
+
+
+def _dtype(node: Node, known: Known) -> dtype | None:
+    name = node.kind.partition("::")[2]
+    if name in _FIXED:
+        return _FIXED[name]
+    if name in ("any", "all"):
+        return {None: None, scalars.uint8: scalars.uint8}.get(known.tensor("self").dtype, scalars.bool_)
+    asked = known.value("dtype") if "dtype" in known else None
+    if asked is NOT_CONSTANT:
+        return None
+    if isinstance(asked, int):
+        return DTYPE_BY_NUMBER.get(asked)
+    principal = _principal(name, known)
+    if principal is None:
+        return scalars.float32 if name in _CREATED else None
+    if principal.is_floating_point or name in _KEEP_DTYPE:
+        return principal
+    return scalars.int64 if name in _SUMS and not principal.is_complex else None
+
+
+def _principal(name: str, known: Known) -> dtype | None:
+    """The dtype that the operator goes by."""
+    if "tensors" in known:
+        found = {type.dtype for type in known.elements("tensors") or ()}
+        return found.pop() if len(found) == 1 else None
+    if name in ("where", "max", "min") and len({type.dtype for type in known.tensors()[name == "where" :]}) != 1:
+        return None
+    argument = next((each for each in (_PRINCIPAL.get(name, "self"), "self", "input") if each in known), None)
+    return None if argument is None else known.tensor(argument).dtype
+
+
+_PRINCIPAL: Final = {"embedding": "weight", "type_as": "other", "to": "other"}
+_FIXED: Final[dict[str, dtype]] = {
+    "argmax": scalars.int64, "argmin": scalars.int64, "argsort": scalars.int64, "count_nonzero": scalars.int64,
+    "float": scalars.float32, "double": scalars.float64, "half": scalars.float16, "int": scalars.int32,
+}  # fmt: skip
+_SUMS: Final = frozenset({"sum", "prod", "cumsum", "cumprod", "nansum"})
+_CREATED: Final = frozenset({"zeros", "ones", "empty", "rand", "randn"})
+_KEEP_DTYPE: Final = frozenset(
+    "t transpose permute unsqueeze select view _unsafe_view reshape flatten clone contiguous detach alias cat stack "
+    "gather embedding zeros_like ones_like empty_like full_like triu tril flip roll relu max min amax amin "
+    "type_as to mm bmm matmul masked_fill index_add index_copy index_fill scatter scatter_add cpu cuda".split()
+)
+_VIEWS: Final = frozenset(
+    f"aten::{name}" for name in "t transpose permute unsqueeze select view reshape flatten contiguous clone to".split()
+)
+_ROW_BY_ROW: Final = frozenset(f"aten::{name}" for name in "unsqueeze view reshape flatten contiguous clone to".split())
+
+
+# -- devices and gradients
+
+
+def _device(node: Node, known: Known) -> device | None:
+    if "device" in known:
+        asked = known.value("device")
+        if asked is not None:
+            return asked if isinstance(asked, device) else None
+        if not known.tensors():
+            return _CPU
+    if node.kind in _MOVES and "device" not in known:
+        return known.tensor("other").device if "other" in known else _CPU if node.kind == "aten::cpu" else None
+    found = {type.device for type in _all_tensors(known)}
+    return found.pop() if len(found) == 1 else None
+
+
+_MOVES: Final = frozenset({"aten::cpu", "aten::cuda", "aten::type_as"})
+
+
+def _requires_grad(known: Known) -> bool | None:
+    """Nothing that needs gradients comes from what needs none; the other way it depends on modes."""
+    if "requires_grad" in known:
+        return None
+    tensors = _all_tensors(known)
+    return False if tensors and all(type.requires_grad is False for type in tensors) else None

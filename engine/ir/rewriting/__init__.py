@@ -1,0 +1,1 @@
+"""Parts that several passes are made of, one change to graphs a file."""

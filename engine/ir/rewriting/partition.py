@@ -1,0 +1,103 @@
+"""Finds nodes that may run as one, and brings them together.
+
+In: a graph, and which nodes may be in a group.  Out: groups, each a node with a subgraph (see `subgraphs`).
+
+    %1 = neg(%x)                                   %3, %1 = Group(%x)      the producers of what a group takes join it,
+    %2 = mm(%1, %y)            (neg, exp)    →     %2 = mm(%1, %y)         where nodes on the way can make room: `mm`
+    %3 = exp(%1)                                                           needs %1 alone, and goes behind the group
+
+Nodes only move where nobody can tell: past what neither needs them nor touches memory that they touch.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+
+from engine.ir.aliasing.alias_db import AliasDb
+from engine.ir.aliasing.moves import Together
+from engine.ir.graph import Block, Graph, Node
+from engine.ir.rewrites import allowed
+from engine.ir.rewriting.subgraphs import group_nodes
+
+Choice = Callable[[Node], bool]
+
+
+def create_groups(graph: Graph, kind: str, may_join: Choice, min_size: int, may_end: Choice | None = None) -> bool:
+    """Let nodes be groups of that kind, of at least so many nodes, each of which `may_join` and the last of which
+    `may_end`; did the graph change?"""
+    db, changed = AliasDb(graph), False
+    for block in _blocks(graph.block):
+        for group in _find_groups(block, db, kind, may_join, may_end or may_join):
+            changed |= len(group) > 1
+            if len(group) >= min_size and allowed(group[-1], kind):
+                group_nodes(kind, group)
+                changed = True
+    return changed
+
+
+def _blocks(block: Block) -> list[Block]:
+    inner = [each for node in block.nodes() for nested in node.blocks for each in _blocks(nested)]
+    return [*inner, block]
+
+
+def _find_groups(block: Block, db: AliasDb, kind: str, may_join: Choice, may_end: Choice) -> list[list[Node]]:
+    """Neighbours that belong together, the group that ends last first; each group in its order."""
+    grouped: set[Node] = set()
+    groups: list[list[Node]] = []
+    for node in list(block.reversed_nodes()):
+        if node in grouped or not may_end(node):
+            continue
+        group = _Group(node, db, kind)
+        group.grow(lambda other: other not in grouped and may_join(other))
+        grouped.update(group.nodes)
+        groups.append(list(group.nodes))
+    return groups
+
+
+class _Group:
+    """Nodes that stand one after the other, in their order."""
+
+    def __init__(self, last: Node, db: AliasDb, kind: str) -> None:
+        self.db, self.kind = db, kind
+        self.nodes = deque([last])
+        self._together = Together(db, [last])
+
+    def grow(self, may_join: Choice) -> None:
+        """Take in producers, nearest first, until none can come."""
+        seen, waiting = {self.nodes[0]}, set[Node]()
+        newest: Node | None = self.nodes[0]
+        while newest is not None or waiting:
+            if newest is not None:
+                waiting |= {made for made in self._producers(newest) if made not in seen and may_join(made)}
+            nearest = max(waiting, key=lambda node: node._position, default=None)
+            if nearest is None:
+                return
+            seen.add(nearest)
+            waiting.discard(nearest)
+            newest = nearest if self._bring(nearest) else None
+
+    def _producers(self, node: Node) -> Iterator[Node]:
+        for value in node.inputs:
+            if value.node.block is node.block and value.node.next is not None:
+                yield value.node
+
+    def _bring(self, node: Node) -> bool:
+        """Put the node right before the group, and what is between and depends on it behind; false where that cannot
+        be."""
+        first, moving = self.nodes[0], Together(self.db, [node])
+        at = node.next
+        while at is not None and at is not first:
+            if moving.depends_on(at):
+                moving.add(at)
+            at = at.next
+        followers = moving.nodes[1:]
+        if any(map(self._together.depends_on, followers)) or not allowed(node, f"a part of {self.kind}"):
+            return False
+        node.move_before(first)
+        last = self.nodes[-1]
+        for follower in followers:
+            last = follower.move_after(last)
+        self.nodes.appendleft(node)
+        self._together.add(node)
+        return True

@@ -1,0 +1,64 @@
+"""Classes that are not written in TorchScript: PyTorch and its extensions register them from C++.
+
+In: a qualified name, `__torch__.torch.classes.quantized.LinearPackedParamsBase`.  Out: its type.  Those that are built
+in here exist once, so that operators' schemas and all archives mean the same; of any other, which only an archive
+knows, each archive has its own, whose objects are kept as they are and can do nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from engine.lang.errors import MissingOperatorError
+from engine.lang.types import ClassType
+
+PREFIX: Final = "__torch__.torch.classes."
+_BUILT_IN: Final = {
+    f"{PREFIX}{name}": ClassType(f"{PREFIX}{name}")
+    for name in (
+        "quantized.LinearPackedParamsBase", "quantized.Conv2dPackedParamsBase", "quantized.Conv3dPackedParamsBase",
+        "quantized.EmbeddingPackedParamsBase", "rnn.CellParamsBase",
+    )
+}  # fmt: skip
+
+
+class _UnknownMethods(dict[str, Any]):
+    """The methods of a class that nobody here knows: none can be called."""
+
+    def __init__(self, owner: str, called: list[str]) -> None:
+        super().__init__()
+        self._owner, self._called = owner, called
+
+    def note(self, name: str) -> None:
+        """A program calls one."""
+        self._called.append(f"{self._owner}.{name}")
+
+    def __missing__(self, name: str) -> Any:
+        raise MissingOperatorError(
+            f"the method '{name}' of the class '{self._owner}' is not known here",
+            hints=("the class comes from an extension of PyTorch; its objects are kept, shown and saved as they are",),
+        )
+
+
+def is_custom_name(qualname: str) -> bool:
+    return qualname.startswith(PREFIX)
+
+
+def is_custom(type: ClassType) -> bool:
+    """Is it a class that is not written in TorchScript?"""
+    return is_custom_name(type.qualname)
+
+
+def find(qualname: str) -> ClassType | None:
+    """The class that is built in under this name."""
+    return _BUILT_IN.get(qualname)
+
+
+def is_foreign(type: ClassType) -> bool:
+    """Is it a class that only an archive knows?"""
+    return is_custom(type) and type.qualname not in _BUILT_IN
+
+
+def foreign(qualname: str, called: list[str]) -> ClassType:
+    """A class that only an archive knows; `called` gets the names of methods that its code calls."""
+    return ClassType(qualname, methods=_UnknownMethods(qualname, called))

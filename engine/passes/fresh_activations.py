@@ -1,0 +1,54 @@
+"""Lets activations that write over what was just made for them give new tensors instead.
+
+    %y : Tensor = aten::conv2d(%x, %w, %b, …)             %y : Tensor = aten::conv2d(%x, %w, %b, …)
+    %z : Tensor = aten::relu_(%y)                   →     %z : Tensor = aten::relu(%y)
+
+Unlike `inplace_to_functional_activation` it asks no alias analysis, and changes nothing that anybody could tell: the
+activation is the only user of what an operator in the same block gives, that operator always gives new memory, and no
+gradient of it reads its result, so that the write could be no mistake.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from engine.ir.graph import Graph, Node
+from engine.ir.rewrites import allowed
+
+_ACTIVATIONS: Final = frozenset(
+    f"aten::{name}_" for name in "celu elu hardsigmoid hardswish hardtanh leaky_relu relu relu6 selu silu".split()
+)
+"""Those whose result has the dtype of their argument, written or not."""
+_MAKERS: Final = frozenset(
+    f"aten::{name}"
+    for name in "add sub mul mm bmm matmul addmm linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d "
+    "conv_transpose3d convolution _convolution batch_norm layer_norm group_norm max_pool1d max_pool2d max_pool3d "
+    "avg_pool1d avg_pool2d avg_pool3d".split()
+)
+
+
+def fresh_activations(graph: Graph) -> bool:
+    """Rename the activations that need not write."""
+    written = [node for node in graph.all_nodes() if node.kind in _ACTIVATIONS and _owns_argument(node)]
+    changed = False
+    for node in written:
+        if allowed(node, node.kind[:-1]):
+            _replace(node)
+            changed = True
+    return changed
+
+
+def _owns_argument(node: Node) -> bool:
+    argument = node.inputs[0]
+    return len(argument.uses) == 1 and argument.node.kind in _MAKERS and argument.node.block is node.block
+
+
+def _replace(node: Node) -> None:
+    graph, name = node.graph, node.output.name
+    with graph.inserting_at(node, node.range):
+        new = graph.append(node.kind[:-1], node.inputs, [node.output.type])
+    new.inlined_from = node.inlined_from
+    node.output.set_debug_name("")
+    new.output.set_debug_name(name)
+    node.replace_all_uses_with(new)
+    node.destroy()

@@ -1,0 +1,63 @@
+"""Mistakes on the command line: told with the nearest word, and with the usage of the command that was meant."""
+
+from pathlib import Path
+
+import pytest
+
+from tsrepl.cli import main
+
+
+def refusal(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(SystemExit) as caught:
+        main(words)
+    assert caught.value.code == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    return said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "usage", "message", "hint"),
+    [
+        (["shwo", "m.pt"], "tsrepl [-h]", "there is no command 'shwo'", "did you mean 'show'?"),
+        (["gone.pt"], "tsrepl [-h]", "there is no command 'gone.pt'", "the commands are run, show, identify"),
+        (["show", "m.pt", "--metod", "x"], "tsrepl show", "there is no option '--metod'", "did you mean '--method'?"),
+        (["run", "m.pt", "--inputs=3"], "tsrepl run", "there is no option '--inputs'", "did you mean '--input'?"),
+        (["--versoin"], "tsrepl [-h]", "there is no option '--versoin'", "did you mean '--version'?"),
+        (["check", "a.pt", "b.pt"], "tsrepl check", "there is no place for 'b.pt'", ""),
+        (["show"], "tsrepl show", "the following arguments are required: FILE", ""),
+        (["show", "a.pt", "--code", "--graph"], "tsrepl show", "not allowed with argument --code", ""),
+    ],
+)
+def test_mistakes(words: list[str], usage: str, message: str, hint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    said = refusal(words, capsys)
+    assert said.startswith(f"usage: {usage}")
+    assert message in said and hint in said and ("hint: " in said) == bool(hint)
+
+
+def test_a_file_in_place_of_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "m.pt").write_bytes(b"")
+    said = refusal([str(tmp_path / "m.pt")], capsys)
+    assert f"hint: tsrepl show {tmp_path / 'm.pt'} looks into it, tsrepl identify" in said
+
+
+def test_an_argument_that_the_method_does_not_have(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "p.py").write_text("def main(first: int):\n    return first\n")
+    assert main(["run", str(tmp_path / "p.py"), "--input", "frist=3"]) == 1
+    said = capsys.readouterr().err
+    assert "main has no argument 'frist'" in said and "did you mean 'first'?" in said and "it takes first" in said
+
+
+def test_a_device_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fix", "--device", "tpu", "m.pt", "-o", "o.pt"]) == 2
+    assert "'tpu' is no device" in capsys.readouterr().err
+
+
+def test_help_fits_into_eighty_columns(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for command in ("", "run", "show", "identify", "check", "ops", "diff", "extract", "fix", "repack"):
+        with pytest.raises(SystemExit):
+            main([*command.split(), "--help"])
+        said = capsys.readouterr().out
+        assert "exit status" in said or "examples:" in said or command == "identify"
+        assert all(len(line) <= 82 for line in said.splitlines() if "[--" not in line), said

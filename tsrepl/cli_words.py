@@ -1,0 +1,56 @@
+"""The command line's words: mistakes in them are told with the nearest word, and with the usage of their command.
+
+In: the words behind `tsrepl`.  Out: what they say; or the program ends with status 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator, Sequence
+from typing import NoReturn
+
+from engine.lang.errors import did_you_mean
+
+
+class CommandParser(argparse.ArgumentParser):
+    """A parser that says what was meant, perhaps."""
+
+    def refuse(self, message: str, hints: Sequence[str] = ()) -> NoReturn:
+        """End the program with the message, a hint on each line below it."""
+        self.error("\n".join([message, *(f"hint: {hint}" for hint in hints)]))
+
+    def flags(self) -> Iterator[str]:
+        """The options that it knows."""
+        for action in self._actions:
+            yield from action.option_strings
+
+    def commands(self) -> dict[str, CommandParser]:
+        """The parsers of its commands, by name."""
+        choices = (action.choices for action in self._actions if isinstance(action, argparse._SubParsersAction))
+        return next(choices, {})
+
+
+def parsed(parser: CommandParser, words: Sequence[str]) -> argparse.Namespace:
+    """What the words say."""
+    commands = parser.commands()
+    first = words[0] if words else "-"
+    if not first.startswith("-") and first not in commands:
+        parser.refuse(f"there is no command '{first}'", _meant(first, commands))
+    options, rest = parser.parse_known_args(words)
+    if rest:
+        command = commands.get(options.action, parser)
+        flag = next((word for word in rest if word.startswith("-")), None)
+        what = "option" if flag else "place for"
+        shown = (flag or rest[0]).partition("=")[0] if flag else rest[0]
+        command.refuse(
+            f"there is no {what} '{shown}'", did_you_mean(flag.partition("=")[0], command.flags()) if flag else ()
+        )
+    return options
+
+
+def _meant(word: str, commands: dict[str, CommandParser]) -> tuple[str, ...]:
+    """Hints for a first word that is no command: a file, or a slip."""
+    if os.path.exists(word):
+        return (f"tsrepl show {word} looks into it, tsrepl identify {word} says what it is",)
+    return did_you_mean(word, commands) or (f"the commands are {', '.join(commands)}",)

@@ -1,0 +1,38 @@
+"""Commands by the names that they have in a notebook: what says `%save` at the prompt says `%tsjit_save` there.
+
+In: a reply.  Out: the same, with the commands that its texts speak of renamed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Any, Final
+
+from tsrepl.session.commands import COMMANDS
+from tsrepl.session.entries import COMMAND
+from tsrepl.session.replies import ErrorReply, HelpReply, HelpTopic, Reply, TextReply
+
+PREFIX: Final = "tsjit_"
+_SPEAK: Final = (TextReply, ErrorReply, HelpReply, HelpTopic)
+"""Replies that speak of commands; others show what programs hold."""
+_NAMES: Final = "|".join(re.escape(command.name) for command in COMMANDS)
+_COMMAND: Final = re.compile(rf"(?<![\w{COMMAND}]){COMMAND}(?=(?:{_NAMES})\b)")
+
+
+def as_magics(reply: Reply) -> Reply:
+    """The reply, for a reader whose commands are magics."""
+    renamed: Reply = _renamed(reply)
+    return renamed
+
+
+def _renamed(value: Any) -> Any:
+    if isinstance(value, str):
+        return _COMMAND.sub(COMMAND + PREFIX, value)
+    if isinstance(value, tuple):
+        return tuple(map(_renamed, value))
+    if not isinstance(value, _SPEAK):
+        return value
+    return dataclasses.replace(
+        value, **{field.name: _renamed(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    )
