@@ -66,7 +66,7 @@ def _stack(
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Layers upon layers.  `hx` holds each state as (layers * directions, batch, features)."""
     directions = 2 if bidirectional else 1
-    if len(params) != num_layers * directions or any(each.type is not CELL for each in params):
+    if len(params) != num_layers * directions or not all(map(_is_cell, params)):
         raise OperatorError(f"got {len(params)} objects with weights for {num_layers * directions} layers")
     ends: list[State] = []
     for i in range(num_layers):
@@ -82,6 +82,10 @@ def _stack(
         if dropout and train and i < num_layers - 1:
             x = run("dropout", x, dropout, True)
     return (x, *(run("stack", [end[k] for end in ends], 0) for k in range(len(hx))))
+
+
+def _is_cell(value: Any) -> bool:
+    return isinstance(value, CustomObject) and value.type is CELL
 
 
 def _states(kind: str, hx: Any) -> list[Tensor]:

@@ -137,3 +137,12 @@ def test_state_dicts_with_them_are_saved_and_loaded(tmp_path):
     found = torch.load(tmp_path / "v.pt")
     assert all(found[name].equal(values[name]) for name in "qi")
     assert found["c"].q_per_channel_scales().tolist() == values["c"].q_per_channel_scales().tolist()
+
+
+def test_rounding_lets_gradients_through_where_nothing_is_cut_off() -> None:
+    scale, zero = torch.tensor([0.1, 1.0]), torch.tensor([0, 2], dtype=torch.int32)
+    x = torch.tensor([[0.04, 1.4, 9.0], [-3.0, 1.4, 13.0]], requires_grad=True)
+    y = torch.fake_quantize_per_channel_affine(x, scale, zero, 0, 0, 15)
+    (y * torch.tensor([1.0, 2.0, 3.0])).sum().backward()
+    torch.testing.assert_close(y.detach(), torch.tensor([[0.0, 1.4, 1.5], [-2.0, 1.0, 13.0]]))
+    assert x.grad.tolist() == [[1.0, 2.0, 0.0], [0.0, 2.0, 3.0]]
