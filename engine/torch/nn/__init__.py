@@ -3,16 +3,27 @@
 In: sizes.  Out: layers with parameters of their own, to be called, combined, saved and compiled.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from engine.torch.lacking import refuse_unknown_names
 from engine.torch.nn import functional as functional
 from engine.torch.nn import init as init
 from engine.torch.nn import modules as modules
 from engine.torch.nn import utils as utils
-from engine.torch.nn.modules import *  # noqa: F403
-from engine.torch.nn.modules.parallel import DataParallel as DataParallel
 from engine.torch.nn.parameter import Buffer as Buffer
 from engine.torch.nn.parameter import Parameter as Parameter
 from engine.torch.nn.parameter import UninitializedBuffer as UninitializedBuffer
 from engine.torch.nn.parameter import UninitializedParameter as UninitializedParameter
 
-refuse_unknown_names(__name__)
+if TYPE_CHECKING:
+    from engine.torch.nn.modules import *  # noqa: F403
+    from engine.torch.nn.modules.parallel import DataParallel as DataParallel
+
+__all__ = [
+    *modules.__all__, "Buffer", "DataParallel", "Parameter", "UninitializedBuffer", "UninitializedParameter",
+    "functional", "init", "modules", "utils",
+]  # fmt: skip
+_LAYERS = {name: modules.HOMES[name] for name in modules.__all__}
+refuse_unknown_names(__name__, {**_LAYERS, "DataParallel": "engine.torch.nn.modules.parallel"})

@@ -45,3 +45,20 @@ def test_importing_the_engine_imports_nothing_of_it_yet() -> None:
 def test_the_nearest_name_is_looked_for_when_the_error_is_read() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'releu'; did you mean 'relu'"):
         engine.releu  # noqa: B018
+
+
+def test_loading_imports_no_layers_until_one_is_asked_for() -> None:
+    program = (
+        "import sys, engine; engine.load; first = 'engine.torch.nn.modules.linear' in sys.modules\n"
+        "engine.nn.Linear; print(first, 'engine.torch.nn.modules.linear' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "False True"
+
+
+def test_every_layer_is_in_the_file_that_the_table_says() -> None:
+    layers = engine.nn.modules
+    for name in layers.__all__:
+        assert getattr(engine.nn, name) is getattr(layers, name)
+        assert getattr(layers, name).__module__ == layers.HOMES[name]
+    assert {"Linear", "functional", "DataParallel"} <= {*dir(engine.nn)}

@@ -1,160 +1,84 @@
-"""The modules of `torch.nn`, one file for each family."""
+"""The modules of `torch.nn`, one file for each family.
 
-from engine.torch.nn.modules.activation import ELU as ELU
-from engine.torch.nn.modules.activation import GELU as GELU
-from engine.torch.nn.modules.activation import Hardswish as Hardswish
-from engine.torch.nn.modules.activation import Hardtanh as Hardtanh
-from engine.torch.nn.modules.activation import LeakyReLU as LeakyReLU
-from engine.torch.nn.modules.activation import LogSoftmax as LogSoftmax
-from engine.torch.nn.modules.activation import ReLU as ReLU
-from engine.torch.nn.modules.activation import Sigmoid as Sigmoid
-from engine.torch.nn.modules.activation import SiLU as SiLU
-from engine.torch.nn.modules.activation import Softmax as Softmax
-from engine.torch.nn.modules.activation import Softplus as Softplus
-from engine.torch.nn.modules.activation import Tanh as Tanh
-from engine.torch.nn.modules.adaptive import AdaptiveLogSoftmaxWithLoss as AdaptiveLogSoftmaxWithLoss
-from engine.torch.nn.modules.attention import MultiheadAttention as MultiheadAttention
-from engine.torch.nn.modules.attention import NonDynamicallyQuantizableLinear as NonDynamicallyQuantizableLinear
-from engine.torch.nn.modules.batchnorm import BatchNorm1d as BatchNorm1d
-from engine.torch.nn.modules.batchnorm import BatchNorm2d as BatchNorm2d
-from engine.torch.nn.modules.batchnorm import BatchNorm3d as BatchNorm3d
-from engine.torch.nn.modules.container import ModuleDict as ModuleDict
-from engine.torch.nn.modules.container import ModuleList as ModuleList
-from engine.torch.nn.modules.container import ParameterDict as ParameterDict
-from engine.torch.nn.modules.container import ParameterList as ParameterList
-from engine.torch.nn.modules.container import Sequential as Sequential
-from engine.torch.nn.modules.conv import Conv1d as Conv1d
-from engine.torch.nn.modules.conv import Conv2d as Conv2d
-from engine.torch.nn.modules.conv import Conv3d as Conv3d
-from engine.torch.nn.modules.conv_transpose import ConvTranspose1d as ConvTranspose1d
-from engine.torch.nn.modules.conv_transpose import ConvTranspose2d as ConvTranspose2d
-from engine.torch.nn.modules.conv_transpose import ConvTranspose3d as ConvTranspose3d
-from engine.torch.nn.modules.distance import CosineSimilarity as CosineSimilarity
-from engine.torch.nn.modules.distance import PairwiseDistance as PairwiseDistance
-from engine.torch.nn.modules.dropout import AlphaDropout as AlphaDropout
-from engine.torch.nn.modules.dropout import Dropout as Dropout
-from engine.torch.nn.modules.dropout import Dropout1d as Dropout1d
-from engine.torch.nn.modules.dropout import Dropout2d as Dropout2d
-from engine.torch.nn.modules.dropout import Dropout3d as Dropout3d
-from engine.torch.nn.modules.dropout import FeatureAlphaDropout as FeatureAlphaDropout
-from engine.torch.nn.modules.flatten import Flatten as Flatten
-from engine.torch.nn.modules.flatten import Fold as Fold
-from engine.torch.nn.modules.flatten import Unflatten as Unflatten
-from engine.torch.nn.modules.flatten import Unfold as Unfold
-from engine.torch.nn.modules.fractional import FractionalMaxPool2d as FractionalMaxPool2d
-from engine.torch.nn.modules.fractional import FractionalMaxPool3d as FractionalMaxPool3d
-from engine.torch.nn.modules.instancenorm import InstanceNorm1d as InstanceNorm1d
-from engine.torch.nn.modules.instancenorm import InstanceNorm2d as InstanceNorm2d
-from engine.torch.nn.modules.instancenorm import InstanceNorm3d as InstanceNorm3d
-from engine.torch.nn.modules.lazy import LazyBatchNorm1d as LazyBatchNorm1d
-from engine.torch.nn.modules.lazy import LazyBatchNorm2d as LazyBatchNorm2d
-from engine.torch.nn.modules.lazy import LazyBatchNorm3d as LazyBatchNorm3d
-from engine.torch.nn.modules.lazy import LazyConv1d as LazyConv1d
-from engine.torch.nn.modules.lazy import LazyConv2d as LazyConv2d
-from engine.torch.nn.modules.lazy import LazyConv3d as LazyConv3d
-from engine.torch.nn.modules.lazy import LazyConvTranspose1d as LazyConvTranspose1d
-from engine.torch.nn.modules.lazy import LazyConvTranspose2d as LazyConvTranspose2d
-from engine.torch.nn.modules.lazy import LazyConvTranspose3d as LazyConvTranspose3d
-from engine.torch.nn.modules.lazy import LazyInstanceNorm1d as LazyInstanceNorm1d
-from engine.torch.nn.modules.lazy import LazyInstanceNorm2d as LazyInstanceNorm2d
-from engine.torch.nn.modules.lazy import LazyInstanceNorm3d as LazyInstanceNorm3d
-from engine.torch.nn.modules.lazy import LazyLinear as LazyLinear
-from engine.torch.nn.modules.linear import Bilinear as Bilinear
-from engine.torch.nn.modules.linear import Identity as Identity
-from engine.torch.nn.modules.linear import Linear as Linear
-from engine.torch.nn.modules.loss import BCELoss as BCELoss
-from engine.torch.nn.modules.loss import BCEWithLogitsLoss as BCEWithLogitsLoss
-from engine.torch.nn.modules.loss import CosineEmbeddingLoss as CosineEmbeddingLoss
-from engine.torch.nn.modules.loss import CrossEntropyLoss as CrossEntropyLoss
-from engine.torch.nn.modules.loss import CTCLoss as CTCLoss
-from engine.torch.nn.modules.loss import GaussianNLLLoss as GaussianNLLLoss
-from engine.torch.nn.modules.loss import HingeEmbeddingLoss as HingeEmbeddingLoss
-from engine.torch.nn.modules.loss import HuberLoss as HuberLoss
-from engine.torch.nn.modules.loss import KLDivLoss as KLDivLoss
-from engine.torch.nn.modules.loss import L1Loss as L1Loss
-from engine.torch.nn.modules.loss import MarginRankingLoss as MarginRankingLoss
-from engine.torch.nn.modules.loss import MSELoss as MSELoss
-from engine.torch.nn.modules.loss import MultiLabelMarginLoss as MultiLabelMarginLoss
-from engine.torch.nn.modules.loss import MultiLabelSoftMarginLoss as MultiLabelSoftMarginLoss
-from engine.torch.nn.modules.loss import MultiMarginLoss as MultiMarginLoss
-from engine.torch.nn.modules.loss import NLLLoss as NLLLoss
-from engine.torch.nn.modules.loss import PoissonNLLLoss as PoissonNLLLoss
-from engine.torch.nn.modules.loss import SmoothL1Loss as SmoothL1Loss
-from engine.torch.nn.modules.loss import SoftMarginLoss as SoftMarginLoss
-from engine.torch.nn.modules.loss import TripletMarginLoss as TripletMarginLoss
-from engine.torch.nn.modules.loss import TripletMarginWithDistanceLoss as TripletMarginWithDistanceLoss
-from engine.torch.nn.modules.module import Module as Module
-from engine.torch.nn.modules.nonlinear import CELU as CELU
-from engine.torch.nn.modules.nonlinear import GLU as GLU
-from engine.torch.nn.modules.nonlinear import SELU as SELU
-from engine.torch.nn.modules.nonlinear import Hardshrink as Hardshrink
-from engine.torch.nn.modules.nonlinear import Hardsigmoid as Hardsigmoid
-from engine.torch.nn.modules.nonlinear import LogSigmoid as LogSigmoid
-from engine.torch.nn.modules.nonlinear import Mish as Mish
-from engine.torch.nn.modules.nonlinear import PReLU as PReLU
-from engine.torch.nn.modules.nonlinear import ReLU6 as ReLU6
-from engine.torch.nn.modules.nonlinear import RReLU as RReLU
-from engine.torch.nn.modules.nonlinear import Softmax2d as Softmax2d
-from engine.torch.nn.modules.nonlinear import Softmin as Softmin
-from engine.torch.nn.modules.nonlinear import Softshrink as Softshrink
-from engine.torch.nn.modules.nonlinear import Softsign as Softsign
-from engine.torch.nn.modules.nonlinear import Tanhshrink as Tanhshrink
-from engine.torch.nn.modules.nonlinear import Threshold as Threshold
-from engine.torch.nn.modules.normalization import GroupNorm as GroupNorm
-from engine.torch.nn.modules.normalization import LayerNorm as LayerNorm
-from engine.torch.nn.modules.normalization import LocalResponseNorm as LocalResponseNorm
-from engine.torch.nn.modules.normalization import RMSNorm as RMSNorm
-from engine.torch.nn.modules.padding import CircularPad1d as CircularPad1d
-from engine.torch.nn.modules.padding import CircularPad2d as CircularPad2d
-from engine.torch.nn.modules.padding import CircularPad3d as CircularPad3d
-from engine.torch.nn.modules.padding import ConstantPad1d as ConstantPad1d
-from engine.torch.nn.modules.padding import ConstantPad2d as ConstantPad2d
-from engine.torch.nn.modules.padding import ConstantPad3d as ConstantPad3d
-from engine.torch.nn.modules.padding import ReflectionPad1d as ReflectionPad1d
-from engine.torch.nn.modules.padding import ReflectionPad2d as ReflectionPad2d
-from engine.torch.nn.modules.padding import ReflectionPad3d as ReflectionPad3d
-from engine.torch.nn.modules.padding import ReplicationPad1d as ReplicationPad1d
-from engine.torch.nn.modules.padding import ReplicationPad2d as ReplicationPad2d
-from engine.torch.nn.modules.padding import ReplicationPad3d as ReplicationPad3d
-from engine.torch.nn.modules.padding import ZeroPad1d as ZeroPad1d
-from engine.torch.nn.modules.padding import ZeroPad2d as ZeroPad2d
-from engine.torch.nn.modules.padding import ZeroPad3d as ZeroPad3d
-from engine.torch.nn.modules.pooling import AdaptiveAvgPool1d as AdaptiveAvgPool1d
-from engine.torch.nn.modules.pooling import AdaptiveAvgPool2d as AdaptiveAvgPool2d
-from engine.torch.nn.modules.pooling import AdaptiveAvgPool3d as AdaptiveAvgPool3d
-from engine.torch.nn.modules.pooling import AdaptiveMaxPool1d as AdaptiveMaxPool1d
-from engine.torch.nn.modules.pooling import AdaptiveMaxPool2d as AdaptiveMaxPool2d
-from engine.torch.nn.modules.pooling import AdaptiveMaxPool3d as AdaptiveMaxPool3d
-from engine.torch.nn.modules.pooling import AvgPool1d as AvgPool1d
-from engine.torch.nn.modules.pooling import AvgPool2d as AvgPool2d
-from engine.torch.nn.modules.pooling import AvgPool3d as AvgPool3d
-from engine.torch.nn.modules.pooling import LPPool1d as LPPool1d
-from engine.torch.nn.modules.pooling import LPPool2d as LPPool2d
-from engine.torch.nn.modules.pooling import LPPool3d as LPPool3d
-from engine.torch.nn.modules.pooling import MaxPool1d as MaxPool1d
-from engine.torch.nn.modules.pooling import MaxPool2d as MaxPool2d
-from engine.torch.nn.modules.pooling import MaxPool3d as MaxPool3d
-from engine.torch.nn.modules.pooling import MaxUnpool1d as MaxUnpool1d
-from engine.torch.nn.modules.pooling import MaxUnpool2d as MaxUnpool2d
-from engine.torch.nn.modules.pooling import MaxUnpool3d as MaxUnpool3d
-from engine.torch.nn.modules.rnn import GRU as GRU
-from engine.torch.nn.modules.rnn import LSTM as LSTM
-from engine.torch.nn.modules.rnn import RNN as RNN
-from engine.torch.nn.modules.rnn import GRUCell as GRUCell
-from engine.torch.nn.modules.rnn import LSTMCell as LSTMCell
-from engine.torch.nn.modules.rnn import RNNBase as RNNBase
-from engine.torch.nn.modules.rnn import RNNCell as RNNCell
-from engine.torch.nn.modules.rnn import RNNCellBase as RNNCellBase
-from engine.torch.nn.modules.sparse import Embedding as Embedding
-from engine.torch.nn.modules.sparse import EmbeddingBag as EmbeddingBag
-from engine.torch.nn.modules.transformer import Transformer as Transformer
-from engine.torch.nn.modules.transformer import TransformerDecoder as TransformerDecoder
-from engine.torch.nn.modules.transformer import TransformerDecoderLayer as TransformerDecoderLayer
-from engine.torch.nn.modules.transformer import TransformerEncoder as TransformerEncoder
-from engine.torch.nn.modules.transformer import TransformerEncoderLayer as TransformerEncoderLayer
-from engine.torch.nn.modules.upsampling import ChannelShuffle as ChannelShuffle
-from engine.torch.nn.modules.upsampling import PixelShuffle as PixelShuffle
-from engine.torch.nn.modules.upsampling import PixelUnshuffle as PixelUnshuffle
-from engine.torch.nn.modules.upsampling import Upsample as Upsample
-from engine.torch.nn.modules.upsampling import UpsamplingBilinear2d as UpsamplingBilinear2d
-from engine.torch.nn.modules.upsampling import UpsamplingNearest2d as UpsamplingNearest2d
+In: a name.  Out: the class; its file is imported when it is first asked for, as programs that are loaded need none.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from engine.torch.lacking import refuse_unknown_names
+
+if TYPE_CHECKING:
+    from engine.torch.nn.modules.activation import *  # noqa: F403
+    from engine.torch.nn.modules.adaptive import *  # noqa: F403
+    from engine.torch.nn.modules.attention import *  # noqa: F403
+    from engine.torch.nn.modules.batchnorm import *  # noqa: F403
+    from engine.torch.nn.modules.container import *  # noqa: F403
+    from engine.torch.nn.modules.conv import *  # noqa: F403
+    from engine.torch.nn.modules.conv_transpose import *  # noqa: F403
+    from engine.torch.nn.modules.distance import *  # noqa: F403
+    from engine.torch.nn.modules.dropout import *  # noqa: F403
+    from engine.torch.nn.modules.flatten import *  # noqa: F403
+    from engine.torch.nn.modules.fractional import *  # noqa: F403
+    from engine.torch.nn.modules.instancenorm import *  # noqa: F403
+    from engine.torch.nn.modules.lazy import *  # noqa: F403
+    from engine.torch.nn.modules.linear import *  # noqa: F403
+    from engine.torch.nn.modules.loss import *  # noqa: F403
+    from engine.torch.nn.modules.module import *  # noqa: F403
+    from engine.torch.nn.modules.nonlinear import *  # noqa: F403
+    from engine.torch.nn.modules.normalization import *  # noqa: F403
+    from engine.torch.nn.modules.padding import *  # noqa: F403
+    from engine.torch.nn.modules.pooling import *  # noqa: F403
+    from engine.torch.nn.modules.rnn import *  # noqa: F403
+    from engine.torch.nn.modules.sparse import *  # noqa: F403
+    from engine.torch.nn.modules.transformer import *  # noqa: F403
+    from engine.torch.nn.modules.upsampling import *  # noqa: F403
+
+FILES: Final = {
+    "activation": "ELU GELU Hardswish Hardtanh LeakyReLU LogSoftmax ReLU Sigmoid SiLU Softmax Softplus Tanh",
+    "adaptive": "AdaptiveLogSoftmaxWithLoss",
+    "attention": "MultiheadAttention NonDynamicallyQuantizableLinear",
+    "batchnorm": "BatchNorm1d BatchNorm2d BatchNorm3d",
+    "container": "ModuleDict ModuleList ParameterDict ParameterList Sequential",
+    "conv": "Conv1d Conv2d Conv3d",
+    "conv_transpose": "ConvTranspose1d ConvTranspose2d ConvTranspose3d",
+    "distance": "CosineSimilarity PairwiseDistance",
+    "dropout": "AlphaDropout Dropout Dropout1d Dropout2d Dropout3d FeatureAlphaDropout",
+    "flatten": "Flatten Fold Unflatten Unfold",
+    "fractional": "FractionalMaxPool2d FractionalMaxPool3d",
+    "instancenorm": "InstanceNorm1d InstanceNorm2d InstanceNorm3d",
+    "lazy":
+        "LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d LazyConv1d LazyConv2d LazyConv3d LazyConvTranspose1d "
+        "LazyConvTranspose2d LazyConvTranspose3d LazyInstanceNorm1d LazyInstanceNorm2d LazyInstanceNorm3d "
+        "LazyLinear",
+    "linear": "Bilinear Identity Linear",
+    "loss":
+        "BCELoss BCEWithLogitsLoss CosineEmbeddingLoss CrossEntropyLoss CTCLoss GaussianNLLLoss HingeEmbeddingLoss "
+        "HuberLoss KLDivLoss L1Loss MarginRankingLoss MSELoss MultiLabelMarginLoss MultiLabelSoftMarginLoss "
+        "MultiMarginLoss NLLLoss PoissonNLLLoss SmoothL1Loss SoftMarginLoss TripletMarginLoss "
+        "TripletMarginWithDistanceLoss",
+    "module": "Module",
+    "nonlinear":
+        "CELU GLU SELU Hardshrink Hardsigmoid LogSigmoid Mish PReLU ReLU6 RReLU Softmax2d Softmin Softshrink "
+        "Softsign Tanhshrink Threshold",
+    "normalization": "GroupNorm LayerNorm LocalResponseNorm RMSNorm",
+    "padding":
+        "CircularPad1d CircularPad2d CircularPad3d ConstantPad1d ConstantPad2d ConstantPad3d ReflectionPad1d "
+        "ReflectionPad2d ReflectionPad3d ReplicationPad1d ReplicationPad2d ReplicationPad3d ZeroPad1d ZeroPad2d "
+        "ZeroPad3d",
+    "pooling":
+        "AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d "
+        "AdaptiveMaxPool3d AvgPool1d AvgPool2d AvgPool3d LPPool1d LPPool2d LPPool3d MaxPool1d MaxPool2d MaxPool3d "
+        "MaxUnpool1d MaxUnpool2d MaxUnpool3d",
+    "rnn": "GRU LSTM RNN GRUCell LSTMCell RNNBase RNNCell RNNCellBase",
+    "sparse": "Embedding EmbeddingBag",
+    "transformer":
+        "Transformer TransformerDecoder TransformerDecoderLayer TransformerEncoder TransformerEncoderLayer",
+    "upsampling": "ChannelShuffle PixelShuffle PixelUnshuffle Upsample UpsamplingBilinear2d UpsamplingNearest2d",
+}  # fmt: skip
+"""The classes that each file has."""
+HOMES: Final = {name: f"{__name__}.{file}" for file, names in FILES.items() for name in (file, *names.split())}
+__all__ = [name for names in FILES.values() for name in names.split()]
+
+refuse_unknown_names(__name__, HOMES)
