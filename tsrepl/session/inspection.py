@@ -17,7 +17,7 @@ from engine.lang.errors import did_you_mean
 from engine.passes.pipeline import ALIASES, OPTIMIZE, PIPELINES, PassEvent, run_pipeline
 from engine.passes.pipeline import names as pass_names
 from engine.serialize.code.python_text import ConstantTable
-from engine.serialize.code.source_export import SourcePrinter
+from engine.serialize.code.source_export import SourcePrinter, is_method
 from tsrepl.session.failures import UsageError
 from tsrepl.session.replies import (
     CodeReply,
@@ -99,7 +99,7 @@ def schema(workspace: Workspace, argument: str) -> Iterable[Reply]:
 def signature(function: Function) -> str:
     """The schema without `self`, whose type says nothing new."""
     schema = function.schema
-    if schema.arguments and schema.arguments[0].name == "self":
+    if is_method(function):
         schema = replace(schema, arguments=schema.arguments[1:], _index={})
     return str(schema)
 
@@ -124,8 +124,7 @@ def code_reply(title: str, function: Function) -> CodeReply:
     """The printed text, and what its `CONSTANTS.cN` are."""
     constants = ConstantTable()
     printer = SourcePrinter(lambda _type, name: name, constants)
-    is_method = bool(function.schema.arguments) and function.schema.arguments[0].name == "self"
-    printer.function(function, typed_self=not is_method)
+    printer.function(function, typed_self=not is_method(function))
     return CodeReply(
         title, str(printer.body), tuple((f"c{i}", summary(value)) for i, value in enumerate(constants.values))
     )

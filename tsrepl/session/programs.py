@@ -24,7 +24,9 @@ from engine.lang.errors import (
     UnsupportedTensorError,
     did_you_mean,
 )
+from engine.lang.schema import Argument
 from engine.lang.types import NONE, Type
+from engine.serialize.code.source_export import is_method
 from engine.serialize.identify.identify import identify
 from engine.serialize.inspect.survey import Survey, survey
 from tsrepl.session.archives import (
@@ -99,7 +101,7 @@ class Program:
             if each in inside:
                 return inside[each]
         function = next((each for each in self.every_function() if each.qualname == name), None)
-        if function is not None and function.schema.index_of("self") is None:
+        if function is not None and not is_method(function):
             return None, function
         shown = f"there is {', '.join(known)}" + (
             "; layer.forward names one inside" if len(inside) > len(known) else ""
@@ -168,9 +170,9 @@ def _run_program(path: str, method: str | None, inputs: Sequence[str], output: s
     else:
         program = Program(path, workspace, open_archive(path))
     name = method or ("main" if program.module is None else MAIN)
-    function = program.find(name)
+    owner, function = program.locate(name)
     args, kwargs = read_inputs(inputs, function)
-    _check_given(path, function, args, kwargs)
+    _check_given(function, function.schema.arguments[owner is not None :], args, kwargs)
     value = program.call(name, args, kwargs)
     if output is None:
         yield workspace.show(value, result_type(function))
@@ -179,17 +181,14 @@ def _run_program(path: str, method: str | None, inputs: Sequence[str], output: s
     yield TextReply(f"wrote {output} ({counted(os.path.getsize(output), 'byte')})", "done")
 
 
-def _check_given(path: str, function: Function, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+def _check_given(function: Function, takes: Sequence[Argument], args: Sequence[Any], kwargs: dict[str, Any]) -> None:
     """Raises ArgumentError where inputs are missing or are no arguments, and says how they are given."""
-    known = [each.name for each in function.schema.arguments if each.name != "self"]
+    known = [each.name for each in takes]
     strange = next((name for name in kwargs if name not in known), None)
     if strange is not None:
-        takes = f"it takes {', '.join(known)}" if known else "it takes none"
-        raise ArgumentError(
-            f"{function.name} has no argument '{strange}'", hints=(*did_you_mean(strange, known), takes)
-        )
-    wanted = [each for each in function.schema.arguments if each.name != "self"][len(args) :]
-    missing = [each for each in wanted if not each.has_default and each.name not in kwargs]
+        told = f"it takes {', '.join(known)}" if known else "it takes none"
+        raise ArgumentError(f"{function.name} has no argument '{strange}'", hints=(*did_you_mean(strange, known), told))
+    missing = [each for each in takes[len(args) :] if not each.has_default and each.name not in kwargs]
     if missing:
         names = ", ".join(f"{each.name} ({each.type.annotation_str})" for each in missing)
         raise ArgumentError(

@@ -53,12 +53,13 @@ Depend = Callable[[Type], None]
 def function_code(function: Function) -> str:
     """The text of one function or method (whose `self` shows no type).  Raises CompileError if it does not compile."""
     printer = SourcePrinter(lambda _type, name: name, ConstantTable())
-    printer.function(function, typed_self=not _is_method(function))
+    printer.function(function, typed_self=not is_method(function))
     return str(printer.body)
 
 
-def _is_method(function: Function) -> bool:
-    owner = function.graph.inputs[0].type if function.graph.inputs else None
+def is_method(function: Function) -> bool:
+    """Does it take the object that it is a method of first, whatever its author calls that?"""
+    owner = function.schema.arguments[0].type if function.schema.arguments else None
     return isinstance(owner, ClassType) and function.qualname == f"{owner.qualname}.{function.name}"
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+import engine.torch as torch
 from tsrepl.cli import main
 
 
@@ -61,3 +62,18 @@ def test_help_fits_into_eighty_columns(capsys: pytest.CaptureFixture[str], monke
         said = capsys.readouterr().out
         assert "exit status" in said or "examples:" in said or command == "identify"
         assert all(len(line) <= 82 for line in said.splitlines() if "[--" not in line), said
+
+
+def test_a_method_whose_object_has_another_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = "def forward(this, x: int) -> int:\n    return x * this.by\n"
+    module = torch.nn.Module()
+    module.by = 7
+    compiled = torch.jit.script(module)
+    compiled.define(source)
+    compiled.save(tmp_path / "m.pt")
+    assert main(["run", str(tmp_path / "m.pt"), "--input", "x=6"]) == 0
+    assert "42" in capsys.readouterr().out
+    assert main(["run", str(tmp_path / "m.pt")]) == 1
+    assert "forward needs x (int)" in capsys.readouterr().err
+    assert main(["show", str(tmp_path / "m.pt")]) == 0
+    assert "forward(int x) -> int" in capsys.readouterr().out
