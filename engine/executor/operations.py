@@ -21,7 +21,7 @@ from engine.executor.pass_operations import PASS_OPERATIONS
 from engine.ir.constants import type_of
 from engine.ir.graph import Node
 from engine.ir.unit import Function
-from engine.lang.errors import MissingOperatorError, OperatorError, OperatorIndexError
+from engine.lang.errors import MissingOperatorError, OperatorError, OperatorIndexError, where_missing_ones_are
 from engine.lang.scalars import bool_, int64
 from engine.lang.types import (
     BOOL,
@@ -65,13 +65,11 @@ def _missing(node: Node) -> Operation:
 
     def refuse(*_: Any) -> Any:
         types = ", ".join(str(value.type) for value in node.inputs)
-        known = tuple(f"there is {op.text}" for op in table.overloads(node.kind)) or (_EXTENSION,)
-        raise MissingOperatorError(f"there is no operator {node.kind}({types})", hints=known)
+        known = tuple(f"there is {op.text}" for op in table.overloads(node.kind))
+        hints = known or (where_missing_ones_are([node.kind]),)
+        raise MissingOperatorError(f"there is no operator {node.kind}({types})", hints=hints)
 
     return refuse
-
-
-_EXTENSION: Final = "it comes from an extension of PyTorch; `tsrepl ops FILE` lists all that an archive lacks"
 
 
 def _fits(op: Op, node: Node) -> bool:

@@ -130,6 +130,13 @@ class MissingOperatorError(CompileError):
     """The program calls an operator that is not known here."""
 
 
+def where_missing_ones_are(names: Iterable[str]) -> str:
+    """The hint for operators of these qualified names that are not known here."""
+    own = all(name.startswith(("aten::", "prim::")) for name in names)
+    origin = "another version of PyTorch has it" if own else "it comes from an extension of PyTorch"
+    return f"{origin}; `tsrepl ops FILE` lists every operator that an archive lacks"
+
+
 class FollowUpError(CompileError):
     """Nothing is wrong here but that something needed does not compile; that error is the one to tell."""
 

@@ -27,7 +27,6 @@ from engine.lang.schema import Argument, FunctionSchema
 from engine.lang.types import BOOL, ClassType, TupleType, Type
 from engine.serialize.code.class_export import CodeExporter
 from engine.serialize.code.debug_records import DebugWriter
-from engine.serialize.code.opaque import HINT
 from engine.serialize.code.qualified_names import ROOT, record_of
 from engine.serialize.code.source_import import SourceImporter
 from engine.serialize.container.read import WRITTEN_BY_SAVE, Container, checked_name
@@ -149,7 +148,7 @@ class _Filling:
 
     container: Container
     run: Runner | None
-    unfilled: tuple[str, BaseException] | None = None
+    unfilled: tuple[str, MissingOperatorError] | None = None
 
     def __call__(self, function: Function, args: list[Any]) -> Any:
         assert self.run is not None
@@ -169,7 +168,7 @@ class _Filling:
             name, cause = self.unfilled
             reason = str(cause).partition("\n")[0].rstrip(":")
             text = f"'{name}' is empty, since its __setstate__ could not run: {reason}"
-            raise MissingOperatorError(text, hints=(HINT,)) from cause
+            raise MissingOperatorError(text, hints=cause.hints) from cause
 
 
 def check_all(container: Container) -> None:

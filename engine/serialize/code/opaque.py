@@ -18,7 +18,7 @@ from engine.frontend.values import BuiltinFunction, UnknownResult
 from engine.ir.graph import Node
 from engine.ir.operator_names import ALIASES
 from engine.ir.unit import Function
-from engine.lang.errors import EngineError, MissingOperatorError
+from engine.lang.errors import EngineError, MissingOperatorError, where_missing_ones_are
 from engine.lang.source import SourceRange
 from engine.lang.types import TENSOR
 from engine.serialize.code.expressions import KEYWORDS
@@ -102,9 +102,6 @@ def unusable(function: Function, calls: OpaqueCalls, names: Sequence[str], error
         text = (
             f"'{function.name}' cannot run: it calls {listed}, which is not known here, and needs to know what it gives"
         )
-        raise MissingOperators(text, hints=(HINT,)) from error
+        raise MissingOperators(text, hints=(where_missing_ones_are(names),)) from error
 
     function.creator = refuse
-
-
-HINT: Final = "it comes from an extension of PyTorch; tsrepl ops FILE lists every operator that is missing"
