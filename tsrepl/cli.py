@@ -8,6 +8,7 @@ statuses of their own, which their help tells.
 from __future__ import annotations
 
 import argparse
+import gc
 import io
 import os
 import sys
@@ -87,6 +88,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader of our output has left; Python would complain when it flushes at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
+    finally:
+        if argv is None:  # the process ends, and Python would look through all that it holds for garbage
+            gc.freeze()
 
 
 def _say_what_can_be_said() -> None:
