@@ -14,7 +14,7 @@ from engine.aten.compose import run
 from engine.aten.ivalue import CustomObject
 from engine.aten.op import op
 from engine.aten.ops.quantized_layers import content_of, shown
-from engine.aten.ops.recurrent import CELLS, Layer, State, one_direction
+from engine.aten.ops.recurrent import CELLS, Layer, State, in_layers, one_direction
 from engine.aten.quantized import layers, rowwise
 from engine.aten.quantized.packed import (
     CELL,
@@ -68,20 +68,11 @@ def _stack(
     directions = 2 if bidirectional else 1
     if len(params) != num_layers * directions or not all(map(_is_cell, params)):
         raise OperatorError(f"got {len(params)} objects with weights for {num_layers * directions} layers")
-    ends: list[State] = []
-    for i in range(num_layers):
-        outputs = []
-        for j in range(directions):
-            at = i * directions + j
-            state = tuple(h.select(0, at) for h in hx)
-            layer = layer_of(content_of(params[at]))
-            output, end = one_direction(CELLS[kind], x, state, layer, sizes, backwards=j == 1)
-            outputs.append(output)
-            ends.append(end)
-        x = outputs[0] if directions == 1 else run("cat", outputs, -1)
-        if dropout and train and i < num_layers - 1:
-            x = run("dropout", x, dropout, True)
-    return (x, *(run("stack", [end[k] for end in ends], 0) for k in range(len(hx))))
+
+    def direction(x: Tensor, state: State, at: int, backwards: bool) -> tuple[Tensor, State]:
+        return one_direction(CELLS[kind], x, state, layer_of(content_of(params[at])), sizes, backwards=backwards)
+
+    return in_layers(direction, x, hx, num_layers, directions, dropout if train else 0.0)
 
 
 def _is_cell(value: Any) -> bool:

@@ -194,18 +194,32 @@ def _stack(
     projected = kind == "lstm" and hx[0].shape[-1] != hx[1].shape[-1]
     layers = _layers(params, has_biases, num_layers * directions, projected)
     _check_hidden(x, hx, num_layers * directions, sizes)
+
+    def direction(x: Tensor, state: State, at: int, backwards: bool) -> tuple[Tensor, State]:
+        found = _at_once(kind, x, state, layers[at], sizes, backwards=backwards)
+        return found or one_direction(CELLS[kind], x, state, layers[at], sizes, backwards=backwards)
+
+    return in_layers(direction, x, hx, num_layers, directions, dropout if train else 0.0)
+
+
+def in_layers(
+    direction: Callable[[Tensor, State, int, bool], tuple[Tensor, State]], x: Tensor, hx: Sequence[Tensor],
+    num_layers: int, directions: int, dropout: float,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """Each layer over what the one before gives, with numbers dropped in between; the output and the last states.
+
+    `direction` goes over a sequence once, given its states, its number among all of them, and whether from the end.
+    """
     ends: list[State] = []
     for i in range(num_layers):
         outputs = []
         for j in range(directions):
             at = i * directions + j
-            state = tuple(h.select(0, at) for h in hx)
-            found = _at_once(kind, x, state, layers[at], sizes, backwards=j == 1)
-            output, end = found or one_direction(CELLS[kind], x, state, layers[at], sizes, backwards=j == 1)
+            output, end = direction(x, tuple(h.select(0, at) for h in hx), at, j == 1)
             outputs.append(output)
             ends.append(end)
         x = outputs[0] if directions == 1 else run("cat", outputs, -1)
-        if dropout and train and i < num_layers - 1:
+        if dropout and i < num_layers - 1:
             x = run("dropout", x, dropout, True)
     return (x, *(run("stack", [end[k] for end in ends], 0) for k in range(len(hx))))
 
