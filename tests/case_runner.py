@@ -195,7 +195,7 @@ def _answer_of_python(program: Program, name: str, arguments: str) -> str | None
 def _printed(function: Callable[..., Any], arguments: str) -> str:
     """What it prints, then what it returns."""
     output = io.StringIO()
-    tensors = import_module("engine.aten.tensor")
+    tensors = import_module("engine.aten.values.tensor")
     with contextlib.redirect_stdout(output):
         result = eval(f"f{arguments}", {"f": function, "tensor": tensors.tensor, "inf": float("inf")})
     return output.getvalue() + repr(result)

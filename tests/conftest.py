@@ -14,8 +14,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from case_runner import Case, parse_cases, written
 
-from engine.aten.hooks import HOOKS
-from engine.aten.quantized import quantizer
+from engine.aten.values import quantizer
+from engine.aten.values.hooks import HOOKS
 
 # The same examples in every run: what fails here fails for everybody.
 hypothesis.settings.register_profile("same", derandomize=True)

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
-from engine.aten.hooks import HOOKS
-from engine.aten.op import Op
+from engine.aten.dispatch.op import Op
+from engine.aten.values.hooks import HOOKS
 
 
 def _compile_composite(op: Op) -> Callable[..., Any]:

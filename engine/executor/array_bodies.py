@@ -12,13 +12,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import op as table
-from engine.aten import xp
-from engine.aten.body import array_kernel
-from engine.aten.op import Op
-from engine.aten.recurrence import lstm_cell
-from engine.aten.tensor import wrapped
-from engine.aten.xp import Array
+from engine.aten.dispatch import op as table
+from engine.aten.dispatch.body import array_kernel
+from engine.aten.dispatch.op import Op
+from engine.aten.kernels.recurrence import lstm_cell
+from engine.aten.values import xp
+from engine.aten.values.tensor import wrapped
+from engine.aten.values.xp import Array
 from engine.ir.graph import Node
 from engine.ir.ops import op_of
 from engine.lang.types import ListType, OptionalType, TensorType, Type, walk

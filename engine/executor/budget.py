@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from engine.aten.tensor import Tensor
+from engine.aten.values.tensor import Tensor
 from engine.executor.executor import code_of
 from engine.executor.instructions import FORK, OPERATE
 from engine.executor.interpreter import InterpreterState

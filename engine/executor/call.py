@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from engine.aten import libraries
-from engine.aten.hooks import HOOKS
-from engine.aten.marked import Parameter
-from engine.aten.tensor import Tensor
+from engine.aten.values import libraries
+from engine.aten.values.hooks import HOOKS
+from engine.aten.values.parameter import Parameter
+from engine.aten.values.tensor import Tensor
 from engine.executor.executor import GraphExecutor, executor_of
 from engine.executor.from_python import Mismatch, from_python
 from engine.executor.futures import Future

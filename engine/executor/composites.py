@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from engine.aten.op import Op
+from engine.aten.dispatch.op import Op
 from engine.executor.interpreter import run_function
 from engine.frontend.compile import compile_source
 from engine.lang.schema import Argument

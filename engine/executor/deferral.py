@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from engine.aten.autograd.deferred import Stretch, again, hollow, shown
 from engine.aten.autograd.record import attach_results, recipe_of
-from engine.aten.op import Op
-from engine.aten.tensor import Tensor, wrapped
+from engine.aten.dispatch.op import Op
+from engine.aten.values.tensor import Tensor, wrapped
 from engine.executor.array_bodies import CONVOLUTIONS, entry, tensor_in
 from engine.executor.stretches import ATTACH, CONVOLUTION, DROPOUT, FIRST, NONE, RERUN, Stretches, attacher_of
 from engine.ir.constants import NOT_CONSTANT, constant_value

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from engine.aten.autograd.mode import MODE, restore
+from engine.aten.dispatch.grad_mode import MODE, restore
 from engine.executor.futures import Future
 from engine.executor.workers import WORKERS
 

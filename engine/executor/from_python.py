@@ -16,9 +16,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.ivalue import EnumValue, Object
-from engine.aten.tensor import Tensor, from_numpy
-from engine.aten.traced import TracedInt
+from engine.aten.values.ivalue import EnumValue, Object
+from engine.aten.values.tensor import Tensor, from_numpy
+from engine.aten.values.traced import TracedInt
 from engine.executor.futures import Future
 from engine.executor.operations import is_instance
 from engine.ir.constants import type_of

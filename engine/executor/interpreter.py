@@ -28,8 +28,8 @@ from functools import partial
 from itertools import repeat
 from typing import Any, Final
 
-from engine.aten.autograd.mode import MODE
-from engine.aten.hooks import HOOKS
+from engine.aten.dispatch.grad_mode import MODE
+from engine.aten.values.hooks import HOOKS
 from engine.executor.code import Code
 from engine.executor.executor import RECENT, GraphExecutor, code_of, executor_of
 from engine.executor.forks import fork

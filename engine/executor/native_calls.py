@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any, Final
 
-from engine.aten.op import Op
+from engine.aten.dispatch.op import Op
 from engine.executor.operations import OPERATIONS
 from engine.executor.source import Source
 from engine.executor.tensor_forms import makes_new_tensor

@@ -12,10 +12,10 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from engine.aten import op as table
-from engine.aten.ivalue import Object
-from engine.aten.op import Op
-from engine.aten.tensor import Tensor
+from engine.aten.dispatch import op as table
+from engine.aten.dispatch.op import Op
+from engine.aten.values.ivalue import Object
+from engine.aten.values.tensor import Tensor
 from engine.executor.futures import Future
 from engine.executor.pass_operations import PASS_OPERATIONS
 from engine.ir.constants import type_of

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from functools import reduce
 from typing import Any, Final
 
-from engine.aten import op as table
-from engine.aten.tensor import Tensor
+from engine.aten.dispatch import op as table
+from engine.aten.values.tensor import Tensor
 from engine.ir.graph import Node
 
 Operation = Callable[..., Any]

@@ -19,8 +19,8 @@ from typing import Any, Final
 
 from numpy import ndarray
 
-from engine.aten.outcome import fresh
-from engine.aten.tensor import Tensor
+from engine.aten.dispatch.wrapping import fresh
+from engine.aten.values.tensor import Tensor
 from engine.executor.code import Code
 from engine.executor.native_calls import Warming, pointwise
 from engine.executor.operations import CALLEES, operation_of

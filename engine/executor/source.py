@@ -27,10 +27,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import xp
 from engine.aten.autograd.deferred import Stretch
-from engine.aten.libraries import device_of
-from engine.aten.tensor import Tensor, fresh_lines, wrapped
+from engine.aten.values import xp
+from engine.aten.values.libraries import device_of
+from engine.aten.values.tensor import Tensor, fresh_lines, wrapped
 from engine.executor.array_bodies import asks, question, tensor_in
 from engine.executor.deferral import Closing, Open
 from engine.executor.lifetimes import Deaths

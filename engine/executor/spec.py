@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.aten.autograd.mode import MODE
-from engine.aten.xp import FROM_NUMPY, QUANTIZED, NumpyDtype
+from engine.aten.dispatch.grad_mode import MODE
+from engine.aten.values.xp import FROM_NUMPY, QUANTIZED, NumpyDtype
 from engine.ir.graph import Value
 from engine.lang import scalars
 from engine.lang.types import OptionalType, TensorType, TupleType, Type

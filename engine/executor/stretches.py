@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from engine.aten import promotion, xp
 from engine.aten.autograd.formula import Read
-from engine.aten.autograd.quick import attacher, can_attach
 from engine.aten.autograd.record import Recipe, recipe_of
-from engine.aten.op import Op
+from engine.aten.autograd.specialised_recording import attacher, can_attach
+from engine.aten.dispatch.op import Op
+from engine.aten.values import promotion, xp
 from engine.executor.array_bodies import BODIES, CONVOLUTIONS, FIRST_OF, MAY_RUN_AGAIN, asks, entry, tensor_in
 from engine.executor.operations import OPERATIONS
 from engine.ir import order

@@ -13,7 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from engine.aten import arithmetic, text
+from engine.aten.formatting import values as text
+from engine.aten.values import arithmetic
 
 
 @dataclass(frozen=True, slots=True)

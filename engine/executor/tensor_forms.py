@@ -12,10 +12,10 @@ from collections.abc import Callable, Collection, Container, Iterable
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from engine.aten import xp
-from engine.aten.body import array_kernel
-from engine.aten.op import Op
-from engine.aten.tensor import Tensor
+from engine.aten.dispatch.body import array_kernel
+from engine.aten.dispatch.op import Op
+from engine.aten.values import xp
+from engine.aten.values.tensor import Tensor
 from engine.executor.array_bodies import BODIES, GIVES_ARGUMENT, asks, dropout_with_mask, kind_of
 from engine.executor.operations import CALLEES, OPERATIONS
 from engine.executor.stretches import Stretches

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
-from engine.aten.ivalue import EnumValue, Object
+from engine.aten.values.ivalue import EnumValue, Object
 from engine.lang.types import (
     ANY,
     ClassType,

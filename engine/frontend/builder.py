@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from engine.aten import op
+from engine.aten.dispatch import op
 from engine.frontend import library
 from engine.frontend.convert import make_tuple
 from engine.frontend.overload_order import tried

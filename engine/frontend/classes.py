@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.aten.ivalue import EnumValue
+from engine.aten.values.ivalue import EnumValue
 from engine.frontend.builder import Builder
 from engine.frontend.schema_match import Actual, Call, match_schema
 from engine.frontend.sugar import Iterable, SugaredValue

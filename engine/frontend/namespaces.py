@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from engine.aten import op
+from engine.aten.dispatch import op
 from engine.frontend import library
 from engine.frontend.builder import Builder
 from engine.frontend.classes import ConstantValue

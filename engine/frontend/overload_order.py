@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import cache, partial
 from typing import Final
 
-from engine.aten.op import Op, overloads
+from engine.aten.dispatch.op import Op, overloads
 
 _BASE: Final = (
     "angle count dict einsum gcd lgamma list polar "

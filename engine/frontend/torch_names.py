@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.aten import op
+from engine.aten.dispatch import op
 
 _ONLY_METHODS: Final = frozenset((
     "Bool Complex ComplexImplicit Delete Float FloatImplicit Int IntImplicit ScalarImplicit absolute_ add_ "

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from engine.aten import op
+from engine.aten.dispatch import op
 from engine.frontend.advice import may_be_another, no_attribute, not_a_tuple, not_iterable, shown, to_fit
 from engine.frontend.builder import Builder, schema_of
 from engine.frontend.convert import EMPTY_LIST, convert, unpack_tuple

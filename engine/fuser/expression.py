@@ -1,9 +1,9 @@
 """Scalar expressions of the operator table, typed: what a fused loop computes for one element.
 
 In: the text of an expression, which of its names are elements of tensors and which are numbers, and the kind of
-element (`f32`, `f64`, `i64`, `i32`, `i1`).  Out: a tree of typed nodes.  What `engine.aten.pointwise` makes of several
-steps (`sigmoid`, `softplus`) is written out, in the same order of roundings; conversions of numbers, which numpy does
-unseen, are nodes.  What has no meaning of this form raises `Unsupported`: whoever asked goes the long way.
+element (`f32`, `f64`, `i64`, `i32`, `i1`).  Out: a tree of typed nodes.  What `engine.aten.kernels.pointwise` makes of
+several steps (`sigmoid`, `softplus`) is written out, in the same order of roundings; conversions of numbers, which
+numpy does unseen, are nodes.  What has no meaning of this form raises `Unsupported`: whoever asked goes the long way.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from engine.aten.expression import OPERATORS
-from engine.aten.special import ERF_SINGLE_ABOVE, ERF_SINGLE_BELOW, ERF_SINGLE_END
+from engine.aten.kernels.expression import OPERATORS
+from engine.aten.kernels.special import ERF_SINGLE_ABOVE, ERF_SINGLE_BELOW, ERF_SINGLE_END
 
 FLOATS: Final = ("f32", "f64")
 HALVES: Final = ("f16", "bf16")
@@ -250,7 +250,7 @@ def _remainder(a: Value, b: Value) -> Value:
 
 
 def _erf(x: Value) -> Value:
-    """As `engine.aten.special` has it in single precision."""
+    """As `engine.aten.kernels.special` has it in single precision."""
     if x.kind != "f32":
         raise Unsupported(f"erf of {x.kind}")
     end, one = _known(float(ERF_SINGLE_END), x), _known(1, x)

@@ -24,11 +24,11 @@ from itertools import islice, repeat
 from types import CodeType, FunctionType
 from typing import Any, Final, NamedTuple
 
-from engine.aten import op as table
-from engine.aten.body import safe
-from engine.aten.hooks import HOOKS
-from engine.aten.op import Op
-from engine.aten.tensor import Tensor
+from engine.aten.dispatch import op as table
+from engine.aten.dispatch.body import safe
+from engine.aten.dispatch.op import Op
+from engine.aten.values.hooks import HOOKS
+from engine.aten.values.tensor import Tensor
 from engine.fuser import cpython_abi, machine, process
 from engine.fuser.cpython_abi import AbiError
 from engine.fuser.entries import entry, samples

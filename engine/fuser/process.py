@@ -11,12 +11,12 @@ from typing import Final
 
 import numpy as np
 
-from engine.aten.hooks import HOOKS
-from engine.aten.marked import Parameter
-from engine.aten.pointwise import FUNCTIONS
-from engine.aten.promotion import DEFAULTS, Defaults
-from engine.aten.storage import Storage
-from engine.aten.tensor import Tensor
+from engine.aten.kernels.pointwise import FUNCTIONS
+from engine.aten.values.hooks import HOOKS
+from engine.aten.values.parameter import Parameter
+from engine.aten.values.promotion import DEFAULTS, Defaults
+from engine.aten.values.storage import Storage
+from engine.aten.values.tensor import Tensor
 from engine.fuser import cpython_abi
 from engine.fuser.cpython_abi import AbiError
 from engine.fuser.entries import samples
@@ -83,7 +83,7 @@ def _fresh_slots(array: int) -> dict[int, int]:
 
 @cache
 def row_function(name: str, kind: str) -> RowFunction:
-    """The inner loop of the function that `engine.aten.pointwise` calls by this name."""
+    """The inner loop of the function that `engine.aten.kernels.pointwise` calls by this name."""
     ufunc = FUNCTIONS.get(name) if name not in _UFUNCS else _UFUNCS[name]
     if not isinstance(ufunc, np.ufunc):
         raise Unsupported(f"{name} is no function of numpy")

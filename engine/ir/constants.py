@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any, Final
 
-from engine.aten.ivalue import EnumValue, Object
-from engine.aten.rules import steps
-from engine.aten.tensor import Tensor
+from engine.aten.kernels.rules import steps
+from engine.aten.values.ivalue import EnumValue, Object
+from engine.aten.values.tensor import Tensor
 from engine.ir.graph import Graph, Node, Value
 from engine.lang.scalars import device
 from engine.lang.source import SourceRange

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, Final
 
-from engine.aten.ivalue import Object
-from engine.aten.tensor import Tensor
+from engine.aten.values.ivalue import Object
+from engine.aten.values.tensor import Tensor
 from engine.ir.constants import constant_inputs, set_constant, type_of
 from engine.ir.graph import Node, Value
 from engine.ir.ops import op_of

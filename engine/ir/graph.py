@@ -111,7 +111,7 @@ class Node:
     prev: Node | None = None
     next: Node | None = None
     op: Any = None
-    """The operator (`engine.aten.op.Op`) this node stands for, once matched; changing the inputs forgets it."""
+    """The `Op` this node stands for, once matched; changing the inputs forgets it."""
     _position: int = 0
 
     # -- reading

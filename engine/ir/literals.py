@@ -14,8 +14,8 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from engine.aten import xp
-from engine.aten.tensor import Tensor
+from engine.aten.values import xp
+from engine.aten.values.tensor import Tensor
 from engine.ir.cursor import Cursor
 from engine.lang import scalars
 from engine.lang.types import BOOL, COMPLEX, DEVICE, FLOAT, TENSOR, DictType, TensorType, Type

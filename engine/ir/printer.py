@@ -17,9 +17,9 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from engine.aten.arithmetic import is_negative_nan
-from engine.aten.printing import cpp_str
-from engine.aten.tensor import Tensor
+from engine.aten.formatting.printing import cpp_str
+from engine.aten.values.arithmetic import is_negative_nan
+from engine.aten.values.tensor import Tensor
 from engine.ir.type_verbosity import shown_type
 from engine.lang.scalars import device
 from engine.lang.types import ANY, DictType, InterfaceType, ListType, OptionalType, TensorType, Type, UnionType

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from engine.aten.tensor import Tensor
+from engine.aten.values.tensor import Tensor
 from engine.ir.constants import tensor_type_of
 from engine.ir.facts.walk import apply_facts
 from engine.ir.graph import Graph

@@ -14,8 +14,8 @@ from typing import Final
 
 import numpy as np
 
-from engine.aten import xp
-from engine.aten.tensor import Tensor
+from engine.aten.values import xp
+from engine.aten.values.tensor import Tensor
 from engine.ir.constants import insert_constant
 from engine.ir.graph import Block, Graph, Node, Value
 from engine.ir.rewrites import allowed, retype

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.aten.xp import Array
+from engine.aten.values.xp import Array
 from engine.ir.graph import Graph, Node
 from engine.ir.rewriting.weight_folding import CONVOLUTIONS, Layer, per_channel, rewrite
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.aten import op
+from engine.aten.dispatch import op
 from engine.ir.graph import Graph, Node
 from engine.ir.operator_names import ALIASES
 from engine.ir.rewrites import allowed

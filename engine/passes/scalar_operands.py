@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.aten.tensor import Tensor
+from engine.aten.values.tensor import Tensor
 from engine.ir.constants import constant_value, insert_constant
 from engine.ir.graph import Graph, Node
 from engine.ir.rewrites import allowed

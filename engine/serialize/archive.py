@@ -16,8 +16,8 @@ from functools import partial
 from pathlib import PurePath
 from typing import Any, BinaryIO, Final
 
-from engine.aten.ivalue import Object
-from engine.aten.storage import address
+from engine.aten.values.ivalue import Object
+from engine.aten.values.storage import address
 from engine.ir.clone import copy_graph
 from engine.ir.unit import Function
 from engine.lang import scalars

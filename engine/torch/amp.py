@@ -11,8 +11,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Final, TypeVar
 
-from engine.aten import libraries
-from engine.aten.autocast import STATE, casting, small_dtype
+from engine.aten.dispatch.autocast import STATE, casting, small_dtype
+from engine.aten.values import libraries
 from engine.lang import scalars
 from engine.torch.grad_scaler import GradScaler as GradScaler
 from engine.torch.lacking import refuse_unknown_names

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from engine.aten.ivalue import Object
-from engine.aten.tensor import Tensor
+from engine.aten.values.ivalue import Object
+from engine.aten.values.tensor import Tensor
 from engine.executor.call import call_function
 from engine.executor.switches import optimized_execution
 from engine.ir.clone import copy_graph

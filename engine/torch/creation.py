@@ -10,19 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from engine.aten import interchange, libraries
-from engine.aten import tensor as tensors
-from engine.aten.calls import call
-from engine.aten.hooks import HOOKS
+from engine.aten.dispatch.calls import call
 from engine.aten.ops.creation import check_device
-from engine.aten.tensor import Tensor
-from engine.aten.xp import Array
+from engine.aten.values import interchange, libraries
+from engine.aten.values import tensor as tensors
+from engine.aten.values.hooks import HOOKS
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import Array
 from engine.lang import scalars
 from engine.lang.scalars import dtype
 
 
 def tensor(data: Any, *, dtype: dtype | None = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """A new tensor with the values of `data`; see `engine.aten.tensor.tensor`."""
+    """A new tensor with the values of `data`; see `engine.aten.values.tensor.tensor`."""
     device = libraries.PLACES.now() if device is None else device
     if device is not None:
         check_device(scalars.device(device))
@@ -52,7 +52,7 @@ def _copied(data: Tensor, dtype: dtype | None, requires_grad: bool, device: Any 
 
 
 def from_numpy(array: Array) -> Tensor:
-    """A tensor in the memory of the array; see `engine.aten.interchange.from_numpy`."""
+    """A tensor in the memory of the array; see `engine.aten.values.interchange.from_numpy`."""
     made = interchange.from_numpy(array)
     if HOOKS.trace_constant is not None:
         HOOKS.trace_constant(made, "torch.from_numpy")

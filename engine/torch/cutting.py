@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from engine.aten.ivalue import Object
+from engine.aten.values.ivalue import Object
 from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.clone import copy_graph, copy_node, inline_graph
 from engine.ir.graph import Block, Graph, Node, Value

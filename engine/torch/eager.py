@@ -12,12 +12,12 @@ from typing import Any, Final
 import ml_dtypes
 import numpy as np
 
-from engine.aten import libraries, promotion, xp
-from engine.aten.calls import call
-from engine.aten.hooks import HOOKS
-from engine.aten.python_methods import LEGACY_TYPES
-from engine.aten.storage import Storage
-from engine.aten.tensor import Size, Tensor, from_numpy, tensor
+from engine.aten.dispatch.calls import call
+from engine.aten.python.methods import LEGACY_TYPES
+from engine.aten.values import libraries, promotion, xp
+from engine.aten.values.hooks import HOOKS
+from engine.aten.values.storage import Storage
+from engine.aten.values.tensor import Size, Tensor, from_numpy, tensor
 from engine.lang import scalars
 from engine.lang.errors import OperatorError
 

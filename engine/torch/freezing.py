@@ -19,8 +19,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.ivalue import Object
-from engine.aten.tensor import Tensor
+from engine.aten.values.ivalue import Object
+from engine.aten.values.tensor import Tensor
 from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.aliasing.mutability import is_mutable_type
 from engine.ir.clone import copy_graph

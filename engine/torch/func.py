@@ -12,8 +12,8 @@ from typing import Any
 
 from engine.aten.autograd import functional
 from engine.aten.autograd import grad as gradients_of
-from engine.aten.calls import call
-from engine.aten.tensor import Tensor
+from engine.aten.dispatch.calls import call
+from engine.aten.values.tensor import Tensor
 from engine.torch.lacking import refuse_unknown_names
 
 Function = Callable[..., Any]

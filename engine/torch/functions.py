@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from engine.aten import calls
-from engine.aten import op as table
+from engine.aten.dispatch import calls
+from engine.aten.dispatch import op as table
 from engine.executor.call import call_function
 from engine.frontend import library
 from engine.frontend.classes import ChosenByFlag, FunctionValue

@@ -8,9 +8,9 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from engine.aten import libraries
-from engine.aten.calls import call
-from engine.aten.tensor import Tensor
+from engine.aten.dispatch.calls import call
+from engine.aten.values import libraries
+from engine.aten.values.tensor import Tensor
 from engine.lang.errors import OperatorAssertionError, OperatorError, OperatorValueError
 
 

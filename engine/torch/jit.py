@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 from typing import Final as Final
 
-from engine.aten.hooks import HOOKS
+from engine.aten.values.hooks import HOOKS
 from engine.executor import executor
 from engine.executor.budget import Budget, BudgetedRunner
 from engine.executor.call import fork_call

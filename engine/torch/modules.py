@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from weakref import WeakValueDictionary
 
-from engine.aten.ivalue import Object
-from engine.aten.submodules import MOST_PLACES, children_of, each_module, every_place, is_entangled
-from engine.aten.tensor import Tensor
+from engine.aten.values.ivalue import Object
+from engine.aten.values.submodules import MOST_PLACES, children_of, each_module, every_place, is_entangled
+from engine.aten.values.tensor import Tensor
 from engine.executor.call import call_function
 from engine.executor.interpreter import run_function
 from engine.executor.to_python import set_object_wrapper

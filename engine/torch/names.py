@@ -16,8 +16,8 @@ from engine.torch.lacking import UnknownNameError
 HOMES: Final[dict[str, str]] = {
     "CompilationUnit": "engine.torch.jit", "ScriptFunction": "engine.torch.jit", "ScriptModule": "engine.torch.jit",
     "script": "engine.torch.jit", "load": "engine.torch.serialization", "save": "engine.torch.serialization",
-    "Tensor": "engine.aten.tensor", "tensor": "engine.torch.creation", "from_numpy": "engine.torch.creation",
-    "Size": "engine.aten.tensor",
+    "Tensor": "engine.aten.values.tensor", "tensor": "engine.torch.creation", "from_numpy": "engine.torch.creation",
+    "Size": "engine.aten.values.tensor",
     **dict.fromkeys("device dtype layout memory_format qscheme".split(), "engine.lang.scalars"),
     "Budget": "engine.executor.budget", "bisect": "engine.torch.bisection", "parse_ir": "engine.ir.parser",
     **dict.fromkeys(("run_pass", "run_pipeline"), "engine.torch.passes"),
@@ -36,17 +36,17 @@ HOMES: Final[dict[str, str]] = {
         "engine.torch.eager",
     ),
     "load_weights": "engine.serialize.inspect.weights",
-    "set_printoptions": "engine.aten.printing", "vmap": "engine.torch.func",
+    "set_printoptions": "engine.aten.formatting.printing", "vmap": "engine.torch.func",
     **dict.fromkeys(
         "autocast is_autocast_enabled is_autocast_cpu_enabled get_autocast_dtype GradScaler".split(), "engine.torch.amp"
     ),
     "default_generator": "engine.torch.random",
     **dict.fromkeys("broadcast_shapes unravel_index".split(), "engine.torch.eager"),
-    **dict.fromkeys("from_dlpack to_dlpack frombuffer".split(), "engine.aten.interchange"),
+    **dict.fromkeys("from_dlpack to_dlpack frombuffer".split(), "engine.aten.values.interchange"),
 }  # fmt: skip
 """Name -> module that defines it."""
 MODULES: Final[dict[str, str]] = {
-    "errors": "engine.lang.errors", "op": "engine.aten.op", "jit": "engine.torch.jit",
+    "errors": "engine.lang.errors", "op": "engine.aten.dispatch.op", "jit": "engine.torch.jit",
     "nn": "engine.torch.nn",
     **{
         name: f"engine.torch.{name}"
@@ -85,5 +85,7 @@ def find(name: str, module: str = "engine") -> Any:
 def known() -> list[str]:
     """Every name there is."""
     prefix = "aten::"
-    operators = [n.removeprefix(prefix) for n in import_module("engine.aten.op").names() if n.startswith(prefix)]
+    operators = [
+        n.removeprefix(prefix) for n in import_module("engine.aten.dispatch.op").names() if n.startswith(prefix)
+    ]
     return sorted({*HOMES, *MODULES, *CONSTANTS, *operators})

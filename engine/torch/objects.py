@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from engine.aten.ivalue import CustomObject, Object
-from engine.aten.tensor import Tensor
+from engine.aten.values.ivalue import CustomObject, Object
+from engine.aten.values.tensor import Tensor
 from engine.executor.call import call_function
 from engine.executor.executor import executor_of
 from engine.executor.from_python import Mismatch, from_python

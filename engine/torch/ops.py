@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.aten import calls
-from engine.aten import op as table
+from engine.aten.dispatch import calls
+from engine.aten.dispatch import op as table
 from engine.lang.errors import ArgumentError, did_you_mean
 
 

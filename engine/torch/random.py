@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from engine.aten import philox
-from engine.aten.random import Generator as Generator
-from engine.aten.random import generator
-from engine.aten.tensor import Tensor
+from engine.aten.devices import philox
+from engine.aten.kernels.random import Generator as Generator
+from engine.aten.kernels.random import generator
+from engine.aten.values.tensor import Tensor
 from engine.torch.lacking import refuse_unknown_names
 
 default_generator = generator()

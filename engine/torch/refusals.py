@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from engine.aten.errors import describe
+from engine.aten.dispatch.errors import describe
 from engine.lang.errors import (
     ArgumentError,
     ArgumentTypeError,

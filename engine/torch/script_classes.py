@@ -13,7 +13,7 @@ from functools import partial
 from textwrap import dedent
 from typing import Any, Final
 
-from engine.aten.tensor import Tensor
+from engine.aten.values.tensor import Tensor
 from engine.torch.cutting import cut
 from engine.torch.modules import ScriptModule, set_class_maker
 from engine.torch.nn.modules.module import Module, replace_each

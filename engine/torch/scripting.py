@@ -14,7 +14,7 @@ from textwrap import dedent
 from types import MethodType
 from typing import Any, Final
 
-from engine.aten.ivalue import Object
+from engine.aten.values.ivalue import Object
 from engine.executor import python_calls as python_calls  # lets programs call Python
 from engine.executor.from_python import Mismatch, from_python
 from engine.executor.to_python import set_class_finder

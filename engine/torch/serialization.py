@@ -15,10 +15,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.quantized.quantizer import Quantizer, is_quantized, quantizer_of
-from engine.aten.rules import steps
-from engine.aten.storage import Storage
-from engine.aten.tensor import Size, Tensor
+from engine.aten.kernels.rules import steps
+from engine.aten.values.quantizer import Quantizer, is_quantized, quantizer_of
+from engine.aten.values.storage import Storage
+from engine.aten.values.tensor import Size, Tensor
 from engine.lang import scalars
 from engine.lang.errors import ArchiveError
 from engine.serialize.archive import PathOrFile

@@ -27,8 +27,8 @@ from fnmatch import fnmatchcase
 from types import TracebackType
 from typing import Any, Final
 
-from engine.aten.ivalue import Object
-from engine.aten.tensor import Tensor
+from engine.aten.values.ivalue import Object
+from engine.aten.values.tensor import Tensor
 from engine.executor.instructions import ASSIGN, CALL, FORK, LOAD, OPERATE, RETURN, WAIT, Instruction
 from engine.executor.interpreter import Frame, InterpreterState
 from engine.executor.switches import watching

@@ -13,8 +13,8 @@ import engine.executor
 import engine.fuser.loops.loops
 import engine.fuser.native
 import engine.fuser.primitives.primitives  # noqa: F401  (compiles the steps that calls are made of)
-from engine.aten.calls import call, call_method
-from engine.aten.tensor import Tensor
+from engine.aten.dispatch.calls import call, call_method
+from engine.aten.values.tensor import Tensor
 from engine.torch import functions
 
 _NAMES: Final = "unique unique_consecutive"

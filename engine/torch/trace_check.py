@@ -13,8 +13,8 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.autograd import no_grad
-from engine.aten.op import overloads
-from engine.aten.tensor import Tensor
+from engine.aten.dispatch.op import overloads
+from engine.aten.values.tensor import Tensor
 from engine.frontend.tracing.complaints import warn
 from engine.ir.constants import constant_value
 from engine.ir.graph import Graph, Node

@@ -11,8 +11,8 @@ from functools import partial, wraps
 from itertools import chain, count
 from typing import Any
 
-from engine.aten.ivalue import Object
-from engine.aten.tensor import Tensor
+from engine.aten.values.ivalue import Object
+from engine.aten.values.tensor import Tensor
 from engine.frontend.tracing.callers import range_of
 from engine.frontend.tracing.leaks import swap_while_tracing
 from engine.frontend.tracing.state import Scope, TracedModule, TracingState, current

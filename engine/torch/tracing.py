@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial, wraps
 from typing import Any
 
-from engine.aten.tensor import Tensor
+from engine.aten.values.tensor import Tensor
 from engine.frontend.tracing.calls import fresh
 from engine.frontend.tracing.complaints import TracerWarning as TracerWarning
 from engine.frontend.tracing.complaints import warn

@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
-from engine.aten.tensor import Tensor
+from engine.aten.values.tensor import Tensor
 from engine.ir.constants import tensor_type_of
 from engine.lang import scalars, types
 from engine.lang.errors import ArgumentError

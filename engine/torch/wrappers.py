@@ -12,9 +12,9 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from engine.aten.hooks import HOOKS
-from engine.aten.marked import Parameter
-from engine.aten.tensor import Size, Tensor
+from engine.aten.values.hooks import HOOKS
+from engine.aten.values.parameter import Parameter
+from engine.aten.values.tensor import Size, Tensor
 
 Find = Callable[[str], Callable[..., Any] | None]
 """The function of a dotted name, `torch._C._nn.relu6`."""

@@ -130,7 +130,7 @@ def outcome(data: bytes) -> str:
 
 
 def _look_at_all(data: bytes) -> None:
-    from engine.aten.tensor import Tensor
+    from engine.aten.values.tensor import Tensor
     from engine.executor.budget import Budget, BudgetedRunner
     from engine.ir.unit import Function
     from engine.lang.errors import CompileError
@@ -152,7 +152,7 @@ def _look_at_all(data: bytes) -> None:
 
 def _functions(module: Any) -> Iterator[Any]:
     """The methods and hooks of the module and of all in it."""
-    from engine.aten.ivalue import Object
+    from engine.aten.values.ivalue import Object
 
     waiting, seen = [module], set()
     while waiting:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import engine.torch
-from engine.aten import op
+from engine.aten.dispatch import op
 from engine.frontend.compile import compile_source, define
 from engine.frontend.python.resolver import PythonUnit
 from engine.frontend.python.trees import trees_from_text

@@ -21,8 +21,8 @@ from typing import Final
 
 import numpy as np
 
-from engine.aten.ivalue import Object
-from engine.aten.tensor import Tensor
+from engine.aten.values.ivalue import Object
+from engine.aten.values.tensor import Tensor
 from engine.lang.types import INT, TENSOR, ClassType
 from engine.serialize.archive import load_archive, save_archive
 

@@ -28,7 +28,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.tensor import Tensor
+from engine.aten.values.tensor import Tensor
 from engine.executor.call import Boundary
 from engine.executor.code import Code
 from engine.executor.executor import GraphExecutor

@@ -25,10 +25,10 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from engine.aten.autograd.mode import no_grad
-from engine.aten.autograd.walk import backward
-from engine.aten.op import find
-from engine.aten.tensor import Tensor
+from engine.aten.autograd.engine import backward
+from engine.aten.dispatch.grad_mode import no_grad
+from engine.aten.dispatch.op import find
+from engine.aten.values.tensor import Tensor
 from engine.executor.call import Boundary
 from engine.executor.executor import executor_of
 from engine.executor.interpreter import run

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, Final
 
-from engine.aten.tensor import tensor
+from engine.aten.values.tensor import tensor
 
 PARAMETERS: Final = "x: Tensor, y: Tensor, n: int, c: bool, ints: List[int], parts: List[Tensor]"
 _HELPER: Final = """\

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from engine.aten import libraries, philox
-from engine.aten.random import generator
+from engine.aten.devices import philox
+from engine.aten.kernels.random import generator
+from engine.aten.values import libraries
 from engine.lang.errors import OperatorError
 from tests.table.device_double import double
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.aten.op import Op
+from engine.aten.dispatch.op import Op
 from tests.gpu.variants import calls, compared, operators
 
 ON_THE_DOUBLE = ()

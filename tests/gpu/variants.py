@@ -14,12 +14,13 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from engine.aten import libraries, philox
-from engine.aten import op as table
-from engine.aten.body import tensors_of
-from engine.aten.op import Op
-from engine.aten.random import generator
-from engine.aten.tensor import Tensor
+from engine.aten.devices import philox
+from engine.aten.dispatch import op as table
+from engine.aten.dispatch.body import tensors_of
+from engine.aten.dispatch.op import Op
+from engine.aten.kernels.random import generator
+from engine.aten.values import libraries
+from engine.aten.values.tensor import Tensor
 from engine.lang import scalars
 from engine.lang.errors import EngineError
 from tests.table.samples import arguments_for

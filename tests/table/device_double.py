@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from engine.aten import libraries
-from engine.aten.libraries import Library
+from engine.aten.values import libraries
+from engine.aten.values.libraries import Library
 from tests.table.cuda_double import cuda
 
 MISSING = frozenset({

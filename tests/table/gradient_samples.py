@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from engine.aten.op import Op
-from engine.aten.tensor import Tensor, tensor
+from engine.aten.dispatch.op import Op
+from engine.aten.values.tensor import Tensor, tensor
 from tests.table.samples import INDEX, PLACES, arguments_for, copied, floats, mask
 
 X = floats(2, 3)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from engine.aten.op import Op
-from engine.aten.tensor import Tensor, tensor
+from engine.aten.dispatch.op import Op
+from engine.aten.values.tensor import Tensor, tensor
 from engine.lang.schema import NO_DEFAULT, Argument
 from engine.lang.types import BOOL, FLOAT, INT, NUMBER, STR, ListType, OptionalType, TensorType
 

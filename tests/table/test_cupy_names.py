@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 import engine.aten
-from engine.aten.twins import _MAKERS, _OF_NUMPY, _SAME, _SUBCLASSED
-from engine.aten.universal import _ACCUMULATIONS, _AT, _REDUCTIONS
+from engine.aten.devices.namespace_rebinding import _MAKERS, _OF_NUMPY, _SAME, _SUBCLASSED
+from engine.aten.devices.universal import _ACCUMULATIONS, _AT, _REDUCTIONS
 
 cupy = pytest.importorskip("cupy", reason="cupy is not installed")
 

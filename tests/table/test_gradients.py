@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from engine.aten import op as table
 from engine.aten.autograd import gradcheck
 from engine.aten.autograd.formula import NO_GRADIENT
-from engine.aten.op import Op
-from engine.aten.tensor import Tensor
+from engine.aten.dispatch import op as table
+from engine.aten.dispatch.op import Op
+from engine.aten.values.tensor import Tensor
 from engine.lang.errors import EngineError
 from tests.table.gradient_samples import SYMMETRIC, gradient_arguments_for, in_float64
 

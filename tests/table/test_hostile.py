@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from engine.aten import op as table
-from engine.aten.op import Op
+from engine.aten.dispatch import op as table
+from engine.aten.dispatch.op import Op
 from engine.lang.errors import EngineError
 from engine.lang.schema import Argument
 from engine.lang.types import INT, ListType, OptionalType, Type

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.aten import op as table
-from engine.aten.op import Op
-from engine.aten.tensor import Tensor
+from engine.aten.dispatch import op as table
+from engine.aten.dispatch.op import Op
+from engine.aten.values.tensor import Tensor
 from engine.lang.types import ListType, TensorType
 from tests.table.samples import arguments_for, copied
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.aten.tensor import from_numpy
+from engine.aten.values.tensor import from_numpy
 from engine.executor.from_python import from_python, unwrapped
 from engine.executor.to_python import to_python
 from engine.ir.constants import type_of

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.tensor import Tensor, from_numpy
+from engine.aten.values.tensor import Tensor, from_numpy
 from engine.lang.errors import EngineError
 from engine.lang.scalars import bfloat16
 from engine.serialize.container.write import replace_file

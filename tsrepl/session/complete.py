@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Final
 
-from engine.aten import op as table
-from engine.aten.ivalue import Object
+from engine.aten.dispatch import op as table
+from engine.aten.values.ivalue import Object
 from engine.lang.scalars import DTYPE_BY_NAME
 from engine.lang.types import ClassType, TensorType, TupleType, Type
 from engine.torch.taps import paths_of

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.aten.ivalue import Object
-from engine.aten.submodules import children_of, is_module, joined
-from engine.aten.tensor import Tensor
+from engine.aten.values.ivalue import Object
+from engine.aten.values.submodules import children_of, is_module, joined
+from engine.aten.values.tensor import Tensor
 from engine.lang.types import ClassAttribute, ClassType
 from tsrepl.session.replies import ModuleNode, Slot
 from tsrepl.session.values import summary

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 
-from engine.aten import op as table
+from engine.aten.dispatch import op as table
 from engine.frontend.builder import Builder
 from engine.frontend.resolve import TextResolver
 from engine.frontend.sugar import SugaredValue

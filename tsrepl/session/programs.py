@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from engine.aten.ivalue import Object
-from engine.aten.submodules import every_place
+from engine.aten.values.ivalue import Object
+from engine.aten.values.submodules import every_place
 from engine.executor.call import call_function
 from engine.ir.unit import Function
 from engine.lang.counts import counted

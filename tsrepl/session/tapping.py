@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from engine.aten.ivalue import Object
-from engine.aten.tensor import Tensor
+from engine.aten.values.ivalue import Object
+from engine.aten.values.tensor import Tensor
 from engine.lang.types import STR, TENSOR, DictType, TensorType
 from engine.torch.cutting import cut as cut_out
 from engine.torch.modules import wrap

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from engine.aten.ivalue import CustomObject, EnumValue, Object
-from engine.aten.tensor import Tensor
+from engine.aten.values.ivalue import CustomObject, EnumValue, Object
+from engine.aten.values.tensor import Tensor
 from engine.ir.unit import Function
 from engine.lang.types import TupleType, Type
 

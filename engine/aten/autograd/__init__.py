@@ -8,10 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from engine.aten.autograd import functional, walk
+from engine.aten.autograd import engine, functional
 from engine.aten.autograd.check import gradcheck, gradgradcheck
+from engine.aten.autograd.engine import backward, grad, retain_grad
 from engine.aten.autograd.function import Function, once_differentiable
-from engine.aten.autograd.mode import (
+from engine.aten.autograd.node import Node, RemovableHandle
+from engine.aten.autograd.record import record
+from engine.aten.autograd.specialised_recording import recorder
+from engine.aten.autograd.views import history
+from engine.aten.dispatch.grad_mode import (
     detect_anomaly,
     enable_grad,
     inference_mode,
@@ -21,13 +26,8 @@ from engine.aten.autograd.mode import (
     set_detect_anomaly,
     set_grad_enabled,
 )  # fmt: skip
-from engine.aten.autograd.node import Node, RemovableHandle
-from engine.aten.autograd.quick import recorder
-from engine.aten.autograd.record import record
-from engine.aten.autograd.views import history
-from engine.aten.autograd.walk import backward, grad, retain_grad
-from engine.aten.hooks import HOOKS
-from engine.aten.tensor import Tensor, bind_history
+from engine.aten.values.hooks import HOOKS
+from engine.aten.values.tensor import Tensor, bind_history
 from engine.lang.errors import OperatorError
 
 __all__ = [
@@ -40,7 +40,7 @@ __all__ = [
 def _backward(
     self: Tensor, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
 ) -> None:
-    walk.backward(self, gradient, retain_graph, create_graph, inputs)
+    engine.backward(self, gradient, retain_graph, create_graph, inputs)
 
 
 def _register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:

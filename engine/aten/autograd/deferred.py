@@ -21,11 +21,11 @@ from weakref import ref
 
 import numpy as np
 
-from engine.aten import promotion, xp
-from engine.aten.autograd.mode import MODE, enable
 from engine.aten.autograd.node import Edge, Gradient, Node, RemovableHandle, Saved, next_number
-from engine.aten.storage import Storage, storage_of
-from engine.aten.tensor import Tensor, wrapped
+from engine.aten.dispatch.grad_mode import MODE, enable
+from engine.aten.values import promotion, xp
+from engine.aten.values.storage import Storage, storage_of
+from engine.aten.values.tensor import Tensor, wrapped
 
 _new: Final[Callable[..., Any]] = object.__new__
 _LOCK: Final = threading.RLock()

@@ -23,17 +23,18 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from engine.aten import calls, libraries, xp
-from engine.aten import op as table
-from engine.aten.hooks import HOOKS
-from engine.aten.outcome import view
-from engine.aten.primitives import join
-from engine.aten.tensor import Tensor, wrapped
+from engine.aten.dispatch import calls
+from engine.aten.dispatch import op as table
+from engine.aten.dispatch.wrapping import view
+from engine.aten.values import libraries, xp
+from engine.aten.values.hooks import HOOKS
+from engine.aten.values.hot_helpers import join
+from engine.aten.values.tensor import Tensor, wrapped
 from engine.lang.schema import FunctionSchema
 from engine.lang.types import FLOAT, NUMBER
 
 if TYPE_CHECKING:
-    from engine.aten.op import Op
+    from engine.aten.dispatch.op import Op
 
 NO_GRADIENT: Final = "None"
 """The formula of an argument on which the result does not depend differentiably."""

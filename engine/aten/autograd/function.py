@@ -14,12 +14,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import libraries, promotion
 from engine.aten.autograd import views
-from engine.aten.autograd.mode import MODE, no_grad
 from engine.aten.autograd.node import Form, Gradient, Node, Saved, fits, fitted, twin, used_twice
 from engine.aten.autograd.saving import save
-from engine.aten.tensor import Tensor
+from engine.aten.dispatch.grad_mode import MODE, no_grad
+from engine.aten.values import libraries, promotion
+from engine.aten.values.tensor import Tensor
 from engine.lang.errors import OperatorDtypeError, OperatorError, OperatorTypeError
 
 

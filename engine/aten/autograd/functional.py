@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from engine.aten.autograd.mode import enable_grad
+from engine.aten.autograd.engine import grad
 from engine.aten.autograd.node import twin
-from engine.aten.autograd.walk import grad
-from engine.aten.compose import run
-from engine.aten.tensor import Tensor
+from engine.aten.dispatch.compose import run
+from engine.aten.dispatch.grad_mode import enable_grad
+from engine.aten.values.tensor import Tensor
 from engine.lang.errors import OperatorError, OperatorTypeError
 
 Function = Callable[..., Any]

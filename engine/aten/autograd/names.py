@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from engine.aten.op import Op
+    from engine.aten.dispatch.op import Op
 
 _OTHER: Final = {
     "to": "ToCopy", "reshape": "View", "flatten": "View", "unflatten": "View", "view_as": "View",

@@ -12,13 +12,13 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
-from engine.aten import xp
-from engine.aten.autograd.mode import MODE
-from engine.aten.blocks import contiguous_copy
-from engine.aten.compose import cast, run
-from engine.aten.primitives import join
-from engine.aten.storage import Storage
-from engine.aten.tensor import Tensor, wrapped
+from engine.aten.dispatch.compose import cast, run
+from engine.aten.dispatch.grad_mode import MODE
+from engine.aten.kernels.blocks import contiguous_copy
+from engine.aten.values import xp
+from engine.aten.values.hot_helpers import join
+from engine.aten.values.storage import Storage
+from engine.aten.values.tensor import Tensor, wrapped
 from engine.lang.errors import OperatorError
 
 Gradient = Tensor | None

@@ -11,22 +11,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from engine.aten import libraries, promotion, xp
 from engine.aten.autograd import views
 from engine.aten.autograd.formula import NO_GRADIENT, Formula, Read, Whole, compile_formula
-from engine.aten.autograd.mode import MODE, enable
 from engine.aten.autograd.names import node_name
 from engine.aten.autograd.node import Edge, Form, Gradient, Node, Saved, edge_of, fitted, used_twice
 from engine.aten.autograd.saving import Packed, save
-from engine.aten.body import tensor_kind
-from engine.aten.compose import run
-from engine.aten.primitives import join
-from engine.aten.tensor import Tensor, wrapped
+from engine.aten.dispatch.body import tensor_kind
+from engine.aten.dispatch.compose import run
+from engine.aten.dispatch.grad_mode import MODE, enable
+from engine.aten.values import libraries, promotion, xp
+from engine.aten.values.hot_helpers import join
+from engine.aten.values.tensor import Tensor, wrapped
 from engine.lang.errors import OperatorError
 from engine.lang.types import ListType
 
 if TYPE_CHECKING:
-    from engine.aten.op import Op
+    from engine.aten.dispatch.op import Op
 
 
 @dataclass(eq=False, slots=True)

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
-from engine.aten.autograd.mode import MODE, enable
 from engine.aten.autograd.node import Node, Saved
-from engine.aten.hooks import HOOKS
-from engine.aten.tensor import Tensor
+from engine.aten.dispatch.grad_mode import MODE, enable
+from engine.aten.values.hooks import HOOKS
+from engine.aten.values.tensor import Tensor
 from engine.lang.errors import OperatorTypeError
 
 Pack = Callable[[Tensor], Any]

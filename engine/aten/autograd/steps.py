@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engine.aten import libraries
 from engine.aten.autograd.node import Gradient, Hook, Node
-from engine.aten.hooks import HOOKS
-from engine.aten.tensor import Tensor
+from engine.aten.values import libraries
+from engine.aten.values.hooks import HOOKS
+from engine.aten.values.tensor import Tensor
 from engine.lang.errors import OperatorError, OperatorTypeError
 
 

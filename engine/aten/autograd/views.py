@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.aten.autograd.node import Edge, Form, Gradient, Node, edge_of
-from engine.aten.compose import run
-from engine.aten.hooks import HOOKS
-from engine.aten.storage import address
-from engine.aten.tensor import Tensor
-from engine.aten.xp import Array, as_strided
+from engine.aten.dispatch.compose import run
+from engine.aten.values.hooks import HOOKS
+from engine.aten.values.storage import address
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import Array, as_strided
 from engine.lang.errors import OperatorError
 
 

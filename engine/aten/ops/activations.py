@@ -6,18 +6,19 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import pointwise, special, xp
-from engine.aten.blend import choose
-from engine.aten.blocks import BLOCK, in_blocks
-from engine.aten.long_rows import LongRows
-from engine.aten.loops import worth
-from engine.aten.op import op
-from engine.aten.promotion import wide
-from engine.aten.random import generator
-from engine.aten.rules import c_name, no_kernel, wrap_dim
+from engine.aten.dispatch.long_rows import LongRows
+from engine.aten.dispatch.op import op
+from engine.aten.kernels import pointwise, special
+from engine.aten.kernels.blend import choose
+from engine.aten.kernels.blocks import BLOCK, in_blocks
+from engine.aten.kernels.random import generator
+from engine.aten.kernels.rules import c_name, no_kernel, wrap_dim
+from engine.aten.stepwise.language import worth
 from engine.aten.stepwise.products import sloped_channels
-from engine.aten.tensor import Tensor
-from engine.aten.xp import Array
+from engine.aten.values import xp
+from engine.aten.values.promotion import wide
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError
 
 ALL: Final = "function inplace out"

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from engine.aten import op as table
-from engine.aten.op import Op, op
+from engine.aten.dispatch import op as table
+from engine.aten.dispatch.op import Op, op
 
 _PAIRS: Final = (
     "absolute abs, arccos acos, arccosh acosh, arcsin asin, arcsinh asinh, arctan atan, arctan2 atan2, arctanh atanh, "

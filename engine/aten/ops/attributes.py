@@ -5,8 +5,8 @@ In: tensors and devices.  Out: ints, bools, strs, devices.
 
 from __future__ import annotations
 
-from engine.aten.op import op
-from engine.aten.tensor import Tensor
+from engine.aten.dispatch.op import op
+from engine.aten.values.tensor import Tensor
 from engine.lang.scalars import STRIDED, device
 
 for _name, _type, _body in (

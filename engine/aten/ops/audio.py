@@ -11,13 +11,13 @@ from typing import Final
 
 import numpy as np
 
-from engine.aten import xp
-from engine.aten.compose import run
-from engine.aten.op import op
-from engine.aten.promotion import wide
+from engine.aten.dispatch.compose import run
+from engine.aten.dispatch.op import op
 from engine.aten.stepwise import filtering
-from engine.aten.tensor import Tensor
-from engine.aten.xp import Array
+from engine.aten.values import xp
+from engine.aten.values.promotion import wide
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError
 
 # ------------------------------------------------------------------ filters

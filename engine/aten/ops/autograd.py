@@ -7,21 +7,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.aten.autograd import walk
-from engine.aten.autograd.mode import MODE, enable
-from engine.aten.op import op
-from engine.aten.tensor import Tensor
+from engine.aten.autograd import engine
+from engine.aten.dispatch.grad_mode import MODE, enable
+from engine.aten.dispatch.op import op
+from engine.aten.values.tensor import Tensor
 
 
 def backward(tensors: Any, gradients: Any = None, retain_graph: bool | None = None, create_graph: bool = False) -> None:
-    walk.backward(tensors, gradients, retain_graph, create_graph)
+    engine.backward(tensors, gradients, retain_graph, create_graph)
 
 
 def grad(
     outputs: list[Tensor], inputs: list[Tensor], grad_outputs: list[Tensor | None] | None, retain_graph: bool | None,
     create_graph: bool, allow_unused: bool,
 ) -> list[Tensor | None]:  # fmt: skip
-    return list(walk.grad(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused))
+    return list(engine.grad(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused))
 
 
 def set_grad_enabled(enabled: bool) -> None:

@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from engine.aten.autograd.mode import MODE
-from engine.aten.compose import cast, run, sum_over, where
-from engine.aten.hooks import HOOKS
-from engine.aten.long_rows import LongRows
-from engine.aten.op import op
+from engine.aten.dispatch.compose import cast, run, sum_over, where
+from engine.aten.dispatch.grad_mode import MODE
+from engine.aten.dispatch.long_rows import LongRows
+from engine.aten.dispatch.op import op
+from engine.aten.kernels.rules import reduce_dims, wrap_dim
 from engine.aten.ops.matmul import LETTERS, explicit_subscripts
-from engine.aten.rules import reduce_dims, wrap_dim
-from engine.aten.storage import address
-from engine.aten.tensor import Tensor, from_numpy
-from engine.aten.xp import Array, as_strided
+from engine.aten.values.hooks import HOOKS
+from engine.aten.values.storage import address
+from engine.aten.values.tensor import Tensor, from_numpy
+from engine.aten.values.xp import Array, as_strided
 
 Dims = Sequence[int] | int | None
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.aten.compose import cast, run, where
-from engine.aten.op import op
-from engine.aten.tensor import Tensor, from_numpy
+from engine.aten.dispatch.compose import cast, run, where
+from engine.aten.dispatch.op import op
+from engine.aten.values.tensor import Tensor, from_numpy
 from engine.lang.errors import OperatorError
 
 Part = Tensor | None

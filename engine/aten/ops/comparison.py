@@ -6,11 +6,11 @@ from typing import Final
 
 import numpy as np
 
-from engine.aten import xp
-from engine.aten.op import op
-from engine.aten.promotion import result_type, wide
-from engine.aten.rules import broadcast_shapes
-from engine.aten.xp import Array
+from engine.aten.dispatch.op import op
+from engine.aten.kernels.rules import broadcast_shapes
+from engine.aten.values import xp
+from engine.aten.values.promotion import result_type, wide
+from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError
 
 ALL: Final = "function method inplace out"

@@ -8,10 +8,10 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from engine.aten.autocast import STATE as CASTS
-from engine.aten.autocast import small_dtype
-from engine.aten.ivalue import EnumValue
-from engine.aten.op import op
+from engine.aten.dispatch.autocast import STATE as CASTS
+from engine.aten.dispatch.autocast import small_dtype
+from engine.aten.dispatch.op import op
+from engine.aten.values.ivalue import EnumValue
 from engine.lang.errors import Error, OperatorError
 
 _ASSERTION = "AssertionError: "

@@ -9,9 +9,10 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from engine.aten import arithmetic, text, xp
-from engine.aten.op import op
-from engine.aten.tensor import Tensor, tensor
+from engine.aten.dispatch.op import op
+from engine.aten.formatting import values
+from engine.aten.values import arithmetic, xp
+from engine.aten.values.tensor import Tensor, tensor
 from engine.lang import scalars
 from engine.lang.errors import OperatorError, OperatorValueError
 
@@ -97,7 +98,7 @@ for _x, _y in (
 
 
 def ord_(string: str) -> int:
-    data = text.to_bytes(string)
+    data = values.to_bytes(string)
     if len(data) != 1:
         raise OperatorError(f"String for ord() must be 1 character, found {len(data)}")
     return data[0]
@@ -107,20 +108,20 @@ def chr_(code: int) -> str:
     """One byte, the low one of the code."""
     if not 0 <= code < 0x110000:
         raise OperatorValueError(f"chr() arg not in range(0x110000), found {code}")
-    return text.from_bytes(bytes([code & 0xFF]))
+    return values.from_bytes(bytes([code & 0xFF]))
 
 
 def characters(string: str) -> list[str]:
     """Each byte as a string."""
-    return list(string) if string.isascii() else [text.from_bytes(bytes([b])) for b in text.to_bytes(string)]
+    return list(string) if string.isascii() else [values.from_bytes(bytes([b])) for b in values.to_bytes(string)]
 
 
-op("aten::str(t elem) -> str", python=text.to_text)
+op("aten::str(t elem) -> str", python=values.to_text)
 op("aten::ord(str string) -> int", python=ord_)
 op("aten::chr(int i) -> str", python=chr_)
 op("aten::list(str t) -> str[]", python=characters)
-op("aten::format(str self, ...) -> str", python=text.format_text)
-op("aten::percentFormat(str self, ...) -> str", python=text.percent_format)
+op("aten::format(str self, ...) -> str", python=values.format_text)
+op("aten::percentFormat(str self, ...) -> str", python=values.percent_format)
 
 # ------------------------------------------------------------------ tensors
 

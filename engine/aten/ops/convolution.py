@@ -13,15 +13,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import depthwise
-from engine.aten.compose import run
-from engine.aten.conv_checks import Geometry, batched, check, geometry, same_dims, spread
-from engine.aten.op import op
-from engine.aten.promotion import wide
-from engine.aten.quick_convolution import Forward, quick_forward
-from engine.aten.tensor import Tensor
-from engine.aten.windows import pad, scatter_windows, windows
-from engine.aten.xp import Array
+from engine.aten.dispatch.compose import run
+from engine.aten.dispatch.op import op
+from engine.aten.kernels import depthwise
+from engine.aten.kernels.conv_checks import Geometry, batched, check, geometry, same_dims, spread
+from engine.aten.kernels.quick_convolution import Forward, quick_forward
+from engine.aten.kernels.windows import pad, scatter_windows, windows
+from engine.aten.values.promotion import wide
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError
 
 Sizes = tuple[int, ...]

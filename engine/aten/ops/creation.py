@@ -12,15 +12,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import libraries, xp
-from engine.aten.memory import check_memory
-from engine.aten.op import op
-from engine.aten.outcome import overwrite, refuse_overlap, store_out
-from engine.aten.promotion import converted, default_complex, default_dtype, dtype_of_number, result_type
-from engine.aten.rules import broadcast_shapes, is_dense, no_kernel
-from engine.aten.tensor import Tensor, check_differentiable, tensor, wrapped
-from engine.aten.text import type_name
-from engine.aten.xp import Array
+from engine.aten.dispatch.op import op
+from engine.aten.dispatch.wrapping import overwrite, refuse_overlap, store_out
+from engine.aten.formatting.values import type_name
+from engine.aten.kernels.memory import check_memory
+from engine.aten.kernels.rules import broadcast_shapes, is_dense, no_kernel
+from engine.aten.values import libraries, xp
+from engine.aten.values.promotion import converted, default_complex, default_dtype, dtype_of_number, result_type
+from engine.aten.values.tensor import Tensor, check_differentiable, tensor, wrapped
+from engine.aten.values.xp import Array
 from engine.lang import scalars
 from engine.lang.errors import OperatorError
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from engine.aten.op import op
-from engine.aten.text import to_text
+from engine.aten.dispatch.op import op
+from engine.aten.formatting.values import to_text
 from engine.lang.errors import OperatorError
 
 KEYS: Final = ("str", "int", "bool", "float", "complex", "Tensor")

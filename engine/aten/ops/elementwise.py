@@ -11,14 +11,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import pointwise, xp
-from engine.aten.compose import cast, run
-from engine.aten.op import op, out_form
-from engine.aten.promotion import result_type, to_float, wide
-from engine.aten.random import Generator, generator
-from engine.aten.rules import no_kernel, wrap_dim
-from engine.aten.tensor import Tensor
-from engine.aten.xp import Array
+from engine.aten.dispatch.compose import cast, run
+from engine.aten.dispatch.op import op, out_form
+from engine.aten.kernels import pointwise
+from engine.aten.kernels.random import Generator, generator
+from engine.aten.kernels.rules import no_kernel, wrap_dim
+from engine.aten.values import xp
+from engine.aten.values.promotion import result_type, to_float, wide
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorDtypeError, OperatorError
 
 ALL: Final = "function method inplace out"

@@ -10,13 +10,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import singular, xp
-from engine.aten.autograd.mode import is_grad_enabled
-from engine.aten.compose import run
-from engine.aten.op import op, out_form
+from engine.aten.dispatch.compose import run
+from engine.aten.dispatch.grad_mode import is_grad_enabled
+from engine.aten.dispatch.op import op, out_form
+from engine.aten.kernels import singular
 from engine.aten.ops.linalg import adjoint, check_matrix, check_square, solve_kernel
-from engine.aten.tensor import Tensor
-from engine.aten.xp import Array
+from engine.aten.values import xp
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError
 
 OUT: Final = "function out"

@@ -10,13 +10,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import xp
-from engine.aten.compose import run
-from engine.aten.op import op
-from engine.aten.promotion import default_dtype, to_float
-from engine.aten.rules import existing_dim
-from engine.aten.tensor import Tensor
-from engine.aten.xp import Array
+from engine.aten.dispatch.compose import run
+from engine.aten.dispatch.op import op
+from engine.aten.kernels.rules import existing_dim
+from engine.aten.values import xp
+from engine.aten.values.promotion import default_dtype, to_float
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError
 
 OUT: Final = "function out"

@@ -11,13 +11,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import xp
-from engine.aten.autograd.mode import MODE
-from engine.aten.compose import MEAN, NONE, cast, run, where, widened
-from engine.aten.hooks import HOOKS
-from engine.aten.long_rows import LongRows
-from engine.aten.op import Op, op, out_form, registered
-from engine.aten.tensor import Tensor
+from engine.aten.dispatch.compose import MEAN, NONE, cast, run, where, widened
+from engine.aten.dispatch.grad_mode import MODE
+from engine.aten.dispatch.long_rows import LongRows
+from engine.aten.dispatch.op import Op, op, out_form, registered
+from engine.aten.values import xp
+from engine.aten.values.hooks import HOOKS
+from engine.aten.values.tensor import Tensor
 
 _GRAD: Final = "Tensor grad_output, Tensor self"
 

@@ -11,11 +11,11 @@ from typing import Final
 
 import numpy as np
 
-from engine.aten import xp
-from engine.aten.memory import check_memory
-from engine.aten.op import op, out_form
-from engine.aten.rules import c_name, no_kernel
-from engine.aten.xp import Array
+from engine.aten.dispatch.op import op, out_form
+from engine.aten.kernels.memory import check_memory
+from engine.aten.kernels.rules import c_name, no_kernel
+from engine.aten.values import xp
+from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError
 
 METHOD: Final = "function method out"

@@ -10,13 +10,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import xp
-from engine.aten.accumulate import add_at
-from engine.aten.hooks import HOOKS
-from engine.aten.op import op
-from engine.aten.promotion import converted, fit, wide
-from engine.aten.rules import broadcast_shapes, wrap_dim
-from engine.aten.xp import Array
+from engine.aten.dispatch.op import op
+from engine.aten.kernels.accumulate import add_at
+from engine.aten.kernels.rules import broadcast_shapes, wrap_dim
+from engine.aten.values import xp
+from engine.aten.values.hooks import HOOKS
+from engine.aten.values.promotion import converted, fit, wide
+from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError, OperatorIndexError
 
 OUT: Final = "function method out"

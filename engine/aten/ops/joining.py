@@ -11,12 +11,13 @@ from typing import Final
 
 import numpy as np
 
-from engine.aten import rules, xp
-from engine.aten.memory import check_memory
-from engine.aten.op import op
-from engine.aten.rules import existing_dim, wrap_dim, wrap_dims
-from engine.aten.tensor import Tensor
-from engine.aten.xp import Array
+from engine.aten.dispatch.op import op
+from engine.aten.kernels import rules
+from engine.aten.kernels.memory import check_memory
+from engine.aten.kernels.rules import existing_dim, wrap_dim, wrap_dims
+from engine.aten.values import xp
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError, OperatorValueError
 
 VIEW: Final = "function method"

@@ -9,11 +9,11 @@ from typing import Final
 
 import numpy as np
 
-from engine.aten.blocks import contiguous_copy
-from engine.aten.op import op
-from engine.aten.rules import is_dense, steps, wrap_dim
-from engine.aten.tensor import Tensor, wrapped
-from engine.aten.xp import Array
+from engine.aten.dispatch.op import op
+from engine.aten.kernels.blocks import contiguous_copy
+from engine.aten.kernels.rules import is_dense, steps, wrap_dim
+from engine.aten.values.tensor import Tensor, wrapped
+from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError, OperatorIndexError
 from engine.lang.scalars import MEMORY_FORMATS
 

@@ -9,10 +9,10 @@ from typing import Final
 
 import numpy as np
 
-from engine.aten import singular
-from engine.aten.op import op, out_form
+from engine.aten.dispatch.op import op, out_form
+from engine.aten.kernels import singular
 from engine.aten.ops.linalg import adjoint
-from engine.aten.xp import Array
+from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError
 
 

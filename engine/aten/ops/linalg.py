@@ -12,12 +12,12 @@ from typing import Final
 
 import numpy as np
 
-from engine.aten import xp
-from engine.aten.compose import run, where
-from engine.aten.op import op, out_form
-from engine.aten.rules import check_same_dtype, wrap_dims
-from engine.aten.tensor import Tensor
-from engine.aten.xp import Array
+from engine.aten.dispatch.compose import run, where
+from engine.aten.dispatch.op import op, out_form
+from engine.aten.kernels.rules import check_same_dtype, wrap_dims
+from engine.aten.values import xp
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError
 
 OUT: Final = "function out"

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable
 from functools import cmp_to_key, reduce
 from typing import Any, Final
 
-from engine.aten import arithmetic
-from engine.aten.hooks import HOOKS
-from engine.aten.ivalue import Object
-from engine.aten.memory import check_memory
-from engine.aten.op import op
-from engine.aten.tensor import Tensor
-from engine.aten.text import type_name
-from engine.aten.xp import INT64
+from engine.aten.dispatch.op import op
+from engine.aten.formatting.values import type_name
+from engine.aten.kernels.memory import check_memory
+from engine.aten.values import arithmetic
+from engine.aten.values.hooks import HOOKS
+from engine.aten.values.ivalue import Object
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import INT64
 from engine.lang.errors import OperatorError, OperatorIndexError
 
 ELEMENTS: Final = ("int", "float", "bool", "str")

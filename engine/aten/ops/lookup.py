@@ -9,15 +9,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import xp
-from engine.aten.accumulate import accumulate
-from engine.aten.conv_checks import tensor_type
-from engine.aten.loops import worth
-from engine.aten.op import op
-from engine.aten.promotion import result_type, wide
-from engine.aten.rules import are_within, no_kernel
+from engine.aten.dispatch.op import op
+from engine.aten.kernels.accumulate import accumulate
+from engine.aten.kernels.conv_checks import tensor_type
+from engine.aten.kernels.rules import are_within, no_kernel
+from engine.aten.stepwise.language import worth
 from engine.aten.stepwise.scattering import sum_bags, sum_weighted_bags
-from engine.aten.xp import Array
+from engine.aten.values import xp
+from engine.aten.values.promotion import result_type, wide
+from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError, OperatorIndexError
 
 # ------------------------------------------------------------------ embedding

@@ -11,12 +11,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import xp
-from engine.aten.compose import MEAN, NONE, SUM, cast, reduced, run, sum_over, where, widened, without_gradient
-from engine.aten.op import op
-from engine.aten.promotion import result_type
-from engine.aten.rules import are_within
-from engine.aten.tensor import Tensor, from_numpy
+from engine.aten.dispatch.compose import MEAN, NONE, SUM, cast, reduced, run, sum_over, where, widened, without_gradient
+from engine.aten.dispatch.op import op
+from engine.aten.kernels.rules import are_within
+from engine.aten.values import xp
+from engine.aten.values.promotion import result_type
+from engine.aten.values.tensor import Tensor, from_numpy
 from engine.lang.errors import OperatorError, OperatorIndexError, OperatorValueError
 
 Loss = Callable[..., Tensor]

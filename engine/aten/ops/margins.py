@@ -12,17 +12,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import xp
-from engine.aten.autograd.mode import MODE
-from engine.aten.compose import MEAN, reduced, run, sum_over, where, without_gradient
-from engine.aten.hooks import HOOKS
-from engine.aten.loops import worth
-from engine.aten.op import op
-from engine.aten.promotion import check_cast
-from engine.aten.rules import no_kernel
+from engine.aten.dispatch.compose import MEAN, reduced, run, sum_over, where, without_gradient
+from engine.aten.dispatch.grad_mode import MODE
+from engine.aten.dispatch.op import op
+from engine.aten.kernels.rules import no_kernel
+from engine.aten.stepwise.language import worth
 from engine.aten.stepwise.products import distances
-from engine.aten.tensor import Tensor
-from engine.aten.xp import Array
+from engine.aten.values import xp
+from engine.aten.values.hooks import HOOKS
+from engine.aten.values.promotion import check_cast
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError
 
 # ------------------------------------------------------------------ distances

@@ -12,15 +12,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import xp
-from engine.aten.compose import run
-from engine.aten.loops import worth
-from engine.aten.op import op
-from engine.aten.promotion import fit, promote_types, wide
-from engine.aten.rules import broadcast_shapes, check_same_dtype, no_kernel
+from engine.aten.dispatch.compose import run
+from engine.aten.dispatch.op import op
+from engine.aten.kernels.rules import broadcast_shapes, check_same_dtype, no_kernel
+from engine.aten.stepwise.language import worth
 from engine.aten.stepwise.products import whole_products
-from engine.aten.tensor import Tensor
-from engine.aten.xp import Array
+from engine.aten.values import xp
+from engine.aten.values.promotion import fit, promote_types, wide
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError
 
 ALL: Final = "function method inplace out"

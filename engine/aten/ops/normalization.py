@@ -11,17 +11,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engine.aten.autograd.mode import MODE
-from engine.aten.compose import cast, mean_over, run, sum_over, widened
-from engine.aten.hooks import HOOKS
-from engine.aten.loops import worth
-from engine.aten.normal_rows import normalized_rows, normalized_rows_backward
-from engine.aten.op import op, out_form
-from engine.aten.promotion import wide
-from engine.aten.rules import no_kernel
+from engine.aten.dispatch.compose import cast, mean_over, run, sum_over, widened
+from engine.aten.dispatch.grad_mode import MODE
+from engine.aten.dispatch.op import op, out_form
+from engine.aten.kernels.normal_rows import normalized_rows, normalized_rows_backward
+from engine.aten.kernels.rules import no_kernel
+from engine.aten.stepwise.language import worth
 from engine.aten.stepwise.normalizing import groups_backward, groups_forward
-from engine.aten.tensor import Tensor
-from engine.aten.xp import FLOAT32, FLOATS, HALVES, Array, NumpyDtype, is_float, silently
+from engine.aten.values.hooks import HOOKS
+from engine.aten.values.promotion import wide
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import FLOAT32, FLOATS, HALVES, Array, NumpyDtype, is_float, silently
 from engine.lang.errors import OperatorError
 
 

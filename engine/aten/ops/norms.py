@@ -9,11 +9,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from engine.aten.compose import run, sum_over, where
-from engine.aten.op import op
+from engine.aten.dispatch.compose import run, sum_over, where
+from engine.aten.dispatch.op import op
+from engine.aten.kernels.rules import wrap_dim, wrap_dims
 from engine.aten.ops.linalg import check_matrix, check_square
-from engine.aten.rules import wrap_dim, wrap_dims
-from engine.aten.tensor import Tensor
+from engine.aten.values.tensor import Tensor
 from engine.lang.errors import OperatorError
 
 OUT: Final = "function out"

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from engine.aten.compose import run
-from engine.aten.op import op
-from engine.aten.quantized.affine import chosen_between
-from engine.aten.tensor import Tensor
-from engine.aten.xp import Array
+from engine.aten.dispatch.compose import run
+from engine.aten.dispatch.op import op
+from engine.aten.kernels.affine import chosen_between
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError
 
 

@@ -11,13 +11,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import xp
-from engine.aten.memory import check_memory
-from engine.aten.op import op
-from engine.aten.outcome import view
-from engine.aten.rules import wrap_dim
-from engine.aten.tensor import Tensor
-from engine.aten.xp import Array, as_strided
+from engine.aten.dispatch.op import op
+from engine.aten.dispatch.wrapping import view
+from engine.aten.kernels.memory import check_memory
+from engine.aten.kernels.rules import wrap_dim
+from engine.aten.values import xp
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import Array, as_strided
 from engine.lang.errors import OperatorError, OperatorIndexError
 
 VIEW: Final = "function method"

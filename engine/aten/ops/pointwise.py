@@ -12,14 +12,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import pointwise, xp
-from engine.aten.blend import choose
-from engine.aten.compose import run
-from engine.aten.long_rows import LongRows
-from engine.aten.op import op
-from engine.aten.promotion import converted, default_dtype, result_type, to_float, wide
-from engine.aten.rules import c_name, no_kernel, ordered_like
-from engine.aten.xp import Array
+from engine.aten.dispatch.compose import run
+from engine.aten.dispatch.long_rows import LongRows
+from engine.aten.dispatch.op import op
+from engine.aten.kernels import pointwise
+from engine.aten.kernels.blend import choose
+from engine.aten.kernels.rules import c_name, no_kernel, ordered_like
+from engine.aten.values import xp
+from engine.aten.values.promotion import converted, default_dtype, result_type, to_float, wide
+from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorDtypeError, OperatorError
 
 ALL: Final = "function method inplace out"

@@ -12,14 +12,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import pool_checks, quick_pooling, xp
-from engine.aten.compose import cast, mean_over, run, widened
-from engine.aten.op import op
-from engine.aten.promotion import wide
-from engine.aten.rules import no_kernel
-from engine.aten.tensor import Tensor, from_numpy
-from engine.aten.windows import Space, offsets, pad, scatter_windows, shifted, windows
-from engine.aten.xp import Array
+from engine.aten.dispatch.compose import cast, mean_over, run, widened
+from engine.aten.dispatch.op import op
+from engine.aten.kernels import pool_checks, quick_pooling
+from engine.aten.kernels.rules import no_kernel
+from engine.aten.kernels.windows import Space, offsets, pad, scatter_windows, shifted, windows
+from engine.aten.values import xp
+from engine.aten.values.promotion import wide
+from engine.aten.values.tensor import Tensor, from_numpy
+from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError
 
 Sizes = tuple[int, ...]

@@ -12,15 +12,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import xp
-from engine.aten.compose import cast, run, where, widened
-from engine.aten.op import op
+from engine.aten.dispatch.compose import cast, run, where, widened
+from engine.aten.dispatch.op import op
+from engine.aten.kernels.rules import wrap_dim, wrap_dims
 from engine.aten.ops.linalg import check_square, inv
 from engine.aten.ops.matmul import check_dtypes, unlike
-from engine.aten.promotion import default_dtype, result_type, wide
-from engine.aten.rules import wrap_dim, wrap_dims
-from engine.aten.tensor import Tensor
-from engine.aten.xp import Array
+from engine.aten.values import xp
+from engine.aten.values.promotion import default_dtype, result_type, wide
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError
 
 OUT: Final = "function out"

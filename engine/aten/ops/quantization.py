@@ -10,12 +10,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import xp
-from engine.aten.op import op
-from engine.aten.quantized import affine, pointwise
+from engine.aten.dispatch.op import op
+from engine.aten.dispatch.quantized_forms import form
+from engine.aten.kernels import affine
+from engine.aten.quantized import pointwise
 from engine.aten.quantized import pooling as pooling
-from engine.aten.quantized.forms import form
-from engine.aten.quantized.quantizer import (
+from engine.aten.values import xp
+from engine.aten.values.quantizer import (
     BY_NUMBER,
     Quantizer,
     integers_of,
@@ -25,8 +26,8 @@ from engine.aten.quantized.quantizer import (
     quantizer_of,
     wrapped,
 )  # fmt: skip
-from engine.aten.tensor import Tensor
-from engine.aten.xp import Array
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import Array
 from engine.lang import scalars
 from engine.lang.errors import OperatorDtypeError, OperatorError
 

@@ -10,14 +10,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.ivalue import CustomObject
-from engine.aten.op import op
+from engine.aten.dispatch.op import op
+from engine.aten.kernels.affine import limited
 from engine.aten.quantized import layers
-from engine.aten.quantized.affine import limited
 from engine.aten.quantized.packed import CONV, LINEAR, Conv, Linear, packed
 from engine.aten.quantized.packed import conv as make_conv
 from engine.aten.quantized.packed import linear as make_linear
-from engine.aten.quantized.quantizer import (
+from engine.aten.values.ivalue import CustomObject
+from engine.aten.values.quantizer import (
     Quantizer,
     integers_of,
     is_quantized,
@@ -26,7 +26,7 @@ from engine.aten.quantized.quantizer import (
     quantizer_of,
     wrapped,
 )  # fmt: skip
-from engine.aten.tensor import Tensor
+from engine.aten.values.tensor import Tensor
 from engine.lang import scalars
 from engine.lang.errors import OperatorError
 

@@ -10,13 +10,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.compose import run
-from engine.aten.op import op
+from engine.aten.dispatch.compose import run
+from engine.aten.dispatch.op import op
+from engine.aten.kernels.affine import dequantize, fused, limited, quantize, quantized_late
 from engine.aten.quantized import pointwise
-from engine.aten.quantized.affine import dequantize, fused, limited, quantize, quantized_late
-from engine.aten.quantized.quantizer import LIMITS, Quantizer, integers_of, per_tensor, quantizer_of, wrapped
-from engine.aten.tensor import Tensor
-from engine.aten.xp import Array
+from engine.aten.values.quantizer import LIMITS, Quantizer, integers_of, per_tensor, quantizer_of, wrapped
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError
 
 Body = Callable[..., Tensor]

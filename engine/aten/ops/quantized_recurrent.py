@@ -10,12 +10,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.compose import run
-from engine.aten.ivalue import CustomObject
-from engine.aten.op import op
+from engine.aten.dispatch.compose import run
+from engine.aten.dispatch.op import op
+from engine.aten.kernels import rowwise
 from engine.aten.ops.quantized_layers import content_of, shown
 from engine.aten.ops.recurrent import CELLS, Layer, State, in_layers, one_direction
-from engine.aten.quantized import layers, rowwise
+from engine.aten.quantized import layers
 from engine.aten.quantized.packed import (
     CELL,
     DYNAMIC,
@@ -29,7 +29,8 @@ from engine.aten.quantized.packed import (
     of_state,
     packed,
 )  # fmt: skip
-from engine.aten.tensor import Tensor
+from engine.aten.values.ivalue import CustomObject
+from engine.aten.values.tensor import Tensor
 from engine.lang.errors import OperatorError
 
 # ------------------------------------------------------------------ layers

@@ -9,16 +9,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import philox, xp
-from engine.aten.memory import check_memory
-from engine.aten.op import op
+from engine.aten.devices import philox
+from engine.aten.dispatch.op import op
+from engine.aten.dispatch.wrapping import overwrite, store_out
+from engine.aten.kernels.memory import check_memory
+from engine.aten.kernels.random import Generator, generator
+from engine.aten.kernels.rules import broadcast_shapes, c_name, no_kernel
 from engine.aten.ops.creation import FORMAT, OPTIONS, check_device, check_size
-from engine.aten.outcome import overwrite, store_out
-from engine.aten.promotion import default_dtype, result_type, wide
-from engine.aten.random import Generator, generator
-from engine.aten.rules import broadcast_shapes, c_name, no_kernel
-from engine.aten.tensor import Tensor
-from engine.aten.xp import Array
+from engine.aten.values import xp
+from engine.aten.values.promotion import default_dtype, result_type, wide
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorDtypeError, OperatorError
 
 Draw = Callable[[Generator, tuple[int, ...], xp.NumpyDtype], Array]

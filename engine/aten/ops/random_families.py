@@ -10,13 +10,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import xp
-from engine.aten.op import op
-from engine.aten.outcome import overwrite
-from engine.aten.random import Generator, generator
-from engine.aten.rules import no_kernel
-from engine.aten.tensor import Tensor
-from engine.aten.xp import Array
+from engine.aten.dispatch.op import op
+from engine.aten.dispatch.wrapping import overwrite
+from engine.aten.kernels.random import Generator, generator
+from engine.aten.kernels.rules import no_kernel
+from engine.aten.values import xp
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError
 
 _GEN: Final = "*, Generator? generator=None"

@@ -13,14 +13,14 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from engine.aten import xp
-from engine.aten.autograd.mode import MODE
-from engine.aten.compose import run, where
-from engine.aten.hooks import HOOKS
-from engine.aten.op import op, out_form
-from engine.aten.promotion import check_cast, to_float
-from engine.aten.recurrence import LAYERS, lstm_cell
-from engine.aten.tensor import Tensor, from_numpy
+from engine.aten.dispatch.compose import run, where
+from engine.aten.dispatch.grad_mode import MODE
+from engine.aten.dispatch.op import op, out_form
+from engine.aten.kernels.recurrence import LAYERS, lstm_cell
+from engine.aten.values import xp
+from engine.aten.values.hooks import HOOKS
+from engine.aten.values.promotion import check_cast, to_float
+from engine.aten.values.tensor import Tensor, from_numpy
 from engine.lang.errors import OperatorError
 
 State = tuple[Tensor, ...]

@@ -11,14 +11,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import recurrence, recurrence_backward, xp
-from engine.aten.autograd.mode import MODE
-from engine.aten.compose import run
-from engine.aten.op import op
+from engine.aten.dispatch.compose import run
+from engine.aten.dispatch.grad_mode import MODE
+from engine.aten.dispatch.op import op
+from engine.aten.kernels import recurrence, recurrence_backward
+from engine.aten.kernels.recurrence_backward import Run
 from engine.aten.ops.recurrent import CELLS, Layer, one_direction
-from engine.aten.recurrence_backward import Run
-from engine.aten.tensor import Tensor
-from engine.aten.xp import Array
+from engine.aten.values import xp
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import Array
 
 Results = tuple[Any, ...]
 

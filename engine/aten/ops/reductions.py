@@ -12,16 +12,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import xp
-from engine.aten.blocks import BLOCK
-from engine.aten.loops import worth
-from engine.aten.op import op
-from engine.aten.promotion import wide
-from engine.aten.rules import no_kernel, reduce_dims, wrap_dim
-from engine.aten.running import running
-from engine.aten.selection import kth_in_machine_code
+from engine.aten.dispatch.op import op
+from engine.aten.kernels.blocks import BLOCK
+from engine.aten.kernels.cumulative import running
+from engine.aten.kernels.order_statistics import kth_in_machine_code
+from engine.aten.kernels.rules import no_kernel, reduce_dims, wrap_dim
+from engine.aten.stepwise.language import worth
 from engine.aten.stepwise.products import rows_multiplied
-from engine.aten.xp import Array
+from engine.aten.values import xp
+from engine.aten.values.promotion import wide
+from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError, OperatorIndexError
 
 OUT: Final = "function method out"

@@ -12,14 +12,14 @@ from typing import Final
 
 import numpy as np
 
-from engine.aten import xp
-from engine.aten.compose import cast, where, widened
-from engine.aten.op import op
+from engine.aten.dispatch.compose import cast, where, widened
+from engine.aten.dispatch.op import op
+from engine.aten.kernels.rules import no_kernel
 from engine.aten.ops.vision import region_weights
-from engine.aten.promotion import wide
-from engine.aten.rules import no_kernel
-from engine.aten.tensor import Tensor
-from engine.aten.xp import Array
+from engine.aten.values import xp
+from engine.aten.values.promotion import wide
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError
 
 # ------------------------------------------------------------------ regions

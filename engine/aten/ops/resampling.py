@@ -12,14 +12,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import xp
-from engine.aten.compose import run
-from engine.aten.op import op
-from engine.aten.promotion import converted, wide
-from engine.aten.rules import no_kernel
-from engine.aten.tensor import Tensor
-from engine.aten.windows import pad as pad_zeros
-from engine.aten.xp import Array
+from engine.aten.dispatch.compose import run
+from engine.aten.dispatch.op import op
+from engine.aten.kernels.rules import no_kernel
+from engine.aten.kernels.windows import pad as pad_zeros
+from engine.aten.values import xp
+from engine.aten.values.promotion import converted, wide
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorDtypeError, OperatorError
 
 Sizes = tuple[int, ...]

@@ -15,16 +15,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import xp
-from engine.aten.autograd.mode import MODE
-from engine.aten.compose import cast, run, where, widened
-from engine.aten.hooks import HOOKS
-from engine.aten.op import op, out_form
-from engine.aten.ops.corners import around, around_grid
-from engine.aten.places import numbered, weighted
-from engine.aten.promotion import wide
-from engine.aten.tensor import Tensor
-from engine.aten.xp import Array
+from engine.aten.dispatch.compose import cast, run, where, widened
+from engine.aten.dispatch.grad_mode import MODE
+from engine.aten.dispatch.op import op, out_form
+from engine.aten.kernels.interpolation import numbered, weighted
+from engine.aten.ops.grid_sample_sums import around, around_grid
+from engine.aten.values import xp
+from engine.aten.values.hooks import HOOKS
+from engine.aten.values.promotion import wide
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorDtypeError, OperatorError
 
 BILINEAR, NEAREST, BICUBIC = 0, 1, 2

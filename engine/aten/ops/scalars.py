@@ -12,10 +12,10 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from engine.aten import arithmetic as a
-from engine.aten import rules
-from engine.aten.hashing import hash_value
-from engine.aten.op import op
+from engine.aten.dispatch.op import op
+from engine.aten.formatting.hashing import hash_value
+from engine.aten.kernels import rules
+from engine.aten.values import arithmetic as a
 from engine.lang.errors import OperatorError
 
 Body = Callable[..., Any]

@@ -10,16 +10,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import xp
-from engine.aten.accumulate import accumulate, add_at
-from engine.aten.loops import Loop, worth
-from engine.aten.memory import check_memory
-from engine.aten.op import op
+from engine.aten.dispatch.op import op
+from engine.aten.kernels.accumulate import accumulate, add_at
+from engine.aten.kernels.memory import check_memory
+from engine.aten.kernels.rules import are_within, broadcast_shapes, no_kernel, wrap_dim
 from engine.aten.ops.parts import select, slice_
-from engine.aten.promotion import converted, wide
-from engine.aten.rules import are_within, broadcast_shapes, no_kernel, wrap_dim
+from engine.aten.stepwise.language import Loop, worth
 from engine.aten.stepwise.scattering import add_each, take_each
-from engine.aten.xp import Array
+from engine.aten.values import xp
+from engine.aten.values.promotion import converted, wide
+from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError
 
 OUT: Final = "function method out"

@@ -11,16 +11,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import xp
-from engine.aten.memory import check_memory
-from engine.aten.op import op
+from engine.aten.dispatch.op import op
+from engine.aten.dispatch.wrapping import store_out
+from engine.aten.kernels.memory import check_memory
+from engine.aten.kernels.rules import contiguous_strides, no_kernel
 from engine.aten.ops.creation import OPTIONS, check_device, check_ends, check_size, creator, linspace
 from engine.aten.ops.parts import as_strided_view
-from engine.aten.outcome import store_out
-from engine.aten.promotion import converted, default_complex, default_dtype, result_type
-from engine.aten.rules import contiguous_strides, no_kernel
-from engine.aten.tensor import Tensor
-from engine.aten.xp import Array, as_strided
+from engine.aten.values import xp
+from engine.aten.values.promotion import converted, default_complex, default_dtype, result_type
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import Array, as_strided
 from engine.lang.errors import OperatorError
 
 # ------------------------------------------------------------------ sequences

@@ -11,14 +11,15 @@ from typing import Any, Final
 
 from numpy.exceptions import AxisError
 
-from engine.aten import rules, xp
-from engine.aten.blocks import contiguous_copy
-from engine.aten.compose import run
-from engine.aten.op import op
-from engine.aten.primitives import join
-from engine.aten.rules import infer_size, view_strides, wrap_dim, wrap_dims
-from engine.aten.tensor import Tensor
-from engine.aten.xp import Array, as_strided
+from engine.aten.dispatch.compose import run
+from engine.aten.dispatch.op import op
+from engine.aten.kernels import rules
+from engine.aten.kernels.blocks import contiguous_copy
+from engine.aten.kernels.rules import infer_size, view_strides, wrap_dim, wrap_dims
+from engine.aten.values import xp
+from engine.aten.values.hot_helpers import join
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import Array, as_strided
 from engine.lang.errors import OperatorError
 
 VIEW: Final = "function method"

@@ -6,13 +6,13 @@ from typing import Final
 
 import numpy as np
 
-from engine.aten import xp
-from engine.aten.memory import check_memory
-from engine.aten.op import op
-from engine.aten.promotion import wide
-from engine.aten.rules import no_kernel, wrap_dim
-from engine.aten.selection import SHORT, top_places
-from engine.aten.xp import Array
+from engine.aten.dispatch.op import op
+from engine.aten.kernels.memory import check_memory
+from engine.aten.kernels.order_statistics import SHORT, top_places
+from engine.aten.kernels.rules import no_kernel, wrap_dim
+from engine.aten.values import xp
+from engine.aten.values.promotion import wide
+from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError
 
 METHOD: Final = "function method"

@@ -8,15 +8,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import bessel, gamma, special, xp
-from engine.aten.compose import run
-from engine.aten.long_rows import LongRows
-from engine.aten.memory import check_memory
-from engine.aten.op import op
-from engine.aten.promotion import result_type, to_float, wide
-from engine.aten.rules import no_kernel
-from engine.aten.tensor import Tensor
-from engine.aten.xp import Array
+from engine.aten.dispatch.compose import run
+from engine.aten.dispatch.long_rows import LongRows
+from engine.aten.dispatch.op import op
+from engine.aten.kernels import bessel, gamma, special
+from engine.aten.kernels.memory import check_memory
+from engine.aten.kernels.rules import no_kernel
+from engine.aten.values import xp
+from engine.aten.values.promotion import result_type, to_float, wide
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError
 
 ALL: Final = "function method inplace out"

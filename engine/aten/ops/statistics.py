@@ -10,15 +10,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import xp
-from engine.aten.compose import run, where
-from engine.aten.op import op, out_form
+from engine.aten.dispatch.compose import run, where
+from engine.aten.dispatch.op import op, out_form
+from engine.aten.kernels.rules import no_kernel, wrap_dim, wrap_dims
 from engine.aten.ops.reductions import nothing_in_the_middle
 from engine.aten.ops.sorting import order
-from engine.aten.promotion import default_dtype, to_float, wide
-from engine.aten.rules import no_kernel, wrap_dim, wrap_dims
-from engine.aten.tensor import Tensor
-from engine.aten.xp import Array
+from engine.aten.values import xp
+from engine.aten.values.promotion import default_dtype, to_float, wide
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError, OperatorIndexError
 
 METHOD: Final = "function method out"

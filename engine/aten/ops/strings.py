@@ -11,10 +11,10 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from engine.aten.memory import check_memory
-from engine.aten.op import op
-from engine.aten.text import from_bytes, length, normal, to_bytes
-from engine.aten.xp import UINT8
+from engine.aten.dispatch.op import op
+from engine.aten.formatting.values import from_bytes, length, normal, to_bytes
+from engine.aten.kernels.memory import check_memory
+from engine.aten.values.xp import UINT8
 from engine.lang.errors import OperatorError, OperatorIndexError
 
 # ------------------------------------------------------------------ one string to another, and questions about it

@@ -9,13 +9,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import libraries, xp
-from engine.aten.op import op
+from engine.aten.dispatch.op import op
 from engine.aten.ops.creation import check_device
 from engine.aten.ops.layout import laid_out
-from engine.aten.promotion import can_cast, promote_types, result_type
-from engine.aten.tensor import Tensor
-from engine.aten.xp import Array
+from engine.aten.values import libraries, xp
+from engine.aten.values.promotion import can_cast, promote_types, result_type
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import Array
 from engine.lang import scalars
 from engine.lang.errors import OperatorError
 

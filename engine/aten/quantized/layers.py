@@ -10,12 +10,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.compose import run
-from engine.aten.quantized.affine import above_zero_of, channels_last, chosen, dequantize, limited, rounded
+from engine.aten.dispatch.compose import run
+from engine.aten.kernels.affine import above_zero_of, channels_last, chosen, dequantize, limited, rounded
 from engine.aten.quantized.packed import Conv, Linear, Weight
-from engine.aten.quantized.quantizer import Quantizer, integers_of, per_tensor, quantizer_of, wrapped
-from engine.aten.tensor import Tensor
-from engine.aten.xp import Array
+from engine.aten.values.quantizer import Quantizer, integers_of, per_tensor, quantizer_of, wrapped
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import Array
 from engine.lang import scalars
 from engine.lang.errors import OperatorError
 

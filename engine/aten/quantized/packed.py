@@ -14,10 +14,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.ivalue import CustomObject
-from engine.aten.quantized.quantizer import Quantizer, integers_of, is_quantized, quantizer_of
-from engine.aten.tensor import Tensor
-from engine.aten.xp import Array
+from engine.aten.values.ivalue import CustomObject
+from engine.aten.values.quantizer import Quantizer, integers_of, is_quantized, quantizer_of
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import Array
 from engine.lang import custom_classes
 from engine.lang.custom_classes import PREFIX
 from engine.lang.errors import OperatorError

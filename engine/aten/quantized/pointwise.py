@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.compose import run
-from engine.aten.quantized.affine import dequantize, fused, laid_out_like, quantize, quantized_late, rounded
-from engine.aten.quantized.forms import form
-from engine.aten.quantized.quantizer import (
+from engine.aten.dispatch.compose import run
+from engine.aten.dispatch.quantized_forms import form
+from engine.aten.kernels.affine import dequantize, fused, laid_out_like, quantize, quantized_late, rounded
+from engine.aten.values.quantizer import (
     Quantizer,
     described,
     integers_of,
@@ -23,8 +23,8 @@ from engine.aten.quantized.quantizer import (
     quantizer_of,
     wrapped,
 )  # fmt: skip
-from engine.aten.tensor import Tensor
-from engine.aten.xp import FROM_NUMPY, Array
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import FROM_NUMPY, Array
 from engine.lang.errors import OperatorError
 
 

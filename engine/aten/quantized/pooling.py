@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from engine.aten.compose import run
-from engine.aten.quantized.affine import is_channels_last, laid_out_like, limited
-from engine.aten.quantized.forms import form
+from engine.aten.dispatch.compose import run
+from engine.aten.dispatch.quantized_forms import form
+from engine.aten.kernels.affine import is_channels_last, laid_out_like, limited
 from engine.aten.quantized.pointwise import rewrapped, uniform
-from engine.aten.quantized.quantizer import integers_of, wrapped
-from engine.aten.tensor import Tensor
-from engine.aten.xp import Array
+from engine.aten.values.quantizer import integers_of, wrapped
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import Array
 
 
 def _exact(x: Array) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.aten.loops import Cells, like, loop
+from engine.aten.stepwise.language import Cells, like, loop
 
 
 @loop

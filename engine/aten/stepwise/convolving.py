@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.aten.loops import Cells, like, loose
+from engine.aten.stepwise.language import Cells, like, loose
 
 
 @loose

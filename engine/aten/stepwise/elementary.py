@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.aten.loops import floor, fraction_of, loop, nearest, power_of_two_in, root, times_power_of_two
+from engine.aten.stepwise.language import floor, fraction_of, loop, nearest, power_of_two_in, root, times_power_of_two
 
 
 @loop

@@ -6,7 +6,7 @@ outputs look back at.
 
 from __future__ import annotations
 
-from engine.aten.loops import Cells, loop, loose
+from engine.aten.stepwise.language import Cells, loop, loose
 
 
 @loose

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from engine.aten.loops import Cells, double, like, loose, root
+from engine.aten.stepwise.language import Cells, double, like, loose, root
 
 PART: Final = 2048
 

@@ -5,7 +5,7 @@ In: matrices, flat.  Out: written.
 
 from __future__ import annotations
 
-from engine.aten.loops import Cells, like, loop, loose, root
+from engine.aten.stepwise.language import Cells, like, loop, loose, root
 
 
 @loop

@@ -1,12 +1,12 @@
 """Elements of images at places that data names, weighted and added up; and what gives the gradients of that.
 
 In: images (planes, size), flat; for each of `corners` and each image of the batch `count` places in it (-1: nowhere,
-which counts as zero) and weights.  Out: written.  See `engine.aten.ops.corners`.
+which counts as zero) and weights.  Out: written.  See `engine.aten.ops.grid_sample_sums`.
 """
 
 from __future__ import annotations
 
-from engine.aten.loops import Cells, floor, like, loop, whole
+from engine.aten.stepwise.language import Cells, floor, like, loop, whole
 
 
 @loop

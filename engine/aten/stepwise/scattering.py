@@ -6,7 +6,7 @@ memory order.  Loops that check places return 1 + the number of the first one ou
 
 from __future__ import annotations
 
-from engine.aten.loops import Cells, loop, whole
+from engine.aten.stepwise.language import Cells, loop, whole
 
 
 @loop

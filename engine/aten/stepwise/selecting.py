@@ -1,14 +1,15 @@
 """The k-th smallest of rows.
 
-In: rows of numbers, flat; room for one row of numbers and one of places.  Out: written.  `engine.aten.selection` has
-the same steps for single rows: which of equal values is found depends on them.
+In: rows of numbers, flat; room for one row of numbers and one of places.  Out: written.
+`engine.aten.kernels.order_statistics` has the same steps for single rows: which of equal values is found depends on
+them.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from engine.aten.loops import Cells, loop
+from engine.aten.stepwise.language import Cells, loop
 
 
 @loop

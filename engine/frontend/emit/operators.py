@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from engine.aten import op
+from engine.aten.dispatch import op
 from engine.frontend.convert import unpack_tuple
 from engine.frontend.emit.arguments import actuals_of, values_of
 from engine.frontend.emit.conditions import condition, if_value

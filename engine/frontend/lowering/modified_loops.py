@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.aten import op
+from engine.aten.dispatch import op
 from engine.ir.constants import constant_value, insert_constant
 from engine.ir.graph import Block, Graph, Node, Value
 from engine.lang.types import BOOL, INT, Type

@@ -9,8 +9,8 @@ import enum
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from engine.aten.ivalue import Object
-from engine.aten.tensor import Tensor
+from engine.aten.values.ivalue import Object
+from engine.aten.values.tensor import Tensor
 from engine.lang import scalars
 from engine.lang.errors import CompileError
 from engine.lang.types import (

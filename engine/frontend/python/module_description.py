@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from engine.aten.tensor import Tensor
+from engine.aten.values.tensor import Tensor
 from engine.frontend.python.attribute_types import NoType, type_of_value
 from engine.frontend.python.left_to_python import LEFT_TO_PYTHON, modifier_of
 from engine.frontend.python.resolver import PythonResolver, PythonUnit, names_of

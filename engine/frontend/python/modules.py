@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
-from engine.aten.ivalue import Object
+from engine.aten.values.ivalue import Object
 from engine.frontend.builder import Builder
 from engine.frontend.classes import FunctionValue
 from engine.frontend.compile import declare

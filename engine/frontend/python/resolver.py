@@ -19,9 +19,9 @@ from contextlib import contextmanager
 from dataclasses import is_dataclass
 from typing import Any, Final
 
-from engine.aten import op
-from engine.aten.ivalue import EnumValue, Object
-from engine.aten.tensor import Tensor
+from engine.aten.dispatch import op
+from engine.aten.values.ivalue import EnumValue, Object
+from engine.aten.values.tensor import Tensor
 from engine.frontend.builder import Builder
 from engine.frontend.class_definitions import enum_type
 from engine.frontend.classes import ConstantValue, ExceptionClass, FunctionValue

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from engine.aten.calls import call
-from engine.aten.ivalue import Object
-from engine.aten.tensor import Tensor
-from engine.aten.traced import number_of
+from engine.aten.dispatch.calls import call
+from engine.aten.values.ivalue import Object
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.traced import number_of
 from engine.frontend.compile import is_library
 from engine.frontend.tracing.callers import range_of
 from engine.frontend.tracing.recording import FROM_TENSOR, set_results, taken_out

@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from engine.aten import op as table
-from engine.aten.calls import call
-from engine.aten.op import Op
-from engine.aten.tensor import Tensor, tensor
-from engine.aten.traced import TracedFloat, TracedInt, plain
+from engine.aten.dispatch import op as table
+from engine.aten.dispatch.calls import call
+from engine.aten.dispatch.op import Op
+from engine.aten.values.tensor import Tensor, tensor
+from engine.aten.values.traced import TracedFloat, TracedInt, plain
 from engine.frontend.tracing.complaints import DATAFLOW, warn
 from engine.lang.scalars import CPU, DTYPE_BY_NAME
 

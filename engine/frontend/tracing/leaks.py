@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from functools import partial, wraps
 from typing import Any, Final
 
-from engine.aten.autocast import under
-from engine.aten.calls import call
-from engine.aten.hooks import HOOKS, Hook
-from engine.aten.tensor import Size, Tensor
+from engine.aten.dispatch.autocast import under
+from engine.aten.dispatch.calls import call
+from engine.aten.values.hooks import HOOKS, Hook
+from engine.aten.values.tensor import Size, Tensor
 from engine.frontend.tracing.calls import record_call
 from engine.frontend.tracing.complaints import DATAFLOW, warn
 from engine.frontend.tracing.recording import MAKERS, record_constant, record_operator, sizes_of

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from engine.aten.op import Op
-from engine.aten.parameters import element_of
-from engine.aten.tensor import Tensor, tensor
-from engine.aten.traced import TracedFloat, TracedInt, number_of, plain
+from engine.aten.dispatch.op import Op
+from engine.aten.dispatch.parameters import element_of
+from engine.aten.values.tensor import Tensor, tensor
+from engine.aten.values.traced import TracedFloat, TracedInt, number_of, plain
 from engine.frontend.tracing.callers import range_of
 from engine.frontend.tracing.forms import MADE_OF, UNTIL_RESULTS_REQUIRE_GRAD, WITHOUT_NAMES, as_recorded
 from engine.frontend.tracing.state import TracingState, current

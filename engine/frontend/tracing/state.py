@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, Final
 
-from engine.aten.storage import Storage
-from engine.aten.tensor import Tensor
+from engine.aten.values.storage import Storage
+from engine.aten.values.tensor import Tensor
 from engine.frontend.tracing.callers import calling_frame, variable_name
 from engine.ir.constants import insert_constant, tensor_type_of
 from engine.ir.graph import Graph, Node, Value

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from engine.aten.tensor import Tensor
+from engine.aten.values.tensor import Tensor
 from engine.frontend.tracing.calls import take_apart
 from engine.frontend.tracing.complaints import warn
 from engine.frontend.tracing.state import TracingState

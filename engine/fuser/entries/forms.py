@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, Final
 
-from engine.aten.checks import CHECKS
-from engine.aten.op import Op
-from engine.aten.scalar import is_tensor
-from engine.aten.tensor import Tensor
+from engine.aten.dispatch.op import Op
+from engine.aten.dispatch.scalar import is_tensor
+from engine.aten.kernels.checks import CHECKS
+from engine.aten.values.tensor import Tensor
 from engine.fuser import machine
 from engine.fuser.entries import samples
 from engine.fuser.entries.entry import Form, Method, Try, Work

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.tensor import Tensor
+from engine.aten.values.tensor import Tensor
 from engine.fuser.entries import samples
 from engine.fuser.entries.operands import plain_tensor, size_of
 from engine.fuser.entries.row_shapes import shape_functions

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from engine.aten.tensor import Tensor
-from engine.aten.xp import FROM_NUMPY
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import FROM_NUMPY
 from engine.fuser import cpython_abi as abi
 from engine.fuser.entries import samples
 from engine.fuser.entries.operands import plain_tensor, size_of

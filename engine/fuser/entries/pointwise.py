@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Final, NamedTuple
 
-from engine.aten.tensor import Tensor
+from engine.aten.values.tensor import Tensor
 from engine.fuser import cpython_abi as abi
 from engine.fuser.entries import samples
 from engine.fuser.entries.entry import LONGEST

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.tensor import Tensor
+from engine.aten.values.tensor import Tensor
 from engine.fuser import cpython_abi as abi
 from engine.fuser.entries import product_text, samples
 from engine.fuser.entries.operands import plain_tensor

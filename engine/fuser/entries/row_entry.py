@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from engine.aten.tensor import Tensor
+from engine.aten.values.tensor import Tensor
 from engine.fuser import cpython_abi as abi
 from engine.fuser.entries import samples
 from engine.fuser.entries.entry import LONGEST

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import xp
-from engine.aten.hooks import HOOKS
-from engine.aten.outcome import fresh
-from engine.aten.tensor import Tensor
+from engine.aten.dispatch.wrapping import fresh
+from engine.aten.stepwise.language import COMPILER
+from engine.aten.values import xp
+from engine.aten.values.tensor import Tensor
 from engine.fuser.entries.entry import Form, Work
 from engine.fuser.expression import FLOATS, HALVES
 from engine.lang.errors import EngineError
@@ -84,11 +84,11 @@ def agree(form: Form, kind: str, native: Callable[..., Any]) -> bool:
 @contextmanager
 def _without_loops() -> Iterator[None]:
     """What an operator does is what it does over arrays; loops may round otherwise."""
-    loops, HOOKS.loops = HOOKS.loops, None
+    loops, COMPILER.request = COMPILER.request, None
     try:
         yield
     finally:
-        HOOKS.loops = loops
+        COMPILER.request = loops
 
 
 def _outcome(work: Work, function: Any, arguments: tuple[Any, ...]) -> tuple[np.ndarray[Any, Any], ...] | None:

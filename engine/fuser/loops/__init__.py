@@ -1,1 +1,1 @@
-"""Kernels written as loops in Python (`engine.aten.loops`), as machine code."""
+"""Kernels written as loops in Python (`engine.aten.stepwise.language`), as machine code."""

@@ -1,4 +1,4 @@
-"""Loops (`engine.aten.loops`) as machine code.
+"""Loops (`engine.aten.stepwise.language`) as machine code.
 
 In: a `Loop` and the dtypes of its arrays.  Out: a function of addresses and numbers that does the same.  A loop is
 compiled once there was so much work for it that it pays, in the thread that makes native entries where that makes no
@@ -13,8 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.hooks import HOOKS
-from engine.aten.loops import Entry, Key, Loop
+from engine.aten.stepwise.language import COMPILER, Entry, Key, Loop
 from engine.fuser import machine, native
 from engine.fuser.loops.text import loop_text
 from engine.fuser.loops.writer import Unreadable
@@ -66,4 +65,4 @@ def compile_loop(loop: Loop, kinds: Key) -> None:
 
 _CTYPES: Final[dict[str, Any]] = {"ptr": ctypes.c_void_p, "i64": ctypes.c_int64, "double": ctypes.c_double}
 
-HOOKS.loops = entry_for
+COMPILER.request = entry_for

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import loops
-from engine.aten.loops import Key, Loop
+from engine.aten.stepwise import language
+from engine.aten.stepwise.language import Key, Loop
 from engine.fuser.loops.writer import DECLARATIONS, ELEMENTS, LLVM, Unreadable, Value, Writer
 
 
@@ -201,15 +201,15 @@ def _fraction(w: Writer, value: Value) -> Value:
 
 
 _CALLS: Final[Sequence[tuple[Any, Callable[..., Value]]]] = (
-    (loops.double, lambda w, value: w.converted(value, "f64", explicit=True)),
-    (loops.like, _like),
-    (loops.whole, lambda w, value: w.converted(value, "i64", explicit=True)),
-    (loops.floor, lambda w, value: _real(w, "floor", value)),
-    (loops.nearest, lambda w, value: _real(w, "rint", value)),
-    (loops.times_power_of_two, _times_power),
-    (loops.power_of_two_in, _power_in),
-    (loops.fraction_of, _fraction),
-    (loops.root, lambda w, value: _real(w, "sqrt", value)),
+    (language.double, lambda w, value: w.converted(value, "f64", explicit=True)),
+    (language.like, _like),
+    (language.whole, lambda w, value: w.converted(value, "i64", explicit=True)),
+    (language.floor, lambda w, value: _real(w, "floor", value)),
+    (language.nearest, lambda w, value: _real(w, "rint", value)),
+    (language.times_power_of_two, _times_power),
+    (language.power_of_two_in, _power_in),
+    (language.fraction_of, _fraction),
+    (language.root, lambda w, value: _real(w, "sqrt", value)),
     (abs, _absolute),
     (min, lambda w, *values: _least(w, ast.Lt(), *values)),
     (max, lambda w, *values: _least(w, ast.Gt(), *values)),

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from engine.aten.loops import Loop
+from engine.aten.stepwise.language import Loop
 
 
 class Unreadable(Exception):

@@ -1,8 +1,9 @@
 """Machine code in the place of primitives, and of methods and attributes that only ask for a tensor's form.
 
-In: `engine.aten.primitives`, whose steps are counted at first.  Out: after some thousands of them, builtins in their
-place, compiled in the thread that compiles operators.  Before they are used they have to do what Python's definitions
-do, on samples; where the process is not as native code expects, all stays as it is, and `refused()` says why.
+In: `engine.aten.values.hot_helpers`, whose steps are counted at first.  Out: after some thousands of them, builtins
+in their place, compiled in the thread that compiles operators.  Before they are used they have to do what Python's
+definitions do, on samples; where the process is not as native code expects, all stays as it is, and `refused()`
+says why.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from typing import Any, Final
 import numpy as np
 
 import engine.aten.autograd  # noqa: F401  (defines some of the steps)
-from engine.aten import primitives as steps
 from engine.aten.autograd.node import Saved, next_number
 from engine.aten.autograd.record import OperatorNode
-from engine.aten.size import Size
-from engine.aten.storage import Storage
-from engine.aten.tensor import Tensor
-from engine.aten.xp import TO_NUMPY
+from engine.aten.values import hot_helpers as steps
+from engine.aten.values.size import Size
+from engine.aten.values.storage import Storage
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import TO_NUMPY
 from engine.fuser import cpython_abi, machine, native, process
 from engine.fuser.cpython_abi import AbiError, slot_offset
 from engine.fuser.entries import samples

@@ -1,4 +1,4 @@
-"""The primitives of `engine.aten.primitives`, as LLVM's text.
+"""The primitives of `engine.aten.values.hot_helpers`, as LLVM's text.
 
 In: a `Layout`, and where the things lie that only primitives look at (`Places`).  Out: the text of a module with
 `entry.NAME(self, args, n)` for each primitive, and the methods and attributes of tensors that `questions` has.

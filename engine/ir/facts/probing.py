@@ -14,9 +14,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import xp
-from engine.aten.op import Op
-from engine.aten.tensor import Tensor, from_numpy
+from engine.aten.dispatch.op import Op
+from engine.aten.values import xp
+from engine.aten.values.tensor import Tensor, from_numpy
 from engine.ir.constants import NOT_CONSTANT, tensor_type_of
 from engine.ir.facts.tensors import Facts, is_complete, is_fixed_list, known_value, tensor_of
 from engine.ir.graph import Node, Value

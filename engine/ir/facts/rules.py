@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from engine.aten.op import Op
+from engine.aten.dispatch.op import Op
 from engine.ir.constants import NOT_CONSTANT
 from engine.ir.facts.probing import Found, is_pointwise, pointwise_dtype, probe
 from engine.ir.facts.sizes import SIZE_RULES, pointwise

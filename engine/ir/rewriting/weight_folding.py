@@ -11,8 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from engine.aten.tensor import Tensor, from_numpy
-from engine.aten.xp import Array
+from engine.aten.values.tensor import Tensor, from_numpy
+from engine.aten.values.xp import Array
 from engine.ir.constants import constant_value, insert_constant
 from engine.ir.graph import Graph, Node, Value
 from engine.ir.match import constant_bool

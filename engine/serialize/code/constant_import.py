@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from engine.aten.ivalue import EnumValue
+from engine.aten.values.ivalue import EnumValue
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import (
     Apply,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from engine.aten import op
+from engine.aten.dispatch import op
 from engine.frontend.builder import Builder
 from engine.frontend.namespaces import OperatorNamespace
 from engine.frontend.schema_match import Actual

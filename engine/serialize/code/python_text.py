@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from engine.aten.ivalue import EnumValue, Object
-from engine.aten.tensor import Tensor
+from engine.aten.values.ivalue import EnumValue, Object
+from engine.aten.values.tensor import Tensor
 from engine.ir.printer import float_text, quoted
 from engine.lang import scalars
 from engine.lang.types import (

@@ -18,11 +18,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.ivalue import CustomObject, EnumValue, Object
-from engine.aten.quantized.quantizer import integers_of
-from engine.aten.submodules import joined
-from engine.aten.tensor import Tensor
-from engine.aten.xp import Array
+from engine.aten.values.ivalue import CustomObject, EnumValue, Object
+from engine.aten.values.quantizer import integers_of
+from engine.aten.values.submodules import joined
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import Array
 from engine.ir.clone import copy_graph
 from engine.ir.unit import Function
 from engine.lang.counts import counted

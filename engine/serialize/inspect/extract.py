@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.tensor import Tensor
-from engine.aten.xp import Array
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import Array
 from engine.lang.errors import ArchiveError, UnsupportedTensorError
 from engine.serialize.container.write import replace_file
 from engine.serialize.identify.identify import identify

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from engine.aten.ivalue import Object
+from engine.aten.values.ivalue import Object
 from engine.lang import scalars
 from engine.lang.errors import ArchiveError, OperatorError
 from engine.serialize.archive import load_archive, save_archive

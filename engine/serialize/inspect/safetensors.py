@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from engine.aten.xp import Array
+from engine.aten.values.xp import Array
 from engine.lang.errors import ArchiveError
 from engine.serialize.container.write import Contents, replace_file
 from engine.serialize.pickling.values import DTYPES

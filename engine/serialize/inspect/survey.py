@@ -13,11 +13,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from engine.aten import op
-from engine.aten.ivalue import Object
-from engine.aten.submodules import each_module, every_place, joined
-from engine.aten.tensor import Tensor
-from engine.aten.xp import Array
+from engine.aten.dispatch import op
+from engine.aten.values.ivalue import Object
+from engine.aten.values.submodules import each_module, every_place, joined
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import Array
 from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.graph import Graph, Node
 from engine.ir.ops import op_of

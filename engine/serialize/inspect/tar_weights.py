@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.xp import Array
+from engine.aten.values.xp import Array
 from engine.lang.errors import ArchiveError
 from engine.serialize.identify.by_pickle import MappedFile, mapped
 from engine.serialize.pickling.entries import StorageEntry, StorageKind, TensorEntry, checked

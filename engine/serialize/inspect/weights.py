@@ -19,8 +19,8 @@ from typing import IO, Any, Final
 import ml_dtypes
 import numpy as np
 
-from engine.aten.tensor import Tensor, from_numpy
-from engine.aten.xp import BFLOAT16, TO_NUMPY, Array, as_strided
+from engine.aten.values.tensor import Tensor, from_numpy
+from engine.aten.values.xp import BFLOAT16, TO_NUMPY, Array, as_strided
 from engine.lang import scalars
 from engine.lang.errors import ArchiveError, did_you_mean
 from engine.serialize.container.read import Container, open_container

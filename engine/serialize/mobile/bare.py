@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from engine.aten.ivalue import CustomObject, Object
-from engine.aten.tensor import Tensor
+from engine.aten.values.ivalue import CustomObject, Object
+from engine.aten.values.tensor import Tensor
 from engine.frontend.builder import Builder
 from engine.frontend.custom_methods import custom_class
 from engine.frontend.sugar import SugaredValue

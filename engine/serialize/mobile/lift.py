@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Final
 
-from engine.aten import op
+from engine.aten.dispatch import op
 from engine.frontend.compile import written_overloads
 from engine.frontend.lowering.modified_loops import canonicalize_modified_loops
 from engine.frontend.schema_match import Actual, Call, Matched, match_schema

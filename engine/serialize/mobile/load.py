@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
-from engine.aten.ivalue import Object
+from engine.aten.values.ivalue import Object
 from engine.frontend.syntax.parser import parse_expression
 from engine.frontend.type_annotations import TypeReader
 from engine.ir.unit import CompilationUnit, Function

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from engine.aten.ivalue import Object
-from engine.aten.tensor import Tensor
+from engine.aten.values.ivalue import Object
+from engine.aten.values.tensor import Tensor
 from engine.frontend.syntax.parser import parse_expression
 from engine.frontend.type_annotations import TypeReader
 from engine.ir.unit import Function

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from engine.aten.ivalue import CustomObject, EnumValue, Object
 from engine.aten.quantized.packed import CLASSES
-from engine.aten.quantized.quantizer import is_quantized, present
-from engine.aten.tensor import Tensor
+from engine.aten.values.ivalue import CustomObject, EnumValue, Object
+from engine.aten.values.quantizer import is_quantized, present
+from engine.aten.values.tensor import Tensor
 from engine.ir.constants import type_of
 from engine.lang import scalars
 from engine.lang.types import ANY, BOOL, FLOAT, INT, TENSOR, ListType, TupleType, Type

@@ -16,11 +16,11 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from engine.aten import libraries
-from engine.aten.quantized.quantizer import PER_TENSOR, Quantizer, described, is_quantized, per_channel, per_tensor
-from engine.aten.storage import Storage, address
-from engine.aten.tensor import Tensor
-from engine.aten.xp import QUANTIZED, TO_NUMPY, Array, NumpyDtype, as_strided
+from engine.aten.values import libraries
+from engine.aten.values.quantizer import PER_TENSOR, Quantizer, described, is_quantized, per_channel, per_tensor
+from engine.aten.values.storage import Storage, address
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import QUANTIZED, TO_NUMPY, Array, NumpyDtype, as_strided
 from engine.lang import scalars
 from engine.lang.errors import ArchiveError, OperatorError, OperatorTypeError
 from engine.serialize.container.read import Container

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from engine.aten.ivalue import CustomObject, EnumValue, Object
-from engine.aten.marked import as_parameter
-from engine.aten.tensor import Size, Tensor
-from engine.aten.xp import QUANTIZED
+from engine.aten.values.ivalue import CustomObject, EnumValue, Object
+from engine.aten.values.parameter import as_parameter
+from engine.aten.values.tensor import Size, Tensor
+from engine.aten.values.xp import QUANTIZED
 from engine.ir.unit import Function
 from engine.lang import scalars
 from engine.lang.custom_classes import is_custom

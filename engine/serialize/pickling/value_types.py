@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from itertools import repeat
 from typing import Any, Final
 
-from engine.aten.ivalue import EnumValue, Object
-from engine.aten.tensor import Tensor
+from engine.aten.values.ivalue import EnumValue, Object
+from engine.aten.values.tensor import Tensor
 from engine.lang import scalars
 from engine.lang.types import (
     ANY,

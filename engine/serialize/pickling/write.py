@@ -16,11 +16,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.ivalue import CustomObject, EnumValue, Object
-from engine.aten.quantized.quantizer import integers_of, is_quantized, quantizer_of
-from engine.aten.rules import steps
-from engine.aten.storage import Storage
-from engine.aten.tensor import Tensor
+from engine.aten.kernels.rules import steps
+from engine.aten.values.ivalue import CustomObject, EnumValue, Object
+from engine.aten.values.quantizer import integers_of, is_quantized, quantizer_of
+from engine.aten.values.storage import Storage
+from engine.aten.values.tensor import Tensor
 from engine.lang import scalars
 from engine.lang.errors import ArchiveError
 from engine.lang.types import (

@@ -19,7 +19,7 @@ from engine.aten.autograd import (
     set_detect_anomaly,
     set_grad_enabled,
 )  # fmt: skip
-from engine.aten.tensor import Tensor
+from engine.aten.values.tensor import Tensor
 from engine.torch.autograd import function, functional, graph, profiler
 from engine.torch.lacking import refuse_unknown_names
 

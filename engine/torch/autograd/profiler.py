@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-from engine.aten.hooks import HOOKS
+from engine.aten.values.hooks import HOOKS
 
 
 @dataclass(slots=True)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from engine.aten import libraries, tensor
-from engine.aten.python_methods import LEGACY_TYPES
+from engine.aten.python.methods import LEGACY_TYPES
+from engine.aten.values import libraries, tensor
 from engine.lang import scalars
 from engine.torch.cuda import amp, memory, nvtx, random, streams
 from engine.torch.cuda.machine import is_there, machine, number_of

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.aten import libraries
-from engine.aten.libraries import Library
+from engine.aten.values import libraries
+from engine.aten.values.libraries import Library
 from engine.lang import scalars
 from engine.lang.errors import OperatorAssertionError, OperatorError, OperatorValueError
 

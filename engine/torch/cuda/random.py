@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from engine.aten import philox
-from engine.aten.philox import Philox
-from engine.aten.tensor import Tensor
+from engine.aten.devices import philox
+from engine.aten.devices.philox import Philox
+from engine.aten.values.tensor import Tensor
 from engine.lang import scalars
 from engine.torch.cuda.machine import is_there, machine, number_of
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from engine.aten.autograd import no_grad
-from engine.aten.calls import call
-from engine.aten.tensor import Size, Tensor, tensor
+from engine.aten.dispatch.calls import call
+from engine.aten.values.tensor import Size, Tensor, tensor
 
 
 class Distribution:

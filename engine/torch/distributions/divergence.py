@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import engine.torch as torch
-from engine.aten.tensor import Tensor
+from engine.aten.values.tensor import Tensor
 from engine.torch.distributions.continuous import Exponential, Laplace, Normal, Uniform
 from engine.torch.distributions.discrete import Bernoulli, Categorical, OneHotCategorical, Poisson
 from engine.torch.distributions.distribution import Distribution, Independent, summed

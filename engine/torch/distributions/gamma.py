@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from engine.aten.autograd import no_grad
-from engine.aten.calls import call
-from engine.aten.tensor import Tensor, tensor
+from engine.aten.dispatch.calls import call
+from engine.aten.values.tensor import Tensor, tensor
 from engine.torch.distributions.distribution import Distribution, together
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 import engine.torch as torch
-from engine.aten.tensor import Tensor
+from engine.aten.values.tensor import Tensor
 from engine.torch.distributions.distribution import Distribution
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from engine.aten.calls import call
-from engine.aten.tensor import Tensor
+from engine.aten.dispatch.calls import call
+from engine.aten.values.tensor import Tensor
 from engine.torch import functions
 
 

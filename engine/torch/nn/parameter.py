@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from engine.aten.marked import Parameter as Parameter
-from engine.aten.marked import as_parameter
-from engine.aten.tensor import Tensor, TensorType, tensor
+from engine.aten.values.parameter import Parameter as Parameter
+from engine.aten.values.parameter import as_parameter
+from engine.aten.values.tensor import Tensor, TensorType, tensor
 
 
 class _Marked(TensorType):

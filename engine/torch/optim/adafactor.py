@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from engine.aten.tensor import Tensor
+from engine.aten.values.tensor import Tensor
 from engine.torch.eager import finfo
 from engine.torch.optim.optimizer import Group, Optimizer, State, begin, check, step_number, wished
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from engine.aten.autograd import enable_grad, no_grad
-from engine.aten.calls import call
-from engine.aten.tensor import Tensor
+from engine.aten.dispatch.calls import call
+from engine.aten.values.tensor import Tensor
 from engine.torch.optim.line_search import Probe, strong_wolfe
 from engine.torch.optim.optimizer import Optimizer, check
 

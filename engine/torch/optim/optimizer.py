@@ -12,7 +12,7 @@ from copy import deepcopy
 from typing import Any
 
 from engine.aten.autograd import enable_grad, no_grad
-from engine.aten.tensor import Tensor, tensor
+from engine.aten.values.tensor import Tensor, tensor
 from engine.lang.scalars import float32
 from engine.torch.nn.modules.hooks import RemovableHandle
 

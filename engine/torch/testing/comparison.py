@@ -13,10 +13,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten import xp
-from engine.aten.promotion import promote_types
-from engine.aten.tensor import Tensor, tensor
-from engine.aten.xp import Array
+from engine.aten.values import xp
+from engine.aten.values.promotion import promote_types
+from engine.aten.values.tensor import Tensor, tensor
+from engine.aten.values.xp import Array
 from engine.lang import scalars
 
 TOLERANCES: Final[dict[scalars.dtype, tuple[float, float]]] = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from engine.aten.calls import call
-from engine.aten.tensor import Size, Tensor
+from engine.aten.dispatch.calls import call
+from engine.aten.values.tensor import Size, Tensor
 from engine.lang import scalars
 
 _BOUNDS: Final[dict[str, tuple[float, float]]] = {"bool": (0, 2), "int": (-9, 10), "float": (-9, 9), "complex": (-9, 9)}

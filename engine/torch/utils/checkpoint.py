@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from engine.aten.autograd import Function, backward, enable_grad, is_grad_enabled
-from engine.aten.random import generator
-from engine.aten.tensor import Tensor
+from engine.aten.kernels.random import generator
+from engine.aten.values.tensor import Tensor
 
 
 class _Again(Function):

@@ -1,4 +1,4 @@
 """`torch.utils.dlpack`, by the names that scripts import from it."""
 
-from engine.aten.interchange import from_dlpack as from_dlpack
-from engine.aten.interchange import to_dlpack as to_dlpack
+from engine.aten.values.interchange import from_dlpack as from_dlpack
+from engine.aten.values.interchange import to_dlpack as to_dlpack

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from engine.aten.accumulate import accumulate, add_at
+from engine.aten.kernels.accumulate import accumulate, add_at
 
 SOURCE = np.random.default_rng(0)
 ROWS = SOURCE.integers(-4, 4, 9)

@@ -7,9 +7,9 @@ import threading
 import pytest
 
 import engine.torch as torch
-from engine.aten import autocast
-from engine.aten.hooks import HOOKS
-from engine.aten.op import find
+from engine.aten.dispatch import autocast
+from engine.aten.dispatch.op import find
+from engine.aten.values.hooks import HOOKS
 
 F = torch.nn.functional
 X = torch.tensor([[0.5, 0.25, 0.75], [1.0, 2.0, 0.125], [0.5, 1.5, 3.0]])

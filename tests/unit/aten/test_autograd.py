@@ -13,8 +13,8 @@ import pytest
 
 import engine as torch
 from engine.aten.autograd import gradcheck, gradgradcheck
-from engine.aten.hooks import HOOKS
-from engine.aten.tensor import Tensor
+from engine.aten.values.hooks import HOOKS
+from engine.aten.values.tensor import Tensor
 from engine.lang.errors import OperatorError
 
 Run = Callable[[], Any]

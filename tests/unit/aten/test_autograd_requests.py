@@ -16,8 +16,8 @@ from engine.aten.autograd import (
     no_grad,
     set_detect_anomaly,
 )  # fmt: skip
-from engine.aten.calls import call
-from engine.aten.tensor import Tensor
+from engine.aten.dispatch.calls import call
+from engine.aten.values.tensor import Tensor
 from engine.lang.errors import OperatorError
 
 

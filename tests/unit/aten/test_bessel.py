@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.aten import bessel
+from engine.aten.kernels import bessel
 
 X = np.array([0.3, 1.0, 5.5, 19.0, 21.0, 39.0, 41.0, 200.0])
 FIRST_ZERO = 2.404825557695773

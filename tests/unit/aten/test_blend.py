@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.aten.blend import choose
+from engine.aten.kernels.blend import choose
 
 SOURCE = np.random.default_rng(0)
 SPECIAL = [np.nan, np.inf, -np.inf, -0.0, 0.0]

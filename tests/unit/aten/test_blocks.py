@@ -7,12 +7,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from engine.aten import depthwise, recurrence
-from engine.aten.blocks import BLOCK, contiguous_copy, in_blocks
-from engine.aten.calls import call
-from engine.aten.tensor import Tensor, tensor
-from engine.aten.windows import Space
-from engine.aten.xp import Array
+from engine.aten.dispatch.calls import call
+from engine.aten.kernels import depthwise, recurrence
+from engine.aten.kernels.blocks import BLOCK, contiguous_copy, in_blocks
+from engine.aten.kernels.windows import Space
+from engine.aten.values.tensor import Tensor, tensor
+from engine.aten.values.xp import Array
 
 SOURCE = np.random.default_rng(0)
 

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from engine.aten import calls, primitives
 from engine.aten.autograd import no_grad
-from engine.aten.calls import call, call_function, call_method
-from engine.aten.hooks import HOOKS
-from engine.aten.tensor import Size, tensor
+from engine.aten.dispatch import calls
+from engine.aten.dispatch.calls import call, call_function, call_method
+from engine.aten.values import hot_helpers
+from engine.aten.values.hooks import HOOKS
+from engine.aten.values.tensor import Size, tensor
 from engine.lang import scalars
 from engine.lang.errors import ArgumentError
 
@@ -176,12 +177,12 @@ def test_a_learnt_call_can_be_recorded_and_traced() -> None:
 @pytest.fixture
 def steps_in_python() -> Iterator[None]:
     """Machine code takes some calls away, what counts them adds some."""
-    before = dict(primitives._current)
-    for step, definition in primitives.DEFINITIONS.items():
-        primitives.replace(step, definition)
+    before = dict(hot_helpers._current)
+    for step, definition in hot_helpers.DEFINITIONS.items():
+        hot_helpers.replace(step, definition)
     yield
     for step, present in before.items():
-        primitives.replace(step, present)
+        hot_helpers.replace(step, present)
 
 
 def python_calls(function: Callable[[], object]) -> int:

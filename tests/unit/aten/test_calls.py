@@ -8,9 +8,9 @@ import sys
 import numpy as np
 import pytest
 
-from engine.aten import op as table
-from engine.aten.calls import call
-from engine.aten.tensor import tensor
+from engine.aten.dispatch import op as table
+from engine.aten.dispatch.calls import call
+from engine.aten.values.tensor import tensor
 from engine.lang import scalars
 from engine.lang.errors import ArgumentError
 

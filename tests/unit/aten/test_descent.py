@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from engine.aten.autograd import Function, backward, detect_anomaly, grad, walk
+from engine.aten.autograd import Function, backward, detect_anomaly, engine, grad
 from engine.aten.autograd.node import AccumulateGrad
-from engine.aten.tensor import Tensor, tensor
+from engine.aten.values.tensor import Tensor, tensor
 from engine.lang.errors import OperatorError
 
 
@@ -162,7 +162,7 @@ def test_gradients_of_gradients() -> None:
 
 def test_the_other_pass_is_taken_where_it_has_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[bool] = []
-    monkeypatch.setattr(walk._Pass, "run", lambda self, roots: taken.append(True))
+    monkeypatch.setattr(engine._Pass, "run", lambda self, roots: taken.append(True))
     x, y = leaves()
     middle = x * y
     middle.sum().backward()

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.aten.hooks import HOOKS
-from engine.aten.op import Op, find
-from engine.aten.tensor import Tensor, tensor
+from engine.aten.dispatch.op import Op, find
+from engine.aten.values.hooks import HOOKS
+from engine.aten.values.tensor import Tensor, tensor
 from engine.lang.errors import OperatorError
 
 X = tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import engine.torch as torch
-from engine.aten import libraries
+from engine.aten.values import libraries
 from engine.lang.errors import OperatorAssertionError, OperatorError, OperatorTypeError
 from tests.table.device_double import double
 

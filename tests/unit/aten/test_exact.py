@@ -7,11 +7,11 @@ import warnings
 import numpy as np
 import pytest
 
-from engine.aten import op as table
-from engine.aten.body import array_body
-from engine.aten.calls import call
-from engine.aten.op import Op, find
-from engine.aten.tensor import Tensor
+from engine.aten.dispatch import op as table
+from engine.aten.dispatch.body import array_body
+from engine.aten.dispatch.calls import call
+from engine.aten.dispatch.op import Op, find
+from engine.aten.values.tensor import Tensor
 
 _ODD = (np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.5, 3e38, -3e38, 1e-45, 7.0)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.aten.expression import array_code, compile_expression
+from engine.aten.kernels.expression import array_code, compile_expression
 
 
 @pytest.mark.parametrize(

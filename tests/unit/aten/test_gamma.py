@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from engine.aten import gamma
+from engine.aten.kernels import gamma
 
 X = np.array([0.1, 0.5, 1.0, 1.5, 2.0, 7.25, 30.0, 1e5])
 

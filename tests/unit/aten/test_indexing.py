@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.aten.tensor import tensor
+from engine.aten.values.tensor import tensor
 from engine.lang.errors import OperatorError, OperatorIndexError
 
 ARRAY = np.arange(24, dtype=np.float32).reshape(2, 3, 4)

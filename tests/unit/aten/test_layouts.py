@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 import engine.torch as torch
-from engine.aten import op
-from engine.aten.layouts import IN_C_ORDER, UNLESS_CHANNELS_LAST
+from engine.aten.dispatch import op
+from engine.aten.dispatch.layouts import IN_C_ORDER, UNLESS_CHANNELS_LAST
 
 TURNED = torch.arange(24.0).reshape(4, 3, 2).permute(2, 1, 0)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import engine.torch as torch
-from engine.aten.marked import Parameter, as_parameter
+from engine.aten.values.parameter import Parameter, as_parameter
 from engine.torch import nn
 
 

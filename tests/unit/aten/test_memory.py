@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from engine.aten import calls, xp
-from engine.aten.memory import MEMORY, check_memory
-from engine.aten.tensor import tensor
+from engine.aten.dispatch import calls
+from engine.aten.kernels.memory import MEMORY, check_memory
+from engine.aten.values import xp
+from engine.aten.values.tensor import tensor
 from engine.lang.errors import OperatorError
 
 

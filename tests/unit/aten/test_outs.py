@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.aten import calls
-from engine.aten.op import find
-from engine.aten.tensor import Tensor, tensor
+from engine.aten.dispatch import calls
+from engine.aten.dispatch.op import find
+from engine.aten.values.tensor import Tensor, tensor
 from engine.lang.errors import OperatorError
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.aten.philox import Philox, philox
+from engine.aten.devices.philox import Philox, philox
 
 
 def test_the_first_block_of_key_zero_is_the_published_one() -> None:

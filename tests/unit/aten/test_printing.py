@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.aten.printing import cpp_str, set_printoptions
-from engine.aten.tensor import tensor
+from engine.aten.formatting.printing import cpp_str, set_printoptions
+from engine.aten.values.tensor import tensor
 from engine.lang import scalars
 from engine.torch.nn import Parameter
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.aten import xp
-from engine.aten.promotion import converted, fit, promote_types, result_type
-from engine.aten.tensor import tensor
+from engine.aten.values import xp
+from engine.aten.values.promotion import converted, fit, promote_types, result_type
+from engine.aten.values.tensor import tensor
 from engine.lang.errors import OperatorError
 
 ZERO_DIM = np.zeros((), np.float64)

@@ -10,9 +10,9 @@ import pytest
 
 from engine.aten.autograd import grad, no_grad
 from engine.aten.autograd.record import record
-from engine.aten.calls import call
-from engine.aten.hooks import HOOKS
-from engine.aten.tensor import Tensor, tensor
+from engine.aten.dispatch.calls import call
+from engine.aten.values.hooks import HOOKS
+from engine.aten.values.tensor import Tensor, tensor
 from engine.lang.errors import OperatorError
 
 PROGRAMS: list[Callable[[Tensor, Tensor], Tensor]] = [

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import engine.aten.ops.pooling  # noqa: F401  (registers the operators)
-from engine.aten.compose import run
-from engine.aten.tensor import Tensor, tensor
+from engine.aten.dispatch.compose import run
+from engine.aten.values.tensor import Tensor, tensor
 
 CASES = [*itertools.product((2, 3), (1, 2), (0, 1), (False, True))]
 

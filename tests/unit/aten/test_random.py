@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.aten import op as table
-from engine.aten.random import Generator, generator
-from engine.aten.tensor import Tensor, tensor
+from engine.aten.dispatch import op as table
+from engine.aten.kernels.random import Generator, generator
+from engine.aten.values.tensor import Tensor, tensor
 from engine.lang.errors import OperatorError
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.aten import calls
-from engine.aten.tensor import Tensor, tensor
+from engine.aten.dispatch import calls
+from engine.aten.values.tensor import Tensor, tensor
 from engine.lang.errors import OperatorError
 
 REAL = tensor([1.5, 2.5])

@@ -7,7 +7,15 @@ import itertools
 import numpy as np
 import pytest
 
-from engine.aten.rules import broadcast_shapes, infer_size, is_dense, overlaps_partly, view_strides, wrap_dim, wrap_dims
+from engine.aten.kernels.rules import (
+    broadcast_shapes,
+    infer_size,
+    is_dense,
+    overlaps_partly,
+    view_strides,
+    wrap_dim,
+    wrap_dims,
+)
 from engine.lang.errors import OperatorError, OperatorIndexError
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import engine.torch as torch
-from engine.aten.running import running
+from engine.aten.kernels.cumulative import running
 
 SOURCE = np.random.default_rng(0)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.aten.op import Op
-from engine.aten.scalar import scalar_kernel
+from engine.aten.dispatch.op import Op
+from engine.aten.dispatch.scalar import scalar_kernel
 from engine.lang.errors import OperatorError, SchemaError
 
 UNARY = "aten::probe(Tensor self) -> Tensor"

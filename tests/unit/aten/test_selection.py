@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.aten.selection import kth_place, top_places
+from engine.aten.kernels.order_statistics import kth_place, top_places
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 7, 20, 61])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import engine.torch as torch
-from engine.aten.calls import call, call_function
+from engine.aten.dispatch.calls import call, call_function
 
 JOINERS: dict[str, Any] = {
     "cat": lambda parts: torch.cat(parts, 1),

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from engine.aten.special import erf, erfc
+from engine.aten.kernels.special import erf, erfc
 
 X = np.concatenate([np.linspace(-6, 6, 241), [-1.0, 1.0, 0.0, 10.0, 20.0]])
 

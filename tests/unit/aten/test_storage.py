@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import engine.torch as torch
-from engine.aten.storage import owner_of, storage_of
+from engine.aten.values.storage import owner_of, storage_of
 from engine.lang.errors import OperatorError
 
 

@@ -1,7 +1,7 @@
 """Modules by path, shared and entangled ones."""
 
-from engine.aten.ivalue import Object
-from engine.aten.submodules import each_module, every_place, is_entangled
+from engine.aten.values.ivalue import Object
+from engine.aten.values.submodules import each_module, every_place, is_entangled
 from engine.lang.types import ClassType
 
 

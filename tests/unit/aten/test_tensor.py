@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.aten.tensor import Tensor, from_numpy, tensor
+from engine.aten.values.tensor import Tensor, from_numpy, tensor
 from engine.lang import scalars
 from engine.lang.errors import OperatorError, OperatorTypeError, OperatorValueError
 

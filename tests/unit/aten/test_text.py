@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from engine.aten import hashing, text
-from engine.aten.arithmetic import FLOAT_FUNCTIONS, div
+from engine.aten.formatting import hashing
+from engine.aten.formatting import values as text
+from engine.aten.values.arithmetic import FLOAT_FUNCTIONS, div
 from engine.lang.errors import OperatorError
 from engine.lang.scalars import device
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.aten.body import array_kernel
-from engine.aten.tensor import Tensor
+from engine.aten.dispatch.body import array_kernel
+from engine.aten.values.tensor import Tensor
 from engine.executor.array_bodies import BODIES, asks, entry, question
 from engine.ir.parser import parse_ir
 from engine.lang.errors import EngineError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.aten.tensor import Tensor
+from engine.aten.values.tensor import Tensor
 from engine.executor.budget import Budget, BudgetedRunner
 from engine.frontend.compile import compile_source
 from engine.ir.unit import Function

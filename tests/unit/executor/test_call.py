@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from engine.aten.marked import Parameter
-from engine.aten.tensor import tensor
+from engine.aten.values.parameter import Parameter
+from engine.aten.values.tensor import tensor
 from engine.executor.call import call_function
 from engine.frontend.compile import compile_source
 from engine.lang.errors import ArgumentError

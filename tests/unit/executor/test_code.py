@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.aten.tensor import tensor
+from engine.aten.values.tensor import tensor
 from engine.executor.code import Code
 from engine.executor.interpreter import InterpreterState
 from engine.ir.parser import parse_ir

@@ -1,7 +1,7 @@
 """Operators written in TorchScript."""
 
-from engine.aten.op import Op
-from engine.aten.tensor import tensor
+from engine.aten.dispatch.op import Op
+from engine.aten.values.tensor import tensor
 from engine.executor.composites import compile_composite
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from engine.aten.autograd import no_grad
-from engine.aten.tensor import Tensor, tensor
+from engine.aten.values.tensor import Tensor, tensor
 from engine.executor.call import call_function
 from engine.executor.executor import MAX_PLANS, RECENT, code_of, executor_of, last_executed_optimized_graph
 from engine.executor.interpreter import InterpreterState, run

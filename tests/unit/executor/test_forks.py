@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from engine.aten.autograd import is_grad_enabled, no_grad
-from engine.aten.tensor import tensor
+from engine.aten.values.tensor import tensor
 from engine.executor import operations
 from engine.executor.call import call_function, fork_call
 from engine.executor.forks import ForkedTask

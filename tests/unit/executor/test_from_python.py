@@ -5,8 +5,8 @@ import enum
 import numpy as np
 import pytest
 
-from engine.aten.ivalue import EnumValue, Object
-from engine.aten.tensor import Tensor, tensor
+from engine.aten.values.ivalue import EnumValue, Object
+from engine.aten.values.tensor import Tensor, tensor
 from engine.executor.from_python import Mismatch, from_python
 from engine.executor.to_python import to_python
 from engine.lang.scalars import device, float32

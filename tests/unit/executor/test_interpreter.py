@@ -5,8 +5,8 @@ import weakref
 
 import pytest
 
-from engine.aten.ivalue import Object
-from engine.aten.tensor import Tensor, tensor
+from engine.aten.values.ivalue import Object
+from engine.aten.values.tensor import Tensor, tensor
 from engine.executor import operations
 from engine.executor.code import Code
 from engine.executor.executor import code_of

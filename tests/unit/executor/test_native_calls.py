@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.aten.autograd.mode import no_grad
-from engine.aten.tensor import Tensor, tensor
+from engine.aten.dispatch.grad_mode import no_grad
+from engine.aten.values.tensor import Tensor, tensor
 from engine.executor.call import call_function
 from engine.executor.executor import executor_of
 from engine.executor.interpreter import run_function

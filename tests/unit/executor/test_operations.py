@@ -2,8 +2,8 @@
 
 import pytest
 
-from engine.aten.ivalue import Object
-from engine.aten.tensor import tensor
+from engine.aten.values.ivalue import Object
+from engine.aten.values.tensor import tensor
 from engine.executor.code import Code
 from engine.executor.interpreter import InterpreterState
 from engine.executor.operations import is_instance, op_of, operation_of

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.aten.tensor import Tensor, from_numpy, tensor
+from engine.aten.values.tensor import Tensor, from_numpy, tensor
 from engine.executor.code import Code
 from engine.executor.interpreter import InterpreterState, run_function
 from engine.ir.clone import copy_graph

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from engine.aten.autograd import no_grad
-from engine.aten.tensor import Tensor, tensor
+from engine.aten.values.tensor import Tensor, tensor
 from engine.executor import operations
 from engine.executor.call import call_function
 from engine.executor.executor import GraphExecutor, executor_of

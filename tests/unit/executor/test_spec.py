@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from engine.aten.autograd import no_grad
-from engine.aten.tensor import Tensor, tensor
+from engine.aten.values.tensor import Tensor, tensor
 from engine.executor.spec import SpecReader
 from engine.ir.parser import parse_ir
 

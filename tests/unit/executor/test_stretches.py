@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.aten.autograd import saving, walk
+from engine.aten.autograd import engine, saving
 from engine.aten.autograd.deferred import Deferred
-from engine.aten.tensor import Tensor, tensor
+from engine.aten.values.tensor import Tensor, tensor
 from engine.executor.call import call_function
 from engine.executor.executor import executor_of
 from engine.executor.plan import ExecutionPlan
@@ -80,7 +80,7 @@ def gradients(function: Function, needs_y: bool = True) -> tuple[list[Any], list
     told = [(each.array.tolist(), each.requires_grad) for each in found]
     for place, each in enumerate(found):
         if each.requires_grad:
-            walk.backward([each], [tensor(np.full(each.array.shape, 1.5 + place, "f4"))], retain_graph=True)
+            engine.backward([each], [tensor(np.full(each.array.shape, 1.5 + place, "f4"))], retain_graph=True)
     return told, [None if leaf.grad is None else leaf.grad.array.tolist() for leaf in (x, y)]
 
 
@@ -118,7 +118,7 @@ def test_gradients_of_gradients() -> None:
 
     def second() -> Any:
         x, y = leaves()
-        (first,) = walk.grad([call_function(function, (x, y)).sum()], [x], create_graph=True)
+        (first,) = engine.grad([call_function(function, (x, y)).sum()], [x], create_graph=True)
         assert first is not None
         first.sum().backward()
         assert x.grad is not None and y.grad is not None
@@ -133,7 +133,7 @@ def test_a_result_between_has_its_own_gradient() -> None:
     function = compile_source(PROGRAMS["two"]).functions["f"]
     x, y = leaves()
     a, b = call_function(function, (x, y))
-    (of_a,) = walk.grad([b.sum()], [a], retain_graph=True)
+    (of_a,) = engine.grad([b.sum()], [a], retain_graph=True)
     assert of_a is not None
     assert of_a.array.tolist() == y.array.tolist()
     seen: list[Any] = []

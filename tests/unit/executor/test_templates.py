@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from engine.aten.op import Op, find
-from engine.aten.tensor import tensor
+from engine.aten.dispatch.op import Op, find
+from engine.aten.values.tensor import tensor
 from engine.executor.operations import OPERATIONS
 from engine.executor.templates import NAMES, ROWS, Row
 from engine.lang.scalars import device

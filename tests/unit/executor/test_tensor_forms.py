@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from engine.aten.op import Op, entries
-from engine.aten.pointwise import FUNCTIONS, OF_FLOATS
-from engine.aten.tensor import Tensor
+from engine.aten.dispatch.op import Op, entries
+from engine.aten.kernels.pointwise import FUNCTIONS, OF_FLOATS
+from engine.aten.values.tensor import Tensor
 from engine.executor.call import call_function
 from engine.executor.executor import executor_of
 from engine.executor.plan import ExecutionPlan

@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.aten.tensor import tensor
+from engine.aten.values.tensor import tensor
 from engine.executor import operations
 from engine.executor.code import Code
 from engine.executor.interpreter import InterpreterState, run_function

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.aten import op
+from engine.aten.dispatch import op
 from engine.frontend import library
 from engine.frontend.classes import ClassValue, FunctionValue
 from engine.frontend.compile import compile_source, library_value, written_overloads

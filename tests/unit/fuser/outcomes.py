@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import engine.torch as torch
-from engine.aten.tensor import Tensor
+from engine.aten.values.tensor import Tensor
 from engine.fuser import native
 
 

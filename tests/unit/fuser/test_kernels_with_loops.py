@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import engine.torch as torch
-from engine.aten import loops as written
-from engine.aten.hooks import HOOKS
+from engine.aten.stepwise import language as written
+from engine.aten.stepwise.language import COMPILER
 from engine.fuser import native
 
 F = torch.nn.functional
@@ -112,7 +112,7 @@ def without(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], An
 
     def call(function: Callable[[], Any]) -> Any:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(HOOKS, "loops", None)
+            patch.setattr(COMPILER, "request", None)
             return function()
 
     return call

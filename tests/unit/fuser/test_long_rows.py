@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import engine.torch as torch
-from engine.aten import long_rows
-from engine.aten import op as table
-from engine.aten.hooks import HOOKS
-from engine.aten.long_rows import LongRows
+from engine.aten.dispatch import long_rows
+from engine.aten.dispatch import op as table
+from engine.aten.dispatch.long_rows import LongRows
 from engine.aten.stepwise import elementary
+from engine.aten.stepwise.language import COMPILER
 from engine.fuser import native
 from engine.fuser.loops import loops
 
@@ -32,7 +32,7 @@ def without(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], An
 
     def call(function: Callable[[], Any]) -> Any:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(HOOKS, "loops", None)
+            patch.setattr(COMPILER, "request", None)
             return function()
 
     return call

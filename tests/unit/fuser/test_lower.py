@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.aten.expression import compile_expression
+from engine.aten.kernels.expression import compile_expression
 from engine.fuser import machine, process
 from engine.fuser.entries.samples import DTYPES
 from engine.fuser.expression import FLOATS, KINDS, Element, Literal, typed

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import engine.torch as torch
-from engine.aten import op as table
-from engine.aten.hooks import HOOKS
-from engine.aten.tensor import Tensor
+from engine.aten.dispatch import op as table
+from engine.aten.values.hooks import HOOKS
+from engine.aten.values.tensor import Tensor
 from engine.fuser import native
 from engine.fuser.entries import forms, samples
 from engine.fuser.expression import HALVES, KINDS

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from engine.aten.tensor import Tensor
+from engine.aten.values.tensor import Tensor
 from engine.ir.constants import NOT_CONSTANT, constant_key, constant_value, insert_constant, type_of
 from engine.ir.graph import Graph
 from engine.ir.parser import parse_ir

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from engine.aten.tensor import Tensor
+from engine.aten.values.tensor import Tensor
 from engine.ir.graph import Graph
 from engine.ir.parser import parse_ir
 from engine.ir.printer import constant_text, float_text, graph_text, quoted

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pytest
 
-from engine.aten.tensor import Tensor, tensor
+from engine.aten.values.tensor import Tensor, tensor
 from engine.executor.call import call_function
 from engine.executor.code import Code
 from engine.executor.plan import refine_inputs

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.aten.ivalue import Object
+from engine.aten.values.ivalue import Object
 from engine.serialize.mobile.schema import FORMS
 
 HERE = Path(__file__).parent

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.aten.ivalue import EnumValue
-from engine.aten.tensor import Tensor
+from engine.aten.values.ivalue import EnumValue
+from engine.aten.values.tensor import Tensor
 from engine.executor.interpreter import run_function
 from engine.ir.constants import constant_value
 from engine.lang.errors import ArchiveError

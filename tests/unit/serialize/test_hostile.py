@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import engine
-from engine.aten import op
+from engine.aten.dispatch import op
 from engine.executor.budget import Budget, BudgetedRunner
 from engine.executor.interpreter import run_function
 from engine.lang.errors import ArchiveError, BudgetExceeded, EngineError

@@ -12,7 +12,7 @@ import pytest
 
 import engine
 import engine.torch as torch
-from engine.aten.hooks import HOOKS
+from engine.aten.values.hooks import HOOKS
 from engine.executor.interpreter import run_function
 from engine.lang.errors import ArchiveError
 from engine.serialize.archive import load_archive

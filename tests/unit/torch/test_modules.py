@@ -4,8 +4,8 @@ import gc
 
 import pytest
 
-from engine.aten.ivalue import Object
-from engine.aten.tensor import Tensor, tensor
+from engine.aten.values.ivalue import Object
+from engine.aten.values.tensor import Tensor, tensor
 from engine.frontend.compile import define
 from engine.frontend.resolve import TextResolver
 from engine.frontend.syntax.parser import parse_program

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import engine.torch as torch
-from engine.aten.tensor import Tensor
+from engine.aten.values.tensor import Tensor
 from engine.torch.nn import functional as F
 from engine.torch.nn.modules.configured import configured
 from engine.torch.nn.modules.module import Module

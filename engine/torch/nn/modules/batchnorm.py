@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.aten.calls import call
-from engine.aten.tensor import Tensor, tensor
+from engine.aten.dispatch.calls import call
+from engine.aten.values.tensor import Tensor, tensor
 from engine.torch.nn import functional as F
 from engine.torch.nn import init
 from engine.torch.nn.modules.module import Module

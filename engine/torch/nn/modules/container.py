@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
-from engine.aten.tensor import Tensor
+from engine.aten.values.tensor import Tensor
 from engine.lang.scalars import dtype
 from engine.torch.nn.modules.module import Module, shown
 from engine.torch.nn.parameter import Parameter

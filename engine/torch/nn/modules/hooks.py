@@ -12,7 +12,7 @@ from itertools import count
 from typing import Any, Final, NamedTuple
 
 from engine.aten.autograd import Function, is_grad_enabled
-from engine.aten.tensor import Tensor
+from engine.aten.values.tensor import Tensor
 
 _numbers: Final = count()
 Hook = Callable[..., Any]

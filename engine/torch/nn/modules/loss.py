@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from engine.aten.tensor import Tensor
+from engine.aten.values.tensor import Tensor
 from engine.torch.nn import functional as F
 from engine.torch.nn.modules.configured import configured
 from engine.torch.nn.modules.distance import PairwiseDistance

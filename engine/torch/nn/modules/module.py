@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, Final, TypeVar
 
-from engine.aten.tensor import Tensor
+from engine.aten.values.tensor import Tensor
 from engine.lang import scalars
 from engine.lang.errors import did_you_mean
 from engine.torch.eager import typename

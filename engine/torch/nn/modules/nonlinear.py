@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import engine.torch as torch
-from engine.aten.tensor import Tensor
+from engine.aten.values.tensor import Tensor
 from engine.torch.nn import functional as F
 from engine.torch.nn import init
 from engine.torch.nn.modules.activation import Hardtanh, _Inplace

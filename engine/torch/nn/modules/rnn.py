@@ -10,7 +10,7 @@ import math
 from typing import Any, ClassVar
 
 import engine.torch as torch
-from engine.aten.tensor import Tensor
+from engine.aten.values.tensor import Tensor
 from engine.frontend.overloads import declare_overload
 from engine.torch.nn import init
 from engine.torch.nn.modules.module import Module

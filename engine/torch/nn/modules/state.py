@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from functools import reduce
 from typing import Any, ClassVar, Final, NamedTuple
 
-from engine.aten.tensor import Tensor
+from engine.aten.values.tensor import Tensor
 from engine.torch.nn.modules.hooks import Hook, Registered, RemovableHandle
 from engine.torch.nn.parameter import Buffer, Parameter
 

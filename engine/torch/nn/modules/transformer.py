@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import engine.torch as torch
-from engine.aten.tensor import Tensor
+from engine.aten.values.tensor import Tensor
 from engine.torch.nn import functional as F
 from engine.torch.nn import init
 from engine.torch.nn.modules.attention import MultiheadAttention

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.aten.tensor import Tensor
+from engine.aten.values.tensor import Tensor
 from engine.torch.nn import functional as F
 from engine.torch.nn.modules.configured import configured
 from engine.torch.nn.modules.module import Module

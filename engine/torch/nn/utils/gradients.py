@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from engine.aten.autograd import no_grad
-from engine.aten.calls import call
-from engine.aten.tensor import Tensor, tensor
+from engine.aten.dispatch.calls import call
+from engine.aten.values.tensor import Tensor, tensor
 from engine.lang.errors import OperatorError
 
 Parameters = Tensor | Iterable[Tensor]

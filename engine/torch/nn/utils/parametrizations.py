@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from engine.aten.autograd import no_grad
-from engine.aten.calls import call
-from engine.aten.tensor import Tensor
+from engine.aten.dispatch.calls import call
+from engine.aten.values.tensor import Tensor
 from engine.torch.nn.modules.module import Module
 from engine.torch.nn.utils.parametrize import register_parametrization
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from engine.aten.autograd import no_grad
-from engine.aten.tensor import Tensor
+from engine.aten.values.tensor import Tensor
 from engine.torch.nn.modules.container import ModuleDict, ModuleList
 from engine.torch.nn.modules.module import Module
 from engine.torch.nn.parameter import Parameter

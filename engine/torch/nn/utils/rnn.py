@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import engine.torch as torch
-from engine.aten.tensor import Tensor
+from engine.aten.values.tensor import Tensor
 from engine.lang.errors import OperatorError
 from engine.lang.scalars import float16, float32, float64, int64
 from engine.torch import functions

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any, Generic, TypeVar
 
-from engine.aten.calls import call
-from engine.aten.random import Generator
-from engine.aten.tensor import Tensor
+from engine.aten.dispatch.calls import call
+from engine.aten.kernels.random import Generator
+from engine.aten.values.tensor import Tensor
 
 T = TypeVar("T", covariant=True)
 

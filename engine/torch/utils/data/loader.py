@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from engine.aten import libraries
-from engine.aten.calls import call
-from engine.aten.pinned import pinned_alike
-from engine.aten.random import Generator
-from engine.aten.tensor import Tensor, from_numpy, tensor
+from engine.aten.devices.pinned import pinned_alike
+from engine.aten.dispatch.calls import call
+from engine.aten.kernels.random import Generator
+from engine.aten.values import libraries
+from engine.aten.values.tensor import Tensor, from_numpy, tensor
 from engine.lang.scalars import float64, int64
 from engine.torch.utils.data.datasets import IterableDataset
 from engine.torch.utils.data.samplers import BatchSampler, RandomSampler, SequentialSampler, batches

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, TypeVar
 
-from engine.aten.calls import call
-from engine.aten.random import Generator
-from engine.aten.tensor import tensor
+from engine.aten.dispatch.calls import call
+from engine.aten.kernels.random import Generator
+from engine.aten.values.tensor import tensor
 
 T = TypeVar("T", covariant=True)
 

@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from engine.aten.compose import run
-from engine.aten.tensor import Tensor, tensor
+from engine.aten.dispatch.compose import run
+from engine.aten.values.tensor import Tensor, tensor
 
 
 def spelled(path: tuple[int, ...]) -> list[int]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.aten.calls import call
-from engine.aten.tensor import Tensor
+from engine.aten.dispatch.calls import call
+from engine.aten.values.tensor import Tensor
 
 RECORDED = {
     "bilinear": [[6, 32, 57], [40, 66, 91], [90, 116, 141], [140, 166, 191], [174, 200, 225]],

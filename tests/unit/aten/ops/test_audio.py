@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.aten import methods as methods  # binds the methods of tensors
-from engine.aten import op as table
 from engine.aten.autograd import gradcheck
-from engine.aten.tensor import Tensor
+from engine.aten.dispatch import op as table
+from engine.aten.values.tensor import Tensor
 from engine.lang.errors import OperatorError
 
 

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.aten import methods as methods  # binds the methods of tensors
-from engine.aten.compose import run
-from engine.aten.tensor import Tensor, tensor
+from engine.aten.dispatch.compose import run
+from engine.aten.values.tensor import Tensor, tensor
 
 _STEP = 1e-6
 

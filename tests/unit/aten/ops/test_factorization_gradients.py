@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.aten import methods as methods  # binds the methods of tensors
 from engine.aten.autograd import grad, gradcheck, gradgradcheck
-from engine.aten.calls import call
-from engine.aten.tensor import Tensor
+from engine.aten.dispatch.calls import call
+from engine.aten.values.tensor import Tensor
 from engine.lang.errors import OperatorError
 
 

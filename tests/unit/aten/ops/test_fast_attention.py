@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from engine.aten.calls import call
-from engine.aten.tensor import Tensor
+from engine.aten.dispatch.calls import call
+from engine.aten.values.tensor import Tensor
 
 RECORDED = [[1.3015, -1.8721, 1.1459, 0.3741], [0.2519, -1.2448, 1.3754, -0.5533], [0.3042, 0.0156, -0.3245, 0.4087]]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import engine.torch as torch
-from engine.aten import gamma
+from engine.aten.kernels import gamma
 from engine.lang.errors import OperatorDtypeError, OperatorError
 
 aten = torch.ops.aten

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from engine.aten.autograd import no_grad
-from engine.aten.blocks import BLOCK
-from engine.aten.calls import call
-from engine.aten.tensor import Tensor
+from engine.aten.dispatch.calls import call
+from engine.aten.kernels.blocks import BLOCK
+from engine.aten.values.tensor import Tensor
 
 RANDOM = np.random.default_rng(5)
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.aten import op as table
-from engine.aten.tensor import tensor
+from engine.aten.dispatch import op as table
+from engine.aten.values.tensor import tensor
 from engine.lang.errors import OperatorError
 from engine.lang.scalars import device
 

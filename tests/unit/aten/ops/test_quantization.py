@@ -7,7 +7,7 @@ import pytest
 
 import engine
 import engine.torch as torch
-from engine.aten.hooks import HOOKS
+from engine.aten.values.hooks import HOOKS
 from engine.lang.errors import OperatorDtypeError, OperatorError
 
 RECORDED = (Path(__file__).parent / "quantized_values.txt").read_text().split(">>> ")[1:]

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.aten.calls import call
-from engine.aten.tensor import Tensor, tensor
+from engine.aten.dispatch.calls import call
+from engine.aten.values.tensor import Tensor, tensor
 from engine.lang import scalars
 
 RECORDED = [

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.aten import methods as methods  # binds the methods of tensors
-from engine.aten import op as table
-from engine.aten.tensor import Tensor, tensor
+from engine.aten.dispatch import op as table
+from engine.aten.values.tensor import Tensor, tensor
 from engine.lang.errors import EngineError
 
 _LINE = re.compile(r"(\S+) (\(.*\)) (?:-> (.*)|!!)")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from engine.aten.ops.sorting import order, topk
-from engine.aten.xp import Array
+from engine.aten.values.xp import Array
 
 
 def in_full(x: Array, k: int, dim: int, largest: bool) -> Array:

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 import engine
-from engine.aten import methods as methods  # binds the methods of tensors
-from engine.aten import op as table
 from engine.aten.autograd import gradcheck
-from engine.aten.calls import call
-from engine.aten.tensor import Tensor
+from engine.aten.dispatch import op as table
+from engine.aten.dispatch.calls import call
+from engine.aten.values.tensor import Tensor
 from engine.lang.errors import OperatorError
 
 

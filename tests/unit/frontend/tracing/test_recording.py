@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import engine as torch
-from engine.aten.hooks import HOOKS
-from engine.aten.tensor import Tensor
+from engine.aten.values.hooks import HOOKS
+from engine.aten.values.tensor import Tensor
 from engine.frontend.tracing.complaints import TracerWarning
 from engine.lang.errors import CompileError
 from engine.torch.nn import functional as F

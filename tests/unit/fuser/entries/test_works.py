@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import engine.torch as torch
-from engine.aten import op as table
-from engine.aten.hooks import HOOKS
-from engine.aten.promotion import set_default_dtype
+from engine.aten.dispatch import op as table
+from engine.aten.stepwise.language import COMPILER
+from engine.aten.values.promotion import set_default_dtype
 from engine.fuser import native
 from engine.fuser.entries import forms, samples
 from engine.fuser.entries.joining import JOINING
@@ -41,7 +41,7 @@ def test_all_of_them_are_there() -> None:
 @pytest.fixture(autouse=True)
 def _without_loops(monkeypatch: pytest.MonkeyPatch) -> None:
     """They may round otherwise."""
-    monkeypatch.setattr(HOOKS, "loops", None)
+    monkeypatch.setattr(COMPILER, "request", None)
 
 
 OPTIONAL = st.one_of(st.none(), tensors())

@@ -7,20 +7,19 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from engine.aten import loops as written
-from engine.aten.hooks import HOOKS
-from engine.aten.loops import Cells, Loop, double, floor, like, loop, nearest, root, whole
 from engine.aten.stepwise import (
     converting,
     convolving,
+    cumulative,
     filtering,
     normalizing,
     products,
     sampling,
-    scans,
     scattering,
     selecting,
 )
+from engine.aten.stepwise import language as written
+from engine.aten.stepwise.language import COMPILER, Cells, Loop, double, floor, like, loop, nearest, root, whole
 from engine.fuser import machine, native
 from engine.fuser.loops import loops
 from engine.fuser.loops.text import loop_text
@@ -60,16 +59,16 @@ _PLANES = (6, 3, 7, 6, 9, 8, 4, 7, 1, 1, 3, 2, 2, 1, 1, 1)
 """6 planes of 3 channels, 7 x 6 with one row and column around; kernels of 3 x 2 in steps of (2, 1): 4 x 7 places."""
 _WIDER = (6, 3, 7, 6, 9, 8, 7, 3, 1, 1, 3, 3, 1, 2, 1, 1)
 EXACT: dict[str, tuple[Loop, Callable[[], tuple[Any, ...]]]] = {
-    "sums": (scans.sums, lambda: (plain(2, 5, 3), zeros(2, 5, 3), zeros(3, d=float), 2, 5, 3)),
-    "products": (scans.products, lambda: (plain(2, 5, 3), zeros(2, 5, 3), zeros(3, d=float), 2, 5, 3)),
-    "row_sums": (scans.row_sums, lambda: (plain(6, 9), zeros(6, 9), zeros(1, d=float), 6, 9)),
+    "sums": (cumulative.sums, lambda: (plain(2, 5, 3), zeros(2, 5, 3), zeros(3, d=float), 2, 5, 3)),
+    "products": (cumulative.products, lambda: (plain(2, 5, 3), zeros(2, 5, 3), zeros(3, d=float), 2, 5, 3)),
+    "row_sums": (cumulative.row_sums, lambda: (plain(6, 9), zeros(6, 9), zeros(1, d=float), 6, 9)),
     "row_sums of whole numbers": (
-        scans.row_sums, lambda: (places(9, 6, 9), zeros(6, 9, d=int), zeros(1, d=int), 6, 9)),
-    "row_products": (scans.row_products, lambda: (plain(6, 9), zeros(6, 9), zeros(1, d=float), 6, 9)),
-    "row_maxima": (scans.row_maxima, lambda: (numbers(3, 70), zeros(3, 70), zeros(3, 70, d=int), 3, 70)),
-    "row_minima": (scans.row_minima, lambda: (numbers(3, 70), zeros(3, 70), zeros(3, 70, d=int), 3, 70)),
-    "maxima": (scans.maxima, lambda: (numbers(2, 9, 4), zeros(2, 9, 4), zeros(2, 9, 4, d=int), 2, 9, 4)),
-    "minima": (scans.minima, lambda: (numbers(2, 9, 4), zeros(2, 9, 4), zeros(2, 9, 4, d=int), 2, 9, 4)),
+        cumulative.row_sums, lambda: (places(9, 6, 9), zeros(6, 9, d=int), zeros(1, d=int), 6, 9)),
+    "row_products": (cumulative.row_products, lambda: (plain(6, 9), zeros(6, 9), zeros(1, d=float), 6, 9)),
+    "row_maxima": (cumulative.row_maxima, lambda: (numbers(3, 70), zeros(3, 70), zeros(3, 70, d=int), 3, 70)),
+    "row_minima": (cumulative.row_minima, lambda: (numbers(3, 70), zeros(3, 70), zeros(3, 70, d=int), 3, 70)),
+    "maxima": (cumulative.maxima, lambda: (numbers(2, 9, 4), zeros(2, 9, 4), zeros(2, 9, 4, d=int), 2, 9, 4)),
+    "minima": (cumulative.minima, lambda: (numbers(2, 9, 4), zeros(2, 9, 4), zeros(2, 9, 4, d=int), 2, 9, 4)),
     "overdriven": (filtering.overdriven, lambda: (
         plain(3, 40), plain(3, 40, seed=1), plain(3), plain(3, seed=1), zeros(3, 40), 3, 40)),
     "add_rows": (scattering.add_rows, lambda: (plain(2, 4, 3), places(4, 5), plain(2, 5, 3), 2, 4, 5, 3)),
@@ -173,7 +172,17 @@ def test_loops_that_add_in_any_order_come_close(name: str) -> None:
 
 
 def all_loops() -> Iterator[tuple[str, Loop]]:
-    for module in (converting, convolving, filtering, normalizing, products, sampling, scans, scattering, selecting):
+    for module in (
+        converting,
+        convolving,
+        filtering,
+        normalizing,
+        products,
+        sampling,
+        cumulative,
+        scattering,
+        selecting,
+    ):
         for name, value in vars(module).items():
             if isinstance(value, Loop) and value.function.__module__ == module.__name__:
                 yield name, value
@@ -279,7 +288,7 @@ def test_nothing_is_compiled_where_native_code_is_off(monkeypatch: pytest.Monkey
     monkeypatch.setattr(native.SETTINGS, "enabled", False)
     made = Loop(double_each)
     assert made.run(1 << 30, plain(10), 10) is None
-    monkeypatch.setattr(HOOKS, "loops", None)
+    monkeypatch.setattr(COMPILER, "request", None)
     assert made.run(1 << 30, plain(10), 10) is None
 
 

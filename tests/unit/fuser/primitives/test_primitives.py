@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import engine.torch as torch
-from engine.aten import primitives as steps
 from engine.aten.autograd.node import Saved
 from engine.aten.autograd.record import OperatorNode
-from engine.aten.marked import Parameter
-from engine.aten.rules import steps as steps_of
-from engine.aten.size import Size
-from engine.aten.tensor import Tensor
-from engine.aten.xp import FROM_NUMPY
+from engine.aten.kernels.rules import steps as steps_of
+from engine.aten.values import hot_helpers as steps
+from engine.aten.values.parameter import Parameter
+from engine.aten.values.size import Size
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import FROM_NUMPY
 from engine.fuser import native
 from engine.fuser.primitives import primitives
 from engine.lang.errors import OperatorIndexError

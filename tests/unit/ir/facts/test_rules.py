@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from engine.aten.op import Op, entries
-from engine.aten.tensor import Tensor
+from engine.aten.dispatch.op import Op, entries
+from engine.aten.values.tensor import Tensor
 from engine.ir.constants import insert_constant, tensor_type_of
 from engine.ir.facts.walk import find_facts
 from engine.ir.graph import Graph

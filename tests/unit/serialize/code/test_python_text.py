@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from engine.aten.tensor import Tensor
+from engine.aten.values.tensor import Tensor
 from engine.lang import scalars
 from engine.lang.types import (
     ANY,

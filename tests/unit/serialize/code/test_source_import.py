@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from engine.aten.ivalue import EnumValue
+from engine.aten.values.ivalue import EnumValue
 from engine.lang import scalars
 from engine.lang.errors import ArchiveError
 from engine.lang.types import INT, STR, ClassType, EnumType, InterfaceType, TupleType

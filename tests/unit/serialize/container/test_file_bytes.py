@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import engine
-from engine.aten.ivalue import Object
-from engine.aten.tensor import Tensor
+from engine.aten.values.ivalue import Object
+from engine.aten.values.tensor import Tensor
 from engine.executor.interpreter import run_function
 from engine.lang.errors import ArchiveError, MissingFileError
 from engine.lang.types import TENSOR, ClassType

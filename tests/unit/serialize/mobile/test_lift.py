@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from engine.aten.ivalue import Object
-from engine.aten.tensor import tensor
+from engine.aten.values.ivalue import Object
+from engine.aten.values.tensor import tensor
 from engine.executor.call import call_function
 from engine.lang.errors import ArchiveError, ExecutionError
 from engine.serialize.archive import load_archive

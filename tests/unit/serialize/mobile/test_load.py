@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import engine
-from engine.aten.ivalue import Object
+from engine.aten.values.ivalue import Object
 from engine.executor.budget import BudgetedRunner
 from engine.executor.interpreter import run_function
 from engine.lang.errors import ArchiveError

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.aten.tensor import Tensor
+from engine.aten.values.tensor import Tensor
 from engine.lang import scalars
 from engine.lang.errors import ArchiveError
 from engine.serialize.archive import load_archive

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.aten.ivalue import Object
-from engine.aten.tensor import Tensor
+from engine.aten.values.ivalue import Object
+from engine.aten.values.tensor import Tensor
 from engine.executor.interpreter import run_function
 from engine.lang.errors import ArchiveError
 from engine.serialize.archive import load_archive, save_archive

@@ -5,7 +5,7 @@ import io
 import numpy as np
 import pytest
 
-from engine.aten.tensor import Tensor
+from engine.aten.values.tensor import Tensor
 from engine.executor.interpreter import run_function
 from engine.ir.printer import graph_text
 from engine.serialize.archive import load_archive, save_archive

@@ -5,8 +5,8 @@ import io
 import numpy as np
 import pytest
 
-from engine.aten.tensor import Tensor
-from engine.aten.xp import TO_NUMPY
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import TO_NUMPY
 from engine.lang import scalars
 from engine.lang.errors import ArchiveError
 from engine.lang.types import TENSOR, ListType, TupleType

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from engine.aten.ivalue import EnumValue, Object
-from engine.aten.tensor import Tensor
+from engine.aten.values.ivalue import EnumValue, Object
+from engine.aten.values.tensor import Tensor
 from engine.lang import scalars
 from engine.lang.types import (
     ANY,

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from engine.aten.ivalue import EnumValue, Object
+from engine.aten.values.ivalue import EnumValue, Object
 from engine.lang import scalars
 from engine.lang.errors import ArchiveError
 from engine.lang.schema import Argument, FunctionSchema

@@ -1,7 +1,7 @@
 """Modules as trees."""
 
-from engine.aten.ivalue import Object
-from engine.aten.tensor import tensor
+from engine.aten.values.ivalue import Object
+from engine.aten.values.tensor import tensor
 from engine.lang.types import TENSOR, ClassType
 from tsrepl.session.modules import module_node
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.aten.tensor import from_numpy
+from engine.aten.values.tensor import from_numpy
 from engine.lang.types import INT, STR, TupleType
 from tsrepl.session.values import SUMMARY, summary, tensor_facts, value_text
 

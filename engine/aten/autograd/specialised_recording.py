@@ -1,0 +1,309 @@
+"""Recording without detours, for the operators that most programs are made of.
+
+In: an operator that takes tensors (or one list of them), writes to none, and returns one; or that takes one and returns
+several.  Out: a function of its arguments that does what `record.record` does: the same nodes, written out for this
+operator and each choice of arguments that require grad, so that a call looks at nothing that could be known before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, Final
+
+from engine.aten.autograd.formula import Read
+from engine.aten.autograd.node import Saved, edge_of, next_number
+from engine.aten.autograd.record import OperatorNode, Plan, Recipe, kind_of, mark, recipe_of, record
+from engine.aten.dispatch.body import Body, indented, safe, tensor_kind
+from engine.aten.dispatch.compose import run as run_operator
+from engine.aten.dispatch.device_dispatch import CROSSING
+from engine.aten.dispatch.grad_mode import MODE
+from engine.aten.values import promotion, xp
+from engine.aten.values.hooks import HOOKS
+from engine.aten.values.hot_helpers import join, primitive
+from engine.aten.values.storage import storage_of
+from engine.aten.values.tensor import Tensor
+from engine.lang.types import ListType, OptionalType, TensorType
+
+if TYPE_CHECKING:
+    from engine.aten.dispatch.op import Op
+
+_MOST: Final = 3
+"""More tensors that might require grad have too many combinations."""
+_new: Final[Callable[..., Any]] = object.__new__
+
+
+def recorder(op: Op, body: Callable[..., Any], text: Body | None) -> Callable[..., Any]:
+    """What runs the operator where an argument requires grad; `body` does its work, as its text says, if it has one."""
+    run = _recorder(op, body, text)
+    if op.name not in CROSSING:
+        return run
+    return lambda *args: run(*args) if not HOOKS.devices else _crossed(run, args)
+
+
+def _crossed(run: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """What moves tensors to other devices: their gradients come back."""
+    homes = [value.device for value in args if isinstance(value, Tensor) and value.requires_grad]
+    result = run(*args)
+    if isinstance(result, Tensor) and result.grad_fn is not None and any(home != result.device for home in homes):
+        result.grad_fn.register_hook(
+            lambda found, _: tuple(
+                each if each is None else run_operator("to.prim_Device", each, home, None, False, False)
+                for each, home in zip(found, homes, strict=True)
+            )
+        )
+    return result
+
+
+def _recorder(op: Op, body: Callable[..., Any], text: Body | None) -> Callable[..., Any]:
+    recipe = recipe_of(op)
+    tensors = _tensors(recipe)
+    if recipe.is_plain and _gives_several(recipe):
+        return _recorder_of_several(recipe, body)
+    if tensors is None or not recipe.is_plain or recipe.through not in (None, frozenset({0})):
+        return lambda *args: record(op, args, body)
+    names = [safe(a.name) for a in op.schema.arguments]
+    args = ", ".join(names)
+    quiet = f"body({args})" if op.schema.returns[0].alias is None else f"mark(body({args}))"
+    lines = [
+        f"def recorded({args}):",
+        "    if hooks.rebased or hooks.paused:",
+        f"        if hooks.rebased: return record(op, ({args},), body)",
+        f"        if not MODE.enabled: return {quiet}",
+        *(indented(text.lines) if text else ()),
+        f"    result = {text.result if text else f'body({args})'}",
+        "    d = result.array.dtype",
+        "    if d is not f32 and rank(d) < 2: return result",
+    ]
+    if op.schema.returns[0].alias is not None:
+        lines.append(
+            f"    if {' or '.join(f'result is {name}' for name in (names[i] for i in tensors))}: return result"
+        )
+    environment: dict[str, Any] = {**(text.environment if text else {}), **_ENVIRONMENT, "op": op, "body": body}
+    lines += [f"    {line}" for line in _choices(recipe, tensors, names, environment)]
+    exec(compile("\n".join(lines), f"<{op.qualified_name} recorded>", "exec"), environment)
+    join(environment)
+    function: Callable[..., Any] = environment["recorded"]
+    return function
+
+
+def can_attach(op: Op) -> bool:
+    """Is there an `attacher`?"""
+    recipe = recipe_of(op)
+    return _tensors(recipe) is not None and recipe.is_plain and recipe.through in (None, frozenset({0}))
+
+
+def attacher(op: Op) -> Callable[..., Any] | None:
+    """A function of a result that was computed before, and of the arguments: it gives the result the node that
+    recording would have given it.  None for operators whose nodes are not written out."""
+    recipe = recipe_of(op)
+    tensors = _tensors(recipe)
+    if tensors is None or not can_attach(op):
+        return None
+    names = [safe(a.name) for a in op.schema.arguments]
+    lines = [
+        f"def attached(result, {', '.join(names)}):",
+        "    d = result.array.dtype",
+        "    if d is not f32 and rank(d) < 2: return result",
+    ]
+    if isinstance(op.schema.arguments[tensors[0]].type, ListType):
+        lines.append(f"    if True not in [t._requires_grad for t in {names[tensors[0]]}]: return result")
+    environment = dict(_ENVIRONMENT)
+    lines += [f"    {line}" for line in _choices(recipe, tensors, names, environment)]
+    exec(compile("\n".join(lines), f"<{op.qualified_name} attached>", "exec"), environment)
+    join(environment)
+    function: Callable[..., Any] = environment["attached"]
+    return function
+
+
+def _tensors(recipe: Recipe) -> list[int] | None:
+    """The places of the tensors (or of the one list of them) that may require grad, where the result is a tensor."""
+    returns = recipe.op.schema.returns
+    if len(returns) != 1 or not isinstance(returns[0].type, TensorType):
+        return None
+    kinds = {i: kind for i, a in enumerate(recipe.op.schema.arguments) if (kind := tensor_kind(a.type))}
+    if list(kinds.values()) == ["tensor[]"]:
+        return list(kinds)
+    found = [i for i, kind in kinds.items() if "[]" not in kind]
+    lists = {i: kind for i, kind in kinds.items() if "[]" in kind}
+    are_lists_fixed = all(kind[-1] == "]" and i not in recipe.formulas for i, kind in lists.items())
+    return found if 0 < len(found) <= _MOST and are_lists_fixed else None
+
+
+def _choices(recipe: Recipe, tensors: list[int], names: list[str], environment: dict[str, Any]) -> Iterator[str]:
+    """For each set of tensors that may require grad, the largest first: the lines that make the node."""
+    is_optional = [isinstance(a.type, OptionalType) for a in recipe.op.schema.arguments]
+    if [i for i, a in enumerate(recipe.op.schema.arguments) if tensor_kind(a.type)] == tensors[:1]:
+        yield from _record(recipe, (tensors[0],), names, environment)
+        return
+    for count in range(len(tensors), 0, -1):
+        for needed in combinations(tensors, count):
+            asked = [
+                f"({names[i]} is not None and {names[i]}._requires_grad)" if is_optional[i]
+                else f"{names[i]}._requires_grad"
+                for i in needed
+            ]  # fmt: skip
+            yield f"if {' and '.join(asked)}:"
+            yield from (f"    {line}" for line in _record(recipe, needed, names, environment))
+    yield "return result"
+
+
+def _record(recipe: Recipe, needed: tuple[int, ...], names: list[str], environment: dict[str, Any]) -> Iterator[str]:
+    plan = recipe.plan(needed)
+    if not plan.formulas and recipe.is_known:
+        yield "return result"
+        return
+    plan_name = "plan_" + "_".join(map(str, needed))
+    environment[plan_name] = plan
+    sources = ""
+    for formula, _ in plan.formulas:
+        name = names[formula.argument]
+        if isinstance(recipe.op.schema.arguments[formula.argument].type, ListType):
+            sources += f"*[source_of(t) if t._requires_grad else None for t in {name}], "
+            continue
+        yield f"if {name}._base is not None or {name}.output_nr: from_{name} = source_of({name})"
+        yield f"elif (from_{name} := {name}._grad_fn) is None: from_{name} = {name}"
+        sources += f"from_{name}, "
+    kinds = [kind_of(recipe, read) for read in plan.reads]
+    kept = "".join(f"{_kept(read, names, kind)}, " for read, kind in zip(plan.reads, kinds, strict=True))
+    yield f"return attach(result, {plan_name}, ({sources}), ({kept}))"
+
+
+# ------------------------------------------------------------------ several results
+
+
+def _gives_several(recipe: Recipe) -> bool:
+    """Does one tensor become several, of which nothing is kept?"""
+    schema = recipe.op.schema
+    kinds = [kind for a in schema.arguments if (kind := tensor_kind(a.type))]
+    are_tensors = recipe.gives_list or (len(schema.returns) > 1 and all(tensor_kind(a.type) for a in schema.returns))
+    return kinds == ["tensor"] and are_tensors and recipe.is_known
+
+
+def _recorder_of_several(recipe: Recipe, body: Callable[..., Any]) -> Callable[..., Any]:
+    """For an operator with one tensor, like `chunk` or `sort`."""
+    op = recipe.op
+    names = [safe(a.name) for a in op.schema.arguments]
+    args = ", ".join(names)
+    place = next(i for i, a in enumerate(op.schema.arguments) if tensor_kind(a.type))
+    plan = recipe.plan((place,))
+    if not plan.formulas:
+        return lambda *args: record(op, args, body)
+    kept = "".join(f"{_kept_of_several(recipe, read, names)}, " for read in plan.reads)
+    lines = [
+        f"def recorded({args}):",
+        f"    if hooks.rebased or hooks.paused: return record(op, ({args},), body)",
+        f"    results = body({args})",
+        f"    return attach_several(results, plan, (source_of({names[place]}),), ({kept}))",
+    ]
+    environment = {**_ENVIRONMENT, "op": op, "body": body, "plan": plan, "attach_several": _attach_several}
+    exec(compile("\n".join(lines), f"<{op.qualified_name} recorded>", "exec"), environment)
+    join(environment)
+    function: Callable[..., Any] = environment["recorded"]
+    return function
+
+
+def _kept_of_several(recipe: Recipe, read: Read, names: list[str]) -> str:
+    name = f"results[{read.place}]" if read.is_result else names[read.place]
+    if not kind_of(recipe, read):
+        return name
+    if not read.by_value:
+        return f"form_of({name})"
+    return f"Saved({name}, {read.place})" if read.is_result else f"saved({name})"
+
+
+def _attach_several(results: Sequence[Tensor], plan: Plan, sources: Sequence[Any], kept: Sequence[Any]) -> Any:
+    """`attach` for all results through which gradients flow."""
+    node: OperatorNode = _new(OperatorNode)
+    node._edges = None
+    node.sources, node.plan, node.kept = sources, plan, kept
+    node.sequence = next_number()
+    node.tensor_hooks = node.retained = node.hooks = node.prehooks = None
+    node.outputs = forms = [(array.shape, array.dtype) for array in [result.array for result in results]]
+    through = plan.recipe.through
+    for i, result in enumerate(results):
+        d = forms[i][1]
+        if (d is xp.FLOAT32 or promotion.rank(d) >= 2) and (through is None or i in through):
+            result._grad_fn = node
+            result._requires_grad = True
+            result.output_nr = i
+    return results
+
+
+# ------------------------------------------------------------------ what is kept
+
+
+def _kept(read: Read, names: list[str], kind: str) -> str:
+    name = "result" if read.is_result else names[read.place]
+    if not kind:
+        return name
+    if "[]" in kind:
+        kept = "saved(t)" if read.by_value else "form_of(t)"
+        return f"[t if t is None else {kept} for t in {name}]"
+    if not read.by_value:
+        kept = f"form_of({name})"
+    else:
+        kept = "saved_result(result)" if read.is_result else f"saved({name})"
+    return f"(None if {name} is None else {kept})" if kind == "tensor?" else kept
+
+
+# ------------------------------------------------------------------ what the written functions call
+
+
+def _source_of(tensor: Tensor) -> Any:
+    """What a node calls the place that a tensor's gradient goes to."""
+    if tensor.output_nr or (tensor._base is not None and tensor._seen != tensor._version):
+        return edge_of(tensor)
+    return tensor if tensor._grad_fn is None else tensor._grad_fn
+
+
+@primitive
+def attach(result: Tensor, plan: Plan, sources: Sequence[Any], kept: Sequence[Any]) -> Tensor:
+    """Give a result its node: `OperatorNode` with what it needs, but for the edges, which are made of the sources."""
+    array = result.array
+    node: OperatorNode = _new(OperatorNode)
+    node._edges = None
+    node.sources, node.plan, node.kept = sources, plan, kept
+    node.sequence = next_number()
+    node.tensor_hooks = node.retained = node.hooks = node.prehooks = None
+    node.outputs = ((array.shape, array.dtype),)
+    result._grad_fn = node
+    result._requires_grad = True
+    return result
+
+
+@primitive
+def form_of(tensor: Tensor) -> tuple[tuple[int, ...], xp.NumpyDtype]:
+    """What `Form` says, of a tensor that is not to be kept."""
+    return tensor.array.shape, tensor.array.dtype
+
+
+@primitive
+def saved(tensor: Tensor) -> Saved:
+    """`Saved(tensor)`."""
+    made: Saved = _new(Saved)
+    made.held = tensor
+    storage = tensor._storage
+    made.version = 0 if storage is None else storage.version
+    made.output = -1
+    return made
+
+
+@primitive
+def saved_result(tensor: Tensor) -> Saved:
+    """`Saved(tensor, 0)`."""
+    storage = tensor._storage
+    if storage is None:
+        storage = tensor._storage = storage_of(tensor.array)
+    made: Saved = _new(Saved)
+    made.held, made.storage = tensor.array, storage
+    made.version = storage.version
+    made.output = 0
+    return made
+
+
+_ENVIRONMENT: Final[dict[str, Any]] = {
+    "hooks": HOOKS, "MODE": MODE, "record": record, "mark": mark, "f32": xp.FLOAT32, "rank": promotion.rank,
+    "attach": attach, "form_of": form_of, "saved": saved, "saved_result": saved_result, "source_of": _source_of,
+    "Saved": Saved,
+}  # fmt: skip

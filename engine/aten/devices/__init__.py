@@ -1,0 +1,1 @@
+"""Kernels over the arrays of other devices than the CPU."""

@@ -1,0 +1,1 @@
+"""From the call of an operator to its kernel: the operator table, overload resolution, hooks, wrapping of results."""

@@ -1,0 +1,202 @@
+"""Mixed precision: operators that run in another dtype than that of their arguments, while a thread asks for it.
+
+In: the dtype that is fast.  Out: inside of `casting(dtype)`, operators get their tensors in the dtype that `POLICIES`
+says; results have it.  Outside nothing is asked: it steps in where traces do.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from engine.aten.dispatch.compose import run
+from engine.aten.values.hooks import HOOKS, Hook
+from engine.aten.values.tensor import Tensor
+from engine.lang import scalars
+from engine.lang.errors import OperatorError
+
+if TYPE_CHECKING:
+    from engine.aten.dispatch.op import Op
+
+FAST: Final = """
+    _addmm_activation _convolution.deprecated _native_multi_head_attention addbmm addmm baddbmm bmm conv1d
+    conv1d.padding conv2d conv2d.padding conv3d conv3d.padding conv_tbc conv_transpose1d conv_transpose2d.input
+    conv_transpose3d.input linalg_vecdot linear lstm.input matmul mkldnn_rnn_layer mm prelu
+    scaled_dot_product_attention
+"""
+EXACT: Final = """
+    _lu_with_info adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d binary_cross_entropy
+    binary_cross_entropy_with_logits cdist cholesky cholesky_inverse cholesky_solve cosine_embedding_loss
+    cross_entropy_loss ctc_loss.IntList ctc_loss.Tensor fake_quantize_per_tensor_affine fft_fft fft_fft2 fft_fftn
+    fft_hfft fft_ifft fft_ifft2 fft_ifftn fft_ihfft fft_irfft fft_irfft2 fft_irfftn fft_rfft fft_rfft2 fft_rfftn
+    fractional_max_pool2d fractional_max_pool3d geqrf grid_sampler grid_sampler_2d grid_sampler_3d
+    hinge_embedding_loss huber_loss inverse kl_div l1_loss linalg_cholesky linalg_cholesky_ex linalg_cond
+    linalg_cond.p_str linalg_eig linalg_eigh linalg_eigvals linalg_eigvalsh linalg_householder_product linalg_inv
+    linalg_inv_ex linalg_lstsq linalg_matrix_rank linalg_matrix_rank.atol_rtol_float
+    linalg_matrix_rank.atol_rtol_tensor linalg_matrix_rank.tol_tensor linalg_qr linalg_solve linalg_svd linalg_svdvals
+    linalg_tensorinv linalg_tensorsolve lu_solve margin_ranking_loss max_pool3d max_unpool2d max_unpool3d mse_loss
+    multi_margin_loss multilabel_margin_loss multilabel_margin_loss_forward nanquantile nanquantile.scalar nll_loss
+    nll_loss2d nll_loss_nd orgqr ormqr pinverse poisson_nll_loss polar prod prod.dim_int qr quantile quantile.scalar
+    reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d replication_pad3d smooth_l1_loss
+    soft_margin_loss stft stft.center svd trace triangular_solve triplet_margin_loss view_as_complex
+"""
+WIDEST: Final = "cat index_copy stack"
+
+Policy = Callable[[Sequence[Any], scalars.dtype], scalars.dtype | None]
+"""From an operator's arguments and the fast dtype: the dtype that its tensors get; None: they stay as they are."""
+
+
+def _fast(_: Sequence[Any], fast: scalars.dtype) -> scalars.dtype:
+    return fast
+
+
+def _exact(_: Sequence[Any], __: scalars.dtype) -> scalars.dtype:
+    return scalars.float32
+
+
+def _widest(args: Sequence[Any], fast: scalars.dtype) -> scalars.dtype:
+    """Raises OperatorError for a dtype that is neither the fast one nor float32."""
+    dtypes = {each.dtype for arg in args for each in _tensors_in(arg) if is_cast(each)}
+    if strange := dtypes - {fast, scalars.float32}:
+        raise OperatorError(
+            f"Unexpected floating ScalarType in autocast: {strange.pop()} cannot be joined with {fast}",
+            hints=(f"inside of autocast these tensors should be {fast} or torch.float32",),
+        )
+    return scalars.float32 if scalars.float32 in dtypes else fast
+
+
+def _contracting(args: Sequence[Any], fast: scalars.dtype) -> scalars.dtype | None:
+    """An einsum is made of products of matrices where operands share letters that the result has not."""
+    subscripts, _, result = args[0].replace(" ", "").partition("->")
+    shared = Counter(letter for operand in subscripts.split(",") for letter in {*operand} - {"."})
+    return fast if any(count > 1 and letter not in result for letter, count in shared.items()) else None
+
+
+POLICIES: Final[dict[str, Policy]] = {
+    f"aten::{name}": policy
+    for names, policy in ((FAST, _fast), (EXACT, _exact), (WIDEST, _widest), ("einsum", _contracting))
+    for name in names.split()
+}
+"""Qualified name -> what it runs in; the others take what they are given."""
+
+
+class _State(threading.local):
+    fast: scalars.dtype | None = None
+    """What matrix products run in; None: nothing is cast in this thread."""
+    place: str = "cpu"
+    """The type of the device whose tensors are cast."""
+    keeps: bool = False
+    kept: dict[int, tuple[Tensor, Tensor]] | None = None
+    """The weights that were cast, each with what came out: one cast serves until the outermost block ends."""
+
+
+STATE: Final = _State()
+
+
+def small_dtype(device_type: str) -> scalars.dtype:
+    """What products on that device are, or would be, cast to."""
+    usual = scalars.bfloat16 if device_type == "cpu" else scalars.float16
+    return (STATE.fast or usual) if device_type == STATE.place else usual
+
+
+def is_cast(tensor: Tensor) -> bool:
+    """Is it one whose dtype matters here?  Numbers of double precision are left alone, and so is what is not real."""
+    return tensor.dtype.category == "float" and tensor.dtype is not scalars.float64
+
+
+class Stepping:
+    """The hook: casts, and goes on with the hook that was there before."""
+
+    def __init__(self, before: Hook | None) -> None:
+        self.before = before
+
+    def __call__(self, op: Op, args: tuple[Any, ...], work: Callable[..., Any]) -> Any:
+        policy, fast = POLICIES.get(op.qualified_name), STATE.fast
+        if policy is None or fast is None or not _is_meant(args):
+            return self._go_on(op, args, work)
+        STATE.fast = None  # operators that this one is made of are not asked again
+        try:
+            wanted = policy(args, fast)
+            if wanted is not None:  # from the last to the first: so traces have them
+                args = tuple(reversed([_cast_in(arg, wanted, fast) for arg in reversed(args)]))
+            return self._go_on(op, args, work)
+        finally:
+            STATE.fast = fast
+
+    def _go_on(self, op: Op, args: tuple[Any, ...], work: Callable[..., Any]) -> Any:
+        return work(*args) if self.before is None else self.before(op, args, work)
+
+
+def _is_meant(args: Sequence[Any]) -> bool:
+    """Are tensors of that device among the arguments?"""
+    if not HOOKS.devices:
+        return STATE.place == "cpu"
+    return any(each.device.type == STATE.place for arg in args for each in _tensors_in(arg))
+
+
+def _tensors_in(arg: Any) -> Sequence[Tensor]:
+    if isinstance(arg, Tensor):
+        return (arg,)
+    return [each for each in arg if isinstance(each, Tensor)] if isinstance(arg, list) else ()
+
+
+def _cast_in(arg: Any, wanted: scalars.dtype, fast: scalars.dtype) -> Any:
+    if isinstance(arg, Tensor):
+        return _cast(arg, wanted, fast)
+    return [_cast_in(each, wanted, fast) for each in arg] if isinstance(arg, list) else arg
+
+
+def _cast(tensor: Tensor, wanted: scalars.dtype, fast: scalars.dtype) -> Tensor:
+    if not is_cast(tensor) or tensor.dtype is wanted:
+        return tensor
+    is_weight = tensor.requires_grad and tensor.is_leaf and tensor.dtype is scalars.float32
+    if not (is_weight and wanted is fast and STATE.keeps and STATE.kept is not None):
+        return _to(tensor, wanted)
+    _, cast = STATE.kept.get(id(tensor)) or (None, None)
+    if cast is None:
+        cast = _to(tensor, wanted)
+        STATE.kept[id(tensor)] = tensor, cast
+    return cast
+
+
+def _to(tensor: Tensor, wanted: scalars.dtype) -> Tensor:
+    cast: Tensor = run("to.dtype", tensor, wanted.number, False, False, None)
+    return cast
+
+
+def under(hook: Hook) -> Hook:
+    """The hook behind the one that casts, where that is in place."""
+    return Stepping(hook) if isinstance(HOOKS.trace, Stepping) else hook
+
+
+@contextmanager
+def casting(fast: scalars.dtype | None, keep: bool = True, place: str = "cpu") -> Iterator[None]:
+    """Inside, this thread's matrix products on such devices run in that dtype; None: in that of their arguments."""
+    before = STATE.fast, STATE.keeps, STATE.kept, STATE.place
+    STATE.fast, STATE.keeps, STATE.place = fast, keep, place
+    if STATE.kept is None:
+        STATE.kept = {}
+    _count(1)
+    try:
+        yield
+    finally:
+        _count(-1)
+        STATE.fast, STATE.keeps, STATE.kept, STATE.place = before
+
+
+_lock: Final = threading.Lock()
+_entered = 0
+
+
+def _count(step: int) -> None:
+    """Step in with the first block, get out with the last: other threads may cast, too."""
+    global _entered
+    with _lock:
+        before, _entered = _entered, _entered + step
+        if before == 0:
+            HOOKS.trace = Stepping(HOOKS.trace)
+        elif _entered == 0 and isinstance(HOOKS.trace, Stepping):
+            HOOKS.trace = HOOKS.trace.before

@@ -1,0 +1,83 @@
+"""Operators made of operators: how a `python` body calls others.
+
+In: an operator's name and all its arguments.  Out: its result, with everything (gradients, traces) that a call brings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from engine.aten.dispatch import op as table
+from engine.aten.dispatch.grad_mode import MODE
+from engine.aten.values import xp
+from engine.aten.values.promotion import wide
+from engine.aten.values.tensor import Tensor
+from engine.lang.errors import OperatorError
+
+NONE, MEAN, SUM = 0, 1, 2
+"""The numbers of the ways to reduce a loss."""
+
+
+def run(name: str, *args: Any) -> Any:
+    """Call the overload of that qualified name, without `aten::`."""
+    function = _found.get(name)
+    return _find(name)(*args) if function is None else function(*args)
+
+
+_found: Final[dict[str, Callable[..., Any]]] = {}
+
+
+def without_gradient(function: str, **given: Tensor | None) -> None:
+    """Raise OperatorError if gradients are wanted for one of these arguments, for which the function has none."""
+    for name, value in given.items():
+        if value is not None and value.requires_grad and MODE.enabled:
+            raise OperatorError(
+                f"The function '{function}' is not differentiable with respect to argument '{name}'. "
+                "This input cannot have requires_grad True.",
+                hints=(f"detach it: {name}.detach()",),
+            )
+
+
+def _find(name: str) -> Callable[..., Any]:
+    entry = table.find(f"aten::{name}")
+    assert entry is not None, f"aten::{name} is not in the table"
+    _found[name] = entry.run
+    return entry.run
+
+
+def where(condition: Tensor, x: Tensor | float, y: Tensor | float) -> Tensor:
+    """Elements of x where the condition holds, else of y."""
+    kinds = {(True, True): "self", (True, False): "ScalarOther", (False, True): "ScalarSelf", (False, False): "Scalar"}
+    chosen: Tensor = run(f"where.{kinds[isinstance(x, Tensor), isinstance(y, Tensor)]}", condition, x, y)
+    return chosen
+
+
+def widened(x: Tensor) -> Tensor:
+    """The tensor in the dtype to compute in: half types in float32."""
+    d = wide(x.array.dtype)
+    return x if d is x.array.dtype else cast(x, d)
+
+
+def cast(x: Tensor, d: xp.NumpyDtype) -> Tensor:
+    converted: Tensor = x if x.array.dtype == d else run("to.dtype", x, xp.FROM_NUMPY[d].number, False, False, None)
+    return converted
+
+
+def reduced(loss: Tensor, reduction: int) -> Tensor:
+    """The loss itself, its mean or its sum."""
+    if reduction == NONE:
+        return loss
+    result: Tensor = run("mean" if reduction == MEAN else "sum", loss, None)
+    return result
+
+
+def mean_over(x: Tensor, dims: Sequence[int]) -> Tensor:
+    """The mean over some dimensions, which stay with size 1."""
+    result: Tensor = run("mean.dim", x, list(dims), True, None)
+    return result
+
+
+def sum_over(x: Tensor, dims: Sequence[int], keep: bool = True) -> Tensor:
+    result: Tensor = run("sum.dim_IntList", x, list(dims), keep, None)
+    return result

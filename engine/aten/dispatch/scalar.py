@@ -1,0 +1,264 @@
+"""Pointwise operators: an expression, and the dtype rule around it.
+
+In: an entry with a `scalar` body and its `dtype` rule.  Out: a kernel over arrays.  Rules:
+
+    promote   compute and answer in the common dtype of the operands (the default)
+    float     the same, with whole numbers made the default float first
+    number    the same, with bool made int64 first
+    bool      compute in the common dtype, answer in bool
+    self      compute and answer in self's dtype
+
+A rule may name its operands, `promote: self, other`; unnamed, they are every tensor and every Scalar
+that is not keyword-only.  Half types are computed in float32 and rounded once.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from engine.aten.dispatch.long_rows import LEAST, REAL, LongRows
+from engine.aten.kernels.blocks import BLOCK
+from engine.aten.kernels.expression import array_code, compile_expression
+from engine.aten.kernels.pointwise import EXACT, FUNCTIONS, OF_FLOATS
+from engine.aten.values import xp
+from engine.aten.values.hooks import HOOKS
+from engine.aten.values.promotion import DEFAULTS, fit, result_type, to_float, wide
+from engine.lang.errors import OperatorError, SchemaError
+from engine.lang.schema import Argument, FunctionSchema
+from engine.lang.types import BOOL, NUMBER, OptionalType, TensorType
+
+if TYPE_CHECKING:
+    from engine.aten.dispatch.op import Op
+
+Rule = Callable[[tuple[Any, ...]], tuple[xp.NumpyDtype, xp.NumpyDtype]]
+
+
+def scalar_kernel(op: Op) -> Callable[..., Any]:
+    """The operator's expression as a kernel over arrays, in all dtypes."""
+    slow, quick = general_kernel(op), quick_code(op)
+    if quick is None:
+        return slow
+    names = [a.name for a in op.schema.arguments]
+    lines = [
+        f"def kernel({', '.join(names)}):",
+        *(f"    {line}" for line in quick.lines("return ", f"slow({', '.join(names)})", {})),
+    ]
+    environment: dict[str, Any] = {**QUICK_ENVIRONMENT, "slow": slow, "rows": long_rows(quick)}
+    exec(compile("\n".join(lines), f"<scalar {op.scalar}>", "exec"), environment)
+    kernel: Callable[..., Any] = environment["kernel"]
+    return kernel
+
+
+def general_kernel(op: Op) -> Callable[..., Any]:
+    """The same with the dtypes looked at in every call."""
+    assert op.scalar is not None
+    names = [a.name for a in op.schema.arguments]
+    arrays = [a.name for a in op.schema.arguments if is_tensor(a)]
+    is_bool = str(op.dtype).startswith("bool")
+    rows = None if is_bool else LongRows(op.scalar, names, arrays, REAL if is_long_worth(op) else xp.HALVES)
+    compute = compile_expression(op.scalar, names, arrays)
+    return _any_dtype(compute, dtype_rule(op), "alpha" in names, rows)
+
+
+def is_long_worth(op: Op) -> bool:
+    """Does the expression take several steps to results of the dtype of its arrays?"""
+    assert op.scalar is not None
+    several = sum(isinstance(node, (ast.Call, ast.BinOp, ast.UnaryOp)) for node in ast.walk(ast.parse(op.scalar)))
+    return not str(op.dtype).startswith("bool") and (several > 1 or any(name in op.scalar for name in _LONG_STEPS))
+
+
+_LONG_STEPS: Final = ("sigmoid", "sign(", "softplus", "erf(")
+"""Functions that numpy takes several steps for."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuickCode:
+    """The expression where nothing has to be converted: the tensors all float32 or all float64 and the numbers real."""
+
+    expression: str
+    tensors: tuple[str, ...]
+    numbers: tuple[str, ...]
+    units: Mapping[str, Any]
+    """Numbers that mostly are 1."""
+    names: tuple[str, ...]
+    """The arguments in their order."""
+    is_long_worth: bool
+    """Is there another way for long arrays, the function `rows`?"""
+
+    @property
+    def is_exact(self) -> bool:
+        """Does it only move and compare elements, so that numpy has nothing to warn of?
+
+        Numbers it converts, and that may overflow.
+        """
+        if self.numbers:
+            return False
+        nodes = list(ast.walk(ast.parse(array_code(self.expression, self.tensors), mode="eval")))
+        called = {n.func.id for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+        return called <= EXACT and not any(isinstance(n, (ast.BinOp, ast.Compare)) for n in nodes)
+
+    @property
+    def is_universal(self) -> bool:
+        """Does it call nothing but numpy's universal functions, which find other libraries' arrays by themselves?"""
+        nodes = ast.walk(ast.parse(array_code(self.expression, self.tensors), mode="eval"))
+        called = {n.func.id for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+        return all(isinstance(QUICK_ENVIRONMENT.get(name), np.ufunc) for name in called)
+
+    def lines(self, begin: str, otherwise: str, spelled: Mapping[str, str]) -> list[str]:
+        """Statements that evaluate it, or else `otherwise`, to what `begin` says; arrays go by the names `spelled`."""
+        first, *rest = (spelled.get(name, name) for name in self.tensors)
+        alike = [f"{name}.dtype is d" for name in rest] + [f"type({name}) in real" for name in self.numbers]
+        alike += [] if self.is_universal else ["not hooks.devices"]
+        quick = begin + array_code(self.expression, self.tensors, None, spelled)
+        if self.units:
+            is_unit = " and ".join(f"{name} == 1" for name in self.units)
+            simpler = array_code(self.expression, self.tensors, self.units, spelled)
+            plain = [f"    if {is_unit}: {begin}{simpler}", f"    else: {quick}"]
+        else:
+            plain = [f"    {quick}"]
+        if self.is_long_worth:
+            given = ", ".join(spelled.get(name, name) for name in self.names)
+            tried = f"    _long = rows({given}) if {first}.size >= {LEAST} else None"
+            plain = [tried, f"    if _long is not None: {begin}_long", "    else:", *(f"    {line}" for line in plain)]
+        return [
+            f"d = {first}.dtype",
+            f"if {' and '.join(['(d is f32 or d is f64)', *alike])}:",
+            *plain,
+            f"else: {begin}{otherwise}",
+        ]
+
+    def ufunc(self, spelled: Mapping[str, str]) -> tuple[str, str] | None:
+        """The function and its arguments, where with units at 1 the expression is one call of a numpy function."""
+        code = array_code(self.expression, self.tensors, self.units, spelled)
+        name, _, rest = code.partition("(")
+        is_one_call = rest.endswith(")") and "(" not in rest
+        return (name, rest[:-1]) if is_one_call and isinstance(QUICK_ENVIRONMENT.get(name), np.ufunc) else None
+
+
+QUICK_ENVIRONMENT: Final[dict[str, Any]] = {
+    **FUNCTIONS, **OF_FLOATS, "f32": xp.FLOAT32, "f64": xp.FLOAT64, "real": frozenset({int, float}),
+    "hooks": HOOKS,
+}  # fmt: skip
+"""The names in `QuickCode`."""
+
+
+def quick_code(op: Op) -> QuickCode | None:
+    """None for an expression that has to look at the dtypes."""
+    arguments = op.schema.arguments
+    if op.scalar is None or ":" in str(op.dtype) or not isinstance(arguments[0].type, TensorType):
+        return None
+    tensors = tuple(a.name for a in arguments if is_tensor(a))
+    numbers = tuple(a.name for a in arguments if a.name not in tensors)
+    units = {a.name: 1 for a in arguments if a.kwarg_only and a.default == 1}
+    names = tuple(a.name for a in arguments)
+    return QuickCode(op.scalar, tensors, numbers, units, names, is_long_worth(op))
+
+
+def long_rows(quick: QuickCode) -> LongRows:
+    """What `rows` stands for in its lines."""
+    return LongRows(quick.expression, quick.names, quick.tensors)
+
+
+def dtype_rule(op: Op) -> Rule:
+    """(dtype to compute in, dtype of the result) of the operands."""
+    assert op.dtype is None or isinstance(op.dtype, str)
+    kind, _, listed = (op.dtype or "promote").partition(":")
+    chosen = [name.strip() for name in listed.split(",") if name.strip()] or _operands(op.schema)
+    places = [i for i, a in enumerate(op.schema.arguments) if a.name in chosen]
+    if kind == "self":
+        places = places[:1]
+    if kind not in ("promote", "float", "number", "bool", "self"):
+        raise SchemaError(f"{op.qualified_name}: there is no dtype rule '{kind}'")
+
+    def rule(args: tuple[Any, ...]) -> tuple[xp.NumpyDtype, xp.NumpyDtype]:
+        common = result_type(args[i] for i in places)
+        if kind == "float":
+            common = to_float(common)
+        if kind == "number" and common.kind == "b":
+            common = xp.INT64
+        return wide(common), xp.BOOL if kind == "bool" else common
+
+    return rule
+
+
+def is_tensor(argument: Argument) -> bool:
+    type = argument.type
+    return isinstance(type, TensorType) or (isinstance(type, OptionalType) and isinstance(type.element, TensorType))
+
+
+def _operands(schema: FunctionSchema) -> list[str]:
+    def counts(a: Argument) -> bool:
+        type = a.type.element if isinstance(a.type, OptionalType) else a.type
+        return is_tensor(a) or (type in (NUMBER, BOOL) and not a.kwarg_only and a.name != "alpha")
+
+    return [a.name for a in schema.arguments if counts(a)]
+
+
+def _any_dtype(compute: Callable[..., Any], rule: Rule, check_alpha: bool, rows: LongRows | None) -> Callable[..., Any]:
+    known: dict[tuple[Any, ...], tuple[xp.NumpyDtype, xp.NumpyDtype]] = {}
+    """What the rule says of arguments of these kinds."""
+
+    def kernel(*args: Any) -> Any:
+        if rows is not None and type(args[0]) is np.ndarray and args[0].size >= LEAST:
+            found = rows(*args)
+            if found is not None:
+                return found
+        key = (
+            DEFAULTS.floating,
+            *[(arg.dtype, arg.ndim > 0) if isinstance(arg, np.ndarray) else type(arg) for arg in args],
+        )
+        used, answer = known.get(key) or known.setdefault(key, rule(args))
+        if check_alpha and type(args[-1]) is not int:
+            _check_alpha(answer, args[-1])
+        if answer in xp.HALVES and _are_long_and_alike(args):
+            return _in_pieces(compute, args, used, answer)
+        values = [_converted(arg, used) for arg in args]
+        result = compute(*values)
+        for value in values:
+            if result is value:
+                result = np.array(result)
+        return result if result.dtype is answer else result.astype(answer)
+
+    return kernel
+
+
+def _are_long_and_alike(args: tuple[Any, ...]) -> bool:
+    """Are all arrays of one shape, and their elements in order?"""
+    arrays = [arg for arg in args if isinstance(arg, np.ndarray)]
+    first = arrays[0]
+    return first.size > BLOCK and all(each.shape == first.shape and each.flags.c_contiguous for each in arrays)
+
+
+def _in_pieces(compute: Callable[..., Any], args: tuple[Any, ...], used: xp.NumpyDtype, answer: xp.NumpyDtype) -> Any:
+    """The same for half types, so that what they become in between stays in the processor's cache."""
+    flat = [arg.reshape(-1) if isinstance(arg, np.ndarray) else _converted(arg, used) for arg in args]
+    shape = next(arg.shape for arg in args if isinstance(arg, np.ndarray))
+    result = np.empty(shape, answer)
+    out = result.reshape(-1)
+    for start in range(0, out.size, BLOCK):
+        some = slice(start, start + BLOCK)
+        piece = [v[some].astype(used, copy=False) if isinstance(v, np.ndarray) else v for v in flat]
+        out[some] = compute(*piece)
+    return result
+
+
+def _converted(value: Any, d: xp.NumpyDtype) -> Any:
+    if isinstance(value, np.ndarray):
+        return value if value.dtype is d else value.astype(d)
+    if value is None or isinstance(value, str):
+        return value
+    return d.type(fit(value, d)) if d.kind in "iu" else fit(value, d)
+
+
+def _check_alpha(answer: xp.NumpyDtype, alpha: Any) -> None:
+    if answer.kind in "iub" and isinstance(alpha, (float, complex)):
+        raise OperatorError("For integral input tensors, argument alpha must not be a floating point number.")
+    if answer.kind != "c" and isinstance(alpha, complex):
+        raise OperatorError("For non-complex input tensors, argument alpha must not be a complex number.")
+    if answer.kind != "b" and isinstance(alpha, bool):
+        raise OperatorError("Boolean alpha only supported for Boolean results.")

@@ -1,0 +1,1 @@
+"""Values as text, as programs print them, and their hashes."""

@@ -1,0 +1,1 @@
+"""Numerics over arrays that the kernels of several families share."""

@@ -1,0 +1,142 @@
+"""What operators ask of their arguments beyond a dtype they have code for.
+
+In: a call's arguments, tensors as arrays.  Out: nothing, or OperatorError.  `CHECKS` has the operators by name, or by
+name and overload; `refused` runs them before a kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from engine.aten.kernels.rules import c_name, no_kernel
+from engine.aten.values import xp
+from engine.aten.values.promotion import result_type
+from engine.lang.errors import OperatorError
+
+Check = Callable[..., None]
+
+
+def _is_bool(value: Any) -> bool:
+    return value.dtype.kind == "b" if isinstance(value, np.ndarray) else isinstance(value, bool)
+
+
+def _no_bool_difference(self: Any, other: Any, *_: Any) -> None:
+    if not (_is_bool(self) or _is_bool(other)):
+        return
+    if _is_bool(self) and _is_bool(other):
+        raise OperatorError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. "
+            "Use the `^` or `logical_xor()` operator instead."
+        )
+    raise OperatorError(
+        "Subtraction, the `-` operator, with a bool tensor is not supported. "
+        "If you are trying to invert a mask, use the `~` or `logical_not()` operator instead."
+    )
+
+
+def _no_bool_negation(self: Any) -> None:
+    if _is_bool(self):
+        raise OperatorError(
+            "Negation, the `-` operator, on a bool tensor is not supported. "
+            "If you are trying to invert a mask, use the `~` or `logical_not()` operator instead."
+        )
+
+
+def _same_dtypes(self: Any, end: Any, weight: Any) -> None:
+    for name, value in (("end", end), ("weight", weight)):
+        if isinstance(value, np.ndarray) and value.dtype != self.dtype:
+            raise OperatorError(f"expected dtype {c_name(self.dtype)} for `{name}` but got dtype {c_name(value.dtype)}")
+
+
+def _no_whole_quotient(self: Any, tensor1: Any, tensor2: Any, value: Any) -> None:
+    if tensor1.dtype.kind in "iub" and tensor2.dtype.kind in "iub":
+        raise OperatorError(
+            "Integer division with addcdiv is no longer supported.",
+            hints=("write self + value * (tensor1 / tensor2), or round the quotient with torch.trunc",),
+        )
+
+
+def _not_in_place(self: Any) -> None:
+    if self.dtype.kind == "c":
+        raise OperatorError("In-place abs is not supported for complex tensors.")
+
+
+def _is_double(self: Any, exponent: Any) -> None:
+    needed = xp.COMPLEX128 if result_type((self, exponent)).kind == "c" else xp.FLOAT64
+    if self.dtype != needed:
+        raise OperatorError(
+            f"the base given to float_power_ has dtype {xp.ir_name(self.dtype)} but the operation's result requires "
+            f"dtype {xp.ir_name(needed)}"
+        )
+
+
+def _keeps_dtype(name: str) -> Check:
+    """Running sums and products in place: in the tensor's own dtype, which is not bool."""
+
+    def check(self: Any, dim: int, dtype: int | None) -> None:
+        if self.dtype.kind == "b" and dtype is None:
+            raise no_kernel(f"{name}_out_cpu", self.dtype)
+        if dtype is not None and xp.numpy_dtype(dtype) != self.dtype:
+            raise OperatorError(
+                f"Bad in-place call: input tensor dtype {c_name(self.dtype)} and output tensor dtype "
+                f"{c_name(xp.numpy_dtype(dtype))} should match"
+            )
+
+    return check
+
+
+def _limits_of_its_sign(self: Any, low: Any, high: Any) -> None:
+    if self.dtype == xp.UINT8 and (_negative(low) or _negative(high)):
+        raise OperatorError("cannot do hardtanh on an unsigned type with negative limits")
+
+
+def _negative(value: Any) -> bool:
+    return not isinstance(value, complex) and value < 0
+
+
+def _alpha_not_zero(self: Any, alpha: Any) -> None:
+    if alpha == 0:
+        raise OperatorError("ZeroDivisionError: alpha cannot be 0 for CELU")
+
+
+def _bounds_in_order(self: Any, lower: Any, upper: Any, *_: Any) -> None:
+    if not lower <= upper:
+        raise OperatorError("Lower bound should be less than or equal to the upper bound")
+
+
+def _whole_as_it_is(self: Any, decimals: int) -> None:
+    if self.dtype.kind in "iub":
+        raise no_kernel("round_cpu" if decimals else "round_vml_cpu", self.dtype)
+
+
+def _limit_of_shrinking(self: Any, lambd: Any) -> None:
+    if not isinstance(lambd, complex) and not lambd >= 0:
+        largest = float(xp.limits(self.dtype).max) if xp.is_float(self.dtype) else 0.0
+        raise OperatorError(
+            f"lambda must be in range [0, {largest:g}] for input dtype {xp.ir_name(self.dtype)}, but found {lambd:g}"
+        )
+
+
+CHECKS: Final[dict[str, Check]] = {
+    f"aten::{name}": check
+    for names, check in (
+        ("sub.Tensor sub.Scalar subtract.Tensor subtract.Scalar rsub", _no_bool_difference),
+        ("neg negative", _no_bool_negation),
+        ("lerp", _same_dtypes),
+        ("addcdiv", _no_whole_quotient),
+        ("abs_ absolute_", _not_in_place),
+        ("float_power_", _is_double),
+        ("cumsum_", _keeps_dtype("cumsum")),
+        ("cumprod_", _keeps_dtype("cumprod")),
+        ("hardtanh", _limits_of_its_sign),
+        ("celu", _alpha_not_zero),
+        ("rrelu", _bounds_in_order),
+        ("round.decimals", _whole_as_it_is),
+        ("softshrink", _limit_of_shrinking),
+    )
+    for name in names.split()
+}
+"""By operator, with or without overload."""

@@ -1,0 +1,1 @@
+"""Tensors as Python programs see them: special methods, methods, indexing."""

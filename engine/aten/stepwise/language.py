@@ -1,0 +1,159 @@
+"""Kernels as loops over single numbers, for what no few steps over whole arrays can say.
+
+In: functions in a small part of Python that read and write flat arrays.  Out: `Loop`s.  `loop.run(work, ...)` runs
+one in machine code, if there is some for arrays of those dtypes, and says whether it did; where it did not, the
+caller takes its steps over arrays.  Called as it is, a loop is a function of Python, and that is its definition.
+
+Note [What a loop may say]
+Parameters are arrays (`Cells`: contiguous, seen as flat, none overlaps another one that is written), `int` or
+`float`. There are assignments, `if`, `while`, `for ... in range(...)`, `break`, `continue`, `return` of a whole
+number (0 where none is returned); numbers, comparisons, `and`, `or`, `not`, conditional expressions (both sides are
+computed); the functions of this module, `abs`, `min` and `max`, and other loops (written out in place) for their
+value.  `//` and `%` are of numbers that are not negative.  Elements are computed in their own precision, smaller
+whole numbers in 64 bits; single and double precision meet only where `double` or `like` says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+Cells = Any
+"""An array whose elements are read and written by their places in memory order."""
+Entry = Callable[..., int]
+"""Machine code, called with addresses and numbers."""
+Key = tuple[np.dtype[Any], ...]
+
+
+@dataclass(slots=True)
+class Compiler:
+    """The slot that a compiler of loops takes."""
+
+    request: Callable[[Loop, Key, int], Entry | None] | None = None
+    """Given a loop, the dtypes of its arrays and how much work it is: its machine code, if that is ready."""
+
+
+COMPILER: Final = Compiler()
+LEAST: Final = 1024
+"""Steps from which on a call of machine code pays."""
+
+
+class Loop:
+    """A function of that part of Python.
+
+    `any_order` allows sums to be added up in any order, and a product and a sum to be rounded once.  `is_alike` says
+    that the steps over arrays give the same bits; where they do not, machine code comes at a moment that only depends
+    on what the program has done before, so that its results are the same each time.  `tree` is the function's text.
+    """
+
+    __slots__ = ("any_order", "entries", "function", "is_alike", "tree", "waiting")
+
+    def __init__(
+        self, function: Callable[..., Any], any_order: bool = False, is_alike: bool = True, tree: Any = None
+    ) -> None:
+        self.function = function
+        self.any_order = any_order
+        self.is_alike = is_alike
+        self.tree = tree
+        self.entries: dict[Key, Entry | None] = {}
+        """Machine code by the dtypes of the arrays; None where there is none to be had."""
+        self.waiting: dict[Key, int] = {}
+        """How much work there was for which none was ready."""
+
+    def __call__(self, *args: Any) -> Any:
+        return self.function(*args)
+
+    def run(self, work: int, *args: Any) -> int | None:
+        """What machine code returns; None if there is none (yet), and nothing has happened.
+
+        `work` is about how many steps the loop takes.
+        """
+        if work < LEAST or COMPILER.request is None:
+            return None
+        kinds, given = [], []
+        for arg in args:
+            if type(arg) is np.ndarray:
+                flags = arg.flags
+                if not (flags.c_contiguous and flags.aligned):
+                    return None
+                kinds.append(arg.dtype)
+                given.append(arg.__array_interface__["data"][0])
+            elif type(arg) is int or type(arg) is float:
+                given.append(arg)
+            else:
+                return None
+        key = tuple(kinds)
+        entry = self.entries.get(key)
+        if entry is None:
+            entry = None if key in self.entries else COMPILER.request(self, key, work)
+            if entry is None:
+                return None
+        return entry(*given)
+
+
+def worth(x: Any) -> bool:
+    """Is it an array of the CPU large enough, and may there be machine code?"""
+    return type(x) is np.ndarray and x.size >= LEAST and COMPILER.request is not None
+
+
+def loop(function: Callable[..., Any]) -> Loop:
+    """The function as a loop, exact."""
+    return Loop(function)
+
+
+def loose(function: Callable[..., Any]) -> Loop:
+    """The function as a loop whose sums may be added up in any order."""
+    return Loop(function, any_order=True, is_alike=False)
+
+
+# ------------------------------------------------------------------ what loops may call
+
+double: Final = np.float64
+"""A number in double precision."""
+
+
+def like(cells: Cells, value: Any) -> Any:
+    """A number as an element of that array."""
+    return cells.dtype.type(value)
+
+
+def whole(value: Any) -> int:
+    """A float cut off to a whole number; what has none becomes 0, what is too large the largest."""
+    if value != value:
+        return 0
+    return int(max(min(float(value), 9.2e18), -9.2e18))
+
+
+def floor(value: Any) -> Any:
+    return np.floor(value)
+
+
+def nearest(value: Any) -> Any:
+    """The nearest whole number, as a float; of two the even one."""
+    return np.rint(value)
+
+
+def root(value: Any) -> Any:
+    return np.sqrt(value) if value >= 0 else value * math.nan
+
+
+# Of single precision:
+
+
+def times_power_of_two(value: Any, n: Any) -> Any:
+    """value * 2 ** n, for whole n from -126 to 127."""
+    return np.ldexp(value, int(n)) if n == n else value
+
+
+def power_of_two_in(value: Any) -> Any:
+    """n of a positive number m * 2 ** n with m from 0.5 to 1."""
+    return np.float32(np.frexp(value)[1])
+
+
+def fraction_of(value: Any) -> Any:
+    """The m of that."""
+    return np.frexp(value)[0]

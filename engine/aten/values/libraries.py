@@ -1,0 +1,299 @@
+"""The array libraries: numpy for the CPU, and for each other kind of device the one that brings its arrays.
+
+In: a device, or an array.  Out: the `Library` of it, loaded when first asked for.  A tensor's device is that of its
+array, so there is nothing here that a tensor has to remember.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from engine.aten.values.hooks import HOOKS
+from engine.lang import scalars
+from engine.lang.errors import OperatorAssertionError, OperatorError
+
+
+@dataclass(frozen=True, eq=False)
+class Library:
+    """What arrays on one kind of device are made of, and how they come there and back."""
+
+    kind: str
+    """The device's type: "cuda"."""
+    array: type
+    namespace: Any
+    """The module with the functions of numpy's names."""
+    from_host: Callable[[Any], Any]
+    to_host: Callable[[Any], Any]
+    address: Callable[[Any], int]
+    index_of: Callable[[Any], int]
+    """The number of the device that an array is on."""
+    show: Callable[[Sequence[int], Any, Any, int, Sequence[int]], Any]
+    """A view of an array's memory: shape, dtype, the array, byte offset, byte strides."""
+    on: Callable[[int | None], AbstractContextManager[Any]]
+    """A context in which new arrays are made on the device of that number."""
+    current: Callable[[], int]
+    count: Callable[[], int]
+    synchronize: Callable[[], None]
+    name_of: Callable[[int], str]
+    memory: Callable[[], tuple[int, int]]
+    """Bytes in use by arrays, and bytes held for them."""
+    release: Callable[[], None]
+    """Give back the memory that is held and not in use."""
+    solving: Callable[[Callable[..., Any]], Callable[..., Any]]
+    """A function of linear algebra as one that takes what numpy's takes, and raises where that raises."""
+    cuda: Any
+    """What manages devices, streams and events, by the names that cupy.cuda has."""
+    failures: tuple[type[Exception], ...] = ()
+    """What the library raises where the device fails, or is asked for what it has not."""
+
+
+def _cuda() -> Library:
+    """The library of NVIDIA GPUs.  Raises OperatorAssertionError where it is not installed, or finds no GPU."""
+    try:
+        import cupy
+    except ImportError as error:
+        raise OperatorAssertionError(
+            "tensors on cuda need cupy, which is not installed",
+            hints=("pip install 'tsrepl[cuda12]' or 'tsrepl[cuda13]' brings it", "use device='cpu' without a GPU"),
+        ) from error
+    try:
+        found = cupy.cuda.runtime.getDeviceCount()
+    except Exception as error:  # of the driver: what it raises depends on what is missing
+        raise OperatorAssertionError(f"Found no NVIDIA GPU: {error}", hints=("use device='cpu'",)) from error
+    if not found:
+        raise OperatorAssertionError("Found no NVIDIA GPU", hints=("use device='cpu'",))
+    runtime = cupy.cuda.runtime
+    return Library(
+        "cuda", cupy.ndarray, cupy, cupy.asarray, cupy.asnumpy, lambda array: int(array.data.ptr),
+        lambda array: int(array.device.id), lambda *form: _cupy_view(cupy, *form),
+        lambda index: cupy.cuda.Device(index), runtime.getDevice, runtime.getDeviceCount,
+        lambda: cupy.cuda.Device().synchronize(),
+        lambda index: str(runtime.getDeviceProperties(index)["name"].decode()),
+        lambda: (cupy.get_default_memory_pool().used_bytes(), cupy.get_default_memory_pool().total_bytes()),
+        lambda: cupy.get_default_memory_pool().free_all_blocks(),
+        lambda function: _solving(cupy, function), cupy.cuda, _failures(cupy),
+    )  # fmt: skip
+
+
+def _cupy_view(cupy: Any, shape: Sequence[int], d: Any, array: Any, offset: int, strides: Sequence[int]) -> Any:
+    return cupy.ndarray(tuple(shape), d, array.data + offset, tuple(strides))
+
+
+def _failures(cupy: Any) -> tuple[type[Exception], ...]:
+    from cupy_backends.cuda.api.driver import CUDADriverError
+    from cupy_backends.cuda.api.runtime import CUDARuntimeError
+
+    return (
+        cupy.cuda.memory.OutOfMemoryError, CUDARuntimeError, CUDADriverError, cupy.cuda.compiler.CompileException,
+        NotImplementedError, ImportError,
+    )  # fmt: skip
+
+
+def _solving(cupy: Any, function: Callable[..., Any]) -> Callable[..., Any]:
+    from cupyx import errstate
+
+    def precise(value: Any) -> Any:
+        is_known = type(value) is not cupy.ndarray or value.dtype.char in "efdFD"
+        return value if is_known else value.astype(np.float64)
+
+    def solved(*args: Any, **kwargs: Any) -> Any:
+        with errstate(linalg="raise"):
+            return function(*map(precise, args), **kwargs)
+
+    return solved
+
+
+LOADERS: Final[dict[str, Callable[[], Library]]] = {"cuda": _cuda}
+"""Device type -> what brings its library."""
+_LOADED: Final[dict[str, Library]] = {}
+_BY_ARRAY: Final[dict[type, Library]] = {}
+ARRAYS: Final[set[type]] = {np.ndarray}
+"""Every type of array that tensors may have."""
+
+
+class _Places:
+    """Where programs make tensors that they name no device for: on the CPU, if nothing else was said."""
+
+    def __init__(self) -> None:
+        self._chosen: ContextVar[tuple[scalars.device, ...]] = ContextVar("chosen", default=())
+        self._usual: scalars.device | None = None
+
+    def enter(self, place: scalars.device) -> None:
+        """Raises OperatorError where there is no such device."""
+        self._chosen.set((*self._chosen.get(), existing(place)))
+
+    def leave(self) -> None:
+        self._chosen.set(self._chosen.get()[:-1])
+
+    def choose(self, place: scalars.device | None) -> None:
+        """From now on, in every thread.  Raises OperatorError where there is no such device."""
+        self._usual = None if place is None else existing(place)
+
+    def forget(self, kind: str) -> None:
+        """Take back the choice of a device that is there no more."""
+        if self._usual is not None and self._usual.type == kind:
+            self._usual = None
+
+    def now(self) -> scalars.device | None:
+        """None is the CPU."""
+        chosen = self._chosen.get()
+        place = chosen[-1] if chosen else self._usual
+        return None if place is None or place.type == "cpu" else place
+
+    def set_aside(self) -> Any:
+        """Compiled programs make tensors on the CPU: `restore` takes what this returns."""
+        return self._chosen.set((scalars.CPU,))
+
+    def restore(self, token: Any) -> None:
+        self._chosen.reset(token)
+
+
+PLACES: Final = _Places()
+scalars.PLACES.enter, scalars.PLACES.leave = PLACES.enter, PLACES.leave  # type: ignore[method-assign]
+
+
+def existing(place: scalars.device) -> scalars.device:
+    """The device with its number.  Raises OperatorError where there is no such device."""
+    if place.type != "cpu":
+        library(place.type)
+    checked_place = checked(place)
+    assert checked_place is not None
+    return checked_place
+
+
+def is_there(kind: str) -> bool:
+    """Is there such a device, and its library?"""
+    try:
+        library(kind)
+    except OperatorError:
+        return False
+    return True
+
+
+def library(kind: str) -> Library:
+    """The library of that type of device; raises OperatorError where there is none."""
+    found = _LOADED.get(kind)
+    if found is not None:
+        return found
+    loader = LOADERS.get(kind)
+    if loader is None:
+        raise OperatorError(f"there is no {kind} device to put a tensor on", hints=("use device='cpu'",))
+    found = _LOADED[kind] = loader()
+    _BY_ARRAY[found.array] = found
+    ARRAYS.add(found.array)
+    HOOKS.devices = True
+    return found
+
+
+def unload(kind: str) -> None:
+    """Forget the library of that type of device: the next use loads it anew."""
+    found = _LOADED.pop(kind, None)
+    if found is not None:
+        del _BY_ARRAY[found.array]
+        ARRAYS.discard(found.array)
+    HOOKS.devices = bool(_LOADED) or HOOKS.quantized
+    PLACES.forget(kind)
+
+
+def library_of(array: Any) -> Library | None:
+    """The library that the array is from; None for numpy, and for what is no array."""
+    return _BY_ARRAY.get(type(array))
+
+
+def is_array(value: Any) -> bool:
+    """Is it an array, of whatever library?"""
+    return isinstance(value, np.ndarray) or type(value) in _BY_ARRAY
+
+
+def as_array(value: Any) -> Any:
+    """An array of any library as it is, all else as numpy's."""
+    return value if type(value) in ARRAYS else np.asarray(value)
+
+
+def on_host(value: Any) -> Any:
+    """The values as an array of numpy's, copied where they are elsewhere."""
+    found = _BY_ARRAY.get(type(value))
+    return value if found is None else found.to_host(value)
+
+
+def device_of(array: Any) -> scalars.device:
+    """Where the array is."""
+    found = _BY_ARRAY.get(type(array))
+    return scalars.CPU if found is None else scalars.device(found.kind, found.index_of(array))
+
+
+def checked(device: scalars.device | None) -> scalars.device | None:
+    """The device, with its number, where there is such a one; raises OperatorError where there is not."""
+    if device is None or device.type == "cpu":
+        return device
+    if device.index is None:
+        return scalars.device(device.type, library(device.type).current())
+    count = library(device.type).count()
+    if device.index >= count:
+        raise OperatorError(
+            f"CUDA error: invalid device ordinal: {device} is not among the {count} devices",
+            hints=(f"write '{device.type}' for the current one",),
+        )
+    return device
+
+
+def moved(array: Any, device: scalars.device | None) -> Any:
+    """The array on that device: itself if it is there (None: wherever it is).  Raises OperatorError."""
+    if device is None:
+        return array
+    here = _BY_ARRAY.get(type(array))
+    if device.type == "cpu":
+        return array if here is None else here.to_host(array)
+    checked(device)
+    wanted = library(device.type)
+    if here is wanted and device.index in (None, wanted.index_of(array)):
+        return array
+    with wanted.on(device.index):
+        return wanted.from_host(array if here is None or here is wanted else here.to_host(array))
+
+
+_PLACE: Final[ContextVar[scalars.device | None]] = ContextVar("place", default=None)
+
+
+def beside(arrays: Sequence[Any], function: Callable[..., Any], *args: Any) -> Any:
+    """Call it; what `zeros` gives meanwhile is on the device of these arrays."""
+    place = next((device_of(array) for array in arrays if library_of(array) is not None), None)
+    token = _PLACE.set(place)
+    try:
+        return function(*args)
+    finally:
+        _PLACE.reset(token)
+
+
+def zeros(shape: Sequence[int], d: Any, takes_memory: bool = True) -> Any:
+    """Zeros on the device of the gradients that are being worked on; all in one place where they take no memory."""
+    made = moved(np.zeros(tuple(shape) if takes_memory else (), d), _PLACE.get())
+    return made if takes_memory else show(shape, d, made, 0, (0,) * len(shape))
+
+
+def address(array: Any) -> int:
+    """Where the array's memory starts, on its device."""
+    found = _BY_ARRAY.get(type(array))
+    if found is not None:
+        return found.address(array)
+    location: int = array.__array_interface__["data"][0]
+    return location
+
+
+def show(shape: Sequence[int], d: Any, memory: Any, offset: int, strides: Sequence[int]) -> Any:
+    """A view of an array's memory from that byte on."""
+    found = _BY_ARRAY.get(type(memory))
+    if found is not None:
+        return found.show(shape, d, memory, offset, strides)
+    return np.ndarray(shape, d, memory, offset, strides)
+
+
+def loaded() -> list[str]:
+    """The types of device that have been used."""
+    return [*_LOADED]

@@ -1,0 +1,190 @@
+"""Which dtype comes out when several go in.
+
+Categories rank bool < int < float < complex.  Tensors with dimensions decide; 0-dim tensors and then
+Python numbers only raise the category.  In: arrays and numbers.  Out: a numpy dtype.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from engine.aten.values import xp
+from engine.aten.values.libraries import ARRAYS
+from engine.aten.values.xp import NumpyDtype
+from engine.lang.errors import OperatorError
+from engine.lang.scalars import dtype
+
+_RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "V": 2, "c": 3}
+_COMPLEX_OF = {xp.FLOAT64: xp.COMPLEX128}
+_pairs: dict[tuple[NumpyDtype, NumpyDtype], NumpyDtype] = {}
+
+
+@dataclass(slots=True)
+class Defaults:
+    """What programs may choose."""
+
+    floating: NumpyDtype = xp.FLOAT32
+
+
+DEFAULTS: Final = Defaults()
+
+
+def default_dtype() -> NumpyDtype:
+    """What Python floats become."""
+    return DEFAULTS.floating
+
+
+def set_default_dtype(d: dtype) -> None:
+    """Make Python floats become `d`; raises OperatorError unless it is a floating point type."""
+    if not d.is_floating_point:
+        raise OperatorError(f"only floating-point types are supported as the default type, not {d!r}")
+    DEFAULTS.floating = xp.TO_NUMPY[d]
+
+
+def default_complex() -> NumpyDtype:
+    return _COMPLEX_OF.get(DEFAULTS.floating, xp.COMPLEX64)
+
+
+def rank(d: NumpyDtype) -> int:
+    """bool 0, integers 1, floats 2, complex 3."""
+    return _RANK[d.kind]
+
+
+def dtype_of_number(value: Any) -> NumpyDtype:
+    """What a Python number is as a tensor."""
+    if isinstance(value, bool):
+        return xp.BOOL
+    if isinstance(value, int):
+        return xp.INT64
+    return default_complex() if isinstance(value, complex) else DEFAULTS.floating
+
+
+def promote_types(a: NumpyDtype, b: NumpyDtype) -> NumpyDtype:
+    """The least dtype that holds both; integers never widen a float."""
+    if a is b:
+        return a
+    known = _pairs.get((a, b))
+    if known is None:
+        known = _pairs[a, b] = _promote(a, b)
+    return known
+
+
+def result_type(values: Iterable[Any]) -> NumpyDtype:
+    """The common dtype of arrays and Python numbers (None is skipped)."""
+    if type(values) is tuple and len(values) == 2:
+        a, b = values
+        if type(a) is np.ndarray and type(b) is np.ndarray and a.dtype is b.dtype:
+            common: NumpyDtype = a.dtype
+            return common
+    found: list[NumpyDtype | None] = [None, None, None]
+    for value in values:
+        if value is None:
+            continue
+        if isinstance(value, np.ndarray) or type(value) in ARRAYS:
+            level, d = (0 if value.ndim else 1), value.dtype
+        else:
+            level, d = 2, dtype_of_number(value)
+        before = found[level]
+        found[level] = d if before is None else promote_types(before, d)
+    result: NumpyDtype | None = None
+    for d_or_none in found:
+        result = _combine(result, d_or_none)
+    assert result is not None, "no value to take a dtype from"
+    return result
+
+
+def to_float(d: NumpyDtype) -> NumpyDtype:
+    """The dtype itself if it has fractions, else the default one."""
+    return d if rank(d) >= 2 else DEFAULTS.floating
+
+
+def wide(d: NumpyDtype) -> NumpyDtype:
+    """What to compute in: half types in float32, others in themselves."""
+    return xp.FLOAT32 if d in xp.HALVES else d
+
+
+def can_cast(source: NumpyDtype, target: NumpyDtype) -> bool:
+    """May a result of dtype `source` be stored into a tensor of dtype `target`?"""
+    return rank(source) <= rank(target)
+
+
+def check_cast(source: NumpyDtype, target: NumpyDtype) -> None:
+    """Raise OperatorError unless a `source` result can go into a `target` tensor."""
+    if source is not target and not can_cast(source, target):
+        names = xp.ir_name(source), xp.ir_name(target)
+        raise OperatorError(
+            f"result type {names[0]} can't be cast to the desired output type {names[1]}",
+            hints=("use the form that returns a new tensor", f"or convert: x.to(torch.{xp.FROM_NUMPY[source].name})"),
+        )
+
+
+def fit(value: Any, d: NumpyDtype) -> Any:
+    """A Python number as one of dtype `d`: integers wrap around, as in C."""
+    if d.kind in "iu":
+        bits = 8 * d.itemsize
+        wrapped = int(value.real if isinstance(value, complex) else value) & ((1 << bits) - 1)
+        return wrapped - (1 << bits) if d.kind == "i" and wrapped >> (bits - 1) else wrapped
+    if d.kind == "b":
+        return bool(value)
+    return complex(value) if d.kind == "c" else value
+
+
+def converted(value: Any, d: NumpyDtype) -> Any:
+    """A number to be stored as `d`; raises OperatorError when it has no place there."""
+    if isinstance(value, complex) and d.kind != "c":
+        if value.imag:
+            raise _overflow(d)
+        value = value.real
+    if type(value) is not bool and not _has_place(value, d):
+        raise _overflow(d)
+    return fit(value, d)
+
+
+def _has_place(value: Any, d: NumpyDtype) -> bool:
+    """Is the number within the range of the dtype?  Negative integers wrap around in unsigned ones; inf is a float."""
+    if d.kind == "b":
+        return True
+    if d.kind in "iu":
+        low, high = _RANGES[d]
+        return bool((-high if d.kind == "u" and isinstance(value, int) else low) <= value <= high)
+    limit = _LARGEST[d]
+    parts = (value.real, value.imag) if isinstance(value, complex) else (value,)
+    return all(math.isinf(part) or not abs(part) > limit for part in parts)
+
+
+_RANGES = {d: (int(np.iinfo(d).min), int(np.iinfo(d).max)) for d in xp.TO_NUMPY.values() if d.kind in "iu"}
+_LARGEST = {d: float(xp.limits(d).max) for d in xp.TO_NUMPY.values() if d.kind not in "iub"}
+_C_TYPES = {"float32": "float", "float64": "double", "float16": "at::Half", "bfloat16": "at::BFloat16"}
+
+
+def _overflow(d: NumpyDtype) -> OperatorError:
+    name = _C_TYPES.get(d.name, f"{d.name}_t")
+    return OperatorError(f"value cannot be converted to type {name} without overflow")
+
+
+def _promote(a: NumpyDtype, b: NumpyDtype) -> NumpyDtype:
+    low, high = (a, b) if rank(a) <= rank(b) else (b, a)
+    if rank(high) == 2 and rank(low) == 2 and low != high and xp.BFLOAT16 in (low, high):
+        other = high if low == xp.BFLOAT16 else low
+        return xp.FLOAT32 if other.itemsize <= 4 else other
+    if rank(low) == rank(high):
+        return np.promote_types(low, high)
+    if rank(high) == 3:
+        return xp.COMPLEX128 if low == xp.FLOAT64 else high
+    return high
+
+
+def _combine(higher: NumpyDtype | None, lower: NumpyDtype | None) -> NumpyDtype | None:
+    """What `lower`, of lesser standing, makes of `higher`: only a higher category changes it."""
+    if higher is None or lower is None:
+        return lower if higher is None else higher
+    if rank(lower) <= rank(higher):
+        return higher
+    if rank(lower) == 3 and rank(higher) == 2:
+        return _COMPLEX_OF.get(higher, xp.COMPLEX64)
+    return promote_types(higher, lower)

@@ -1,0 +1,500 @@
+"""Tensors: an array with memory that views share, and what autograd hangs on it.
+
+In: arrays, nested lists, numbers.  Out: `Tensor`.  Its operators and methods come from the operator
+table; `engine.aten.python.binding` binds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, SupportsIndex
+from weakref import ref
+
+import numpy as np
+
+from engine.aten.values import libraries, promotion, xp
+from engine.aten.values.hot_helpers import primitive
+from engine.aten.values.size import Size as Size
+from engine.aten.values.size import new_size
+from engine.aten.values.storage import Storage, storage_of
+from engine.aten.values.xp import Array
+from engine.lang import scalars
+from engine.lang.errors import OperatorError, OperatorTypeError, OperatorValueError
+
+
+@dataclass(eq=False, slots=True)
+class LeafHooks:
+    """What a leaf carries for backward passes: its node, hooks before and after its gradient is added."""
+
+    accumulator: ref[Any] | None = None
+    before: list[Any] = field(default_factory=list)
+    accumulated: list[Any] = field(default_factory=list)
+
+
+def fresh_lines(name: str) -> tuple[str, ...]:
+    """Lines of a written function that make of `object.__new__(Tensor)` with its `array` a tensor without history."""
+    return (
+        f"{name}._requires_grad = False",
+        f"{name}._grad_fn = {name}._storage = {name}._base = None",
+        f"{name}.output_nr = 0",
+    )
+
+
+class TensorType(type):
+    """Finds methods in the operator table by the class as well: `torch.Tensor.relu` takes the tensor first."""
+
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _function(name)
+
+
+class Tensor(metaclass=TensorType):
+    """An n-dimensional array of one dtype.
+
+    `array` is the view of the memory that the tensor shows, `_grad_fn` what autograd recorded.  The
+    storage is made when first asked for: most tensors live and die without views or writes.  A view
+    knows its `_base` and the version of the memory that its history is `_seen` of; `_view_kind` says
+    what keeps it from being written to ("many" views at once, made under "no_grad").
+
+    Note [Quick attributes]
+    What every operator looks at has a slot, which `fresh_lines` set; the rest are attributes of the class until they
+    differ.  There is no `__getattr__` once the methods are bound, since Python looks up attributes of a class that has
+    one by the slow way, also those that are there.
+    """
+
+    __slots__ = (
+        "__dict__", "__weakref__", "_base", "_grad_fn", "_requires_grad", "_seen", "_storage", "array", "output_nr",
+    )  # fmt: skip
+    array: Array
+    output_nr: int
+    _requires_grad: bool
+    _grad_fn: Any
+    _storage: Storage | None
+    _base: Tensor | None
+    _seen: int
+    _grad: Tensor | None = None
+    _hooks: LeafHooks | None = None
+    _view_kind: str = ""
+
+    def __init__(self, array: Any = (), requires_grad: Any = False, storage: Any = None, *more: int) -> None:
+        """Of an array; programs may also give sizes, or nested sequences of numbers for the default dtype."""
+        self._grad_fn = self._base = None
+        self.output_nr = 0
+        if type(array) is not np.ndarray and type(array) not in libraries.ARRAYS:
+            array, requires_grad, storage = _array_for_program((array, requires_grad, storage, *more)), False, None
+        self.array = array
+        self._requires_grad = bool(requires_grad)
+        self._storage = storage
+
+    # -- autograd
+
+    @property
+    def requires_grad(self) -> bool:
+        """Do backward passes care for this tensor?  Setting it raises OperatorError where that cannot be."""
+        return self._requires_grad or (self._base is not None and _history(self) is not None)
+
+    @requires_grad.setter
+    def requires_grad(self, wanted: bool) -> None:
+        if self.grad_fn is not None and not wanted:
+            raise OperatorError(
+                "you can only change requires_grad flags of leaf variables. If you want to use a computed variable "
+                "in a subgraph that doesn't require differentiation use var_no_grad = var.detach().",
+            )
+        if wanted:
+            check_differentiable(self.array.dtype)
+        self._requires_grad = wanted
+
+    @property
+    def grad_fn(self) -> Any:
+        """The node that the backward pass enters here; None for leaves."""
+        return self._grad_fn if self._base is None else _history(self)
+
+    def attach(self, node: Any, output: int) -> None:
+        """Make the tensor the result number `output` of a node."""
+        self._grad_fn = node
+        self._requires_grad = True
+        self.output_nr = output
+        if not node.outputs:
+            node.outputs = ((self.array.shape, self.array.dtype),)
+
+    @property
+    def is_leaf(self) -> bool:
+        return self.grad_fn is None
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient that backward passes added up; raises OperatorError when set to one that does not fit."""
+        return self._grad
+
+    @grad.setter
+    def grad(self, gradient: Tensor | None) -> None:
+        if gradient is not None and not (type(gradient) is Tensor and _alike(self.array, gradient.array)):
+            _check_gradient(self, gradient)
+        self._grad = gradient
+
+    @grad.deleter
+    def grad(self) -> None:
+        self._grad = None
+
+    def hooks(self) -> LeafHooks:
+        """What this leaf carries for backward passes."""
+        if self._hooks is None:
+            self._hooks = LeafHooks()
+        return self._hooks
+
+    # -- memory
+
+    @property
+    def memory(self) -> Storage:
+        """The memory behind the tensor, the same object for all its views."""
+        storage = self._storage
+        if storage is None:
+            self._storage = storage = storage_of(self.array)
+        return storage
+
+    @property
+    def _version(self) -> int:
+        """How often the memory was written to."""
+        return self._storage.version if self._storage is not None else 0
+
+    def bump_version(self) -> None:
+        self.memory.version += 1
+
+    @property
+    def dtype(self) -> scalars.dtype:
+        return xp.FROM_NUMPY[self.array.dtype]
+
+    @property
+    def device(self) -> scalars.device:
+        return scalars.CPU if type(self.array) is np.ndarray else libraries.device_of(self.array)
+
+    @property
+    def shape(self) -> Size:
+        return new_size(Size, self.array.shape)
+
+    @property
+    def ndim(self) -> int:
+        return self.array.ndim
+
+    @property
+    def itemsize(self) -> int:
+        return self.array.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.array.nbytes
+
+    @property
+    def is_cuda(self) -> bool:
+        return type(self.array) is not np.ndarray and self.device.type == "cuda"
+
+    @property
+    def T(self) -> Tensor:
+        """The tensor with its dimensions reversed, a view."""
+        reversed_: Tensor = _permuted(self, [*range(self.array.ndim - 1, -1, -1)])
+        return reversed_
+
+    @property
+    def mT(self) -> Tensor:
+        """Every matrix transposed, a view."""
+        turned: Tensor = _caller("transpose", (self, -2, -1), {})
+        return turned
+
+    @property
+    def mH(self) -> Tensor:
+        """Every matrix transposed and conjugated."""
+        turned: Tensor = _caller("conj", (self.mT,), {})
+        return turned
+
+    @property
+    def data(self) -> Tensor:
+        """The same values outside autograd, in the same memory; writes to it do not count as writes to this tensor."""
+        return Tensor(self.array, storage=Storage(self.memory.owner))
+
+    @data.setter
+    def data(self, values: Tensor) -> None:
+        self.array, self._storage = values.array, values.memory
+
+    def tolist(self) -> Any:
+        """The values as nested lists of Python numbers (0-dim: the number)."""
+        return xp.to_list(self.array)
+
+    def item(self) -> Any:
+        """The one value as a Python number; raises OperatorError unless there is exactly one."""
+        array = self.array
+        if array.size != 1:
+            raise OperatorError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
+        if array.dtype.kind == "V":  # bfloat16, and integers that stand for numbers
+            return float(array.item() if array.dtype is xp.BFLOAT16 else _caller("dequantize", (self,), {}).item())
+        return array.item()
+
+    def __len__(self) -> int:
+        if self.array.ndim == 0:
+            raise OperatorTypeError("len() of a 0-d tensor")
+        return self.array.shape[0]  # type: ignore[no-any-return]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if self.array.ndim == 0:
+            raise OperatorTypeError("iteration over a 0-d tensor")
+        return iter(_caller("unbind", (self,), {}))
+
+    def __bool__(self) -> bool:
+        if self.array.size != 1:
+            what = "no values" if self.array.size == 0 else "more than one value"
+            raise OperatorError(f"Boolean value of Tensor with {what} is ambiguous")
+        return bool(self.item())
+
+    def __int__(self) -> int:
+        return int(_real(self))
+
+    def __float__(self) -> float:
+        return float(_real(self))
+
+    def __complex__(self) -> complex:
+        return complex(_one(self))
+
+    def __index__(self) -> int:
+        value = self.item() if self.array.size == 1 else None
+        if not isinstance(value, int):
+            raise OperatorTypeError("only integer tensors of a single element can be converted to an index")
+        return int(value)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        return _printer(self)
+
+    def __getattr__(self, name: str) -> Any:
+        """Until somebody asks for a method.  See Note [Quick attributes]."""
+        if not name.startswith("__"):
+            _bind_methods()
+            if "__getattr__" in vars(Tensor):
+                del Tensor.__getattr__
+        return object.__getattribute__(self, name)
+
+    if TYPE_CHECKING:
+
+        def backward(
+            self,
+            gradient: Tensor | None = None,
+            retain_graph: bool | None = None,
+            create_graph: bool = False,
+            inputs: Tensor | Sequence[Tensor] | None = None,
+        ) -> None: ...
+        def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Any: ...
+        def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> Any: ...
+        def retain_grad(self) -> None: ...
+        @property
+        def retains_grad(self) -> bool: ...
+        def __add__(self, other: Any) -> Tensor: ...
+        def __radd__(self, other: Any) -> Tensor: ...
+        def __sub__(self, other: Any) -> Tensor: ...
+        def __rsub__(self, other: Any) -> Tensor: ...
+        def __mul__(self, other: Any) -> Tensor: ...
+        def __rmul__(self, other: Any) -> Tensor: ...
+        def __truediv__(self, other: Any) -> Tensor: ...
+        def __neg__(self) -> Tensor: ...
+        def __matmul__(self, other: Any) -> Tensor: ...
+        def __pow__(self, other: Any) -> Tensor: ...
+        def __invert__(self) -> Tensor: ...
+        def __getitem__(self, index: Any) -> Tensor: ...
+        def __setitem__(self, index: Any, value: Any) -> None: ...
+        def __lt__(self, other: Any) -> Tensor: ...
+        def __le__(self, other: Any) -> Tensor: ...
+        def __gt__(self, other: Any) -> Tensor: ...
+        def __ge__(self, other: Any) -> Tensor: ...
+        def __eq__(self, other: object) -> Any: ...
+
+
+def tensor(data: Any, dtype: scalars.dtype | None = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """A new tensor with the values of `data`: an array, a number, nested sequences of numbers, a tensor.
+
+    Arrays keep their dtype and their layout, Python floats take the default dtype.
+    Raises OperatorTypeError (no such dtype), OperatorValueError (ragged sequences), OperatorError (requires_grad of
+    something without fractions).
+    """
+    if isinstance(data, Tensor):
+        data = data.array
+    array = xp.copy_layout(data) if libraries.is_array(data) else np.asarray(_array_from(data))
+    if device is not None:
+        array = libraries.moved(array, scalars.device(device))
+    if dtype is not None:
+        array = xp.cast(array, xp.numpy_dtype(dtype))
+    xp.dtype_of(array)
+    if requires_grad:
+        check_differentiable(array.dtype)
+    return Tensor(array, requires_grad)
+
+
+@primitive
+def wrapped(array: Array, storage: Storage | None = None) -> Tensor:
+    """`Tensor(array, storage=storage)`, for those in a hurry."""
+    made: Tensor = _new(Tensor)
+    made.array = array
+    made._requires_grad = False
+    made._grad_fn = made._base = None
+    made._storage = storage
+    made.output_nr = 0
+    return made
+
+
+_new: Final[Callable[..., Any]] = object.__new__
+
+
+def from_numpy(array: Array) -> Tensor:
+    """A tensor in the memory of `array`; raises OperatorTypeError when tensors have no such dtype."""
+    xp.dtype_of(array)
+    if any(stride < 0 for stride in array.strides):
+        raise OperatorValueError("At least one stride in the given numpy array is negative", hints=("copy it first",))
+    return Tensor(array)
+
+
+def check_differentiable(d: xp.NumpyDtype) -> None:
+    if promotion.rank(d) < 2:
+        raise OperatorError("Only Tensors of floating point and complex dtype can require gradients")
+
+
+def _alike(array: Array, other: Array) -> bool:
+    """Are these two arrays, with the same shape and the very same dtype?"""
+    return array is not other and array.dtype is other.dtype and array.shape == other.shape
+
+
+def _check_gradient(tensor: Tensor, gradient: Any) -> None:
+    if gradient is tensor:
+        raise OperatorError("can't assign Variable as its own grad")
+    if not isinstance(gradient, Tensor):
+        kind = type(gradient).__name__
+        raise OperatorTypeError(f"assigned grad expected to be a Tensor or None but got grad of type {kind}")
+    if gradient.array.shape != tensor.array.shape:
+        raise OperatorError(
+            f"attempting to assign a gradient of size '{list(gradient.shape)}' to a tensor of size "
+            f"'{list(tensor.shape)}'. Please ensure that the gradient and the tensor are the same size"
+        )
+    if gradient.array.dtype != tensor.array.dtype:
+        raise OperatorError(
+            f"attempting to assign a gradient with dtype '{gradient.dtype.name}' to a tensor with dtype "
+            f"'{tensor.dtype.name}'"
+        )
+
+
+def _one(tensor: Tensor) -> Any:
+    if tensor.array.size != 1:
+        raise OperatorValueError(
+            f"only one element tensors can be converted to Python scalars, and this one has {tensor.array.size}"
+        )
+    return tensor.item()
+
+
+def _real(tensor: Tensor) -> Any:
+    value = _one(tensor)
+    if isinstance(value, complex) and value.imag:
+        raise OperatorError(f"value {value} cannot be converted to a real number without overflow")
+    return value.real
+
+
+def _array_for_program(args: tuple[Any, ...]) -> Array:
+    """`torch.Tensor(2, 3)` has sizes, `torch.Tensor([2.0, 3.0])` data."""
+    data, d = args[0], promotion.default_dtype()
+    if isinstance(data, np.generic):
+        return np.asarray(data)
+    sizes = [arg for arg in args if type(arg) is int] if type(data) is int else data
+    if isinstance(data, (int, Size)) and not isinstance(data, bool):
+        return np.zeros(sizes, d)
+    return tensor(data).array.astype(d)
+
+
+def _array_from(data: Any) -> Array:
+    """Numbers or nested sequences of them, as an array of the dtype that they call for."""
+    kinds = set(map(type, data)) if type(data) is list else {type(data)}
+    if kinds <= _PLAIN and len(kinds) == 1:
+        return _plain_array(data, kinds.pop())
+    flat: list[Any] = []
+    shape = _shape_of(data, flat)
+    d = promotion.default_dtype()
+    if flat:
+        d = promotion.dtype_of_number(flat[0])
+        for kind in {*map(type, flat)}:
+            d = promotion.promote_types(d, _DTYPE_OF_PYTHON.get(kind, promotion.default_dtype)())
+    try:
+        return np.array(flat, dtype=d).reshape(shape)
+    except OverflowError:
+        raise OperatorValueError("Overflow when unpacking long long", hints=("integers have 64 bits",)) from None
+
+
+_PLAIN: Final = frozenset({bool, float})
+
+
+def _plain_array(data: Any, kind: type) -> Array:
+    """A number or a flat list of numbers of one kind."""
+    return np.array(data, xp.BOOL if kind is bool else promotion.default_dtype())
+
+
+_DTYPE_OF_PYTHON: Final[dict[type, Callable[[], xp.NumpyDtype]]] = {
+    bool: lambda: xp.BOOL,
+    int: lambda: xp.INT64,
+    float: promotion.default_dtype,
+    complex: promotion.default_complex,
+}
+
+
+_NUMBERS: Final = frozenset(_DTYPE_OF_PYTHON)
+
+
+def _shape_of(data: Any, flat: list[Any]) -> tuple[int, ...]:
+    """The shape of nested sequences; their numbers are appended to `flat`."""
+    if type(data) is list and data and _NUMBERS.issuperset(map(type, data)):
+        flat += data
+        return (len(data),)
+    if isinstance(data, (Tensor, np.ndarray, np.generic)):
+        array = libraries.on_host(data.array) if isinstance(data, Tensor) else np.asarray(data)
+        flat += array.ravel().tolist()
+        return array.shape
+    if isinstance(data, (bool, int, float, complex)):
+        flat.append(data)
+        return ()
+    if not isinstance(data, (list, tuple)) and isinstance(data, SupportsIndex):
+        flat.append(data.__index__())
+        return ()
+    if not isinstance(data, Sequence) or isinstance(data, str):
+        if isinstance(data, str):
+            raise OperatorTypeError("can't make a tensor from a str")
+        raise OperatorError(f"can't make a tensor from a {type(data).__name__}: it has no dtype")
+    shapes = [_shape_of(item, flat) for item in data]
+    if any(shape != shapes[0] for shape in shapes):
+        lengths = sorted({str(list(shape)) for shape in shapes})
+        raise OperatorValueError(f"expected sequences of equal length, got {' and '.join(lengths)}")
+    return (len(data), *(shapes[0] if shapes else ()))
+
+
+def _unbound(*_: Any) -> Any:
+    raise AssertionError("engine.aten.python.binding binds tensors to the operator table")
+
+
+_caller: Callable[[str, tuple[Any, ...], dict[str, Any]], Any] = _unbound
+_bind_methods: Callable[[], None] = _unbound
+_function: Callable[[str], Callable[..., Any]] = _unbound
+_permuted: Callable[..., Any] = _unbound
+_printer: Callable[[Tensor], str] = _unbound
+_history: Callable[[Tensor], Any] = _unbound
+
+
+def bind_history(history: Callable[[Tensor], Any]) -> None:
+    """Tell tensors how a view finds its node after its base was written to."""
+    global _history
+    _history = history
+
+
+def bind(
+    caller: Callable[[str, tuple[Any, ...], dict[str, Any]], Any],
+    methods: Callable[[], None],
+    function: Callable[[str], Callable[..., Any]],
+    printer: Callable[[Tensor], str],
+    permuted: Callable[..., Any],
+) -> None:
+    """Give tensors their methods: how to call an operator by name, bind all methods, find one's function, print, and
+    take dimensions in another order."""
+    global _caller, _bind_methods, _function, _printer, _permuted
+    _caller, _bind_methods, _function, _printer, _permuted = caller, methods, function, printer, permuted
