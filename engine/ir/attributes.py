@@ -1,4 +1,4 @@
-"""What nodes carry besides inputs: attributes, and the calls they were inlined through.
+"""Data of nodes besides their inputs: attributes, and the calls they were inlined through.
 
 In: values that are known when compiling.  Out: records of them, each with its kind.
 """

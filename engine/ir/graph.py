@@ -34,7 +34,7 @@ class Use(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Value:
-    """What one node computes.  `name` is its debug name, "" when it has only its number."""
+    """One result of a node.  `name` is its debug name, "" if it has only its number."""
 
     node: Node
     offset: int

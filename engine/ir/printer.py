@@ -186,7 +186,7 @@ def _annotated(text: str, type: Type | None, element: Type | None, comma: str, v
 
 
 def _tells_its_type(type: Type) -> bool:
-    """Can the type be told from a value of it?"""
+    """True if the type can be recovered from a value of it."""
     if isinstance(type, (ListType, DictType)):
         return all(map(_tells_its_type, type.contained()))
     return type != ANY and not isinstance(type, (OptionalType, UnionType, InterfaceType))

@@ -72,16 +72,16 @@ EXPRESSIONS: Final[dict[str, str]] = {
 
 
 WORKS: Final[dict[str, Rows | Joining | Making | Product]] = {**ROWS, **JOINING, **MAKING, **PRODUCTS}
-"""What other operators do, by their qualified names."""
+"""Forms of other operators, by qualified name."""
 
 
 def has_form(op: Op) -> bool:
-    """May there be native code for the operator?"""
+    """True if there can be native code for the operator."""
     return is_pointwise(op) or op.qualified_name in WORKS
 
 
 def is_pointwise(op: Op) -> bool:
-    """Has the operator a scalar expression, does it not write to `out`, and does it take any numbers?"""
+    """True if the operator has a scalar expression, does not write to `out`, and takes any numbers."""
     source = op.functional or op
     if _expression(source) is None or any(a.is_write and a.kwarg_only for a in op.schema.arguments):
         return False
@@ -98,7 +98,7 @@ def _expression(op: Op) -> str | None:
 
 
 def form_of(watched: Watched, kinds: Collection[str]) -> Form | None:
-    """What native code makes of an overload; None where it has nothing."""
+    """The native form of an overload, or None."""
     op = watched.op
     known = WORKS.get(op.qualified_name)
     work: Work = _pointwise(watched, kinds) if known is None else _for_kinds(known, kinds)
@@ -150,7 +150,7 @@ def _pointwise(watched: Watched, kinds: Collection[str]) -> Pointwise:
 
 
 def _objects(argument: Argument) -> tuple[object, ...]:
-    """What a fixed argument may be: the text as programs write it, and the default."""
+    """A fixed argument: the text as programs write it, and the default."""
     return (_FIXED[argument.name], argument.default) if argument.name in _FIXED else ()
 
 

@@ -14,7 +14,7 @@ from engine.ir.printer import attribute_text
 
 
 def node_key(node: Node) -> Hashable | None:
-    """What equal nodes share; None for what equals nothing."""
+    """Key that equal nodes share; None for nodes that equal no other."""
     if node.kind == "prim::Constant":
         return constant_key(node)
     if "Subgraph" in node.attributes:

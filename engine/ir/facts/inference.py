@@ -1,4 +1,4 @@
-"""Finds what is known of every tensor of a graph, from what is known of its inputs.
+"""Infers facts about every tensor of a graph from the facts about its inputs.
 
 In: a graph whose inputs have types that tell something.  Out: facts for values; nothing in the graph changes, until
 `apply_facts` writes them into the types.
@@ -31,14 +31,14 @@ _ROUNDS: Final = 64
 
 
 def find_facts(graph: Graph) -> dict[Value, TensorType]:
-    """What is known of each tensor of the graph."""
+    """The inferred fact of each tensor of the graph."""
     walk = _Walk(graph)
     walk.block(graph.block)
     return walk.facts
 
 
 def apply_facts(graph: Graph, fields: Iterable[str] = FIELDS) -> bool:
-    """Let the types of the graph tell what is known, of these fields; did one change?"""
+    """Write the inferred facts, restricted to these fields, into the types of the graph; True if a type changed."""
     facts, chosen = find_facts(graph), tuple(fields)
     changed = False
     for block in _blocks(graph.block):

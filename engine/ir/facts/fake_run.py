@@ -1,4 +1,4 @@
-"""What an operator gives, found by running it on small stand-ins.
+"""Infers an operator's results by running it on small stand-in tensors.
 
 In: a node and what is known of its inputs.  Out: what is known of its outputs.  Stand-ins are tensors of zeros, so only
 operators whose results have a shape and dtype that no element decides are asked, none that draws random numbers or
@@ -40,7 +40,7 @@ Found = list[TensorType | list[TensorType] | None]
 
 
 def is_pointwise(op: Op) -> bool:
-    """Does each element of the result depend on one element of each input only?"""
+    """True if each element of the result depends on one element of each input only."""
     return op.scalar is not None or (op.functional is not None and op.functional.scalar is not None)
 
 
@@ -57,7 +57,7 @@ def pointwise_dtype(node: Node, op: Op, facts: Facts) -> Any:
 
 
 def probe(node: Node, facts: Facts) -> Found | None:
-    """What is known of the outputs when everything is known of the inputs, else None."""
+    """Facts about the outputs if everything is known of the inputs, else None."""
     op = op_of(node)
     if op is None or node.kind in _BY_ELEMENTS or node.namespace != "aten" or op.schema.is_vararg:
         return None
