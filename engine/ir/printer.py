@@ -25,8 +25,7 @@ from engine.lang.scalars import device
 from engine.lang.types import ANY, DictType, InterfaceType, ListType, OptionalType, TensorType, Type, UnionType
 
 if TYPE_CHECKING:
-    from engine.ir.attributes import Attr
-    from engine.ir.graph import Block, Graph, Node, Value
+    from engine.ir.graph import Attr, Block, Graph, Node, Value
 
 MAX_SHOWN_ELEMENTS = 10
 """A tensor attribute with more elements than this prints as `<Tensor>`."""

@@ -1,15 +1,14 @@
-"""When two nodes compute the same.
+"""The key under which nodes that compute the same are found.
 
-In: a node.  Out: what it shares with the nodes that do the same with the same values, to look them up by.
+In: a node.  Out: its key.  It stands alone since the passes that merge nodes share it, and no pass imports another.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 
-from engine.ir.attributes import Attr
 from engine.ir.constants import constant_key
-from engine.ir.graph import Node
+from engine.ir.graph import Attr, Node
 from engine.ir.printer import attribute_text
 
 
