@@ -184,6 +184,7 @@ CALLS: dict[str, Callable[[], Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", CALLS)
 def test_references_are_counted_right(path: str) -> None:
     call = CALLS[path]
