@@ -1,8 +1,8 @@
-"""Stretches of a graph whose operators are recorded together, later.
+"""Deferred regions: runs of nodes whose operators are recorded for gradients together, when one is asked for.
 
-In: a graph, and which of its nodes could run on arrays.  Out: `Stretches`: for each node that may wait to be recorded
-how its history is made, and which nodes lie in one stretch.  A stretch is a run of such nodes in one block; it ends
-before whatever needs their results as tensors, may write to memory, or branches.
+In: a graph, and which of its nodes could run on arrays.  Out: `DeferredRegions`: for each node that may be recorded
+later how its history is made, and which nodes lie in one region.  A region is a run of such nodes in one block; it
+ends before a node that needs their results as tensors, may write to memory, or branches.
 
 Ways to make the history of a node (see `aten.autograd.deferred`): `attach`: the operator's own node, with values that
 were computed before; `several`: the same for operators with several results; `rerun`: the operator runs again, on
@@ -98,9 +98,9 @@ def attacher_of(op: Op) -> Callable[..., object] | None:
     return _ATTACHERS[op]
 
 
-class Stretches:
-    """`number` says in which stretch a node lies, `ways` how its history is made; `ends` are nodes before which a
-    stretch ends."""
+class DeferredRegions:
+    """`number` says in which region a node lies, `ways` how its history is made; `ends` are nodes before which a
+    region ends."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -112,7 +112,7 @@ class Stretches:
         self._count = 0
 
     def settle(self, joins: Callable[[Node], bool]) -> None:
-        """Find the stretches of the nodes that run on arrays, or pass them on."""
+        """Find the regions of the nodes that run on arrays, or pass them on."""
         self.number.clear()
         self.ends.clear()
         self._settle(self.graph.block, joins)
@@ -129,7 +129,7 @@ class Stretches:
                 self._count += 1
 
     def _is_calm(self, node: Node) -> bool:
-        """Does the node leave the stretch before it alone: it takes none of its tensors, and writes to none?"""
+        """Does the node leave the region before it alone: it takes none of its tensors, and writes to none?"""
         if not self._is_still(node):
             return False
         within = [node, *(inner for block in node.blocks for inner in order.walk(block))]

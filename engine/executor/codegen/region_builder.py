@@ -1,8 +1,8 @@
-"""What generated code notes of a stretch, so that its operators can be recorded later.
+"""The code at the end of a deferred region, which keeps what recording its operators later needs.
 
-In: the nodes of a stretch that ran on arrays, and where the writer of the function has their values.  Out: the line
-that hands tensors, values and results to an `aten.autograd.deferred.Stretch`, and the function that makes the nodes of
-them, written when it is first needed.
+In: the nodes of a region that ran on arrays, and the variables of their values.  Out: the line that hands tensors,
+values and results to an `aten.autograd.deferred.DeferredRegion`, and the function that makes the autograd nodes of them,
+compiled when it is first needed.
 
     t = x.mm(w); r = torch.tanh(t)                      def make(x, k, record, made):
       a3 = x.array.dot(w.array)                             x0, x1 = x; k0, k1, = k
@@ -18,12 +18,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from engine.aten.autograd.deferred import Stretch, again, hollow, shown
+from engine.aten.autograd.deferred import DeferredRegion, again, hollow, shown
 from engine.aten.autograd.record import attach_results, recipe_of
 from engine.aten.dispatch.op import Op
 from engine.aten.values.tensor import Tensor, wrapped
+from engine.executor.codegen.builder import FunctionBuilder, compile_function
 from engine.executor.codegen.deferred_regions import (
     ATTACH,
     CONVOLUTION,
@@ -31,7 +32,7 @@ from engine.executor.codegen.deferred_regions import (
     FIRST,
     NONE,
     RERUN,
-    Stretches,
+    DeferredRegions,
     attacher_of,
 )
 from engine.executor.codegen.unboxed_bodies import CONVOLUTIONS, entry, tensor_in
@@ -40,13 +41,10 @@ from engine.ir.graph import Block, Node, Value
 from engine.ir.ops import op_of
 from engine.lang.types import OptionalType, TensorType
 
-if TYPE_CHECKING:
-    from engine.executor.codegen.source import Writer
-
 
 @dataclass(eq=False, slots=True)
-class Open:
-    """A stretch that is being written: its nodes so far, and names that are not let go of before its end."""
+class OpenRegion:
+    """A region that is being written: its nodes so far, and names that are not let go of before its end."""
 
     block: Block
     nodes: list[Node] = field(default_factory=list)
@@ -62,32 +60,27 @@ class Open:
         if node.kind not in ("prim::ListConstruct", "prim::ListUnpack"):
             self.nodes.append(node)
 
-    def keeps(self, value: Value, writer: Writer) -> bool:
-        """Does the stretch need what has the value's name, which nobody else does any more?  Of arrays of which only
+    def keeps(self, value: Value, out: FunctionBuilder, regions: DeferredRegions) -> bool:
+        """Does the region need what has the value's name, which nobody else does any more?  Of arrays of which only
         the form is wanted it takes that now."""
         if value in self.inside and value.node.kind == "prim::ListConstruct":
             return False
-        if value in self.inside and value in writer.arrays and value not in writer.names:
-            stretches = writer.forms.stretches
-            assert stretches is not None
-            if not stretches.reads(value):
-                array = writer.arrays[value]
-                self.forms[value] = name = "f" + array[1:]
-                writer.line(f"{name} = ({array}.shape, {array}.dtype)")
-                return False
+        if value in self.inside and value in out.arrays and value not in out.names and not regions.reads(value):
+            array = out.arrays[value]
+            self.forms[value] = name = "f" + array[1:]
+            out.line(f"{name} = ({array}.shape, {array}.dtype)")
+            return False
         if value not in self.inside and value not in self.used:
             return False
         self.postponed.append(value)
         return True
 
 
-class Closing:
-    """The end of a stretch."""
+class RegionBuilder:
+    """The end of a region."""
 
-    def __init__(self, writer: Writer, opened: Open) -> None:
-        assert writer.forms.stretches is not None
-        self.writer, self.opened = writer, opened
-        self.stretches: Stretches = writer.forms.stretches
+    def __init__(self, out: FunctionBuilder, regions: DeferredRegions, opened: OpenRegion) -> None:
+        self.out, self.regions, self.opened = out, regions, opened
         self.outside: dict[Value, str] = {}
         self.logged: dict[str, str] = {}
         self.results: dict[Value, int] = {}
@@ -99,34 +92,34 @@ class Closing:
         self.lines: list[str] = []
         self.depends: dict[Value, frozenset[int]] = {}
 
-    def close(self) -> None:
-        """Write the line, if any result of the stretch may have a history."""
-        opened, writer = self.opened, self.writer
+    def close(self) -> DeferredRegion | None:
+        """Write the line; returns the region, or None if no result of it can have a history."""
+        opened, out = self.opened, self.out
         self.results = {}
         for node in opened.nodes:
             for value in node.outputs:
-                if value in writer.names and value in writer.arrays and isinstance(value.type, TensorType):
+                if value in out.names and value in out.arrays and isinstance(value.type, TensorType):
                     self.results[value] = len(self.results)
         for node in opened.nodes:
             self.step(node)
         depends = [self.depends.get(value, frozenset()) for value in self.results]
         needed = sorted(frozenset().union(*depends)) if depends else []
-        if needed:
-            self.write(depends, needed)
+        return self._write(depends, needed) if needed else None
 
-    def write(self, depends: Sequence[frozenset[int]], needed: Sequence[int]) -> None:
-        writer = self.writer
-        held = [place for value, place in self.results.items() if self.stretches.reads(value)]
-        stretch = Stretch(self.maker(), depends, held)
+    def _write(self, depends: Sequence[frozenset[int]], needed: Sequence[int]) -> DeferredRegion | None:
+        out = self.out
+        held = [place for value, place in self.results.items() if self.regions.reads(value)]
+        region = DeferredRegion(self.maker(), depends, held)
         outside = [*self.outside]
-        asked = [_asked(writer.value(outside[i]), outside[i]) for i in needed if _may_require(outside[i])]
-        tensors = "".join(f"{writer.value(value)}, " for value in outside)
+        asked = [_asked(out.value(outside[i]), outside[i]) for i in needed if _may_require(outside[i])]
+        tensors = "".join(f"{out.value(value)}, " for value in outside)
         values = "".join(f"{text}, " for text in self.logged)
-        results = "".join(f"{writer.names[value]}, " for value in self.results)
-        if asked:
-            writer.stretches.append(stretch)
-            writer.line(f"if {' or '.join(asked)}:")
-            writer.line(f"    {writer.bind('stretch', stretch)}(({tensors}), ({values}), ({results}))")
+        results = "".join(f"{out.names[value]}, " for value in self.results)
+        if not asked:
+            return None
+        out.line(f"if {' or '.join(asked)}:")
+        out.line(f"    {out.bind('region', region)}(({tensors}), ({values}), ({results}))")
+        return region
 
     def maker(self) -> Callable[[], Callable[..., None]]:
         lines = [
@@ -139,9 +132,7 @@ class Closing:
 
         def write() -> Callable[..., None]:
             environment.update((name, make()) for name, make in late.items())
-            exec(compile(text, "<nodes of a stretch>", "exec"), environment)
-            make: Callable[..., None] = environment["make"]
-            return make
+            return compile_function(text, "make", "<nodes of a deferred region>", environment)
 
         return write
 
@@ -174,23 +165,23 @@ class Closing:
             return self.outside.setdefault(value, f"x{len(self.outside)}")
         if constant is None or type(constant) in (bool, int, str):
             return repr(constant)
-        return self.bind("constant", constant) if constant is not NOT_CONSTANT else self.log(self.writer.value(value))
+        return self.bind("constant", constant) if constant is not NOT_CONSTANT else self.log(self.out.value(value))
 
     def result(self, value: Value, source: Value | None) -> None:
         """A line that makes a tensor of what is known of a result; `source`: what it may show."""
         self.names[value] = name = f"t{len(self.names)}"
-        if self.stretches.reads(value) or value in self.results:
-            logged = self.log(self.writer.arrays[value])
+        if self.regions.reads(value) or value in self.results:
+            logged = self.log(self.out.arrays[value])
             if source is not None:
                 self.lines.append(f"{name} = shown({logged}, {self.operand(source)})")
             else:
                 self.lines.append(f"{name} = wrapped({logged})")
-                if value in self.results and self.stretches.reads(value):
+                if value in self.results and self.regions.reads(value):
                     self.lines.append(f"{name}._storage = record.storages[{self.results[value]}][0]")
             return
         form = self.opened.forms.get(value)
         if form is None:
-            array = self.writer.arrays[value]
+            array = self.out.arrays[value]
             form = f"({array}.shape, {array}.dtype)"
         self.lines.append(f"{name} = hollow({self.log(form)})")
 
@@ -199,7 +190,7 @@ class Closing:
     def step(self, node: Node) -> None:
         if node.kind in ("prim::ListConstruct", "prim::ListUnpack"):
             return
-        way = self.stretches.ways[node]
+        way = self.regions.ways[node]
         operands = [self.operand(value) for value in node.inputs]
         values = _tensors_of(node)
         self._note_dependence(node, values, recipe_of(way.op).through)
@@ -220,7 +211,7 @@ class Closing:
     def _note_dependence(self, node: Node, values: Iterable[Value], through: frozenset[int] | None) -> None:
         """Which results depend on which tensors from outside; `through`: places with a gradient, if not all."""
         found: set[int] = set()
-        for value in self.stretches.depends(node):
+        for value in self.regions.depends(node):
             inputs = value.node.inputs if value.node.kind == "prim::ListConstruct" else [value]
             for each in inputs:
                 if each in self.depends:
@@ -262,7 +253,7 @@ class Closing:
 
     def _dropout(self, node: Node, operands: Sequence[str]) -> None:
         self.result(node.output, None)
-        name, mask = self.names[node.output], self.log(self.writer.masks[node])
+        name, mask = self.names[node.output], self.log(self.out.masks[node])
         self.lines.append(f"{name} = dropped({name}, {mask}, {operands[0]}, made)")
 
 

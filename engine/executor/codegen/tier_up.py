@@ -6,7 +6,7 @@ worth compiling, one call runs with a look at what its pointwise operators are g
 take, the entries are asked for.  When they are there, the function is written with calls of them.  Operators whose
 arguments native code has no form for (views with gaps, shapes that differ, long rows) stay as they were.
 
-Native entries take tensors, so what goes from one to the next stays a tensor; see `tensor_forms` for the rest.
+Native entries take tensors, so what goes from one to the next stays a tensor; see `unboxing` for the rest.
 """
 
 from __future__ import annotations

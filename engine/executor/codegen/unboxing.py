@@ -1,6 +1,6 @@
 """Operators on tensors in generated code: on bare arrays where that is known to be the same.
 
-In: a graph specialised for its arguments.  Out: `TensorForms`: which values are arrays that no tensor wraps, and for a
+In: a graph specialised for its arguments.  Out: `Unboxing`: which values are arrays that no tensor wraps, and for a
 node an expression over arrays.  Two kinds of node give arrays: pointwise operators whose operands are known to be all
 float32 or all float64, written out as calls of numpy's functions; and every other operator that makes one new tensor,
 as a call of its kernel.  Both need that no gradient is recorded.
@@ -17,7 +17,7 @@ from engine.aten.dispatch.op import Op
 from engine.aten.values import xp
 from engine.aten.values.tensor import Tensor
 from engine.executor.bytecode.operations import CALLEES, OPERATIONS
-from engine.executor.codegen.deferred_regions import Stretches
+from engine.executor.codegen.deferred_regions import DeferredRegions
 from engine.executor.codegen.pointwise_expressions import Name, Operand, is_written_out, written_out
 from engine.executor.codegen.unboxed_bodies import BODIES, GIVES_ARGUMENT, asks, dropout_with_mask, kind_of
 from engine.ir.constants import constant_value
@@ -58,9 +58,9 @@ class Facts(NamedTuple):
 _NOTHING: Final = Facts()
 
 
-class TensorForms:
+class Unboxing:
     """Facts of the tensors of a graph, and its nodes on arrays.  `records`: gradients may have to be recorded, so that
-    only those nodes run on arrays that can be recorded later, in `stretches`, if recording `waits`; `native`: nodes
+    only those nodes run on arrays that can be recorded later, in `regions`, if recording `waits`; `native`: nodes
     that functions of tensors do; `reseats`: a tensor may come to show another array, so that it has to be asked for it
     every time."""
 
@@ -68,10 +68,10 @@ class TensorForms:
         self.native = native
         self.records = records
         self.reseats = any(map(may_give_another_array, graph.all_nodes()))
-        self.stretches = Stretches(graph) if records and waits and not self.reseats else None
-        self.enabled = not records or self.stretches is not None
+        self.regions = DeferredRegions(graph) if records and waits and not self.reseats else None
+        self.enabled = not records or self.regions is not None
         self._facts: dict[Value, Facts] = {}
-        self._raw: set[Node] = set()
+        self._unboxed: set[Node] = set()
         self._called: set[Node] = set()
         self._parts: set[Node] = set()
         self._lists: set[Node] = set()
@@ -79,8 +79,8 @@ class TensorForms:
         for value in graph.inputs:
             self._facts[value] = _facts_of(value.type)
         self._analyze(graph.block, 0)
-        if self.stretches is not None:
-            self._settle_stretches(graph, self.stretches)
+        if self.regions is not None:
+            self._settle_regions(graph, self.regions)
         elif self.enabled:
             self._settle_views(graph.block)
 
@@ -90,9 +90,9 @@ class TensorForms:
             return Facts(constant.array.dtype, constant.array.ndim > 0, constant.array.ndim)
         return self._facts.get(value, _NOTHING)
 
-    def is_raw(self, node: Node) -> bool:
+    def is_unboxed(self, node: Node) -> bool:
         """Does the node give an array?"""
-        return node in self._raw
+        return node in self._unboxed
 
     def is_called(self, node: Node) -> bool:
         """Does the node, which gives an array, get it from its function of tensors?"""
@@ -126,7 +126,7 @@ class TensorForms:
             return False
         if user in self._lists:
             return True
-        if user not in self._raw:
+        if user not in self._unboxed:
             return False
         op = op_of(user)
         assert op is not None
@@ -135,41 +135,41 @@ class TensorForms:
 
     def _are_together(self, node: Node, user: Node) -> bool:
         """May a result of the node go to its user as an array, as far as recording goes?"""
-        if self.stretches is None or node not in self.stretches.number:
+        if self.regions is None or node not in self.regions.number:
             return True
-        return self.stretches.number[node] == self.stretches.number.get(user)
+        return self.regions.number[node] == self.regions.number.get(user)
 
     def _joins(self, node: Node) -> bool:
         is_unpacking = node.kind == "prim::ListUnpack" and node.input.node in self._parts
-        return node in self._raw or node in self._lists or is_unpacking
+        return node in self._unboxed or node in self._lists or is_unpacking
 
     def may_run(self, node: Node) -> bool:
         """May the node run on arrays, as far as recording goes?"""
-        return self.stretches is None or node in self.stretches.ways
+        return self.regions is None or node in self.regions.ways
 
     # -- analysis
 
-    def _settle_stretches(self, graph: Graph, stretches: Stretches) -> None:
+    def _settle_regions(self, graph: Graph, regions: DeferredRegions) -> None:
         """Begin with every view, part and list as arrays, and take back those that are wanted as tensors, until nothing
-        changes: where stretches end depends on that."""
+        changes: where regions end depends on that."""
         nodes = list(graph.all_nodes())
         for node in nodes:
             op = op_of(node) if node.kind not in OPERATIONS else None
             if node.kind == "prim::ListConstruct" and self._holds_tensors(node):
                 self._lists.add(node)
-            elif op is not None and node in stretches.ways:
+            elif op is not None and node in regions.ways:
                 if op.kernel is not None and node.kind in _PARTS:
-                    self._raw.add(node)
+                    self._unboxed.add(node)
                     self._parts.add(node)
                 elif gives_one_view(op):
-                    self._raw.add(node)
+                    self._unboxed.add(node)
         while True:
-            stretches.settle(self._joins)
+            regions.settle(self._joins)
             wrong = [node for node in reversed(nodes) if self._joins(node) and not self._may_stay(node)]
             if not wrong:
                 return
             for node in wrong:
-                for group in (self._raw, self._parts, self._lists):
+                for group in (self._unboxed, self._parts, self._lists):
                     group.discard(node)
 
     def _may_stay(self, node: Node) -> bool:
@@ -205,10 +205,10 @@ class TensorForms:
     def _settle_view(self, node: Node) -> None:
         op = op_of(node) if node.kind not in OPERATIONS else None
         if op is not None and op.kernel is not None and node.kind in _PARTS and self._are_arrays(node):
-            self._raw.add(node)
+            self._unboxed.add(node)
             self._parts.add(node)
         elif op is not None and gives_one_view(op) and all(map(self.takes_array, node.output.uses)):
-            self._raw.add(node)
+            self._unboxed.add(node)
 
     def _is_array(self, value: Value) -> bool:
         if self.reseats or not isinstance(value.type, TensorType) or not value.has_uses or _may_be_missing(value):
@@ -225,7 +225,7 @@ class TensorForms:
         return bool(node.inputs) and all(isinstance(value.type, TensorType) for value in node.inputs)
 
     def _takes_list(self, use: Use) -> bool:
-        op = op_of(use.user) if use.user in self._raw and use.user not in self._parts else None
+        op = op_of(use.user) if use.user in self._unboxed and use.user not in self._parts else None
         if op is None or not self._are_together(use.user.inputs[use.offset].node, use.user):
             return False
         return bool(kind_of(op.schema.arguments[use.offset].type) == "tensor[]")
@@ -277,18 +277,18 @@ class TensorForms:
             return
         if len(node.outputs) != 1 or not isinstance(node.output.type, TensorType):
             if self.enabled and self.may_run(node) and gives_several(op):
-                self._raw.add(node)
+                self._unboxed.add(node)
             return
         tensors = [self.facts(v) for v in node.inputs if isinstance(v.type, TensorType)]
         alike = bool(tensors) and tensors[0].dtype in FLOATS and all(f.dtype is tensors[0].dtype for f in tensors)
         plain = is_written_out(op) and alike and self._numbers_are_real(node)
         stays_native = node in self.native and not (plain and self._takes_arrays(node))
         takes_lists = any(kind_of(a.type) == "tensor[]" for a in op.schema.arguments)
-        if stays_native and self.stretches is not None and not takes_lists:
+        if stays_native and self.regions is not None and not takes_lists:
             self._called.add(node)
             stays_native = False
         if self.enabled and self.may_run(node) and makes_new_tensor(op) and not stays_native:
-            self._raw.add(node)
+            self._unboxed.add(node)
         if plain:
             dtype = xp.BOOL if op.dtype == "bool" else tensors[0].dtype
             ranks = [f.rank for f in tensors if f.rank is not None]
@@ -300,7 +300,7 @@ class TensorForms:
 
     def _takes_arrays(self, node: Node) -> bool:
         """Are several operands arrays?  To make tensors of them takes longer than numpy's function does."""
-        return sum(value.node in self._raw for value in node.inputs) > 1
+        return sum(value.node in self._unboxed for value in node.inputs) > 1
 
     def _analyze_unpacking(self, node: Node) -> None:
         """Parts of a tensor have its dtype, and those of `chunk` and `split` as many dimensions."""
@@ -343,7 +343,7 @@ class TensorForms:
         """What computes the operator from arrays."""
         if op.qualified_name not in BODIES:
             return _kernel(op)
-        if self.stretches is not None and op.qualified_name == "aten::dropout":
+        if self.regions is not None and op.qualified_name == "aten::dropout":
             return dropout_with_mask(op)
         return BODIES[op.qualified_name](op)
 

@@ -142,8 +142,8 @@ def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key) -> None:
 
     def write(native: Mapping[Node, Callable[..., Any]]) -> tuple[Source, Callable[..., Any]]:
         source = generate(plan.graph, records=records, name=plan.name, native=native, waits=waits)
-        for stretch in source.stretches:
-            stretch.when_asked = record_at_once
+        for region in source.regions:
+            region.when_asked = record_at_once
         environment = {**source.environment, **RUNNERS, _PLAN: (plan, source)}
         exec(compile(source.text, f"<plan of {plan.name}>", "exec"), environment)
         return source, environment[FUNCTION]

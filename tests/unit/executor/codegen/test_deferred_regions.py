@@ -92,7 +92,7 @@ def test_gradients_are_the_interpreters(name: str, needs_y: bool) -> None:
         expected = gradients(function, needs_y)
     for _ in range(3):
         assert gradients(function, needs_y) == expected
-    assert "stretch" in plan_of(function).source
+    assert "region" in plan_of(function).source
 
 
 def test_nodes_are_made_when_they_are_asked_for() -> None:
@@ -195,10 +195,10 @@ def test_hooks_for_saved_tensors_are_called_while_the_program_runs() -> None:
 def test_plans_whose_gradients_are_asked_for_record_at_once() -> None:
     function = compile_source(PROGRAMS["chain"]).functions["f"]
     expected = gradients(function)
-    assert "stretch" in plan_of(function).source
+    assert "region" in plan_of(function).source
     for _ in range(20):
         assert gradients(function) == expected
-    assert "stretch" not in plan_of(function).source
+    assert "region" not in plan_of(function).source
 
 
 def test_arrays_of_which_the_form_is_enough_are_let_go_of() -> None:
@@ -215,7 +215,7 @@ def test_a_dropout_that_drops_hands_back_what_it_kept() -> None:
     function = compile_source("def f(x: Tensor):\n    return torch.dropout(x * 1.0, 0.5, True) * 1.0\n").functions["f"]
     x = tensor(np.ones((8, 8), "f4"), requires_grad=True)
     result = call_function(function, (x,))
-    assert "stretch" in plan_of(function).source
+    assert "region" in plan_of(function).source
     result.sum().backward()
     assert x.grad is not None
     assert x.grad.array.tolist() == result.array.tolist()
@@ -247,7 +247,7 @@ def check(text: str, *shapes: tuple[int, ...]) -> None:
         expected = run()
     for found, wanted in zip(run(), expected, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-6)
-    assert "stretch" in plan_of(function).source
+    assert "region" in plan_of(function).source
 
 
 def _run(function: Function, shapes: tuple[tuple[int, ...], ...]) -> list[Any]:

@@ -9,7 +9,7 @@ from engine.aten.values.tensor import Tensor
 from engine.executor.calls.call import call_function
 from engine.executor.codegen.pointwise_expressions import FLOAT_FORMS, is_written_out
 from engine.executor.codegen.source import generate
-from engine.executor.codegen.unboxing import TensorForms, makes_new_tensor
+from engine.executor.codegen.unboxing import Unboxing, makes_new_tensor
 from engine.executor.plans.executor import executor_of
 from engine.executor.plans.plan import ExecutionPlan
 from engine.frontend.compile import compile_source
@@ -100,7 +100,7 @@ graph(%x : Float(*), %y : Double(*), %c : bool, %n : int):
   %t : (Tensor, Tensor, Tensor, Tensor) = prim::TupleConstruct(%s, %d, %l, %o)
   return (%t)
 """)
-    forms = TensorForms(graph, records=False)
+    forms = Unboxing(graph, records=False)
     tuple_node = graph.find_node("prim::TupleConstruct")
     assert tuple_node is not None
     assert [str(forms.facts(v).dtype) for v in tuple_node.inputs] == ["float32", "None", "float32", "None"]
@@ -118,10 +118,10 @@ graph(%x : Float(*, *), %w : Float(*, *), %two : int, %zero : int):
   %r : (Tensor, Tensor, Tensor) = prim::TupleConstruct(%c, %b, %v)
   return (%r)
 """)
-    forms = TensorForms(graph, records=False)
+    forms = Unboxing(graph, records=False)
     first, last = graph.find_all_nodes("aten::t")
-    assert forms.is_raw(first), "only a product is made of it"
-    assert not forms.is_raw(last), "it is given away, and has to know whose memory it shows"
+    assert forms.is_unboxed(first), "only a product is made of it"
+    assert not forms.is_unboxed(last), "it is given away, and has to know whose memory it shows"
     text = generate(graph, records=False).text
     assert "exp" in text and text.count("new(Tensor)") == 2, "the product, which chunk takes, and the exponential"
 
