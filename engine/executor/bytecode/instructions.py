@@ -1,4 +1,4 @@
-"""What the interpreter executes: opcodes, and the instructions made of them.
+"""Instructions of the interpreter, and their opcodes.
 
 In: an opcode, the registers it reads and writes, its operand.  Out: an `Instruction` that prints as one
 line of a listing, and the `Step` (a plain tuple) that the interpreter's loop unpacks.

@@ -41,7 +41,7 @@ def _successors(index: int, instruction: Instruction) -> tuple[int, ...]:
 def _live_sets(
     instructions: Sequence[Instruction], following: Sequence[tuple[int, ...]]
 ) -> tuple[list[int], list[int]]:
-    """What is live before and after each instruction; repeated until loops have settled."""
+    """The registers live before and after each instruction; iterated to a fixed point over loops."""
     used = [_mask(i.inputs) for i in instructions]
     defined = [_mask(i.outputs) for i in instructions]
     live_in, live_out = [0] * len(instructions), [0] * len(instructions)
@@ -61,7 +61,7 @@ def _live_sets(
 def _drops_on_branches(
     following: Sequence[tuple[int, ...]], live_in: Sequence[int], live_out: Sequence[int]
 ) -> list[int]:
-    """What a branch has to forget first: live after the jump because the other way needs it."""
+    """Registers a branch drops first: live after the jump only because the other branch needs them."""
     drops = [0] * len(following)
     for index, successors in enumerate(following):
         if len(successors) > 1:

@@ -1,4 +1,4 @@
-"""What a node does when it runs, as a Python function of its inputs' values.
+"""The operation of each node, as a Python function of its inputs' values.
 
 In: a node.  Out: a callable.  Ordinary operators have it in the operator table.  Nodes without a schema, whose
 meaning lies in their attributes, types or number of outputs, are the rows of `OPERATIONS` (kind -> maker);

@@ -1,4 +1,4 @@
-"""What the nodes do that only passes make: products in batches, lists that were never made, gradients that are missing.
+"""Operations of nodes that only passes make: batched products, variadic operators, missing gradients.
 
 In: a node.  Out: a function of its inputs' values.  A missing gradient is None.
 """

@@ -22,7 +22,7 @@ _ADVICE: Final[dict[type[Exception], str]] = {
     IndexError: "check the index against the length first",
     KeyError: "test with `key in d` first, or use d.get(key)",
 }
-"""What to do about a Python error that an operator let through."""
+"""Hints for a Python error that an operator let through."""
 
 
 MAX_SHOWN_CALLS: Final = 40

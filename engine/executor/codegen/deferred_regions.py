@@ -38,7 +38,7 @@ _BY_VALUE: Final = (RERUN, CONVOLUTION, FIRST, DROPOUT)
 
 
 class Way(NamedTuple):
-    """How the history of a node is made, and by which operator."""
+    """The way the autograd history of a node is made later, and by which operator."""
 
     kind: str
     op: Op
@@ -73,7 +73,7 @@ def _rank_of(number: int) -> int:
 
 
 def _keeps_floats(op: Op, node: Node) -> bool:
-    """Is the result sure to be of fractions if what it depends on is?"""
+    """True if the result is floating point whenever the tensors it depends on are."""
     for argument, value in zip(op.schema.arguments, node.inputs, strict=False):
         if argument.name == "dtype":
             number = constant_value(value)
@@ -83,7 +83,7 @@ def _keeps_floats(op: Op, node: Node) -> bool:
 
 
 def _is_certain(node: Node) -> bool:
-    """Does the node draw no random numbers?"""
+    """True if the node draws no random numbers."""
     if node.kind != "aten::scaled_dot_product_attention":
         return True
     return constant_value(node.inputs[4]) in (0, 0.0)
@@ -108,7 +108,7 @@ class DeferredRegions:
         self.ends: set[Node] = set()
         ways = ((node, way_of(node)) for node in graph.all_nodes())
         self.ways: dict[Node, Way] = {node: way for node, way in ways if way is not None}
-        self._still: dict[Node, bool] = {}
+        self._pure: dict[Node, bool] = {}
         self._count = 0
 
     def settle(self, joins: Callable[[Node], bool]) -> None:
@@ -122,15 +122,15 @@ class DeferredRegions:
         for node in block.nodes():
             if joins(node):
                 self.number[node] = self._count
-            elif not self._is_calm(node):
+            elif not self._leaves_region_alone(node):
                 self.ends.add(node)
                 for inner in node.blocks:
                     self._settle(inner, joins)
                 self._count += 1
 
-    def _is_calm(self, node: Node) -> bool:
-        """Does the node leave the region before it alone: it takes none of its tensors, and writes to none?"""
-        if not self._is_still(node):
+    def _leaves_region_alone(self, node: Node) -> bool:
+        """True if the node neither reads nor writes the region's tensors."""
+        if not self._is_pure(node):
             return False
         within = [node, *(inner for block in node.blocks for inner in order.walk(block))]
         return all(asks(inner) or not any(map(self._is_inside, inner.inputs)) for inner in within)
@@ -138,11 +138,11 @@ class DeferredRegions:
     def _is_inside(self, value: Value) -> bool:
         return self.number.get(value.node) == self._count and tensor_in(value.type)
 
-    def _is_still(self, node: Node) -> bool:
-        """Does it write to no tensor, and does none come out of its branches?"""
-        known = self._still.get(node)
+    def _is_pure(self, node: Node) -> bool:
+        """True if the node writes to no tensor and returns none from its branches."""
+        known = self._pure.get(node)
         if known is None:
-            known = self._still[node] = self._writes_nothing(node)
+            known = self._pure[node] = self._writes_nothing(node)
         return known
 
     def _writes_nothing(self, node: Node) -> bool:
@@ -150,8 +150,8 @@ class DeferredRegions:
             inner = (each for block in node.blocks for each in block.nodes())
             is_branch = node.kind in ("prim::If", "prim::Loop")
             gives_tensors = any(tensor_in(value.type) for value in node.outputs)
-            return is_branch and not gives_tensors and all(n not in self.ways and self._is_still(n) for n in inner)
-        if node.kind in CALM:
+            return is_branch and not gives_tensors and all(n not in self.ways and self._is_pure(n) for n in inner)
+        if node.kind in WRITES_NOTHING:
             return True
         op = op_of(node) if node.kind not in OPERATIONS else None
         if op is None or op.side_effects or any(a.is_write for a in op.schema.arguments):
@@ -159,7 +159,7 @@ class DeferredRegions:
         return not node.kind.endswith(("::wait", "set_grad_enabled", "requires_grad_"))
 
     def reads(self, value: Value) -> bool:
-        """Does the history of some node read the value's elements, and not just its form?"""
+        """True if the history of some node reads the value's elements, not just its shape and dtype."""
         way = self.ways.get(value.node)
         if way is not None and way.kind in (ATTACH, SEVERAL):
             place = value.node.outputs.index(value)
@@ -191,7 +191,7 @@ def _reads(recipe: Recipe) -> list[Read]:
     return [read for formula in recipe.formulas.values() for read in formula.reads]
 
 
-CALM: Final = frozenset(
+WRITES_NOTHING: Final = frozenset(
     f"prim::{kind}"
     for kind in "Constant GetAttr RaiseException ListConstruct TupleConstruct TupleUnpack TupleIndex ListUnpack "
     "unchecked_cast unchecked_unwrap_optional isinstance Uninitialized".split()

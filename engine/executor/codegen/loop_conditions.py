@@ -39,7 +39,7 @@ def condition_of(loop: Node) -> tuple[Node, Node] | None:
 
 
 def _corresponds(loop: Node, first: Value, again: Value) -> bool:
-    """Are they one value before the loop and inside, or what is carried into an iteration?"""
+    """True if both are one value from before the loop, or the initial and the carried value of the loop."""
     if first.type not in ATOMS or again.type not in ATOMS:
         return False
     if first is again or carried_place(loop, first, again) is not None:

@@ -30,12 +30,12 @@ FLOAT_FORMS: Final[dict[str, str]] = {
     "sigmoid": "reciprocal(add(exp(negative(x)), 1))",
     "fmod": "fmod(x, y)",
 }  # fmt: skip
-"""What functions of `pointwise` come to for arrays of floats, in terms of numpy's."""
+"""Functions of `pointwise` on float arrays, in terms of numpy's."""
 _FUNCTIONS: Final = {**FUNCTIONS, **OF_FLOATS}
 
 
 def is_written_out(op: Op) -> bool:
-    """Is it a pointwise operator whose expression holds as it stands for arrays of one dtype of floats?"""
+    """True for a pointwise operator whose expression holds unchanged for arrays of one floating dtype."""
     return (
         op.scalar is not None
         and ":" not in str(op.dtype)

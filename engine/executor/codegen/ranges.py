@@ -128,7 +128,7 @@ def _widened(old: Interval, new: Interval) -> Interval:
 _LESS: Final[dict[str, tuple[bool, bool]]] = {
     "aten::lt": (True, False), "aten::le": (False, False), "aten::gt": (True, True), "aten::ge": (False, True),
 }  # fmt: skip
-"""Comparisons: is it strict, and is the lesser one on the right?"""
+"""Comparisons -> (strict, the lesser operand is the right one)."""
 
 
 def _corners(combine: Callable[[int, int], int]) -> Callable[[Sequence[Interval]], Interval]:

@@ -1,8 +1,8 @@
 """The code at the end of a deferred region, which keeps what recording its operators later needs.
 
 In: the nodes of a region that ran on arrays, and the variables of their values.  Out: the line that hands tensors,
-values and results to an `aten.autograd.deferred.DeferredRegion`, and the function that makes the autograd nodes of them,
-compiled when it is first needed.
+values and results to an `aten.autograd.deferred.DeferredRegion`, and the function that makes the autograd nodes of
+them, compiled when it is first needed.
 
     t = x.mm(w); r = torch.tanh(t)                      def make(x, k, record, made):
       a3 = x.array.dot(w.array)                             x0, x1 = x; k0, k1, = k
@@ -88,7 +88,7 @@ class RegionBuilder:
         self.environment: dict[str, Any] = dict(_ENVIRONMENT)
         self.bound: dict[int, str] = {}
         self.late: dict[str, Callable[[], Any]] = {}
-        """What makes the functions of these names, once nodes are made."""
+        """Makers of the functions of these names, called when the nodes are made."""
         self.lines: list[str] = []
         self.depends: dict[Value, frozenset[int]] = {}
 
@@ -155,7 +155,7 @@ class RegionBuilder:
         return self.logged.setdefault(text, f"k{len(self.logged)}")
 
     def operand(self, value: Value) -> str:
-        """What the nodes' maker calls a value."""
+        """The expression for a value in the function that makes the nodes."""
         if value in self.names:
             return self.names[value]
         if value.node.kind == "prim::ListConstruct" and tensor_in(value.type):

@@ -75,7 +75,7 @@ class Source:
     genuine: frozenset[Node]
     """Nodes that are calls, whose errors are their own; what others raise is only Python's."""
     regions: tuple[DeferredRegion, ...] = ()
-    """What is recorded later."""
+    """The regions that are recorded later."""
 
 
 def generate(
@@ -264,7 +264,7 @@ class PlanWriter:
         return self.out.bind(what, function or operation_of(node))
 
     def ask(self, node: Node) -> None:
-        """What the array of a tensor tells of its form."""
+        """Answer a question about a tensor's shape or dtype from its array."""
         self.give(node, question(node).format(self.out.array(node.inputs[0]), *map(self.out.value, node.inputs[1:])))
 
     def write_array(self, node: Node) -> None:

@@ -1,4 +1,4 @@
-"""How operators look in generated Python: one row each.
+"""Operators as expressions of generated Python: one row each.
 
 In: an operator's qualified name, or a node's kind.  Out: a `Row`: the text of an expression over `{0}`, `{1}` …, its
 inputs, and what has to be known about it.  To let generated code do an operator without a call, add a row; operators
@@ -41,7 +41,7 @@ class Row:
 NAMES: Final[dict[str, Any]] = {
     "wrap": arithmetic.wrap, "div": arithmetic.div, "length": text.length, "normal": text.normal,
 }  # fmt: skip
-"""What the rows call."""
+"""Functions that the rows call."""
 
 _COMPARE: Final = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 _RING: Final = {"add": "+", "sub": "-", "mul": "*"}

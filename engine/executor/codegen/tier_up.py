@@ -56,7 +56,7 @@ class Warming:
     source: Source
     run: Run
     kinds: dict[Node, str | None] = field(default_factory=dict)
-    """What entries take these nodes' arguments; None: not always the same."""
+    """The kind of native entry that takes each node's arguments; None if it varies."""
 
     def start(self) -> None:
         if self.nodes:

@@ -191,7 +191,7 @@ def _lstm_cell(op: Op) -> Body:
 def is_usual_cell(
     x: Array, h: Array, c: Array, w_ih: Array | None, w_hh: Array | None, b_ih: Array | None, b_hh: Array | None
 ) -> bool:
-    """Do all the sizes fit, without anything to broadcast, and is all of one dtype of floats?"""
+    """True if all sizes match without broadcasting and all dtypes are the same floating one."""
     d = x.dtype
     if w_ih is None or w_hh is None or d not in xp.FLOATS or x.ndim != 2 or h.ndim != 2:
         return False
@@ -245,11 +245,11 @@ ASKED: Final[dict[str, str]] = {
     "prim::device": "place({0})",
     "prim::dtype": "FROM_NUMPY[{0}.dtype].number",
 }
-"""What is asked of a tensor's form, of the array; an error is the operator's own (see `plan`)."""
+"""Questions about a tensor's shape and dtype, asked of its array; an error is the operator's own (see `plan`)."""
 
 
 def asks(node: Node) -> bool:
-    """Is the node a question about a tensor's form that its array answers?"""
+    """True if the node asks for a tensor's shape or dtype, which its array answers."""
     if not node.inputs or not isinstance(node.inputs[0].type, TensorType):
         return False
     if node.kind in ASKED:
@@ -265,7 +265,7 @@ def question(node: Node) -> str:
 
 
 def tensor_in(type: Type) -> bool:
-    """May values of the type be or hold tensors?"""
+    """True if values of the type may be or contain tensors."""
     return any(isinstance(part, TensorType) for part in walk(type))
 
 

@@ -48,7 +48,7 @@ _PARTS: Final = frozenset(f"aten::{name}" for name in "chunk split split_with_si
 
 
 class Facts(NamedTuple):
-    """What is known of a tensor: its dtype, that it has a dimension at least, and how many it has."""
+    """Facts about a tensor: dtype, that it has at least one dimension, and its rank."""
 
     dtype: xp.NumpyDtype | None = None
     has_dims: bool = False
@@ -91,31 +91,31 @@ class Unboxing:
         return self._facts.get(value, _NOTHING)
 
     def is_unboxed(self, node: Node) -> bool:
-        """Does the node give an array?"""
+        """True if the node returns a bare array."""
         return node in self._unboxed
 
     def is_called(self, node: Node) -> bool:
-        """Does the node, which gives an array, get it from its function of tensors?"""
+        """True if the node, which returns an array, runs as its function of tensors."""
         return node in self._called
 
     def may_call(self, node: Node) -> bool:
-        """May a function that records nothing do the node?"""
+        """True if a function that records nothing may run the node."""
         return not self.records or node in self._called
 
     def gives_parts(self, node: Node) -> bool:
-        """Does the node give a list of arrays, which a `prim::ListUnpack` takes apart?"""
+        """True if the node returns a list of arrays, which a `prim::ListUnpack` takes apart."""
         return node in self._parts
 
     def gives_list(self, node: Node) -> bool:
-        """Does the node make a list of arrays, which operators on arrays take?"""
+        """True if the node makes a list of arrays for operators on arrays."""
         return node in self._lists
 
     def is_joined(self, value: Value) -> bool:
-        """Is the value, which comes out of either branch of an If, an array?"""
+        """True if the value, an output of an If, is an array."""
         return value in self._joined
 
     def takes_array(self, use: Use) -> bool:
-        """Does the use want the bare array?"""
+        """True if the use takes the bare array."""
         user = use.user
         if asks(user):
             return use.offset == 0
@@ -134,7 +134,7 @@ class Unboxing:
         return wanted == "tensor" or (wanted == "tensor?" and isinstance(user.inputs[use.offset].type, TensorType))
 
     def _are_together(self, node: Node, user: Node) -> bool:
-        """May a result of the node go to its user as an array, as far as recording goes?"""
+        """True if recording lets a result of the node reach its user as an array."""
         if self.regions is None or node not in self.regions.number:
             return True
         return self.regions.number[node] == self.regions.number.get(user)
@@ -144,7 +144,7 @@ class Unboxing:
         return node in self._unboxed or node in self._lists or is_unpacking
 
     def may_run(self, node: Node) -> bool:
-        """May the node run on arrays, as far as recording goes?"""
+        """True if recording lets the node run on arrays."""
         return self.regions is None or node in self.regions.ways
 
     # -- analysis
@@ -216,7 +216,7 @@ class Unboxing:
         return all(map(self.takes_array, value.uses))
 
     def _are_taken_together(self, node: Node) -> bool:
-        """Do only operators on arrays take the list?"""
+        """True if only operators on arrays use the list."""
         if self.reseats or not self._holds_tensors(node):
             return False
         return bool(node.output.uses) and all(map(self._takes_list, node.output.uses))
@@ -231,7 +231,7 @@ class Unboxing:
         return bool(kind_of(op.schema.arguments[use.offset].type) == "tensor[]")
 
     def _are_arrays(self, node: Node) -> bool:
-        """Are the parts only taken out of their list, and then only taken as arrays?"""
+        """True if the parts are only taken out of their list and used as arrays."""
         users = [use.user for use in node.output.uses]
         if len(users) != 1 or users[0].kind != "prim::ListUnpack" or not isinstance(node.inputs[0].type, TensorType):
             return False
@@ -251,7 +251,7 @@ class Unboxing:
                 self._analyze_node(node)
 
     def _analyze_loop(self, node: Node, depth: int) -> None:
-        """What is carried keeps its facts if an iteration does."""
+        """Carried values keep their facts if an iteration keeps them."""
         (body,) = node.blocks
         carried, initial, given = body.inputs[1:], node.inputs[2:], body.outputs[1:]
         if depth < 3:
@@ -340,7 +340,7 @@ class Unboxing:
         return f"{kernel}({', '.join(arguments)})", False
 
     def _body(self, op: Op) -> Callable[..., Any]:
-        """What computes the operator from arrays."""
+        """The function that computes the operator from arrays."""
         if op.qualified_name not in BODIES:
             return _kernel(op)
         if self.regions is not None and op.qualified_name == "aten::dropout":
@@ -370,7 +370,7 @@ def _part_form(node: Node, array: Operand, value: Operand) -> str | None:
 
 
 def _may_be_missing(value: Value) -> bool:
-    """May there be no tensor, where a program went another way?"""
+    """True if the value may be undefined on another path of the program."""
     node = value.node
     if node.kind == "prim::If":
         place = node.outputs.index(value)
@@ -394,17 +394,17 @@ def may_give_another_array(node: Node) -> bool:
 
 
 def makes_new_tensor(op: Op) -> bool:
-    """Is it one function of arrays that gives one tensor with memory of its own?"""
+    """True if the operator is one function of arrays that returns one tensor with memory of its own."""
     return _gives_tensors(op, (1,)) and not _is_view(op)
 
 
 def gives_one_view(op: Op) -> bool:
-    """Is it one function of arrays whose result may show the memory of an argument?"""
+    """True if the operator is one function of arrays whose result may be a view of an argument."""
     return _gives_tensors(op, (1,)) and _is_view(op)
 
 
 def gives_several(op: Op) -> bool:
-    """Is it one function of arrays that gives several tensors with memory of their own?"""
+    """True if the operator is one function of arrays that returns several tensors with memory of their own."""
     return _gives_tensors(op, range(2, 10)) and all(each.alias is None for each in op.schema.returns)
 
 
@@ -429,7 +429,7 @@ def _facts_of(type: Type) -> Facts:
 
 
 def _one(values: Iterable[Any]) -> Any:
-    """What they all are, or None."""
+    """The common value of all, or None."""
     first, *others = values
     return first if all(each is first or each == first for each in others) else None
 

@@ -29,7 +29,7 @@ class Workers:
 
     @property
     def threads(self) -> int:
-        """How many there are now."""
+        """The number of threads now."""
         return self._threads
 
     def submit(self, task: Task) -> None:
@@ -54,7 +54,7 @@ class Workers:
                 self._blocked -= 1
 
     def is_worker(self) -> bool:
-        """Is the current thread one of these?"""
+        """True if the current thread is a worker."""
         return getattr(self._of_thread, "works", False)
 
     def _staff(self) -> None:

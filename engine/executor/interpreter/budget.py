@@ -43,7 +43,7 @@ _HINTS: Final = ("load it with a larger budget if you trust the file: engine.loa
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What code may take that runs while an archive is loaded."""
+    """The time and memory that code run while loading an archive may take."""
 
     steps: int = 1_000_000
     nbytes: int = 1 << 30
@@ -60,7 +60,7 @@ class BudgetedRunner:
     _end: float = 0.0
 
     def __call__(self, function: Function, args: Sequence[Any]) -> Any:
-        """What the function gives.  Raises BudgetExceeded, ExecutionError."""
+        """The result of the function.  Raises BudgetExceeded, ExecutionError."""
         started = time.monotonic()
         self._end = started + self.budget.seconds - self.seconds
         state = InterpreterState(code_of(function), [self._charge])

@@ -1,4 +1,4 @@
-"""What can be seen of a run: events, and the hooks that make them.
+"""Events of a run, and the hooks that make them.
 
 In: an `InterpreterState`, before each of its instructions.  Out: calls of a listener with events, or a stop.
 Every class here is a hook (`InterpreterState(code, hooks=[...])`); a run without hooks knows nothing of them.

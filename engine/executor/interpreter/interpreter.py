@@ -75,7 +75,7 @@ class Frame:
         return self.code.instructions[self.pc]
 
     def value(self, value: Value) -> Any:
-        """What the graph's value holds now; None also where it is not there yet or any more."""
+        """The current value of a graph value; None also before it is computed and after it dies."""
         return self.registers[self.code.register_of(value)]
 
 

@@ -1,4 +1,4 @@
-"""What is kept with a function to run it.
+"""`GraphExecutor`: the plans of one function, and the choice among them.
 
 In: a `Function`.  Out: its `GraphExecutor`, made when the function first runs.  It holds the `Code` that the
 interpreter executes, that of a copy of the graph after the required passes, and for each combination of arguments that
@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from engine.executor.bytecode.code import Code
-from engine.executor.plans.pipelines import REQUIRED
+from engine.executor.plans.pipelines import BEFORE_EXECUTION
 from engine.executor.plans.plan import ExecutionPlan, make_plan
 from engine.executor.plans.plan_cache import CacheStatistics, PlanCache
 from engine.executor.plans.plan_events import PlanCompiled, PlanEvicted, PlanLookup
@@ -45,7 +45,7 @@ class GraphExecutor:
         self.function = function
         self._anywhere: GraphExecutor | None = None
         self.graph: Graph = copy_graph(function.graph)
-        run_pipeline(REQUIRED, self.graph)
+        run_pipeline(BEFORE_EXECUTION, self.graph)
         self.reader = SpecReader(self.graph.inputs, device)
         self.cache: PlanCache[ExecutionPlan] = PlanCache(MAX_PLANS)
         self.boundary: Any = None
@@ -76,7 +76,7 @@ class GraphExecutor:
 
     @property
     def statistics(self) -> CacheStatistics:
-        """How the plan cache fared; asking for it counts as nothing."""
+        """Statistics of the plan cache; reading them changes none."""
         found = self.cache.statistics
         calls = next(self._calls) - self._lookups
         self._lookups += 1

@@ -1,6 +1,6 @@
 """Which passes run on a graph before it is executed, in which order.
 
-`REQUIRED` runs on every graph, whatever runs it: the reference does the same even when it is told not to optimize, and
+`BEFORE_EXECUTION` runs on every graph, whatever runs it: the reference does the same even when it is told not to optimize, and
 it shows (a dead write is gone before it can fail; `x == x` is True).  `PRE_SPECIALISATION` runs on a copy for a plan,
 once calls are inlined and before its inputs get their types: what calls do to them has to be seen, and what traces know
 of their examples in the bodies of the calls has to be forgotten.  `PRE_DERIVATIVE` keeps the graph
@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from typing import Final
 
-REQUIRED: Final = (
+BEFORE_EXECUTION: Final = (
     "autocast",
     "erase_shape_information",
     "scalar_operands",

@@ -24,6 +24,7 @@ from engine.aten.values.tensor import Tensor
 from engine.executor.bytecode.code import Code
 from engine.executor.bytecode.operations import CALLEES, operation_of
 from engine.executor.bytecode.traceback import Place, execution_error
+from engine.executor.codegen.builder import compile_function
 from engine.executor.codegen.source import FUNCTION, NotGenerated, Source, generate
 from engine.executor.codegen.tier_up import Warming, pointwise
 from engine.executor.plans.pipelines import (
@@ -74,7 +75,7 @@ class ExecutionPlan:
 
     @property
     def waits(self) -> bool:
-        """May the generated function keep its thread while it waits for a future?"""
+        """True if the generated function may block its thread while it waits for a future."""
         return self.generated is not None and self.generated.waits
 
     @property
@@ -145,8 +146,7 @@ def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key) -> None:
         for region in source.regions:
             region.when_asked = record_at_once
         environment = {**source.environment, **RUNNERS, _PLAN: (plan, source)}
-        exec(compile(source.text, f"<plan of {plan.name}>", "exec"), environment)
-        return source, environment[FUNCTION]
+        return source, compile_function(source.text, FUNCTION, f"<plan of {plan.name}>", environment)
 
     def install(source: Source, run: Callable[..., Any]) -> None:
         plan.generated, plan.entry = source, run
@@ -166,7 +166,7 @@ def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key) -> None:
 
 
 def _may_name_devices(graph: Graph) -> bool:
-    """May tensors come to be on a device that none is on yet?"""
+    """True if the graph may create tensors on a new device."""
     given = any(value.type is DEVICE for value in graph.inputs)
     return given or any(map(_may_name_a_device, graph.all_nodes()))
 
@@ -177,7 +177,7 @@ _QUANTIZING: Final = (
 
 
 _OF_NUMBERS: Final = re.compile("_dynamic|_prepack|embedding.*(byte|4bit)|make_quantized")
-"""What stands in names of such operators that give no quantized tensor."""
+"""Parts of names of quantization operators that return no quantized tensor."""
 
 
 def _may_name_a_device(node: Node) -> bool:
@@ -189,8 +189,8 @@ def _may_name_a_device(node: Node) -> bool:
 
 
 RUNNERS: Final[dict[str, Any]] = {}
-"""How generated code runs others, put here by whoever runs functions: `call(function, arguments, depth)`,
-`fork(function, arguments)`, and `leave(entered)` for contexts that an error leaves."""
+"""Functions that generated code calls, filled by the interpreter, which is above plans: `call(function, arguments,
+depth)`, `fork(function, arguments)`, and `leave(entered)` for contexts that an error leaves."""
 
 
 # -- gradients
@@ -207,7 +207,7 @@ _MAY_SWITCH_GRADIENTS: Final = frozenset({"aten::set_grad_enabled", "aten::wait"
 
 
 def is_gradient_free(graph: Graph, key: Key) -> bool:
-    """Is it sure that no tensor in the graph requires grad, whatever runs?"""
+    """True if no tensor in the graph can require grad."""
     if any(part is not None and part[2] for part in key[1:]):
         return False
     if any(_may_hold_others(value.type) for value in graph.inputs):
@@ -216,7 +216,7 @@ def is_gradient_free(graph: Graph, key: Key) -> bool:
 
 
 def _may_hold_others(type: Type, *, inside: bool = False) -> bool:
-    """May a value of the type hold a tensor that the key says nothing of?"""
+    """True if a value of the type may hold a tensor that the key does not describe."""
     if isinstance(type, OptionalType) and isinstance(type.element, TensorType):
         return inside
     if isinstance(type, TensorType):
@@ -266,7 +266,7 @@ def _generated_frames(
 
 
 def _own_error(source: Source, node: Node, variables: Mapping[str, Any]) -> Exception | None:
-    """What the node's operator raises."""
+    """The error that the node's operator raises."""
     try:
         operation_of(node)(*(_found(source, value, variables) for value in node.inputs))
     except Exception as error:

@@ -50,7 +50,7 @@ class PlanCache(Generic[P]):
         return len(self._plans)
 
     def plans(self) -> list[P]:
-        """What is kept, the plan used last at the end."""
+        """The cached plans, the most recently used last."""
         with self._lock:
             return list(self._plans.values())
 

@@ -1,4 +1,4 @@
-"""What is told of plans to who is `listening`.
+"""Events about plans, and `listening` to them.
 
 In: nothing.  Out: the events; a pass that runs while a plan is made is told as `engine.passes.pipeline.PassEvent`.
 """

@@ -1,4 +1,4 @@
-"""What a plan is made for: the properties of the tensors among the arguments.
+"""`ArgumentSpec`: the properties of tensor arguments that a plan is specialised for.
 
 In: a graph's input types.  Out: a `SpecReader`, whose `read(*inputs)` gives a key in well under a microsecond: of every
 tensor that is an argument, or in a tuple that is one, dtype, rank and whether it requires grad (None where there is no
@@ -13,6 +13,7 @@ from typing import Any
 
 from engine.aten.dispatch.grad_mode import MODE
 from engine.aten.values.xp import FROM_NUMPY, QUANTIZED, NumpyDtype
+from engine.executor.codegen.builder import compile_function
 from engine.ir.graph import Value
 from engine.lang import scalars
 from engine.lang.types import OptionalType, TensorType, TupleType, Type
@@ -25,7 +26,7 @@ Path = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """What is known of one tensor.  `device` is where its memory is; None: anywhere."""
+    """The specialised properties of one tensor.  `device` is where its memory is; None: anywhere."""
 
     dtype: scalars.dtype
     rank: int
@@ -55,7 +56,7 @@ class ArgumentSpec:
         return f"({', '.join(shown)})" + ("" if self.grad_mode else " without grad")
 
     def difference(self, other: ArgumentSpec) -> str:
-        """What is different here, as the reason why the other's plan does not do."""
+        """The difference from another spec, as the reason why its plan does not fit."""
         found = [
             f"{name}: {theirs or 'undefined'} → {mine or 'undefined'}"
             for name, mine, theirs in zip(self.names, self.tensors, other.tensors, strict=True)
@@ -100,9 +101,9 @@ def _tensor_spec(part: tuple[NumpyDtype, int, bool] | None, device: scalars.devi
 def _reader(count: int, paths: Sequence[Path]) -> Callable[..., Key]:
     """A function of all inputs, written out so that reading takes no loop."""
     parts = [_part(f"v{first}" + "".join(f"[{i}]" for i in rest)) for first, *rest in paths]
-    text = f"lambda {', '.join(f'v{i}' for i in range(count))}: (mode.enabled, {''.join(p + ', ' for p in parts)})"
-    reader: Callable[..., Key] = eval(text, {"mode": MODE})
-    return reader
+    names = ", ".join(f"v{i}" for i in range(count))
+    text = f"def read({names}): return (mode.enabled, {''.join(p + ', ' for p in parts)})"
+    return compile_function(text, "read", "<argument spec>", {"mode": MODE})
 
 
 def _part(tensor: str) -> str:

@@ -1,4 +1,4 @@
-"""What decides, besides the program, how calls are run: settings of a thread, and who listens.
+"""Settings of a thread that decide how calls run, besides the program: optimisation, listeners, hooks.
 
 In: `optimized_execution(False)`, `listening(listener)`.  Out: `SWITCHES.special`, which is zero while nobody asks for
 anything unusual, so that a call reads one attribute; `is_optimizing()`, `tell(event)` for those who see it is not.
@@ -35,12 +35,12 @@ _THREAD: Final = _OfThread()
 
 
 def is_optimizing() -> bool:
-    """May this thread run specialised plans?"""
+    """True if this thread may run specialised plans."""
     return _THREAD.optimize and not _THREAD.hooks
 
 
 def hooks_of_thread() -> tuple[Callable[[Any], object], ...]:
-    """What watches every instruction that this thread runs (see `watching`)."""
+    """The hook called for every instruction that this thread runs (see `watching`)."""
     return _THREAD.hooks
 
 
