@@ -30,11 +30,11 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.values.tensor import Tensor
-from engine.executor.call import Boundary
-from engine.executor.code import Code
-from engine.executor.executor import GraphExecutor
-from engine.executor.interpreter import InterpreterState
-from engine.executor.switches import optimized_execution
+from engine.executor.bytecode.code import Code
+from engine.executor.calls.call import Boundary
+from engine.executor.interpreter.interpreter import InterpreterState
+from engine.executor.plans.executor import GraphExecutor
+from engine.executor.plans.switches import optimized_execution
 from engine.frontend.compile import compile_source
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph

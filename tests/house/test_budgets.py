@@ -11,9 +11,13 @@ from typing import Any
 
 import pytest
 
+<<<<<<< HEAD
 from benchmarks import compile as programs
 from benchmarks import passes as graphs
-from engine.executor.pipelines import POST_DERIVATIVE, PRE_DERIVATIVE, PRE_SPECIALISATION, REQUIRED
+from engine.executor.pipelines import POST_DERIVATIVE, PRE_DERIVATIVE, PRE_SPECIALISATION, BEFORE_EXECUTION
+=======
+from engine.executor.plans.pipelines import POST_DERIVATIVE, PRE_DERIVATIVE, PRE_SPECIALISATION, BEFORE_EXECUTION
+>>>>>>> executor
 from engine.frontend.compile import compile_source
 from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.parser import parse_ir
@@ -101,7 +105,7 @@ def test_alias_analysis_is_linear(shape: Callable[[int], str]) -> None:
 
 
 def test_the_passes_make_few_calls_for_each_node_of_resnet50() -> None:
-    pipeline = (*REQUIRED, "inline", *PRE_SPECIALISATION, *PRE_DERIVATIVE, *POST_DERIVATIVE, "remove_mutation")
+    pipeline = (*BEFORE_EXECUTION, "inline", *PRE_SPECIALISATION, *PRE_DERIVATIVE, *POST_DERIVATIVE, "remove_mutation")
     graph = graphs.scripted_resnet50()
     calls = calls_of(lambda: run_pipeline(pipeline, graph))
     nodes = sum(1 for _ in graph.all_nodes())
