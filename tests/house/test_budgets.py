@@ -11,13 +11,9 @@ from typing import Any
 
 import pytest
 
-<<<<<<< HEAD
 from benchmarks import compile as programs
 from benchmarks import passes as graphs
-from engine.executor.pipelines import POST_DERIVATIVE, PRE_DERIVATIVE, PRE_SPECIALISATION, BEFORE_EXECUTION
-=======
-from engine.executor.plans.pipelines import POST_DERIVATIVE, PRE_DERIVATIVE, PRE_SPECIALISATION, BEFORE_EXECUTION
->>>>>>> executor
+from engine.executor.plans.pipelines import BEFORE_EXECUTION, POST_DERIVATIVE, PRE_DERIVATIVE, PRE_SPECIALISATION
 from engine.frontend.compile import compile_source
 from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.parser import parse_ir
