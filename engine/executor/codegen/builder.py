@@ -1,13 +1,13 @@
 """The text of a Python function under construction: its lines, and the names of values and objects in them.
 
 In: values of a graph as they get variables, objects that the text names, lines.  Out: lines with the node each belongs
-to, and the environment in which the text is compiled (`compile_function`).
+to, and the environment in which the text is compiled.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -17,13 +17,6 @@ from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.graph import Node, Value
 
 _WORD: Final = re.compile(r"\w+")
-
-
-def compile_function(text: str, name: str, file: str, environment: dict[str, Any]) -> Callable[..., Any]:
-    """The function `name` of a generated text, which sees the environment; `file` is its name in tracebacks."""
-    exec(compile(text, file, "exec"), environment)
-    function: Callable[..., Any] = environment[name]
-    return function
 
 
 @dataclass(eq=False, slots=True)

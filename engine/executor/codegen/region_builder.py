@@ -24,7 +24,7 @@ from engine.aten.autograd.deferred import DeferredRegion, again, hollow, shown
 from engine.aten.autograd.record import attach_results, recipe_of
 from engine.aten.dispatch.op import Op
 from engine.aten.values.tensor import Tensor, wrapped
-from engine.executor.codegen.builder import FunctionBuilder, compile_function
+from engine.executor.codegen.builder import FunctionBuilder
 from engine.executor.codegen.deferred_regions import (
     ATTACH,
     CONVOLUTION,
@@ -39,6 +39,7 @@ from engine.executor.codegen.unboxed_bodies import CONVOLUTIONS, entry, tensor_i
 from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.graph import Block, Node, Value
 from engine.ir.ops import op_of
+from engine.lang.generated import compile_function
 from engine.lang.types import OptionalType, TensorType
 
 
@@ -132,7 +133,7 @@ class RegionBuilder:
 
         def write() -> Callable[..., None]:
             environment.update((name, make()) for name, make in late.items())
-            return compile_function(text, "make", "<nodes of a deferred region>", environment)
+            return compile_function(text, "make", environment, "<nodes of a deferred region>")
 
         return write
 

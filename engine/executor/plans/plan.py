@@ -24,7 +24,6 @@ from engine.aten.values.tensor import Tensor
 from engine.executor.bytecode.code import Code
 from engine.executor.bytecode.operations import CALLEES, operation_of
 from engine.executor.bytecode.traceback import Place, execution_error
-from engine.executor.codegen.builder import compile_function
 from engine.executor.codegen.source import FUNCTION, NotGenerated, Source, generate
 from engine.executor.codegen.tier_up import Warming, pointwise
 from engine.executor.plans.pipelines import (
@@ -43,6 +42,7 @@ from engine.ir.graph import Graph, Node, Value
 from engine.ir.ops import op_of
 from engine.lang.collecting import collecting_rarely
 from engine.lang.errors import ExecutionError
+from engine.lang.generated import compile_function
 from engine.lang.scalars import CPU
 from engine.lang.types import ANY, DEVICE, ClassType, InterfaceType, OptionalType, TensorType, TupleType, Type
 from engine.passes.pipeline import run_pass, run_pipeline
@@ -146,7 +146,7 @@ def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key) -> None:
         for region in source.regions:
             region.when_asked = record_at_once
         environment = {**source.environment, **RUNNERS, _PLAN: (plan, source)}
-        return source, compile_function(source.text, FUNCTION, f"<plan of {plan.name}>", environment)
+        return source, compile_function(source.text, FUNCTION, environment, f"<plan of {plan.name}>")
 
     def install(source: Source, run: Callable[..., Any]) -> None:
         plan.generated, plan.entry = source, run

@@ -13,9 +13,9 @@ from typing import Any
 
 from engine.aten.dispatch.grad_mode import MODE
 from engine.aten.values.xp import FROM_NUMPY, QUANTIZED, NumpyDtype
-from engine.executor.codegen.builder import compile_function
 from engine.ir.graph import Value
 from engine.lang import scalars
+from engine.lang.generated import compile_function
 from engine.lang.types import OptionalType, TensorType, TupleType, Type
 
 Key = tuple[Any, ...]
@@ -103,7 +103,7 @@ def _reader(count: int, paths: Sequence[Path]) -> Callable[..., Key]:
     parts = [_part(f"v{first}" + "".join(f"[{i}]" for i in rest)) for first, *rest in paths]
     names = ", ".join(f"v{i}" for i in range(count))
     text = f"def read({names}): return (mode.enabled, {''.join(p + ', ' for p in parts)})"
-    return compile_function(text, "read", "<argument spec>", {"mode": MODE})
+    return compile_function(text, "read", {"mode": MODE}, "<argument spec>")
 
 
 def _part(tensor: str) -> str:
