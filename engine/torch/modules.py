@@ -16,7 +16,7 @@ from engine.aten.values.ivalue import Object
 from engine.aten.values.submodules import MOST_PLACES, children_of, each_module, every_place, is_entangled
 from engine.aten.values.tensor import Tensor
 from engine.executor.calls.call import call_function
-from engine.executor.calls.to_python import set_object_wrapper
+from engine.executor.conversion.to_python import PYTHON_CLASSES
 from engine.executor.interpreter.interpreter import run_function
 from engine.ir.unit import Function
 from engine.lang.errors import ArgumentError
@@ -274,7 +274,7 @@ _wrappers: WeakValueDictionary[int, ScriptObject] = WeakValueDictionary()
 _python_attribute: Callable[[ScriptModule, str], Any] = lambda module, name: None  # noqa: E731  (until compilers come)
 _define: Callable[[ScriptModule, str], None]
 _class_maker: Callable[[str, tuple[type, ...], dict[str, Any]], Any]
-set_object_wrapper(wrap)
+PYTHON_CLASSES.wrap_object = wrap
 
 
 def set_python_side(attribute: Callable[[ScriptModule, str], Any], define: Callable[[ScriptModule, str], None]) -> None:

@@ -15,8 +15,8 @@ from types import MethodType
 from typing import Any, Final
 
 from engine.aten.values.ivalue import Object
-from engine.executor.calls.from_python import Mismatch, from_python
-from engine.executor.calls.to_python import set_class_finder
+from engine.executor.conversion.from_python import Mismatch, from_python
+from engine.executor.conversion.to_python import PYTHON_CLASSES
 from engine.frontend.classes import FunctionValue
 from engine.frontend.compile import library_value
 from engine.frontend.modules import ConcreteModule
@@ -174,5 +174,5 @@ def _python_class(type: Type) -> type | None:
     return next((cls for cls, made in PYTHON._types.items() if made is type), None)
 
 
-set_class_finder(_python_class)
+PYTHON_CLASSES.find_class = _python_class
 set_python_side(_python_attribute, _define)
