@@ -26,17 +26,17 @@ _ADVICE: Final[dict[type[Exception], str]] = {
 
 
 MAX_SHOWN_CALLS: Final = 40
-"""Of a deeper stack, the middle is left out."""
+"""The middle of a deeper stack is left out."""
 
 
-class Place(NamedTuple):
-    """Where a call stands: the function's name, and the node that runs."""
+class CallSite(NamedTuple):
+    """The position of a call under way: the function's name, and the node that runs."""
 
     function: str
     node: Node | None
 
 
-def execution_error(error: Exception, calls: Iterable[Place]) -> ExecutionError:
+def execution_error(error: Exception, calls: Iterable[CallSite]) -> ExecutionError:
     """The error as users see it; `calls` are the calls under way, outermost first."""
     calls = list(calls)
     frames = tuple(frame for call in _shortened(calls) for frame in _frames(call))
@@ -59,8 +59,8 @@ def _shortened(calls: list[T]) -> list[T]:
     return calls[: MAX_SHOWN_CALLS // 2] + calls[-MAX_SHOWN_CALLS // 2 :]
 
 
-def _message(error: Exception, calls: list[Place]) -> str:
-    """`KeyError: 3 (in aten::__getitem__)`: what Python says, and what it was doing."""
+def _message(error: Exception, calls: list[CallSite]) -> str:
+    """Python's message and the operator that raised it: `KeyError: 3 (in aten::__getitem__)`."""
     text = str(error) or type(error).__name__
     if isinstance(error, AttributeError) and text.startswith("'NoneType' object"):
         text = "Expected a proper Tensor but got None (or an undefined Tensor in C++)"
@@ -69,7 +69,7 @@ def _message(error: Exception, calls: list[Place]) -> str:
     return (f"{type(error).__name__}: {text}" if isinstance(error, KeyError) else text) + where
 
 
-def _frames(call: Place) -> Iterator[Frame]:
+def _frames(call: CallSite) -> Iterator[Frame]:
     return frames_of_node(call.node, call.function) if call.node else iter(())
 
 
