@@ -1,7 +1,7 @@
 """A graph as the source of one Python function.
 
-In: a graph, and what is known of its values.  Out: `GeneratedSource`: text, the objects that it names, and for each line the
-node it belongs to.  Values are local variables (`v3`; `a3` for the bare array of a tensor), If and Loop are Python's
+In: a graph, and facts about its values.  Out: `GeneratedSource`: text, the objects that it names, and for each line its
+node.  Values are local variables (`v3`; `a3` for the bare array of a tensor), If and Loop are Python's
 own control flow, operators are expressions (`templates`, `unboxing`) or calls.  The same graph gives the same text.
 
     graph(%n : int):                                  def f(v0):
@@ -149,10 +149,8 @@ class PlanWriter:
             self.out.line("loud(token)")
         variables = {**self.out.arrays, **self.out.names}
         text = "\n".join(self.out.lines) + "\n"
-        genuine, regions = frozenset(self.genuine), tuple(self.regions)
-        return GeneratedSource(
-            text, self.out.environment, tuple(self.out.nodes), self.calls, waits, variables, genuine, regions
-        )
+        out, genuine, regions = self.out, frozenset(self.genuine), tuple(self.regions)
+        return GeneratedSource(text, out.environment, tuple(out.nodes), self.calls, waits, variables, genuine, regions)
 
     def results(self) -> str:
         outputs = [self.out.value(value) for value in self.graph.outputs]
