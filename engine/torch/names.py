@@ -19,6 +19,7 @@ HOMES: Final[dict[str, str]] = {
     "Tensor": "engine.aten.values.tensor", "tensor": "engine.torch.creation", "from_numpy": "engine.torch.creation",
     "Size": "engine.aten.values.tensor",
     **dict.fromkeys("device dtype layout memory_format qscheme".split(), "engine.lang.scalars"),
+    "show_call": "engine.aten.dispatch.show",
     "Budget": "engine.executor.interpreter.budget", "bisect": "engine.torch.bisection", "parse_ir": "engine.ir.parser",
     **dict.fromkeys(("run_pass", "run_pipeline"), "engine.torch.passes"),
     **dict.fromkeys(
