@@ -20,7 +20,7 @@ from engine.torch.cuda.memory import (
     memory_stats,
     reset_peak_memory_stats,
 )
-from engine.torch.lacking import refuse_unknown_names
+from engine.torch.namespace.missing_names import refuse_unknown_names
 
 __all__ = [
     "current_accelerator",

@@ -14,7 +14,7 @@ from engine.aten.autograd import functional
 from engine.aten.autograd import grad as gradients_of
 from engine.aten.dispatch.calls import call
 from engine.aten.values.tensor import Tensor
-from engine.torch.lacking import refuse_unknown_names
+from engine.torch.namespace.missing_names import refuse_unknown_names
 
 Function = Callable[..., Any]
 

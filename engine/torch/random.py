@@ -15,7 +15,7 @@ from engine.aten.devices import philox
 from engine.aten.kernels.random import Generator as Generator
 from engine.aten.kernels.random import generator
 from engine.aten.values.tensor import Tensor
-from engine.torch.lacking import refuse_unknown_names
+from engine.torch.namespace.missing_names import refuse_unknown_names
 
 default_generator = generator()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.torch import functions
+from engine.torch.namespace import functions
 
 
 def __getattr__(name: str) -> Any:

@@ -21,7 +21,7 @@ from engine.aten.autograd import (
 )  # fmt: skip
 from engine.aten.values.tensor import Tensor
 from engine.torch.autograd import function, functional, graph, profiler
-from engine.torch.lacking import refuse_unknown_names
+from engine.torch.namespace.missing_names import refuse_unknown_names
 
 __all__ = [
     "Function",

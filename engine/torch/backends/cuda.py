@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from engine.torch import cuda as _cuda
-from engine.torch.lacking import refuse_unknown_names
+from engine.torch.namespace.missing_names import refuse_unknown_names
 
 matmul = SimpleNamespace(
     allow_tf32=False, allow_fp16_reduced_precision_reduction=True, allow_bf16_reduced_precision_reduction=True,

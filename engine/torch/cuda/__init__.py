@@ -54,7 +54,7 @@ from engine.torch.cuda.streams import (
     set_stream,
     stream,
 )
-from engine.torch.lacking import refuse_unknown_names
+from engine.torch.namespace.missing_names import refuse_unknown_names
 
 __all__ = [
     "Event",

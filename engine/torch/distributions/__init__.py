@@ -24,6 +24,6 @@ from engine.torch.distributions.gamma import Dirichlet as Dirichlet
 from engine.torch.distributions.gamma import Gamma as Gamma
 from engine.torch.distributions.gamma import StudentT as StudentT
 from engine.torch.distributions.multivariate import MultivariateNormal as MultivariateNormal
-from engine.torch.lacking import refuse_unknown_names
+from engine.torch.namespace.missing_names import refuse_unknown_names
 
 refuse_unknown_names(__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-import engine.torch as torch
+import engine as torch
 from engine.aten.values.tensor import Tensor
 from engine.torch.distributions.continuous import Exponential, Laplace, Normal, Uniform
 from engine.torch.distributions.discrete import Bernoulli, Categorical, OneHotCategorical, Poisson

@@ -3,7 +3,7 @@
 In: the parameters of a module, with gradients.  Out: the same parameters with new values.
 """
 
-from engine.torch.lacking import refuse_unknown_names
+from engine.torch.namespace.missing_names import refuse_unknown_names
 from engine.torch.optim import lr_scheduler as lr_scheduler
 from engine.torch.optim import swa_utils as swa_utils
 from engine.torch.optim.adafactor import Adafactor as Adafactor

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from engine.aten.values.tensor import Tensor
-from engine.torch.eager import finfo
+from engine.torch.namespace.python_functions import finfo
 from engine.torch.optim.optimizer import Group, Optimizer, State, begin, check, step_number, wished
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import engine.torch as torch
+import engine as torch
 from engine.aten.values.tensor import Tensor
 from engine.torch.nn import functional as F
 from engine.torch.nn.modules.configured import configured

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import engine as torch
 from engine.aten.values.tensor import Tensor
 from engine.torch.nn.modules.batchnorm import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from engine.torch.nn.modules.conv import Conv1d, Conv2d, Conv3d
@@ -16,7 +17,6 @@ from engine.torch.nn.modules.instancenorm import InstanceNorm1d, InstanceNorm2d,
 from engine.torch.nn.modules.linear import Linear
 from engine.torch.nn.modules.module import Module
 from engine.torch.nn.parameter import UninitializedBuffer, UninitializedParameter, materialize
-from engine.torch.random import fork_rng
 
 _TABLES = frozenset({"_parameters", "_buffers", "_modules", "_other_hooks", "_forward_hooks", "_forward_pre_hooks"})
 
@@ -32,7 +32,7 @@ class LazyModuleMixin:
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         Module.__init__(self)  # type: ignore[arg-type]
         self.__dict__["_made_with"] = args, kwargs
-        with fork_rng():
+        with torch.random.fork_rng():
             made = self.cls_to_become(*self._arguments(None))
         for name, value in vars(made).items():
             if name not in _TABLES:

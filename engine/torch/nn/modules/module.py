@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Final, TypeVar
 from engine.aten.values.tensor import Tensor
 from engine.lang import scalars
 from engine.lang.errors import did_you_mean
-from engine.torch.eager import typename
-from engine.torch.modules import ScriptModule
+from engine.torch.compiled.objects import CompiledModule
+from engine.torch.namespace.python_functions import typename
 from engine.torch.nn.modules.hooks import BackwardHooks, Hook, Registered, RemovableHandle
 from engine.torch.nn.modules.state import IncompatibleKeys as IncompatibleKeys
 from engine.torch.nn.modules.state import Stateful
@@ -155,7 +155,7 @@ class Module(Stateful):
 
     def register_module(self, name: str, module: Any) -> None:
         self._check_new(name, "module")
-        if module is not None and not isinstance(module, (Module, ScriptModule)):
+        if module is not None and not isinstance(module, (Module, CompiledModule)):
             raise TypeError(f"{type(module).__name__} is not a Module subclass")
         self._modules[name] = module
 
@@ -430,12 +430,12 @@ def _tensors(module: Any, table: str) -> Iterator[tuple[str, Tensor]]:
 
 
 _KINDS: Final[tuple[tuple[str, Any, str], ...]] = (
-    ("_parameters", Parameter, "parameters"), ("_modules", (Module, ScriptModule), "module"),
+    ("_parameters", Parameter, "parameters"), ("_modules", (Module, CompiledModule), "module"),
     ("_buffers", Buffer, "buffers"),
 )  # fmt: skip
 """Values that belong into a table because of what they are."""
 _ALLOWED: Final[dict[str, Any]] = {
-    "_parameters": Parameter, "_buffers": Tensor, "_modules": (Module, ScriptModule),
+    "_parameters": Parameter, "_buffers": Tensor, "_modules": (Module, CompiledModule),
 }  # fmt: skip
 """What may take the place of something in a table."""
 _WANTED: Final = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import engine.torch as torch
+import engine as torch
 from engine.aten.values.tensor import Tensor
 from engine.torch.nn import functional as F
 from engine.torch.nn import init

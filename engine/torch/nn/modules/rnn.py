@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-import engine.torch as torch
+import engine as torch
 from engine.aten.values.tensor import Tensor
 from engine.frontend.overloads import declare_overload
 from engine.torch.nn import init
 from engine.torch.nn.modules.module import Module
+from engine.torch.nn.modules.packed_sequence import PackedSequence
 from engine.torch.nn.parameter import Parameter
-from engine.torch.nn.utils.rnn import PackedSequence
 
 
 class _Recurrent(Module):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import engine as torch
 from engine.aten.values.tensor import Tensor
 from engine.torch.nn import functional as F
 from engine.torch.nn import init
 from engine.torch.nn.modules.module import Module
 from engine.torch.nn.parameter import Parameter
-from engine.torch.random import fork_rng
 
 
 class Embedding(Module):
@@ -56,7 +56,7 @@ class Embedding(Module):
             raise AssertionError(
                 f"Embeddings parameter is expected to be 2-dimensional, not of shape {list(embeddings.shape)}"
             )
-        with fork_rng():
+        with torch.random.fork_rng():
             made = cls(*embeddings.shape, **options)
         made.weight = Parameter(embeddings, not freeze)
         return made

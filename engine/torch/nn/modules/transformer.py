@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import engine.torch as torch
+import engine as torch
 from engine.aten.values.tensor import Tensor
 from engine.torch.nn import functional as F
 from engine.torch.nn import init

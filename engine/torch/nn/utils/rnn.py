@@ -8,56 +8,14 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-import engine.torch as torch
+import engine as torch
 from engine.aten.values.tensor import Tensor
 from engine.lang.errors import OperatorError
-from engine.lang.scalars import float16, float32, float64, int64
-from engine.torch import functions
-from engine.torch.lacking import refuse_unknown_names
-
-
-class PackedSequence(NamedTuple):
-    """`batch_sizes[i]` sequences have an i-th element; the indices lead from the given order to this one and back."""
-
-    data: Tensor
-    batch_sizes: Tensor
-    sorted_indices: Tensor | None = None
-    unsorted_indices: Tensor | None = None
-
-    @property
-    def is_cuda(self) -> bool:
-        return self.data.is_cuda
-
-    def is_pinned(self) -> bool:
-        return False
-
-    def pin_memory(self) -> PackedSequence:
-        return self
-
-    def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """The same with data of another dtype or on another device."""
-        return self._replace(data=self.data.to(*args, **kwargs))
-
-    def cpu(self) -> PackedSequence:
-        return self.to("cpu")
-
-    def cuda(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """Raises OperatorError: there is no GPU."""
-        return self._replace(data=self.data.cuda(*args, **kwargs))
-
-    def double(self) -> PackedSequence:
-        return self.to(float64)
-
-    def float(self) -> PackedSequence:
-        return self.to(float32)
-
-    def half(self) -> PackedSequence:
-        return self.to(float16)
-
-    def long(self) -> PackedSequence:
-        return self.to(int64)
+from engine.torch.namespace import functions
+from engine.torch.namespace.missing_names import refuse_unknown_names
+from engine.torch.nn.modules.packed_sequence import PackedSequence as PackedSequence
 
 
 def pack_padded_sequence(

@@ -1,0 +1,154 @@
+"""Functions made of graphs, values that are computed when asked for, and other words of `torch.jit`.
+
+In: graphs, Python functions.  Out: what runs them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any, Final, TypeVar
+
+from engine.executor.code import Code
+from engine.executor.from_python import from_python
+from engine.executor.interpreter import InterpreterState
+from engine.executor.plan_events import PlanLookup
+from engine.executor.switches import listening
+from engine.executor.to_python import to_python
+from engine.frontend.tracing.values import schema_of
+from engine.ir.clone import copy_graph
+from engine.ir.graph import Graph
+from engine.ir.unit import CompilationUnit, Function
+from engine.lang.errors import ArgumentError
+from engine.torch.compiled.facade import unwrap
+from engine.torch.compiled.objects import ScriptFunction
+
+T = TypeVar("T")
+
+
+def defined(unit: CompilationUnit, qualname: str, graph: Graph) -> Function:
+    """The graph as a function of the unit."""
+    function = unit.add_function(Function(qualname))
+    function.define(schema_of(function.name, graph), graph)
+    return function
+
+
+def function_from_graph(name: str, graph: Any) -> ScriptFunction:
+    """A function of that name with a copy of the graph as its body."""
+    return ScriptFunction(defined(CompilationUnit(), name, copy_graph(unwrap(graph))))
+
+
+def interpret_graph(graph: Any, inputs: tuple[Any, ...]) -> Any:
+    """What the graph gives for the inputs; nothing is optimized.  Raises ExecutionError."""
+    body = unwrap(graph)
+    if len(inputs) != len(body.inputs):
+        raise ArgumentError(f"the graph takes {len(body.inputs)} inputs, not {len(inputs)}")
+    given = [from_python(value.type)(each) for value, each in zip(body.inputs, inputs, strict=True)]
+    result = InterpreterState(Code(body, "graph")).run(*given)
+    convert = to_python(body.outputs[0].type) if len(body.outputs) == 1 else None
+    return convert(result) if convert else result
+
+
+class Await:
+    """A call that is made when its result is first asked for."""
+
+    def __init__(self, fn: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._fn, self._args, self._kwargs = fn, args, kwargs
+        self._results: list[Any] = []
+
+    def wait(self) -> Any:
+        """The result; the call is made once."""
+        if not self._results:
+            assert self._fn is not None
+            self._results.append(self._fn(*self._args, **self._kwargs))
+        return self._results[0]
+
+    def fn(self) -> Callable[..., Any]:
+        """What it calls.  Raises ArgumentError when the result was there from the start."""
+        if self._fn is None:
+            raise ArgumentError("an Await made with awaitable_nowait calls nothing")
+        return self._fn
+
+    def args(self) -> tuple[Any, ...]:
+        return self._args
+
+    def is_nowait(self) -> bool:
+        """Was the result there from the start?"""
+        return self._fn is None
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.wait(), name)
+
+
+def awaitable(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Await:
+    """The call, to be made when its result is first asked for."""
+    return Await(func, args, kwargs)
+
+
+def awaitable_wait(aw: Await) -> Any:
+    """The result; the call is made if it was not yet."""
+    return aw.wait()
+
+
+def awaitable_nowait(o: Any) -> Await:
+    """A result that is there."""
+    made = Await(None, (o,), {})
+    made._results.append(o)
+    return made
+
+
+def unwrap_optional(x: T | None) -> T:
+    """The value.  Raises AssertionError for None."""
+    assert x is not None, "Unwrapping null optional"
+    return x
+
+
+def clear_class_registry() -> None:
+    """Does nothing: classes live as long as somebody has them."""
+
+
+class IgnoreContextManager:
+    """`with torch.jit._IgnoreContextManager(a="inp:int"):`: what is inside is left to Python."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        self.declared: Final = kwargs
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *exception: object) -> None: ...
+
+
+class ScriptProfile:
+    """Counts how often each function is run from Python or by generated code, from `enable()` to `disable()`."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self._listening: ExitStack | None = None
+
+    def enable(self) -> None:
+        """Start to count."""
+        if self._listening is None:
+            self._listening = ExitStack()
+            self._listening.enter_context(listening(self._note))
+
+    def disable(self) -> None:
+        """Count no more; the counts stay."""
+        if self._listening is not None:
+            self._listening.close()
+            self._listening = None
+
+    def dump_string(self) -> str:
+        """The counts as a table, the highest first."""
+        rows = [f"{count:>10}  {name}" for name, count in self.counts.most_common()]
+        return "\n".join([f"{'runs':>10}  function", *rows]) + "\n"
+
+    def dump(self) -> None:
+        """Print the table."""
+        print(self.dump_string(), end="")
+
+    def _note(self, event: Any) -> None:
+        if isinstance(event, PlanLookup):
+            self.counts[event.function] += 1
