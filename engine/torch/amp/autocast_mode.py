@@ -1,6 +1,6 @@
-"""`torch.amp`: mixed precision.
+"""`torch.amp.autocast`: matrix products in a smaller dtype.
 
-In: code in a `with` block.  Out: what the block computes, matrix products in a smaller dtype.
+In: code in a `with` block.  Out: the results of the block, with matrix products in a smaller dtype.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from typing import Any, Final, TypeVar
 from engine.aten.dispatch.autocast import STATE, casting, small_dtype
 from engine.aten.values import libraries
 from engine.lang import scalars
-from engine.torch.amp.grad_scaler import GradScaler as GradScaler
-from engine.torch.namespace.missing_names import refuse_unknown_names
 
 F = TypeVar("F", bound=Callable[..., Any])
 _FAST: Final = (scalars.bfloat16, scalars.float16)
@@ -77,6 +75,3 @@ def is_autocast_cpu_enabled() -> bool:
 
 
 get_autocast_dtype = small_dtype
-
-
-refuse_unknown_names(__name__)

@@ -11,8 +11,14 @@ from typing import Any, ClassVar
 import engine as torch
 from engine.aten.values.tensor import Tensor
 from engine.torch.nn.modules.batchnorm import BatchNorm1d, BatchNorm2d, BatchNorm3d
-from engine.torch.nn.modules.conv import Conv1d, Conv2d, Conv3d
-from engine.torch.nn.modules.conv_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from engine.torch.nn.modules.conv import (
+    Conv1d,
+    Conv2d,
+    Conv3d,
+    ConvTranspose1d,
+    ConvTranspose2d,
+    ConvTranspose3d,
+)
 from engine.torch.nn.modules.instancenorm import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
 from engine.torch.nn.modules.linear import Linear
 from engine.torch.nn.modules.module import Module
