@@ -1,4 +1,4 @@
-"""`torch.fft`: Fourier transforms by their names.  In: a name.  Out: the operator `aten::fft_name`."""
+"""`torch.fft`: Fourier transforms.  In: a name.  Out: the operator `aten::fft_name`."""
 
 from __future__ import annotations
 

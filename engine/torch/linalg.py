@@ -1,4 +1,4 @@
-"""`torch.linalg`: linear algebra by their names.  In: a name.  Out: the operator `aten::linalg_name`."""
+"""`torch.linalg`: linear algebra functions.  In: a name.  Out: the operator `aten::linalg_name`."""
 
 from __future__ import annotations
 

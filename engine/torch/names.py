@@ -1,7 +1,7 @@
-"""The names of the `torch` namespace, each imported when it is first asked for.
+"""The names of the `torch` namespace, each imported at its first use.
 
-In: a name.  Out: what it stands for: a row of `HOMES`, a dtype, a submodule, or the operator of that name
-(`add` is `aten::add`).
+In: a name.  Out: an object from the module that `HOMES` gives, a dtype or constant, a submodule, or the operator of that
+name (`add` is `aten::add`).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ CONSTANTS: Final[dict[str, Any]] = {
 
 
 def find(name: str, module: str = "engine") -> Any:
-    """What the name stands for in the module that is asked.  Raises AttributeError that names the nearest known one."""
+    """The object of that name.  Raises AttributeError, worded for `module` and with the nearest known name."""
     if name in HOMES:
         import_module("engine.torch.namespace.tensor_methods")
         return getattr(import_module(HOMES[name]), name)
@@ -84,7 +84,7 @@ def find(name: str, module: str = "engine") -> Any:
 
 
 def known() -> list[str]:
-    """Every name there is."""
+    """All names of the namespace, sorted."""
     prefix = "aten::"
     operators = [
         n.removeprefix(prefix) for n in import_module("engine.aten.dispatch.op").names() if n.startswith(prefix)

@@ -1,6 +1,6 @@
-"""`torch.random`: seeds and states of the generator that everybody shares.
+"""`torch.random`: seeds and states of the default random generator.
 
-In: seeds, states.  Out: the same numbers again.
+In: seeds, states.  Out: the generator, restarted or restored.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ default_generator = generator()
 
 
 def manual_seed(seed: int) -> Generator:
-    """Start the stream of the seed.  Raises ValueError when it has more than 64 bits."""
+    """Seed the default generator and return it.  Raises ValueError for a seed of more than 64 bits."""
     number = int(seed)
     if not -(1 << 63) <= number < 1 << 64:
         raise ValueError(f"a seed has 64 bits, but {number} has more")
@@ -30,7 +30,7 @@ def manual_seed(seed: int) -> Generator:
 
 
 def seed() -> int:
-    """Seed from the clock; the new seed."""
+    """Seed the default generator from the clock, and return the seed."""
     return generator().seed()
 
 
@@ -39,18 +39,18 @@ def initial_seed() -> int:
 
 
 def get_rng_state() -> Tensor:
-    """The generator's state as a tensor of bytes, in a form of its own."""
+    """The generator's state as a tensor of bytes, in the engine's own format."""
     return Tensor(np.frombuffer(generator().state_bytes(), np.uint8).copy())
 
 
 def set_rng_state(new_state: Tensor) -> None:
-    """Go on where `get_rng_state` was called."""
+    """Restore a state that `get_rng_state` returned."""
     generator().restore(new_state.array.tobytes())
 
 
 @contextmanager
 def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
-    """What is drawn inside is not missed outside."""
+    """Restore the default generator's state at the end of the block."""
     before = generator().state_bytes()
     try:
         yield

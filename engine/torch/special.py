@@ -1,4 +1,4 @@
-"""`torch.special`: special functions by their names.  In: a name.  Out: the operator `aten::special_name`."""
+"""`torch.special`: special functions.  In: a name.  Out: the operator `aten::special_name`."""
 
 from __future__ import annotations
 

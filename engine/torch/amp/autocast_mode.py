@@ -20,9 +20,9 @@ _FAST: Final = (scalars.bfloat16, scalars.float16)
 
 
 class autocast:
-    """`with autocast("cpu"):` runs matrix products and convolutions in bfloat16, and what needs precision in float32.
+    """`with autocast("cpu"):` runs matrix products and convolutions in bfloat16, and precision-sensitive ones in float32.
 
-    `dtype` may be float16 instead.  With another one, or for a device that is not there, it warns and changes nothing.
+    `dtype` may be float16 instead.  With another dtype, or for a missing device, it warns and has no effect.
     """
 
     torch_path = "torch.amp.autocast_mode.autocast"
@@ -66,7 +66,7 @@ class autocast:
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
-    """Are products of tensors on that device cast now?"""
+    """True if autocast is active for tensors on that device."""
     return STATE.fast is not None and device_type == STATE.place
 
 

@@ -1,6 +1,6 @@
-"""Losses made larger, so that small gradients do not vanish in float16.
+"""Loss scaling, which keeps small gradients from vanishing in float16.
 
-In: losses, optimizers.  Out: scaled losses; steps with the gradients as they would be, none where some are not finite.
+In: losses, optimizers.  Out: scaled losses; optimizer steps with unscaled gradients, skipped if some are not finite.
 """
 
 from __future__ import annotations
@@ -15,8 +15,11 @@ from engine.lang.errors import OperatorAssertionError, OperatorError, OperatorVa
 
 
 class GradScaler:
-    """Scales losses, and steps with gradients that it has scaled back.  The scale falls when gradients overflow, and
-    grows after `growth_interval` steps without that.  Disabled (also where the device is not there) it hands all on."""
+    """Scales losses, and runs optimizer steps with unscaled gradients.
+
+    The scale falls when gradients overflow, and grows after `growth_interval` steps without overflow.  Disabled (also
+    when the device is missing), losses and steps pass through unchanged.
+"""
 
     def __init__(
         self, device: str = "cuda", init_scale: float = 2.0**16, growth_factor: float = 2.0,
@@ -31,11 +34,11 @@ class GradScaler:
         self._scale, self._growth, self._backoff = float(init_scale), growth_factor, backoff_factor
         self._interval, self._good = growth_interval, 0
         self._found: dict[int, bool] = {}
-        """Optimizers by what was found out since the last update: are there gradients that are not finite?"""
+        """Optimizer id -> True if some of its gradients were not finite since the last update."""
         self._stepped: set[int] = set()
 
     def scale(self, outputs: Any) -> Any:
-        """Tensors, or lists and tuples of them, times the scale."""
+        """The outputs (tensors, or lists and tuples of them) multiplied by the scale."""
         if not self._enabled:
             return outputs
         if isinstance(outputs, Tensor):
@@ -45,7 +48,7 @@ class GradScaler:
         return type(outputs)(map(self.scale, outputs))
 
     def unscale_(self, optimizer: Any) -> None:
-        """Scale its gradients back, for a look at them before the step.  Raises OperatorError when that was done."""
+        """Divide the optimizer's gradients by the scale.  Raises OperatorError the second time."""
         if not self._enabled:
             return
         if id(optimizer) in self._stepped:
@@ -61,7 +64,7 @@ class GradScaler:
         return not all(bool(gradient.isfinite().all()) for gradient in gradients)
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """Its step, left out where gradients are not finite.  Raises OperatorError for a second one."""
+        """Run `optimizer.step`, unless gradients are not finite.  Raises OperatorError the second time."""
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
@@ -74,7 +77,7 @@ class GradScaler:
         return None if self._found[id(optimizer)] else optimizer.step(*args, **kwargs)
 
     def update(self, new_scale: float | Tensor | None = None) -> None:
-        """Fit the scale to what was found.  Raises OperatorAssertionError when nothing was."""
+        """Adjust the scale after the steps.  Raises OperatorAssertionError if none was taken."""
         if not self._enabled:
             return
         if new_scale is not None:
@@ -115,7 +118,7 @@ class GradScaler:
         return self._enabled
 
     def state_dict(self) -> dict[str, Any]:
-        """What `load_state_dict` needs to go on; empty when disabled."""
+        """The scaler's state for `load_state_dict`; empty when disabled."""
         if not self._enabled:
             return {}
         return {
@@ -124,7 +127,7 @@ class GradScaler:
         }  # fmt: skip
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Raises OperatorError for the state of one that was disabled."""
+        """Restore a state.  Raises OperatorError for the state of a disabled scaler."""
         if not self._enabled:
             return
         if not state_dict:

@@ -1,4 +1,4 @@
-"""How the parts of graphs get the original's names: `getName()` where the engine has `name`.
+"""PyTorch's names for the parts of graphs: `getName()` where the engine has `name`.
 
 In: an object of the engine.  Out: a `Facade` of it, whose attributes answer to both spellings (`setDebugName` is
 `set_debug_name`), and whose properties may be called: `value.node` and `value.node()` both are the node.
@@ -33,7 +33,7 @@ class Number(int):
 
 
 class Items(list[Any]):
-    """A list that may be called: then it is an iterator, as in the original."""
+    """A list that may be called, which returns an iterator, as in PyTorch."""
 
     __slots__ = ()
 
@@ -42,7 +42,7 @@ class Items(list[Any]):
 
 
 class Facade:
-    """An object of the engine (`_ir`) under the original's names.  Equal to others of the same object."""
+    """An object of the engine (`_ir`) under PyTorch's names.  Facades of the same object are equal."""
 
     __slots__ = ("_ir",)
 
@@ -77,11 +77,11 @@ class Facade:
 
 
 FACADES: Final[dict[type, type[Facade]]] = {}
-"""Class of the engine -> what shows it."""
+"""Class of the engine -> its facade."""
 
 
 def wrap(value: Any) -> Any:
-    """What Python sees of something of the engine."""
+    """The value as Python programs see it: facades, and strings, numbers and lists that may be called."""
     if type(value) in FACADES:
         return FACADES[type(value)](value)
     if isinstance(value, types.Type):
@@ -98,7 +98,7 @@ def wrap(value: Any) -> Any:
 
 
 def unwrap(value: Any) -> Any:
-    """What the engine sees of something from Python."""
+    """The engine's value behind a facade, also inside lists and tuples."""
     if isinstance(value, (Facade, Type)):
         return value._ir
     if isinstance(value, (list, tuple)):

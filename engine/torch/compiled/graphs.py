@@ -1,4 +1,4 @@
-"""`torch.jit.Graph`, `Node`, `Value`, `Block`, `Use`: graphs as scripts for the original take them apart.
+"""`torch.jit.Graph`, `Node`, `Value`, `Block`, `Use`: graphs under the names that scripts for PyTorch use.
 
 In: graphs of the engine.  Out: thin objects over them, see `engine.torch.compiled.facade`; written here is only
 what the engine has under another name, or not at all.  Changes go to the graph itself.
@@ -29,12 +29,12 @@ from engine.torch.compiled.facade import FACADES, Facade, Items, unwrap, wrap
 
 
 def parse_ir(text: str, parse_tensor_constants: bool = False) -> Graph:
-    """The graph that the text shows.  Raises IRError."""
+    """The graph parsed from its text.  Raises IRError."""
     return Graph(parse_graph(text))
 
 
 class _Holder(Facade):
-    """What has nodes inside."""
+    """The search for nodes that graphs and blocks share."""
 
     __slots__ = ()
 
@@ -77,7 +77,7 @@ class Graph(_Holder):
         return self.copy()
 
     def str(self, print_source_ranges: bool = True) -> Any:
-        """The text, with the source lines of nodes if so asked."""
+        """The graph as text, with the source lines of nodes unless `print_ranges` is False."""
         return graph_text(self._ir, source_comments=print_source_ranges)
 
     # -- building
@@ -89,12 +89,12 @@ class Graph(_Holder):
         return Node(self._ir.create(str(kind), unwrap(list(inputs)), int(outputs)))
 
     def createClone(self, node: Node, value_map: Callable[[Value], Value]) -> Node:
-        """A copy of the node of any graph, in no block yet; `value_map` tells what stands for its inputs."""
+        """A copy of a node of any graph, in no block yet; `value_map` maps its inputs to values of this graph."""
         outside = {value: unwrap(value_map(Value(value))) for value in node._ir.inputs}
         return Node(clone.copy_node(node._ir, self._ir, outside))
 
     def insert(self, kind: Any, args: Sequence[Any] = (), kwargs: dict[Any, Any] | None = None) -> Any:
-        """A call of the operator at the insert point, constants made of what are no values; its result."""
+        """Insert a call of the operator at the insert point, with constants for plain Python arguments; its result."""
         named = [Actual(self._as_value(each), name=name) for name, each in (kwargs or {}).items()]
         call = Call([Actual(self._as_value(each)) for each in args], named)
         schemas = [op.schema for op in overloads(kind)]
@@ -112,7 +112,7 @@ class Graph(_Holder):
         return Value(constants.insert_constant(self._ir, value))
 
     def insertGraph(self, callee: Graph, inputs: Sequence[Value]) -> Items:
-        """The nodes of the other graph at the insert point; what stands for its outputs."""
+        """Insert the nodes of the other graph at the insert point; the values of its outputs."""
         return Items(map(Value, clone.inline_graph(self._ir, callee._ir, unwrap(list(inputs)))))
 
     def appendNode(self, node: Node) -> Node:
@@ -133,7 +133,7 @@ class Graph(_Holder):
         self._ir.block.erase_output(offset)
 
     def permuteInputs(self, new_order: Sequence[int]) -> None:
-        """Let the inputs stand in this order of the offsets that they have."""
+        """Reorder the inputs: `new_order` has their present offsets."""
         inputs = self._ir.inputs
         if sorted(new_order) != list(range(len(inputs))):
             raise ArgumentError(f"{list(new_order)} is no order of {len(inputs)} inputs")
@@ -142,7 +142,7 @@ class Graph(_Holder):
             value.offset = offset
 
     def makeMultiOutputIntoTuple(self) -> None:
-        """Give several outputs as one tuple."""
+        """Replace several outputs by one tuple of them."""
         outputs = list(self._ir.outputs)
         if len(outputs) == 1:
             return
@@ -164,14 +164,14 @@ class Graph(_Holder):
 
     @contextmanager
     def insert_point_guard(self, place: Node | Block) -> Iterator[None]:
-        """For a while, new nodes go before that node, or at the end of that block."""
+        """Set the insert point for the duration of a `with` block: before that node, or at the end of that block."""
         with self._ir.inserting_at(unwrap(place)):
             yield
 
     # -- checks
 
     def lint(self) -> None:
-        """Raises AssertionError when the graph is broken."""
+        """Check the graph's invariants.  Raises AssertionError."""
         verify(self._ir)
 
     def alias_db(self, isFrozen: bool = False, descend_function_calls: bool = False) -> AliasFacts:
@@ -196,7 +196,7 @@ class Block(_Holder):
         return Value(self._ir.add_input())
 
     def addNode(self, kind: Any, inputs: Sequence[Value]) -> Node:
-        """A node with one output, at the block's end."""
+        """Append a node with one output to the block."""
         return Node(self._ir.append(self._ir.graph.create(str(kind), unwrap(list(inputs)))))
 
     def owningNode(self) -> Node | None:
@@ -265,7 +265,7 @@ class Node(_Holder):
         return self
 
     def copyMetadata(self, other: Node) -> Node:
-        """Take the place in the source."""
+        """Copy the source range of another node."""
         self._ir.range, self._ir.inlined_from = other._ir.range, other._ir.inlined_from
         return self
 
@@ -277,7 +277,7 @@ class Node(_Holder):
         return "(no schema)" if schema is None else str(schema)
 
     def matches(self, schema: str) -> bool:
-        """Is it the operator with that schema?"""
+        """True if the node is a call of the operator with that schema."""
         mine, wanted = schema_of(self._ir), parse_schema(schema)
         return mine is not None and str(mine) == str(wanted)
 
@@ -291,21 +291,21 @@ class Node(_Holder):
         return Block(self._ir.block)
 
     def sourceRange(self) -> str:
-        """Where in the source it stands, with the line."""
+        """The node's source range as text, with its line."""
         range = self._ir.range.original() if self._ir.range else None
         return f"{range.filename}:{range.line}:{range.column}: {range.text}" if range else ""
 
     def scopeName(self) -> str:
-        """The scope that a trace gave it; programs have none."""
+        """The scope that a trace gave the node; "" in compiled programs."""
         return ""
 
     def getModuleHierarchy(self) -> str:
-        """The calls that inlining removed on the way to it."""
+        """The chain of inlined calls that lead to the node."""
         return "".join(f"{call.function}." for call in self._ir.inlined_from).rstrip(".")
 
 
 class Value(Facade):
-    """What one node computes."""
+    """A value in a graph: an output of a node, or an input of a block."""
 
     __slots__ = ()
     _ir: graph.Value
@@ -323,26 +323,26 @@ class Value(Facade):
         return self
 
     def inferTypeFrom(self, example: Any) -> None:
-        """Take the type of the example."""
+        """Set the type from an example value."""
         self._ir.set_type(constants.type_of(example))
 
     def isCompleteTensor(self) -> bool:
-        """Is everything about sizes, dtype and device known?"""
+        """True if sizes, strides, dtype and device are all known."""
         type = self._ir.type
         if not isinstance(type, TensorType) or None in (type.dtype, type.device, type.sizes, type.strides):
             return False
         return None not in (*(type.sizes or ()), *(type.strides or ()))
 
     def requires_grad(self) -> bool | None:
-        """Is it known to?"""
+        """True if the value is known to require gradients."""
         return self._ir.type.requires_grad if isinstance(self._ir.type, TensorType) else None
 
     def requiresGrad(self) -> bool:
-        """Might it?"""
+        """True unless the value is known not to require gradients."""
         return isinstance(self._ir.type, TensorType) and self._ir.type.requires_grad is not False
 
     def toIValue(self) -> Any:
-        """The value that a constant always is; None of what is no constant."""
+        """The Python value of a constant; None for any other value."""
         found = constants.constant_value(self._ir)
         if found is constants.NOT_CONSTANT:
             return None
@@ -354,7 +354,7 @@ class Value(Facade):
 
 
 class Use(Facade):
-    """Where a value is used: `use.user` has it as its input `use.offset`."""
+    """One use of a value: it is input number `use.offset` of the node `use.user`."""
 
     __slots__ = ()
     _ir: graph.Use
@@ -370,7 +370,7 @@ class Use(Facade):
 
 
 class AliasFacts(Facade):
-    """`AliasDb` under the original's names."""
+    """The alias database (`AliasDb`) under PyTorch's names."""
 
     __slots__ = ()
 

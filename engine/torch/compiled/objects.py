@@ -1,4 +1,4 @@
-"""What Python sees of compiled things: functions, methods, instances of script classes.
+"""Compiled functions, methods and instances of script classes as Python sees them.
 
 In: `Function`s and `Object`s.  Out: callables and objects with PyTorch's names.  A wrapper holds no state of its own
 (`_ivalue` is the object, `_function` the function), so two wrappers of one object show the same.
@@ -32,7 +32,7 @@ from engine.torch.compiled.graphs import Graph
 
 
 class _Compiled:
-    """What functions and methods have in common: a look inside."""
+    """The base of compiled functions and methods: names, schema, graphs, code, calls."""
 
     __slots__ = ("__weakref__", "_function")
 
@@ -69,7 +69,7 @@ class _Compiled:
         return function_code(self._function)
 
     def graph_for(self, *args: Any, **kwargs: Any) -> Graph:
-        """Call it, and tell the graph that ran: optimized for such arguments."""
+        """Call the function with the arguments, and return the optimized graph that ran."""
         self(*args, **kwargs)
         return Graph(executor_of(self._function).recent_graph)
 
@@ -89,7 +89,7 @@ class ScriptFunction(_Compiled):
         self.__doc__ = function.doc or None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ScriptFunction:
-        """Functions do not change: the copy is the function itself."""
+        """The function itself, since functions are immutable."""
         return self
 
     def save(self, path: PathOrFile, _extra_files: Mapping[str, str | bytes] | None = None) -> None:
@@ -104,7 +104,7 @@ class ScriptFunction(_Compiled):
 
 
 def refuse_python_calls(function: Function) -> None:
-    """Raises ArchiveError if the function calls Python."""
+    """Raise ArchiveError if the function calls Python."""
     try:
         graph = function.graph
     except MissingOperatorError:
@@ -150,7 +150,7 @@ class ScriptObject:
 
     def __getattr__(self, name: str) -> Any:
         if name == "_ivalue":
-            raise AttributeError(name)  # a copy that is not filled yet
+            raise AttributeError(name)  # a copy whose attributes are not set yet
         type = self._ivalue.type
         attribute = type.attribute(name)
         if attribute is not None:
@@ -183,7 +183,7 @@ class ScriptObject:
         return wrapper_of(Object(self._ivalue.type, list(self._ivalue.slots)))
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Refused: an archive keeps the program, and Python's pickles would not.  Raises TypeError."""
+        """Raise TypeError: an archive keeps the program, and Python's pickles would not."""
         raise TypeError("a compiled object cannot be pickled: torch.jit.save writes it to a file or a buffer")
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
@@ -212,7 +212,7 @@ class CompiledModule:
 
 
 def copied(value: Any, memo: dict[int, Any]) -> Any:
-    """A copy of a program's value, with copies of all that it holds; what occurs twice is copied once."""
+    """A deep copy of a program's value; an object that occurs twice is copied once."""
     if id(value) in memo:
         return memo[id(value)]
     if isinstance(value, Object):
@@ -230,7 +230,7 @@ def copied(value: Any, memo: dict[int, Any]) -> Any:
 
 
 def _copied_object(value: Object, memo: dict[int, Any]) -> Object:
-    if isinstance(value, CustomObject):  # nobody changes it
+    if isinstance(value, CustomObject):  # immutable
         return value
     type = value.type
     memo[id(value)] = made = Object(type)
@@ -243,7 +243,7 @@ def _copied_object(value: Object, memo: dict[int, Any]) -> Object:
 
 
 def wrapper_of(value: Object) -> Any:
-    """What Python sees of the object, as everywhere."""
+    """The Python wrapper of the object, converted as any result is."""
     convert = to_python(value.type)
     assert convert is not None
     return convert(value)

@@ -1,4 +1,4 @@
-"""`torch.jit.types`: what Python sees of the types of values in graphs.
+"""`torch.jit.types`: the types of values in graphs as Python sees them.
 
 In: types of the engine.  Out: objects with the original's names (`kind()`, `sizes()`, `with_sizes(..)`,
 `isSubtypeOf(..)`), one class for each kind; `IntType.get()`, `ListType(IntType.get())` make them.  They compare as
@@ -21,12 +21,12 @@ _SYMBOLS: Final = itertools.count(2)
 
 
 def new_symbol() -> int:
-    """A number, below zero, for a size that is not known yet."""
+    """A new negative number that stands for an unknown size."""
     return -next(_SYMBOLS)
 
 
 class Type:
-    """Any type."""
+    """The base of all types under PyTorch's names."""
 
     __slots__ = ("_ir",)
 
@@ -76,40 +76,40 @@ class Type:
 
 
 class TensorType(Type):
-    """A tensor, with whatever is known of it."""
+    """A tensor type, with the dtype, device, sizes and strides as far as they are known."""
 
     __slots__ = ()
     _ir: types.TensorType
 
     @staticmethod
     def get() -> TensorType:
-        """A tensor of which nothing is known."""
+        """The tensor type without any further facts."""
         return TensorType(types.TENSOR)
 
     getInferred = get
 
     @staticmethod
     def create_from_tensor(tensor: Tensor) -> TensorType:
-        """All that is known of the tensor."""
+        """The type with the dtype, device, sizes and strides of the tensor."""
         return TensorType(tensor_type_of(tensor))
 
     def dim(self) -> int | None:
         return None if self._ir.sizes is None else len(self._ir.sizes)
 
     def sizes(self) -> list[int] | None:
-        """The sizes if all are known."""
+        """The sizes, or None unless all are known."""
         return _all_known(self._ir.sizes)
 
     def strides(self) -> list[int] | None:
-        """The strides if all are known."""
+        """The strides, or None unless all are known."""
         return _all_known(self._ir.strides)
 
     def varyingSizes(self) -> list[int | None] | None:
-        """The sizes, None where one is not known; None if not even their number is."""
+        """The sizes with None for unknown ones; None if their number is unknown."""
         return None if self._ir.sizes is None else list(self._ir.sizes)
 
     def symbolic_sizes(self) -> list[int] | None:
-        """The sizes, a symbol below zero where one is not known."""
+        """The sizes with a new negative symbol for each unknown one."""
         return None if self._ir.sizes is None else [new_symbol() if s is None else s for s in self._ir.sizes]
 
     def dtype(self) -> scalars.dtype | None:
@@ -123,7 +123,7 @@ class TensorType(Type):
         return self._ir.device
 
     def requires_grad(self) -> bool:
-        """Might it?"""
+        """True unless the tensor is known not to require gradients."""
         return self._ir.requires_grad is not False
 
     def undefined(self) -> bool:
@@ -139,7 +139,7 @@ class TensorType(Type):
         return self._with(dtype=dtype)
 
     def contiguous(self) -> TensorType:
-        """The same with the strides of a tensor that lies in order."""
+        """The type with the strides of a contiguous tensor."""
         sizes = self.sizes()
         if sizes is None:
             return self
@@ -163,7 +163,7 @@ class ListType(Type):
     _ir: types.ListType
 
     def __init__(self, element: Type | types.Type) -> None:
-        """The list type itself, or, of an element's type, the list of it."""
+        """Wrap a list type, or make the list type of an element type."""
         inner = ir_type(element)
         is_own = isinstance(element, types.ListType)
         super().__init__(inner if is_own else types.ListType(inner))
@@ -278,7 +278,7 @@ class VarType(Type):
 
 
 class _Simple(Type):
-    """A type without parts: there is one."""
+    """A type without parameters, which has one instance."""
 
     __slots__ = ()
     _ONLY: ClassVar[types.Type]
@@ -320,7 +320,7 @@ _COMPOUND: Final[dict[type[types.Type], type[Any]]] = {
 
 
 def wrap(type_: types.Type) -> Type:
-    """The type as Python sees it."""
+    """The type under PyTorch's names."""
     if isinstance(type_, types.SimpleType):
         return _SIMPLE.get(type_, Type)(type_)
     wrapped: Type = _COMPOUND.get(type(type_), Type)(type_)
@@ -328,7 +328,7 @@ def wrap(type_: types.Type) -> Type:
 
 
 def ir_type(given: Any) -> types.Type:
-    """The engine's type, of one of either kind.  Raises ArgumentError."""
+    """The engine's type of a type of either kind.  Raises ArgumentError for anything else."""
     if isinstance(given, Type):
         return given._ir
     if isinstance(given, types.Type):

@@ -1,4 +1,4 @@
-"""`torch.jit`: compile, call, look inside, save, load.
+"""`torch.jit`: compile, call, inspect, save and load programs.
 
 In: text, Python functions and classes, archives.  Out: `ScriptFunction`s and `ScriptModule`s.
 """
@@ -119,7 +119,7 @@ class CompilationUnit:
 
 
 def last_executed_optimized_graph() -> Graph | None:
-    """The graph that ran last, optimized for its arguments; None before any has."""
+    """The optimized graph that ran last; None before the first run."""
     found = executor.last_executed_optimized_graph()
     return None if found is None else Graph(found)
 
@@ -139,9 +139,9 @@ def load(
     """The module in an archive; the records named in `_extra_files` are put into it.
 
     Code of the archive that runs meanwhile (`__setstate__`) has a budget.  With `mmap`, the tensors of a file of
-    16 MB or more are read when they are first touched; if somebody cuts it off in place meanwhile, the process ends
-    (saving over it does no harm).  With `lazy`, a method is compiled when it is first needed, and what is wrong with it
-    is raised then; without, all are now.  Raises ArchiveError, BudgetExceeded.
+    16 MB or more are read when they are first used; truncating the file in place meanwhile ends the process
+    (saving over it is safe).  With `lazy`, a method is compiled, and its errors are raised, when it is first
+    needed; without, all methods are compiled at once.  Raises ArchiveError, BudgetExceeded.
     """
     run = BudgetedRunner(budget or Budget())
     module: ScriptModule = wrap(load_archive(path, _extra_files, map_location, run, mapped=mmap, lazy=lazy))
@@ -155,24 +155,24 @@ def save(
     target.save(path, _extra_files)
 
 
-# -- words that programs use; in Python they mean little
+# -- words of TorchScript, which have little effect in Python
 
 
 def annotate(_type: Any, value: T) -> T:
-    """The value; in programs it has the type."""
+    """The value; in TorchScript it has the given type."""
     return value
 
 
 def is_scripting() -> bool:
-    """Is this TorchScript?  In Python: no."""
+    """False in Python; True in TorchScript."""
     return False
 
 
 def fork(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Future:
-    """Start the function; `wait` gives its result.
+    """Start the function and return its future.
 
-    What is compiled runs on another thread, and what it raises is raised by `wait`.  Plain Python runs at once, on this
-    thread, as in PyTorch.
+    Compiled functions run on another thread, and their errors are raised by `wait`.  Plain Python functions run at
+    once, on this thread, as in PyTorch.
     """
     if builtins.isinstance(function, ScriptModule) and not function._ivalue.type.forward_pre_hooks:
         function = function if function._ivalue.type.forward_hooks else function.forward
@@ -200,21 +200,21 @@ def _marked(modifier: str) -> Callable[[F], F]:
 
 
 unused: Final = _marked("unused")
-"""Do not compile the function; a program that calls it raises."""
+"""Marks a function that is not compiled; a program that calls it raises."""
 export: Final = _marked("export")
-"""Compile the method although `forward` does not call it."""
+"""Marks a method that is compiled although `forward` does not call it."""
 script_method: Final = _marked("script_method")
-"""Compile the method of a class derived from ScriptModule."""
+"""Marks a method that is compiled in a class derived from ScriptModule."""
 
 
 def ignore(function: Any = None, *, drop: bool = False) -> Any:
-    """Leave the function to Python: programs call it there (with `drop`, they raise instead)."""
+    """Mark a function that stays in Python: programs call it there (with `drop`, they raise instead)."""
     mark = _marked("unused" if drop else "ignore")
     return mark if function is None else mark(function)
 
 
 def interface(cls: type) -> type:
-    """The class declares methods that others must offer to stand for it.  Raises CompileError when it does more."""
+    """Make the class an interface of the methods it declares.  Raises CompileError for a class with bases."""
     bases = [base for base in cls.__mro__[1:] if base is not object and base.__module__.partition(".")[0] != "engine"]
     if bases:
         raise CompileError(
@@ -229,9 +229,9 @@ def interface(cls: type) -> type:
 
 
 overload: Final = declare_overload
-"""One signature of the function that follows."""
+"""Declares one signature of the function that follows."""
 overload_method: Final = declare_overload
-"""One signature of the method that follows."""
+"""Declares one signature of the method that follows."""
 _overload, _overload_method, _fork, _wait = overload, overload_method, fork, wait
 _unwrap_optional, _Await, _IgnoreContextManager = unwrap_optional, Await, IgnoreContextManager
 _awaitable, _awaitable_wait, _awaitable_nowait = awaitable, awaitable_wait, awaitable_nowait

@@ -1,7 +1,7 @@
-"""`torch.jit.flags`: settings of the original, kept and given back.
+"""`torch.jit.flags`: PyTorch's internal settings, stored without effect on results.
 
-In: a value.  Out: `set_<name>(value)` keeps it, `get_<name>()` gives it back.  Setters that the original lets return
-the value before do so, too.  None changes a result; those that the engine has no use for change nothing.
+In: a value.  Out: `set_<name>(value)` stores it, `get_<name>()` returns it.  Setters that return the previous value in
+PyTorch do so here.  Settings that the engine has no use for have no effect at all.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _VALUES: Final[dict[str, Any]] = {
     "te_generate_block_code": False,
     "nvfuser_enabled": False,
 }
-"""Name -> value."""
+"""Name of the setting -> its value."""
 _GIVE_THE_VALUE_BEFORE: Final = frozenset(
     ("profiling_executor", "profiling_mode", "texpr_reductions_enabled", "te_generate_block_code", "nvfuser_enabled")
 )
@@ -35,7 +35,7 @@ _EXECUTOR_OPTIMIZE: Final = [True]
 
 
 def graph_executor_optimize(new_settings: bool | None = None) -> bool:
-    """The setting, and, if a value is given, keep that."""
+    """The setting; a given value replaces it."""
     before = _EXECUTOR_OPTIMIZE[0]
     if new_settings is not None:
         _EXECUTOR_OPTIMIZE[0] = new_settings

@@ -1,6 +1,6 @@
-"""`torch.jit.internal`: the few inner functions of the original that scripts call.
+"""`torch.jit.internal`: the few internal functions of PyTorch that scripts call.
 
-In: settings and values.  Out: answers.
+In: settings, values, graphs.  Out: the settings, warnings, and errors for what the engine does not have.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from engine.torch.jit import flags
 
 
 def symbolic_shapes_test_mode_enabled() -> bool:
-    """The flag of that name."""
+    """The value of the flag `symbolic_shapes_test_mode`."""
     enabled: bool = flags.get_symbolic_shapes_test_mode()
     return enabled
 
 
 @contextmanager
 def _disable_emit_hooks() -> Iterator[None]:
-    """Nothing watches what is compiled: inside it is as outside."""
+    """A `with` block without effect: the engine has no emit hooks."""
     yield
 
 
 def check_empty_containers(obj: Any) -> None:
-    """Warn of an empty list, tuple or dict, whose element type will be taken for Tensor."""
+    """Warn about an empty list, tuple or dict, whose element type defaults to Tensor."""
     if isinstance(obj, (list, tuple, dict)) and not obj:
         warnings.warn(
             "The inner type of a container is lost when calling torch.jit.isinstance in eager mode. "
@@ -37,5 +37,5 @@ def check_empty_containers(obj: Any) -> None:
 
 
 def fuser_get_fused_kernel_code(graph: Any, inputs: Sequence[Any]) -> str:
-    """The source of a kernel for the graph.  Raises NotSupportedError: no kernel has any source in another language."""
+    """Raise NotSupportedError: kernels have no source text in another language."""
     raise NotSupportedError("kernels have no source text here", hints=("look at the graph that runs: graph_for(..)",))

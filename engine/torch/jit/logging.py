@@ -1,4 +1,4 @@
-"""`torch.jit.logging`: counters of a run, by name, and where the log of passes goes.
+"""`torch.jit.logging`: named counters.
 
 In: `add_stat_value(name, number)`.  Out: the counters of the logger that was set, `get_counter_val(name)`.
 """
@@ -17,35 +17,35 @@ from engine.ir.pass_log import set_logging_stream as set_logging_stream
 
 
 class AggregationType(Enum):
-    """What a counter shows of the numbers it was given."""
+    """The aggregate of its numbers that a counter shows."""
 
     SUM = 0
     AVG = 1
 
 
 class LoggerBase:
-    """Takes numbers by name."""
+    """The base of loggers, which collect numbers by name."""
 
     def add_stat_value(self, stat_name: str, val: int) -> None:
         raise NotImplementedError
 
     def get_counter_val(self, name: str) -> int:
-        """What the counter shows; 0 before it was given anything."""
+        """The counter's value; 0 before the first number."""
         raise NotImplementedError
 
 
 class NoopLogger(LoggerBase):
-    """Forgets what it is given."""
+    """A logger that ignores everything."""
 
     def add_stat_value(self, stat_name: str, val: int) -> None:
-        """Nothing happens."""
+        """Ignore the number."""
 
     def get_counter_val(self, name: str) -> int:
         return 0
 
 
 class LockingLogger(LoggerBase):
-    """Adds up what it is given, from any thread."""
+    """A logger that sums or averages the numbers, from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -72,17 +72,17 @@ _current: LoggerBase = NoopLogger()
 
 
 def set_logger(logger: LoggerBase) -> LoggerBase:
-    """Let the logger take what is added; the one that did before."""
+    """Make this the current logger; the previous one."""
     global _current
     before, _current = _current, logger
     return before
 
 
 def add_stat_value(stat_name: str, val: int) -> None:
-    """Give a number to the counter of that name."""
+    """Add a number to the counter of that name."""
     _current.add_stat_value(stat_name, val)
 
 
 def time_point() -> int:
-    """Nanoseconds since some moment."""
+    """A time in nanoseconds, for differences."""
     return time.perf_counter_ns()

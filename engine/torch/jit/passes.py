@@ -1,7 +1,7 @@
 """`torch.jit.passes`: every pass by its name, `passes.dce(graph)`, and passes that take more than a graph.
 
-In: a graph (the engine's, or as `torch.jit.Graph` shows it).  Out: the same graph, changed; the answer says whether
-it was, where not told otherwise.  Names of passes are looked up when asked for.
+In: a graph (the engine's, or as `torch.jit.Graph` shows it).  Out: the same graph, changed; the result is True if
+it was changed, unless said otherwise.  Names of passes are looked up at their first use.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FOR_GRAPHS: Final = (
     "lower_all_tuples", "peephole_list_idioms", "propagate_device", "propagate_dtype", "propagate_shapes_on_graph",
     "propagate_shapes_on_graph_and_build_compute", "refine_integer_values", "remove_mutation", "run_decompositions",
 )  # fmt: skip
-"""Passes that scripts for the original ask for by these names; those of `pipeline.names()` are here, too."""
+"""PyTorch's names of passes that run on a graph alone; those of `pipeline.names()` are available, too."""
 
 
 def run_pass(name: str, graph: G) -> G:
@@ -43,7 +43,7 @@ def run_pipeline(names: str | Iterable[str], graph: G) -> G:
 
 
 def peephole(graph: Any, disable_shape_peepholes: bool = False) -> bool:
-    """Simplify single nodes; with `disable_shape_peepholes` nothing is concluded from what types tell of tensors."""
+    """Simplify single nodes; with `disable_shape_peepholes`, without using shapes and dtypes known from types."""
     return bool(_run("peephole", graph, **({"shapes": False} if disable_shape_peepholes else {})))
 
 
@@ -59,7 +59,7 @@ def canonicalize(graph: G, keep_unique_names: bool = True) -> G:
 
 
 def propagate_shapes(graph: G, inputs: Sequence[Any], with_grad: bool = False) -> G:
-    """A copy of the graph with what follows from such inputs in its types."""
+    """A copy of the graph whose types have the shapes and dtypes that follow from the inputs."""
     copy = copy_graph(unwrap(graph))
     _run("complete_shape_analysis", copy, tuple(inputs), with_grad)
     made: G = _like(graph, copy)
@@ -67,19 +67,19 @@ def propagate_shapes(graph: G, inputs: Sequence[Any], with_grad: bool = False) -
 
 
 def custom_pattern_based_rewrite_graph(pattern: str, replacement: str, graph: Any) -> bool:
-    """Replace what looks like the one graph by the other."""
+    """Replace every match of the pattern graph by the replacement graph."""
     return subgraph_rewriter.custom_pattern_based_rewrite_graph(pattern, replacement, unwrap(graph))
 
 
 def freeze_module(
     module: Any, preservedAttrs: Sequence[str] = (), freezeInterfaces: bool = True, preserveParameters: bool = False
 ) -> Any:
-    """A module whose attributes are constants of its code, but for those that are to be preserved."""
+    """A copy of the module whose attributes, unless preserved, are constants in its code."""
     return freezing.freeze_module(module, preservedAttrs, freezeInterfaces, preserveParameters)
 
 
 def _like(given: Any, made: Graph) -> Any:
-    """The engine's graph to those who gave one, else as Python sees it."""
+    """The graph in the form of the given one: the engine's graph, or its facade."""
     return made if isinstance(given, Graph) else wrap(made)
 
 

@@ -1,6 +1,6 @@
-"""What programs ask of `torch.jit` besides compiling: questions about types, wishes about optimization.
+"""Settings and queries of `torch.jit`: type tests, optimization settings, syntax trees, operator names.
 
-In: values, settings.  Out: answers; a wish about how to optimize is remembered, and results never depend on it.
+In: values, functions, settings.  Out: facts about them; settings about optimization are stored, and never change results.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _STRATEGY: Final[FusionStrategy] = [("STATIC", 2), ("DYNAMIC", 10)]
 
 
 def isinstance(obj: Any, target_type: Any) -> bool:
-    """Is the value of the type, `List[int]` and the like included?"""
+    """True if the value is of the type, parameters such as in `List[int]` included."""
     if builtins.isinstance(target_type, tuple):
         return any(isinstance(obj, each) for each in target_type)
     origin, args = typing.get_origin(target_type), typing.get_args(target_type)
@@ -47,14 +47,14 @@ def isinstance(obj: Any, target_type: Any) -> bool:
 
 @contextmanager
 def fuser(name: str) -> Iterator[None]:
-    """Takes a wish for what compiles kernels inside.  Raises ValueError for an unknown fuser."""
+    """Accepts a choice of the fuser for a block, without effect.  Raises ValueError for an unknown fuser."""
     if name not in ("fuser0", "fuser1", "fuser2", "fuser3"):
         raise ValueError(f"unrecognized fuser option (fuser_name: {name}); there are fuser0 to fuser3")
     yield
 
 
 class strict_fusion:
-    """Takes a wish, `with strict_fusion():`, that all inside be fused."""
+    """`with strict_fusion():` accepts the request that everything inside be fused, without effect."""
 
     def __enter__(self) -> None: ...
 
@@ -62,7 +62,7 @@ class strict_fusion:
 
 
 def set_fusion_strategy(strategy: FusionStrategy) -> FusionStrategy:
-    """Remember how often to specialize, and how; the strategy before.  Raises ValueError for an unknown kind."""
+    """Store the strategy for specialization; the previous one.  Raises ValueError for an unknown kind."""
     if any(kind not in ("STATIC", "DYNAMIC") for kind, _ in strategy):
         raise ValueError("a fusion strategy is made of ('STATIC', depth) and ('DYNAMIC', depth)")
     before = list(_STRATEGY)
@@ -76,7 +76,7 @@ def get_jit_def(fn: Callable[..., Any], *_: Any) -> Tree:
 
 
 def export_opnames(m: Any) -> list[str]:
-    """The operators, with their overloads, that a compiled module's methods run."""
+    """The qualified names of the operators that a compiled module's methods call."""
     found: set[str] = set()
     for name in m._ivalue.type.methods:
         found.update(_operators(getattr(m, name).inlined_graph._ir.block))
@@ -93,7 +93,7 @@ def _operators(block: Block) -> Iterator[str]:
 
 
 def argument_names(fn: Callable[..., Any]) -> list[str]:
-    """The names of the arguments that calls may give by position or name; none where Python does not tell."""
+    """The names of the positional arguments; empty for a callable without a Python signature."""
     try:
         parameters = inspect.signature(fn).parameters.values()
     except (TypeError, ValueError):
@@ -105,7 +105,7 @@ frontend: Final = SimpleNamespace(
     NotSupportedError=NotSupportedError, FrontendError=CompileError, get_jit_def=get_jit_def,
     argument_names=argument_names, get_callable_argument_names=argument_names, _IS_ASTUNPARSE_INSTALLED=True,
 )  # fmt: skip
-"""`torch.jit.frontend`, as far as programs use it: the errors that compiling raises, the trees that it makes."""
+"""`torch.jit.frontend`, as far as programs use it: compile errors, syntax trees, argument names."""
 signature_types: Final = SimpleNamespace(
     Any=Any, **{f"BroadcastingList{length}": list for length in (1, 2, 3)}, **{name: getattr(typing, name) for name in
     ("List", "Dict", "Tuple", "Optional", "Union")}

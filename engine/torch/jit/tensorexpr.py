@@ -1,7 +1,7 @@
-"""`torch.jit.tensorexpr`: kernels made of graphs, one at a time.
+"""`torch.jit.tensorexpr`: kernels made of single graphs.
 
-In: a graph.  Out: something to call with its inputs.  What it runs is the graph, optimized; there is no fuser in this
-engine whose kernels it could hold.
+In: a graph.  Out: a callable with the graph's inputs as arguments.  It runs the optimized graph; PyTorch's tensor
+expression fuser does not exist in this engine.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from engine.torch.jit.scripting.graph_functions import function_from_graph
 
 
 class TensorExprKernel:
-    """A graph to run by itself.  Raises as the graph does."""
+    """A graph as a callable.  Calls raise what the graph raises."""
 
     def __init__(self, graph: Any, **options: Any) -> None:
         self._function = function_from_graph("kernel", graph)
@@ -27,7 +27,7 @@ class TensorExprKernel:
     fallback = run
 
     def get_code_text(self) -> str:
-        """What runs, as text."""
+        """The graph as text."""
         return str(self._graph)
 
 

@@ -1,7 +1,7 @@
-"""`torch.jit.upgraders`: what old archives mean by operators, as far as scripts ask.
+"""`torch.jit.upgraders`: tables of changed operators for old archives, as far as scripts use them.
 
-In: entries (from which version on an operator means something else, its old schema, the function that does what it
-did).  Out: the tables.  What is added is kept and shown; archives are read by `engine.serialize.old.upgrade` alone.
+In: entries (the version since which an operator behaves differently, its old schema, the function with the old
+behaviour).  Out: the tables.  Additions are only stored; archives are read by `engine.serialize.old.upgrade` alone.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from engine.torch.compiled.facade import wrap
 
 
 class Entry(NamedTuple):
-    """An operator changed its meaning at that version; archives before have the old schema."""
+    """A change of an operator: the version of the change, the upgrader, and the schema in older archives."""
 
     bumped_at_version: int
     upgrader_name: str
@@ -29,22 +29,22 @@ _ADDED: Final[dict[str, str]] = {}
 
 
 def add_entry(op_name: str, entry: Entry) -> None:
-    """Keep an entry for the operator."""
+    """Add an entry for the operator."""
     _ENTRIES[op_name].append(entry)
 
 
 def remove_entry(op_name: str) -> None:
-    """Forget the entries of the operator."""
+    """Remove the entries of the operator."""
     _ENTRIES.pop(op_name, None)
 
 
 def entries() -> dict[str, list[Entry]]:
-    """What was added, by operator."""
+    """Operator -> its added entries."""
     return {name: list(found) for name, found in _ENTRIES.items()}
 
 
 def populate(content: Mapping[str, str]) -> None:
-    """Add upgraders: name -> text of the graph.  Raises ArgumentError for what is no graph."""
+    """Add upgraders: name -> text of the graph.  Raises ArgumentError for an invalid graph."""
     for name, text in content.items():
         try:
             parse_ir(text)
@@ -54,17 +54,17 @@ def populate(content: Mapping[str, str]) -> None:
 
 
 def remove(content: Mapping[str, str]) -> None:
-    """Forget upgraders that were added."""
+    """Remove added upgraders."""
     for name in content:
         _ADDED.pop(name, None)
 
 
 def dump() -> dict[str, Any]:
-    """Every upgrader's graph, by name."""
+    """Name -> graph of every upgrader."""
     added = {name: parse_ir(text) for name, text in _ADDED.items()}
     return {name: wrap(graph) for name, graph in {**upgrader_graphs(), **added}.items()}
 
 
 def size() -> int:
-    """How many upgraders there are."""
+    """The number of upgraders."""
     return len(dump())
