@@ -1,7 +1,7 @@
 """The names of the `torch` namespace, each imported at its first use.
 
-In: a name.  Out: an object from the module that `HOMES` gives, a dtype or constant, a submodule, or the operator of that
-name (`add` is `aten::add`).
+In: a name.  Out: an object from the module that `HOMES` gives, a dtype or constant, a submodule, or the operator of
+that name (`add` is `aten::add`).
 """
 
 from __future__ import annotations

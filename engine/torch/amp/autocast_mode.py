@@ -20,7 +20,7 @@ _FAST: Final = (scalars.bfloat16, scalars.float16)
 
 
 class autocast:
-    """`with autocast("cpu"):` runs matrix products and convolutions in bfloat16, and precision-sensitive ones in float32.
+    """`with autocast("cpu"):` runs matrix products in bfloat16, and precision-sensitive operators in float32.
 
     `dtype` may be float16 instead.  With another dtype, or for a missing device, it warns and has no effect.
     """

@@ -19,7 +19,7 @@ class GradScaler:
 
     The scale falls when gradients overflow, and grows after `growth_interval` steps without overflow.  Disabled (also
     when the device is missing), losses and steps pass through unchanged.
-"""
+    """
 
     def __init__(
         self, device: str = "cuda", init_scale: float = 2.0**16, growth_factor: float = 2.0,

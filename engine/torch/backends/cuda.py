@@ -23,7 +23,7 @@ _ALLOWED = SimpleNamespace(flash=True, mem_efficient=True, math=True, cudnn=True
 
 
 def is_built() -> bool:
-    """True if the libraries for GPUs are installed."""
+    """True if there is a GPU and the library for it."""
     return _cuda.is_available()
 
 

@@ -33,7 +33,7 @@ def parse_ir(text: str, parse_tensor_constants: bool = False) -> Graph:
     return Graph(parse_graph(text))
 
 
-class _Holder(Facade):
+class _NodeSearch(Facade):
     """The search for nodes that graphs and blocks share."""
 
     __slots__ = ()
@@ -56,7 +56,7 @@ class _Holder(Facade):
         return [self._ir]
 
 
-class Graph(_Holder):
+class Graph(_NodeSearch):
     """The body of a function."""
 
     __slots__ = ()
@@ -77,7 +77,7 @@ class Graph(_Holder):
         return self.copy()
 
     def str(self, print_source_ranges: bool = True) -> Any:
-        """The graph as text, with the source lines of nodes unless `print_ranges` is False."""
+        """The graph as text, with the source lines of nodes unless `print_source_ranges` is False."""
         return graph_text(self._ir, source_comments=print_source_ranges)
 
     # -- building
@@ -181,7 +181,7 @@ class Graph(_Holder):
         print(AliasDb(self._ir))
 
 
-class Block(_Holder):
+class Block(_NodeSearch):
     """Nodes in the order they run."""
 
     __slots__ = ()
@@ -203,7 +203,7 @@ class Block(_Holder):
         return None if self._ir.owner is None else Node(self._ir.owner)
 
 
-class Node(_Holder):
+class Node(_NodeSearch):
     """One operation.  `node.i(name)`, `node.i_(name, value)` and so on read and write attributes."""
 
     __slots__ = ()
@@ -296,7 +296,7 @@ class Node(_Holder):
         return f"{range.filename}:{range.line}:{range.column}: {range.text}" if range else ""
 
     def scopeName(self) -> str:
-        """The scope that a trace gave the node; "" in compiled programs."""
+        """The empty string: scopes are not recorded."""
         return ""
 
     def getModuleHierarchy(self) -> str:

@@ -1,4 +1,4 @@
-"""`torch.distributions`: numbers drawn at random, and how likely they are; the common distributions."""
+"""`torch.distributions`: the common probability distributions."""
 
 from engine.torch.distributions.continuous import Cauchy as Cauchy
 from engine.torch.distributions.continuous import Exponential as Exponential

@@ -1,4 +1,4 @@
-"""`torch.jit.logging`: named counters.
+"""`torch.jit.logging`: named counters, and the options and stream of the log of passes.
 
 In: `add_stat_value(name, number)`.  Out: the counters of the logger that was set, `get_counter_val(name)`.
 """

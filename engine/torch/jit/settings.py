@@ -1,6 +1,7 @@
 """Settings and queries of `torch.jit`: type tests, optimization settings, syntax trees, operator names.
 
-In: values, functions, settings.  Out: facts about them; settings about optimization are stored, and never change results.
+In: values, functions, settings.  Out: facts about them; settings about optimization are stored, and no result depends
+on them.
 """
 
 from __future__ import annotations

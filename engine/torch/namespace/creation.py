@@ -1,6 +1,6 @@
-"""Tensors made of Python's values.
+"""Tensors made from Python values.
 
-In: numbers, lists, arrays.  Out: tensors; a trace that is under way keeps their values as constants, with a warning.
+In: numbers, lists, arrays.  Out: tensors; a trace in progress records them as constants, with a warning.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def tensor(data: Any, *, dtype: dtype | None = None, device: Any = None, require
 
 
 def _copied(data: Tensor, dtype: dtype | None, requires_grad: bool, device: Any = None) -> Tensor:
-    """The tensor's values, in a tensor of their own."""
+    """A copy of the tensor."""
     warnings.warn(
         "a tensor is copied more clearly by source.detach().clone(), or source.detach().clone().requires_grad_(True), "
         "than by torch.tensor(source)",

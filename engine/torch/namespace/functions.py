@@ -1,8 +1,8 @@
 """Functions of the torch namespace as Python functions.
 
-In: a name, and where programs find it (`torch`, `torch.nn.functional`).  Out: something to call: the operator, or the
-function that is written in TorchScript, compiled when it is first called.  `torch_path` of it says what it stands
-for, so that a program may also name it by a variable.
+In: a name, and where programs find it (`torch`, `torch.nn.functional`).  Out: a callable: the operator, or the
+function that is written in TorchScript, compiled at its first call.  Its `torch_path` is the name under which programs
+know it, so that a program may also refer to it by a variable.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from engine.torch.namespace import python_functions
 from engine.torch.namespace.wrappers import wrapper
 
 _PREFIXES: Final = {"torch.linalg": "linalg_", "torch.fft": "fft_", "torch.special": "special_"}
-"""What the names of a scope's operators begin with."""
+"""Scope -> the prefix of its operators' names."""
 
 
 def find(name: str, scope: str = "torch") -> Callable[..., Any] | None:
@@ -82,7 +82,7 @@ def _callable(value: SugaredValue, path: str) -> Callable[..., Any] | None:
 
 
 def _called(path: str, name: str) -> Callable[..., Any] | None:
-    """What a library function calls by that name."""
+    """The function that a library function calls by that name, or None."""
     scope, _, last = name.rpartition(".")
     if scope in ("torch._C._nn", "torch.ops.aten"):
         return calls.function(last) if table.overloads(f"aten::{last}") else None
@@ -125,7 +125,7 @@ _BY_NAME: Final = {kind.__name__: made for kind, made in _CLASSES.items()}
 
 
 def _refusal(path: str, error: EngineError, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> EngineError:
-    """What a program is told of an error in the library function `path`, called with these arguments."""
+    """The error that a Python program gets for an error in the library function `path`, called with these arguments."""
     given = ", ".join([*map(describe, args), *(f"{name}={describe(value)}" for name, value in kwargs.items())])
     made = ArgumentTypeError if isinstance(error, ArgumentError) else _class_of(error)
     return made(error.message, hints=(*error.hints, f"in {path}({given})"))

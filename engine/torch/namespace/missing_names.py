@@ -1,7 +1,7 @@
-"""Names that a module lacks: where they are, or what is said when one is asked for.
+"""Names that a module does not define: lazy imports from other modules, and errors for unknown ones.
 
-In: a module's name, and the name.  Out: what another module has by it, or an AttributeError that names the nearest
-name there is.
+In: a module's name, and the name.  Out: the object that another module defines, or an AttributeError with the nearest
+known name.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from engine.lang.errors import did_you_mean
 
 
 class UnknownNameError(AttributeError):
-    """There is no such name; the nearest is looked for when this is read, as importing a submodule asks first."""
+    """An unknown name; the nearest known one is computed when the message is read, since imports try names first."""
 
     def __init__(self, name: str, module: str, known: Callable[[], Iterable[str]]) -> None:
         super().__init__(f"module '{module}' has no attribute '{name}'", name=name)
@@ -30,11 +30,11 @@ _NOWHERE: Final[Mapping[str, str]] = {}
 
 
 def refuse_unknown_names(module: str, homes: Mapping[str, str] = _NOWHERE) -> None:
-    """Let a module whose names are all written in it name the nearest one when it lacks what is asked for.
+    """Give a module a `__getattr__` that raises UnknownNameError, and that imports names on first use.
 
-    `homes` are the names that are in other modules, which are imported when one of them is asked for; a module's own
-    last name stands for the module.  The functions are put into the module, not defined in it: type checkers would
-    take every name to exist.
+    `homes` maps names to the modules that define them; the last part of a module's own name stands for the module.
+    The functions are added at run time instead of being defined in the module, since type checkers would then accept
+    any name.
     """
     namespace = vars(sys.modules[module])
 

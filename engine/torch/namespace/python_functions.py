@@ -1,4 +1,4 @@
-"""Functions of the torch namespace that only Python programs have: questions, defaults, ways to make tensors.
+"""Functions of the torch namespace for Python programs only: type tests, defaults, creation of tensors, dtype limits.
 
 In: Python values.  Out: tensors and facts about them.
 """
@@ -21,7 +21,7 @@ from engine.aten.values.tensor import Size, Tensor, from_numpy, tensor
 from engine.lang import scalars
 from engine.lang.errors import OperatorError
 
-# -- questions
+# -- type tests
 
 
 def is_tensor(obj: Any) -> bool:
@@ -44,39 +44,39 @@ def typename(obj: Any) -> str:
 
 
 def get_default_dtype() -> scalars.dtype:
-    """What Python floats become."""
+    """The dtype that Python floats become."""
     return xp.FROM_NUMPY[promotion.default_dtype()]
 
 
 def set_default_dtype(d: scalars.dtype) -> None:
-    """Make Python floats become `d`.  Raises TypeError unless it is a dtype with fractions."""
+    """Set the dtype that Python floats become.  Raises TypeError unless it is a floating-point dtype."""
     if not isinstance(d, scalars.dtype) or not d.is_floating_point:
         raise TypeError(f"only floating-point types are supported as the default type, not {d!r}")
     promotion.set_default_dtype(d)
 
 
 def set_default_tensor_type(t: Any) -> None:
-    """The same by an old name, `torch.DoubleTensor`, or by what it names."""
+    """Set the default dtype by a legacy tensor type, `torch.DoubleTensor` or its name."""
     set_default_dtype(LEGACY_TYPES[t.rpartition(".")[2]] if isinstance(t, str) else t.dtype)
 
 
 def get_default_device() -> scalars.device:
-    """Where tensors are made."""
+    """The device of new tensors."""
     return libraries.PLACES.now() or scalars.CPU
 
 
 def get_num_threads() -> int:
-    """How many threads operators use."""
+    """The number of threads that operators use."""
     return 1
 
 
 def set_default_device(device: Any) -> None:
-    """Say where programs make tensors that they name no device for.  Raises OperatorError where there is none."""
+    """Set the device of new tensors without a given one.  Raises OperatorError for a missing device."""
     libraries.PLACES.choose(None if device is None else scalars.device(device))
 
 
 def set_num_threads(count: int) -> None:
-    """Takes a wish; operators go on using one thread."""
+    """No effect: operators use one thread."""
 
 
 @dataclass(slots=True)
@@ -88,7 +88,7 @@ _DETERMINISTIC: Final = _Deterministic()
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Every operator is deterministic anyway; the wish is remembered."""
+    """Store the setting; every operator is deterministic anyway."""
     _DETERMINISTIC.wanted = mode
 
 
@@ -105,7 +105,7 @@ def compile(model: Any = None, **_: Any) -> Any:
 
 
 def as_tensor(data: Any, dtype: scalars.dtype | None = None, device: Any = None) -> Tensor:
-    """A tensor of the data, in the same memory where that can be."""
+    """A tensor of the data, sharing its memory if possible."""
     if isinstance(data, Tensor):
         moved = data if device is None else data.to(scalars.device(device))
         return moved if dtype is None else moved.to(dtype)
@@ -122,7 +122,7 @@ asarray = as_tensor
 
 
 def broadcast_shapes(*shapes: Any) -> Size:
-    """The shape that tensors of these shapes have together.  Raises OperatorError."""
+    """The shape to which tensors of these shapes broadcast.  Raises OperatorError."""
     try:
         return Size(np.broadcast_shapes(*((each,) if isinstance(each, int) else tuple(each) for each in shapes)))
     except ValueError as error:
@@ -130,7 +130,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
 
 
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
-    """Where the elements of these numbers lie in a tensor of the shape.  Raises ValueError for numbers beyond it."""
+    """The coordinates of flat indices in a tensor of the shape.  Raises ValueError for indices out of range."""
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     return tuple(Tensor(np.asarray(each)) for each in np.unravel_index(indices.array, sizes))
 
@@ -155,7 +155,7 @@ class LegacyTensor:
 
 
 def legacy_tensor(d: scalars.dtype, *args: Any) -> Tensor:
-    """A tensor of these sizes, values as they come; or one of the data.  Raises TypeError for both at once."""
+    """An uninitialized tensor of these sizes, or a tensor of the data.  Raises TypeError for both at once."""
     if not args or all(isinstance(arg, int) for arg in args):
         made: Tensor = call("empty", (list(args) or [0],), {"dtype": d})
         return made
@@ -182,7 +182,7 @@ BoolTensor: Final = LegacyTensor("BoolTensor", scalars.bool_)
 
 
 def with_requires_grad(function: Callable[..., Any], *args: Any, requires_grad: bool = False, **kwargs: Any) -> Any:
-    """What makes a tensor, and may be asked for one that requires grad."""
+    """Call a factory function, and set `requires_grad` of its result."""
     made = function(*args, **kwargs)
     if requires_grad:
         made.requires_grad = True
@@ -190,19 +190,19 @@ def with_requires_grad(function: Callable[..., Any], *args: Any, requires_grad: 
 
 
 def with_gathered(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """What takes a list of tensors, which may also be written without brackets."""
+    """Call a function of a list of tensors, which may also be given as separate arguments."""
     first = next((i for i, arg in enumerate(args) if isinstance(arg, Tensor)), None)
     return function(*args, **kwargs) if first is None else function(*args[:first], list(args[first:]), **kwargs)
 
 
 def bundled(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """What gives a list of tensors, as a tuple."""
+    """Call a function that returns a list of tensors, and return them as a tuple."""
     result = with_gathered(function, *args, **kwargs)
     return tuple(result) if isinstance(result, list) else result
 
 
 def for_each(function: Callable[..., Any], *tensors: Any) -> Any:
-    """What is done to one tensor, or to each of several."""
+    """Call a function of one tensor on one tensor, or on each of several."""
     alone = len(tensors) == 1 and isinstance(tensors[0], Tensor)
     return function(*tensors) if alone else bundled(function, *tensors)
 
@@ -210,7 +210,7 @@ def for_each(function: Callable[..., Any], *tensors: Any) -> Any:
 def with_sizes_of_input(
     function: Callable[..., Any], input: Tensor, output_size: Any, *args: Any, **kwargs: Any
 ) -> Any:
-    """What takes the sizes of its output, None where the input's shall stay.  Raises OperatorError, ValueError."""
+    """Call a function of output sizes, in which None stands for the input's size.  Raises OperatorError, ValueError."""
     if isinstance(output_size, (tuple, list)):
         if len(output_size) >= input.dim():
             raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
@@ -218,12 +218,12 @@ def with_sizes_of_input(
         output_size = [have if wanted is None else wanted for wanted, have in zip(output_size, own, strict=True)]
     try:
         return function(input, output_size, *args, **kwargs)
-    except AssertionError:  # the program's own: it has one, about this
+    except AssertionError:  # the function's own assertion about its sizes
         raise OperatorError(f"Expected a tensor with more dimensions, but got {list(input.shape)}") from None
 
 
 def with_lengths(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """What takes tensors of lengths, which may also be written as tuples."""
+    """Call a function of tensors of lengths, which may also be given as tuples."""
     given = {name: _lengths(value) if name.endswith("_lengths") else value for name, value in kwargs.items()}
     return function(*args[:2], *map(_lengths, args[2:4]), *args[4:], **given)
 
@@ -233,8 +233,8 @@ def _lengths(value: Any) -> Any:
 
 
 def unreduced(place: int) -> Callable[..., Any]:
-    """Losses of the namespace torch: without a `reduction`, which is the argument there, Python programs get one number
-    for each element, whatever the operator's own default."""
+    """The calling convention of losses in the torch namespace: without a `reduction` argument (at that position),
+    Python programs get one number for each element, whatever the operator's own default."""
 
     def style(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         given = len(args) > place or "reduction" in kwargs
@@ -246,7 +246,7 @@ def unreduced(place: int) -> Callable[..., Any]:
 def with_choice_of_tuple(
     function: Callable[..., Any], input: Tensor, *, as_tuple: bool = False, **kwargs: Any
 ) -> Any:  # fmt: skip
-    """What gives places as rows of one tensor, or, with `as_tuple`, as a tensor for each dimension."""
+    """Call a function that returns indices: rows of one tensor, or, with `as_tuple`, a tensor for each dimension."""
     return tuple(call("nonzero_numpy", (input,), {})) if as_tuple else function(input, **kwargs)
 
 
@@ -274,7 +274,7 @@ STYLES: Final[dict[str, dict[str, Callable[..., Any]]]] = {
     },
     "torch.nn.functional": {**dict.fromkeys(_ADAPTIVE.split(), with_sizes_of_input), "ctc_loss": with_lengths},
 }
-"""Where a function is found -> its name -> how Python programs call it, where that differs."""
+"""Scope -> function name -> the calling convention for Python programs, where it differs from the operator's."""
 
 
 # -- facts about dtypes
@@ -287,7 +287,7 @@ def _checked(d: Any) -> scalars.dtype:
 
 
 class finfo:
-    """What a dtype with fractions can hold; of complex ones, their parts.  Raises TypeError for other dtypes."""
+    """The limits of a floating-point dtype, or of the parts of a complex one.  Raises TypeError for other dtypes."""
 
     def __init__(self, type: scalars.dtype | None = None) -> None:
         d = get_default_dtype() if type is None else _checked(type)
@@ -308,7 +308,7 @@ class finfo:
 
 
 class iinfo:
-    """What a dtype of whole numbers can hold.  Raises TypeError for other dtypes."""
+    """The limits of an integer dtype.  Raises TypeError for other dtypes."""
 
     def __init__(self, type: scalars.dtype) -> None:
         if _checked(type).category != "int":

@@ -1,6 +1,6 @@
 """Methods of tensors that are written in TorchScript: bound here, compiled when first called.
 
-In: nothing.  Out: `Tensor` with them (importing this module does it).
+In: nothing.  Out: `Tensor` with these methods, as an effect of the import.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ def _method(name: str) -> Callable[..., Any]:
 
 
 def _nonzero(self: Tensor, *, as_tuple: bool = False) -> Any:
-    """The places of elements that are not zero: rows of one tensor, or a tensor for each dimension."""
+    """The indices of nonzero elements: rows of one tensor, or a tensor for each dimension."""
     return tuple(call("nonzero_numpy", (self,), {})) if as_tuple else call_method("nonzero", (self,), {})
 
 
 def _norm(self: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
-    """The length of the elements, or of those along some dimensions, as `torch.norm` measures it."""
+    """The norm of the elements, or along some dimensions, as `torch.norm` computes it."""
     if dtype is None and isinstance(p, (int, float)):
         return call_method("norm", (self, p) if dim is None else (self, p, dim, keepdim), {})
     function: Any = _general_norm()

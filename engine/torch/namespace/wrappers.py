@@ -1,9 +1,8 @@
-"""Library functions that do little but pass their arguments on, as Python functions.
+"""Simple library functions as Python functions, without the cost of running a compiled program.
 
-In: the text of a function written in TorchScript.  Out: a Python function that does the same without a program
-around it.  That is done for texts that choose, call and do sums (like `return relu_(x) if inplace else relu(x)`),
-which mean the same in Python, and for arguments of just the declared types; everything else, and whatever goes wrong,
-is left to the compiled function, which also words the refusals.
+In: the text of a function written in TorchScript.  Out: a Python function with the same results.  It exists for texts
+of conditions, calls and arithmetic (like `return relu_(x) if inplace else relu(x)`), which mean the same in Python, and
+runs for arguments of exactly the declared types; all other calls, and all errors, are left to the compiled function.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ Find = Callable[[str], Callable[..., Any] | None]
 
 
 def wrapper(text: str, find: Find, compiled: Callable[..., Any]) -> Callable[..., Any] | None:
-    """The function of that text, which calls the compiled one where it has to; None for a text that does more."""
+    """A Python function of the text, with the compiled one as its fallback; None for a text beyond the simple ones."""
     quick, hooks, left = _python_function(text, find), HOOKS, _LEFT
     if quick is None:
         return None
@@ -40,11 +39,11 @@ def wrapper(text: str, find: Find, compiled: Callable[..., Any]) -> Callable[...
 
 
 _LEFT: Final = object()
-"""What a function returns that leaves the call to the compiled one."""
+"""Returned by a Python function that leaves the call to the compiled one."""
 
 
 def _python_function(text: str, find: Find) -> Callable[..., Any] | None:
-    """The text as Python; it looks at the types of its arguments first."""
+    """The text as a Python function that first checks the types of its arguments."""
     (function,) = ast.parse(text).body
     if not isinstance(function, ast.FunctionDef) or not all(isinstance(node, _SIMPLE) for node in _inside(function)):
         return None
@@ -74,9 +73,9 @@ def _inside(function: ast.FunctionDef) -> Iterator[ast.AST]:
 
 
 class _Calls(ast.NodeTransformer):
-    """Puts the functions themselves in the place of their dotted names.  (Python's own trees come with this protocol.)
+    """Replaces dotted names by the functions that they name.  (The visitor protocol is that of `ast`.)
 
-    `is_lost` tells that a name was not found, or stands for something else.
+    `is_lost` is True if a name was not found, or names something else.
     """
 
     def __init__(self, find: Find, arguments: Any) -> None:
@@ -115,7 +114,7 @@ _SIMPLE: Final = (
     ast.Mult, ast.Call, ast.keyword, ast.Attribute, ast.Name, ast.Constant, ast.IfExp, ast.Compare,
     ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.expr_context, ast.cmpop,
 )  # fmt: skip
-"""What texts may consist of."""
+"""The syntax that simple texts consist of."""
 _TENSORS: Final = frozenset({Tensor, Parameter})
 _INTS: Final = frozenset({list, tuple, Size})
 _NO: Final = frozenset({type(None)})
@@ -126,4 +125,4 @@ _TYPES: Final[dict[str, frozenset[type]]] = {
     "bool": frozenset({bool}), "Optional[bool]": frozenset({bool}) | _NO,
     "str": frozenset({str}), "List[int]": _INTS,
 }  # fmt: skip
-"""A declared type -> the Python types whose values are such as they are."""
+"""Declared type -> the Python types whose values are of it without conversion."""

@@ -1,6 +1,6 @@
 """`torch.nn`: modules, parameters, and the functions behind them.
 
-In: sizes.  Out: layers with parameters of their own, to be called, combined, saved and compiled.
+In: sizes and settings.  Out: layers with parameters, which can be called, combined, saved and compiled.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`torch.optim`: optimizers, which change parameters by their gradients, and schedules of learning rates.
+"""`torch.optim`: optimizers, which update parameters by their gradients, and learning rate schedules.
 
 In: the parameters of a module, with gradients.  Out: the same parameters with new values.
 """

@@ -1,7 +1,7 @@
-"""`torch.save` and `torch.load`: tensors in dicts, lists and tuples, in the files that PyTorch reads and writes.
+"""`torch.save` and `torch.load`: tensors in dicts, lists and tuples, in PyTorch's file format.
 
-In: a value and where to put it.  Out: a zip file with one pickle and the tensors' memory beside it, and the value
-again.  Compiled modules are saved and loaded as `torch.jit` does.  Files are untrusted: nothing in one is executed.
+In: a value and a path or file.  Out: a zip file with one pickle and the tensors' memory beside it, and the value read
+from it.  Compiled modules are saved and loaded as `torch.jit` does.  Files are untrusted: nothing in one is executed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _PICKLE: Final = "data.pkl"
 
 
 def save(obj: Any, f: PathOrFile, **_options: Any) -> None:
-    """Write a value to a file.  Raises ArchiveError for what is not tensors, numbers, strings and containers."""
+    """Write a value to a file.  Raises ArchiveError for anything but tensors, numbers, strings and containers."""
     if isinstance(obj, (ScriptFunction, ScriptObject)):
         jit.save(obj, f)  # type: ignore[arg-type]
         return
@@ -60,7 +60,7 @@ def save(obj: Any, f: PathOrFile, **_options: Any) -> None:
 
 
 def load(f: PathOrFile, map_location: Any = None, **options: Any) -> Any:
-    """The value in a file that `save` or PyTorch wrote; a compiled module of an archive.  Raises ArchiveError."""
+    """The value in a file that `save` or PyTorch wrote; for an archive the compiled module.  Raises ArchiveError."""
     mapped = options.get("mmap") is not False
     place = f.tell() if hasattr(f, "tell") else 0
     container = _opened(f, mapped)
@@ -102,7 +102,7 @@ def _state(container: Container, map_location: Any) -> Any:
 
 
 def _forget(instance: Any, _state: Any) -> None:
-    """What state dicts of modules carry besides the tensors: versions of the modules' classes."""
+    """Drop the attributes of state dicts: the versions of the modules' classes."""
     if type(instance) is not dict:
         raise Refusal("it fills what is no dict")
 

@@ -1,7 +1,7 @@
-"""Files that `torch.load` is given and that are not what `torch.save` writes today.
+"""Files of older formats for `torch.load`, and advice on files that it refuses.
 
-In: the file, and why it was refused.  Out: a file of the older format in the form of today, or a better reason.  It is
-loaded when it is needed: most files are what they should be.
+In: the file, and the error that it caused.  Out: a file of the format before PyTorch 1.6 converted to the current one,
+or a better error.  The module is imported only when a file needs it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from engine.serialize.old.saved import as_zip_file
 
 
 def in_todays_form(f: PathOrFile) -> io.BytesIO | None:
-    """What torch.save wrote before PyTorch 1.6, as it would today; None for anything else.  Raises ArchiveError."""
+    """A file of the format before PyTorch 1.6 in the current one; None for other files.  Raises ArchiveError."""
     found = _identity(f)
     if found is None or dict(found.facts).get("format") is None or found.kind not in _READABLE:
         return None
@@ -25,7 +25,7 @@ def in_todays_form(f: PathOrFile) -> io.BytesIO | None:
 
 
 def with_advice(error: ArchiveError, f: PathOrFile) -> ArchiveError:
-    """The error, with what can be done about a file that holds more than tensors, numbers and containers."""
+    """The error, with hints for a file that holds more than tensors, numbers and containers."""
     found = _identity(f)
     if found is None or not (found.has_weights or found.kind == "torch-value"):
         return error

@@ -1,4 +1,4 @@
-"""`torch.testing`: comparing tensors, making some for tests, and looking for words in printed graphs."""
+"""`torch.testing`: comparison and creation of tensors, and checks of printed graphs."""
 
 from engine.torch.namespace.missing_names import refuse_unknown_names
 from engine.torch.testing.comparison import assert_close as assert_close

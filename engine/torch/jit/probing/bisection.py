@@ -1,6 +1,6 @@
-"""`engine.bisect`: which rewrite of which pass changes what a program gives.
+"""`engine.bisect`: the search for the rewrite of a pass that changes a program's result.
 
-In: a compiled function and arguments; what is right (what the unoptimised interpreter gives, unless told); passes.
+In: a compiled function and arguments; the expected result (by default the unoptimized interpreter's); passes.
 Out: None, or a `Culprit`: the first pass after which the result differs, and the first rewrite inside it.
 """
 
@@ -25,14 +25,14 @@ from engine.torch.compiled.objects import ScriptObject, copied
 from engine.torch.testing.comparison import assert_close
 
 MAX_TRIED_IN_ORDER: Final = 200
-"""A pass with more rewrites is searched by halves: then the rewrite found is one that changes the result, not
-surely the first."""
+"""The number of rewrites up to which every prefix is tried; beyond, bisection finds a rewrite that changes the result,
+though not necessarily the first one."""
 _MISSING: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A run that ended with an error, in place of a result; equal to others with the same error."""
+    """The error of a run, in place of a result; equal to others of the same kind and message."""
 
     kind: str
     message: str
@@ -43,11 +43,11 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Culprit:
-    """Where a result changes.
+    """The rewrite that changes a result.
 
-    `index` is the pass's place in the pipeline; it is -1 when the program gives something else before any pass.
-    `rewrite` counts the pass's rewrites from 1; it is 0 when the pass changes the result without asking for any.
-    `node` is what was rewritten, as text, and `change` what became of it; `before` and `after` are the graphs.
+    `index` is the pass's position in the pipeline; it is -1 if the result is wrong before any pass.  `rewrite` counts
+    the pass's rewrites from 1; it is 0 if the pass changes the result without announcing a rewrite.  `node` is the
+    rewritten node as text, and `change` its replacement; `before` and `after` are the graphs.
     """
 
     pass_name: str
@@ -72,9 +72,9 @@ class Culprit:
 def bisect(
     function: Any, args: Sequence[Any] = (), expected: Any = _MISSING, pipeline: Iterable[str] | str = OPTIMIZE
 ) -> Culprit | None:
-    """The first rewrite of the pipeline after which `function(*args)` does not give what is expected.
+    """The first rewrite of the pipeline after which the result is not the expected one; None without one.
 
-    `function` is a ScriptFunction, a method or a module; errors are results, too.  None if all is well.
+    `function` is a ScriptFunction, a method or a module; errors count as results.
     """
     names = pipeline.replace(",", " ").split() if isinstance(pipeline, str) else tuple(pipeline)
     program = _Program.of(function, args)
@@ -94,7 +94,7 @@ def bisect(
 
 @dataclass(frozen=True, slots=True)
 class _Program:
-    """A function with the arguments that it is tried on."""
+    """A function with the arguments of its test runs."""
 
     function: Function
     args: tuple[Any, ...]
@@ -106,7 +106,7 @@ class _Program:
         return _Program(getattr(callee, "_function", callee), (*owner, *args))
 
     def run(self, graph: Graph) -> Any:
-        """What that graph gives for a copy of the arguments, interpreted as it stands."""
+        """The result of interpreting the graph, unoptimized, on a copy of the arguments."""
         made = Function(self.function.qualname)
         try:
             verify(graph)
@@ -120,7 +120,7 @@ class _Program:
 
 
 class _Limit:
-    """Lets so many rewrites happen, and remembers the last; None lets all."""
+    """Allows a number of rewrites (all with None), and records the last."""
 
     __slots__ = ("count", "last", "limit")
 
@@ -138,7 +138,7 @@ class _Limit:
 
 
 def _run_limited(name: str, graph: Graph, limit: int | None) -> tuple[int, str, str]:
-    """Run the pass with so many rewrites: how many there were, the node of the last, what became of it."""
+    """Run the pass with a limited number of rewrites: their count, the last rewritten node, and its replacement."""
     watch = _Limit(limit)
     with watching(watch):
         run_pass(name, graph)
@@ -158,7 +158,7 @@ def _culprit(program: _Program, name: str, index: int, count: int, before: Graph
 
 
 def _first_wrong(count: int, is_wrong: Callable[[int], bool]) -> int:
-    """The least number of rewrites with which the result is wrong; with `count` it is."""
+    """The least number of rewrites with which the result is wrong; with all `count` it is wrong."""
     if count <= MAX_TRIED_IN_ORDER:
         return next((limit for limit in range(count) if is_wrong(limit)), count)
     if is_wrong(0):
@@ -171,7 +171,7 @@ def _first_wrong(count: int, is_wrong: Callable[[int], bool]) -> int:
 
 
 def _same(result: Any, expected: Any) -> bool:
-    """Equal, up to rounding, with the same types and dtypes; nan equals nan."""
+    """True if both are equal up to rounding, with the same types and dtypes; nan equals nan."""
     if isinstance(result, Tensor) and isinstance(expected, Tensor):
         return _close(result, expected)
     if type(result) is not type(expected):

@@ -1,6 +1,6 @@
 """A part of a module as a module of its own.
 
-In: a module, and where to cut, by names of taps: `encoder` is what that submodule returns, `decoder:h` a variable in a
+In: a module, and the ends of the cut as names of taps: `encoder` is the submodule's result, `decoder:h` a variable in a
 method of a submodule, `:x` one of the module's own `forward`, its arguments among them.  Out: a module whose `forward`
 takes the values at the inputs and gives those at the outputs; it shares the weights and can be saved by itself.
 
@@ -8,8 +8,8 @@ takes the values at the inputs and gives those at the outputs; it shares the wei
     tail(m.run_until("encoder", x))          the same as m.run_until("decoder", x)
     tail.save("tail.pt")
 
-A cut goes through straight code: places inside of a branch or a loop, and those that are called more than once, are
-refused.  What is kept is what the outputs need, with the writes into it; other effects of the module are not.
+A cut goes through straight-line code: places inside a branch or a loop, and submodules that are called more than once,
+are refused.  The cut keeps the nodes that the outputs need, and the writes into their values, but no other effects.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _WHOLE: Final = "whole"
 
 
 def cut(root: Object, inputs: Sequence[str], outputs: Sequence[str]) -> Object:
-    """The part between these places; without `inputs`, from the arguments that it needs.
+    """The part of the module between these places; without `inputs`, from the arguments that it needs.
 
-    Raises ArgumentError for a place that is not there or where a cut is not possible.
+    Raises ArgumentError for an unknown place, or one where a cut is not possible.
     """
     if not outputs:
         raise ArgumentError("say where the cut ends", hints=('m.cut(outputs=["encoder"])',))
@@ -63,7 +63,7 @@ def cut(root: Object, inputs: Sequence[str], outputs: Sequence[str]) -> Object:
 
 
 class _Places:
-    """Names of places -> values; the calls around the wanted ones are inlined for that."""
+    """The values at named places of a graph, in which the calls around the wanted places are inlined."""
 
     def __init__(self, graph: Graph, wanted: Sequence[str]) -> None:
         self._graph, self._wanted = graph, wanted
@@ -73,7 +73,7 @@ class _Places:
         self._walk("", list(graph.block.nodes()))
 
     def find(self, name: str) -> Value:
-        """The value at a place.  Raises ArgumentError unless there is just one."""
+        """The value at a place.  Raises ArgumentError unless there is exactly one."""
         found = self._found.get(name, [])
         if not found:
             where = ("only straight code can be cut, no places inside of branches and loops",)
@@ -86,7 +86,7 @@ class _Places:
         self._found.setdefault(place, []).append(value)
 
     def _walk(self, owner: str, nodes: Sequence[Node]) -> None:
-        """Note the places of these nodes, the body of the method of a submodule."""
+        """Record the places of these nodes, which are the body of a submodule's method."""
         for node in nodes:
             names = [variable_name(value) for value in node.outputs]
             path = path_of(node.inputs[0]) if node.kind == "prim::CallMethod" else None
@@ -96,7 +96,7 @@ class _Places:
                     self._add(f"{owner}:{name}", value)
 
     def _call(self, node: Node, path: str) -> Value:
-        """Note the place of a call; what it results in, which is something else when it was inlined."""
+        """Record the place of a call, and return its results, which inlining replaces by other values."""
         method = node.attr("name")
         place = path if method == _MAIN else ".".join(filter(None, (path, f"{method}()")))
         type = node.inputs[0].type
@@ -114,7 +114,7 @@ class _Places:
         return result
 
     def _is_around(self, path: str) -> bool:
-        """Does a wanted place lie inside of that submodule?"""
+        """True if a wanted place lies inside that submodule."""
         return any(not path or name.startswith((f"{path}.", f"{path}:")) for name in self._wanted)
 
 
@@ -129,7 +129,7 @@ def _between(before: Node | None, after: Node, block: Block) -> Iterator[Node]:
 
 
 def path_of(value: Value) -> tuple[str, ...] | None:
-    """The attributes that lead from the graph's first argument to the value; None if it does not come from there."""
+    """The path of attributes from the graph's first argument to the value; None if there is none."""
     names: list[str] = []
     while value.node.kind == "prim::GetAttr":
         names.append(value.node.attr("name"))
@@ -142,7 +142,7 @@ def path_of(value: Value) -> tuple[str, ...] | None:
 
 
 def _kept(graph: Graph, ends: Iterable[Value], starts: Iterable[Value]) -> list[Node]:
-    """The nodes that the ends need, up to the starts, in order."""
+    """The nodes that the ends depend on, back to the starts, in order."""
     stops, kept = set(starts), set[Node]()
     order = list(graph.block.nodes())
     alias = AliasDb(graph)
@@ -183,7 +183,7 @@ def _with_inner(node: Node) -> Iterator[Node]:
 
 
 def _writes_into(node: Node, kept: set[Node], alias: AliasDb) -> bool:
-    """Does the node change what a kept one makes or reads?"""
+    """True if the node writes to a value that a kept node makes or reads."""
     if node.kind == "prim::SetAttr":
         return any(
             each.kind == "prim::GetAttr"
@@ -205,7 +205,7 @@ def _is_used(value: Value, kept: Sequence[Node], ends: Sequence[Value]) -> bool:
 
 @dataclass(slots=True, eq=False)
 class _Builder:
-    """Makes a module of nodes of another module's graph."""
+    """Builds a module from nodes of another module's graph."""
 
     root: Object
     source: Graph
@@ -248,9 +248,9 @@ class _Builder:
                 self.values[node.output] = self._taken_along(this, node)
 
     def _attributes_alone(self, ends: Sequence[Value]) -> bool:
-        """Can the attributes that are read be taken along without the modules they lie in?
+        """True if the attributes that are read can be copied without the modules that contain them.
 
-        Not where one is written, or where a module is used as such whose parts are read, too.
+        False if one is written, or if a module is used as a value while its attributes are read, too.
         """
         inner = [each for node in self.kept for each in _with_inner(node)]
         this = self.source.inputs[0]
@@ -259,7 +259,7 @@ class _Builder:
         return not loose and not deep and not any(node.kind == "prim::SetAttr" for node in inner)
 
     def _is_end(self, node: Node) -> bool:
-        """Is what the node reads used for more than to read further attributes of it?"""
+        """True if the value that the node reads is used for anything but reading its attributes."""
         users = {id(each): each is kept for kept in self.kept for each in _with_inner(kept)}
         uses = [use.user for use in node.output.uses if id(use.user) in users]
         return any(not users[id(user)] or user.kind != "prim::GetAttr" for user in uses) or not uses
@@ -284,7 +284,7 @@ class _Builder:
 
     @staticmethod
     def _free_name(place: str, taken: set[str]) -> str:
-        """An identifier for a place that is not taken yet."""
+        """An unused identifier for a place."""
         plain = "".join(c if c.isalnum() else "_" for c in place.rpartition(":")[2]).strip("_")
         name = stem = plain if is_identifier(plain) else f"part_{plain}"
         count = 0

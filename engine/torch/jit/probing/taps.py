@@ -1,21 +1,21 @@
-"""Taps: what comes out of the parts of a module while it runs, and stopping there.
+"""Taps: the values inside a module while it runs, and stopping there.
 
 In: a module and patterns.  Out: values.
 
     with m.tap("encoder.*", "decoder:h*", "model.py:42") as taps:
         m(x)
-    taps.values["encoder.0"]        what encoder.0 gave (the last time; taps.calls has all)
-    m.run_until("encoder", x)       the same, and the rest of the call does not run
+    taps.values["encoder.0"]        the last result of encoder.0 (taps.calls has all)
+    m.run_until("encoder", x)       the same value, without running the rest of the call
 
-Three kinds of patterns, of which `*` and `?` match what they match in file names:
+Three kinds of patterns, in which `*` and `?` match as in file names:
 
-- `encoder.*`: submodules by their paths, and what their `forward` returns; `""` is the module itself, `encoder.mask()`
+- `encoder.*`: the results of `forward` of the submodules with these paths; `""` is the module itself, `encoder.mask()`
   another method of a submodule;
 - `decoder:h*`: variables of the methods of a submodule, by name; `:x` is one of the module's own;
-- `model.py:42`: what is computed in a line of the author's file, `model.py:*` in all lines; lines of the archive's own
-  code are asked for by its record, `code/__torch__/model.py:42`.
+- `model.py:42`: the values computed in a line of the author's file, `model.py:*` in all lines; lines of the archive's
+  own code are named by its record, `code/__torch__/model.py:42`.
 
-It works over the interpreter's hooks: while a tap is open, the calls of this thread are interpreted.
+Taps use the interpreter's hooks: while a tap is open, the calls of this thread are interpreted.
 """
 
 from __future__ import annotations
@@ -65,18 +65,18 @@ class Pattern:
 
     @property
     def owner(self) -> str:
-        """The path of the submodules that it is about."""
+        """The path pattern of the submodules that are tapped."""
         return self.path.rpartition(".")[0] if self.path.endswith("()") else self.path
 
     def asks_for_result(self, place: str) -> bool:
         return not self.name and not self.line and fnmatchcase(place, self.path)
 
     def asks_for_values(self, paths: Sequence[str]) -> bool:
-        """Does it ask for something inside of a method of a module that has these paths?"""
+        """True if the pattern taps variables or lines in methods of a module with these paths."""
         return bool(self.line) or (bool(self.name) and any(fnmatchcase(path, self.path) for path in paths))
 
     def place_of(self, value: Value, instruction: Instruction, path: str) -> str:
-        """Under which name the value, computed by the instruction, is kept; "" if the pattern is not about it."""
+        """The name under which a value computed by the instruction is recorded; "" if the pattern does not match it."""
         name = variable_name(value)
         if self.name:
             return f"{path}:{name}" if name and fnmatchcase(name, self.name) else ""
@@ -94,10 +94,10 @@ class _Reached(Exception):
 
 
 class Taps(AbstractContextManager["Taps"]):
-    """The values that came out at the tapped places, while it is open: `values` the last, `calls` all of each place.
+    """The values recorded at the tapped places while it is open: `values` the last, `calls` all of each place.
 
-    Tensors are copies that nothing later writes to, unless `copy` is False; then they are the program's own.  Values
-    are as Python has them; with `raw`, as programs do, and `types` tells their types.
+    Tensors are copies, unless `copy` is False; then they are the program's own.  Values are converted to Python; with
+    `raw` they are the program's values, and `types` has their types.
     """
 
     def __init__(
@@ -115,12 +115,12 @@ class Taps(AbstractContextManager["Taps"]):
 
     @property
     def values(self) -> dict[str, Any]:
-        """What came out at each place the last time."""
+        """Place -> its last value."""
         return {place: found[-1] for place, found in self.calls.items()}
 
     @property
     def unreached(self) -> list[str]:
-        """The patterns for which nothing has come yet."""
+        """The patterns without a value so far."""
         return [pattern.text for pattern in self._patterns if pattern.text not in self._reached]
 
     def __enter__(self) -> Taps:
@@ -140,7 +140,7 @@ class Taps(AbstractContextManager["Taps"]):
         return f"<Taps {listed or 'nothing yet'}>"
 
     def _check(self) -> None:
-        """Raises ArgumentError for a path that no submodule has."""
+        """Raise ArgumentError for a path that no submodule has."""
         if not self._patterns:
             raise ArgumentError("say where to tap", hints=('m.tap("layer*") taps the submodules that match',))
         known = list(dict.fromkeys(path for paths in self._paths.values() for path in paths))
@@ -168,7 +168,7 @@ class Taps(AbstractContextManager["Taps"]):
             watched.pending = instruction
 
     def _begin(self, frame: Frame) -> None:
-        """Find out whose method is called, and which patterns are about it."""
+        """Determine the module of a method call that begins, and the patterns that match it."""
         owner = frame.registers[0] if frame.code.graph.inputs else None
         paths = self._paths.get(id(owner), [])
         method = "" if frame.code.name == _MAIN else f"{frame.code.name}()"
@@ -189,7 +189,7 @@ class Taps(AbstractContextManager["Taps"]):
         self._keep(state, place, values[0] if len(values) == 1 else tuple(values), types)
 
     def _computed(self, state: InterpreterState, watched: _Watched, instruction: Instruction) -> None:
-        """An instruction of the frame is done: keep its results if a pattern asks for them."""
+        """Record the results of an executed instruction if a pattern matches them."""
         frame = watched.frame
         for register in instruction.outputs:
             value = frame.code.values[register]
@@ -212,7 +212,7 @@ class Taps(AbstractContextManager["Taps"]):
 
 @dataclass(slots=True, eq=False)
 class _Watched:
-    """A call under way that a tap is interested in; `place` is where its result is kept."""
+    """A tapped call in progress; its result is recorded under `place`."""
 
     frame: Frame
     place: str | None
@@ -222,20 +222,20 @@ class _Watched:
 
 
 def variable_name(value: Value) -> str:
-    """The name its author gave a value, without the number that tells it from others; "" when it has none."""
+    """The source name of a value, without the number that makes it unique; "" for an unnamed value."""
     stem, dot, number = value.name.rpartition(".")
     return stem if dot and number.isdecimal() else value.name
 
 
 def paths_of(root: Object) -> dict[int, list[str]]:
-    """Every module inside, by identity, with its paths; the root's is "" ."""
+    """Id of each module inside the root -> its paths; the root's is ""."""
     found: dict[int, list[str]] = {}
 
     def walk(module: Object, path: str) -> None:
         known = found.setdefault(id(module), [])
         known.append(path)
         if len(known) > 1:
-            return  # what lies in a module that is in two places is named after the first
+            return  # the parts of a module with two paths are named after the first
         for name, inner in _submodules(module):
             walk(inner, f"{path}.{name}" if path else name)
 
@@ -250,7 +250,7 @@ def _submodules(module: Object) -> Iterator[tuple[str, Object]]:
 
 
 def _copied(value: Any) -> Any:
-    """The value with its tensors copied."""
+    """A copy of the value, tensors included."""
     if isinstance(value, Tensor):
         return value.detach().clone()
     if isinstance(value, list):
@@ -263,7 +263,7 @@ def _copied(value: Any) -> Any:
 
 
 def stopped_at(taps: Taps, pattern: str, call: Callable[[], object]) -> str:
-    """Run the call up to the first value of the taps, which stop it; its place.  Raises ArgumentError without one."""
+    """Run the call until the first tapped value stops it, and return its place.  Raises ArgumentError if none does."""
     try:
         with taps:
             call()
@@ -275,6 +275,6 @@ def stopped_at(taps: Taps, pattern: str, call: Callable[[], object]) -> str:
 
 
 def _near(path: str, known: list[str]) -> tuple[str, ...]:
-    """The nearest path, or else a few of those that there are."""
+    """Hints with the most similar path, or else a few of the known ones."""
     outer = [each for each in known if each and each.count(".") < 2][:MOST_NAMED]
     return did_you_mean(path, known) or ((f"there is {', '.join(outer)}",) if outer else ())

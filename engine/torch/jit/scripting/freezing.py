@@ -57,7 +57,7 @@ _Key = tuple[int, str]
 def freeze(
     mod: Any, preserved_attrs: Sequence[str] | None = None, optimize_numerics: bool = True, **wishes: Any
 ) -> ScriptModule:
-    """The module frozen and optimized.  Raises ArgumentError for what is no compiled module in eval mode."""
+    """The module frozen and optimized.  Raises ArgumentError for anything but a compiled module in eval mode."""
     if not isinstance(mod, ScriptModule):
         raise ArgumentError(
             "Freezing expects a ScriptModule as input. Please use torch.jit.script or torch.jit.trace to script your "
@@ -78,9 +78,9 @@ def freeze(
 def run_frozen_optimizations(
     mod: ScriptModule, optimize_numerics: bool = True, preserved_methods: Sequence[str] | None = None
 ) -> None:
-    """Drop dropouts, and fold constants into the weights of convolutions and linear layers until nothing changes.
+    """Remove dropout, and fold constants into the weights of convolutions and linear layers until nothing changes.
 
-    Results then differ by rounding; without `optimize_numerics` they do not.
+    Folding changes results by rounding; without `optimize_numerics` it is left out.
     """
     methods = mod._ivalue.type.methods
     for name in dict.fromkeys(("forward", *(preserved_methods or ()))):
@@ -91,7 +91,7 @@ def run_frozen_optimizations(
 
 
 def optimize_for_inference(mod: Any, other_methods: Sequence[str] | None = None) -> ScriptModule:
-    """The module frozen, unless it is, and optimized.  Raises ArgumentError for what is no compiled module."""
+    """The module frozen, if it is not yet, and optimized.  Raises ArgumentError for anything but a compiled module."""
     if not isinstance(mod, ScriptModule):
         raise ArgumentError(
             "optimize_for_inference expects a ScriptModule as input. Please use torch.jit.script or torch.jit.trace "
@@ -116,9 +116,9 @@ def freeze_module(
     freeze_interfaces: bool = True,
     preserve_parameters: bool = False,
 ) -> ScriptModule:
-    """A module with its attributes in its code, but for those that are preserved or written to.
+    """A copy of the module with its attributes as constants in its code, except those that are preserved or written to.
 
-    Raises ArgumentError when the module has nothing of a preserved name.
+    Raises ArgumentError if the module has no attribute or method of a preserved name.
     """
     frozen: ScriptModule = wrap(_Freezer(module._ivalue, freeze_interfaces, preserve_parameters).frozen(preserved))
     return frozen
@@ -126,7 +126,7 @@ def freeze_module(
 
 @dataclass
 class _Method:
-    """A copy of a method's graph; `owners` are the modules that its values are, with their paths from `self`."""
+    """A copy of a method's graph; `owners` maps its values to the modules that they stand for, with their paths."""
 
     function: Function
     graph: Graph
@@ -134,7 +134,7 @@ class _Method:
 
 
 class _Freezer:
-    """One module on its way; `kept` are the attributes that stay."""
+    """The freezing of one module; `kept` are the attributes that remain."""
 
     def __init__(self, original: Object, freeze_interfaces: bool, preserve_parameters: bool) -> None:
         self._root = _copied(original, {})
@@ -167,7 +167,7 @@ class _Freezer:
                 return method
 
     def _resolve_interfaces(self, method: _Method) -> bool:
-        """Let values of interface types be of the modules' own classes; was there one?"""
+        """Give values of interface types their modules' own classes; True if that makes more calls inlinable."""
         found = [(v, o) for v, (o, _) in method.owners.items() if isinstance(v.type, InterfaceType)]
         written = {(id(o), n.attr("name")) for n, (o, _) in _accesses(method, "prim::SetAttr")}
         for value, owner in found:
@@ -180,7 +180,7 @@ class _Freezer:
     # -- what has to stay
 
     def _keep(self, owner: Object, name: str) -> None:
-        """The attribute stays, and if it is a module then all that is in it."""
+        """Keep the attribute, and everything inside it if it is a module."""
         if (id(owner), name) in self._kept:
             return
         self._kept.add((id(owner), name))
@@ -201,7 +201,7 @@ class _Freezer:
         self._find_memory_writes(method)
 
     def _find_memory_writes(self, method: _Method) -> None:
-        """Attributes stand as constants in a copy of the graph: then it shows which of them are written to."""
+        """Find the written attributes by an alias analysis of a copy of the graph with attributes as constants."""
         graph = copy_graph(method.graph)
         places: dict[_Key, tuple[Object, list[Value]]] = {}
         probe = _Method(method.function, graph, dict(_owners(graph, self._root)))
@@ -273,7 +273,7 @@ class _Freezer:
 
 
 def _owners(graph: Graph, root: Object) -> Iterator[tuple[Value, tuple[Object, str]]]:
-    """The values that are modules: `self`, and what is got from them attribute by attribute."""
+    """The values that are modules: `self`, and modules read from its attributes."""
     found: dict[Value, tuple[Object, str]] = {graph.inputs[0]: (root, "")}
     yield graph.inputs[0], (root, "")
     for node in graph.all_nodes():
@@ -287,14 +287,14 @@ def _owners(graph: Graph, root: Object) -> Iterator[tuple[Value, tuple[Object, s
 
 
 def _accesses(method: _Method, kind: str | None) -> Iterator[tuple[Node, tuple[Object, str]]]:
-    """Nodes that get or set attributes of modules, with the module."""
+    """The nodes that get or set attributes of modules, with the module."""
     for node in list(method.graph.all_nodes()):
         if node.kind in ((kind,) if kind else ("prim::GetAttr", "prim::SetAttr")) and node.inputs[0] in method.owners:
             yield node, method.owners[node.inputs[0]]
 
 
 def _copied(original: Object, done: dict[int, Object]) -> Object:
-    """The module with modules of its own; they share tensors and everything else."""
+    """A copy of the module and its submodules; it shares tensors and everything else."""
     if id(original) not in done:
         copy = done[id(original)] = Object(original.type, list(original.slots))
         copy.slots = [_copied(v, done) if isinstance(v, Object) and v.type.is_module else v for v in original.slots]
@@ -314,7 +314,7 @@ def _constant(start: Node, value: Any, declared: Type, name: str) -> Value:
 
 
 def _detached(value: Any) -> Any:
-    """The value with tensors that need no gradients."""
+    """The value with its tensors detached."""
     if isinstance(value, Tensor):
         return value.detach()
     if isinstance(value, (list, tuple)):
@@ -334,7 +334,7 @@ def _share_memory(a: Tensor, b: Tensor) -> bool:
 
 
 def _holds_tensors(type: Type) -> bool:
-    """Is it a container of what could be written to?"""
+    """True if the type is that of a mutable value, or of a container of them, other than a plain tensor."""
     if isinstance(type, OptionalType):
         return type.element != TENSOR and _holds_tensors(type.element)
     if isinstance(type, (ListType, DictType, TupleType)):

@@ -1,6 +1,6 @@
-"""Functions made of graphs, values that are computed when asked for, and other words of `torch.jit`.
+"""Functions made from graphs, lazily computed values, and smaller parts of `torch.jit`.
 
-In: graphs, Python functions.  Out: what runs them.
+In: graphs, Python functions.  Out: callables, results, counts of calls.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 def defined(unit: CompilationUnit, qualname: str, graph: Graph) -> Function:
-    """The graph as a function of the unit."""
+    """Add the graph to the unit as a function."""
     function = unit.add_function(Function(qualname))
     function.define(schema_of(function.name, graph), graph)
     return function
@@ -40,7 +40,7 @@ def function_from_graph(name: str, graph: Any) -> ScriptFunction:
 
 
 def interpret_graph(graph: Any, inputs: tuple[Any, ...]) -> Any:
-    """What the graph gives for the inputs; nothing is optimized.  Raises ExecutionError."""
+    """The graph's result for the inputs, interpreted without optimization.  Raises ArgumentError, ExecutionError."""
     body = unwrap(graph)
     if len(inputs) != len(body.inputs):
         raise ArgumentError(f"the graph takes {len(body.inputs)} inputs, not {len(inputs)}")
@@ -51,7 +51,7 @@ def interpret_graph(graph: Any, inputs: tuple[Any, ...]) -> Any:
 
 
 class Await:
-    """A call that is made when its result is first asked for."""
+    """A call that is made when its result is first needed."""
 
     def __init__(self, fn: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._fn, self._args, self._kwargs = fn, args, kwargs
@@ -65,7 +65,7 @@ class Await:
         return self._results[0]
 
     def fn(self) -> Callable[..., Any]:
-        """What it calls.  Raises ArgumentError when the result was there from the start."""
+        """The function that it calls.  Raises ArgumentError for one made by `awaitable_nowait`."""
         if self._fn is None:
             raise ArgumentError("an Await made with awaitable_nowait calls nothing")
         return self._fn
@@ -74,7 +74,7 @@ class Await:
         return self._args
 
     def is_nowait(self) -> bool:
-        """Was the result there from the start?"""
+        """True if the result was given instead of a call."""
         return self._fn is None
 
     def __getattr__(self, name: str) -> Any:
@@ -84,17 +84,17 @@ class Await:
 
 
 def awaitable(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Await:
-    """The call, to be made when its result is first asked for."""
+    """A call that is made when its result is first needed."""
     return Await(func, args, kwargs)
 
 
 def awaitable_wait(aw: Await) -> Any:
-    """The result; the call is made if it was not yet."""
+    """The result; the call is made unless it was made before."""
     return aw.wait()
 
 
 def awaitable_nowait(o: Any) -> Await:
-    """A result that is there."""
+    """An `Await` with a given result."""
     made = Await(None, (o,), {})
     made._results.append(o)
     return made
@@ -107,11 +107,11 @@ def unwrap_optional(x: T | None) -> T:
 
 
 def clear_class_registry() -> None:
-    """Does nothing: classes live as long as somebody has them."""
+    """No effect: there is no global registry of classes."""
 
 
 class IgnoreContextManager:
-    """`with torch.jit._IgnoreContextManager(a="inp:int"):`: what is inside is left to Python."""
+    """`with torch.jit._IgnoreContextManager(a="inp:int"):`: the block is left to Python."""
 
     def __init__(self, **kwargs: Any) -> None:
         self.declared: Final = kwargs
@@ -122,20 +122,20 @@ class IgnoreContextManager:
 
 
 class ScriptProfile:
-    """Counts how often each function is run from Python or by generated code, from `enable()` to `disable()`."""
+    """Counts the runs of each function from Python or generated code, between `enable()` and `disable()`."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
         self._listening: ExitStack | None = None
 
     def enable(self) -> None:
-        """Start to count."""
+        """Start counting."""
         if self._listening is None:
             self._listening = ExitStack()
             self._listening.enter_context(listening(self._note))
 
     def disable(self) -> None:
-        """Count no more; the counts stay."""
+        """Stop counting; the counts remain."""
         if self._listening is not None:
             self._listening.close()
             self._listening = None

@@ -1,7 +1,7 @@
-"""The Python code of this process that was compiled, and how its modules become objects of programs.
+"""The Python code compiled in this process, and the conversion of Python modules to compiled objects.
 
-In: an instance of `torch.nn.Module`.  Out: its object: attributes converted, submodules and methods compiled.  All that
-is compiled of Python programs is in one unit, under `__torch__.module.name`.
+In: an instance of `torch.nn.Module`.  Out: an object with converted attributes and compiled submodules and methods.
+Everything compiled from Python is in one unit, under `__torch__.module.name`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _IN: Final = "this is the submodule "
 
 
 def module_object(module: Any) -> Object:
-    """The compiled module of a Python one, with all that is inside.  Raises CompileError, ArgumentError."""
+    """The compiled module of a Python module, with all its submodules.  Raises CompileError, ArgumentError."""
     return _object_of(module, MODULES.concrete(module))
 
 
@@ -79,7 +79,7 @@ def _child(name: str, value: Any, type: ClassType | InterfaceType) -> Object:
 
 
 def _python_class(type: Type) -> type | None:
-    """The Enum or NamedTuple that the type was made of."""
+    """The Python Enum or NamedTuple that the type was compiled from."""
     return next((cls for cls, made in PYTHON._types.items() if made is type), None)
 
 

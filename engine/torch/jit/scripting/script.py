@@ -1,8 +1,8 @@
-"""`script`: from Python functions, classes and modules to compiled ones.
+"""`torch.jit.script`: compiles Python functions, classes and modules.
 
-In: a Python function, class, module instance, or something compiled already.  Out: a `ScriptFunction` or
-`ScriptModule`; a class comes back as it is, and programs know it from then on.  What Python programs use is compiled
-once, in one unit, under `__torch__.module.name`.
+In: a Python function, class or module instance, or a compiled one.  Out: a `ScriptFunction` or `ScriptModule`; a class
+is returned as it is, compiled for later programs.  Functions and classes that a program uses are compiled once, in one
+unit, under `__torch__.module.name`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import is_dataclass
 from typing import Any
 
-from engine.executor import python_calls as python_calls  # lets programs call Python
+from engine.executor import python_calls as python_calls  # enables programs to call Python
 from engine.frontend.classes import FunctionValue
 from engine.frontend.compile import library_value
 from engine.frontend.overloads import overloads_of
@@ -23,7 +23,7 @@ from engine.torch.jit.scripting.script_module import wrap
 
 
 def script(obj: Any, example_inputs: Any = None) -> Any:
-    """Compile a Python function, class or module.  Raises CompileError; nothing of it is left then."""
+    """Compile a Python function, class or module.  Raises CompileError, and then leaves no partial definitions."""
     if isinstance(obj, (ScriptFunction, ScriptObject)):
         return obj
     with PYTHON.attempt():
@@ -43,7 +43,7 @@ def script(obj: Any, example_inputs: Any = None) -> Any:
 
 
 def _library_function(obj: Any) -> ScriptFunction:
-    """A function of the torch namespace, if it is written in TorchScript.  Raises NotSupportedError."""
+    """A function of the torch namespace that is written in TorchScript.  Raises NotSupportedError for operators."""
     found = library_value(obj.torch_path)
     functions = found.functions if isinstance(found, FunctionValue) else ()
     if len(functions) != 1:

@@ -39,7 +39,7 @@ from engine.torch.nn.modules.module import Module, replace_each
 
 
 class _Derivable(type):
-    """Makes a class that a program derives from ScriptModule one of `UncompiledModule`."""
+    """Metaclass that turns a class derived from ScriptModule into one derived from `UncompiledModule`."""
 
     def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> Any:
         if not any(isinstance(base, _Derivable) for base in bases):
@@ -49,7 +49,7 @@ class _Derivable(type):
 
 
 class _UnlessTaken:
-    """A method of compiled modules that gives way to anything of its name in the program."""
+    """A method of compiled modules that a program's own attribute or method of that name overrides."""
 
     def __init__(self, method: Callable[..., Any]) -> None:
         self._name, self._method = method.__name__, method
@@ -64,9 +64,9 @@ class _UnlessTaken:
 
 
 class ScriptModule(ScriptObject, CompiledModule, metaclass=_Derivable):
-    """A compiled module.  Attributes that it does not have may be added in Python; programs do not see them.
+    """A compiled module.  Python may add attributes, which the compiled program does not see.
 
-    What is private here ends in an underscore, since programs have methods like `_forward` of their own.
+    Private names end in an underscore, since programs have methods like `_forward` of their own.
     """
 
     __slots__ = ("__dict__",)
@@ -143,7 +143,7 @@ class ScriptModule(ScriptObject, CompiledModule, metaclass=_Derivable):
         return (child for _, child in self.named_children())
 
     def named_modules(self, prefix: str = "") -> Iterator[tuple[str, ScriptModule]]:
-        """This module and all inside, each once, under the first of its names."""
+        """This module and all its submodules, each once, under its first path."""
         return ((name, wrap(module)) for name, module in each_module(self._ivalue, prefix))
 
     def modules(self) -> Iterator[ScriptModule]:
@@ -162,7 +162,7 @@ class ScriptModule(ScriptObject, CompiledModule, metaclass=_Derivable):
         return (tensor for _, tensor in self.named_buffers("", recurse))
 
     def state_dict(self, *, prefix: str = "", keep_vars: bool = False) -> OrderedDict[str, Tensor]:
-        """Name -> tensor: of each module first its parameters, then its buffers, then what its children have."""
+        """Name -> tensor: for each module its parameters, then its buffers, then those of its children."""
         return OrderedDict(
             (f"{prefix}{path}.{name}" if path else f"{prefix}{name}", value if keep_vars else value.detach())
             for path, module in self._paths_("")
@@ -171,7 +171,7 @@ class ScriptModule(ScriptObject, CompiledModule, metaclass=_Derivable):
         )
 
     def apply(self, fn: Callable[[ScriptModule], Any]) -> ScriptModule:
-        """Call `fn` with every module inside, and then with this one.  Raises ArgumentError as `state_dict` does."""
+        """Call `fn` with every submodule, and then with this module.  Raises ArgumentError as `state_dict` does."""
         self._refuse_entangled_()
         for child in self.children():
             child.apply(fn)
@@ -207,14 +207,14 @@ class ScriptModule(ScriptObject, CompiledModule, metaclass=_Derivable):
 
     @_UnlessTaken
     def tap(self, *patterns: str, copy: bool = True) -> Taps:
-        """Taps to be opened with `with`.  Raises ArgumentError for a path that is not there."""
+        """Taps on these patterns, for a `with` block.  Raises ArgumentError for an unknown path."""
         return Taps(self._ivalue, patterns, copy=copy)
 
     @_UnlessTaken
     def run_until(self, pattern: str, *args: Any, **kwargs: Any) -> Any:
-        """Call the module with the arguments, up to the first value at the tapped place, and return that.
+        """Call the module up to the first value at the tapped place, and return that value.
 
-        Raises ArgumentError when the call ends before it came there; what it did to the module until then is done.
+        Raises ArgumentError if the call ends first.  Side effects up to there are not undone.
         """
         taps = Taps(self._ivalue, (pattern,), stop=True)
         stopped_at(taps, pattern, lambda: self(*args, **kwargs))
@@ -222,9 +222,9 @@ class ScriptModule(ScriptObject, CompiledModule, metaclass=_Derivable):
 
     @_UnlessTaken
     def cut(self, inputs: Sequence[str] = (), outputs: Sequence[str] = ()) -> ScriptModule:
-        """The part between these places; without `inputs`, from the arguments that it needs.
+        """The part of the module between these places; without `inputs`, from the arguments that it needs.
 
-        Raises ArgumentError for a place that is not there or where a cut is not possible.
+        Raises ArgumentError for an unknown place, or one where a cut is not possible.
         """
         part: ScriptModule = wrap(cut(self._ivalue, inputs, outputs))
         return part
@@ -232,7 +232,7 @@ class ScriptModule(ScriptObject, CompiledModule, metaclass=_Derivable):
     # -- saving
 
     def define(self, source: str) -> None:
-        """Add the methods that the text defines.  Raises CompileError."""
+        """Compile the methods in the text and add them.  Raises CompileError."""
         concrete = MODULES.of_type(self._ivalue.type)
         with PYTHON.attempt():
             MODULES.define(concrete, dedent(source))
@@ -282,7 +282,7 @@ class ScriptModule(ScriptObject, CompiledModule, metaclass=_Derivable):
     load_state_dict: Any = Module.load_state_dict
 
     def _apply(self, fn: Callable[[Tensor], Any], recurse: bool = True) -> ScriptModule:
-        """Give every parameter and buffer the values that `fn` makes of it."""
+        """Replace the values of every parameter and buffer by `fn` of them."""
         replace_each((*self.parameters(recurse), *self.buffers(recurse)), fn)
         return self
 
@@ -295,7 +295,7 @@ class ScriptModule(ScriptObject, CompiledModule, metaclass=_Derivable):
                 yield attribute.name, value
 
     def _paths_(self, prefix: str) -> Iterator[tuple[str, ScriptModule]]:
-        """This module and all inside, as often as they occur.  Raises ArgumentError where that has no end."""
+        """This module and its submodules under all their paths.  Raises ArgumentError if there are too many paths."""
         self._refuse_entangled_()
         return ((name, wrap(module)) for name, module in every_place(self._ivalue, prefix))
 
@@ -315,11 +315,11 @@ class ScriptModule(ScriptObject, CompiledModule, metaclass=_Derivable):
                     yield (f"{path}.{name}" if path else name), tensor
 
     def extra_repr(self) -> str:
-        """What `repr` shows in the module's brackets."""
+        """The text that `repr` shows in the module's parentheses."""
         return f"original_name={self.original_name}"
 
     def __repr__(self) -> str:
-        if is_entangled(self._ivalue):  # there is no end to what could be shown
+        if is_entangled(self._ivalue):  # the full text would be endless
             return f"RecursiveScriptModule(original_name={self.original_name}, ...)"
         children = [f"({name}): {child!r}" for name, child in self.named_children()]
         if not children:
@@ -329,7 +329,7 @@ class ScriptModule(ScriptObject, CompiledModule, metaclass=_Derivable):
 
 
 def wrap(value: Object) -> Any:
-    """The wrapper of an object, the same one as long as somebody holds it."""
+    """The Python wrapper of an object, the same one as long as it is referenced."""
     wrapper = _wrappers.get(id(value))
     if wrapper is None:
         wrapper = (ScriptModule if value.type.is_module else python_class_of(value.type))(value)
@@ -338,7 +338,7 @@ def wrap(value: Object) -> Any:
 
 
 def _refuse_python_calls(type: ClassType) -> None:
-    """Raises ArchiveError if a method, here or further inside, calls Python."""
+    """Raise ArchiveError if a method of the module or of a submodule calls Python."""
     waiting, seen = [type], {type}
     while waiting:
         each = waiting.pop()
@@ -351,7 +351,7 @@ def _refuse_python_calls(type: ClassType) -> None:
 
 
 def _python_attribute(module: ScriptModule, name: str) -> Any:
-    """A method that stays in Python, or any that a ScriptModule's own class has."""
+    """A method that stays in Python, or any method of a class derived from ScriptModule; None without one."""
     cls = MODULES.python_class(module._ivalue.type)
     member = None if cls is None else inspect.getattr_static(cls, name, None)
     derived = getattr(cls, "_script_methods_only", False)
@@ -368,7 +368,7 @@ set_object_wrapper(wrap)
 
 
 class _CompiledAtOnce(type):
-    """The class of such classes: an instance is compiled as soon as its `__init__` is done."""
+    """Metaclass whose instances' calls return a module compiled after its `__init__`."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         module = super().__call__(*args, **kwargs)
@@ -383,7 +383,7 @@ class _CompiledAtOnce(type):
 
 
 class UncompiledModule(Module, metaclass=_CompiledAtOnce):
-    """The Python module that `self` is in the `__init__` of such a class."""
+    """The Python module that is `self` in the `__init__` of a class derived from ScriptModule."""
 
     _script_methods_only = True
 
@@ -392,5 +392,5 @@ class UncompiledModule(Module, metaclass=_CompiledAtOnce):
         object.__setattr__(self, "_definitions", [])
 
     def define(self, source: str) -> None:
-        """Add the methods that the text defines."""
+        """Record methods in TorchScript text, which are compiled with the module."""
         self._definitions.append(dedent(source))

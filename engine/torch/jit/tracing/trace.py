@@ -1,7 +1,7 @@
 """`torch.jit.trace`: programs recorded while they run.
 
-In: a Python function or module, and example inputs.  Out: a `ScriptFunction` or `ScriptModule` with what the program
-did to the examples; what Python decided on the way (branches, numbers of iterations) is fixed.  Calls of submodules
+In: a Python function or module, and example inputs.  Out: a `ScriptFunction` or `ScriptModule` with the
+operations on the examples; decisions made in Python (branches, numbers of iterations) are fixed.  Calls of submodules
 become methods of their own types.  Afterwards the trace is checked against the program, see `trace_check`.
 """
 
@@ -45,7 +45,7 @@ def trace(
     *,
     example_kwarg_inputs: Mapping[str, Any] | None = None,
 ) -> Any:
-    """The function or module as it runs on the example inputs: a tensor, or a tuple of arguments.
+    """Compile the function or module as it runs on the example inputs: a tensor, or a tuple of arguments.
 
     With `check_trace` the program is traced again and the results are compared, on `check_inputs` if given.  Without
     `strict` the program may return lists and dicts.  Raises CompileError, TracingCheckError.
@@ -89,7 +89,7 @@ def trace_module(
     *,
     example_inputs_is_kwarg: bool = False,
 ) -> ScriptModule:
-    """The module with the named methods as they run on the example inputs.  Raises CompileError, TracingCheckError."""
+    """Compile methods of the module as they run on example inputs.  Raises CompileError, TracingCheckError."""
 
     def example(value: Any) -> _Example:
         return _Example.of(None, value) if example_inputs_is_kwarg else _Example.of(value, None)
@@ -102,12 +102,12 @@ def trace_module(
 
 
 def is_tracing() -> bool:
-    """Is this run recorded?"""
+    """True if this thread is recording a trace."""
     return current() is not None
 
 
 def script_if_tracing(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that is compiled when a trace calls it, so that its control flow is kept."""
+    """A function that is compiled when a trace calls it, which preserves its control flow."""
 
     @wraps(fn)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -117,7 +117,7 @@ def script_if_tracing(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def get_trace_graph(f: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None, strict: bool = True) -> Any:
-    """The graph of one run and what the run returned; a module's parameters and buffers are inputs of the graph."""
+    """The graph of one run, and its result; a module's parameters and buffers are inputs of the graph."""
     example = _Example.of(args, None)
     example.kwargs.update(kwargs or {})
     state = TracingState(Scope(Graph()), strict)
@@ -182,7 +182,7 @@ def _copied(value: Any) -> Any:
 
 
 def _add_inputs(state: TracingState, callee: Any, example: _Example) -> None:
-    """A graph input for each argument; those by name come in the order in which the callee declares them."""
+    """Add a graph input for each argument; keyword arguments in the order of the callee's declaration."""
     names = _argument_names(callee)
     for index, value in enumerate(example.args):
         input_type((value,))
@@ -194,7 +194,7 @@ def _add_inputs(state: TracingState, callee: Any, example: _Example) -> None:
 
 
 def _argument_names(callee: Any) -> list[str]:
-    """Empty for a callee that takes any number of arguments."""
+    """The names of the callee's arguments; empty if it takes any number of them."""
     function = callee.forward if isinstance(callee, Module) else callee
     try:
         parameters = list(inspect.signature(function).parameters.values())
@@ -241,7 +241,7 @@ def _trace_methods(
 
 
 def _traced_again(module: Module, name: str, example: _Example, strict: bool) -> ScriptMethod:
-    """The method traced once more, in a unit of its own."""
+    """Trace the method once more, in a separate unit."""
     traced = _traced_module(module, {name: [example.copy()]}, strict, CompilationUnit())
     method: ScriptMethod = getattr(traced, name)
     return method

@@ -1,6 +1,6 @@
-"""Is a trace true to its program?  It is traced a second time, and both are compared with the program itself.
+"""Checks a trace: the program is traced a second time, and both traces are compared with the program itself.
 
-In: the trace, the way to trace again, the program, inputs.  Out: nothing, warnings about different results, or
+In: the trace, a function that traces again, the program, inputs.  Out: nothing, warnings about different results, or
 TracingCheckError where the two graphs differ: then the program does not do the same at every call.
 """
 
@@ -34,7 +34,7 @@ class TracingCheckError(EngineError):
 def check(
     traced: Traced, trace_again: Callable[[], Traced], program: Any, run: Callable[[Any], Any], tolerance: float
 ) -> None:
-    """Compare; `run(callee)` calls it on a copy of the inputs.  Raises TracingCheckError."""
+    """Compare the traces and the program; `run(callee)` calls it on a copy of the inputs.  Raises TracingCheckError."""
     with no_grad():
         again = trace_again()
         graph, other = _plain(traced), _plain(again)
@@ -47,7 +47,7 @@ def check(
 
 
 def _plain(traced: Traced) -> Graph:
-    """The graph with its calls inlined, without what is known of single tensors."""
+    """A copy of the graph with its calls inlined and without shapes in its types."""
     graph: Graph = traced.inlined_graph._ir
     run_pass("erase_shape_information", graph)
     return graph
@@ -57,7 +57,7 @@ def _plain(traced: Traced) -> Graph:
 
 
 def _compare(results: Any, expected: Any, graph: Graph, what: str, tolerance: float) -> bool:
-    """Warn of the results that differ; are all the same?"""
+    """Warn about each result that differs; True if all are the same."""
     pairs = zip(_tensors(results), _tensors(expected), strict=False)
     found = {i: _difference(mine, theirs, tolerance) for i, (mine, theirs) in enumerate(pairs, 1)}
     wrong = {number: difference for number, difference in found.items() if difference}
@@ -95,7 +95,7 @@ def _tensors(value: Any) -> Iterator[Tensor]:
 
 
 def _difference(mine: Tensor, theirs: Tensor, tolerance: float) -> str:
-    """What is different, in words; "" when the tensors are near enough."""
+    """A description of the difference; "" if the tensors are close."""
     if mine.array.shape != theirs.array.shape:
         return f"The shapes are {list(mine.array.shape)} and {list(theirs.array.shape)}."
     if mine.dtype != theirs.dtype:
@@ -119,7 +119,7 @@ def _difference(mine: Tensor, theirs: Tensor, tolerance: float) -> str:
 
 
 def _graph_difference(graph: Graph, other: Graph) -> Iterator[str]:
-    """The texts compared, and the first nodes that differ, with their places in the program."""
+    """A text comparison of the graphs, and the first nodes that differ, with their places in the program."""
     text, other_text = _text(graph), _text(other)
     if text == other_text:
         return
@@ -153,7 +153,7 @@ def _text(what: Graph | Node) -> str:
 
 
 def _diff(text: str, other: str) -> list[str]:
-    import difflib  # only a trace that is not what it should be needs it
+    import difflib  # needed only for a failed check
 
     return ["\t\t" + line.rstrip() for line in difflib.ndiff(text.splitlines(), other.splitlines())]
 

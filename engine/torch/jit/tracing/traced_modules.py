@@ -1,7 +1,7 @@
-"""Modules under trace: their types, and their calls.
+"""The types and calls of traced modules.
 
-In: a module and all that is inside.  Out: a type for each, as every one gets a `forward` of its own; while the trace
-runs, calls of submodules become calls in the graph.
+In: a module and its submodules.  Out: a type for each, since each gets its own `forward`; while the trace runs, calls
+of submodules become calls in the graph.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from engine.torch.nn.modules.module import Module
 
 
 class Registry:
-    """The types of traced modules, one for each, and what is found in which of them."""
+    """The types of traced modules, one for each, and the attribute that each tensor and submodule belongs to."""
 
     def __init__(self, unit: CompilationUnit) -> None:
         self.unit = unit
@@ -36,7 +36,7 @@ class Registry:
         self._objects: dict[int, Object] = {}
 
     def add(self, module: Any, owner: TracedModule | None, name: str) -> Object:
-        """The module's object; its type has the tensors and submodules, and methods once they are traced."""
+        """The module's object; its type has attributes for tensors and submodules, and methods once they are traced."""
         known = self._objects.get(id(module))
         if known is not None:
             return known
@@ -70,11 +70,11 @@ class Registry:
             self._remember(value, traced, name)
 
     def _remember(self, thing: Any, owner: TracedModule, name: str) -> None:
-        """Where programs find the thing: at the first place that it has."""
+        """Record the first attribute that holds the object."""
         self.attributes.setdefault(id(thing), (thing, owner, name))
 
     def _add_compiled(self, made: Object) -> None:
-        """The tensors in compiled modules are not the trace's: their methods use them."""
+        """Register a compiled module, whose tensors only its own methods use."""
         self._objects[id(made)] = made
 
 
@@ -85,7 +85,7 @@ def _tensors_of(module: Module) -> Iterator[tuple[str, Tensor | None, Type, str]
 
 
 def _recording_calls(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Calls of submodules are calls in the graph."""
+    """Record calls of submodules as calls in the graph."""
 
     @wraps(original)
     def call(self: Module, *args: Any, **kwargs: Any) -> Any:
@@ -99,7 +99,7 @@ def _recording_calls(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _call_forward(state: TracingState, module: Module, traced: TracedModule, *args: Any, **kwargs: Any) -> Any:
-    """What the hooks of the module do is the caller's."""
+    """Record the call of `forward`; its hooks belong to the caller's graph."""
     outer = state.scope
     state.scope = _enter(state, module, traced)
     try:
@@ -109,7 +109,7 @@ def _call_forward(state: TracingState, module: Module, traced: TracedModule, *ar
 
 
 def _enter(state: TracingState, module: Module, traced: TracedModule) -> Scope:
-    """The graph of one call, and its node in the graph of the caller."""
+    """Begin the graph of one call, and add the call's node to the caller's graph."""
     state.look_around()
     graph = Graph()
     graph.add_input("self", traced.type)
@@ -129,7 +129,7 @@ swap_while_tracing(Module, "__call__", _recording_calls)
 
 
 def finish(state: TracingState) -> None:
-    """Give operators their usual names, and remove what nobody needs, in the graphs and in the calls between them."""
+    """Normalize operators, and remove unused nodes and arguments, in the graphs and the calls between them."""
     scopes = list(state.scopes.values())
     for scope in reversed(scopes):
         run_pass("normalize_ops", scope.graph)

@@ -1,7 +1,7 @@
 """`torch.nn.functional` for eager use.
 
-In: a name.  Out: the function: the same one that programs call, written in TorchScript where it is composed of
-operators (then it runs as a compiled function), else the operator itself.
+In: a name.  Out: the function that programs also call: the operator, or a compiled function written in TorchScript
+where it is composed of operators.  A package of one file, so that layers which use it do not import `torch.nn` itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def triplet_margin_with_distance_loss(
     distance_function: Callable[[Tensor, Tensor], Tensor] | None = None, margin: float = 1.0, swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
-    """The anchor should be nearer to the positive than to the negative by the margin, as a function measures it.
+    """A triplet loss: the anchor should be nearer to the positive than to the negative by the margin.
 
     Raises ValueError for an unknown reduction.
     """

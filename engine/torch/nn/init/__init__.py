@@ -1,6 +1,7 @@
-"""First values of parameters.
+"""`torch.nn.init`: initial values of parameters.
 
-In: a tensor.  Out: the same tensor with new values, written outside autograd.
+In: a tensor.  Out: the same tensor with new values, written outside autograd.  A package of one file, so that layers
+which use it do not import `torch.nn` itself.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from engine.torch.namespace.missing_names import refuse_unknown_names
 
 
 def empty(size: Sequence[int], dtype: Any = None) -> Tensor:
-    """A new tensor for values to come."""
+    """A new uninitialized tensor."""
     made: Tensor = call("empty", (list(size),), {} if dtype is None else {"dtype": dtype})
     return made
 
@@ -44,7 +45,7 @@ def ones_(tensor: Tensor) -> Tensor:
 
 
 def eye_(tensor: Tensor) -> Tensor:
-    """The identity, for a matrix."""
+    """Fill a matrix with the identity."""
     if tensor.ndim != 2:
         raise ValueError(f"Only tensors with 2 dimensions are supported, not {tensor.ndim}")
     rows, columns = tensor.shape
@@ -73,7 +74,7 @@ def kaiming_normal_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinea
 
 
 def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0) -> Tensor:
-    """Normal numbers between `a` and `b`."""
+    """Fill the tensor with normal numbers between `a` and `b`."""
     values = tensor.data
     low, high = (math.erf((bound - mean) / (std * math.sqrt(2.0))) for bound in (a, b))
     if high - low < 2 * _WORTH_DRAWING_AGAIN:
@@ -87,11 +88,11 @@ def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float 
 
 
 _WORTH_DRAWING_AGAIN = 0.3
-"""When this share of normal numbers fits, those that do not are drawn again; PyTorch does so, and seeds show it."""
+"""The share of accepted samples from which `trunc_normal_` redraws the others, as in PyTorch for the same seeds."""
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1) -> Tensor:
-    """Rows (or columns, where there are fewer) that are orthogonal.  Raises ValueError."""
+    """Fill the tensor with orthogonal rows (or columns, if there are fewer).  Raises ValueError."""
     if tensor.ndim < 2:
         raise ValueError(f"Only tensors with 2 or more dimensions are supported, not {tensor.ndim}")
     rows, columns = tensor.shape[0], tensor.numel() // tensor.shape[0]
@@ -103,7 +104,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1) -> Tensor:
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """Kernels that hand as many channels on as they can.  Raises ValueError."""
+    """Fill convolution kernels so that they pass on as many channels as possible.  Raises ValueError."""
     if tensor.ndim not in (3, 4, 5) or tensor.shape[0] % groups:
         raise ValueError("Only tensors with 3, 4, or 5 dimensions, their first divisible by groups, are supported")
     each = tensor.shape[0] // groups
@@ -115,7 +116,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
 
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01) -> Tensor:
-    """Normal numbers, a share of each column zero.  Raises ValueError."""
+    """Fill a matrix with normal numbers, and a share of each column with zeros.  Raises ValueError."""
     if tensor.ndim != 2:
         raise ValueError(f"Only tensors with 2 dimensions are supported, not {tensor.ndim}")
     rows, columns = tensor.shape
@@ -126,7 +127,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01) -> Tensor:
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """How much a nonlinearity shrinks the spread of what goes through it.  Raises ValueError for an unknown one."""
+    """The factor that compensates a nonlinearity's effect on the variance.  Raises ValueError for an unknown one."""
     if nonlinearity == "leaky_relu":
         slope = 0.01 if param is None else param
         return math.sqrt(2.0 / (1 + slope**2))
@@ -142,7 +143,7 @@ _GAINS = {
 
 
 def fans(tensor: Tensor) -> tuple[int, int]:
-    """How many inputs one output of a weight `(out, in, *kernel)` has, and outputs one input.  Raises ValueError."""
+    """The fan-in and the fan-out of a weight `(out, in, *kernel)`.  Raises ValueError."""
     if tensor.ndim < 2:
         raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
     kernel = 1

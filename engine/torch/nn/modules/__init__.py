@@ -1,6 +1,6 @@
 """The modules of `torch.nn`, one file for each family.
 
-In: a name.  Out: the class; its file is imported when it is first asked for, as programs that are loaded need none.
+In: a name.  Out: the class; its file is imported at the first use of the name, since loading an archive needs none.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ FILES: Final = {
         "Transformer TransformerDecoder TransformerDecoderLayer TransformerEncoder TransformerEncoderLayer",
     "upsampling": "ChannelShuffle PixelShuffle PixelUnshuffle Upsample UpsamplingBilinear2d UpsamplingNearest2d",
 }  # fmt: skip
-"""The classes that each file has."""
+"""File -> the classes that it defines."""
 HOMES: Final = {name: f"{__name__}.{file}" for file, names in FILES.items() for name in (file, *names.split())}
 __all__ = [name for names in FILES.values() for name in names.split()]
 

@@ -18,13 +18,13 @@ Sizes = int | tuple[int, ...]
 
 
 class Convolution(Module):
-    """What convolutions and transposed ones of every number of dimensions share."""
+    """The base of convolutions and transposed convolutions in any number of dimensions."""
 
     dims: ClassVar[int]
     bias: Tensor | None
 
     def _set_channels(self, in_channels: int, out_channels: int, groups: int) -> None:
-        """Raises ValueError for channels that do not make so many groups."""
+        """Set the numbers of channels.  Raises ValueError if they are not divisible by the groups."""
         if in_channels % groups or out_channels % groups:
             raise ValueError(
                 f"in_channels and out_channels must be divisible by groups: {in_channels}, {out_channels} by {groups}"
@@ -59,7 +59,7 @@ class Convolution(Module):
 
 
 class _Conv(Convolution):
-    """What convolutions of every number of dimensions share."""
+    """The base of convolutions in any number of dimensions."""
 
     __constants__ = (
         "stride", "padding", "dilation", "groups", "padding_mode", "in_channels", "out_channels", "kernel_size",
@@ -95,7 +95,7 @@ class _Conv(Convolution):
         self._make_weights((out_channels, in_channels // groups), self.kernel_size, bias, dtype)
 
     def _pad_amounts(self) -> list[int]:
-        """How much `pad` adds at both ends of every dimension, the last one first."""
+        """The amounts that `pad` adds at both ends of every dimension, the last one first."""
         amounts: list[int] = []
         for at in reversed(range(self.dims)):
             if isinstance(self.padding, str):
@@ -196,7 +196,7 @@ class _ConvTranspose(Convolution):
         output_padding: list[int],
         dilation: list[int],
     ) -> list[int]:
-        """How much to add at one end so that the output has the size that is asked for.  Raises ValueError."""
+        """The padding at one end for an output of the requested size.  Raises ValueError for an impossible size."""
         if output_size is None:
             return output_padding
         dims = len(stride)
@@ -211,7 +211,7 @@ class _ConvTranspose(Convolution):
 
 
 class ConvTranspose1d(_ConvTranspose):
-    """Over sequences."""
+    """Transposed convolution over sequences."""
 
     dims = 1
 
@@ -225,7 +225,7 @@ class ConvTranspose1d(_ConvTranspose):
 
 
 class ConvTranspose2d(_ConvTranspose):
-    """Over images."""
+    """Transposed convolution over images."""
 
     dims = 2
 
@@ -239,7 +239,7 @@ class ConvTranspose2d(_ConvTranspose):
 
 
 class ConvTranspose3d(_ConvTranspose):
-    """Over volumes."""
+    """Transposed convolution over volumes."""
 
     dims = 3
 

@@ -10,7 +10,7 @@ from engine.torch.nn.modules.batchnorm import _BatchNorm
 
 
 class _InstanceNorm(_BatchNorm):
-    """Mean zero and variance one for every feature of every sample."""
+    """Normalizes every feature of every sample to mean zero and variance one."""
 
     def __init__(
         self,

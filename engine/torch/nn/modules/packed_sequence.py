@@ -1,7 +1,7 @@
 """`PackedSequence`: sequences of many lengths in one tensor, as recurrent layers take them.
 
-In: what `torch.nn.utils.rnn` makes of padded or separate sequences.  Out: all first elements, then all second ones and
-so on, longest sequence first.  It is here since the layers use it, and `torch.nn.utils` builds on layers.
+In: the tensors that `torch.nn.utils.rnn` makes of padded or separate sequences.  Out: all first elements, then all
+second ones and so on, longest sequence first.  The class is here since layers use it, and `torch.nn.utils` uses layers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from engine.lang.scalars import float16, float32, float64, int64
 
 
 class PackedSequence(NamedTuple):
-    """`batch_sizes[i]` sequences have an i-th element; the indices lead from the given order to this one and back."""
+    """Sequences of which `batch_sizes[i]` have an i-th element; the indices map the given order to this one and back."""
 
     data: Tensor
     batch_sizes: Tensor
@@ -31,7 +31,7 @@ class PackedSequence(NamedTuple):
         return self
 
     def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """The same with data of another dtype or on another device."""
+        """A pack with data of another dtype or on another device."""
         return self._replace(data=self.data.to(*args, **kwargs))
 
     def cpu(self) -> PackedSequence:

@@ -13,7 +13,7 @@ Sizes = int | tuple[int, ...]
 
 
 class _Pool(Module):
-    """Kernels that stand side by side where no stride is given."""
+    """The base of poolings: the default stride is the kernel's size."""
 
     @staticmethod
     def _settled(given: dict[str, Any]) -> dict[str, Any]:
@@ -22,7 +22,7 @@ class _Pool(Module):
 
 @configured
 class _MaxPool(_Pool):
-    """The largest element under the kernel at every place."""
+    """The largest element under the kernel at every position."""
 
     kernel_size: Sizes
     stride: Sizes | None = None
@@ -66,7 +66,7 @@ class MaxPool3d(_MaxPool):
 
 
 class _MaxUnpool(Module):
-    """Puts elements back to where a max pool took them from, zeros elsewhere."""
+    """Puts elements back to their positions before a max pool, with zeros elsewhere."""
 
     __constants__ = ("kernel_size", "stride", "padding")
     dims: ClassVar[int]
@@ -113,7 +113,7 @@ class MaxUnpool3d(_MaxUnpool):
 
 @configured
 class _AvgPool(_Pool):
-    """The mean of the elements under the kernel at every place."""
+    """The mean of the elements under the kernel at every position."""
 
     kernel_size: Sizes
     stride: Sizes | None = None
@@ -171,7 +171,7 @@ class AvgPool3d(_AvgPool):
 
 @configured
 class _LPPool(Module):
-    """The norm of the elements under the kernel at every place."""
+    """The norm of the elements under the kernel at every position."""
 
     norm_type: float
     kernel_size: Sizes
@@ -202,27 +202,27 @@ class LPPool3d(_LPPool):
 
 @configured
 class _AdaptivePool(Module):
-    """As many parts as the output shall have places."""
+    """The base of adaptive poolings, which divide the input into as many parts as the output has positions."""
 
     output_size: Sizes
 
 
 class AdaptiveAvgPool1d(_AdaptivePool):
-    """Means of the parts of sequences."""
+    """Means over parts of sequences."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_avg_pool1d(input, self.output_size)
 
 
 class AdaptiveAvgPool2d(_AdaptivePool):
-    """Means of the parts of images."""
+    """Means over parts of images."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_avg_pool2d(input, self.output_size)
 
 
 class AdaptiveAvgPool3d(_AdaptivePool):
-    """Means of the parts of volumes."""
+    """Means over parts of volumes."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_avg_pool3d(input, self.output_size)
@@ -230,7 +230,7 @@ class AdaptiveAvgPool3d(_AdaptivePool):
 
 @configured
 class _AdaptiveMaxPool(_AdaptivePool):
-    """The largest element of each part, and, with `return_indices`, where it is."""
+    """The largest element of each part, and, with `return_indices`, its index."""
 
     output_size: Sizes
     return_indices: bool = False
@@ -265,7 +265,10 @@ Ratios = float | tuple[float, ...]
 
 
 class _FractionalMaxPool(Module):
-    """The output has `output_size`, or `output_ratio` of the input's.  Raises ValueError unless just one is given."""
+    """Max pooling over windows at random positions, with `output_size` or `output_ratio`.
+
+    Raises ValueError unless exactly one of these is given.
+    """
 
     __constants__ = ("kernel_size", "return_indices", "output_size", "output_ratio")
     _dims: ClassVar[int]

@@ -1,7 +1,8 @@
-"""Parameters: tensors that a module learns; buffers: tensors that it keeps.
+"""`torch.nn.parameter`: parameters, which a module learns, and buffers, which it only stores.
 
-In: a tensor.  Out: the same values in the same memory.  Parameters are of a class of their own; buffers are tensors
-with a mark, and `isinstance(x, Buffer)` asks for it.
+In: a tensor.  Out: the same values in the same memory.  Parameters are instances of their own class; buffers are
+tensors with a mark, for which `isinstance(x, Buffer)` tests.  A package of one file, so that layers which use it do not
+import `torch.nn` itself.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from engine.aten.values.tensor import Tensor, TensorType, tensor
 
 
 class _Marked(TensorType):
-    """Instances are the tensors with the class's mark."""
+    """Metaclass of tensor classes whose instances are the tensors with the class's mark."""
 
     mark: str
 
@@ -35,14 +36,14 @@ class Buffer(Tensor, metaclass=_Marked):
 
 
 class UninitializedParameter(Parameter):
-    """A parameter whose shape is not known yet."""
+    """A parameter of unknown shape."""
 
     def __new__(cls, like: Tensor | None = None, requires_grad: bool = True) -> Self:
         return super().__new__(cls, tensor([]) if like is None else like.detach().new_empty([0]), requires_grad)
 
 
 class UninitializedBuffer(Tensor, metaclass=_Marked):
-    """A buffer whose shape is not known yet."""
+    """A buffer of unknown shape."""
 
     mark = "is_uninitialized_buffer"
 
@@ -53,12 +54,12 @@ class UninitializedBuffer(Tensor, metaclass=_Marked):
 
 
 def is_lazy(value: Any) -> bool:
-    """Is the tensor one whose shape is not known yet?"""
+    """True if the value is an uninitialized parameter or buffer."""
     return isinstance(value, (UninitializedParameter, UninitializedBuffer))
 
 
 def materialize(own: Tensor, values: Tensor) -> None:
-    """Let a tensor whose shape was not known have these values."""
+    """Give an uninitialized parameter or buffer its shape and values."""
     if type(own) is UninitializedParameter:
         as_parameter(own)
     vars(own).pop("is_uninitialized_buffer", None)

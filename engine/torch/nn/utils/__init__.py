@@ -1,6 +1,6 @@
-"""`torch.nn.utils`: gradients kept small, parameters as one vector, sequences of many lengths.
+"""`torch.nn.utils`: gradient clipping, parameters as one vector, packed sequences, parametrizations, pruning.
 
-In: a name.  Out: the function or module; what builds on layers is imported when it is first asked for.
+In: a name.  Out: the function or module; parametrizations and pruning are imported at their first use.
 """
 
 from __future__ import annotations

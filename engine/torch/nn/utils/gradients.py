@@ -1,4 +1,4 @@
-"""Keeping gradients small.  In: parameters with gradients.  Out: the gradients, changed."""
+"""Gradient clipping.  In: parameters with gradients.  Out: the gradients, changed."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Parameters = Tensor | Iterable[Tensor]
 def clip_grad_norm_(
     parameters: Parameters, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False
 ) -> Tensor:
-    """Shrink all gradients alike so that their norm as one vector is at most `max_norm`; the norm before is returned.
+    """Scale all gradients so that their norm as one vector is at most `max_norm`; returns the norm before.
 
-    Raises OperatorError, if asked to, when the norm is no number.
+    Raises OperatorError for a norm that is not finite, if `error_if_nonfinite`.
     """
     gradients = _gradients(parameters)
     with no_grad():
@@ -36,14 +36,14 @@ clip_grad_norm = clip_grad_norm_
 
 
 def clip_grad_value_(parameters: Parameters, clip_value: float) -> None:
-    """Keep every element of the gradients between `-clip_value` and `clip_value`."""
+    """Clamp every element of the gradients to `[-clip_value, clip_value]`."""
     with no_grad():
         for gradient in _gradients(parameters):
             gradient.clamp_(-float(clip_value), float(clip_value))
 
 
 def get_total_norm(tensors: Iterable[Tensor], norm_type: float = 2.0) -> Tensor:
-    """The norm of all of them as one vector."""
+    """The norm of all tensors as one vector."""
     norms = [call("linalg_vector_norm", (each, norm_type), {}) for each in tensors]
     if not norms:
         return tensor(0.0)

@@ -21,7 +21,7 @@ from engine.torch.nn.modules.packed_sequence import PackedSequence as PackedSequ
 def pack_padded_sequence(
     input: Tensor, lengths: Tensor | list[int], batch_first: builtins.bool = False, enforce_sorted: builtins.bool = True
 ) -> PackedSequence:
-    """Pack `(L, N, *)`, or `(N, L, *)`.  Raises OperatorError when lengths should be sorted and are not."""
+    """Pack `(L, N, *)`, or `(N, L, *)`.  Raises OperatorError for unsorted lengths, if `enforce_sorted`."""
     counts = lengths.to("cpu") if isinstance(lengths, Tensor) else torch.as_tensor(lengths, dtype=torch.int64)
     order: Tensor | None = None
     if not enforce_sorted:
@@ -61,7 +61,7 @@ def pad_sequence(
     padding_value: builtins.float = 0.0,
     padding_side: str = "right",
 ) -> Tensor:
-    """Sequences of many lengths as one tensor.  Raises OperatorError for what is no sequence, or an empty one."""
+    """Sequences of many lengths as one padded tensor.  Raises OperatorError unless given a nonempty sequence."""
     if not isinstance(sequences, Iterable):
         raise OperatorError(f"pad_sequence takes a list of tensors, not a {type(sequences).__name__}")
     pad: Any = functions.find("pad_sequence", "torch.nn.utils.rnn")
@@ -88,7 +88,7 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
-    """Where each element of the permutation went."""
+    """The inverse of a permutation."""
     if permutation is None:
         return None
     inverse: Tensor = permutation.argsort()

@@ -14,7 +14,7 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
 
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
-    """Let each parameter show its part of the vector's values."""
+    """Make each parameter a view of its part of the vector."""
     at = 0
     for parameter in parameters:
         count = parameter.numel()
