@@ -16,8 +16,8 @@ from engine.torch.compiled.types import Type
 from engine.torch.compiled.types import wrap as wrap_type
 
 
-class Word(str):
-    """A string that may be called."""
+class CallableStr(str):
+    """A string that returns itself when called, as PyTorch has methods here."""
 
     __slots__ = ()
 
@@ -25,15 +25,15 @@ class Word(str):
         return str(self)
 
 
-class Number(int):
-    """A number that may be called."""
+class CallableInt(int):
+    """A number that returns itself when called, as PyTorch has methods here."""
 
     def __call__(self) -> int:
         return int(self)
 
 
-class Items(list[Any]):
-    """A list that may be called, which returns an iterator, as in PyTorch."""
+class CallableList(list[Any]):
+    """A list that returns an iterator when called, as PyTorch has methods here."""
 
     __slots__ = ()
 
@@ -87,11 +87,11 @@ def wrap(value: Any) -> Any:
     if isinstance(value, types.Type):
         return wrap_type(value)
     if isinstance(value, list):
-        return Items(map(wrap, value))
+        return CallableList(map(wrap, value))
     if type(value) is str:
-        return Word(value)
+        return CallableStr(value)
     if type(value) is int:
-        return Number(value)
+        return CallableInt(value)
     if isinstance(value, Iterator):
         return map(wrap, value)
     return _wrapped_method(value) if callable(value) and hasattr(value, "__self__") else value

@@ -25,7 +25,7 @@ from engine.ir.verify import verify
 from engine.lang.errors import ArgumentError, did_you_mean
 from engine.lang.schema_parser import parse_schema
 from engine.lang.types import TensorType, TupleType
-from engine.torch.compiled.facade import FACADES, Facade, Items, unwrap, wrap
+from engine.torch.compiled.facade import FACADES, CallableList, Facade, unwrap, wrap
 
 
 def parse_ir(text: str, parse_tensor_constants: bool = False) -> Graph:
@@ -101,7 +101,7 @@ class Graph(_NodeSearch):
         if not schemas:
             raise ArgumentError(f"there is no operator '{kind}'", hints=did_you_mean(str(kind), operator_names()))
         matched = match_schemas(self._ir, schemas, call)[1]
-        outputs = Items(map(Value, self._ir.append(str(kind), matched.inputs, matched.return_types).outputs))
+        outputs = CallableList(map(Value, self._ir.append(str(kind), matched.inputs, matched.return_types).outputs))
         return outputs[0] if len(outputs) == 1 else outputs
 
     def _as_value(self, given: Any) -> graph.Value:
@@ -111,9 +111,9 @@ class Graph(_NodeSearch):
     def insertConstant(self, value: Any) -> Value:
         return Value(constants.insert_constant(self._ir, value))
 
-    def insertGraph(self, callee: Graph, inputs: Sequence[Value]) -> Items:
+    def insertGraph(self, callee: Graph, inputs: Sequence[Value]) -> CallableList:
         """Insert the nodes of the other graph at the insert point; the values of its outputs."""
-        return Items(map(Value, clone.inline_graph(self._ir, callee._ir, unwrap(list(inputs)))))
+        return CallableList(map(Value, clone.inline_graph(self._ir, callee._ir, unwrap(list(inputs)))))
 
     def appendNode(self, node: Node) -> Node:
         return Node(self._ir.block.append(node._ir))
@@ -174,8 +174,8 @@ class Graph(_NodeSearch):
         """Check the graph's invariants.  Raises AssertionError."""
         verify(self._ir)
 
-    def alias_db(self, isFrozen: bool = False, descend_function_calls: bool = False) -> AliasFacts:
-        return AliasFacts(AliasDb(self._ir))
+    def alias_db(self, isFrozen: bool = False, descend_function_calls: bool = False) -> AliasDbFacade:
+        return AliasDbFacade(AliasDb(self._ir))
 
     def dump_alias_db(self) -> None:
         print(AliasDb(self._ir))
@@ -369,7 +369,7 @@ class Use(Facade):
         return hash(self._ir)
 
 
-class AliasFacts(Facade):
+class AliasDbFacade(Facade):
     """The alias database (`AliasDb`) under PyTorch's names."""
 
     __slots__ = ()
@@ -382,9 +382,10 @@ class AliasFacts(Facade):
         return str(self._ir)
 
 
-FACADES.update(
-    {graph.Graph: Graph, graph.Node: Node, graph.Value: Value, graph.Block: Block, graph.Use: Use, AliasDb: AliasFacts}
-)
+FACADES.update({
+    graph.Graph: Graph, graph.Node: Node, graph.Value: Value, graph.Block: Block, graph.Use: Use,
+    AliasDb: AliasDbFacade,
+})  # fmt: skip
 
 
 # -- attributes by kind: n.i("value"), n.i_("value", 1)
@@ -399,7 +400,7 @@ def _attribute_reader(kind: str) -> Callable[[Node, str], Any]:
         value = self._ir.attr(name)
         return wrap(value) if kind in ("g", "gs", "ty", "tys") else value
 
-    read.__doc__ = f"The attribute of kind '{kind}'.  Raises ArgumentError when there is none of that name."
+    read.__doc__ = f"The attribute of kind '{kind}'.  Raises ArgumentError for an unknown name."
     return read
 
 
@@ -409,7 +410,7 @@ def _attribute_writer(kind: str) -> Callable[[Node, str, Any], Node]:
         self._ir.set_attr(name, list(plain) if kind != "is" and isinstance(plain, tuple) else plain, kind)
         return self
 
-    write.__doc__ = f"Set an attribute of kind '{kind}'; the node."
+    write.__doc__ = f"Set an attribute of kind '{kind}', and return the node."
     return write
 
 

@@ -47,7 +47,7 @@ def cut(root: Object, inputs: Sequence[str], outputs: Sequence[str]) -> Object:
     if not isinstance(method, Function):
         raise ArgumentError(f"'{root.type.name}' has no method 'forward' to be cut")
     graph = copy_graph(method.graph)
-    places = _Places(graph, [*inputs, *outputs])
+    places = _NamedValues(graph, [*inputs, *outputs])
     ends = [places.find(name) for name in outputs]
     starts = {places.find(name): name for name in inputs}
     kept = _kept(graph, ends, starts)
@@ -62,7 +62,7 @@ def cut(root: Object, inputs: Sequence[str], outputs: Sequence[str]) -> Object:
 # -- places
 
 
-class _Places:
+class _NamedValues:
     """The values at named places of a graph, in which the calls around the wanted places are inlined."""
 
     def __init__(self, graph: Graph, wanted: Sequence[str]) -> None:

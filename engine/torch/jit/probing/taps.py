@@ -109,7 +109,7 @@ class Taps(AbstractContextManager["Taps"]):
         self._paths = paths_of(root)
         self._patterns = [Pattern.of(text) for text in patterns]
         self._copy, self._stop, self._raw = copy, stop, raw
-        self._frames: dict[int, _Watched] = {}
+        self._frames: dict[int, _TappedCall] = {}
         self._watching: AbstractContextManager[None] | None = None
         self._check()
 
@@ -176,9 +176,9 @@ class Taps(AbstractContextManager["Taps"]):
         place = next((each for each in places if any(p.asks_for_result(each) for p in self._patterns)), None)
         patterns = [pattern for pattern in self._patterns if pattern.asks_for_values(paths)]
         if place is not None or patterns:
-            self._frames[id(frame)] = _Watched(frame, place, paths[0] if paths else "", patterns)
+            self._frames[id(frame)] = _TappedCall(frame, place, paths[0] if paths else "", patterns)
 
-    def _returns(self, state: InterpreterState, watched: _Watched, instruction: Instruction) -> None:
+    def _returns(self, state: InterpreterState, watched: _TappedCall, instruction: Instruction) -> None:
         del self._frames[id(watched.frame)]
         if watched.place is None:
             return
@@ -188,7 +188,7 @@ class Taps(AbstractContextManager["Taps"]):
         types = [output.type for output in frame.code.graph.outputs]
         self._keep(state, place, values[0] if len(values) == 1 else tuple(values), types)
 
-    def _computed(self, state: InterpreterState, watched: _Watched, instruction: Instruction) -> None:
+    def _computed(self, state: InterpreterState, watched: _TappedCall, instruction: Instruction) -> None:
         """Record the results of an executed instruction if a pattern matches them."""
         frame = watched.frame
         for register in instruction.outputs:
@@ -211,7 +211,7 @@ class Taps(AbstractContextManager["Taps"]):
 
 
 @dataclass(slots=True, eq=False)
-class _Watched:
+class _TappedCall:
     """A tapped call in progress; its result is recorded under `place`."""
 
     frame: Frame

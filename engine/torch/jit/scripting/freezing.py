@@ -125,7 +125,7 @@ def freeze_module(
 
 
 @dataclass
-class _Method:
+class _MethodCopy:
     """A copy of a method's graph; `owners` maps its values to the modules that they stand for, with their paths."""
 
     function: Function
@@ -158,15 +158,15 @@ class _Freezer:
             self._insert_constants(method)
         return self._assembled(methods, preserved)
 
-    def _inlined(self, function: Any) -> _Method:
-        method = _Method(function, copy_graph(function.graph))
+    def _inlined(self, function: Any) -> _MethodCopy:
+        method = _MethodCopy(function, copy_graph(function.graph))
         while True:
             run_pass("inline", method.graph)
             method.owners = dict(_owners(method.graph, self._root))
             if not (self._interfaces and self._resolve_interfaces(method)):
                 return method
 
-    def _resolve_interfaces(self, method: _Method) -> bool:
+    def _resolve_interfaces(self, method: _MethodCopy) -> bool:
         """Give values of interface types their modules' own classes; True if that makes more calls inlinable."""
         found = [(v, o) for v, (o, _) in method.owners.items() if isinstance(v.type, InterfaceType)]
         written = {(id(o), n.attr("name")) for n, (o, _) in _accesses(method, "prim::SetAttr")}
@@ -192,7 +192,7 @@ class _Freezer:
         for attribute in owner.type.attributes:
             self._keep(owner, attribute.name)
 
-    def _find_writes(self, method: _Method) -> None:
+    def _find_writes(self, method: _MethodCopy) -> None:
         for node, (owner, _) in _accesses(method, "prim::SetAttr"):
             self._keep(owner, node.attr("name"))
         for value, (owner, _) in method.owners.items():
@@ -200,11 +200,11 @@ class _Freezer:
                 self._keep_all(owner)
         self._find_memory_writes(method)
 
-    def _find_memory_writes(self, method: _Method) -> None:
+    def _find_memory_writes(self, method: _MethodCopy) -> None:
         """Find the written attributes by an alias analysis of a copy of the graph with attributes as constants."""
         graph = copy_graph(method.graph)
         places: dict[_Key, tuple[Object, list[Value]]] = {}
-        probe = _Method(method.function, graph, dict(_owners(graph, self._root)))
+        probe = _MethodCopy(method.function, graph, dict(_owners(graph, self._root)))
         for node, (owner, _) in list(_accesses(probe, "prim::GetAttr")):
             if node.output in probe.owners or not is_mutable_type(node.output.type):
                 continue
@@ -226,7 +226,7 @@ class _Freezer:
 
     # -- constants
 
-    def _insert_constants(self, method: _Method) -> None:
+    def _insert_constants(self, method: _MethodCopy) -> None:
         graph = method.graph
         start = next(iter(graph.nodes()), graph.return_node)
         made: dict[_Key, Value] = {}
@@ -250,7 +250,7 @@ class _Freezer:
 
     # -- the new module
 
-    def _assembled(self, methods: Iterable[_Method], preserved: Sequence[str]) -> Object:
+    def _assembled(self, methods: Iterable[_MethodCopy], preserved: Sequence[str]) -> Object:
         old = self._root.type
         unit = PYTHON.unit
         new = ClassType(unit.mangle(old.qualname), is_module=True)
@@ -286,7 +286,7 @@ def _owners(graph: Graph, root: Object) -> Iterator[tuple[Value, tuple[Object, s
             yield node.output, found[node.output]
 
 
-def _accesses(method: _Method, kind: str | None) -> Iterator[tuple[Node, tuple[Object, str]]]:
+def _accesses(method: _MethodCopy, kind: str | None) -> Iterator[tuple[Node, tuple[Object, str]]]:
     """The nodes that get or set attributes of modules, with the module."""
     for node in list(method.graph.all_nodes()):
         if node.kind in ((kind,) if kind else ("prim::GetAttr", "prim::SetAttr")) and node.inputs[0] in method.owners:

@@ -13,7 +13,7 @@ from engine.lang.scalars import float16, float32, float64, int64
 
 
 class PackedSequence(NamedTuple):
-    """Sequences of which `batch_sizes[i]` have an i-th element; the indices map the given order to this one and back."""
+    """Sequences of which `batch_sizes[i]` have an i-th element; the indices map the given order to this and back."""
 
     data: Tensor
     batch_sizes: Tensor

@@ -1,4 +1,4 @@
-"""Gradient clipping.  In: parameters with gradients.  Out: the gradients, changed."""
+"""`torch.nn.utils.clip_grad`: gradient clipping.  In: parameters with gradients.  Out: the gradients, changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Parameters as one vector.  In: parameters.  Out: all their elements in a row, and back."""
+"""`torch.nn.utils.convert_parameters`: parameters as one vector.
+
+In: parameters.  Out: a vector of all their elements, and back.
+"""
 
 from __future__ import annotations
 
