@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
 from engine.aten.devices import philox
 from engine.aten.kernels.random import Generator as Generator
 from engine.aten.kernels.random import generator
@@ -40,12 +38,12 @@ def initial_seed() -> int:
 
 def get_rng_state() -> Tensor:
     """The generator's state as a tensor of bytes, in the engine's own format."""
-    return Tensor(np.frombuffer(generator().state_bytes(), np.uint8).copy())
+    return generator().get_state()
 
 
 def set_rng_state(new_state: Tensor) -> None:
     """Restore a state that `get_rng_state` returned."""
-    generator().restore(new_state.array.tobytes())
+    generator().set_state(new_state)
 
 
 @contextmanager
@@ -58,15 +56,5 @@ def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
         if enabled:
             generator().restore(before)
 
-
-def _state_of(source: Generator) -> Tensor:
-    return Tensor(np.frombuffer(source.state_bytes(), np.uint8).copy())
-
-
-def _restore(source: Generator, new_state: Tensor) -> None:
-    source.restore(new_state.array.tobytes())
-
-
-Generator.get_state, Generator.set_state = _state_of, _restore  # type: ignore[attr-defined]
 
 refuse_unknown_names(__name__)
