@@ -1,7 +1,7 @@
 """`torch.jit.Graph`, `Node`, `Value`, `Block`, `Use`: graphs under the names that scripts for PyTorch use.
 
-In: graphs of the engine.  Out: thin objects over them, see `engine.torch.compiled.facade`; written here is only
-what the engine has under another name, or not at all.  Changes go to the graph itself.
+In: graphs of the engine.  Out: thin objects over them, see `engine.torch.compiled.facade`; methods are written
+out only where the engine has another name, or none.  Changes go to the graph itself.
 """
 
 from __future__ import annotations
@@ -272,7 +272,7 @@ class Node(_NodeSearch):
     # -- what it is
 
     def schema(self) -> str:
-        """The operator's schema as text, "(no schema)" where there is none."""
+        """The operator's schema as text, or "(no schema)"."""
         schema = schema_of(self._ir)
         return "(no schema)" if schema is None else str(schema)
 

@@ -191,7 +191,7 @@ class Properties:
 
 
 def get_device_properties(device: Any = None) -> Properties:
-    """Raises OperatorAssertionError where there is none."""
+    """The properties of a device.  Raises OperatorAssertionError without a GPU."""
     told = machine().cuda.runtime.getDeviceProperties(number_of(device))
     return Properties(
         told["name"].decode(), told["major"], told["minor"], told["totalGlobalMem"], told["multiProcessorCount"],

@@ -136,9 +136,9 @@ def load(
     mmap: bool = True,
     lazy: bool = True,
 ) -> ScriptModule:
-    """The module in an archive; the records named in `_extra_files` are put into it.
+    """The module in an archive; the contents of the records named in `_extra_files` are stored in that dict.
 
-    Code of the archive that runs meanwhile (`__setstate__`) has a budget.  With `mmap`, the tensors of a file of
+    Code of the archive that runs during loading (`__setstate__`) has a budget.  With `mmap`, the tensors of a file of
     16 MB or more are read when they are first used; truncating the file in place meanwhile ends the process
     (saving over it is safe).  With `lazy`, a method is compiled, and its errors are raised, when it is first
     needed; without, all methods are compiled at once.  Raises ArchiveError, BudgetExceeded.
@@ -184,7 +184,7 @@ def fork(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Future:
 
 
 def wait(future: Future) -> Any:
-    """The future's result; raises what the function raised, as ExecutionError."""
+    """The future's result.  Raises the function's error as ExecutionError."""
     return future.wait()
 
 

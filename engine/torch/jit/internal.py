@@ -1,6 +1,6 @@
 """`torch.jit.internal`: the few internal functions of PyTorch that scripts call.
 
-In: settings, values, graphs.  Out: the settings, warnings, and errors for what the engine does not have.
+In: settings, values, graphs.  Out: the settings, warnings, and errors for missing features.
 """
 
 from __future__ import annotations

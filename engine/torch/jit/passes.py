@@ -31,7 +31,7 @@ FOR_GRAPHS: Final = (
 
 
 def run_pass(name: str, graph: G) -> G:
-    """Run the pass on the graph, and return the graph.  Raises CompileError when there is no such pass."""
+    """Run the pass on the graph, and return the graph.  Raises CompileError for an unknown pass."""
     pipeline.run_pass(name, unwrap(graph))
     return graph
 

@@ -72,7 +72,7 @@ def set_fusion_strategy(strategy: FusionStrategy) -> FusionStrategy:
 
 
 def get_jit_def(fn: Callable[..., Any], *_: Any) -> Tree:
-    """The syntax tree of a Python function.  Raises CompileError for what TorchScript does not have."""
+    """The syntax tree of a Python function.  Raises CompileError for syntax that TorchScript does not support."""
     return tree_from_function(fn)
 
 

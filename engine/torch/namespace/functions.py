@@ -58,7 +58,7 @@ def find(name: str, scope: str = "torch") -> Callable[..., Any] | None:
 
 
 def attribute(name: str, scope: str) -> Any:
-    """The function of that name in a module; raises AttributeError with the nearest name when there is none."""
+    """The function of that name in a module.  Raises AttributeError with the nearest known name."""
     value = None if name.startswith("__") else find(name, scope)
     if value is None:
         known = (each.removeprefix("aten::").removeprefix(_PREFIXES.get(scope, "")) for each in table.names())

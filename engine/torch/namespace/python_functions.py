@@ -97,7 +97,7 @@ def are_deterministic_algorithms_enabled() -> bool:
 
 
 def compile(model: Any = None, **_: Any) -> Any:
-    """The model as it is: it runs eagerly.  `torch.jit.script` compiles."""
+    """The model itself, which runs eagerly: `torch.jit.script` compiles."""
     return (lambda each: each) if model is None else model
 
 

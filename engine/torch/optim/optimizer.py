@@ -45,7 +45,7 @@ class Optimizer:
             self.add_param_group(group)
 
     def add_param_group(self, param_group: Mapping[str, Any]) -> None:
-        """Add a group of parameters.  Raises TypeError, ValueError for parameters that are no leaves or occur twice."""
+        """Add a group of parameters.  Raises TypeError, ValueError for non-leaf or repeated parameters."""
         given = param_group["params"]
         params = [given] if isinstance(given, Tensor) else _unnamed(given)
         for param in params:

@@ -129,7 +129,7 @@ def _between(before: Node | None, after: Node, block: Block) -> Iterator[Node]:
 
 
 def path_of(value: Value) -> tuple[str, ...] | None:
-    """The path of attributes from the graph's first argument to the value; None if there is none."""
+    """The path of attributes from the graph's first argument to the value; None without such a path."""
     names: list[str] = []
     while value.node.kind == "prim::GetAttr":
         names.append(value.node.attr("name"))

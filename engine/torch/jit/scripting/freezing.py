@@ -1,6 +1,6 @@
 """Freezing: a module whose attributes are constants in the code of its methods.
 
-In: a compiled module in eval mode, and names that are to stay.  Out: a new module of a class of its own.
+In: a compiled module in eval mode, and the names to preserve.  Out: a new module with its own class.
 
     %l : Linear = prim::GetAttr[name="l"](%self)
     %weight : Tensor = prim::GetAttr[name="weight"](%l)      →     %self.l.weight : Float(3, 2, …) = prim::Constant[…]()

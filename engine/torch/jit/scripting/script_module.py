@@ -48,7 +48,7 @@ class _Derivable(type):
         return _CompiledAtOnce(name, replaced, namespace)
 
 
-class _UnlessTaken:
+class _Overridable:
     """A method of compiled modules that a program's own attribute or method of that name overrides."""
 
     def __init__(self, method: Callable[..., Any]) -> None:
@@ -171,7 +171,7 @@ class ScriptModule(ScriptObject, CompiledModule, metaclass=_Derivable):
         )
 
     def apply(self, fn: Callable[[ScriptModule], Any]) -> ScriptModule:
-        """Call `fn` with every submodule, and then with this module.  Raises ArgumentError as `state_dict` does."""
+        """Call `fn` with every submodule, and then with this module.  Raises ArgumentError for too many paths."""
         self._refuse_entangled_()
         for child in self.children():
             child.apply(fn)
@@ -205,12 +205,12 @@ class ScriptModule(ScriptObject, CompiledModule, metaclass=_Derivable):
 
     # -- looking inside while it runs; see `engine.torch.jit.probing`
 
-    @_UnlessTaken
+    @_Overridable
     def tap(self, *patterns: str, copy: bool = True) -> Taps:
         """Taps on these patterns, for a `with` block.  Raises ArgumentError for an unknown path."""
         return Taps(self._ivalue, patterns, copy=copy)
 
-    @_UnlessTaken
+    @_Overridable
     def run_until(self, pattern: str, *args: Any, **kwargs: Any) -> Any:
         """Call the module up to the first value at the tapped place, and return that value.
 
@@ -220,7 +220,7 @@ class ScriptModule(ScriptObject, CompiledModule, metaclass=_Derivable):
         stopped_at(taps, pattern, lambda: self(*args, **kwargs))
         return next(iter(taps.values.values()))
 
-    @_UnlessTaken
+    @_Overridable
     def cut(self, inputs: Sequence[str] = (), outputs: Sequence[str] = ()) -> ScriptModule:
         """The part of the module between these places; without `inputs`, from the arguments that it needs.
 

@@ -174,7 +174,7 @@ class CELU(Module):
 
 @configured
 class RReLU(Module):
-    """LeakyReLU whose slope is drawn anew for each element in training."""
+    """LeakyReLU whose slope is random for each element in training."""
 
     lower: float = 1.0 / 8
     upper: float = 1.0 / 3

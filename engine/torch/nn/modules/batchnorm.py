@@ -100,7 +100,7 @@ class _BatchNorm(Module):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Over `(N, C)` or `(N, C, L)`."""
+    """Batch normalization over `(N, C)` or `(N, C, L)`."""
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() != 2 and input.dim() != 3:
@@ -108,7 +108,7 @@ class BatchNorm1d(_BatchNorm):
 
 
 class BatchNorm2d(_BatchNorm):
-    """Over `(N, C, H, W)`."""
+    """Batch normalization over `(N, C, H, W)`."""
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() != 4:
@@ -116,7 +116,7 @@ class BatchNorm2d(_BatchNorm):
 
 
 class BatchNorm3d(_BatchNorm):
-    """Over `(N, C, D, H, W)`."""
+    """Batch normalization over `(N, C, D, H, W)`."""
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() != 5:

@@ -350,7 +350,7 @@ class Module(Stateful):
         return self._apply(lambda tensor: tensor.data.type(dst_type))
 
     def cuda(self: M, device: Any = None) -> M:
-        """Raises OperatorError: there is no GPU."""
+        """Move to a GPU.  Raises OperatorError without one."""
         return self._apply(lambda tensor: tensor.cuda(device))
 
     def to_empty(self: M, *, device: Any, recurse: bool = True) -> M:

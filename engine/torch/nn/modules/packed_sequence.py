@@ -38,7 +38,7 @@ class PackedSequence(NamedTuple):
         return self.to("cpu")
 
     def cuda(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """Raises OperatorError: there is no GPU."""
+        """A pack on a GPU.  Raises OperatorError without one."""
         return self._replace(data=self.data.cuda(*args, **kwargs))
 
     def double(self) -> PackedSequence:

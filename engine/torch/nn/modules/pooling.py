@@ -39,7 +39,7 @@ class _MaxPool(_Pool):
 
 
 class MaxPool1d(_MaxPool):
-    """Over sequences."""
+    """Max pooling over sequences."""
 
     def forward(self, input: Tensor):  # type: ignore[no-untyped-def]
         return F.max_pool1d(
@@ -48,7 +48,7 @@ class MaxPool1d(_MaxPool):
 
 
 class MaxPool2d(_MaxPool):
-    """Over images."""
+    """Max pooling over images."""
 
     def forward(self, input: Tensor):  # type: ignore[no-untyped-def]
         return F.max_pool2d(
@@ -57,7 +57,7 @@ class MaxPool2d(_MaxPool):
 
 
 class MaxPool3d(_MaxPool):
-    """Over volumes."""
+    """Max pooling over volumes."""
 
     def forward(self, input: Tensor):  # type: ignore[no-untyped-def]
         return F.max_pool3d(
@@ -85,7 +85,7 @@ class _MaxUnpool(Module):
 
 
 class MaxUnpool1d(_MaxUnpool):
-    """Over sequences."""
+    """Max unpooling over sequences."""
 
     dims = 1
 
@@ -94,7 +94,7 @@ class MaxUnpool1d(_MaxUnpool):
 
 
 class MaxUnpool2d(_MaxUnpool):
-    """Over images."""
+    """Max unpooling over images."""
 
     dims = 2
 
@@ -103,7 +103,7 @@ class MaxUnpool2d(_MaxUnpool):
 
 
 class MaxUnpool3d(_MaxUnpool):
-    """Over volumes."""
+    """Max unpooling over volumes."""
 
     dims = 3
 
@@ -127,7 +127,7 @@ class _AvgPool(_Pool):
 
 
 class AvgPool1d(_AvgPool):
-    """Over sequences."""
+    """Average pooling over sequences."""
 
     def __init__(
         self,
@@ -150,7 +150,7 @@ class AvgPool1d(_AvgPool):
 
 
 class AvgPool2d(_AvgPool):
-    """Over images."""
+    """Average pooling over images."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.avg_pool2d(
@@ -160,7 +160,7 @@ class AvgPool2d(_AvgPool):
 
 
 class AvgPool3d(_AvgPool):
-    """Over volumes."""
+    """Average pooling over volumes."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.avg_pool3d(
@@ -180,21 +180,21 @@ class _LPPool(Module):
 
 
 class LPPool1d(_LPPool):
-    """Over sequences."""
+    """Power-average pooling over sequences."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.lp_pool1d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
 
 class LPPool2d(_LPPool):
-    """Over images."""
+    """Power-average pooling over images."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.lp_pool2d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
 
 class LPPool3d(_LPPool):
-    """Over volumes."""
+    """Power-average pooling over volumes."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.lp_pool3d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
@@ -237,21 +237,21 @@ class _AdaptiveMaxPool(_AdaptivePool):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPool):
-    """Over sequences."""
+    """Adaptive max pooling over sequences."""
 
     def forward(self, input: Tensor):  # type: ignore[no-untyped-def]
         return F.adaptive_max_pool1d(input, self.output_size, return_indices=self.return_indices)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPool):
-    """Over images."""
+    """Adaptive max pooling over images."""
 
     def forward(self, input: Tensor):  # type: ignore[no-untyped-def]
         return F.adaptive_max_pool2d(input, self.output_size, return_indices=self.return_indices)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPool):
-    """Over volumes."""
+    """Adaptive max pooling over volumes."""
 
     def forward(self, input: Tensor):  # type: ignore[no-untyped-def]
         return F.adaptive_max_pool3d(input, self.output_size, return_indices=self.return_indices)
@@ -296,7 +296,7 @@ class _FractionalMaxPool(Module):
 
 
 class FractionalMaxPool2d(_FractionalMaxPool):
-    """Over images."""
+    """Fractional max pooling over images."""
 
     _dims = 2
 
@@ -308,7 +308,7 @@ class FractionalMaxPool2d(_FractionalMaxPool):
 
 
 class FractionalMaxPool3d(_FractionalMaxPool):
-    """Over volumes."""
+    """Fractional max pooling over volumes."""
 
     _dims = 3
 

@@ -1,7 +1,7 @@
 """Recurrent layers and their cells.
 
 In: sequences `(L, N, input_size)`, `(N, L, input_size)` with `batch_first`, `(L, input_size)`, a `PackedSequence`; and
-the state to begin with.  Out: what each step gave, `(L, N, directions * hidden_size)` or likewise, and the last state.
+the initial state.  Out: the output of each step, `(L, N, directions * hidden_size)` or likewise, and the last state.
 """
 
 from __future__ import annotations

@@ -155,7 +155,7 @@ class Stateful:
         return RemovableHandle(self.hooks("save_before"), hook)
 
     def register_state_dict_post_hook(self, hook: Hook) -> RemovableHandle:
-        """`hook(module, state_dict, prefix, local_metadata)` may change what was collected."""
+        """`hook(module, state_dict, prefix, local_metadata)` may change the collected state."""
         return RemovableHandle(self.hooks("save_after"), hook)
 
     _register_state_dict_hook = register_state_dict_post_hook

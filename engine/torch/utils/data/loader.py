@@ -1,7 +1,7 @@
 """`DataLoader`: batches of samples.
 
 In: a dataset.  Out: an iterable of batches, in which tensors have one dimension more.  Samples are read in this
-process; `num_workers` is accepted and changes nothing.  `pin_memory` takes effect where there is a GPU.
+process; `num_workers` is accepted without effect.  `pin_memory` has an effect only with a GPU.
 """
 
 from __future__ import annotations

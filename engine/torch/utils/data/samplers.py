@@ -31,7 +31,7 @@ class SequentialSampler(Sampler[int]):
 
 
 class RandomSampler(Sampler[int]):
-    """All samples in random order; with `replacement`, each is drawn anew."""
+    """All samples in random order, or random samples with `replacement`."""
 
     def __init__(
         self,
