@@ -20,7 +20,8 @@ HOMES: Final[dict[str, str]] = {
     **dict.fromkeys("tensor from_numpy".split(), "engine.torch.namespace.creation"),
     "Size": "engine.aten.values.tensor",
     **dict.fromkeys("device dtype layout memory_format qscheme".split(), "engine.lang.scalars"),
-    "Budget": "engine.executor.budget", "bisect": "engine.torch.jit.probing.bisection", "parse_ir": "engine.ir.parser",
+    "Budget": "engine.executor.interpreter.budget", "parse_ir": "engine.ir.parser",
+    "bisect": "engine.torch.jit.probing.bisection",
     **dict.fromkeys(("run_pass", "run_pipeline"), "engine.torch.jit.passes"),
     **dict.fromkeys(
         "no_grad enable_grad inference_mode is_grad_enabled is_inference_mode_enabled set_grad_enabled".split(),

@@ -39,8 +39,8 @@ class Hooks:
     """Called for a call of a script function from Python, as hook(function, args, kwargs, run)."""
     trace_constant: Callable[[Tensor, str], None] | None = None
     """Called for a tensor that Python makes of its own values, with the name of what makes it."""
-    native: Callable[[Op, Callable[..., Any]], Callable[..., Any] | None] | None = None
-    """Given an operator and its function when that is made; what it returns (None: that function) is called instead."""
+    native: Callable[[Op], None] | None = None
+    """Called when an operator's functions are made; an optimised implementation may take `op.impl` then or later."""
     devices: bool = False
     """May there be tensors elsewhere than on the CPU?  Until then nobody asks where one is."""
     quantized: bool = False

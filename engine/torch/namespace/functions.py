@@ -14,7 +14,7 @@ from typing import Any, Final
 from engine.aten.dispatch import calls
 from engine.aten.dispatch import op as table
 from engine.aten.dispatch.errors import describe
-from engine.executor.call import call_function
+from engine.executor.calls.call import call_function
 from engine.frontend import library
 from engine.frontend.classes import ChosenByFlag, FunctionValue
 from engine.frontend.compile import library_value

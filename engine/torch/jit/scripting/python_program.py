@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from engine.aten.values.ivalue import Object
-from engine.executor.from_python import Mismatch, from_python
-from engine.executor.to_python import set_class_finder
+from engine.executor.calls.from_python import Mismatch, from_python
+from engine.executor.calls.to_python import set_class_finder
 from engine.frontend.modules import ConcreteModule
 from engine.frontend.python.module_description import AnnotatedValue
 from engine.frontend.python.modules import PythonModules

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import is_dataclass
 from typing import Any
 
-from engine.executor import python_calls as python_calls  # enables programs to call Python
 from engine.frontend.classes import FunctionValue
 from engine.frontend.compile import library_value
 from engine.frontend.overloads import overloads_of
