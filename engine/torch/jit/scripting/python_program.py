@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from engine.aten.values.ivalue import Object
+from engine.executor.calls import python_calls as python_calls  # enables programs to call Python
 from engine.executor.calls.from_python import Mismatch, from_python
 from engine.executor.calls.to_python import set_class_finder
 from engine.frontend.modules import ConcreteModule
