@@ -14,10 +14,10 @@ from typing import Any, Final
 from engine.aten.dispatch import calls
 from engine.aten.dispatch import op as table
 from engine.executor.call import call_function
-from engine.frontend import library
-from engine.frontend.classes import ChosenByFlag, FunctionValue
-from engine.frontend.compile import library_value
-from engine.frontend.sugar import SugaredValue
+from engine.frontend.compilation.compile import library_value
+from engine.frontend.standard_library import library
+from engine.frontend.sugared.classes import ChosenByFlag, FunctionValue
+from engine.frontend.sugared.sugared_value import SugaredValue
 from engine.lang.errors import ArgumentError, ExecutionError, did_you_mean
 from engine.torch import eager
 from engine.torch.objects import ScriptFunction

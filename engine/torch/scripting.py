@@ -18,14 +18,14 @@ from engine.aten.values.ivalue import Object
 from engine.executor import python_calls as python_calls  # lets programs call Python
 from engine.executor.from_python import Mismatch, from_python
 from engine.executor.to_python import set_class_finder
-from engine.frontend.classes import FunctionValue
-from engine.frontend.compile import library_value
-from engine.frontend.modules import ConcreteModule
-from engine.frontend.overloads import overloads_of
-from engine.frontend.python.left_to_python import LEFT_TO_PYTHON, modifier_of
+from engine.frontend.compilation.compile import library_value
+from engine.frontend.python.ignored_functions import LEFT_TO_PYTHON, modifier_of
 from engine.frontend.python.module_description import AnnotatedValue
 from engine.frontend.python.modules import PythonModules
+from engine.frontend.python.overloads import overloads_of
 from engine.frontend.python.resolver import PythonUnit
+from engine.frontend.sugared.classes import FunctionValue
+from engine.frontend.sugared.modules import ConcreteModule
 from engine.lang.errors import ArgumentError, CompileError, NotSupportedError
 from engine.lang.types import ClassType, InterfaceType, Type
 from engine.torch.modules import ScriptModule, set_python_side, wrap

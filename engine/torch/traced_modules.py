@@ -13,8 +13,8 @@ from typing import Any
 
 from engine.aten.values.ivalue import Object
 from engine.aten.values.tensor import Tensor
-from engine.frontend.tracing.callers import range_of
 from engine.frontend.tracing.leaks import swap_while_tracing
+from engine.frontend.tracing.position import range_of
 from engine.frontend.tracing.state import Scope, TracedModule, TracingState, current
 from engine.ir.graph import Graph
 from engine.ir.unit import CompilationUnit

@@ -34,7 +34,7 @@ from engine.executor.code import Code
 from engine.executor.executor import GraphExecutor
 from engine.executor.interpreter import InterpreterState
 from engine.executor.switches import optimized_execution
-from engine.frontend.compile import compile_source
+from engine.frontend.compilation.compile import compile_source
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph
 from engine.ir.parser import parse_ir

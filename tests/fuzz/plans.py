@@ -33,7 +33,7 @@ from engine.executor.call import Boundary
 from engine.executor.executor import executor_of
 from engine.executor.interpreter import run
 from engine.executor.switches import optimized_execution
-from engine.frontend.compile import compile_source
+from engine.frontend.compilation.compile import compile_source
 from engine.ir.unit import Function
 from engine.lang.errors import EngineError
 

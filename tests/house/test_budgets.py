@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine.executor.pipelines import POST_DERIVATIVE, PRE_DERIVATIVE, PRE_SPECIALISATION, REQUIRED
-from engine.frontend.compile import compile_source
+from engine.frontend.compilation.compile import compile_source
 from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.parser import parse_ir
 from engine.passes.pipeline import run_pipeline

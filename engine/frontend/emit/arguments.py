@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from engine.frontend.emit.emitter import Emitter
-from engine.frontend.schema_match import Actual
+from engine.frontend.matching.schema_match import Actual
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Apply, Attribute, Starred
 from engine.ir.graph import Value

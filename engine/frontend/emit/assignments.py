@@ -11,11 +11,11 @@ from typing import Final
 from engine.frontend.emit.emitter import Emitter
 from engine.frontend.emit.operators import BINARY
 from engine.frontend.emit.subscripts import assign_subscript, slice_tensor, tensor_list
-from engine.frontend.schema_match import Actual
-from engine.frontend.sugar import SugaredValue
+from engine.frontend.matching.schema_match import Actual
+from engine.frontend.sugared.sugared_value import SugaredValue
+from engine.frontend.sugared.values import MethodValue, SimpleValue
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Assign, AugAssign, Select, Starred, Subscript, TupleLiteral, Var
-from engine.frontend.values import MethodValue, SimpleValue
 from engine.ir.graph import Value
 from engine.lang.errors import CompileError
 from engine.lang.source import SourceRange

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from engine.frontend.emit.conditions import condition, refine
 from engine.frontend.emit.emitter import Emitter
-from engine.frontend.environment import Environment, Variable
-from engine.frontend.refine import Condition, Types
+from engine.frontend.emit.environment import Environment, Variable
+from engine.frontend.emit.refine import Condition, Types
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import If
 from engine.ir.graph import Block

@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from engine.frontend.emit.arguments import no_keywords
 from engine.frontend.emit.emitter import Emitter
 from engine.frontend.emit.literals import common_type
-from engine.frontend.modules import ModuleValue
-from engine.frontend.refine import Condition, Refinements, Types, can_be_none, without_none
-from engine.frontend.schema_match import Actual
-from engine.frontend.sugar import SugaredValue
+from engine.frontend.emit.refine import Condition, Refinements, Types, can_be_none, without_none
+from engine.frontend.matching.schema_match import Actual
+from engine.frontend.sugared.modules import ModuleValue
+from engine.frontend.sugared.sugared_value import SugaredValue
+from engine.frontend.sugared.values import SimpleValue, SpecialForm
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Apply, TupleLiteral, Var
-from engine.frontend.values import SimpleValue, SpecialForm
 from engine.ir.constants import constant_value
 from engine.ir.graph import Block, Value
 from engine.lang.errors import CompileError

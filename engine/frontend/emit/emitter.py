@@ -11,29 +11,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import TYPE_CHECKING
 
-from engine.frontend.advice import to_fit, unknown_name
-from engine.frontend.builder import Builder
-from engine.frontend.classes import ConstantValue
-from engine.frontend.convert import convert
-from engine.frontend.emit.recovery import recover
-from engine.frontend.environment import Environment, Variable
-from engine.frontend.globals import GLOBALS
-from engine.frontend.sugar import SugaredValue
+from engine.frontend.diagnostics.advice import to_fit, unknown_name
+from engine.frontend.emit.environment import Environment, Variable
+from engine.frontend.emit.recovery import LEAVE, Recovery
+from engine.frontend.matching.convert import convert
+from engine.frontend.names.globals import GLOBALS
+from engine.frontend.names.resolve import Resolver
+from engine.frontend.names.type_annotations import TypeReader
+from engine.frontend.sugared.classes import ConstantValue
+from engine.frontend.sugared.sugared_value import Builder, SugaredValue
+from engine.frontend.sugared.values import SimpleValue
 from engine.frontend.syntax.tree import Tree
-from engine.frontend.type_annotations import TypeReader
-from engine.frontend.values import SimpleValue
 from engine.ir.graph import Block, Value
 from engine.ir.names import name_after
-from engine.lang.errors import Caution, CompileError, EngineError, FollowUpError
+from engine.lang.errors import Caution, CompileError, FollowUpError
 from engine.lang.source import SourceRange
 from engine.lang.types import ANY, ListType, Type
-
-if TYPE_CHECKING:
-    from engine.frontend.resolve import Resolver
-
-"""Variables that are made up, by the compiler or the Python printer; values are not named after them."""
 
 
 class Loop(Enum):
@@ -56,8 +50,7 @@ class Emitter(Builder):
     """One function being compiled.
 
     `declared` is the annotated return type, `returned` what the `return`s so far share; `exits` are the
-    blocks that every path leaves by `return` or `raise`.  `failures` are the errors of statements so far, `unknown`
-    the names that these would have set; `remembers` tells that a function which failed is not compiled again.
+    blocks that every path leaves by `return` or `raise`.
     """
 
     resolver: Resolver
@@ -72,10 +65,7 @@ class Emitter(Builder):
     """Is told of the literals of a function inside another."""
     lost_writes: list[Caution] = field(default_factory=list)
     """Writes that lowering the graph removed although somebody may see them."""
-    failures: list[EngineError] = field(default_factory=list)
-    unknown: set[str] = field(default_factory=set)
-    stopped: bool = False
-    remembers: bool = False
+    recovery: Recovery = field(default_factory=Recovery)
     _literals: dict[tuple[type, str], Value] = field(default_factory=dict)
     _temporaries: int = 0
 
@@ -98,7 +88,7 @@ class Emitter(Builder):
         return self.cast(value, ANY) if hint is ANY and value.type is not ANY else value
 
     def statements(self, trees: Sequence[Tree]) -> None:
-        """Compile the statements up to the first that always leaves the block.  What fails is kept in `failures`."""
+        """Compile the statements up to the first that always leaves the block.  Errors are kept in `recovery`."""
         for tree in trees:
             rule = self.rules.statements.get(tree.kind, _unknown_statement)
             loops = len(self.loops)
@@ -107,7 +97,9 @@ class Emitter(Builder):
                     rule(self, tree)
             except CompileError as error:
                 del self.loops[loops:]
-                recover(self, tree, error)
+                self.recovery.keep(tree, error, in_init=self.initializes is not None)
+                if tree.kind in LEAVE:
+                    self.exits.add(self.environment.block)
             if self.environment.block in self.exits:
                 return
 
@@ -181,7 +173,7 @@ class Emitter(Builder):
 
     def check_known(self, name: str, range: SourceRange) -> None:
         """Raises FollowUpError for a name whose statement failed."""
-        if name in self.unknown:
+        if name in self.recovery.unknown:
             raise FollowUpError(f"{name} is not known, since the statement that sets it does not compile", range)
 
     def load(self, name: str, variable: Variable, range: SourceRange | None = None) -> Value:
@@ -196,7 +188,7 @@ class Emitter(Builder):
 
     def assign(self, name: str, value: SugaredValue, range: SourceRange, annotated: Type | None = None) -> None:
         """`name = value`, or `name: annotated = value`.  Raises CompileError when the types forbid it."""
-        if name in self.unknown:
+        if name in self.recovery.unknown:
             return
         if isinstance(value, ConstantValue):
             value = SimpleValue(value.as_value(self, range))

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from engine.frontend.builder import Builder
 from engine.frontend.emit.arguments import actuals_of, keywords_of
+from engine.frontend.emit.body import compile_body, finish
 from engine.frontend.emit.emitter import Emitter
-from engine.frontend.emit.recovery import compile_body
-from engine.frontend.environment import Environment, Variable
-from engine.frontend.lowering.finish import finish
-from engine.frontend.schema_match import Actual
-from engine.frontend.sugar import SugaredValue
+from engine.frontend.emit.environment import Environment, Variable
+from engine.frontend.matching.schema_match import Actual
+from engine.frontend.sugared.sugared_value import Builder, SugaredValue
+from engine.frontend.sugared.values import SimpleValue, SpecialForm
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Apply, Def, Param
-from engine.frontend.values import SimpleValue, SpecialForm
 from engine.ir.clone import copy_graph, copy_nodes
 from engine.ir.graph import Block, Graph, Node, Value
 from engine.lang.errors import CompileError

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.frontend.convert import EMPTY_LIST
 from engine.frontend.emit.arguments import values_of
 from engine.frontend.emit.emitter import Emitter
-from engine.frontend.sugar import SugaredValue
+from engine.frontend.matching.convert import EMPTY_LIST
+from engine.frontend.sugared.sugared_value import SugaredValue
+from engine.frontend.sugared.values import SimpleValue
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Const, DictLiteral, ListLiteral, StringLiteral, TupleLiteral
-from engine.frontend.values import SimpleValue
 from engine.ir.graph import Value
 from engine.lang.errors import CompileError
 from engine.lang.types import (

@@ -14,10 +14,10 @@ from engine.frontend.emit.assignments import assign_targets, check_targets
 from engine.frontend.emit.conditions import to_bool
 from engine.frontend.emit.emitter import Emitter, Loop
 from engine.frontend.emit.literals import check_key, common_type, wanted_container, wrong_elements
-from engine.frontend.sugar import Iterable, SugaredValue
+from engine.frontend.sugared.sugared_value import SugaredIterable, SugaredValue
+from engine.frontend.sugared.values import SimpleValue
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import DictComp, For, ListComp, TupleLiteral, While
-from engine.frontend.values import SimpleValue
 from engine.ir.graph import Node
 from engine.lang.errors import CompileError
 from engine.lang.source import SourceRange
@@ -61,7 +61,7 @@ def loop_over(e: Emitter, targets: Sequence[Tree], itr: Tree, body: Body, range:
 
 
 def _running(
-    e: Emitter, node: Node, targets: Sequence[Tree], iterable: Iterable, body: Body, range: SourceRange
+    e: Emitter, node: Node, targets: Sequence[Tree], iterable: SugaredIterable, body: Body, range: SourceRange
 ) -> None:
     block, test = node.add_block(), node.add_block()
     with e.graph.inserting_at(node):
@@ -76,7 +76,7 @@ def _running(
 
 
 def _unrolled(
-    e: Emitter, targets: Sequence[Tree], iterable: Iterable, length: int, body: Body, range: SourceRange
+    e: Emitter, targets: Sequence[Tree], iterable: SugaredIterable, length: int, body: Body, range: SourceRange
 ) -> None:
     e.loops.append(Loop.UNROLLED)
     for index in builtins.range(length):

@@ -9,16 +9,16 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from engine.aten.dispatch import op
-from engine.frontend.convert import unpack_tuple
 from engine.frontend.emit.arguments import actuals_of, values_of
 from engine.frontend.emit.conditions import condition, if_value
 from engine.frontend.emit.emitter import Emitter
-from engine.frontend.globals import Magic
-from engine.frontend.schema_match import Actual
-from engine.frontend.sugar import SugaredValue
+from engine.frontend.matching.convert import unpack_tuple
+from engine.frontend.matching.schema_match import Actual
+from engine.frontend.names.globals import Magic
+from engine.frontend.sugared.sugared_value import SugaredValue
+from engine.frontend.sugared.values import BuiltinFunction, SimpleValue
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import TernaryIf
-from engine.frontend.values import BuiltinFunction, SimpleValue
 from engine.ir.constants import constant_inputs
 from engine.ir.graph import Value
 from engine.lang.errors import OperatorError

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.frontend.advice import to_fit
-from engine.frontend.classes import ExceptionClass, ExceptionInstance
-from engine.frontend.convert import convert
+from engine.frontend.diagnostics.advice import to_fit
 from engine.frontend.emit.branches import branch
 from engine.frontend.emit.conditions import condition
 from engine.frontend.emit.emitter import Emitter
-from engine.frontend.schema_match import Actual
+from engine.frontend.matching.convert import convert
+from engine.frontend.matching.schema_match import Actual
+from engine.frontend.sugared.classes import ExceptionClass, ExceptionInstance
+from engine.frontend.sugared.values import MethodValue
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import (
     Apply,
@@ -27,7 +28,6 @@ from engine.frontend.syntax.views import (
     Var,
     With,
 )  # fmt: skip
-from engine.frontend.values import MethodValue
 from engine.ir.graph import Value
 from engine.lang.errors import CompileError
 from engine.lang.source import SourceRange

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from engine.frontend.advice import may_be_another
+from engine.frontend.diagnostics.advice import may_be_another
 from engine.frontend.emit.emitter import Emitter
-from engine.frontend.modules import ModuleValue
-from engine.frontend.schema_match import Actual
-from engine.frontend.sugar import SugaredValue
+from engine.frontend.matching.schema_match import Actual
+from engine.frontend.sugared.modules import ModuleValue
+from engine.frontend.sugared.sugared_value import SugaredValue
+from engine.frontend.sugared.values import MethodValue, SimpleValue, SugaredTuple
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import SliceExpr, Subscript
-from engine.frontend.values import MethodValue, SimpleValue, SugaredTuple
 from engine.ir.constants import constant_value
 from engine.ir.graph import Value
 from engine.lang.errors import CompileError

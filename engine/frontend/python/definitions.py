@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import Final
 
+from engine.frontend.names.type_annotations import dotted_name
 from engine.frontend.python.expressions import PythonSource, annotation, expression, literal, refused
 from engine.frontend.python.statements import annotated, statement, statements
 from engine.frontend.syntax.desugar import add_property
@@ -20,7 +21,6 @@ from engine.frontend.syntax.parser import parse_expression, parse_type_comment
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.type_comments import merge_types
 from engine.frontend.syntax.views import ClassDef, Const, Decl, Def, Param, Subscript
-from engine.frontend.type_annotations import dotted_name
 from engine.lang.errors import NotSupportedError
 from engine.lang.source import Source, SourceRange
 

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from engine.aten.values.tensor import Tensor
 from engine.frontend.python.attribute_types import NoType, type_of_value
-from engine.frontend.python.left_to_python import LEFT_TO_PYTHON, modifier_of
+from engine.frontend.python.ignored_functions import LEFT_TO_PYTHON, modifier_of
 from engine.frontend.python.resolver import PythonResolver, PythonUnit, names_of
 from engine.ir.unit import Function
 from engine.lang import scalars

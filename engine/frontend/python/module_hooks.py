@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from engine.frontend.names.type_annotations import dotted_name
 from engine.frontend.python.trees import tree_from_function
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Def, Subscript
-from engine.frontend.type_annotations import dotted_name
 from engine.ir.unit import Function
 from engine.lang.errors import CompileError
 from engine.lang.schema import FunctionSchema

@@ -13,22 +13,21 @@ from functools import partial
 from typing import Any, Final
 
 from engine.aten.values.ivalue import Object
-from engine.frontend.builder import Builder
-from engine.frontend.classes import FunctionValue
-from engine.frontend.compile import declare
-from engine.frontend.modules import ConcreteModule, ModuleValue
-from engine.frontend.overloads import overloads_of, renamed, with_signature
-from engine.frontend.python.left_to_python import LEFT_TO_PYTHON, PythonFunction, modifier_of
+from engine.frontend.compilation.compile import declare
+from engine.frontend.names.resolve import ChainedResolver, TextResolver
+from engine.frontend.python.ignored_functions import LEFT_TO_PYTHON, PythonFunction, modifier_of
 from engine.frontend.python.module_description import Description, check_initialized, describe, members_of_class
 from engine.frontend.python.module_hooks import check_hooks, declare_hooks
+from engine.frontend.python.overloads import overloads_of, renamed, with_signature
 from engine.frontend.python.resolver import PythonResolver, PythonUnit, names_of
 from engine.frontend.python.trees import tree_from_function
-from engine.frontend.resolve import ChainedResolver, TextResolver
-from engine.frontend.sugar import SugaredValue
+from engine.frontend.sugared.classes import FunctionValue
+from engine.frontend.sugared.modules import ConcreteModule, ModuleValue
+from engine.frontend.sugared.sugared_value import Builder, SugaredValue
+from engine.frontend.sugared.values import MethodValue
 from engine.frontend.syntax.parser import parse_expression, parse_program
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Decl, Def, Param
-from engine.frontend.values import MethodValue
 from engine.ir.unit import Function
 from engine.lang.errors import CompileError
 from engine.lang.source import Source, SourceRange

@@ -7,16 +7,19 @@ modules programs use operators, and what is written in TorchScript, before what 
 from __future__ import annotations
 
 import types
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
-from engine.frontend.builder import Builder
-from engine.frontend.namespaces import TorchNamespace
-from engine.frontend.sugar import SugaredValue
+from engine.frontend.names.namespaces import TorchNamespace
+from engine.frontend.sugared.sugared_value import Builder, SugaredValue
 from engine.lang.errors import CompileError, did_you_mean
 from engine.lang.source import SourceRange
 
-if TYPE_CHECKING:
-    from engine.frontend.python.resolver import PythonResolver
+
+class Sugaring(Protocol):
+    """Finds the sugared value for any Python value; `constant` lets scalars be constants of the program."""
+
+    def sugared(self, b: Builder, value: Any, range: SourceRange, *, constant: bool = False) -> SugaredValue: ...
+
 
 COMPILED_MODULES: Final = frozenset({"engine.torch.nn.utils.rnn", "engine.torch.nn.init"})
 """Those of the library whose functions and named tuples programs may use, and which are compiled from Python."""
@@ -42,7 +45,7 @@ class PythonTorchNamespace(TorchNamespace):
 
     __slots__ = ("module", "resolver")
 
-    def __init__(self, module: types.ModuleType, resolver: PythonResolver) -> None:
+    def __init__(self, module: types.ModuleType, resolver: Sugaring) -> None:
         super().__init__(module.__name__.replace("engine.torch", "torch").replace("engine", "torch"))
         self.module, self.resolver = module, resolver
 
@@ -63,7 +66,7 @@ class PythonModule(SugaredValue):
     __slots__ = ("module", "resolver")
     kind = "module"
 
-    def __init__(self, module: types.ModuleType, resolver: PythonResolver) -> None:
+    def __init__(self, module: types.ModuleType, resolver: Sugaring) -> None:
         self.module, self.resolver = module, resolver
 
     def attr(self, b: Builder, name: str, range: SourceRange) -> SugaredValue:

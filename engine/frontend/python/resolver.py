@@ -22,24 +22,23 @@ from typing import Any, Final
 from engine.aten.dispatch import op
 from engine.aten.values.ivalue import EnumValue, Object
 from engine.aten.values.tensor import Tensor
-from engine.frontend.builder import Builder
-from engine.frontend.class_definitions import enum_type
-from engine.frontend.classes import ConstantValue, ExceptionClass, FunctionValue
-from engine.frontend.compile import declare, define_class, signature_of
-from engine.frontend.namespaces import MathNamespace, TorchNamespace
-from engine.frontend.overloads import overloads_of, with_signature
+from engine.frontend.compilation.class_definitions import enum_type
+from engine.frontend.compilation.compile import declare, define_class, signature_of
+from engine.frontend.names.namespaces import MathNamespace, TorchNamespace
+from engine.frontend.names.resolve import qualified, type_value
+from engine.frontend.names.type_annotations import TypeReader
 from engine.frontend.python.dataclass_methods import with_dataclass_methods
-from engine.frontend.python.left_to_python import LEFT_TO_PYTHON, PythonFunction, modifier_of
+from engine.frontend.python.ignored_functions import LEFT_TO_PYTHON, PythonFunction, modifier_of
 from engine.frontend.python.namespaces import COMPILED_MODULES, HOMES, PythonModule, PythonTorchNamespace, in_library
+from engine.frontend.python.overloads import overloads_of, with_signature
 from engine.frontend.python.trees import methods_by_name, tree_from_class, tree_from_function
-from engine.frontend.python.values import SCALARS, PythonValue
-from engine.frontend.resolve import qualified, type_value
-from engine.frontend.sugar import SugaredValue
+from engine.frontend.sugared.classes import ConstantValue, ExceptionClass, FunctionValue
+from engine.frontend.sugared.python_values import SCALARS, PythonValue
+from engine.frontend.sugared.sugared_value import Builder, SugaredValue
+from engine.frontend.sugared.values import BuiltinFunction, SugaredTuple
 from engine.frontend.syntax.parser import parse_expression
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Def
-from engine.frontend.type_annotations import TypeReader
-from engine.frontend.values import BuiltinFunction, SugaredTuple
 from engine.ir.unit import CompilationUnit, Function
 from engine.lang import scalars
 from engine.lang.errors import CompileError

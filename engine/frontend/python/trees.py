@@ -15,7 +15,7 @@ from typing import Any
 
 from engine.frontend.python.definitions import class_def, definition, function
 from engine.frontend.python.expressions import PythonSource, refused
-from engine.frontend.python.left_to_python import modifier_of
+from engine.frontend.python.ignored_functions import modifier_of
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import ClassDef, Def, Property
 from engine.lang.errors import CompileError, NotSupportedError, ParseError

@@ -14,8 +14,8 @@ from engine.aten.dispatch.calls import call
 from engine.aten.values.ivalue import Object
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.traced import number_of
-from engine.frontend.compile import is_library
-from engine.frontend.tracing.callers import range_of
+from engine.frontend.compilation.compile import is_library
+from engine.frontend.tracing.position import range_of
 from engine.frontend.tracing.recording import FROM_TENSOR, set_results, taken_out
 from engine.frontend.tracing.state import TracingState, current
 from engine.ir.constants import insert_constant, type_of

@@ -18,7 +18,7 @@ from engine.aten.dispatch.calls import call
 from engine.aten.dispatch.op import Op
 from engine.aten.values.tensor import Tensor, tensor
 from engine.aten.values.traced import TracedFloat, TracedInt, plain
-from engine.frontend.tracing.complaints import DATAFLOW, warn
+from engine.frontend.tracing.position import DATAFLOW, warn
 from engine.lang.scalars import CPU, DTYPE_BY_NAME
 
 Recorded = tuple[Op, tuple[Any, ...]]

@@ -18,7 +18,7 @@ from engine.aten.dispatch.calls import call
 from engine.aten.values.hooks import HOOKS, Hook
 from engine.aten.values.tensor import Size, Tensor
 from engine.frontend.tracing.calls import record_call
-from engine.frontend.tracing.complaints import DATAFLOW, warn
+from engine.frontend.tracing.position import DATAFLOW, warn
 from engine.frontend.tracing.recording import MAKERS, record_constant, record_operator, sizes_of
 from engine.frontend.tracing.state import TracingState, active, current
 

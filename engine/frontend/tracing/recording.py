@@ -13,8 +13,8 @@ from engine.aten.dispatch.op import Op
 from engine.aten.dispatch.parameters import element_of
 from engine.aten.values.tensor import Tensor, tensor
 from engine.aten.values.traced import TracedFloat, TracedInt, number_of, plain
-from engine.frontend.tracing.callers import range_of
 from engine.frontend.tracing.forms import MADE_OF, UNTIL_RESULTS_REQUIRE_GRAD, WITHOUT_NAMES, as_recorded
+from engine.frontend.tracing.position import range_of
 from engine.frontend.tracing.state import TracingState, current
 from engine.ir.constants import insert_constant, tensor_type_of
 from engine.ir.graph import Value

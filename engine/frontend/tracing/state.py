@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from engine.aten.values.storage import Storage
 from engine.aten.values.tensor import Tensor
-from engine.frontend.tracing.callers import calling_frame, variable_name
+from engine.frontend.tracing.position import calling_frame, variable_name
 from engine.ir.constants import insert_constant, tensor_type_of
 from engine.ir.graph import Graph, Node, Value
 from engine.lang.errors import CompileError

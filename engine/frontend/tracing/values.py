@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from engine.aten.values.tensor import Tensor
 from engine.frontend.tracing.calls import take_apart
-from engine.frontend.tracing.complaints import warn
+from engine.frontend.tracing.position import warn
 from engine.frontend.tracing.state import TracingState
 from engine.ir.constants import insert_constant, tensor_type_of
 from engine.ir.graph import Graph, Value

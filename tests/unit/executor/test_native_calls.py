@@ -13,7 +13,7 @@ from engine.executor.executor import executor_of
 from engine.executor.interpreter import run_function
 from engine.executor.plan import ExecutionPlan
 from engine.executor.switches import optimized_execution
-from engine.frontend.compile import compile_source
+from engine.frontend.compilation.compile import compile_source
 from engine.fuser import native
 from engine.ir.unit import Function
 from engine.lang.errors import ExecutionError

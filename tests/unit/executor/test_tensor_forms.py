@@ -12,7 +12,7 @@ from engine.executor.plan import ExecutionPlan
 from engine.executor.source import generate
 from engine.executor.tensor_forms import TensorForms, makes_new_tensor
 from engine.executor.written_out import FLOAT_FORMS, is_written_out
-from engine.frontend.compile import compile_source
+from engine.frontend.compilation.compile import compile_source
 from engine.ir.graph import Graph
 from engine.ir.parser import parse_ir
 from engine.lang import scalars

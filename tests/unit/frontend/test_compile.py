@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from engine.frontend.compile import compile_source, define, define_class
-from engine.frontend.resolve import TextResolver
+from engine.frontend.compilation.compile import compile_source, define, define_class
+from engine.frontend.names.resolve import TextResolver
 from engine.frontend.syntax.parser import parse_program
 from engine.ir.unit import CompilationUnit
 from engine.ir.verify import verify

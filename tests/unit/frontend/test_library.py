@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from engine.aten.dispatch import op
-from engine.frontend import library
-from engine.frontend.classes import ClassValue, FunctionValue
-from engine.frontend.compile import compile_source, library_value, written_overloads
-from engine.frontend.written_operators import sources
+from engine.frontend.compilation.compile import compile_source, library_value, written_overloads
+from engine.frontend.standard_library import library
+from engine.frontend.standard_library.written_operators import sources
+from engine.frontend.sugared.classes import ClassValue, FunctionValue
 from engine.ir.verify import verify
 
 SCOPES = ("torch.nn.functional", "torch.functional", "torch.autograd.grad_mode", "torch.nn.utils.rnn")

@@ -3,7 +3,7 @@
 import pytest
 
 import engine.aten.ops
-from engine.frontend.overload_order import tried
+from engine.frontend.matching.overload_order import tried
 
 assert engine.aten.ops
 

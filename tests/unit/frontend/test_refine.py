@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.frontend.refine import Refinements, can_be_none, without_none
+from engine.frontend.emit.refine import Refinements, can_be_none, without_none
 from engine.lang.schema_parser import parse_type
 from engine.lang.types import INT, STR
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.frontend.schema_match import Actual, Call, match_schema, match_schemas
+from engine.frontend.matching.schema_match import Actual, Call, match_schema, match_schemas
 from engine.ir.constants import insert_constant
 from engine.ir.graph import Graph
 from engine.lang.errors import CompileError

@@ -3,7 +3,7 @@
 import pytest
 
 import engine.aten.ops
-from engine.frontend.torch_names import has_name
+from engine.frontend.names.torch_names import has_name
 
 assert engine.aten.ops
 

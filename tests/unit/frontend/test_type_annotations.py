@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from engine.frontend.resolve import TextResolver
+from engine.frontend.names.resolve import TextResolver
+from engine.frontend.names.type_annotations import TypeReader, dotted_name
 from engine.frontend.syntax.parser import parse_expression
-from engine.frontend.type_annotations import TypeReader, dotted_name
 from engine.ir.unit import CompilationUnit
 from engine.lang.errors import CompileError
 from engine.lang.source import Source

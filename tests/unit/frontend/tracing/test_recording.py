@@ -13,7 +13,7 @@ import pytest
 import engine as torch
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor
-from engine.frontend.tracing.complaints import TracerWarning
+from engine.frontend.tracing.position import TracerWarning
 from engine.lang.errors import CompileError
 from engine.torch.nn import functional as F
 

@@ -1,13 +1,15 @@
-"""Which Python a traced operator was called from.
+"""The position of a traced program: the Python code that called an operator.
 
-In: Python's stack.  Out: the source range of the call, and the names that the calling function's variables have.  The
-engine's own frames are passed over, except those of the layers in `torch.nn`: they are programs like the user's.
+In: Python's stack.  Out: the source range of the call, the names of the calling function's variables, and warnings that
+point to that line.  The engine's own frames are skipped, except those of the layers in `torch.nn`: they are programs
+like the user's.
 """
 
 from __future__ import annotations
 
 import linecache
 import sys
+import warnings
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -76,3 +78,18 @@ def variable_name(frame: FrameType | None, thing: Any) -> str:
     variables = {} if frame is None else frame.f_locals
     name = next((name for name, value in variables.items() if value is thing), "")
     return "" if name == "self" or not name.isidentifier() else name
+
+
+DATAFLOW: Final = (
+    "Converting a tensor to {} might cause the trace to be incorrect: the program goes on with a Python value, which "
+    "the trace takes for a constant. It might not generalize to other inputs!"
+)
+
+
+class TracerWarning(Warning):
+    """The trace may not hold for other inputs than the example."""
+
+
+def warn(message: str, category: type[Warning] = TracerWarning) -> None:
+    """Warn of something at the program's present place."""
+    warnings.warn(message, category, stacklevel=stack_depth(calling_frame()))

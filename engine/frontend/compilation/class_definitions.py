@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from engine.frontend.compilation.function_schema import evaluate_default
 from engine.frontend.emit import Emitter
-from engine.frontend.function_schema import evaluate_default
+from engine.frontend.names.type_annotations import dotted_name
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Assign, ClassDef, Property, Var
-from engine.frontend.type_annotations import dotted_name
 from engine.ir.constants import type_of
 from engine.ir.unit import CompilationUnit, Function
 from engine.lang.errors import CompileError

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from engine.frontend.advice import unknown_type
+from engine.frontend.diagnostics.advice import unknown_type
+from engine.frontend.names.resolve import Resolver
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Select, StringLiteral, Subscript, TupleLiteral, Var
 from engine.lang.errors import CompileError
@@ -39,9 +40,6 @@ from engine.lang.types import (
     Type,
     union_of,
 )  # fmt: skip
-
-if TYPE_CHECKING:
-    from engine.frontend.resolve import Resolver
 
 _NAMES: Final[dict[str, Type]] = {
     "Tensor": TENSOR, "int": INT, "float": FLOAT, "complex": COMPLEX, "bool": BOOL, "str": STR, "Device": DEVICE,

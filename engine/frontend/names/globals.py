@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from engine.frontend.builder import Builder
-from engine.frontend.classes import ExceptionClass
-from engine.frontend.schema_match import Actual
-from engine.frontend.sugar import SugaredValue
-from engine.frontend.values import BuiltinFunction, MethodValue, SimpleValue, SpecialForm
+from engine.frontend.matching.schema_match import Actual
+from engine.frontend.sugared.classes import ExceptionClass
+from engine.frontend.sugared.sugared_value import Builder, SugaredValue
+from engine.frontend.sugared.values import BuiltinFunction, MethodValue, SimpleValue, SpecialForm
 from engine.lang.errors import CompileError
 from engine.lang.source import SourceRange
 from engine.lang.types import BOOL, COMPLEX, FLOAT, INT, STR, ClassType, DictType, ListType, Type

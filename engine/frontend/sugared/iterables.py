@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.frontend.builder import Builder
-from engine.frontend.sugar import Iterable, SugaredValue
-from engine.frontend.values import SimpleValue, SugaredTuple
+from engine.frontend.sugared.sugared_value import Builder, SugaredIterable, SugaredValue
+from engine.frontend.sugared.values import SimpleValue, SugaredTuple
 from engine.ir.graph import Value
 from engine.lang.errors import CompileError
 from engine.lang.source import SourceRange
 from engine.lang.types import INT
 
 
-class RangeValue(Iterable):
+class RangeValue(SugaredIterable):
     """`range(stop)`, `range(start, stop)` or `range(start, stop, step)`; `length` where it is known otherwise."""
 
     __slots__ = ("only_stop", "start", "static_length", "step", "stop")
@@ -59,13 +58,13 @@ class RangeValue(Iterable):
         return self.element(b, b.literal(index, range), range)
 
 
-class IterableTree(Iterable):
+class IterableTree(SugaredIterable):
     """`zip` and `enumerate`: several iterables gone through together."""
 
     __slots__ = ("children", "static_length")
     kind = "iterabletree"
 
-    def __init__(self, children: Sequence[Iterable], range: SourceRange) -> None:
+    def __init__(self, children: Sequence[SugaredIterable], range: SourceRange) -> None:
         self.children = list(children)
         known = {child.static_length for child in children if child.static_length is not None}
         if len(known) > 1 or (known and any(child.static_length is None for child in children)):
@@ -77,7 +76,7 @@ class IterableTree(Iterable):
             )
         self.static_length = known.pop() if known else None
 
-    def base_iterables(self) -> list[Iterable]:
+    def base_iterables(self) -> list[SugaredIterable]:
         return [base for child in self.children for base in child.base_iterables()]
 
     def length(self, b: Builder, range: SourceRange) -> Value:

@@ -12,14 +12,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from engine.aten.dispatch import op
-from engine.frontend import library
-from engine.frontend.builder import Builder
-from engine.frontend.classes import ConstantValue
-from engine.frontend.python.values import not_a_value, unsupported_builtin
-from engine.frontend.schema_match import Actual
-from engine.frontend.sugar import SugaredValue
-from engine.frontend.torch_names import has_name
-from engine.frontend.values import BuiltinFunction, SpecialForm
+from engine.frontend.matching.schema_match import Actual
+from engine.frontend.names.torch_names import has_name
+from engine.frontend.standard_library import library
+from engine.frontend.sugared.classes import ConstantValue
+from engine.frontend.sugared.python_values import not_a_value, unsupported_builtin
+from engine.frontend.sugared.sugared_value import Builder, SugaredValue
+from engine.frontend.sugared.values import BuiltinFunction, SpecialForm
 from engine.lang.errors import CompileError, did_you_mean
 from engine.lang.scalars import DTYPE_ALIASES, DTYPE_BY_NAME, MEMORY_FORMATS, STRIDED
 from engine.lang.source import SourceRange

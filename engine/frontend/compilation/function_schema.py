@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from engine.frontend.advice import to_fit
-from engine.frontend.convert import convert, unwrap_optional
+from engine.frontend.diagnostics.advice import to_fit
 from engine.frontend.emit import Emitter
+from engine.frontend.matching.convert import convert, unwrap_optional
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Def, Param
 from engine.ir.constants import NOT_CONSTANT, constant_value

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engine.aten.values.ivalue import EnumValue
-from engine.frontend.builder import Builder
-from engine.frontend.schema_match import Actual, Call, match_schema
-from engine.frontend.sugar import Iterable, SugaredValue
-from engine.frontend.values import MethodValue, SimpleValue, SpecialForm
+from engine.frontend.matching.schema_match import Actual, Call, match_schema
+from engine.frontend.sugared.sugared_value import Builder, SugaredIterable, SugaredValue
+from engine.frontend.sugared.values import MethodValue, SimpleValue, SpecialForm
 from engine.ir.constants import constant_value
 from engine.ir.graph import Value
 from engine.ir.unit import Function
@@ -132,7 +131,7 @@ class EnumClassValue(SugaredValue):
             raise CompileError(f"{shown} object has no attribute {name}", range, hints=did_you_mean(name, names))
         return SimpleValue(b.constant(EnumValue(self.type, name), range))
 
-    def iterate(self, b: Builder, range: SourceRange) -> Iterable:
+    def iterate(self, b: Builder, range: SourceRange) -> SugaredIterable:
         members = [EnumValue(self.type, name) for name, _ in self.type.members]
         return SimpleValue(b.constant(members, range)).iterate(b, range)
 
@@ -161,7 +160,7 @@ class ConstantValue(SugaredValue):
     def as_tuple(self, b: Builder, size: int | None, range: SourceRange) -> list[SugaredValue]:
         return SimpleValue(self.as_value(b, range)).as_tuple(b, size, range)
 
-    def iterate(self, b: Builder, range: SourceRange) -> Iterable:
+    def iterate(self, b: Builder, range: SourceRange) -> SugaredIterable:
         return SimpleValue(self.as_value(b, range)).iterate(b, range)
 
 

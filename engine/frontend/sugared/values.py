@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from engine.aten.dispatch import op
-from engine.frontend.advice import may_be_another, no_attribute, not_a_tuple, not_iterable, shown, to_fit
-from engine.frontend.builder import Builder, schema_of
-from engine.frontend.convert import EMPTY_LIST, convert, unpack_tuple
-from engine.frontend.custom_methods import custom_class
-from engine.frontend.schema_match import Actual, Call
-from engine.frontend.sugar import Iterable, SugaredValue
-from engine.frontend.type_variables import evaluate, match_variables
+from engine.frontend.diagnostics.advice import may_be_another, no_attribute, not_a_tuple, not_iterable, shown, to_fit
+from engine.frontend.matching.convert import EMPTY_LIST, convert, unpack_tuple
+from engine.frontend.matching.schema_match import Actual, Call
+from engine.frontend.matching.type_variables import evaluate, match_variables
+from engine.frontend.sugared.custom_methods import custom_class
+from engine.frontend.sugared.sugared_value import Builder, SugaredIterable, SugaredValue, schema_of
 from engine.ir.constants import constant_value
 from engine.ir.graph import Value
 from engine.ir.operator_names import ALIASES
@@ -106,7 +105,7 @@ class SimpleValue(SugaredValue):
         outputs = b.node("prim::ListUnpack", [self.value], [self.type.element] * size, range).outputs
         return [SimpleValue(value) for value in outputs]
 
-    def iterate(self, b: Builder, range: SourceRange) -> Iterable:
+    def iterate(self, b: Builder, range: SourceRange) -> SugaredIterable:
         if isinstance(self.type, (ListType, TensorType)) or self.type is STR:
             return ValueIterable(self.value)
         if isinstance(self.type, DictType):
@@ -131,7 +130,7 @@ def _all_offer(type: Type, interface: InterfaceType) -> bool:
     return all(each.is_subtype_of(interface) for each in inner)
 
 
-class ValueIterable(Iterable):
+class ValueIterable(SugaredIterable):
     """A list, string or tensor."""
 
     __slots__ = ("value",)
@@ -152,7 +151,7 @@ class ValueIterable(Iterable):
         return SimpleValue(item_of(b, value, index, range))
 
 
-class SugaredTuple(Iterable):
+class SugaredTuple(SugaredIterable):
     """Several sugared values together, such as the modules of a list."""
 
     __slots__ = ("parts",)

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from engine.frontend.advice import is_unannotated, may_be_another, shown, to_fit
-from engine.frontend.convert import Operand, convert, converted_type, is_convertible_to_list, unwrap_optional
-from engine.frontend.type_variables import TypeVariables, evaluate, has_variables, match_variables
+from engine.frontend.diagnostics.advice import is_unannotated, may_be_another, shown, to_fit
+from engine.frontend.matching.convert import Operand, convert, converted_type, is_convertible_to_list, unwrap_optional
+from engine.frontend.matching.type_variables import TypeVariables, evaluate, has_variables, match_variables
 from engine.ir.constants import insert_constant
 from engine.ir.graph import Graph, Value
 from engine.lang.errors import CompileError, did_you_mean

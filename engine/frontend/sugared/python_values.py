@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from types import BuiltinFunctionType
 from typing import Any, Final, NoReturn
 
-from engine.frontend.builder import Builder
-from engine.frontend.schema_match import Actual
-from engine.frontend.sugar import SugaredValue
+from engine.frontend.matching.schema_match import Actual
+from engine.frontend.sugared.sugared_value import Builder, SugaredValue
 from engine.lang.errors import CompileError
 from engine.lang.source import SourceRange
 from engine.lang.types import TENSOR

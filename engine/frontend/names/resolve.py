@@ -11,11 +11,16 @@ from collections.abc import Iterable
 from types import BuiltinFunctionType
 from typing import Final, Protocol
 
-from engine.frontend.builder import Builder
-from engine.frontend.classes import ClassValue, EnumClassValue, ExceptionClass, FunctionValue, NamedTupleConstructor
-from engine.frontend.namespaces import MathNamespace, TorchNamespace
-from engine.frontend.python.values import PythonValue, unsupported_builtin
-from engine.frontend.sugar import SugaredValue
+from engine.frontend.names.namespaces import MathNamespace, TorchNamespace
+from engine.frontend.sugared.classes import (
+    ClassValue,
+    EnumClassValue,
+    ExceptionClass,
+    FunctionValue,
+    NamedTupleConstructor,
+)
+from engine.frontend.sugared.python_values import PythonValue, unsupported_builtin
+from engine.frontend.sugared.sugared_value import Builder, SugaredValue
 from engine.ir.unit import CompilationUnit
 from engine.lang.source import SourceRange
 from engine.lang.types import ClassType, EnumType, TupleType, Type

@@ -15,21 +15,19 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from engine.frontend import library
-from engine.frontend.builder import Builder
-from engine.frontend.cautions import cautions
-from engine.frontend.class_definitions import define_type
-from engine.frontend.classes import ChosenByFlag, FunctionValue
+from engine.frontend.compilation.class_definitions import define_type
+from engine.frontend.compilation.function_schema import read_signature
+from engine.frontend.diagnostics.cautions import cautions
 from engine.frontend.emit import RULES, Emitter
-from engine.frontend.emit.recovery import compile_body
-from engine.frontend.function_schema import read_signature
-from engine.frontend.lowering.finish import finish
-from engine.frontend.resolve import Resolver, TextResolver, qualified, type_value
-from engine.frontend.sugar import SugaredValue
+from engine.frontend.emit.body import compile_body, finish
+from engine.frontend.names.resolve import Resolver, TextResolver, qualified, type_value
+from engine.frontend.standard_library import library
+from engine.frontend.standard_library.written_operators import Written, sources
+from engine.frontend.sugared.classes import ChosenByFlag, FunctionValue
+from engine.frontend.sugared.sugared_value import Builder, SugaredValue
 from engine.frontend.syntax.parser import parse_program
 from engine.frontend.syntax.tree import Tree, variables
 from engine.frontend.syntax.views import ClassDef, Def
-from engine.frontend.written_operators import Written, sources
 from engine.ir.graph import Value
 from engine.ir.unit import CompilationUnit, Function
 from engine.lang.collecting import collecting_rarely
@@ -238,7 +236,7 @@ def _compile(
 ) -> None:
     schema = read_signature(view, function.name, self_type, lambda: _emitter(unit, resolver))
     e = _emitter(unit, resolver)
-    e.remembers = remembers
+    e.recovery.remembers = remembers
     e.initializes = self_type if function.name == "__init__" else None
     for index, (param, argument) in enumerate(zip(view.decl.params, schema.arguments, strict=True)):
         value = e.graph.add_input(argument.name, argument.type)

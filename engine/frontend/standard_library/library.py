@@ -1,7 +1,7 @@
 """Library code of the torch namespace that is written in TorchScript.
 
 In: a dotted name like `torch.nn.functional.relu`.  Out: the text that defines it, and under which qualified
-name it is compiled.  The texts are the files of `library_source`, one for each scope, every definition
+name it is compiled.  The texts are the files of `source`, one for each scope, every definition
 starting in the first column.
 """
 
@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-_FOLDER: Final = Path(__file__).parent / "library_source"
+_FOLDER: Final = Path(__file__).parent / "source"
 _SCOPES: Final = {
     "torch.nn.functional": "torch.nn.functional",
     "torch.functional": "torch.functional",

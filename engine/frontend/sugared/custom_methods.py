@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from engine.aten.dispatch import op
-from engine.frontend.convert import make_tuple
+from engine.frontend.matching.convert import make_tuple
 from engine.ir.graph import Graph
 from engine.ir.unit import Function
 from engine.lang import custom_classes

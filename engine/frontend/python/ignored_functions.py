@@ -10,10 +10,9 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from engine.frontend.builder import Builder
-from engine.frontend.schema_match import Actual, Call, match_schema
-from engine.frontend.sugar import SugaredValue
-from engine.frontend.values import SimpleValue
+from engine.frontend.matching.schema_match import Actual, Call, match_schema
+from engine.frontend.sugared.sugared_value import Builder, SugaredValue
+from engine.frontend.sugared.values import SimpleValue
 from engine.ir.graph import Value
 from engine.lang.errors import NotSupportedError
 from engine.lang.schema import NO_DEFAULT, Argument, FunctionSchema

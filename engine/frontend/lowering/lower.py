@@ -9,18 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from engine.frontend.cautions import of_lost_write
-from engine.frontend.convert import EMPTY_LIST
-from engine.frontend.emit.emitter import Emitter
-from engine.frontend.emit.statements import return_value
+from engine.frontend.diagnostics.cautions import of_lost_write
 from engine.frontend.lowering.exits import transform_exits
 from engine.frontend.lowering.modified_loops import canonicalize_modified_loops
 from engine.frontend.lowering.ssa import to_ssa
+from engine.frontend.matching.convert import EMPTY_LIST
 from engine.ir.graph import Graph, Node, Value
 from engine.ir.rewriting.dead_code import lost_writes
-from engine.lang.errors import Caution, CompileError
-from engine.lang.source import SourceRange
-from engine.lang.types import NONE, Type
+from engine.lang.errors import Caution
 from engine.passes.pipeline import find_pass
 
 CLEAN_UP: Final[tuple[tuple[str, dict[str, bool]], ...]] = (
@@ -29,27 +25,10 @@ CLEAN_UP: Final[tuple[tuple[str, dict[str, bool]], ...]] = (
     ("constant_pooling", {}),
     ("canonicalize_outputs", {}),
 )
-"""What every freshly compiled graph goes through.
+"""The passes that run on every freshly compiled graph.
 
-The original removes writes that only a loop that does not run would let anybody see; so does this, and says so.
+PyTorch removes writes that are only observable if a loop does not run; so do these, and a caution says so.
 """
-
-
-def finish(e: Emitter, range: SourceRange, before_clean_up: Callable[[Graph], None] | None = None) -> Type:
-    """End the body, lower the graph; the type that it returns.  A function that reaches its end returns None."""
-    if e.graph.block not in e.exits:
-        if e.declared is not None and e.declared is not NONE:
-            raise CompileError(
-                "Function was not annotated as having type None, but does not return along all paths",
-                range,
-                hints=(f"end every path with a `return` of type {e.declared.annotation_str}, or with a `raise`",),
-            )
-        return_value(e, e.constant(None, range), range)
-    returned = e.returned or e.declared or NONE
-    # Until early exits are removed the graph has an output of the right type that stands for nothing.
-    e.graph.register_output(e.value("prim::Uninitialized", [], returned))
-    e.lost_writes = lower(e.graph, before_clean_up)
-    return returned
 
 
 def lower(graph: Graph, before_clean_up: Callable[[Graph], None] | None = None) -> list[Caution]:
@@ -71,7 +50,7 @@ def lower(graph: Graph, before_clean_up: Callable[[Graph], None] | None = None) 
 
 
 def _capture_once(node: Node) -> None:
-    """What a forked call reads twice is one input of it: only here is it known that two reads give one value."""
+    """Give a forked call one input for a value that it reads twice, which is known only in SSA form."""
     body = node.attr("Subgraph")
     first: dict[Value, Value] = {}
     for offset, value in reversed(list(enumerate(node.inputs))):
@@ -85,7 +64,7 @@ def _capture_once(node: Node) -> None:
 
 
 def _make_list(node: Node) -> None:
-    """An empty list that nobody gave a type is made by a new node: as in PyTorch, the variable's name goes."""
+    """Replace an empty list without an annotated type by a new node: as in PyTorch, the variable's name is lost."""
     graph = node.graph
     made = graph.create("prim::ListConstruct", (), [node.output.type]).insert_before(node)
     made.range = node.range

@@ -10,13 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from engine.frontend.builder import Builder, schema_of
-from engine.frontend.classes import FunctionValue
-from engine.frontend.convert import unpack_tuple
-from engine.frontend.iterables import IterableTree
-from engine.frontend.schema_match import Actual, Call, match_schemas
-from engine.frontend.sugar import Iterable, SugaredValue
-from engine.frontend.values import SimpleValue, SugaredTuple, set_attribute
+from engine.frontend.matching.convert import unpack_tuple
+from engine.frontend.matching.schema_match import Actual, Call, match_schemas
+from engine.frontend.sugared.classes import FunctionValue
+from engine.frontend.sugared.iterables import IterableTree
+from engine.frontend.sugared.sugared_value import Builder, SugaredIterable, SugaredValue, schema_of
+from engine.frontend.sugared.values import SimpleValue, SugaredTuple, set_attribute
 from engine.ir.constants import constant_value
 from engine.ir.graph import Value
 from engine.ir.unit import Function
@@ -127,7 +126,7 @@ class ModuleValue(SugaredValue):
             )
         return list(self.children(b, range).values())
 
-    def iterate(self, b: Builder, range: SourceRange) -> Iterable:
+    def iterate(self, b: Builder, range: SourceRange) -> SugaredIterable:
         if not self.concrete.container:
             raise CompileError(
                 "Only constant Sequential, ModuleList, ModuleDict, or ParameterList can be used as an iterable",

@@ -8,14 +8,12 @@ the names that stand for something else, like a module.  An inner block sees wha
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from engine.frontend.sugared.sugared_value import SugaredValue
 from engine.ir.graph import Block
 from engine.lang.source import SourceRange
 from engine.lang.types import Type
-
-if TYPE_CHECKING:
-    from engine.frontend.sugar import SugaredValue
 
 
 class Variable(NamedTuple):

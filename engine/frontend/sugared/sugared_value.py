@@ -1,21 +1,25 @@
-"""Building the graph of one function.
+"""Sugared values, and the builder that they put nodes into a graph with.
 
-In: operators by name, arguments, constants.  Out: nodes in the function's graph.  `call_operator` chooses
-the overload and knows the operators that are themselves TorchScript; `SugaredValue`s and the emitter
-build everything through it.
+In: expressions like `torch`, `self.weight` or `x.size`, most of which have no value in the graph.  Out: objects that
+define attribute access, calls, iteration and unpacking of what the expression stands for; a kind that does not define
+one of them refuses it by name.  The kinds are in the other modules here and in `engine.frontend.names`.
+
+`Builder` is the other half: the graph under construction.  Its `call_operator` chooses the overload and knows the
+operators that are themselves written in TorchScript.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, ClassVar, Final
 
 from engine.aten.dispatch import op
-from engine.frontend import library
-from engine.frontend.convert import make_tuple
-from engine.frontend.overload_order import tried
-from engine.frontend.schema_match import Actual, Call, Matched, match_schemas
+from engine.frontend.diagnostics.advice import as_value
+from engine.frontend.matching.convert import make_tuple
+from engine.frontend.matching.overload_order import tried
+from engine.frontend.matching.schema_match import Actual, Call, Matched, match_schemas
+from engine.frontend.standard_library import library
 from engine.ir.clone import inline_graph
 from engine.ir.constants import insert_constant
 from engine.ir.graph import Graph, Node, Value
@@ -27,17 +31,12 @@ from engine.lang.source import SourceRange
 from engine.lang.spelling import nearest
 from engine.lang.types import Callee, ClassType, FunctionType, ListType, TupleType, Type
 
-if TYPE_CHECKING:
-    from engine.frontend.sugar import SugaredValue
-
 HIDDEN: Final = frozenset({"aten::view.dtype"})
 """Overloads that programs cannot call: `x.view(3)` is always of sizes."""
 Written = Callable[[str], Sequence[Function]]
-"""Gives the functions, written in TorchScript, that are further overloads of an operator."""
-
-
+"""Operator -> the functions, written in TorchScript, that are further overloads of it."""
 Library = Callable[[str], "SugaredValue | None"]
-"""Finds what of the torch namespace is written in TorchScript, by dotted name."""
+"""Dotted name -> the sugared value for a function or class of the torch namespace that is written in TorchScript."""
 
 
 @dataclass(eq=False, slots=True)
@@ -149,3 +148,68 @@ def unknown_operator(name: str, range: SourceRange | None) -> CompileError:
         return CompileError(text, range, hints=hints)
     text += "Here are some suggestions: \n" + "".join(f"\t{each}\n" for each in near) + "\nThe original call is"
     return CompileError(text, range, hints=hints)
+
+
+class SugaredValue:
+    """Anything an expression can stand for.  Every verb raises CompileError unless a kind defines it."""
+
+    __slots__ = ()
+    kind: ClassVar[str] = "value"
+
+    def describe(self) -> str:
+        """How error messages call this value."""
+        return self.kind
+
+    def as_value(self, b: Builder, range: SourceRange) -> Value:
+        """As a first-class value."""
+        raise CompileError(f"{self.describe()} cannot be used as a value", range, hints=as_value(self.kind))
+
+    def attr(self, b: Builder, name: str, range: SourceRange) -> SugaredValue:
+        raise CompileError(f"attribute lookup is not defined on {self.describe()}", range)
+
+    def set_attr(self, b: Builder, name: str, value: Value, range: SourceRange) -> None:
+        raise CompileError(f"attribute assignment is not defined on {self.describe()}", range)
+
+    def call(self, b: Builder, args: Sequence[Actual], kwargs: Sequence[Actual], range: SourceRange) -> SugaredValue:
+        raise CompileError(f"cannot call a {self.describe()}", range)
+
+    def as_tuple(self, b: Builder, size: int | None, range: SourceRange) -> list[SugaredValue]:
+        """The parts, for unpacking into `size` names (None: any number)."""
+        raise CompileError(f"{self.describe()} cannot be used as a tuple", range)
+
+    def iterate(self, b: Builder, range: SourceRange) -> SugaredIterable:
+        """What a loop over this goes through."""
+        raise CompileError(f"{self.describe()} cannot be used as an iterable", range)
+
+    def item(self, b: Builder, index: Value, hint: Type | None, range: SourceRange) -> SugaredValue:
+        """`self[index]` for an index that is one value."""
+        raise CompileError(f"'{self.describe()}' object is not subscriptable", range)
+
+
+class SugaredIterable(SugaredValue):
+    """Something that a loop goes through: it has a length, and an item for every index.
+
+    `static_length` is the length where it is known while compiling; a loop over parts of different
+    types is unrolled then.
+    """
+
+    __slots__ = ()
+    static_length: int | None = None
+
+    def length(self, b: Builder, range: SourceRange) -> Value:
+        raise NotImplementedError
+
+    def element(self, b: Builder, index: Value, range: SourceRange) -> SugaredValue:
+        """The item number `index`."""
+        raise NotImplementedError
+
+    def static_element(self, b: Builder, index: int, range: SourceRange) -> SugaredValue:
+        """The item number `index` of an unrolled loop."""
+        raise NotImplementedError
+
+    def base_iterables(self) -> list[SugaredIterable]:
+        """Those whose lengths bound the loop."""
+        return [self]
+
+    def iterate(self, b: Builder, range: SourceRange) -> SugaredIterable:
+        return self
