@@ -6,7 +6,7 @@ import pytest
 
 from engine.frontend.compilation.compile import compile_source, library_value, written_overloads
 from engine.frontend.emit import RULES, Emitter
-from engine.frontend.emit.recovery import compile_body
+from engine.frontend.emit.body import compile_body
 from engine.frontend.names.resolve import TextResolver
 from engine.frontend.syntax.parser import parse_statements
 from engine.frontend.syntax.tree import BINARY_KINDS, UNARY_KINDS
