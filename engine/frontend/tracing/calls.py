@@ -1,33 +1,76 @@
-"""Compiled functions that a traced program calls, and values that hold tensors.
+"""Calls that a traced program makes: of submodules and of compiled functions; and values that hold tensors.
 
-In: calls of script functions and methods.  Out: one node for each, so that their control flow is kept; tensors in
-tuples, lists and dicts are taken apart and put together around it.  Functions of the library are no such calls: they
-are no more than the operators that they run.
+In: a call of a submodule, of a script function or method.  Out: one node for it.  The call of a submodule gets a graph
+of its own; of a compiled function the control flow is kept.  Tensors in tuples, lists and dicts are taken apart and put
+together around it.  Functions of the library are no such calls: they are no more than the operators that they run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import chain, count
 from typing import Any
 
 from engine.aten.dispatch.calls import call
+from engine.aten.values.hooks import NOT_TRACED
 from engine.aten.values.ivalue import Object
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.traced import number_of
 from engine.frontend.compilation.compile import is_library
 from engine.frontend.tracing.position import range_of
 from engine.frontend.tracing.recording import FROM_TENSOR, set_results, taken_out
-from engine.frontend.tracing.state import TracingState, current
+from engine.frontend.tracing.state import Scope, TracedModule, TracingState, current
 from engine.ir.constants import insert_constant, type_of
-from engine.ir.graph import Value
+from engine.ir.graph import Graph, Value
 from engine.ir.unit import Function
 from engine.lang.errors import CompileError
 from engine.lang.schema import Argument
 from engine.lang.types import FLOAT, DictType, FunctionType, ListType, OptionalType, TensorType, TupleType, Type
 
+# ------------------------------------------------------------------ submodules
+
+
+def record_module(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Record the call of a submodule as a call of its method; NOT_TRACED for any other module.
+
+    What the hooks of the module do is recorded in the caller.
+    """
+    state = current()
+    known = None if state is None else state.modules.get(id(module))
+    if state is None or known is None or known[1].owner is None:
+        return NOT_TRACED
+    return module._call_with_hooks(args, kwargs, partial(_call_forward, state, module, known[1]))
+
+
+def _call_forward(state: TracingState, module: Any, traced: TracedModule, *args: Any, **kwargs: Any) -> Any:
+    outer = state.scope
+    state.scope = _enter(state, module, traced)
+    try:
+        return module.forward(*args, **kwargs)
+    finally:
+        state.scope = outer
+
+
+def _enter(state: TracingState, module: Any, traced: TracedModule) -> Scope:
+    """The graph of one call, and its node in the graph of the caller."""
+    state.look_around()
+    graph = Graph()
+    graph.add_input("self", traced.type)
+    state.graph.current_range = range_of(state.frame)
+    receiver = state.attribute_of(state.scope, state.attributes[id(module)])
+    taken = {scope.method for scope in state.scopes.values() if scope.module is traced} | set(traced.type.methods)
+    names = chain(["forward"], (f"forward{number}" for number in count(1)))
+    method = next(name for name in names if name not in taken)
+    node = state.graph.append("prim::CallMethod", [receiver], 0).set_attr("name", method)
+    return state.add_scope(Scope(graph, traced, state.scope, node, method))
+
+
+# ------------------------------------------------------------------ compiled functions
+
 
 def record_call(function: Function, args: Sequence[Any], kwargs: Mapping[str, Any], run: Callable[..., Any]) -> Any:
-    """The hook for calls of compiled functions: one node for all that the call does."""
+    """Record the call of a compiled function: one node for all that the call does."""
     state = current()
     if state is None:
         return run(function, args, kwargs)
@@ -90,6 +133,9 @@ def _in_order(function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
         for i, a in enumerate(arguments)
     ]
     return values, list(arguments)
+
+
+# ------------------------------------------------------------------ values that hold tensors
 
 
 def any_value(state: TracingState, value: Any, type: Type) -> Value:

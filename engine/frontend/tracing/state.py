@@ -249,6 +249,11 @@ def current() -> TracingState | None:
     return None if state is None or state.paused else state
 
 
+def has_trace() -> bool:
+    """True if this thread is traced, also while its trace is paused."""
+    return getattr(_thread, "state", None) is not None
+
+
 @contextmanager
 def active(state: TracingState) -> Iterator[None]:
     """Make it the trace of this thread."""
