@@ -10,23 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from engine.lang.errors import ParseError
 from engine.lang.source import Source, SourceRange
 from engine.lang.syntax_hints import character_hints, syntax_hints
-
-KEYWORDS: Final = frozenset({
-    "def", "class", "if", "elif", "else", "while", "for", "in", "return", "is", "not", "and", "or", "True",
-    "False", "None", "global", "pass", "break", "continue", "assert", "raise", "del", "import", "with", "as",
-})  # fmt: skip
-OPERATORS: Final = (
-    "...", "**=", "<<=", ">>=", "//", "**", "<<", ">>", "<=", ">=", "==", "!=", "->", "+=", "-=", "*=", "/=",
-    "%=", "|=", "&=", "^=", "+", "-", "*", "/", "%", "@", "(", ")", "[", "]", ":", ",", "=", "{", "}", ">", "<",
-    ".", "?", "!", "&", "^", "|", "~",
-)  # fmt: skip
-EXTENDED_OPERATORS: Final = ("//=", "@=", ":=", ";")
-"""Operators of Python that the text front end of the original has no token for."""
+from engine.lang.tokens import EXTENDED_OPERATORS, KEYWORDS, OPERATORS, Token
 
 _LOOKED_AT: Final = 10_000
 """So many tokens before a wrong one are looked at for a hint."""
@@ -67,18 +56,6 @@ _PYTHON_NUMBER = (
 _SPACE = re.compile(r"[ \t\r\f]*(?:\\\r?\n[ \t\r\f]*)*")
 _INDENT = re.compile(r"[ \t\f]*")
 _DEFINITION = re.compile(r"^[ \t\f]*(def|class)\b", re.MULTILINE)
-
-
-class Token(NamedTuple):
-    """One word of a text.
-
-    `kind` is "ident", "number", "string", "type_comment", "newline", "indent", "dedent" or "eof"; keywords
-    and operators are their own kinds, "is not" and "not in" among them.
-    """
-
-    kind: str
-    text: str
-    range: SourceRange
 
 
 def _compile(pair: str, word: str, number: str, operators: Iterable[str], type_comment: str) -> re.Pattern[str]:

@@ -7,12 +7,11 @@ names kinds of tokens, as the original does; hints speak of lines, brackets and 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from engine.lang.lexer import Token
+from engine.lang.tokens import Token
 
-Wrong = tuple[str, "Token", Sequence["Token"]]
+Wrong = tuple[str, Token, Sequence[Token]]
 """What should stand there, what does, and the tokens before."""
 
 _CLOSES: Final = {")": "(", "]": "[", "}": "{"}

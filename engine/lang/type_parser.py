@@ -12,10 +12,11 @@ from typing import Any, Final, TypeVar
 
 from engine.lang import custom_classes, types
 from engine.lang.errors import OperatorError, ParseError, did_you_mean
-from engine.lang.lexer import Lexer, Token
+from engine.lang.lexer import Lexer
 from engine.lang.literals import LiteralError, number_value
 from engine.lang.scalars import DTYPE_BY_IR_NAME, device
 from engine.lang.schema import AliasInfo
+from engine.lang.tokens import Token
 from engine.lang.types import (
     ANY,
     BOOL,

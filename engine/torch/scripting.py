@@ -19,7 +19,7 @@ from engine.executor import python_calls as python_calls  # lets programs call P
 from engine.executor.from_python import Mismatch, from_python
 from engine.executor.to_python import set_class_finder
 from engine.frontend.compilation.compile import library_value
-from engine.frontend.python.ignored_functions import LEFT_TO_PYTHON, modifier_of
+from engine.frontend.python.ignored_functions import IGNORED, modifier_of
 from engine.frontend.python.module_description import AnnotatedValue
 from engine.frontend.python.modules import PythonModules
 from engine.frontend.python.overloads import overloads_of
@@ -158,7 +158,7 @@ def _python_attribute(module: ScriptModule, name: str) -> Any:
     cls = MODULES.python_class(module._ivalue.type)
     member = None if cls is None else inspect.getattr_static(cls, name, None)
     derived = getattr(cls, "_script_methods_only", False)
-    if inspect.isfunction(member) and (derived or modifier_of(member) in LEFT_TO_PYTHON):
+    if inspect.isfunction(member) and (derived or modifier_of(member) in IGNORED):
         return MethodType(member, module)
     return None
 

@@ -22,7 +22,7 @@ from engine.frontend.emit import RULES, Emitter
 from engine.frontend.emit.body import compile_body, finish
 from engine.frontend.names.resolve import Resolver, TextResolver, qualified, type_value
 from engine.frontend.standard_library import library
-from engine.frontend.standard_library.written_operators import Written, sources
+from engine.frontend.standard_library.written_operators import OperatorDefinition, sources
 from engine.frontend.sugared.classes import ChosenByFlag, FunctionValue
 from engine.frontend.sugared.sugared_value import Builder, SugaredValue
 from engine.frontend.syntax.parser import parse_program
@@ -30,9 +30,8 @@ from engine.frontend.syntax.tree import Tree, variables
 from engine.frontend.syntax.views import ClassDef, Def
 from engine.ir.graph import Value
 from engine.ir.unit import CompilationUnit, Function
-from engine.lang.collecting import collecting_rarely
 from engine.lang.errors import CompileError, EngineError, FollowUpError, ParseError, together
-from engine.lang.recursion import deep_recursion
+from engine.lang.interpreter_settings import collecting_rarely, deep_recursion
 from engine.lang.schema import Argument, FunctionSchema
 from engine.lang.source import Source, SourceRange
 from engine.lang.types import ClassType, Type
@@ -277,7 +276,7 @@ def written_overloads(name: str) -> Sequence[Function]:
     return _written[name]
 
 
-def _declare_written(name: str, index: int, written: Written) -> Function:
+def _declare_written(name: str, index: int, written: OperatorDefinition) -> Function:
     (tree,) = parse_program(Source(written.text, "<builtin>", written.line))
     prefix = f"{name.replace('::', '.')}.{index}"
     resolver = TextResolver(_written_unit, prefix)

@@ -30,7 +30,7 @@ from engine.lang.source import SourceRange
 from engine.lang.types import ANY, ListType, Type
 
 
-class Loop(Enum):
+class LoopKind(Enum):
     """What `break` and `continue` would leave."""
 
     RUNNING = auto()
@@ -60,7 +60,7 @@ class Emitter(Builder):
     environment: Environment = field(init=False)
     types: TypeReader = field(init=False)
     exits: set[Block] = field(default_factory=set)
-    loops: list[Loop] = field(default_factory=list)
+    loops: list[LoopKind] = field(default_factory=list)
     around: Callable[[Value, float | complex, SourceRange], None] | None = None
     """Is told of the literals of a function inside another."""
     lost_writes: list[Caution] = field(default_factory=list)

@@ -12,7 +12,7 @@ from typing import Final
 
 from engine.frontend.emit.assignments import assign_targets, check_targets
 from engine.frontend.emit.conditions import to_bool
-from engine.frontend.emit.emitter import Emitter, Loop
+from engine.frontend.emit.emitter import Emitter, LoopKind
 from engine.frontend.emit.literals import check_key, common_type, wanted_container, wrong_elements
 from engine.frontend.sugared.sugared_value import SugaredIterable, SugaredValue
 from engine.frontend.sugared.values import SimpleValue
@@ -36,7 +36,7 @@ def while_statement(e: Emitter, tree: Tree) -> None:
     with e.inside(test):
         test.register_output(to_bool(e, e.expression(view.condition), view.condition.range))
     body.add_input(INT)
-    e.loops.append(Loop.RUNNING)
+    e.loops.append(LoopKind.RUNNING)
     with e.inside(body):
         e.statements(view.body)
     e.loops.pop()
@@ -67,7 +67,7 @@ def _running(
     with e.graph.inserting_at(node):
         test.register_output(e.constant(True, range))
     index = block.add_input(INT)
-    e.loops.append(Loop.RUNNING)
+    e.loops.append(LoopKind.RUNNING)
     with e.inside(block):
         item = iterable.element(e, index, range)
         assign_targets(e, _as_one_target(targets, range), [item], range)
@@ -78,7 +78,7 @@ def _running(
 def _unrolled(
     e: Emitter, targets: Sequence[Tree], iterable: SugaredIterable, length: int, body: Body, range: SourceRange
 ) -> None:
-    e.loops.append(Loop.UNROLLED)
+    e.loops.append(LoopKind.UNROLLED)
     for index in builtins.range(length):
         e.literal(index, range)
         item = iterable.static_element(e, index, range)
@@ -105,7 +105,7 @@ def _leave(e: Emitter, tree: Tree, kind: str) -> None:
         raise CompileError(
             f"SyntaxError: '{tree.kind}' outside loop", tree.range, hints=("it belongs inside `for` or `while`",)
         )
-    if e.loops[-1] is Loop.UNROLLED:
+    if e.loops[-1] is LoopKind.UNROLLED:
         raise CompileError(
             "Because we emit iteration over modulelists or tuples as unrolled loops, we do not support break or "
             "continue inside the body of these loops",

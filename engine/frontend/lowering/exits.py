@@ -26,7 +26,7 @@ from engine.ir.constants import constant_value, insert_constant
 from engine.ir.graph import Block, Graph, Node, Value
 from engine.ir.order import is_inside
 from engine.lang.errors import CompileError
-from engine.lang.recursion import MAX_BLOCKS
+from engine.lang.interpreter_settings import MAX_BLOCKS
 from engine.lang.types import BOOL, Type, unify
 
 

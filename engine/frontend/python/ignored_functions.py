@@ -21,7 +21,7 @@ from engine.lang.types import TENSOR, Type
 
 MODIFIER: Final = "_torchscript_modifier"
 """The attribute of a Python function that says what the compiler is to do with it."""
-LEFT_TO_PYTHON: Final = ("ignore", "unused")
+IGNORED: Final = ("ignore", "unused")
 _NO_NAME: Final = "<python_value>"
 """What a callable without a name is called."""
 _UNUSED: Final = "This Python function is annotated to be ignored and cannot be run"

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from engine.aten.values.tensor import Tensor
 from engine.frontend.python.attribute_types import NoType, type_of_value
-from engine.frontend.python.ignored_functions import LEFT_TO_PYTHON, modifier_of
+from engine.frontend.python.ignored_functions import IGNORED, modifier_of
 from engine.frontend.python.resolver import PythonResolver, PythonUnit, names_of
 from engine.ir.unit import Function
 from engine.lang import scalars
@@ -104,7 +104,7 @@ def methods_to_compile(cls: type) -> Iterator[str]:
     """`forward` and what is marked `export`; of a class derived from ScriptModule what is marked `script_method`."""
     wanted = "script_method" if getattr(cls, "_script_methods_only", False) else "export"
     forward = getattr(cls, "forward", None)
-    if inspect.isfunction(forward) and modifier_of(forward) not in LEFT_TO_PYTHON and wanted == "export":
+    if inspect.isfunction(forward) and modifier_of(forward) not in IGNORED and wanted == "export":
         yield "forward"
     for name in dir(cls):
         if modifier_of(inspect.getattr_static(cls, name, None)) == wanted and (name, wanted) != ("forward", "export"):

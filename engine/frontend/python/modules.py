@@ -15,7 +15,7 @@ from typing import Any, Final
 from engine.aten.values.ivalue import Object
 from engine.frontend.compilation.compile import declare
 from engine.frontend.names.resolve import ChainedResolver, TextResolver
-from engine.frontend.python.ignored_functions import LEFT_TO_PYTHON, PythonFunction, modifier_of
+from engine.frontend.python.ignored_functions import IGNORED, PythonFunction, modifier_of
 from engine.frontend.python.module_description import Description, check_initialized, describe, members_of_class
 from engine.frontend.python.module_hooks import check_hooks, declare_hooks
 from engine.frontend.python.overloads import overloads_of, renamed, with_signature
@@ -212,7 +212,7 @@ class PythonModules:
             return PythonResolver(self.python, names_of(member.__func__)).sugared(b, member.__func__, range)
         if not inspect.isfunction(member):
             return None
-        if modifier_of(member) in LEFT_TO_PYTHON:
+        if modifier_of(member) in IGNORED:
             return PythonFunction(member, PythonResolver(self.python, names_of(member)).annotation, owner.value)
         if member.__module__.startswith("engine.torch.nn.modules.module"):
             raise CompileError(f"'{name}' of a module is for Python alone; TorchScript cannot compile it", range)
@@ -256,5 +256,5 @@ def _properties(cls: type) -> Iterator[tuple[str, list[Callable[..., Any]]]]:
     """The getter, and the setter if there is one, of every property that is to be compiled."""
     skipped = getattr(cls, "__jit_unused_properties__", ())
     for name, member in inspect.getmembers(cls, lambda member: isinstance(member, property)):
-        if name not in skipped and modifier_of(member.fget) not in LEFT_TO_PYTHON:
+        if name not in skipped and modifier_of(member.fget) not in IGNORED:
             yield name, [function for function in (member.fget, member.fset) if function is not None]

@@ -28,7 +28,7 @@ from engine.frontend.names.namespaces import MathNamespace, TorchNamespace
 from engine.frontend.names.resolve import qualified, type_value
 from engine.frontend.names.type_annotations import TypeReader
 from engine.frontend.python.dataclass_methods import with_dataclass_methods
-from engine.frontend.python.ignored_functions import LEFT_TO_PYTHON, PythonFunction, modifier_of
+from engine.frontend.python.ignored_functions import IGNORED, PythonFunction, modifier_of
 from engine.frontend.python.namespaces import COMPILED_MODULES, HOMES, PythonModule, PythonTorchNamespace, in_library
 from engine.frontend.python.overloads import overloads_of, with_signature
 from engine.frontend.python.trees import methods_by_name, tree_from_class, tree_from_function
@@ -405,7 +405,7 @@ class PythonResolver:
             if fn.__module__ in COMPILED_MODULES:
                 return b.library(f"{path}.{fn.__name__}") or FunctionValue(*self.python.overloads(fn))
             return TorchNamespace(path).attr(b, fn.__name__, range)
-        if modifier_of(fn) in LEFT_TO_PYTHON:
+        if modifier_of(fn) in IGNORED:
             return PythonFunction(fn, PythonResolver(self.python, names_of(fn)).annotation)
         return FunctionValue(*self.python.overloads(fn))
 

@@ -19,7 +19,7 @@ from engine.frontend.python.ignored_functions import modifier_of
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import ClassDef, Def, Property
 from engine.lang.errors import CompileError, NotSupportedError, ParseError
-from engine.lang.recursion import deep_recursion
+from engine.lang.interpreter_settings import deep_recursion
 from engine.lang.source import Source, SourceRange
 
 

@@ -62,7 +62,7 @@ def _assert(condition : bool, message : str):
 _NTUPLE_NAMES: Final = {"_single": 1, "_pair": 2, "_triple": 3, "_quadruple": 4}
 
 
-class Written(NamedTuple):
+class OperatorDefinition(NamedTuple):
     """A definition, and the line of its text that it begins at: errors name it, as the original's do."""
 
     text: str
@@ -70,15 +70,15 @@ class Written(NamedTuple):
 
 
 @cache
-def sources() -> dict[str, list[Written]]:
+def sources() -> dict[str, list[OperatorDefinition]]:
     """Operator -> the definitions of its further overloads, in the order they are tried."""
-    found: dict[str, list[Written]] = {}
+    found: dict[str, list[OperatorDefinition]] = {}
     for namespace, text in _texts():
         line = 2
         for definition in text.strip().split("\ndef "):
             definition = "def " + definition.removeprefix("def ") + "\n"
             name = definition[4 : definition.index("(")].strip()
-            found.setdefault(f"{namespace}::{name}", []).append(Written(definition, line))
+            found.setdefault(f"{namespace}::{name}", []).append(OperatorDefinition(definition, line))
             line += definition.count("\n")
     return found
 

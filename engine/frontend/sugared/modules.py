@@ -91,7 +91,7 @@ class ModuleValue(SugaredValue):
             return SimpleValue(self.value).attr(b, name, range)
         if name in _PARTS and (name not in _OF_DICTS or self.concrete.container in DICTS):
             select, shape = _PARTS[name]
-            return Parts(lambda: shape(select(self, b, range), b, range))
+            return ContainerMethod(lambda: shape(select(self, b, range), b, range))
         return None if self.concrete.lookup is None else self.concrete.lookup(self, b, name, range)
 
     def set_attr(self, b: Builder, name: str, value: Value, range: SourceRange) -> None:
@@ -214,7 +214,7 @@ class OverloadedMethod(SugaredValue):
         return SimpleValue(node.set_attr("name", self.names[index]).output)
 
 
-class Parts(SugaredValue):
+class ContainerMethod(SugaredValue):
     """`self.layers.items` and the like: called, they give what a loop goes through."""
 
     __slots__ = ("make",)

@@ -33,7 +33,7 @@ from engine.lang.types import Callee, ClassType, FunctionType, ListType, TupleTy
 
 HIDDEN: Final = frozenset({"aten::view.dtype"})
 """Overloads that programs cannot call: `x.view(3)` is always of sizes."""
-Written = Callable[[str], Sequence[Function]]
+WrittenOverloads = Callable[[str], Sequence[Function]]
 """Operator -> the functions, written in TorchScript, that are further overloads of it."""
 Library = Callable[[str], "SugaredValue | None"]
 """Dotted name -> the sugared value for a function or class of the torch namespace that is written in TorchScript."""
@@ -44,7 +44,7 @@ class Builder:
     """A graph under construction, and the unit that its function belongs to."""
 
     unit: CompilationUnit
-    written: Written
+    written: WrittenOverloads
     library: Library
     graph: Graph = field(default_factory=Graph)
     initializes: ClassType | None = None

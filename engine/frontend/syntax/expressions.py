@@ -35,10 +35,11 @@ from engine.frontend.syntax.views import (
     Var,
 )
 from engine.lang.errors import NotSupportedError, ParseError
-from engine.lang.lexer import Lexer, Token
+from engine.lang.interpreter_settings import MAX_NESTING
+from engine.lang.lexer import Lexer
 from engine.lang.literals import LiteralError, number_value, python_value, string_value
-from engine.lang.recursion import MAX_NESTING
 from engine.lang.source import SourceRange
+from engine.lang.tokens import Token
 
 
 class Grammar(NamedTuple):

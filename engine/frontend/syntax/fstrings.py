@@ -6,8 +6,8 @@ In: the token of an f-string, without its prefix.  Out: its pieces in order.
 from __future__ import annotations
 
 from engine.lang.errors import NotSupportedError, ParseError
-from engine.lang.lexer import Token
 from engine.lang.source import SourceRange
+from engine.lang.tokens import Token
 
 _OPEN, _CLOSE = "([{", ")]}"
 

@@ -37,8 +37,8 @@ from engine.frontend.syntax.views import (
     WithItem,
 )
 from engine.lang.errors import ParseError, together
+from engine.lang.interpreter_settings import deep_recursion
 from engine.lang.lexer import Lexer, definition_starts
-from engine.lang.recursion import deep_recursion
 from engine.lang.source import Source, SourceRange
 
 AUGMENTED: Final = {

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from engine.lang.errors import ParseError
-from engine.lang.recursion import MAX_HEIGHT
+from engine.lang.interpreter_settings import MAX_HEIGHT
 from engine.lang.source import SourceRange
 
 BINARY_KINDS: Final = frozenset("+ - * / // % @ ** << >> & | ^ < > <= >= == != is isnot in and or".split())

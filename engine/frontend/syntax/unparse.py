@@ -43,7 +43,7 @@ from engine.frontend.syntax.views import (
     With,
     WithItem,
 )
-from engine.lang.recursion import deep_recursion
+from engine.lang.interpreter_settings import deep_recursion
 
 _INDENT: Final = "    "
 _WORDS: Final = {"True": "True", "False": "False", "None": "None", "dots": "..."}

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from engine.lang.collecting import OBJECTS, collecting_rarely
+from engine.lang.interpreter_settings import OBJECTS, collecting_rarely
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,7 @@
 
 import sys
 
-from engine.lang.recursion import MAX_HEIGHT, deep_recursion
+from engine.lang.interpreter_settings import MAX_HEIGHT, deep_recursion
 
 
 def depth(levels: int) -> int:
