@@ -2,7 +2,7 @@
 
 counted(1, "tensor")  ->  1 tensor            counted(1234, "class", "classes")  ->  1,234 classes
 
-Alone because reports of `engine.serialize` and of all doors share it, and nothing else here is for people.
+It stands alone because reports of `engine.serialize` and of all doors share it, and it belongs to no type or error.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ nesting do not run out of Python's stack.  How deep a program may nest is `MAX_N
 `MAX_HEIGHT` (levels of a tree, chains such as `a + b + c` included); deeper ones are refused before anything recurses
 over them.
 
-Inside `collecting_rarely()` (a decorator, too) the garbage collector runs after tens of thousands of new objects and not
-after hundreds.  Trees, graphs and plans are objects that stay: traversing all of them again and again took a sixth of the
-time of a first call.  Garbage is found all the same, only later.
+Inside `collecting_rarely()` (a decorator, too) the garbage collector runs after tens of thousands of new objects, not
+after hundreds.  Trees, graphs and plans are objects that stay: traversing all of them again and again took a sixth of
+the time of a first call.  Garbage is found all the same, only later.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from typing import Final
 MAX_NESTING: Final = 400
 MAX_HEIGHT: Final = 600
 MAX_BLOCKS: Final = 240
-"""How deep the blocks of a graph may nest; whatever walks over graphs needs up to three Python frames for each."""
+"""The maximal nesting of blocks in a graph; recursion over graphs takes up to three Python frames for each."""
 _FRAMES: Final = 15_000
 """Python frames that a tree of `MAX_HEIGHT` may take, many for each level."""
 
 
 @contextmanager
 def deep_recursion() -> Iterator[None]:
-    """Raises Python's recursion limit while the block runs."""
+    """Raise Python's recursion limit while the block runs."""
     before = sys.getrecursionlimit()
     if before >= _FRAMES:
         yield

@@ -19,7 +19,7 @@ OPERATORS: Final = (
     ".", "?", "!", "&", "^", "|", "~",
 )  # fmt: skip
 EXTENDED_OPERATORS: Final = ("//=", "@=", ":=", ";")
-"""Operators of Python that the text front end of the original has no token for."""
+"""Operators of Python for which PyTorch's lexer has no token."""
 
 
 class Token(NamedTuple):

@@ -20,13 +20,13 @@ from engine.lang.errors import CompileError
 from engine.lang.types import FLOAT, INT, STR, TENSOR, ClassType, EnumType, TupleType, Type
 
 Fresh = Callable[[], Emitter]
-"""Makes an emitter with an empty graph, for types and default values."""
+"""Makes an emitter with an empty graph, to read types and default values with."""
 Declare = Callable[[Iterable[Tree], ClassType], list[Function]]
 """Declares methods of a class in the unit."""
 
 
 def define_type(unit: CompilationUnit, qualname: str, definition: ClassDef, fresh: Fresh, declare: Declare) -> Type:
-    """The class of that definition, added to the unit.  Raises CompileError."""
+    """The class that the tree defines, added to the unit.  Raises CompileError."""
     base = "" if definition.superclass is None else dotted_name(definition.superclass) or "?"
     maker = _MAKERS.get(base.rpartition(".")[2])
     if maker is None:
@@ -125,4 +125,4 @@ def _assignments(definition: ClassDef) -> list[Assign]:
 _MAKERS: Final[dict[str, Callable[[CompilationUnit, str, ClassDef, Fresh, Declare], Type]]] = {
     "": _script_class, "object": _script_class, "NamedTuple": _named_tuple, "Enum": _enum, "IntEnum": _enum,
 }  # fmt: skip
-"""What a class is, by its base."""
+"""Base class -> the function that makes the type."""

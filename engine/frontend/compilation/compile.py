@@ -37,7 +37,7 @@ from engine.lang.source import Source, SourceRange
 from engine.lang.types import ClassType, Type
 
 MakeSelf = Callable[[Value], SugaredValue]
-"""What `self` stands for in the methods of a class."""
+"""First argument of a method -> the sugared value that `self` stands for."""
 
 
 def compile_source(
@@ -51,9 +51,9 @@ def compile_source(
 ) -> CompilationUnit:
     """Compile every definition of the text, classes only if these are allowed.
 
-    Text of our own, which is not `strict`, may call every operator as a function of `torch`.
+    Text of the engine, which is not `strict`, may call every operator as a function of `torch`.
 
-    Raises CompileError for its mistakes; the unit is as before then.
+    Raises CompileError for its mistakes; the unit is then unchanged.
     """
     unit = unit if unit is not None else CompilationUnit()
     trees = parse_program(Source(text, filename))
@@ -70,7 +70,7 @@ def compile_source(
 
 @dataclass(eq=False, slots=True)
 class Attempt:
-    """Definitions that are compiled together: their errors so far, what they belong to, so that none is told twice."""
+    """Definitions that are compiled together: their errors so far, and what failed, so that each is reported once."""
 
     errors: list[EngineError] = field(default_factory=list)
     functions: set[Function] = field(default_factory=set)
@@ -78,14 +78,14 @@ class Attempt:
 
     @contextmanager
     def collecting(self) -> Iterator[None]:
-        """Keep the CompileError of what is compiled inside; it is raised at the end."""
+        """Keep the CompileError of the block; it is raised when all definitions were compiled."""
         try:
             yield
         except CompileError as error:
             self.errors.append(error)
 
     def misses(self, tree: Tree) -> bool:
-        """Does the definition use a class that failed?  Then nothing can be said of it."""
+        """True if the definition uses a class that failed, so that its own errors mean nothing."""
         return bool(self.classes) and not self.classes.isdisjoint(variables(tree))
 
 
@@ -126,7 +126,7 @@ def define(
 ) -> list[Function]:
     """Add the functions (methods, with `self_type`) and classes to the unit under `prefix.name`, and compile them.
 
-    Raises CompileError, the first, with every other that stands for itself; the unit is as before then.
+    Raises CompileError: the first, with every other independent one; the unit is then unchanged.
     """
     functions, types = set(unit.functions), set(unit.types)
     attempt = Attempt()
@@ -151,7 +151,7 @@ def define(
 
 
 def _restore(unit: CompilationUnit, functions: set[str], types: set[str], self_type: ClassType | None) -> None:
-    """Forget what is not among those names."""
+    """Remove the functions and types that are not among those names."""
     for name in set(unit.types) - types:
         del unit.types[name]
     for name in set(unit.functions) - functions:
@@ -169,9 +169,9 @@ def declare(
     make_self: MakeSelf | None = None,
     attempt: Attempt | None = None,
 ) -> list[Function]:
-    """The same, but each function is compiled only when it is first needed.
+    """Add functions to the unit as `define` does, each compiled only when it is first needed.
 
-    With `make_self`, `self` is no variable but what that makes of the first argument.
+    With `make_self`, `self` is no variable but the sugared value that it makes of the first argument.
     """
     added: list[Function] = []
     make = partial(
@@ -205,7 +205,7 @@ def _create(
     make_self: MakeSelf | None,
     attempt: Attempt | None,
 ) -> None:
-    """Compile one function; trees are walked recursively, so they need room."""
+    """Compile one function, with a higher recursion limit, since trees are walked recursively."""
     if attempt is not None and function in attempt.functions:
         raise FollowUpError(f"'{function.name}' does not compile", tree.range)
     try:
@@ -291,7 +291,7 @@ _library_unit: Final = CompilationUnit()
 
 
 def library_value(path: str) -> SugaredValue | None:
-    """What `torch.nn.functional.relu` and the like stand for; None where no library text defines the name."""
+    """The sugared value for `torch.nn.functional.relu` and the like; None if the standard library has no such name."""
     choice = library.DISPATCHES.get(path)
     if choice is not None:
         when_true, when_false = library_value(choice.when_true), library_value(choice.when_false)
@@ -308,7 +308,7 @@ def library_value(path: str) -> SugaredValue | None:
 
 
 def is_library(function: Function) -> bool:
-    """Is it a function of the torch namespace, or an operator, that is written in TorchScript?"""
+    """True for a function of the torch namespace, or an operator, that is written in TorchScript."""
     return any(unit.find_function(function.qualname) is function for unit in (_library_unit, _written_unit))
 
 
@@ -326,7 +326,7 @@ def _library_definition(definition: library.Definition, name: str, index: int) -
 
 
 class _LibraryResolver(TextResolver):
-    """Names in library code: those of any text, and the other definitions of its scope."""
+    """Names in the standard library: those of any text, and the other definitions of its scope."""
 
     def __init__(self, scope: str) -> None:
         super().__init__(_library_unit, scope)

@@ -1,4 +1,4 @@
-"""The schema of a function, read off its definition.
+"""The schema of a function, read from its definition.
 
 In: parameters with annotations and defaults.  Out: a `FunctionSchema`.  A parameter without annotation is a
 Tensor; defaults are compiled on their own and evaluated once.
@@ -61,7 +61,7 @@ def _argument(param: Param, e: Emitter) -> Argument:
 def _defaults(
     params: Sequence[Param], arguments: Sequence[Argument], range: SourceRange, fresh: Callable[[], Emitter]
 ) -> dict[int, Any]:
-    """The defaults by the place of their parameter; they are compiled as one tuple that a function returns."""
+    """Index of a parameter -> its default; the defaults are compiled together, as one tuple that a function returns."""
     given = [(i, param.default) for i, param in enumerate(params) if param.default is not None]
     lists = [(i, tree) for i, tree in given if arguments[i].broadcast is not None]
     found = {i: _broadcast_default(tree, arguments[i], fresh()) for i, tree in lists}
@@ -99,7 +99,7 @@ def _check_order(arguments: Sequence[Argument], params: Sequence[Param]) -> None
 
 
 def _broadcast_default(tree: Tree, argument: Argument, e: Emitter) -> Any:
-    """The default of a broadcasting list may be the number that stands for all."""
+    """The default of a broadcasting list, which may be one number for all elements."""
     listed = unwrap_optional(argument.type)
     if tree.kind == "const" and isinstance(listed, ListType):
         return evaluate_default(tree, listed.element, argument.name, e)
@@ -122,7 +122,7 @@ def evaluate_default(tree: Tree, type: Type | None, name: str, e: Emitter) -> An
 
 
 def _value_of(e: Emitter, value: Value, range: SourceRange) -> Any:
-    """What the graph makes of constants."""
+    """The Python value that the graph computes from constants."""
     values: dict[Value, Any] = {}
     for node in e.graph.nodes():
         values.update(zip(node.outputs, _evaluate(node, values, range), strict=False))

@@ -1,7 +1,7 @@
-"""What would mend a mistake of types or names.
+"""Hints for mistakes of types and names.
 
-In: the types, names and places that an error is about.  Out: hints.  The message of an error says what is wrong, in the
-original's words; these say what to write instead.
+In: the types, names and ranges that an error is about.  Out: hints.  The message of an error says what is wrong, in
+PyTorch's words; hints say what to write instead.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _CASTS: Final = {INT: "int", FLOAT: "float", COMPLEX: "complex", BOOL: "bool", S
 
 
 def shown(range: SourceRange | None, otherwise: str = "...") -> str:
-    """The program's own words for a value, if they are few."""
+    """The program's text of a value if it is short, else `otherwise`."""
     text = range.text if range is not None else ""
     return text if 0 < len(text) <= _LONGEST and "\n" not in text else otherwise
 
 
 def may_be_another(type: Type, text: str) -> Hints:
-    """For a value whose type is not known well enough."""
+    """Hints for a value that may be None or of several types."""
     if isinstance(type, OptionalType):
         return (f"{text} may be None; make sure that it is not: `if {text} is not None:`",)
     if isinstance(type, UnionType) or type is ANY:
@@ -51,7 +51,7 @@ def may_be_another(type: Type, text: str) -> Hints:
 
 
 def to_fit(actual: Type, wanted: Type, range: SourceRange | None) -> Hints:
-    """How a value of one type is made one of another."""
+    """Hints to convert a value of one type to another."""
     text = shown(range)
     inner = wanted.element if isinstance(wanted, OptionalType) else wanted
     doubtful = may_be_another(actual, text)
@@ -73,7 +73,7 @@ def to_fit(actual: Type, wanted: Type, range: SourceRange | None) -> Hints:
 
 
 def is_unannotated(type: Type) -> bool:
-    """Is it the type of an empty list or dict that nobody annotated?"""
+    """True for the type that an empty list or dict without an annotation has."""
     inner = type.element if isinstance(type, ListType) else type.value if isinstance(type, DictType) else None
     return isinstance(inner, TensorType)
 
@@ -105,11 +105,11 @@ _METHODS: Final[Mapping[type[Type], Mapping[str, str]]] = {
         "numpy": "TorchScript has no NumPy arrays; return the tensor", "grad_fn": "TorchScript does not see the tape",
     },
 }  # fmt: skip
-"""Methods of other libraries, languages and times."""
+"""Methods that other libraries and languages have, and older versions had -> what to write instead."""
 
 
 def no_attribute(type: Type, name: str, known: Iterable[str], owner: str) -> Hints:
-    """For `owner.name`, where values of the type have no such attribute."""
+    """Hints for `owner.name`, where values of the type have no such attribute."""
     inner = type.element if isinstance(type, OptionalType) else type
     known_otherwise = _METHODS.get(inner.__class__, {}).get(name)
     if known_otherwise is not None:
@@ -130,7 +130,7 @@ _NAMES: Final = {
 
 
 def unknown_name(name: str, known: Iterable[str]) -> Hints:
-    """For a name that stands for nothing."""
+    """Hints for an undefined name."""
     return (_NAMES[name],) if name in _NAMES else did_you_mean(name, known)
 
 
@@ -155,7 +155,7 @@ _TYPES: Final = {
 
 
 def unknown_type(name: str, known: Iterable[str]) -> Hints:
-    """For an annotation that names no type."""
+    """Hints for an annotation that names no type."""
     last = name.rpartition(".")[2]
     if last in _TYPES:
         return (_TYPES[last].replace("{}", last),)
@@ -174,19 +174,19 @@ _AS_VALUE: Final = {
 
 
 def as_value(kind: str) -> Hints:
-    """For something that is no first-class value."""
+    """Hints for something that is no first-class value."""
     return (_AS_VALUE[kind],) if kind in _AS_VALUE else ()
 
 
 def not_a_tuple(type: Type, text: str) -> Hints:
-    """For unpacking something that has no fixed number of parts."""
+    """Hints for unpacking something that has no fixed number of parts."""
     if isinstance(type, TensorType):
         return (f"write {text}.unbind(); its length is checked when it runs",)
     return may_be_another(type, text)
 
 
 def not_iterable(type: Type, range: SourceRange | None) -> Hints:
-    """For a loop over something that has no items."""
+    """Hints for a loop over something that has no items."""
     text = shown(range, "n")
     if type is INT:
         return (f"to count, write range({text})",)

@@ -1,8 +1,8 @@
-"""What compiles, and does not mean what it seems to.
+"""Cautions: code that compiles, and does not mean what it seems to.
 
-In: the tree of a function and the graph just emitted from it.  Out: `Caution`s.  The meaning stays TorchScript's; who
-shows programs to people shows these with them.  What only the text grammar reads otherwise than Python is told by the
-places of the tree: Python's order would have put brackets there.
+In: the tree of a function and the graph just emitted from it.  Out: `Caution`s, which are shown beside the program; its
+meaning stays TorchScript's.  Code that only the text grammar reads otherwise than Python is found by the ranges in the
+tree: in Python's order there would have to be brackets.
 """
 
 from __future__ import annotations
@@ -20,20 +20,23 @@ from engine.lang.source import SourceRange
 from engine.lang.types import FLOAT, INT
 
 _GROWING: Final = ("append", "insert", "pop", "remove", "clear", "extend")
-"""Methods that change how many items a list has."""
+"""Methods that change the length of a list."""
 _COMPARISONS: Final = frozenset(["<", "<=", ">", ">=", "==", "!="])
 _TO_NUMBER: Final = ("aten::IntImplicit", "aten::FloatImplicit", "aten::ScalarImplicit", "aten::ComplexImplicit")
 
 
 def cautions(tree: Tree, graph: Graph) -> tuple[Caution, ...]:
-    """What in the function may surprise, in the order of the text, each once."""
+    """The cautions of a function in the order of its text, each once."""
     found = [*_of_tree(tree), *_of_graph(graph, tree.range)]
     by_place = {(caution.range.start, caution.message): caution for caution in found}
     return tuple(by_place[key] for key in sorted(by_place))
 
 
 def of_lost_write(node: Node, range: SourceRange) -> Caution:
-    """A write that the compiler removes: it takes a loop before it to run, or `+=` to give another list."""
+    """The caution for a write that the compiler removes.
+
+    It assumes that a loop before the write runs, or that `+=` gives another list.
+    """
     if node.inputs[0].node.kind == "aten::add_":
         return Caution(
             "this write is removed: TorchScript takes what `+=` gives for another list",
@@ -125,7 +128,7 @@ def _parameters(tree: Tree) -> Iterator[Caution]:
 
 
 def _for(tree: Tree) -> Iterator[Caution]:
-    """A list that changes while a loop goes through it."""
+    """Caution for a list that changes while a loop goes through it."""
     view = For(tree)
     if len(view.iterables) != 1 or view.iterables[0].kind != "variable":
         return

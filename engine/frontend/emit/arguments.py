@@ -26,7 +26,7 @@ def values_of(
 def actuals_of(
     e: Emitter, trees: Sequence[Tree], *, unpack: bool = True, hints: Sequence[Type | None] = ()
 ) -> list[Actual]:
-    """The same as arguments of a call, which remember where they stand."""
+    """The expressions as arguments of a call, with their ranges."""
     found: list[Actual] = []
     for index, tree in enumerate(trees):
         if unpack and tree.kind == "starred":

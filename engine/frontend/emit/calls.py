@@ -1,7 +1,7 @@
 """Names, attributes and calls.
 
-In: `x`, `x.y`, `f(a, b=c)`.  Out: what they stand for.  Calls of special forms, like `isinstance` or `zip`,
-compile their arguments in their own way; the table at the end says how.
+In: `x`, `x.y`, `f(a, b=c)`.  Out: the sugared values that they stand for.  Calls of special forms, like `isinstance` or
+`zip`, compile their arguments in their own way: the table at the end has a function for each.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _enumerate(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) ->
 
 
 def _tolist(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> SugaredValue:
-    """`x.tolist()`, whose result is what the annotation says."""
+    """`x.tolist()`, whose result has the annotated type."""
     if view.inputs or view.attributes:
         raise CompileError("tolist expected no arguments", view.range, hints=("write x.tolist()",))
     if hint is None:

@@ -1,7 +1,7 @@
 """Conditions: `and`, `or`, `not`, `is None`, `isinstance`, and values taken as a bool.
 
-In: the tree of a condition.  Out: a `Condition`: its bool, what it tells about the types of variables,
-and its outcome where that is known while compiling.
+In: the tree of a condition.  Out: a `Condition`: its bool, how it refines the types of variables, and its
+outcome where that is known while compiling.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def if_value(
 
 
 def refine(e: Emitter, types: Types, range: SourceRange | None = None) -> None:
-    """From here on the variables have these types."""
+    """Give the variables these types from here on."""
     for name, type in types.items():
         variable = e.environment.find(name)
         if not isinstance(variable, SugaredValue):
@@ -120,7 +120,7 @@ def _branch(e: Emitter, block: Block, types: Types, make: Callable[[], Value]) -
 
 
 def _short_circuit(e: Emitter, tree: Tree) -> Condition:
-    """`a and b`, `a or b`: the second is compiled, and evaluated, only where the first leaves it open."""
+    """`a and b`, `a or b`: the second is compiled, and evaluated, only where the first does not decide."""
     left, right = tree.trees
     is_or = tree.kind == "or"
     first = condition(e, left)
@@ -155,7 +155,7 @@ def _identity(e: Emitter, tree: Tree) -> Condition:
 
 
 def _none_refinements(left: Tree, right: Tree, values: Sequence[Value], its_is: bool) -> Refinements:
-    """`x is None` says nothing new where it holds: there, `x` stays what it was."""
+    """The refinements of `x is None`: where it holds, `x` keeps its type."""
     if right.kind != "None" and left.kind == "None":
         left, right, values = right, left, values[::-1]
     if right.kind != "None" or left.kind != "variable":
@@ -194,7 +194,7 @@ def _is_instance(e: Emitter, target: Tree, classes: Tree, tree: Tree) -> Conditi
 
 
 def _split(actual: Sequence[Type], tested: Sequence[Type]) -> tuple[list[Type], list[Type], bool]:
-    """The types that the value may have where the test holds, and where not; and does it always hold?"""
+    """The types that the value may have where the test holds, and where not; True if it always holds."""
     if any(type is ANY for type in actual):
         return list(tested), [ANY], list(tested) == [ANY]
     positive, negative, always = [], [], True

@@ -99,7 +99,7 @@ def _set_keywords(e: Emitter, view: Apply, result: Value) -> None:
 
 
 def _stored(e: Emitter, view: Apply, value: SugaredValue) -> Tree:
-    """The value under a name, for a tree to use."""
+    """A tree that names the value, which is stored under a fresh name."""
     name = e.temporary()
     e.assign(name, value, view.range)
     return _name(view, name)

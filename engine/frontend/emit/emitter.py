@@ -1,6 +1,6 @@
-"""The state of compiling one function.
+"""The emitter of one function, and its state.
 
-In: trees, handed to `sugared`, `expression` and `statements`; the rules for each kind of tree are tables
+In: trees, given to `sugared`, `expression` and `statements`; the rules for each kind of tree are tables
 of free functions in this package.  Out: nodes in the graph.  Variables are written and read through
 `assign` and `lookup`, as `prim::Store` and `prim::Load`; the SSA conversion removes these later.
 """
@@ -31,7 +31,7 @@ from engine.lang.types import ANY, ListType, Type
 
 
 class LoopKind(Enum):
-    """What `break` and `continue` would leave."""
+    """The kind of loop that `break` and `continue` would leave."""
 
     RUNNING = auto()
     UNROLLED = auto()
@@ -39,7 +39,7 @@ class LoopKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How each kind of tree is compiled."""
+    """The function that compiles each kind of tree."""
 
     expressions: Mapping[str, Callable[[Emitter, Tree, Type | None], SugaredValue]]
     statements: Mapping[str, Callable[[Emitter, Tree], None]]
@@ -62,9 +62,9 @@ class Emitter(Builder):
     exits: set[Block] = field(default_factory=set)
     loops: list[LoopKind] = field(default_factory=list)
     around: Callable[[Value, float | complex, SourceRange], None] | None = None
-    """Is told of the literals of a function inside another."""
+    """In a function inside another: called for each of its literals."""
     lost_writes: list[Caution] = field(default_factory=list)
-    """Writes that lowering the graph removed although somebody may see them."""
+    """Writes that lowering the graph removed although they may be observable."""
     recovery: Recovery = field(default_factory=Recovery)
     _literals: dict[tuple[type, str], Value] = field(default_factory=dict)
     _temporaries: int = 0
@@ -76,7 +76,7 @@ class Emitter(Builder):
     # -- trees
 
     def sugared(self, tree: Tree, hint: Type | None = None) -> SugaredValue:
-        """What the expression stands for; `hint` is the type that is wanted, where one is annotated."""
+        """The sugared value of the expression; `hint` is the type that is wanted, where one is annotated."""
         rule = self.rules.expressions.get(tree.kind)
         if rule is None:
             raise _no_expression(tree)
@@ -105,7 +105,7 @@ class Emitter(Builder):
 
     @contextmanager
     def inside(self, block: Block, suffix: str = "") -> Iterator[Environment]:
-        """For a while, compile into `block`, with names of its own."""
+        """Compile into `block`, with an environment of its own, while the context lasts."""
         saved = self.environment
         self.environment = Environment(block, saved, suffix or saved.suffix)
         place = block if block is not saved.block else self.graph.insert_point
@@ -130,7 +130,7 @@ class Emitter(Builder):
         return self._literals[key]
 
     def retype(self, value: Value, type: Type) -> None:
-        """Let an element of a comprehension have the annotated type at once.
+        """Give an element of a comprehension the annotated type at once.
 
         Uses of the same literal elsewhere keep its own.
         """
@@ -147,7 +147,7 @@ class Emitter(Builder):
         return f"$tmp_{self._temporaries}"
 
     def lookup(self, name: str, range: SourceRange) -> SugaredValue:
-        """What the name stands for here.  Raises CompileError, with a suggestion, when it stands for nothing."""
+        """The sugared value of the name here.  Raises CompileError, with a suggestion, for an undefined name."""
         found = self.find(name, range)
         if found is not None:
             return found
@@ -177,7 +177,7 @@ class Emitter(Builder):
             raise FollowUpError(f"{name} is not known, since the statement that sets it does not compile", range)
 
     def load(self, name: str, variable: Variable, range: SourceRange | None = None) -> Value:
-        """Read a variable."""
+        """The value of a variable."""
         node = self.node("prim::Load", (), [variable.type], range).set_attr("name", variable.stored)
         return node.output.set_debug_name(name_after(name))
 

@@ -1,8 +1,8 @@
-"""What the names of a program mean at one place in it.
+"""The names that are defined at one point of a program.
 
 In: assignments, in the order they are compiled.  Out: an `Environment` for each block: the variables
 whose value is first-class (their type; the value itself goes through `prim::Store` and `prim::Load`) and
-the names that stand for something else, like a module.  An inner block sees what the outer ones define.
+the names that stand for another sugared value, like a module.  An inner block sees the names of outer ones.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Variable(NamedTuple):
 class Environment:
     """The names that one block defines; `outer` is the environment around it.
 
-    `errors` remembers why a variable that a branch did set cannot be used after it.  What is defined here
-    is stored under its name and `suffix`, which sets the variables of a comprehension apart.
+    `errors` has the reasons why a variable that only a branch set cannot be used after it.  A variable is
+    stored under its name and `suffix`, which keeps the variables of a comprehension apart.
     """
 
     block: Block
@@ -40,7 +40,7 @@ class Environment:
     removed: set[str] = field(default_factory=set)
 
     def find(self, name: str) -> Variable | SugaredValue | None:
-        """The variable, or what else the name stands for, here or further out."""
+        """The variable, or other sugared value, of the name, here or in an outer block."""
         frame: Environment | None = self
         while frame is not None:
             if name in frame.removed:
@@ -53,11 +53,11 @@ class Environment:
         return None
 
     def find_outside(self, name: str) -> Variable | SugaredValue | None:
-        """What the name means in the blocks around this one."""
+        """The meaning of the name in the blocks around this one."""
         return self.outer.find(name) if self.outer is not None else None
 
     def error(self, name: str) -> tuple[str, SourceRange] | None:
-        """Why the variable cannot be used, and where that comes from, if it is known."""
+        """The reason why the variable cannot be used, with its range, if there is one."""
         frame: Environment | None = self
         while frame is not None:
             if name in frame.errors:
@@ -72,7 +72,7 @@ class Environment:
         self.types[name] = type
 
     def define_sugared(self, name: str, value: SugaredValue) -> None:
-        """Let `name` stand for something that is no first-class value."""
+        """Give `name` a sugared value that is not first-class."""
         self.removed.discard(name)
         self.types.pop(name, None)
         self.sugared[name] = value

@@ -160,7 +160,7 @@ def dict_comprehension(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValu
 
 
 def _check_element(element: Type, found: Type, tree: Tree, *, annotated: bool) -> None:
-    """Every turn of an unrolled comprehension must give the type of the first, or the annotated one."""
+    """Raises CompileError unless each iteration of an unrolled comprehension gives the type of the first."""
     if not found.is_subtype_of(element) and unify(element, found) != element:
         raise wrong_elements(element, found if annotated else common_type([element, found]), tree)
 
@@ -176,6 +176,6 @@ def _check_pair(wanted: Type, found: Mapping[str, Type], tree: Tree) -> None:
 
 
 def _in_own_scope(e: Emitter, targets: Sequence[Tree], itr: Tree, body: Body, tree: Tree) -> None:
-    """A comprehension's variables are its own: they are stored under names that nothing else uses."""
+    """Run in a scope of its own: a comprehension's variables are stored under names that nothing else uses."""
     with e.inside(e.environment.block, suffix=e.temporary()):
         loop_over(e, targets, itr, body, tree.range)

@@ -37,7 +37,7 @@ UNARY: Final = {"unary_minus": ("aten::neg", "__neg__"), "~": ("aten::bitwise_no
 
 
 def binary(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
-    """`a <op> b`; `a in b` asks `b`."""
+    """`a <op> b`; `a in b` is a method of `b`."""
     operator, method = BINARY[tree.kind]
     operands = actuals_of(e, tree.trees, unpack=False)
     if tree.kind == "in":
@@ -55,7 +55,7 @@ def remainder(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
 
 
 def unary(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
-    """`-a` and `~a`; of a constant they are a constant."""
+    """`-a` and `~a`, folded if `a` is a constant."""
     operator, method = UNARY[tree.kind]
     value = call_operator(e, operator, method, actuals_of(e, tree.trees, unpack=False), tree).as_value(e, tree.range)
     return SimpleValue(folded(e, value, operator))

@@ -1,4 +1,4 @@
-"""What a condition tells about the types of variables.
+"""Refinement: the types of variables where a condition holds, and where it does not.
 
 In: `x is None`, `isinstance(x, int)`, and conditions joined by `and`, `or` and `not`.  Out: the types
 that the variables have where the condition holds, and where it does not.
@@ -28,17 +28,17 @@ class Refinements:
         return Refinements(self.false, self.true)
 
     def both(self, other: Refinements) -> Refinements:
-        """Of `self and other`: both hold, or either does not."""
+        """The refinements of `self and other`: both hold, or either does not."""
         return Refinements(_merged(self.true, other.true), _shared(self.false, other.false))
 
     def either(self, other: Refinements) -> Refinements:
-        """Of `self or other`."""
+        """The refinements of `self or other`."""
         return Refinements(_shared(self.true, other.true), _merged(self.false, other.false))
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A compiled condition: its bool, what it tells, and its outcome where that is known while compiling."""
+    """A compiled condition: its bool, its refinements, and its outcome where that is known while compiling."""
 
     value: Value
     refinements: Refinements = field(default_factory=Refinements)
@@ -46,7 +46,7 @@ class Condition:
 
 
 def without_none(type: Type) -> Type | None:
-    """The type less None, or None where that leaves nothing to tell."""
+    """The type without its None; None if the type has none or is nothing else."""
     if not isinstance(type, (OptionalType, UnionType)):
         return None
     rest = [member for member in members_of(type) if member is not NONE]
@@ -54,10 +54,10 @@ def without_none(type: Type) -> Type | None:
 
 
 def can_be_none(type: Type) -> bool | None:
-    """Always, never, or (None) perhaps?"""
+    """True if values of the type are always None, False if never; None if they may be."""
     if type is NONE:
         return True
-    return None if type is not ANY and NONE.is_subtype_of(type) else False  # the original says never of Any
+    return None if type is not ANY and NONE.is_subtype_of(type) else False  # never for Any, as in PyTorch
 
 
 def _merged(first: Types, second: Types) -> Types:

@@ -55,7 +55,7 @@ def return_value(e: Emitter, value: Value, range: SourceRange, place: SourceRang
     place = place or range
     declared = e.declared
     if declared is not None:
-        # A forgotten value must not pass for a tensor.
+        # None, of a `return` without a value, must not pass for a tensor.
         if not (value.type.is_subtype_of(TENSOR) and value.type.is_subtype_of(NONE)):
             value = convert(e.graph, value, declared, True, range)
         if not value.type.is_subtype_of(declared):
@@ -167,7 +167,7 @@ _MANAGERS: Final = "`with` takes torch.no_grad() and objects of classes that def
 
 
 def _enter_type(value: Value, range: SourceRange) -> Type:
-    """What `__enter__` gives.  Raises CompileError when the object is no context manager."""
+    """The type that `__enter__` returns.  Raises CompileError when the object is no context manager."""
     type = value.type
     if not isinstance(type, ClassType):
         raise CompileError("With item expression must return an object", range, hints=(_MANAGERS,))

@@ -1,4 +1,4 @@
-"""From the emitter's raw graph to the one that programs are shown.
+"""Lowering: from the emitter's raw graph to the final one.
 
 In: a function's graph with `prim::Load` and `prim::Store`, `prim::ReturnStmt` and the rest.  Out: SSA form,
 without early exits, every operator under its own name, cleaned up.
@@ -32,7 +32,7 @@ PyTorch removes writes that are only observable if a loop does not run; so do th
 
 
 def lower(graph: Graph, before_clean_up: Callable[[Graph], None] | None = None) -> list[Caution]:
-    """Lower the graph in place; cautions of the writes that are lost with it (see `CLEAN_UP`)."""
+    """Lower the graph in place; returns cautions for the writes that are lost with it (see `CLEAN_UP`)."""
     to_ssa(graph)
     for node in graph.find_all_nodes("prim::fork"):
         _capture_once(node)

@@ -1,9 +1,9 @@
 """Implicit conversions.
 
 In: a value and the type that is wanted.  Out: the value as that type, where the language converts
-without being asked: an empty list literal to any list, a tuple to a list of its elements or element by
+implicitly: an empty list literal to any list, a tuple to a list of its elements or element by
 element, and, where calls convert, a tensor or a bool to a number and a string to a device.
-`converted_type` tells what would come out without touching the graph.
+`converted_type` is the type of the result, without changing the graph.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _RESULTS: Final = {
 
 
 class Operand(NamedTuple):
-    """What is to be converted, as far as deciding needs it; `parts` are those of a tuple built on the spot."""
+    """The facts about a value that decide its conversion; `parts` are those of a tuple built on the spot."""
 
     type: Type
     is_empty_list: bool = False
@@ -66,7 +66,7 @@ def unwrap_optional(type: Type) -> Type:
 
 
 def is_convertible_to_list(type: Type, wanted: Type) -> bool:
-    """Is it that list already, or a tuple whose elements all fit into it?"""
+    """True if the type is that list already, or a tuple whose elements all fit into it."""
     if not isinstance(wanted, ListType):
         return False
     if type.is_subtype_of(wanted):
@@ -75,7 +75,7 @@ def is_convertible_to_list(type: Type, wanted: Type) -> bool:
 
 
 def converted_type(operand: Operand, wanted: Type, conversions: bool) -> Type:
-    """The type that `convert` would give."""
+    """The type of the value that `convert` would return."""
     type = operand.type
     if type == wanted:
         return type
@@ -95,7 +95,7 @@ def converted_type(operand: Operand, wanted: Type, conversions: bool) -> Type:
 
 
 def convert(graph: Graph, value: Value, wanted: Type, conversions: bool, range: SourceRange | None = None) -> Value:
-    """The value as `wanted`, if there is an implicit conversion; else the value as it is."""
+    """The value as `wanted`, if there is an implicit conversion; else the unchanged value."""
     if value.type == wanted:
         return value
     target = _target(value.type, wanted)
@@ -118,7 +118,7 @@ def convert(graph: Graph, value: Value, wanted: Type, conversions: bool, range: 
 
 
 def unpack_tuple(graph: Graph, value: Value) -> list[Value]:
-    """The elements of a tuple; of one built on the spot the values it was built from."""
+    """The elements of a tuple; for one built on the spot, the values it was built from."""
     if value.node.kind == "prim::TupleConstruct":
         return list(value.node.inputs)
     assert isinstance(value.type, TupleType)
@@ -138,7 +138,7 @@ def make_tuple(graph: Graph, values: list[Value], type: TupleType | None = None)
 
 
 def _target(type: Type, wanted: Type) -> Type:
-    """For an Optional the type inside, unless the value may be None itself."""
+    """The type inside an Optional, unless the value may be None itself; else the type that is wanted."""
     while isinstance(wanted, OptionalType) and not isinstance(type, OptionalType) and type is not NONE:
         wanted = wanted.element
     return wanted

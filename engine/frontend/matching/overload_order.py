@@ -1,7 +1,7 @@
 """The order in which a call tries the overloads of an operator.
 
-In: the name of an operator.  Out: its entries, in the order of the original, which takes the first that fits:
-functional forms before those with `out`, then what is for numbers and lists; and some overloads before others.
+In: the name of an operator.  Out: its entries in PyTorch's order, of which the first that fits is taken: functional
+forms before those with `out`, then those for numbers and lists; and some overloads before others.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _sorted(name: str, entries: tuple[Op, ...]) -> Sequence[Op]:
 
 
 def _is_out(entry: Op) -> bool:
-    """Told by the text: to parse the schemas of all overloads, most of which no call gets to, takes long."""
+    """Decided by the text: to parse the schemas of all overloads, most of which no call reaches, takes long."""
     return _OUT.search(entry.text) is not None
 
 

@@ -1,4 +1,4 @@
-"""Does a call fit a schema?
+"""Schema matching: fitting the arguments of a call to the parameters of a schema.
 
 In: positional and keyword arguments, and one or several schemas.  Out: the values for every parameter of
 the one that fits, converted and completed with defaults, and the types it returns.  Schemas are tried in
@@ -24,7 +24,7 @@ from engine.lang.types import FLOAT, INT, NONE, TENSOR, ListType, TensorType, Ty
 
 
 class Actual(NamedTuple):
-    """An argument of a call: its value, where it stands, and its keyword."""
+    """An argument of a call: its value, its range, and its keyword."""
 
     value: Value
     range: SourceRange | None = None
@@ -126,7 +126,7 @@ class _Attempt:
         return "input" if renamed else None
 
     def check_rest(self, found: list[_Slot], used: int, keywords: dict[str, Actual]) -> list[_Slot] | None:
-        """Nothing may be left over, unless the schema takes any number of arguments."""
+        """Fail if arguments are left over, unless the schema takes any number of them."""
         args = self.call.args
         if self.schema.is_vararg:
             found += [_Slot(arg.value, arg.value.type) for arg in args[used:]]
@@ -142,7 +142,7 @@ class _Attempt:
         return found
 
     def takes_the_rest(self, index: int, parameter: Argument, value: Value) -> bool:
-        """May the remaining arguments stand for one list, as in `x.view(2, 3)`?"""
+        """True if the remaining arguments may stand for one list, as in `x.view(2, 3)`."""
         if not self.conversions or not isinstance(parameter.type, ListType) or parameter.broadcast:
             return False
         rest = self.schema.arguments[index + 1 :]
@@ -190,7 +190,7 @@ class _Attempt:
         return None
 
     def concrete(self, parameter: Argument, actual: Type) -> Type | None:
-        """The parameter's type with its type variables replaced by what this argument makes of them."""
+        """The parameter's type with its type variables replaced by the types that this argument gives them."""
         reason = match_variables(parameter.type, actual, self.variables)
         if reason is not None:
             shown, wanted = actual.annotation_str, parameter.type.annotation_str
@@ -205,7 +205,7 @@ class _Attempt:
 
 
 def mismatch(parameter: Argument, actual: Type) -> str:
-    """What to say when an argument has the wrong type."""
+    """The message for an argument of the wrong type."""
     wanted = parameter.type.annotation_str
     text = f"Expected a value of type '{wanted}' for argument '{parameter.name}' but instead found type "
     text += f"'{actual.annotation_str}'."
@@ -262,7 +262,7 @@ def _place(failure: _Attempt) -> SourceRange | None:
 
 
 def _hints(failures: Sequence[_Attempt], call: Call) -> list[str]:
-    """Keywords that were meant, what would make arguments fit, and the variant that comes nearest."""
+    """Hints: keywords that were probably meant, conversions that would make arguments fit, the nearest variant."""
     given = _given(call)
     known = list(dict.fromkeys(parameter.name for failure in failures for parameter in failure.schema.arguments))
     unknown = [keyword.name for keyword in call.kwargs if keyword.name not in known]
@@ -284,7 +284,7 @@ def _hints(failures: Sequence[_Attempt], call: Call) -> list[str]:
 
 
 def _conversions(failure: _Attempt) -> Iterator[str]:
-    """How the argument that does not fit would."""
+    """Hints to convert the argument that does not fit."""
     if failure.culprit is None or failure.matched >= len(failure.schema.arguments):
         return
     wanted = evaluate(failure.schema.arguments[failure.matched].type, failure.variables)

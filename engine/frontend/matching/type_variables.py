@@ -1,6 +1,6 @@
 """Type variables of schemas, like the `t` of `append.t(t[] self, t el)`.
 
-In: a parameter's type and an argument's.  Out: what the variables stand for, or why the two do not fit.
+In: a parameter's type and an argument's.  Out: the types that the variables stand for, or why the two do not fit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def has_variables(type: Type) -> bool:
 
 
 def match_variables(formal: Type, actual: Type, known: TypeVariables) -> str | None:
-    """Learn what the variables of `formal` stand for; the reason if `actual` cannot be that type."""
+    """Bind the variables of `formal` in `known`; returns the reason if `actual` cannot be that type."""
     if isinstance(formal, VarType):
         return _bind(formal, actual, known)
     if not has_variables(formal):

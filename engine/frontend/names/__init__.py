@@ -1,1 +1,1 @@
-"""Where names come from: namespaces like `torch`, global names, and resolvers; types as they are annotated."""
+"""Name lookup: namespaces like `torch`, global names, resolvers, and annotated types."""

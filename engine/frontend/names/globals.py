@@ -18,7 +18,7 @@ from engine.lang.types import BOOL, COMPLEX, FLOAT, INT, STR, ClassType, DictTyp
 
 
 class Magic(SugaredValue):
-    """A function that an object may answer by a method: `len(x)` by `x.__len__()`."""
+    """A function that a class may implement by a method: `len(x)` by `x.__len__()`."""
 
     __slots__ = ("fallback", "method")
     kind = "function"
@@ -39,8 +39,10 @@ class Magic(SugaredValue):
 
 
 class Cast(BuiltinFunction):
-    """`int`, `float`, `bool`, …: nothing to do for a value that has the type already.  `bool` of a container or a
-    string asks whether it is empty."""
+    """`int`, `float`, `bool`, …; a value that has the type already is unchanged.
+
+    `bool` of a container or a string is False if that is empty.
+    """
 
     __slots__ = ("type",)
     kind = "cast"
@@ -51,7 +53,7 @@ class Cast(BuiltinFunction):
 
     def call(self, b: Builder, args: Sequence[Actual], kwargs: Sequence[Actual], range: SourceRange) -> SugaredValue:
         if len(args) == 1 and not kwargs:
-            # Mostly unused, and cleaned up later; until then it keeps two Ifs apart that could be merged.
+            # Mostly unused, and removed later; until then it separates two Ifs that could be merged otherwise.
             zero = b.constant(0, range)
             value = args[0].value
             if value.type.is_subtype_of(self.type):
@@ -79,7 +81,7 @@ class Print(SugaredValue):
 
 
 class Nothing(SugaredValue):
-    """What a call without a result gives."""
+    """The result of a call that returns nothing."""
 
     __slots__ = ()
     kind = "None"

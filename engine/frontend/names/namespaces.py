@@ -1,8 +1,8 @@
-"""What stands behind `torch.` and `math.`.
+"""The namespaces `torch` and `math`.
 
 In: dotted names.  Out: operators, dtypes and other constants, special forms, functions that are written
-in TorchScript.  A name that is none of these is taken for the operator `aten::name`; a call of it tells
-when there is none.
+in TorchScript.  A name that is none of these is taken for the operator `aten::name`; calling it raises an
+error if there is none.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Namespace(SugaredValue):
 
 
 class TorchNamespace(Namespace):
-    """`torch`, `torch.nn.functional` and so on; `strict` refuses the names of operators that are no functions there."""
+    """`torch`, `torch.nn.functional` and so on; if `strict`, operators that are no functions there are refused."""
 
     __slots__ = ("path", "strict")
 
@@ -98,7 +98,7 @@ class TorchNamespace(Namespace):
         return TorchNamespace(f"{self.path}.{name}", strict=self.strict)
 
     def python_value(self, b: Builder, name: str, range: SourceRange) -> SugaredValue | None:
-        """What a program in Python has under that name, if it is written in Python."""
+        """The sugared value that a program in Python has under that name, if it is written in Python."""
         return None
 
     def operator(self, name: str) -> str:
@@ -129,7 +129,7 @@ class OperatorNamespace(SugaredValue):
 
 
 def _takes_numbers(operator: str) -> bool:
-    """Is there such an operator, and not for tensors alone?"""
+    """True if there is such an operator, and not for tensors alone."""
     return any(entry.schema.arguments[0].type is not TENSOR for entry in op.overloads(operator))
 
 

@@ -1,7 +1,7 @@
-"""Where names come from that a program does not define itself.
+"""Resolvers: lookup of the names that a program does not define itself.
 
-In: a name.  Out: what it stands for, as a sugared value or as a type.  `TextResolver` serves programs that
-are given as text: they see `torch`, `math` and Python's exception classes, and what their unit defines.
+In: a name.  Out: its sugared value, or its type.  `TextResolver` is for programs that are given as text: they
+see `torch`, `math` and Python's exception classes, and the functions and classes of their unit.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from engine.lang.types import ClassType, EnumType, TupleType, Type
 
 
 class Resolver(Protocol):
-    """Finds what a name stands for; None when it does not know the name."""
+    """Finds the meaning of a name; None when it does not know the name."""
 
     def resolve_value(self, b: Builder, name: str, range: SourceRange) -> SugaredValue | None: ...
 
@@ -39,7 +39,7 @@ class Resolver(Protocol):
 
 
 def type_value(type: Type) -> SugaredValue | None:
-    """What the name of a type stands for in an expression: a class to be called or looked into."""
+    """The sugared value for the name of a type in an expression: a class to be called, or with attributes."""
     if isinstance(type, TupleType) and type.name is not None:
         return NamedTupleConstructor(type)
     if isinstance(type, ClassType):
@@ -59,7 +59,7 @@ _BUILTINS: Final = {
     for name, value in vars(builtins).items()
     if callable(value) and not name.startswith("_") and name not in EXCEPTIONS
 }
-"""Python's own functions; those that TorchScript has are found before."""
+"""Python's builtin functions; those that TorchScript has are found before."""
 
 
 def _builtin(name: str, range: SourceRange) -> SugaredValue | None:
@@ -77,7 +77,7 @@ def qualified(prefix: str, name: str) -> str:
 class TextResolver:
     """Names for a program that is text.  Functions and classes of `unit` are found under `prefix`.
 
-    The text of a library may use every operator as a function of `torch`; others only what is one (`strict`).
+    Text of the standard library may use every operator as a function of `torch`; if `strict`, only real functions.
     """
 
     def __init__(self, unit: CompilationUnit, prefix: str = "", *, strict: bool = False) -> None:
@@ -105,7 +105,7 @@ class TextResolver:
 
 
 class ChainedResolver:
-    """Asks several resolvers, first to last."""
+    """Several resolvers, tried from first to last."""
 
     def __init__(self, *resolvers: Resolver) -> None:
         self.resolvers = resolvers

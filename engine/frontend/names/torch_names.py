@@ -1,6 +1,6 @@
-"""Which operators are functions of the torch namespace.
+"""The names that the torch namespaces have.
 
-In: the path of a namespace and a name.  Out: whether programs find anything there.  Many operators are methods only, of
+In: the path of a namespace and a name.  Out: True if programs find anything there.  Many operators are methods only, of
 tensors, lists, strings or dicts; others are functions of `torch.nn.functional` alone; and some functions of `torch` are
 no operators at all: these are found, and calling them is refused with another message.
 """
@@ -128,7 +128,7 @@ _PREFIXED: Final = frozenset(["torch.linalg", "torch.special", "torch.fft"])
 
 
 def has_name(path: str, name: str, operator: str) -> bool:
-    """Does the namespace have that name, which would stand for `operator`?  Names with a `_` first are not judged."""
+    """True if the namespace has that name, which would stand for `operator`; names that begin with `_` always pass."""
     if name.startswith("_"):
         return True
     is_operator = bool(op.overloads(operator))

@@ -58,7 +58,7 @@ _SPELLED: Final = {
     "unary_minus": "unary minus", "isnot": "is not", "==": "eq", "!=": "ne", "<=": "le", ">=": "ge",
     "**": "pow operator", "//": "floordiv",
 }  # fmt: skip
-"""What error messages call a kind of tree."""
+"""Kind of tree -> its name in error messages."""
 _BROADCASTING: Final = re.compile(r"BroadcastingList([1-6])")
 
 

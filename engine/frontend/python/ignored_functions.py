@@ -20,14 +20,14 @@ from engine.lang.source import SourceRange
 from engine.lang.types import TENSOR, Type
 
 MODIFIER: Final = "_torchscript_modifier"
-"""The attribute of a Python function that says what the compiler is to do with it."""
+"""The attribute of a Python function that has its modifier: "ignore", "unused", "export", …"""
 IGNORED: Final = ("ignore", "unused")
 _NO_NAME: Final = "<python_value>"
-"""What a callable without a name is called."""
+"""The name in schemas of a callable that has none."""
 _UNUSED: Final = "This Python function is annotated to be ignored and cannot be run"
 
 Annotation = Callable[[Any], Type]
-"""Reads an annotation."""
+"""Annotation -> its type."""
 
 
 def modifier_of(function: Any) -> str | None:
@@ -58,7 +58,7 @@ class PythonFunction(SugaredValue):
 
 
 def _schema(function: Callable[..., Any], annotation: Annotation, self_value: Value | None) -> FunctionSchema:
-    """What the annotations say; whatever is not annotated is a tensor."""
+    """The schema of the annotations; an argument or result without one is a tensor."""
     forward = getattr(function, "forward", None)
     signature = inspect.signature(forward if inspect.ismethod(forward) else function)
 

@@ -1,7 +1,7 @@
-"""What decides the type of a module.
+"""Descriptions of Python modules, which decide their types.
 
 In: a Python module.  Out: its `Description`: attributes with their types, constants, functions, hooks, the methods to
-compile.  Modules with equal descriptions share a type.  An attribute that has no type is remembered with the reason.
+compile.  Modules with equal descriptions share a type.  An attribute that has no type is kept with the reason.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class AnnotatedValue(NamedTuple):
 
 
 class Members(NamedTuple):
-    """What a class says about its instances' attributes."""
+    """The declarations of a class about its instances' attributes."""
 
     annotations: Mapping[str, Any]
     constants: tuple[str, ...]
@@ -196,7 +196,7 @@ def constant_value_of(value: Any, owner: str) -> Any:
 
 
 def is_function(value: Any) -> bool:
-    """Is it something that a program calls, not data?"""
+    """True for something that a program calls, not data."""
     own = getattr(value, "_function", None)
     if inspect.isfunction(value) or isinstance(own, Function) or hasattr(value, "torch_path"):
         return True

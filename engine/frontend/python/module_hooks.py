@@ -106,7 +106,7 @@ def check_hooks(type: ClassType) -> None:
 
 
 def _check_inputs(hook: Callee, inputs: TupleType, what: str) -> Type:
-    """What the hook returns."""
+    """The type that the hook returns.  Raises CompileError unless it takes the tuple of inputs."""
     taken = hook.schema.arguments[1].type
     if taken != inputs:
         raise CompileError(

@@ -1,8 +1,8 @@
-"""Python modules as TorchScript: which type a module has, and its methods.
+"""Python modules as TorchScript: their types, and their methods.
 
-In: an instance of `torch.nn.Module` (told by its class's `_torchscript_module`) or something compiled.  Out: its
+In: an instance of `torch.nn.Module` (known by its class's `_torchscript_module`) or something compiled.  Out: its
 `ConcreteModule`.  Modules of one class whose attributes, constants, hooks and submodules have the same types share
-one; a further type of the same name gets a mangled one.  Methods are compiled when something needs them.
+one; a further type of the same name gets a mangled one.  Methods are compiled when first needed.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class PythonModules:
         return concrete
 
     def of_type(self, type: ClassType) -> ConcreteModule:
-        """What is known of a type: one that was made here, or any other, as archives have them."""
+        """The concrete module of a type: one that was made here, or any other, as archives have them."""
         cls = self._classes.get(type)
         made = (concrete for _, concrete in self._known.get(cls, ()) if concrete.type is type) if cls else iter(())
         return next(made, None) or ConcreteModule(type)
@@ -191,7 +191,7 @@ class PythonModules:
     def _self(self, concrete: ConcreteModule) -> Callable[..., SugaredValue]:
         return lambda value: ModuleValue(value, concrete)
 
-    # -- what only the Python class has
+    # -- attributes that only the Python class has
 
     def _lookup(
         self,

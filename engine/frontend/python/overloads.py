@@ -16,7 +16,7 @@ _declared: Final[dict[tuple[str, str], list[Callable[..., Any]]]] = {}
 
 
 def declare_overload(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Note one signature.  Where a definition is run again, as in a notebook, the new signatures replace the old."""
+    """Record one signature.  When a definition is run again, as in a notebook, the new signatures replace the old."""
     known = _declared.setdefault(_key(fn), [])
     line = fn.__code__.co_firstlineno
     if known and (known[-1].__code__.co_firstlineno >= line or known[-1].__globals__ is not fn.__globals__):

@@ -1,8 +1,7 @@
-"""Library code of the torch namespace that is written in TorchScript.
+"""Functions and classes of the torch namespace that are written in TorchScript.
 
-In: a dotted name like `torch.nn.functional.relu`.  Out: the text that defines it, and under which qualified
-name it is compiled.  The texts are the files of `source`, one for each scope, every definition
-starting in the first column.
+In: a dotted name like `torch.nn.functional.relu`.  Out: the text that defines it, and the scope that it is compiled in.
+The texts are the files of `source`, one for each scope, every definition starting in the first column.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _SCOPES: Final = {
     "torch.jit": "torch.jit._trace",
     "torch": "torch.functional",
 }
-"""Where a name may be looked up -> the scope whose file defines it."""
+"""Namespace -> the scope whose file defines its names."""
 _ELSEWHERE: Final = {
     "torch.no_grad": "torch.autograd.grad_mode.no_grad", "torch.enable_grad": "torch.autograd.grad_mode.enable_grad",
     "torch.profiler.record_function": "torch.autograd.profiler.record_function",
@@ -54,7 +53,7 @@ class Definition(NamedTuple):
 
 
 class Dispatch(NamedTuple):
-    """A name that stands for one of two others, told by a bool argument that is known while compiling."""
+    """A name that stands for one of two others, by a bool argument that is known while compiling."""
 
     argument: str
     position: int

@@ -63,7 +63,7 @@ _NTUPLE_NAMES: Final = {"_single": 1, "_pair": 2, "_triple": 3, "_quadruple": 4}
 
 
 class OperatorDefinition(NamedTuple):
-    """A definition, and the line of its text that it begins at: errors name it, as the original's do."""
+    """A definition, and the line that it begins at, which errors name as PyTorch's do."""
 
     text: str
     line: int

@@ -1,6 +1,6 @@
-"""Classes, named tuples, enums, functions and exceptions as names stand for them.
+"""Sugared values for classes, named tuples, enums, functions and exceptions.
 
-In: `Point`, `Color.RED`, `helper`, `ValueError`.  Out: what calling them or looking into them compiles to:
+In: `Point`, `Color.RED`, `helper`, `ValueError`.  Out: the nodes that calls and attributes of them compile to:
 an object that is created and initialised, a tuple, a constant, a call, the text of an error.
 """
 
@@ -35,7 +35,7 @@ class FunctionValue(SugaredValue):
 
 
 class ChosenByFlag(SugaredValue):
-    """One of two functions, told by a bool argument that must be known while compiling."""
+    """One of two functions, chosen by a bool argument that must be known while compiling."""
 
     __slots__ = ("argument", "position", "when_false", "when_true")
     kind = "boolean dispatch"
@@ -56,7 +56,7 @@ class ChosenByFlag(SugaredValue):
 
 
 class ClassValue(SugaredValue):
-    """A class: called, it makes an object; its static methods are its attributes."""
+    """A class: a call makes an object; its static methods are its attributes."""
 
     __slots__ = ("type",)
     kind = "class"
@@ -165,8 +165,7 @@ class ConstantValue(SugaredValue):
 
 
 class ExceptionClass(SugaredValue):
-    """An exception's class.  `qualname` is what the error names; AssertionError has none and puts its name
-    before the message instead."""
+    """An exception's class.  `qualname` is its name in errors; AssertionError has a prefix of the message instead."""
 
     __slots__ = ("name", "qualname")
     kind = "Python exception"

@@ -1,7 +1,7 @@
-"""Methods of the classes that are not written in TorchScript and are built in: each is one operator.
+"""Methods of the builtin classes that are not written in TorchScript: each is one operator.
 
 In: a class's name.  Out: its type, with functions whose graphs are that operator, so that they are called, inlined and
-written as all methods are.
+printed as all methods are.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _METHODS: Final[dict[str, dict[str, tuple[str, int | None]]]] = {
     },
     "quantized.EmbeddingPackedParamsBase": {"unpack": ("quantized::embedding_bag_unpack", _WHOLE)},
 }  # fmt: skip
-"""Class -> method -> the operator, and which of its results (None: all)."""
+"""Class -> method -> the operator, and the index of its result (None: all)."""
 
 
 def custom_class(qualname: str) -> ClassType | None:
-    """The class that is built in under this name, with its methods; None when there is none."""
+    """The builtin class of that name, with its methods; None when there is none."""
     found = custom_classes.find(qualname)
     rows = _METHODS.get(qualname.removeprefix(PREFIX), {}) if found is not None and not found.methods else {}
     for name, (operator, index) in rows.items():

@@ -1,6 +1,6 @@
-"""What `range`, `zip` and `enumerate` stand for.
+"""The iterables that `range`, `zip` and `enumerate` make.
 
-In: the arguments of the call.  Out: iterables, which a loop asks for their length and for one item a turn.
+In: the arguments of the call.  Out: iterables, which give a loop their length and one item for each iteration.
 """
 
 from __future__ import annotations

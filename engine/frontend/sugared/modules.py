@@ -1,7 +1,7 @@
-"""Modules as programs see them while they are compiled.
+"""Sugared values for modules.
 
-In: `self` of a module's method, and what the program does to it.  Out: attributes, submodules and methods (compiled
-where the class has them in Python only), calls with their hooks; loops over containers are unrolled.
+In: `self` of a module's method, its attributes and calls.  Out: attributes, submodules and methods (compiled if only
+the Python class has them), calls with their hooks; loops over containers are unrolled.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ DICTS: Final = ("dict", "parameter_dict")
 
 @dataclass(eq=False, slots=True)
 class ConcreteModule:
-    """The type of a module, with what its Python class adds.
+    """The type of a module, with the facts that its Python class adds.
 
     `container` is "list", "dict", "parameter_list" or "parameter_dict" for containers; `overloads` maps a method to the
-    names that its overloads are compiled under; `lookup` finds what only the Python class has.
+    names that its overloads are compiled under; `lookup` finds attributes that only the Python class has.
     """
 
     type: ClassType
@@ -79,7 +79,7 @@ class ModuleValue(SugaredValue):
         return self.find(b, name, range) is not None
 
     def find(self, b: Builder, name: str, range: SourceRange) -> SugaredValue | None:
-        """What the attribute is, or None.  Raises CompileError for a method that cannot be compiled."""
+        """The attribute, or None.  Raises CompileError for a method that cannot be compiled."""
         type = self.type
         if type.attribute(name) is not None:
             return self._attribute(b, name, range)
@@ -215,7 +215,7 @@ class OverloadedMethod(SugaredValue):
 
 
 class ContainerMethod(SugaredValue):
-    """`self.layers.items` and the like: called, they give what a loop goes through."""
+    """`self.layers.items` and the like: a call gives the iterable for a loop."""
 
     __slots__ = ("make",)
     kind = "method"
@@ -230,7 +230,7 @@ class ContainerMethod(SugaredValue):
 
 
 Named = dict[str, SugaredValue]
-"""What a loop over parts goes through, by name."""
+"""The parts of a module that a loop goes through, by name."""
 
 
 def _of_container(module: ModuleValue, b: Builder, range: SourceRange) -> Named:
@@ -247,7 +247,7 @@ def _all_modules(module: ModuleValue, b: Builder, range: SourceRange, prefix: st
 
 
 def _buffers(module: ModuleValue, b: Builder, range: SourceRange) -> Named:
-    """The module's own."""
+    """The module's own buffers."""
     names = [attribute.name for attribute in module.type.attributes if attribute.kind == "buffer"]
     return {name: module.attr(b, name, range) for name in names}
 
@@ -269,7 +269,7 @@ _PARTS: Final[dict[str, tuple[Callable[..., Named], Callable[..., SugaredValue]]
     "children": (_of_container, _values), "named_children": (_of_container, _items),
     "modules": (_all_modules, _values), "named_modules": (_all_modules, _items), "named_buffers": (_buffers, _items),
 }  # fmt: skip
-"""Method -> which parts it gives, and what of them."""
+"""Method -> the function that selects parts, and the one that makes keys, values or items of them."""
 _OF_DICTS: Final = ("keys", "values", "items")
 _NO_LITERAL: Final = (
     "Expected integer literal for index but got a variable or non-integer. ModuleList/Sequential indexing is only "
@@ -279,7 +279,7 @@ _NO_LITERAL: Final = (
     "'i = \"a\"; self.layers[i](x)' will fail because i is not a literal. Enumeration of ModuleDict is supported, e.g. "
     "'for k, v in self.items(): out = v(inp)'",
 )
-"""What is said of an index that is not known while compiling: of lists, of dicts."""
+"""Messages for an index that is not known while compiling: for lists, for dicts."""
 
 
 def _holds_module(attribute: object) -> bool:
@@ -288,14 +288,14 @@ def _holds_module(attribute: object) -> bool:
 
 
 def _constant(b: Builder, value: Any, range: SourceRange) -> Value:
-    """A constant; a tuple is made of those of its parts."""
+    """A constant; a tuple is built from the constants of its parts."""
     if isinstance(value, tuple):
         return b.tuple([_constant(b, part, range) for part in value])
     return b.constant(value, range)
 
 
 def _as_tuple(b: Builder, changed: Value, before: Value) -> Value:
-    """The inputs after a hook: as before if it gives None, in a tuple if it gives one value."""
+    """The inputs after a hook: unchanged if it returns None, in a tuple if it returns one value."""
     if changed.type is NONE:
         return before
     return changed if isinstance(changed.type, TupleType) else b.tuple([changed])

@@ -1,6 +1,6 @@
-"""Python objects that TorchScript has no meaning for.
+"""Python objects that have no meaning in TorchScript.
 
-In: a value of the Python program around.  Out: a sugared value whose uses are refused, each with what to do
+In: a value of the surrounding Python program.  Out: a sugared value whose uses are refused, each with a hint what to do
 instead.
 """
 
@@ -20,7 +20,7 @@ SCALARS: Final = (bool, int, float, complex, str, type(None))
 
 
 class PythonValue(SugaredValue):
-    """A Python object that TorchScript has no meaning for."""
+    """A Python object that has no meaning in TorchScript."""
 
     __slots__ = ("value",)
 
@@ -42,7 +42,7 @@ class PythonValue(SugaredValue):
 
 
 def not_a_value(description: str, range: SourceRange, hint: str = "") -> CompileError:
-    """A Python object stands where a value of the program is wanted."""
+    """The error for a Python object that is used as a value of the program."""
     return CompileError(
         f"{description} cannot be used as a value. Perhaps it is a closed over global variable? If so, please "
         "consider passing it in as an argument or use a local variable instead.",
@@ -52,7 +52,7 @@ def not_a_value(description: str, range: SourceRange, hint: str = "") -> Compile
 
 
 def unsupported_builtin(function: BuiltinFunctionType, range: SourceRange) -> CompileError:
-    """One of Python's own functions that TorchScript does not have."""
+    """The error for a builtin function of Python that TorchScript does not have."""
     return CompileError(
         f"Python builtin {function!r} is currently not supported in Torchscript",
         range,
@@ -61,7 +61,7 @@ def unsupported_builtin(function: BuiltinFunctionType, range: SourceRange) -> Co
 
 
 def refuse_python_call(name: str, args: Sequence[Actual], range: SourceRange) -> NoReturn:
-    """Calls of plain Python functions are refused, first for their arguments, as the original does."""
+    """Raises CompileError for the call of a plain Python function, first for its arguments, as PyTorch does."""
     for index, arg in enumerate(args):
         if not arg.value.type.is_subtype_of(TENSOR):
             raise CompileError(

@@ -32,7 +32,7 @@ from engine.lang.spelling import nearest
 from engine.lang.types import Callee, ClassType, FunctionType, ListType, TupleType, Type
 
 HIDDEN: Final = frozenset({"aten::view.dtype"})
-"""Overloads that programs cannot call: `x.view(3)` is always of sizes."""
+"""Overloads that programs cannot call: the argument of `x.view(3)` is always a size."""
 WrittenOverloads = Callable[[str], Sequence[Function]]
 """Operator -> the functions, written in TorchScript, that are further overloads of it."""
 Library = Callable[[str], "SugaredValue | None"]
@@ -55,21 +55,21 @@ class Builder:
         return insert_constant(self.graph, value, type, range)
 
     def literal(self, value: float | complex, range: SourceRange) -> Value:
-        """The constant for a number; what compiles a function keeps one for each value."""
+        """The constant for a number; the emitter of a function keeps one for each value."""
         return self.constant(value, range)
 
     def node(self, kind: str, inputs: Iterable[Value], types: Sequence[Type], range: SourceRange | None = None) -> Node:
-        """A node at the insert point, as given: nothing is matched or converted."""
+        """A node at the insert point, without matching or conversions."""
         node = self.graph.append(kind, inputs, types)
         node.range = range or node.range
         return node
 
     def value(self, kind: str, inputs: Iterable[Value], type: Type, range: SourceRange | None = None) -> Value:
-        """The only output of a node at the insert point, as given."""
+        """The only output of a node at the insert point, without matching or conversions."""
         return self.node(kind, inputs, [type], range).output
 
     def cast(self, value: Value, type: Type) -> Value:
-        """The value under another type, which the program has made sure of."""
+        """The value under another type, which the program has checked."""
         return self.value("prim::unchecked_cast", [value], type)
 
     def list(self, values: Sequence[Value], element: Type) -> Value:
@@ -123,9 +123,9 @@ class Builder:
 
 
 def schema_of(callee: Callee, range: SourceRange | None) -> FunctionSchema:
-    """The schema of what is called, which may have to be compiled for it.
+    """The schema of a callee, which is compiled if it has not been.
 
-    Raises CompileError, which then tells that this call is why it was compiled.
+    Raises CompileError, with this call among its frames.
     """
     try:
         schema: FunctionSchema = callee.schema
@@ -138,7 +138,7 @@ def schema_of(callee: Callee, range: SourceRange | None) -> FunctionSchema:
 
 
 def unknown_operator(name: str, range: SourceRange | None) -> CompileError:
-    """The error for a name that no operator has."""
+    """The error for an unknown operator."""
     text = f"Unknown builtin op: {name}.\n"
     near = nearest(name, op.names(), 5)
     last = name.rpartition("::")[2]
@@ -151,13 +151,13 @@ def unknown_operator(name: str, range: SourceRange | None) -> CompileError:
 
 
 class SugaredValue:
-    """Anything an expression can stand for.  Every verb raises CompileError unless a kind defines it."""
+    """Anything an expression can stand for.  Every method raises CompileError unless a kind defines it."""
 
     __slots__ = ()
     kind: ClassVar[str] = "value"
 
     def describe(self) -> str:
-        """How error messages call this value."""
+        """The value's description in error messages."""
         return self.kind
 
     def as_value(self, b: Builder, range: SourceRange) -> Value:
@@ -178,7 +178,7 @@ class SugaredValue:
         raise CompileError(f"{self.describe()} cannot be used as a tuple", range)
 
     def iterate(self, b: Builder, range: SourceRange) -> SugaredIterable:
-        """What a loop over this goes through."""
+        """The iterable of a loop over this."""
         raise CompileError(f"{self.describe()} cannot be used as an iterable", range)
 
     def item(self, b: Builder, index: Value, hint: Type | None, range: SourceRange) -> SugaredValue:
@@ -208,7 +208,7 @@ class SugaredIterable(SugaredValue):
         raise NotImplementedError
 
     def base_iterables(self) -> list[SugaredIterable]:
-        """Those whose lengths bound the loop."""
+        """The iterables whose lengths bound the loop."""
         return [self]
 
     def iterate(self, b: Builder, range: SourceRange) -> SugaredIterable:

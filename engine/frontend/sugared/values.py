@@ -1,6 +1,6 @@
-"""Values of the graph, and the functions and methods that come with them.
+"""Sugared values for values of the graph, and for operators and methods.
 
-In: a `Value` and what the program does to it.  Out: for `x.name` the property, method or attribute that
+In: a `Value`, and attributes, subscripts or loops of it.  Out: for `x.name` the property, method or attribute that
 the value's type has; for `x[i]`, iteration and unpacking the operators that do it.  The rules for
 attributes are the tables below.
 """
@@ -117,13 +117,13 @@ class SimpleValue(SugaredValue):
 
     def item(self, b: Builder, index: Value, hint: Type | None, range: SourceRange) -> SugaredValue:
         if isinstance(hint, InterfaceType) and _all_offer(self.type, hint):
-            # As archives write it: the annotation tells what the modules in the list or dict have in common.
+            # As archives write it: the annotation is the interface of all modules in the list or dict.
             return SimpleValue(b.value("prim::ModuleContainerIndex", [self.value, index], hint, range))
         return SimpleValue(item_of(b, self.value, index, range))
 
 
 def _all_offer(type: Type, interface: InterfaceType) -> bool:
-    """Is it a module whose submodules all offer the interface?"""
+    """True for a module whose submodules all implement the interface."""
     if not isinstance(type, ClassType) or not type.is_module:
         return False
     inner = [each.type for each in type.attributes if isinstance(each.type, (ClassType, InterfaceType))]
@@ -206,7 +206,7 @@ class BuiltinFunction(SugaredValue):
         raise CompileError("attribute lookup is not defined on builtin", range, hints=self._hints(range))
 
     def _hints(self, range: SourceRange) -> tuple[str, ...]:
-        """An operator was to be called; what is none was to be something else of the torch namespace."""
+        """Call the operator; if there is none of that name, other names of the torch namespace that are like it."""
         last = self.name.rpartition("::")[2]
         if op.overloads(self.name):
             return (f"'{last}' is an operator, to be called",)
@@ -238,9 +238,9 @@ class MethodValue(SugaredValue):
 
 
 class UnknownMethod(MethodValue):
-    """A method of a class that only an archive knows: the call stays as it is, and what it gives is taken for a tensor.
+    """A method of a class that only an archive knows: the call is kept, and its result counts as a tensor.
 
-    Running it names the class.
+    Running the call raises an error that names the class.
     """
 
     __slots__ = ()
@@ -256,7 +256,7 @@ class UnknownMethod(MethodValue):
 
 
 class UnknownResult(SimpleValue):
-    """What a call of something unknown gives: a tensor, and several where it is unpacked at once."""
+    """The result of a call of an unknown method: a tensor, or several if it is unpacked at once."""
 
     __slots__ = ()
 
@@ -293,7 +293,7 @@ class TensorCast(SugaredValue):
 
 
 class SpecialForm(SugaredValue):
-    """Something written like a call whose arguments are compiled in a way of their own, like `isinstance`."""
+    """A form that is written like a call and compiles its arguments in its own way, like `isinstance`."""
 
     __slots__ = ("form", "value")
     kind = "special form"
@@ -309,7 +309,7 @@ class SpecialForm(SugaredValue):
 
 
 def attribute_of(b: Builder, value: Value, name: str, range: SourceRange) -> SugaredValue:
-    """What `value.name` is.  Raises CompileError, with a suggestion, when the type has no such attribute."""
+    """The sugared value of `value.name`.  Raises CompileError, with a suggestion, if the type has no such attribute."""
     type = value.type
     found = None
     if isinstance(type, TensorType):
@@ -366,8 +366,10 @@ def _class_attribute(
 
 
 def _method_operator(value: Value, name: str) -> BuiltinFunction | None:
-    """The operator `aten::name` as a method, if an overload's `self` takes such a value; one that is written in
-    TorchScript is no method."""
+    """The operator `aten::name` as a method, if an overload's `self` takes such a value.
+
+    Overloads that are written in TorchScript are no methods.
+    """
     operator = f"aten::{name}"
     aliased = operator in ALIASES and not op.overloads(operator)
     bound = BuiltinFunction(ALIASES[operator] if aliased else operator, value, leads=aliased)
@@ -490,7 +492,7 @@ def tuple_item(b: Builder, value: Value, index: Value, range: SourceRange) -> Va
 
 
 def static_index(index: Value, length: int, range: SourceRange) -> int | None:
-    """The position that a constant index means; None if it is no constant."""
+    """The position of a constant index, counted from 0; None if it is no constant."""
     known = constant_value(index)
     if not isinstance(known, int):
         return None

@@ -2,7 +2,7 @@
 
 In: a call of a submodule, of a script function or method.  Out: one node for it.  The call of a submodule gets a graph
 of its own; of a compiled function the control flow is kept.  Tensors in tuples, lists and dicts are taken apart and put
-together around it.  Functions of the library are no such calls: they are no more than the operators that they run.
+together around it.  Calls of the standard library are not kept: the operators that they run are recorded.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _record_call(
         callee.node.set_attr("name", function.name)
         node = graph.create("prim::CallFunction", [callee, *values], 0)
     graph.insert_node(node)
-    # What a call returns unchanged is another value to the trace: on other inputs the call may change it.
+    # A tensor that a call returns unchanged is another value in the trace: on other inputs the call may change it.
     result = fresh(run(function, args, kwargs), set(state.values))
     declared = function.schema.returns[0].type if function.schema.returns else type_of(None)
     take_apart(state, result, node.add_output(declared))
@@ -102,7 +102,7 @@ def _record_call(
 
 
 def _run_library(state: TracingState, function: Function, args: Any, kwargs: Any, run: Callable[..., Any]) -> Any:
-    """A function of the library is no more than the operators that it runs."""
+    """Run a function of the standard library, of which the trace records the operators."""
     types = {argument.name: argument.type for argument in function.schema.arguments}
     given = dict(zip(types, args, strict=False))
     names = {id(value): name for name, value in (*given.items(), *kwargs.items()) if isinstance(value, Tensor)}
@@ -116,7 +116,7 @@ def _run_library(state: TracingState, function: Function, args: Any, kwargs: Any
 
 
 def _with_numbers(value: Any, type: Type) -> Any:
-    """The sizes that a program gives where the library wants numbers, as numbers."""
+    """Convert sizes that are traced tensors to numbers, where the function takes numbers."""
     type = type.element if isinstance(type, OptionalType) else type
     if isinstance(value, Tensor):
         return number_of(value) if type in FROM_TENSOR else value
@@ -126,7 +126,7 @@ def _with_numbers(value: Any, type: Type) -> Any:
 
 
 def _in_order(function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], list[Argument]]:
-    """The arguments that the call has, and what they are to the function; too many of them are the call's matter."""
+    """The arguments of the call in the schema's order, with their declarations; the call itself refuses too many."""
     arguments = function.schema.arguments
     values = [
         args[i] if i < len(args) else kwargs.get(a.name, a.default if a.has_default else None)
@@ -139,7 +139,7 @@ def _in_order(function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
 
 
 def any_value(state: TracingState, value: Any, type: Type) -> Value:
-    """What stands for a Python value: tensors in lists, tuples and dicts are put together to one value again."""
+    """The graph value of a Python value; tensors in lists, tuples and dicts are put together to one value again."""
     graph = state.graph
     type = type.element if isinstance(type, OptionalType) and value is not None else type
     if isinstance(value, Tensor):
@@ -181,7 +181,7 @@ def _object_value(state: TracingState, value: Object) -> Value:
 
 
 def fresh(value: Any, seen: set[int]) -> Any:
-    """The value, with another tensor in the same memory for each that was seen: every place has one of its own."""
+    """The value, with a new tensor in the same memory for each that was `seen`, so that no tensor occurs twice."""
     if isinstance(value, Tensor):
         again = id(value) in seen
         seen.add(id(value))
@@ -195,7 +195,7 @@ def fresh(value: Any, seen: set[int]) -> Any:
 
 
 def take_apart(state: TracingState, result: Any, value: Value) -> None:
-    """Let the parts of a value stand for the tensors that it holds."""
+    """Make nodes that take the value apart, and let their outputs stand for the tensors in `result`."""
     graph = state.graph
     if isinstance(result, Tensor):
         set_results(state, [result], [value])

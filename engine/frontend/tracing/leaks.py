@@ -1,7 +1,7 @@
 """Members of `Tensor` by which values leak into Python, so that a trace cannot follow them.
 
-In: such a member, read or called while a trace is under way.  Out: in a thread that is traced, what the member gives.
-Most warn, with the position in the program, and give what they always do; sizes and transpositions are recorded.
+In: such a member, read or called while a trace is under way.  Out: its value in a thread that is traced.  Most members
+warn, with the position in the program, and have their usual value; sizes and transpositions are recorded.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _iterating(state: TracingState, tensor: Tensor) -> Any:
 
 
 def _shape(state: TracingState, tensor: Tensor) -> Any:
-    if state.parameter_names:  # library functions are written for numbers
+    if state.parameter_names:  # functions of the standard library take numbers
         return NOT_TRACED
     with state.pause():
         return sizes_of(state, tensor)

@@ -37,7 +37,7 @@ def _is_program(filename: str) -> bool:
 
 
 def stack_depth(frame: FrameType | None) -> int:
-    """How many levels up from the caller the frame is, as `warnings.warn` counts them."""
+    """The number of levels from the caller up to the frame, as `warnings.warn` counts them."""
     depth, at = 1, sys._getframe(1)
     while at is not frame and at.f_back is not None:
         depth, at = depth + 1, at.f_back
@@ -63,7 +63,7 @@ def _range(code: CodeType, instruction: int) -> SourceRange | None:
 
 
 def _characters(line: str, offset: int | None) -> int:
-    """How many characters so many bytes of a line are."""
+    """The number of characters in the first `offset` bytes of a line."""
     return len(line.encode()[: offset or 0].decode(errors="ignore"))
 
 
@@ -91,5 +91,5 @@ class TracerWarning(Warning):
 
 
 def warn(message: str, category: type[Warning] = TracerWarning) -> None:
-    """Warn of something at the program's present place."""
+    """Warn at the program's current line."""
     warnings.warn(message, category, stacklevel=stack_depth(calling_frame()))

@@ -51,7 +51,7 @@ _running: Final[list[TracingState]] = []
 
 @contextmanager
 def recording(state: TracingState) -> Iterator[None]:
-    """Record what this thread does meanwhile."""
+    """Record this thread while the context lasts."""
     with _lock:
         if not _running:
             HOOKS.tracer = _TRACER
