@@ -1,14 +1,15 @@
-"""The garbage collector is held back inside and as before afterwards."""
+"""The garbage collector is held back, and the recursion limit raised, for the time of a block."""
 
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 from collections.abc import Iterator
 
 import pytest
 
-from engine.lang.interpreter_settings import OBJECTS, collecting_rarely
+from engine.lang.interpreter_settings import MAX_HEIGHT, OBJECTS, collecting_rarely, deep_recursion
 
 
 @pytest.fixture(autouse=True)
@@ -71,3 +72,18 @@ def test_garbage_goes_inside_too() -> None:
     finally:
         gc.callbacks.pop()
     assert sum(collected) >= OBJECTS
+
+
+def depth(levels: int) -> int:
+    return 0 if levels == 0 else 1 + depth(levels - 1)
+
+
+def test_the_limit_is_raised_inside_and_restored() -> None:
+    before = sys.getrecursionlimit()
+    with deep_recursion():
+        assert depth(MAX_HEIGHT * 10) == MAX_HEIGHT * 10
+        inside = sys.getrecursionlimit()
+        with deep_recursion():
+            assert sys.getrecursionlimit() == inside
+        assert sys.getrecursionlimit() == inside
+    assert sys.getrecursionlimit() == before
