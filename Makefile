@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test gpu lint check format clean
+.PHONY: help demo test test-all gpu lint check format clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -19,18 +19,22 @@ $(STAMP): pyproject.toml
 demo: $(STAMP) ## open, read, optimise, run, trace and save an archive (installs first)
 	@$(BIN)/python examples/demo.py
 
-test: $(STAMP) ## run the tests (installs first)
+test: $(STAMP) ## run the tests but the slow ones (installs first)
+	$(BIN)/python -m pytest -n auto -m "not slow"
+
+test-all: $(STAMP) ## run all tests, the slow ones too
 	$(BIN)/python -m pytest -n auto
 
 gpu: $(STAMP) ## run the tests that need an NVIDIA GPU, and measure it (bring the extra cuda12 or cuda13 first)
 	$(BIN)/python -m pytest -n 8 -m gpu tests/gpu tests/unit/aten
 	$(BIN)/python benchmarks/gpu.py
 
-lint: $(STAMP) ## ruff, mypy --strict and the import contracts
+lint: $(STAMP) ## ruff, mypy --strict, the import contracts and the wording of docstrings
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/check_docstrings.py
 
 check: lint test ## everything that has to pass
 

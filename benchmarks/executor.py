@@ -18,8 +18,8 @@ import numpy as np
 from beside import TORCH, Call, summary, table
 
 import engine.torch as engine_torch
-from engine.executor.executor import executor_of
-from engine.executor.interpreter import InterpreterState
+from engine.executor.interpreter.interpreter import InterpreterState
+from engine.executor.plans.executor import executor_of
 from engine.fuser import native
 
 CHAIN: Final = """

@@ -16,7 +16,7 @@ from importlib import import_module
 from inspect import Parameter, signature
 from typing import Any, Final
 
-from engine.executor.pipelines import (
+from engine.executor.plans.pipelines import (
     AFTER_UNROLLING,
     POST_DERIVATIVE,
     PRE_DERIVATIVE,

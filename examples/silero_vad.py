@@ -19,9 +19,9 @@ from pathlib import Path
 import numpy as np
 
 import engine
-from engine.executor.executor import code_of
-from engine.executor.instructions import CONSTANT
-from engine.executor.interpreter import InterpreterState
+from engine.executor.bytecode.instructions import CONSTANT
+from engine.executor.interpreter.interpreter import InterpreterState
+from engine.executor.plans.executor import code_of
 
 RATE = 16_000
 CHUNK = 512

@@ -151,7 +151,7 @@ def _unchanged(program: Program, rest: str) -> str:
 
 
 def _instructions(program: Program, rest: str) -> str:
-    code = import_module("engine.executor.code").Code
+    code = import_module("engine.executor.bytecode.code").Code
     return str(code(program.graph(), "f"))
 
 
@@ -175,7 +175,7 @@ def _run(program: Program, rest: str) -> str:
 
 
 def _called(function: Any, arguments: str) -> str:
-    call = import_module("engine.executor.call").call_function
+    call = import_module("engine.executor.calls.call").call_function
     return _printed(lambda *args, **kwargs: call(function, args, kwargs), arguments)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -10,12 +9,9 @@ from typing import Any
 import hypothesis
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from case_runner import Case, parse_cases, written
-
 from engine.aten.values import quantizer
 from engine.aten.values.hooks import HOOKS
+from tests.case_runner import Case, parse_cases, written
 
 # The same examples in every run: what fails here fails for everybody.
 hypothesis.settings.register_profile("same", derandomize=True)

@@ -10,13 +10,13 @@ from engine.aten.values.hooks import HOOKS
 
 def _compile_composite(op: Op) -> Callable[..., Any]:
     """The compiler is loaded once such an operator runs."""
-    compiled: Callable[..., Any] = import_module("engine.executor.composites").compile_composite(op)
+    compiled: Callable[..., Any] = import_module("engine.executor.interpreter.composites").compile_composite(op)
     return compiled
 
 
 def _call(function: Any, args: Sequence[Any]) -> Any:
     """The interpreter is loaded once an operator calls a program's function, as sorting by `__lt__` does."""
-    return import_module("engine.executor.interpreter").run_function(function, args)
+    return import_module("engine.executor.interpreter.interpreter").run_function(function, args)
 
 
 HOOKS.composite = _compile_composite

@@ -1,4 +1,4 @@
-"""What native code has to know of CPython and numpy: where things lie in memory, and which functions to call.
+"""The ABI of CPython and numpy for native code: offsets in memory, and functions to call.
 
 In: this process.  Out: `Abi`, or `AbiError` that says what differs from what we know; and builtin functions made from
 addresses of native code.
@@ -52,7 +52,7 @@ class Abi:
 
 
 def known() -> Abi:
-    """What there is to know of this process; raises AbiError."""
+    """The addresses and offsets of this process; raises AbiError."""
     _check_python()
     functions = {name: _address(name) for name in _FUNCTIONS}
     abi = Abi(functions, array_function(_NEW_FROM_DESCR))
@@ -207,7 +207,7 @@ def _check_loop(ufunc: np.ufunc, letter: str, function: int, data: int) -> None:
 
 
 _BLAS_NAMES: Final = ("scipy_cblas_{}64_", "cblas_{}64_")
-"""How libraries spell a function of BLAS whose sizes are whole numbers of 64 bits."""
+"""Spellings of a BLAS function with 64-bit sizes."""
 _BLAS_KINDS: Final = {"f32": "s", "f64": "d"}
 
 

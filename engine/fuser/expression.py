@@ -203,7 +203,7 @@ PRIMITIVES: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys("where eq ne logical_not logical_and logical_or logical_xor".split(), KINDS),
     **dict.fromkeys("bitwise_and bitwise_or bitwise_xor".split(), (*WHOLE, "i1")),
 }
-"""What a loop computes itself, and for which kinds."""
+"""Functions that a loop computes itself, with their kinds."""
 
 
 def _known(value: float, like: Value) -> Literal:

@@ -26,7 +26,7 @@ from engine.fuser.expression import FLOATS, LIBRARY, Apply, Element, Literal, Nu
 BLOCK: Final = 512
 """Elements of a buffer."""
 OUT: Final = "(out)"
-"""What the result goes to; no argument has that name."""
+"""The name of the result's buffer, which no argument has."""
 LLVM_TYPES: Final = {
     "f32": "float", "f64": "double", "i64": "i64", "i32": "i32", "i1": "i1", "f16": "i16", "bf16": "i16",
 }  # fmt: skip
@@ -138,11 +138,11 @@ class _Writer:
     library: Library
     count: int = 0
     bases: dict[str, str] = field(default_factory=dict)
-    """What stands for a tensor's memory in a block."""
+    """The LLVM value of a tensor's memory in a block."""
     numbers: Mapping[str, str] = field(default_factory=dict)
     """Numbers that go by another name than their symbol."""
     prefix: str = ""
-    """What the names of values begin with."""
+    """The prefix of value names."""
 
     def fresh(self) -> str:
         self.count += 1
@@ -288,7 +288,7 @@ _CONVERSIONS: Final = {("f64", "f32"): "fptrunc", ("f32", "f64"): "fpext", ("i64
 DECLARATIONS: Final = "\n".join(
     f"declare {LLVM_TYPES[kind]} @{name}.{kind}({LLVM_TYPES[kind]})" for name in _INTRINSICS.values() for kind in FLOATS
 )
-"""What a module that holds these functions has to declare."""
+"""The declarations that a module with these functions needs."""
 
 
 @dataclass(slots=True)

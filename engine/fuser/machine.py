@@ -39,7 +39,7 @@ def compiled(text: str, names: Iterable[str], thoroughly: bool = False) -> dict[
 
 
 def has_feature(name: str) -> bool:
-    """Has this processor that, as LLVM calls it?"""
+    """True if this processor has the feature (LLVM's name)."""
     try:
         return bool(import_module("llvmlite.binding").get_host_cpu_features().get(name, False))
     except (ImportError, RuntimeError):
@@ -47,7 +47,7 @@ def has_feature(name: str) -> bool:
 
 
 def converts_halves() -> bool:
-    """Has this processor instructions for numbers of half precision?"""
+    """True if this processor has half-precision instructions."""
     return has_feature("f16c") or has_feature("fullfp16")
 
 

@@ -1,9 +1,9 @@
-"""Operators that are called often get native entries: compiled while the program goes on, then put in Python's place.
+"""Operators that are called often get native entries, compiled while the program goes on, which take their slots.
 
-In: operators of the table with a scalar expression, as they are first used (`HOOKS.native`).  Out: the same function,
-which counts its calls at first; after `SETTINGS.threshold` of them all overloads of the name are compiled in a thread
-of their own.  Then `Op.run`, the methods of `Tensor` and Python's operators are builtins, which call the Python
-function for whatever they are not made for (see `engine.fuser.entries.entry`).
+In: operators of the table with a native form, as they are first used (`HOOKS.native`).  Out: at first an implementation
+that counts calls; after `SETTINGS.threshold` of them all overloads of the name are compiled in a thread of their own.
+Then builtins take `Op.impl`, `Op.body` and methods of `Tensor` (`engine.aten.python.binding`); they call the Python
+function for arguments they are not made for (see `engine.fuser.entries.entry`).
 
 A kind of element is left out where it gives another result than the Python function for some samples.  Where the
 process is not as native code expects (`cpython_abi`), or llvmlite is missing, everything stays as it is: `refused()`
@@ -17,23 +17,22 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice, repeat
-from types import CodeType, FunctionType
 from typing import Any, Final, NamedTuple
 
 from engine.aten.dispatch import op as table
-from engine.aten.dispatch.body import safe
 from engine.aten.dispatch.op import Op
+from engine.aten.python import binding
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor
 from engine.fuser import cpython_abi, machine, process
 from engine.fuser.cpython_abi import AbiError
 from engine.fuser.entries import entry, samples
 from engine.fuser.entries.entry import Form
-from engine.fuser.entries.forms import REPLACED, Watched, form_of, has_form, kind_of_call, methods_of, rows_given
+from engine.fuser.entries.forms import Watched, form_of, has_form, kind_of_call, methods_of, rows_given
 from engine.fuser.expression import KINDS, Unsupported
 
 
@@ -49,7 +48,7 @@ SETTINGS: Final = Settings()
 
 
 class Compiled(NamedTuple):
-    """What was compiled for the operators of one name: the overloads with their kinds of element, the methods of
+    """The native code of the operators of one name: the overloads with their kinds of element, the methods of
     tensors, the kinds that were asked for, and LLVM's text."""
 
     name: str
@@ -65,16 +64,16 @@ _watched: Final[dict[str, Watched]] = {}
 _BUSY: Final = "being compiled"
 _waiting: Final[deque[tuple[str, str]]] = deque()
 _tasks: Final[deque[Callable[[], None]]] = deque()
-"""What others have compiled in the same thread."""
+"""Other work for the compiling thread."""
 _lock = threading.RLock()
-"""Held for a moment, to change what stands here."""
+"""Lock of the state in this module, held for a moment."""
 _compiling = threading.RLock()
-"""Held by who compiles."""
+"""Lock held during compilation."""
 _worker: threading.Thread | None = None
 
 
 def compiled() -> list[Compiled]:
-    """What there is so far, in the order in which it was made."""
+    """Operators compiled so far, in order."""
     return list(_compiled.values())
 
 
@@ -91,7 +90,7 @@ def wait() -> None:
 
 
 def is_idle() -> bool:
-    """Is nothing being compiled?"""
+    """True if nothing is being compiled."""
     return _worker is None
 
 
@@ -120,7 +119,7 @@ def entry_of(op: Op, kind: str) -> Callable[..., Any] | None:
     with _lock:
         known = _compiled.get(op.name)
         is_there = known is not None and kind in known.overloads.get(op.qualified_name, ())
-        return _watched[op.qualified_name].run.__globals__["body"] if is_there else None
+        return _watched[op.qualified_name].native if is_there else None
 
 
 def remove(name: str) -> None:
@@ -132,7 +131,7 @@ def remove(name: str) -> None:
         for overload in gone.overloads:
             _uninstall(_watched[overload])
         for method in gone.methods:
-            setattr(Tensor, method, REPLACED[method])
+            binding.give_back(method)
 
 
 # ------------------------------------------------------------------ forks
@@ -140,7 +139,7 @@ def remove(name: str) -> None:
 _PATIENCE: Final = 5.0
 """Seconds that a fork waits for what is being compiled; that takes a tenth of one."""
 _forks = 0
-"""How many threads are about to fork."""
+"""The number of threads about to fork."""
 _fork = threading.local()
 
 
@@ -191,52 +190,36 @@ if hasattr(os, "register_at_fork"):
 # ------------------------------------------------------------------ which operators, and when
 
 
-def watch(op: Op, run: Callable[..., Any]) -> Callable[..., Any] | None:
-    """Notice calls of an operator by its function, which stays the same object; None for what is never native."""
-    if not SETTINGS.enabled or not isinstance(run, FunctionType) or not has_form(op):
-        return None
-    watched = _watched[op.qualified_name] = Watched(op, run, _copy(run), _copy(run), max(SETTINGS.threshold, 1), set())
-    run.__globals__.update(_plain=watched.plain, _body=run.__globals__["body"], _note=partial(_note, watched))
-    given = _given(watched)
-    noted = [f"_note(({given},))", f"return _plain({given})"]
-    watched.noting.__code__ = _code(given, noted, op)
+def watch(op: Op) -> None:
+    """Count calls of an operator that native code may do, until there are enough of them."""
+    python = op.compiled
+    if not SETTINGS.enabled or python.written is None or not has_form(op):
+        return
+    watched = Watched(op, python.run, python.body, max(SETTINGS.threshold, 1), _note)
+    _watched[op.qualified_name] = watched
     if SETTINGS.threshold > 0:
         _count(watched, SETTINGS.threshold)
     elif op.name not in _compiled:
-        op._run = run
+        op.inline = None
         compile_name(op.name, KINDS)
-    return op._run or run
-
-
-def _copy(function: FunctionType) -> FunctionType:
-    made = FunctionType(function.__code__, function.__globals__, function.__name__)
-    made.__qualname__ = function.__qualname__
-    return made
 
 
 def _count(watched: Watched, calls: int) -> None:
-    """Let the function do the same and count its calls; at the last one see what they were."""
-    watched.run.__globals__["_calls"] = repeat(None, calls)
-    watched.run.__globals__["_often"] = lambda *args: _often(watched, calls, args)
-    given, rows = _given(watched), rows_given(watched.op)
-    lines = [f"for _ in _calls: return _plain({given})", f"_often({given})", f"return _plain({given})"]
-    if rows is not None:  # a call for much work counts as several
-        watched.run.__globals__["_islice"] = islice
-        more = f"[*_islice(_calls, {rows}.array.size // {entry.LONGEST})]"
-        lines = [f"if {rows}.array.size > {entry.LONGEST}: {more}", *lines]
-    watched.run.__code__ = _code(given, lines, watched.op)
+    """Let an implementation that counts its calls take the operator; at the last one see what they were."""
+    op, plain, left = watched.op, watched.plain, repeat(None, calls)
+    place, once = rows_given(op), repeat(None, 1)
 
+    def counting(*args: Any) -> Any:
+        if place is not None and (size := args[place].array.size) > entry.LONGEST:  # much work counts as several calls
+            [*islice(left, size // entry.LONGEST)]
+        for _ in left:
+            return plain(*args)
+        for _ in once:
+            _often(watched, calls, args)
+            return plain(*args)
+        return op.impl(*args) if op.impl is not counting else plain(*args)
 
-def _given(watched: Watched) -> str:
-    return ", ".join(safe(a.name) for a in watched.op.schema.arguments)
-
-
-def _code(names: str, lines: Sequence[str], op: Op) -> CodeType:
-    found: dict[str, Any] = {}
-    text = "\n    ".join([f"def run({names}):", *lines])
-    exec(compile(text, f"<{op.qualified_name}>", "exec"), found)
-    code: CodeType = found["run"].__code__
-    return code
+    op.take(counting)
 
 
 def _often(watched: Watched, calls: int, args: tuple[Any, ...]) -> None:
@@ -245,7 +228,7 @@ def _often(watched: Watched, calls: int, args: tuple[Any, ...]) -> None:
         if not _note(watched, args):
             _count(watched, 4 * calls)
         elif watched.op.name not in _compiled:
-            watched.run.__code__ = watched.plain.__code__
+            watched.op.take(watched.plain)
 
 
 def _note(watched: Watched, args: tuple[Any, ...]) -> bool:
@@ -332,7 +315,7 @@ def _compile(name: str, kinds: Collection[str]) -> None:
         for watched, form in found:
             _install(watched, form, code)
         for method in methods:
-            setattr(Tensor, method.name, cpython_abi.method(Tensor, method.name, code[f"method.{method.name}"], ""))
+            binding.take(method.name, cpython_abi.method(Tensor, method.name, code[f"method.{method.name}"], ""))
         _compiled[name] = Compiled(name, overloads, tuple(m.name for m in methods), frozenset(kinds), text)
 
 
@@ -347,37 +330,29 @@ def _formed(name: str) -> list[Op]:
 
 
 def _watch_of(op: Op) -> Watched:
-    run = op.run  # makes the function, which is watched from then on, unless that was before anybody watched
-    if op.qualified_name not in _watched and watch(op, run) is None:
+    if op.qualified_name not in _watched:
+        watch(op)  # unless it was, when its functions were made
+    if op.qualified_name not in _watched:
         raise Unsupported(f"{op.qualified_name} is no function of Python")
     return _watched[op.qualified_name]
 
 
 def _install(watched: Watched, form: Form, code: dict[str, int]) -> None:
-    """Put the native entry in the place of the Python function, wherever that is known."""
-    op, environment = watched.op, watched.run.__globals__
+    """Let the native entry take the operator."""
+    op = watched.op
     doc = f"{op.text}\n\nCompiled for {', '.join(form.kinds)}."
     run = cpython_abi.builtin(form.name, code[f"entry.{form.name}"], doc)
     body = cpython_abi.builtin(form.name, code[f"entry.{form.name}.body"], doc)
     watched.kinds |= set(form.kinds)
-    if op.python is None:  # else calls of others are what is recorded
-        if HOOKS.recorder is not None:
-            environment["recorded"] = HOOKS.recorder(op, body, None)
-        environment["body"] = body
-    environment["_native"] = run
-    given = _given(watched)
-    watched.run.__code__ = _code(given, [f"return _native({given})"], op)
-    op._run = run
+    watched.native = body
+    op.take(run, body if op.python is None else None)  # else calls of others are what is recorded
 
 
 def _uninstall(watched: Watched) -> None:
-    op, environment = watched.op, watched.run.__globals__
-    if HOOKS.recorder is not None:
-        environment["recorded"] = HOOKS.recorder(op, watched.body, None)
-    environment["body"] = watched.body
+    watched.op.give_back()
+    watched.op.inline = None
+    watched.native = None
     watched.kinds.clear()
-    watched.run.__code__ = watched.plain.__code__
-    op._run = watched.run
 
 
 HOOKS.native = watch

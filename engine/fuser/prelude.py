@@ -1,4 +1,4 @@
-"""What all native code calls: functions in LLVM's text that look at tensors, arrays and numbers, and make new ones.
+"""Runtime library of native code, as LLVM text: functions that read and make tensors, arrays and numbers.
 
 In: a `Layout`.  Out: text; see the comments there.
 """
@@ -36,7 +36,7 @@ _FIELDS: Final = (
     ("dtype", "ptr", abi.DTYPE), ("flags", "i32", abi.ARRAY_FLAGS), ("elements", "ptr", abi.DATA),
     ("type", "ptr", abi.TYPE_OFFSET),
 )  # fmt: skip
-"""What arrays (and the last one: any objects) say of themselves: `ptr @dims(ptr)` and so on."""
+"""Accessors of arrays (the last one of any object): `ptr @dims(ptr)` and so on."""
 _FIELD: Final = """define internal {type} @{name}(ptr %object) alwaysinline {{
   %at = getelementptr i8, ptr %object, i64 {offset}
   %found = load {type}, ptr %at

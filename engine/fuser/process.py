@@ -28,7 +28,7 @@ _found: Layout | AbiError | None = None
 
 
 def layout() -> Layout:
-    """What entries have to know of this process, found out once; raises AbiError."""
+    """The layout of this process for entries, found once; raises AbiError."""
     global _found
     if _found is None:
         try:
@@ -59,7 +59,7 @@ def _looked_up() -> Layout:
 
 
 def _fresh_slots(array: int) -> dict[int, int]:
-    """What the slots of a tensor without history hold, but for its array; raises AbiError unless that is constant."""
+    """Slot values of a tensor without history, except its array; raises AbiError unless they are constant."""
     constants = {id(None), id(False), id(0)}
     tensor = samples.fresh_tensor()
     found: dict[int, int] = {}

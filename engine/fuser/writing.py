@@ -1,4 +1,4 @@
-"""How native code is written: LLVM's text, line by line.
+"""Builder of LLVM text, line by line.
 
 In: a `Layout`, which says where this process keeps what.  Out: `Text`, whose methods write one step each.
 """
@@ -22,7 +22,7 @@ class Layout:
     """The type of tensors, and where they keep what."""
     slots: Mapping[str, int]
     fresh: Mapping[int, int]
-    """What the slots of a new tensor hold, by offset."""
+    """The slot values of a new tensor, by offset."""
     array: int
     floating: int
     whole: int

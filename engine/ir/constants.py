@@ -51,7 +51,7 @@ class _NotConstant:
 
 
 NOT_CONSTANT: Final = _NotConstant()
-"""What `constant_value` gives for a value that no constant defines; None is a constant like any other."""
+"""Result of `constant_value` for a value that no constant defines (None is a constant like any other)."""
 
 _SIMPLE: Final[dict[type, tuple[Type, str]]] = {
     bool: (BOOL, "i"), int: (INT, "i"), float: (FLOAT, "f"), complex: (COMPLEX, "c"), str: (STR, "s"),
@@ -124,7 +124,7 @@ def tensor_type_of(tensor: Tensor) -> TensorType:
 
 
 def constant_key(node: Node) -> Hashable | None:
-    """What equal constants share: type and value; None where a constant equals nothing, as nan and Enum members do."""
+    """Key that equal constants share: type and value; None for those that equal nothing, as nan and Enum members."""
     value = node.attributes["value"].value if "value" in node.attributes else node.attributes.get("name")
     key = _key(value)
     return None if key is None else (node.output.type, key)

@@ -38,7 +38,7 @@ class Cursor:
         return self.text.startswith(texts, self.at)
 
     def peek(self, pattern: re.Pattern[str]) -> str | None:
-        """What the pattern's first group (or all of it) would take."""
+        """The text that the pattern's first group (or the whole pattern) would match next."""
         match = pattern.match(self.text, self.at)
         return match[match.lastindex or 0] if match else None
 

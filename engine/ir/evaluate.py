@@ -130,7 +130,7 @@ def _tensor_of_data(node: Node, inputs: Values) -> Values | None:
 
 
 def _isinstance(node: Node, inputs: Values) -> Values | None:
-    """What the type of the constant decides; containers are told by their declared type."""
+    """Result of `isinstance` where the constant's type decides it; containers count by their declared type."""
     declared = node.inputs[0].type
     known = result_type(inputs[0], declared) if inputs[0] is not None else type_of(None)
     return [any(known.is_subtype_of(type) for type in node.attr("types"))]

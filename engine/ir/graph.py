@@ -13,16 +13,33 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from engine.ir import order, printer
-from engine.ir.attributes import ATTRIBUTE_KINDS, Attr
-from engine.ir.attributes import InlinedFrom as InlinedFrom
 from engine.ir.names import Names
 from engine.lang.source import SourceRange
 from engine.lang.types import TENSOR, Type
 
 _GAP = 1 << 20
+ATTRIBUTE_KINDS: Final = {
+    "i": "int", "f": "float", "c": "complex", "s": "str", "t": "Tensor", "g": "Graph", "ty": "Type",
+    "ival": "any value",
+    "is": "ints", "fs": "floats", "cs": "complexes", "ss": "strs", "ts": "Tensors", "gs": "Graphs", "tys": "Types",
+}  # fmt: skip
+
+
+class Attr(NamedTuple):
+    """An attribute of a node; `kind` is one of `ATTRIBUTE_KINDS`."""
+
+    kind: str
+    value: Any
+
+
+class InlinedFrom(NamedTuple):
+    """One call that inlining removed: the function that was called and where."""
+
+    function: str
+    range: SourceRange | None
 
 
 class Use(NamedTuple):
@@ -34,7 +51,7 @@ class Use(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Value:
-    """What one node computes.  `name` is its debug name, "" when it has only its number."""
+    """One result of a node.  `name` is its debug name, "" if it has only its number."""
 
     node: Node
     offset: int

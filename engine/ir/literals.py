@@ -35,9 +35,9 @@ _WORD: Final = re.compile(r"(True|False|None)\b")
 _ANNOTATE: Final = re.compile(r"annotate\(")
 
 FIRST: Final = re.compile(rf'"|{_REAL}|True\b|False\b|None\b|\{{|\(')
-"""How a value begins that is neither a list nor a type."""
+"""Pattern for the beginning of a value that is neither a list nor a type."""
 FIRST_OF_LIST: Final = re.compile(rf'\[\s*(?:\]|"|{_REAL}\s*[,\]]|{_REAL}j)')
-"""How a list of numbers or strings begins."""
+"""Pattern for the beginning of a list of numbers or strings."""
 
 
 def literal(cursor: Cursor) -> Any:

@@ -23,7 +23,7 @@ def constant_bool(value: Value) -> bool | None:
 
 
 def must_be_none(value: Value) -> bool:
-    """Is it always None?"""
+    """True if the value is always None."""
     return value.type == NONE or constant_value(value) is None
 
 
@@ -42,5 +42,5 @@ def normalized_index(index: int, length: int) -> int | None:
 
 
 def is_int_arithmetic(node: Node) -> bool:
-    """Does it take two ints?"""
+    """True if the node takes two ints."""
     return len(node.inputs) == 2 and all(value.type == INT for value in node.inputs)

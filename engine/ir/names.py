@@ -23,7 +23,7 @@ def name_after(variable: str) -> str:
 
 @dataclass(eq=False, slots=True)
 class Names:
-    """Who is called what."""
+    """The debug names taken in one graph."""
 
     by_name: dict[str, Value] = field(default_factory=dict)
     _suffixes: dict[str, int] = field(default_factory=dict)

@@ -63,7 +63,7 @@ def match_op(node: Node) -> Op | None:
 
 
 def accepts(schema: FunctionSchema, node: Node) -> bool:
-    """Can the inputs stand for the schema's arguments, all of them given?"""
+    """True if the inputs fit the schema's arguments, all of them given."""
     few, many = len(schema.arguments), len(node.inputs)
     if many < few or (many > few and not schema.is_vararg):
         return False
@@ -91,7 +91,7 @@ def has_side_effects(node: Node) -> bool:
 
 
 def is_pure_pointwise(node: Node) -> bool:
-    """Does it give tensors each element of which depends on one element of each tensor that it takes, and no more?"""
+    """True if each element of the output depends on exactly one element of each tensor input."""
     op = op_of(node)
     if op is None or op.scalar is None or op.side_effects or op.nondeterministic:
         return False

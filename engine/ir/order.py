@@ -30,7 +30,7 @@ def is_before(node: Node, other: Node) -> bool:
 
 
 def is_inside(node: Node, block: Block) -> bool:
-    """Is the node one of the block, or of a block nested in it?"""
+    """True if the node is in the block or in a block nested in it."""
     outer = node.block
     while outer is not None and outer is not block:
         outer = outer.owner.block if outer.owner is not None else None
@@ -58,7 +58,7 @@ def walk_inside(node: Node) -> Iterator[Node]:
 
 
 def inputs_inside(node: Node) -> Iterator[Value]:
-    """What the node takes, and what nodes and results of its blocks take."""
+    """The inputs of the node, and those of the nodes and results of its blocks."""
     yield from node.inputs
     stack = list(node.blocks)
     while stack:

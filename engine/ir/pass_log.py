@@ -1,4 +1,4 @@
-"""What environment variables ask of passes: to be written down, to stop after so many rewrites.
+"""Settings of passes from environment variables: their log, and a limit on rewrites.
 
     PYTORCH_JIT_LOG_LEVEL=dce:>peephole:>>inline     graphs after `dce`; rewrites, too, of `peephole`; all of `inline`
     PYTORCH_JIT_LOG_OUTPUT_STREAM=stdout             `stderr` unless told otherwise; anything else is a file
@@ -37,7 +37,7 @@ ORIGINAL_FILES: Final[dict[str, str]] = {
 
 @dataclass(slots=True)
 class Settings:
-    """What is asked for: the level of each pass's log, the most rewrites of each pass.  Counts its rewrites."""
+    """Level of each pass's log and limit of its rewrites; counts the rewrites made."""
 
     levels: Mapping[str, int] = field(default_factory=dict)
     limits: Mapping[str, int] = field(default_factory=dict)
@@ -107,7 +107,7 @@ def pass_of(file: str) -> str:
 
 
 def settings_of(environment: Mapping[str, str]) -> Settings:
-    """What the variables say.  Raises CompileError."""
+    """The settings in the environment variables.  Raises CompileError."""
     return Settings(
         parse_levels(environment.get("PYTORCH_JIT_LOG_LEVEL", "")),
         parse_limits(environment.get("PYTORCH_JIT_OPT_LIMIT", "")),
@@ -126,7 +126,7 @@ _CURRENT: Final = _Current()
 
 
 def current() -> Settings:
-    """What is asked for now; the environment is read once."""
+    """The settings in force; the environment is read once."""
     if _CURRENT.settings is None:
         _CURRENT.settings = settings_of(os.environ)
     return _CURRENT.settings
@@ -138,7 +138,7 @@ def set_logging_option(levels: str) -> None:
 
 
 def get_logging_option() -> str:
-    """What is written down, in that grammar."""
+    """The log text, in that grammar."""
     return ":".join(">" * level + name for name, level in current().levels.items())
 
 

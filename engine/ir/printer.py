@@ -25,8 +25,7 @@ from engine.lang.scalars import device
 from engine.lang.types import ANY, DictType, InterfaceType, ListType, OptionalType, TensorType, Type, UnionType
 
 if TYPE_CHECKING:
-    from engine.ir.attributes import Attr
-    from engine.ir.graph import Block, Graph, Node, Value
+    from engine.ir.graph import Attr, Block, Graph, Node, Value
 
 MAX_SHOWN_ELEMENTS = 10
 """A tensor attribute with more elements than this prints as `<Tensor>`."""
@@ -186,7 +185,7 @@ def _annotated(text: str, type: Type | None, element: Type | None, comma: str, v
 
 
 def _tells_its_type(type: Type) -> bool:
-    """Can the type be told from a value of it?"""
+    """True if the type can be recovered from a value of it."""
     if isinstance(type, (ListType, DictType)):
         return all(map(_tells_its_type, type.contained()))
     return type != ANY and not isinstance(type, (OptionalType, UnionType, InterfaceType))

@@ -17,7 +17,7 @@ from engine.ir.graph import Graph, Node, Value
 from engine.lang.types import Type
 
 Becomes = Value | Node | str | Sequence[Value | None] | Callable[[], str] | None
-"""What comes in place of a node: values or a node, words for it (or a function that gives them), or None: nothing."""
+"""The replacement of a node: values, a node, a description (or a function that makes one); None if it is removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Rewrite:
 
     @property
     def text(self) -> str:
-        """What is rewritten into what, in one or more lines."""
+        """The rewrite in words, in one or more lines."""
         before, after = str(self.node), _shown(self.becomes)
         return f"Removing\n{before}" if after is None else f"Replacing\n{before}\nwith\n{after}"
 
@@ -53,7 +53,7 @@ def _shown(becomes: Becomes) -> str | None:
 
 
 Watch = Callable[[Rewrite], bool]
-"""May the rewrite happen?"""
+"""A callback that returns True if the rewrite may happen."""
 
 
 class _Run:
@@ -87,7 +87,7 @@ def allowed(node: Node, becomes: Becomes = None) -> bool:
 
 
 def retype(value: Value, type: Type) -> bool:
-    """Give the value another type, if that may be; a rewrite of the node that makes it.  Did it change?"""
+    """Give the value another type if the rewrite of its node is allowed; True if it changed."""
     if type == value.type or not allowed(value.node, lambda: f"%{value.debug_name} : {type}"):
         return False
     value.set_type(type)
@@ -116,5 +116,5 @@ def run_watched(name: str, run: Callable[[Graph], bool], graph: Graph, watches: 
 
 
 def is_watched() -> bool:
-    """Does somebody watch the passes of this thread?"""
+    """True if a listener watches the passes of this thread."""
     return bool(_THREAD.watches) or _THREAD.run is not None

@@ -1,4 +1,4 @@
-"""How much graphs tell of types: what PYTORCH_JIT_TYPE_VERBOSITY asks for.
+"""Verbosity of printed types, set by PYTORCH_JIT_TYPE_VERBOSITY.
 
     0    %x
     1    %x : Float(2, 3)
@@ -48,7 +48,7 @@ def set_type_verbosity(level: int) -> None:
 
 
 def verbosity_of(environment: Mapping[str, str]) -> int:
-    """What the variable says; more than there is means everything.  Raises CompileError for what is no number."""
+    """The level in the variable; higher ones mean everything.  Raises CompileError unless it is a number."""
     text = environment.get(VARIABLE, "").strip()
     if not text:
         return EVERYTHING
@@ -58,7 +58,7 @@ def verbosity_of(environment: Mapping[str, str]) -> int:
 
 
 def shown_type(type: Type) -> str:
-    """What is printed behind the name of a value of that type."""
+    """The annotation printed behind the name of a value of that type."""
     level = type_verbosity()
     if level == EVERYTHING:
         return f" : {type_text(type)}"

@@ -1,4 +1,4 @@
-"""Who owns code: `CompilationUnit`, and the `Function`s in it.
+"""Owners of code: `CompilationUnit`, and the `Function`s in it.
 
 In: definitions under qualified names.  Out: functions whose graphs are compiled when first asked for,
 and classes, each under a name that is unique in its unit.
@@ -43,7 +43,7 @@ class Function:
     doc: str = ""
     cautions: tuple[Caution, ...] = ()
     kept: Any = None
-    """What archives get of it, where it calls what nobody here knows: the text that its own archive has."""
+    """Source text from its own archive, written to archives again where the code calls unknown operators."""
     lock: AbstractContextManager[Any] = field(default_factory=nullcontext)
     _schema: FunctionSchema | None = None
     _graph: Graph | None = None

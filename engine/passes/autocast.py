@@ -49,7 +49,7 @@ _CLASSES: Final = tuple(f"__torch__.torch.{part}amp.autocast_mode.autocast" for 
 
 
 class _Casting(NamedTuple):
-    """What the block around a node wants of products on this device."""
+    """The dtype that the block around a node asks of products on this device."""
 
     fast: scalars.dtype
 
@@ -100,7 +100,7 @@ class _Caster:
 
 
 def _options(instance: Value) -> dict[str, Any]:
-    """What its constructor, which is inlined, wrote into the object."""
+    """The attribute that the inlined constructor stored into the object."""
     written = {
         use.user.attr("name"): constant_value(use.user.inputs[1])
         for use in instance.uses

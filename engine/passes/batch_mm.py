@@ -181,7 +181,7 @@ def _is_pure(node: Node, db: AliasDb) -> bool:
 
 
 def _needed(together: list[Node], free: set[Node]) -> list[Node]:
-    """What the products need of the nodes that can go before the first, in order."""
+    """The nodes the products need that can move before the first product, in order."""
     needed, waiting = set[Node](), list(together)
     while waiting:
         for value in waiting.pop().inputs:

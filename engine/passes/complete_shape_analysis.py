@@ -14,7 +14,7 @@ from typing import Any
 
 from engine.aten.values.tensor import Tensor
 from engine.ir.constants import tensor_type_of
-from engine.ir.facts.walk import apply_facts
+from engine.ir.facts.inference import apply_facts
 from engine.ir.graph import Graph
 from engine.lang.types import TensorType
 from engine.passes.pipeline import find_pass

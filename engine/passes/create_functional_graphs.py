@@ -91,7 +91,7 @@ class _Group:
         return True
 
     def gather(self) -> bool:
-        """Move the members together; did any move?"""
+        """Move the members together; True if any moved."""
         changed = False
         for before, node in zip(self.members, self.members[1:], strict=False):
             if _next_but_constants(before) is not node and allowed(node, f"a part of {_KIND}"):
@@ -101,7 +101,7 @@ class _Group:
         return changed
 
     def is_together(self) -> bool:
-        """Do they stand one behind the other?"""
+        """True if the nodes stand one directly behind the other."""
         return all(_next_but_constants(a) is b for a, b in zip(self.members, self.members[1:], strict=False))
 
     def _bring_constants(self, node: Node) -> None:

@@ -49,7 +49,7 @@ def _has_right_dtype(node: Node) -> bool:
 
 
 def _owns_argument(node: Node, db: AliasDb) -> bool:
-    """Is the activation the only user of memory that was made for it?"""
+    """True if the activation is the only user of fresh memory."""
     argument = node.inputs[0]
     if len(argument.uses) != 1 or not db.gives_fresh_memory(argument.node) or argument.node.kind == "prim::Constant":
         return False
@@ -60,7 +60,7 @@ def _owns_argument(node: Node, db: AliasDb) -> bool:
 
 
 def _may_run_again(node: Node, argument: Value) -> bool:
-    """Is there a loop around the node, but not around what makes its argument?"""
+    """True if a loop is around the node but not around the node that makes its argument."""
     block = node.block
     while block is not None and block is not argument.node.block:
         if block.owner is None or block.owner.kind != "prim::If":

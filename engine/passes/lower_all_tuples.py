@@ -76,7 +76,7 @@ def _lower_nodes(block: Block) -> bool:
 
 
 def _is_wanted(node: Node) -> bool:
-    """Does the node take or give tuples that can be flattened, and may they be?"""
+    """True if the node has tuples among its inputs or outputs that can and may be flattened."""
     if node.kind not in _FLATTENED:
         return False
     made = any(value.node.kind == "prim::TupleConstruct" for value in node.inputs)
@@ -102,7 +102,7 @@ def _flatten_inputs(node: Node, *, whole: bool = False) -> bool:
 
 
 def _flatten_outputs(node: Node, *, unused: bool = True) -> bool:
-    """Give an output for each element, and make the tuple of them right after the node; of `unused` outputs, too?"""
+    """Give an output for each element and rebuild the tuple after the node; `unused`: of unused outputs, too."""
     changed, offset = False, 0
     while offset < len(node.outputs):
         output = node.outputs[offset]

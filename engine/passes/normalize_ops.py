@@ -46,7 +46,7 @@ def _normalize(node: Node) -> bool:
 
 
 def _name_of(node: Node) -> str | None:
-    """What it is to be called, where that is another name."""
+    """The normalized name, where it differs."""
     if node.kind == "aten::rsub":
         return "aten::sub" if isinstance(node.inputs[1].type, TensorType) else None
     if node.kind in _IDENTITY:

@@ -45,6 +45,29 @@ PIPELINES: Final[dict[str, tuple[str, ...]]] = {
     "post_derivative": FUSING, "derivative_splitting": DIFFERENTIABLE,
 }  # fmt: skip
 """The last four are the stages of PyTorch's overview: `required,derivative_preserving,post_derivative`."""
+RUN_IN: Final[dict[str, frozenset[str]]] = {
+    stage: frozenset(names.split())
+    for stage, names in {
+        "plans": "autocast erase_shape_information scalar_operands peephole constant_propagation_immutable_types "
+        "dead_write_elimination inline specialize_autogradzero lower_grad_of remove_expands cse "
+        "lower_simple_tuples constant_loop_unrolling size_arithmetic constant_pooling dce fresh_activations",
+        "compiling": "normalize_ops constant_propagation",
+        "freezing": "remove_dropout fold_conv_dims fold_frozen_conv_bn fold_frozen_conv_add_or_sub "
+        "fold_frozen_conv_mul_or_div fold_frozen_linear_bn",
+        "stages": "canonicalize_graph_fuser_ops propagate_shapes_on_graph propagate_dtype propagate_device "
+        "propagate_requires_grad refine_tuple_types loop_unrolling batch_mm move_chunks create_fusion_groups "
+        "create_autodiff_subgraphs",
+        "on request": "add_if_then_else canonicalize canonicalize_outputs check_inplace complete_shape_analysis "
+        "create_functional_graphs decompose_ops eliminate_concat_common_inputs eliminate_exceptions "
+        "erase_number_types functional_to_inplace_activation fuse_linear hoist_common_nodes inline_fork_wait "
+        "inline_functional_graphs inplace_to_functional_activation loop_invariant_code_motion "
+        "lower_all_tuples peel_loops peephole_list_idioms propagate_input_shapes refine_integer_values "
+        "remove_inplace_ops remove_list_mutation remove_list_mutation_and_use_variadic remove_mutation "
+        "remove_tensor_mutation use_variadic",
+    }.items()
+}
+"""Every pass, by where it runs first: before a plan is executed (`engine.executor.plans.pipelines`), at the end of
+compiling, in `freeze`, in the stages of PyTorch's overview (`PIPELINES`), or only when somebody asks for it by name."""
 _NOT_PASSES: Final = ("pipeline",)
 
 
@@ -82,7 +105,7 @@ def _known() -> frozenset[str]:
 
 
 def run_pass(name: str, graph: Graph, listener: Listener | None = None, *args: Any, **options: Any) -> bool:
-    """Run one pass on the graph; did it change?  Raises CompileError when there is no such pass.
+    """Run one pass on the graph; True if it changed.  Raises CompileError when there is no such pass.
 
     What else is given goes to the pass.
     """
@@ -122,7 +145,7 @@ def _told(name: str, function: Pass, graph: Graph, listener: Listener) -> bool:
 
 
 def run_pipeline(pass_names: str | Iterable[str], graph: Graph, listener: Listener | None = None) -> bool:
-    """Run the passes in order (typed: "inline,dce,peephole"); did any change the graph?  Raises CompileError."""
+    """Run the passes in order (typed: "inline,dce,peephole"); True if one changed the graph.  Raises CompileError."""
     changed = False
     for name in listed(pass_names):
         changed |= run_pass(name, graph, listener)

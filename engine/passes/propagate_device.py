@@ -7,7 +7,7 @@ graph(%x : Tensor(device=cpu)):                           graph(%x : Tensor(devi
 
 from __future__ import annotations
 
-from engine.ir.facts.walk import apply_facts
+from engine.ir.facts.inference import apply_facts
 from engine.ir.graph import Graph
 
 

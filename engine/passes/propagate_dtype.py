@@ -9,7 +9,7 @@ Whether a tensor has dimensions counts: one that has none gives way to the other
 
 from __future__ import annotations
 
-from engine.ir.facts.walk import apply_facts
+from engine.ir.facts.inference import apply_facts
 from engine.ir.graph import Graph
 
 

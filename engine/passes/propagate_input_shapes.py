@@ -7,7 +7,7 @@ graph(%x : Float(2, 3, strides=[3, 1])):                  graph(%x : Float(2, 3,
 
 from __future__ import annotations
 
-from engine.ir.facts.walk import apply_facts
+from engine.ir.facts.inference import apply_facts
 from engine.ir.graph import Graph
 
 

@@ -9,7 +9,7 @@ Only that none is needed is sure: whether one is recorded depends on the mode th
 
 from __future__ import annotations
 
-from engine.ir.facts.walk import apply_facts
+from engine.ir.facts.inference import apply_facts
 from engine.ir.graph import Graph
 
 

@@ -9,7 +9,7 @@ Sizes alone: dtypes and devices are left to `propagate_dtype` and `propagate_dev
 
 from __future__ import annotations
 
-from engine.ir.facts.walk import apply_facts
+from engine.ir.facts.inference import apply_facts
 from engine.ir.graph import Graph
 
 

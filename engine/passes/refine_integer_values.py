@@ -45,7 +45,7 @@ def _use_facts(node: Node, facts: _Facts) -> bool:
 
 
 def _facts_of(condition: Value, truth: bool) -> _Facts:
-    """What holds when the condition is (or is not) true."""
+    """The facts that hold when the condition is (or is not) true."""
     node = condition.node
     if node.kind == ("aten::eq" if truth else "aten::ne"):
         return _equal(node)

@@ -8,7 +8,7 @@ Where `%x : Float(2)`.  Names and fields of named tuples stay.
 from __future__ import annotations
 
 from engine.ir.constants import constant_value, type_of
-from engine.ir.facts.walk import refined_tuple
+from engine.ir.facts.inference import refined_tuple
 from engine.ir.graph import Graph, Node
 from engine.ir.rewrites import retype
 from engine.lang.types import TensorType, TupleType, Type

@@ -41,7 +41,7 @@ def size_arithmetic(graph: Graph) -> bool:
 
 
 def _is_sum(value: Value, known: dict[Value, bool], depth: int = 0) -> bool:
-    """Is the tensor made of sizes, in ways that `_number` knows, and used for nothing else?"""
+    """True if the tensor is made of sizes, in ways that `_number` knows, and used for nothing else."""
     found = known.get(value)
     if found is None:
         found = known[value] = depth < _DEEPEST and _looks_like_sum(value, known, depth + 1)
@@ -71,7 +71,7 @@ def _rounds_down(node: Node) -> bool:
 
 
 def _is_count(value: Value) -> bool:
-    """Is the tensor a size, or a part of one, so that it is not negative?"""
+    """True if the tensor is a size, or a part of one, and so not negative."""
     node = value.node
     if node.kind in _QUOTIENTS:
         return _is_count(node.inputs[0])

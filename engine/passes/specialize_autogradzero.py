@@ -75,7 +75,7 @@ class _Specializer:
         return self.state.get(value, _Is.UNKNOWN)
 
     def _all(self, values: Iterable[Value]) -> _Is:
-        """What they all are, or UNKNOWN."""
+        """The common state of all, or UNKNOWN."""
         found = {self._of(value) for value in values}
         return found.pop() if len(found) == 1 else _Is.UNKNOWN
 

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from engine.aten.values.ivalue import Object
 from engine.aten.values.tensor import Tensor
-from engine.executor.call import call_function
-from engine.executor.switches import optimized_execution
+from engine.executor.calls.call import call_function
+from engine.executor.plans.switches import optimized_execution
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph
 from engine.ir.rewrites import Rewrite, watching

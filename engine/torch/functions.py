@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from engine.aten.dispatch import calls
 from engine.aten.dispatch import op as table
-from engine.executor.call import call_function
+from engine.executor.calls.call import call_function
 from engine.frontend.compilation.compile import library_value
 from engine.frontend.standard_library import library
 from engine.frontend.sugared.classes import ChosenByFlag, FunctionValue

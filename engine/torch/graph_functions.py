@@ -10,12 +10,12 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any, Final, TypeVar
 
-from engine.executor.code import Code
-from engine.executor.from_python import from_python
-from engine.executor.interpreter import InterpreterState
-from engine.executor.plan_events import PlanLookup
-from engine.executor.switches import listening
-from engine.executor.to_python import to_python
+from engine.executor.bytecode.code import Code
+from engine.executor.calls.from_python import from_python
+from engine.executor.calls.to_python import to_python
+from engine.executor.interpreter.interpreter import InterpreterState
+from engine.executor.plans.plan_events import PlanLookup
+from engine.executor.plans.switches import listening
 from engine.frontend.tracing.values import schema_of
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph

@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from engine.aten.dispatch.op import names as operator_names
 from engine.aten.dispatch.op import overloads
-from engine.executor.to_python import to_python
+from engine.executor.calls.to_python import to_python
 from engine.frontend.matching.schema_match import Actual, Call, match_schemas
 from engine.ir import clone, constants, graph, order
 from engine.ir.aliasing.alias_db import AliasDb
-from engine.ir.attributes import ATTRIBUTE_KINDS
+from engine.ir.graph import ATTRIBUTE_KINDS
 from engine.ir.match import must_be_none
 from engine.ir.ops import is_nondeterministic, schema_of
 from engine.ir.parser import parse_ir as parse_graph

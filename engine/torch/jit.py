@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 from typing import Final as Final
 
 from engine.aten.values.hooks import HOOKS
-from engine.executor import executor
-from engine.executor.budget import Budget, BudgetedRunner
-from engine.executor.call import fork_call
-from engine.executor.futures import Future as Future
-from engine.executor.futures import launch
+from engine.executor.calls.call import fork_call
+from engine.executor.concurrency.futures import Future as Future
+from engine.executor.concurrency.futures import launch
+from engine.executor.interpreter.budget import Budget, BudgetedRunner
+from engine.executor.plans import executor
 from engine.frontend.compilation.compile import compile_source
 from engine.frontend.python.ignored_functions import MODIFIER as MODIFIER
 from engine.frontend.python.module_description import AnnotatedValue as Attribute  # noqa: F401

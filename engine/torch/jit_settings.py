@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, Final
 
-from engine.executor.switches import optimized_execution as optimized_execution
+from engine.executor.plans.switches import optimized_execution as optimized_execution
 from engine.frontend.python.trees import tree_from_function
 from engine.frontend.syntax.tree import Tree
 from engine.ir.graph import Block

@@ -15,9 +15,9 @@ from weakref import WeakValueDictionary
 from engine.aten.values.ivalue import Object
 from engine.aten.values.submodules import MOST_PLACES, children_of, each_module, every_place, is_entangled
 from engine.aten.values.tensor import Tensor
-from engine.executor.call import call_function
-from engine.executor.interpreter import run_function
-from engine.executor.to_python import set_object_wrapper
+from engine.executor.calls.call import call_function
+from engine.executor.calls.to_python import set_object_wrapper
+from engine.executor.interpreter.interpreter import run_function
 from engine.ir.unit import Function
 from engine.lang.errors import ArgumentError
 from engine.lang.types import ClassType

@@ -19,7 +19,7 @@ HOMES: Final[dict[str, str]] = {
     "Tensor": "engine.aten.values.tensor", "tensor": "engine.torch.creation", "from_numpy": "engine.torch.creation",
     "Size": "engine.aten.values.tensor",
     **dict.fromkeys("device dtype layout memory_format qscheme".split(), "engine.lang.scalars"),
-    "Budget": "engine.executor.budget", "bisect": "engine.torch.bisection", "parse_ir": "engine.ir.parser",
+    "Budget": "engine.executor.interpreter.budget", "bisect": "engine.torch.bisection", "parse_ir": "engine.ir.parser",
     **dict.fromkeys(("run_pass", "run_pipeline"), "engine.torch.passes"),
     **dict.fromkeys(
         "no_grad enable_grad inference_mode is_grad_enabled is_inference_mode_enabled set_grad_enabled".split(),

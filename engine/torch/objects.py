@@ -14,11 +14,11 @@ from typing import Any, Final
 
 from engine.aten.values.ivalue import CustomObject, Object
 from engine.aten.values.tensor import Tensor
-from engine.executor.call import call_function
-from engine.executor.executor import executor_of
-from engine.executor.from_python import Mismatch, from_python
-from engine.executor.interpreter import run_function
-from engine.executor.to_python import to_python
+from engine.executor.calls.call import call_function
+from engine.executor.calls.from_python import Mismatch, from_python
+from engine.executor.calls.to_python import to_python
+from engine.executor.interpreter.interpreter import run_function
+from engine.executor.plans.executor import executor_of
 from engine.ir.clone import copy_graph
 from engine.ir.unit import Function
 from engine.lang.errors import ArchiveError, ArgumentError, MissingOperatorError, did_you_mean

@@ -15,9 +15,8 @@ from types import MethodType
 from typing import Any, Final
 
 from engine.aten.values.ivalue import Object
-from engine.executor import python_calls as python_calls  # lets programs call Python
-from engine.executor.from_python import Mismatch, from_python
-from engine.executor.to_python import set_class_finder
+from engine.executor.calls.from_python import Mismatch, from_python
+from engine.executor.calls.to_python import set_class_finder
 from engine.frontend.compilation.compile import library_value
 from engine.frontend.python.ignored_functions import IGNORED, modifier_of
 from engine.frontend.python.module_description import AnnotatedValue

@@ -29,10 +29,10 @@ from typing import Any, Final
 
 from engine.aten.values.ivalue import Object
 from engine.aten.values.tensor import Tensor
-from engine.executor.instructions import ASSIGN, CALL, FORK, LOAD, OPERATE, RETURN, WAIT, Instruction
-from engine.executor.interpreter import Frame, InterpreterState
-from engine.executor.switches import watching
-from engine.executor.to_python import to_python
+from engine.executor.bytecode.instructions import ASSIGN, CALL, FORK, LOAD, OPERATE, RETURN, WAIT, Instruction
+from engine.executor.calls.to_python import to_python
+from engine.executor.interpreter.interpreter import Frame, InterpreterState
+from engine.executor.plans.switches import watching
 from engine.ir.graph import Value
 from engine.lang.errors import ArgumentError, did_you_mean
 from engine.lang.types import TupleType, Type

@@ -14,6 +14,7 @@ import engine.fuser.loops.loops
 import engine.fuser.native
 import engine.fuser.primitives.primitives  # noqa: F401  (compiles the steps that calls are made of)
 from engine.aten.dispatch.calls import call, call_method
+from engine.aten.python import binding
 from engine.aten.values.tensor import Tensor
 from engine.torch import functions
 
@@ -47,7 +48,4 @@ def _general_norm() -> Any:
     return functions.find("norm")
 
 
-Tensor.norm = _norm  # type: ignore[attr-defined]
-Tensor.nonzero = _nonzero  # type: ignore[attr-defined]
-for _name in _NAMES.split():
-    setattr(Tensor, _name, _method(_name))
+binding.bind({"norm": _norm, "nonzero": _nonzero, **{name: _method(name) for name in _NAMES.split()}})

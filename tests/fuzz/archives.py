@@ -131,7 +131,7 @@ def outcome(data: bytes) -> str:
 
 def _look_at_all(data: bytes) -> None:
     from engine.aten.values.tensor import Tensor
-    from engine.executor.budget import Budget, BudgetedRunner
+    from engine.executor.interpreter.budget import Budget, BudgetedRunner
     from engine.ir.unit import Function
     from engine.lang.errors import CompileError
     from engine.serialize.archive import load_archive

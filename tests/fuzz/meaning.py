@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import importlib.util
 import io
 import json
 import sys
@@ -29,11 +30,11 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.values.tensor import Tensor
-from engine.executor.call import Boundary
-from engine.executor.code import Code
-from engine.executor.executor import GraphExecutor
-from engine.executor.interpreter import InterpreterState
-from engine.executor.switches import optimized_execution
+from engine.executor.bytecode.code import Code
+from engine.executor.calls.call import Boundary
+from engine.executor.interpreter.interpreter import InterpreterState
+from engine.executor.plans.executor import GraphExecutor
+from engine.executor.plans.switches import optimized_execution
 from engine.frontend.compilation.compile import compile_source
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph
@@ -277,10 +278,20 @@ def _ordered(order: Sequence[str]) -> list[str]:
     return [*(name for name in order if name not in LAST), *last]
 
 
+def _module(path: Path) -> Any:
+    """The module in that file."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
 def of_cases(path: Path) -> Iterator[tuple[str, str, CompilationUnit, str, list[Arguments]]]:
     """The programs of a conformance file that compile: name, text, the unit, the function that is called, its calls."""
-    sys.path.insert(0, str(path.parent))
-    impl, values = (__import__(name) for name in ("run_cases", "values"))
+    impl = _module(path.parent / "run_cases.py")
+    values = impl.values
     plain = impl.EngineImpl()
     with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
         for line in lines:

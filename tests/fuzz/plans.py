@@ -29,10 +29,10 @@ from engine.aten.autograd.engine import backward
 from engine.aten.dispatch.grad_mode import no_grad
 from engine.aten.dispatch.op import find
 from engine.aten.values.tensor import Tensor
-from engine.executor.call import Boundary
-from engine.executor.executor import executor_of
-from engine.executor.interpreter import run
-from engine.executor.switches import optimized_execution
+from engine.executor.calls.call import Boundary
+from engine.executor.interpreter.interpreter import run
+from engine.executor.plans.executor import executor_of
+from engine.executor.plans.switches import optimized_execution
 from engine.frontend.compilation.compile import compile_source
 from engine.ir.unit import Function
 from engine.lang.errors import EngineError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.executor import plan
+from engine.executor.plans import plan
 from engine.passes.pipeline import run_pipeline
 
 from . import plans

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import engine.torch as torch
-from engine.executor.executor import RECENT
+from engine.executor.plans.executor import RECENT
 
 CUDA = torch.device("cuda", 0)
 pytestmark = pytest.mark.usefixtures("cuda")

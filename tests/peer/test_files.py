@@ -4,7 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from engine.executor.interpreter import run_function  # noqa: E402
+from engine.executor.interpreter.interpreter import run_function  # noqa: E402
 from engine.serialize.inspect.extract import extract_weights  # noqa: E402
 from engine.serialize.inspect.fix import fix_devices, repack  # noqa: E402
 from engine.serialize.inspect.weights import load_weights  # noqa: E402

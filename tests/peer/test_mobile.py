@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import engine  # noqa: E402
-from engine.executor.interpreter import run_function  # noqa: E402
+from engine.executor.interpreter.interpreter import run_function  # noqa: E402
 from engine.serialize.inspect.fix import repack  # noqa: E402
 from tests.unit.serialize.model_files import without_code  # noqa: E402
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from engine.executor.budget import BudgetedRunner
+from engine.executor.interpreter.budget import BudgetedRunner
 from engine.lang import scalars
 from engine.lang.counts import counted
 from engine.lang.errors import OperatorError

@@ -14,8 +14,8 @@ from typing import Final
 
 from engine.aten.values.ivalue import Object
 from engine.aten.values.tensor import Tensor
-from engine.executor.budget import BudgetedRunner
-from engine.executor.interpreter import run_function
+from engine.executor.interpreter.budget import BudgetedRunner
+from engine.executor.interpreter.interpreter import run_function
 from engine.ir.constants import type_of
 from engine.ir.unit import Function
 from engine.lang.counts import counted

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from engine.aten.dispatch import op as table
-from engine.executor.executor import code_of
+from engine.executor.plans.executor import code_of
 from engine.ir.clone import copy_graph
 from engine.ir.unit import Function
 from engine.lang.errors import did_you_mean

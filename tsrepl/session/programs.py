@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from engine.aten.values.ivalue import Object
 from engine.aten.values.submodules import every_place
-from engine.executor.call import call_function
+from engine.executor.calls.call import call_function
 from engine.ir.unit import Function
 from engine.lang.counts import counted
 from engine.lang.errors import (

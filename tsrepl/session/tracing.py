@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from engine.executor.executor import code_of
-from engine.executor.instructions import CALL, CONSTANT, DROP, ENTER, EXIT, LOAD, RETURN, Instruction
-from engine.executor.interpreter import Frame, InterpreterState
+from engine.executor.bytecode.instructions import CALL, CONSTANT, DROP, ENTER, EXIT, LOAD, RETURN, Instruction
+from engine.executor.interpreter.interpreter import Frame, InterpreterState
+from engine.executor.plans.executor import code_of
 from engine.ir.unit import Function
 from tsrepl.session.failures import ENTRY
 from tsrepl.session.replies import Reply, TraceReply, TraceRow

@@ -14,7 +14,7 @@ from typing import Any
 
 from engine.aten.values.ivalue import Object
 from engine.aten.values.tensor import Tensor
-from engine.executor.interpreter import run_function
+from engine.executor.interpreter.interpreter import run_function
 from engine.frontend.syntax.parser import parse_statements
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import ExprStmt, Var

@@ -6,7 +6,7 @@ Importing it makes dispatch record and gives tensors `backward`, hooks and the l
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from engine.aten.autograd import engine, functional
 from engine.aten.autograd.check import gradcheck, gradgradcheck
@@ -27,7 +27,7 @@ from engine.aten.dispatch.grad_mode import (
     set_grad_enabled,
 )  # fmt: skip
 from engine.aten.values.hooks import HOOKS
-from engine.aten.values.tensor import Tensor, bind_history
+from engine.aten.values.tensor import ABOVE, Tensor
 from engine.lang.errors import OperatorError
 
 __all__ = [
@@ -65,9 +65,9 @@ def _retains_grad(self: Tensor) -> bool:
 
 
 HOOKS.grad, HOOKS.recorded, HOOKS.recorder = record, record, recorder
-bind_history(history)
-for _name, _value in {
+ABOVE.history = history
+METHODS: Final[dict[str, Any]] = {
     "backward": _backward, "register_hook": _register_hook, "retain_grad": retain_grad,
     "register_post_accumulate_grad_hook": _register_post_accumulate_grad_hook, "retains_grad": property(_retains_grad),
-}.items():  # fmt: skip
-    setattr(Tensor, _name, _value)
+}  # fmt: skip
+"""Methods of tensors about gradients, which `engine.aten.python.binding` gives them."""

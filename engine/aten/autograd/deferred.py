@@ -1,12 +1,12 @@
 """Recording that waits until somebody asks for gradients.
 
-In: what a stretch of generated code computed, as arrays.  Out: its results know that they have a history; the nodes of
+In: what a region of generated code computed, as arrays.  Out: its results know that they have a history; the nodes of
 the operators are made when a backward pass (or a program) first looks behind them.  So a program that records gradients
 and never asks for them pays for a list of arrays, and a backward pass finds the same nodes as ever.
 
 Note [What a record holds]
 What formulas read is held from the start, as nodes would: values where they read values, else forms only.  What a
-tensor from outside was when the stretch ran (its memory and version, the node it came from) is noted, for it may be
+tensor from outside was when the region ran (its memory and version, the node it came from) is noted, for it may be
 another one when the nodes are made: versions that do not agree are told when a value is unpacked, as ever.
 """
 
@@ -35,7 +35,7 @@ _OFTEN: Final = 8
 
 
 class Deferred(Node):
-    """Where the history of one result of a stretch begins: hands its gradient on to the operator's own node."""
+    """Where the history of one result of a region begins: hands its gradient on to the operator's own node."""
 
     __slots__ = ("_found", "record")
     _found: tuple[Node | Edge | None] | None
@@ -75,10 +75,10 @@ Seen = tuple[Any, Any, int, Storage | None]
 
 
 class Record:
-    """One run of a stretch: tensors from outside with what they were, values, and the nodes of results."""
+    """One run of a region: tensors from outside with what they were, values, and the nodes of results."""
 
-    __slots__ = ("flags", "nodes", "number", "seen", "storages", "stretch", "tensors", "values", "versions")
-    stretch: Stretch
+    __slots__ = ("flags", "nodes", "number", "region", "seen", "storages", "tensors", "values", "versions")
+    region: DeferredRegion
     flags: tuple[bool, ...]
     tensors: tuple[Tensor | None, ...]
     seen: list[Seen | None]
@@ -90,13 +90,13 @@ class Record:
 
     def unfold(self) -> None:
         """Make the nodes of the operators, and let those of the results know them."""
-        self.stretch.note_unfolding()
+        self.region.note_unfolding()
         outside = [*map(self._outside, range(len(self.tensors)))]
         changed = self._changed(outside)
         made: list[Any] = []
         before = enable(True)
         try:
-            self.stretch.make(outside, self.values, self, made)
+            self.region.make(outside, self.values, self, made)
         finally:
             enable(before)
         nodes = [node for node in made if node is not None]
@@ -132,7 +132,7 @@ class Record:
         return {id(s): (s, version) for s, version in pairs if s is not None and s.version != version}
 
     def through(self, place: int, tensor: Tensor) -> None:
-        """The tensor is the stretch's result of that number: what follows goes by the result's node."""
+        """The tensor is the region's result of that number: what follows goes by the result's node."""
         found = self.nodes[place]
         node = None if found is None else found()
         inner = tensor._grad_fn
@@ -159,8 +159,8 @@ def _hold_to_versions(
                         saved.held = stood_for.get(id(saved.held), saved.held)
 
 
-class Stretch:
-    """A stretch of generated code.  `make(outside, values, record, made)` makes the nodes; of each result `depends`
+class DeferredRegion:
+    """A region of generated code.  `make(outside, values, record, made)` makes the nodes; of each result `depends`
     says which tensors from outside it depends on, and `held` which results formulas read.  `when_asked` is called once
     most histories are asked for, since to record at once costs less then."""
 
@@ -199,7 +199,7 @@ class Stretch:
             return
         self._noted += 1
         record: Record = _new(Record)
-        record.stretch, record.flags, record.tensors, record.values = self, flags, tensors, values
+        record.region, record.flags, record.tensors, record.values = self, flags, tensors, values
         record.seen = seen = [None if t is None else _look(t) for t in tensors]
         record.versions = [0 if s is None or s[3] is None else s[3].version for s in seen]
         record.nodes = [None] * len(results)

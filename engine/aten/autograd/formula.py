@@ -25,11 +25,11 @@ import numpy as np
 
 from engine.aten.dispatch import calls
 from engine.aten.dispatch import op as table
-from engine.aten.dispatch.wrapping import view
 from engine.aten.values import libraries, xp
 from engine.aten.values.hooks import HOOKS
-from engine.aten.values.hot_helpers import join
-from engine.aten.values.tensor import Tensor, wrapped
+from engine.aten.values.hot_helpers import HOT
+from engine.aten.values.tensor import Tensor
+from engine.lang.generated import define
 from engine.lang.schema import FunctionSchema
 from engine.lang.types import FLOAT, NUMBER
 
@@ -126,14 +126,11 @@ def _functions(
     factors = {a.name for a in op.schema.arguments if a.type == NUMBER and a.default == 1}
     _Factors(factors).visit(tree)
     environment |= _name_overloads(tree)
-    parameters = ", ".join(["grads", "grad", *names])
-    code = compile(f"lambda {parameters}: {ast.unparse(tree)}", f"<gradient of {op.name}>", "eval")
-    made = None
+    parameters, file, made = ["grads", "grad", *names], f"<gradient of {op.name}>", None
     if whole is not None:
         call = ast.unparse(whole[0])
-        code_of_whole = compile(f"lambda {parameters}: {call}", "<gradients>", "eval")
-        made = Whole(call, eval(code_of_whole, environment), whole[1])
-    return eval(code, environment), made
+        made = Whole(call, define("gradients", parameters, [f"return {call}"], dict(environment), file), whole[1])
+    return define("gradient", parameters, [f"return {ast.unparse(tree)}"], environment, file), made
 
 
 def _whole(node: ast.expr) -> tuple[ast.Call, int] | None:
@@ -291,7 +288,7 @@ def _stand_in_of(form: Any) -> Any:
 
 
 def _zeros_of(form: tuple[tuple[int, ...], xp.NumpyDtype]) -> Tensor:
-    return wrapped(np.zeros(*form) if not HOOKS.devices else libraries.zeros(*form))
+    return HOT.wrapped(np.zeros(*form) if not HOOKS.devices else libraries.zeros(*form))
 
 
 def _expanded_to(x: Tensor, form: tuple[tuple[int, ...], xp.NumpyDtype]) -> Any:
@@ -299,7 +296,7 @@ def _expanded_to(x: Tensor, form: tuple[tuple[int, ...], xp.NumpyDtype]) -> Any:
     array, shape = x.array, form[0]
     if x._requires_grad or type(array) is not np.ndarray or array.ndim or HOOKS.trace is not None:
         return x.expand(list(shape))
-    return view(np.ndarray(shape, array.dtype, array, 0, (0,) * len(shape)), x)
+    return HOT.view(np.ndarray(shape, array.dtype, array, 0, (0,) * len(shape)), x)
 
 
 def _reshaped_to(x: Tensor, form: tuple[tuple[int, ...], xp.NumpyDtype]) -> Any:
@@ -308,7 +305,7 @@ def _reshaped_to(x: Tensor, form: tuple[tuple[int, ...], xp.NumpyDtype]) -> Any:
     is_plain = type(array) is np.ndarray and array.flags.c_contiguous and array.size == math.prod(shape)
     if x._requires_grad or not is_plain or HOOKS.trace is not None or array.shape == shape:
         return x.reshape(list(shape))
-    return view(array.reshape(shape), x)
+    return HOT.view(array.reshape(shape), x)
 
 
 _TO_FORM: Final = {"expand": "_expanded_to", "reshape": "_reshaped_to"}
@@ -318,4 +315,3 @@ _OF_FORMS: Final[dict[str, Any]] = {
     "_zeros_of": _zeros_of, "_stand_in_of": _stand_in_of, "_expanded_to": _expanded_to, "_reshaped_to": _reshaped_to,
 }  # fmt: skip
 """What formulas ask of a tensor's form."""
-join(globals())

@@ -16,9 +16,9 @@ from engine.aten.dispatch.compose import cast, run
 from engine.aten.dispatch.grad_mode import MODE
 from engine.aten.kernels.blocks import contiguous_copy
 from engine.aten.values import xp
-from engine.aten.values.hot_helpers import join
+from engine.aten.values.hot_helpers import HOT
 from engine.aten.values.storage import Storage
-from engine.aten.values.tensor import Tensor, wrapped
+from engine.aten.values.tensor import Tensor
 from engine.lang.errors import OperatorError
 
 Gradient = Tensor | None
@@ -134,7 +134,7 @@ def accumulate(variable: Tensor, gradient: Tensor) -> None:
     if MODE.enabled:
         variable.grad = run("clone", gradient, 0) if before is None else before + gradient
     elif before is None:
-        variable.grad = wrapped(contiguous_copy(gradient.array))
+        variable.grad = HOT.wrapped(contiguous_copy(gradient.array))
     else:
         run("add_.Tensor", before, gradient, 1)
 
@@ -217,7 +217,7 @@ class Saved:
     def unpack(self, node: Node) -> Tensor:
         """The tensor; raises OperatorError when its values are not those that were saved."""
         is_result = self.output >= 0
-        tensor: Tensor = wrapped(self.held, self.storage) if is_result else self.held
+        tensor: Tensor = HOT.wrapped(self.held, self.storage) if is_result else self.held
         storage = tensor._storage
         if (0 if storage is None else storage.version) != self.version:
             raise self._modified(tensor, node)
@@ -271,6 +271,3 @@ def fits(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
     """Could a tensor of shape `into` have been broadcast to `shape`?"""
     tail = shape[len(shape) - len(into) :]
     return len(into) <= len(shape) and all(a in (1, b) for a, b in zip(into, tail, strict=True))
-
-
-join(globals())

@@ -20,9 +20,10 @@ from engine.aten.dispatch.body import tensor_kind
 from engine.aten.dispatch.compose import run
 from engine.aten.dispatch.grad_mode import MODE, enable
 from engine.aten.values import libraries, promotion, xp
-from engine.aten.values.hot_helpers import join
-from engine.aten.values.tensor import Tensor, wrapped
+from engine.aten.values.hot_helpers import HOT
+from engine.aten.values.tensor import Tensor
 from engine.lang.errors import OperatorError
+from engine.lang.generated import define
 from engine.lang.types import ListType
 
 if TYPE_CHECKING:
@@ -201,14 +202,13 @@ def _written_step(plan: Plan) -> Step:
     if is_general or any(isinstance(arguments[f.argument].type, ListType) for f, _ in plan.formulas):
         return OperatorNode.apply_formulas
     lines = [
-        "def step(node, gradients):",
-        "    kept, grad = node.kept, gradients[0]",
-        "    if kept is None or grad is None or len(gradients) != 1 or grad.array.dtype.kind == 'c':",
-        "        return node.apply_formulas(gradients)",
+        "kept, grad = node.kept, gradients[0]",
+        "if kept is None or grad is None or len(gradients) != 1 or grad.array.dtype.kind == 'c':",
+        "    return node.apply_formulas(gradients)",
     ]
-    environment: dict[str, Any] = {"unpacked": _unpacked, "MODE": MODE, "wrapped": wrapped}
+    environment: dict[str, Any] = {"unpacked": _unpacked, "MODE": MODE, "hot": HOT}
     for slot, read in enumerate(plan.reads):
-        lines += (f"    {line}" for line in _unpacking(plan.recipe, read, slot))
+        lines += _unpacking(plan.recipe, read, slot)
     wholes: dict[str, str] = {}
     found: list[str] = []
     for place, (formula, slots) in enumerate(plan.formulas):
@@ -216,14 +216,11 @@ def _written_step(plan: Plan) -> Step:
         environment[f"formula{place}"] = formula.evaluate if formula.whole is None else formula.whole.evaluate
         if formula.whole is not None:
             if formula.whole.text not in wholes:
-                lines.append(f"    whole{place} = {call}")
+                lines.append(f"whole{place} = {call}")
             call = f"{wholes.setdefault(formula.whole.text, f'whole{place}')}[{formula.whole.pick}]"
         found.append("grad" if formula.text == "grad" else call)
-    lines.append(f"    return ({''.join(f'{each}, ' for each in found)})")
-    exec(compile("\n".join(lines), f"<{plan.recipe.op.qualified_name} backward>", "exec"), environment)
-    join(environment)
-    step: Step = environment["step"]
-    return step
+    lines.append(f"return ({''.join(f'{each}, ' for each in found)})")
+    return define("step", ["node", "gradients"], lines, environment, f"<{plan.recipe.op.qualified_name} backward>")
 
 
 def _unpacking(recipe: Recipe, read: Read, slot: int) -> list[str]:
@@ -235,7 +232,7 @@ def _unpacking(recipe: Recipe, read: Read, slot: int) -> list[str]:
     return [
         f"value{slot} = kept[{slot}].unpack(node)",
         f"if value{slot}._requires_grad and not MODE.enabled:",
-        f"    value{slot} = wrapped(value{slot}.array, value{slot}._storage)",
+        f"    value{slot} = hot.wrapped(value{slot}.array, value{slot}._storage)",
     ]
 
 
@@ -377,7 +374,7 @@ def _unpacked(value: Any, node: Node) -> Any:
     if kind is Saved or kind is Packed:
         tensor: Tensor = value.unpack(node)
         if tensor._requires_grad and not MODE.enabled:
-            return wrapped(tensor.array, tensor._storage)
+            return HOT.wrapped(tensor.array, tensor._storage)
         return tensor
     return [_unpacked(v, node) for v in value] if kind is list else value
 

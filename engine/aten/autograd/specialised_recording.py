@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any, Final
 from engine.aten.autograd.formula import Read
 from engine.aten.autograd.node import Saved, edge_of, next_number
 from engine.aten.autograd.record import OperatorNode, Plan, Recipe, kind_of, mark, recipe_of, record
-from engine.aten.dispatch.body import Body, indented, safe, tensor_kind
+from engine.aten.dispatch.body import Body, safe, tensor_kind
 from engine.aten.dispatch.compose import run as run_operator
 from engine.aten.dispatch.device_dispatch import CROSSING
 from engine.aten.dispatch.grad_mode import MODE
 from engine.aten.values import promotion, xp
 from engine.aten.values.hooks import HOOKS
-from engine.aten.values.hot_helpers import join, primitive
+from engine.aten.values.hot_helpers import HOT, hot_helper
 from engine.aten.values.storage import storage_of
 from engine.aten.values.tensor import Tensor
+from engine.lang.generated import define
 from engine.lang.types import ListType, OptionalType, TensorType
 
 if TYPE_CHECKING:
@@ -66,25 +67,19 @@ def _recorder(op: Op, body: Callable[..., Any], text: Body | None) -> Callable[.
     args = ", ".join(names)
     quiet = f"body({args})" if op.schema.returns[0].alias is None else f"mark(body({args}))"
     lines = [
-        f"def recorded({args}):",
-        "    if hooks.rebased or hooks.paused:",
-        f"        if hooks.rebased: return record(op, ({args},), body)",
-        f"        if not MODE.enabled: return {quiet}",
-        *(indented(text.lines) if text else ()),
-        f"    result = {text.result if text else f'body({args})'}",
-        "    d = result.array.dtype",
-        "    if d is not f32 and rank(d) < 2: return result",
+        "if hooks.rebased or hooks.paused:",
+        f"    if hooks.rebased: return record(op, ({args},), body)",
+        f"    if not MODE.enabled: return {quiet}",
+        *(text.lines if text else ()),
+        f"result = {text.result if text else f'body({args})'}",
+        "d = result.array.dtype",
+        "if d is not f32 and rank(d) < 2: return result",
     ]
     if op.schema.returns[0].alias is not None:
-        lines.append(
-            f"    if {' or '.join(f'result is {name}' for name in (names[i] for i in tensors))}: return result"
-        )
+        lines.append(f"if {' or '.join(f'result is {name}' for name in (names[i] for i in tensors))}: return result")
     environment: dict[str, Any] = {**(text.environment if text else {}), **_ENVIRONMENT, "op": op, "body": body}
-    lines += [f"    {line}" for line in _choices(recipe, tensors, names, environment)]
-    exec(compile("\n".join(lines), f"<{op.qualified_name} recorded>", "exec"), environment)
-    join(environment)
-    function: Callable[..., Any] = environment["recorded"]
-    return function
+    lines += _choices(recipe, tensors, names, environment)
+    return define("recorded", names, lines, environment, f"<{op.qualified_name} recorded>")
 
 
 def can_attach(op: Op) -> bool:
@@ -101,19 +96,12 @@ def attacher(op: Op) -> Callable[..., Any] | None:
     if tensors is None or not can_attach(op):
         return None
     names = [safe(a.name) for a in op.schema.arguments]
-    lines = [
-        f"def attached(result, {', '.join(names)}):",
-        "    d = result.array.dtype",
-        "    if d is not f32 and rank(d) < 2: return result",
-    ]
+    lines = ["d = result.array.dtype", "if d is not f32 and rank(d) < 2: return result"]
     if isinstance(op.schema.arguments[tensors[0]].type, ListType):
-        lines.append(f"    if True not in [t._requires_grad for t in {names[tensors[0]]}]: return result")
+        lines.append(f"if True not in [t._requires_grad for t in {names[tensors[0]]}]: return result")
     environment = dict(_ENVIRONMENT)
-    lines += [f"    {line}" for line in _choices(recipe, tensors, names, environment)]
-    exec(compile("\n".join(lines), f"<{op.qualified_name} attached>", "exec"), environment)
-    join(environment)
-    function: Callable[..., Any] = environment["attached"]
-    return function
+    lines += _choices(recipe, tensors, names, environment)
+    return define("attached", ["result", *names], lines, environment, f"<{op.qualified_name} attached>")
 
 
 def _tensors(recipe: Recipe) -> list[int] | None:
@@ -166,7 +154,7 @@ def _record(recipe: Recipe, needed: tuple[int, ...], names: list[str], environme
         sources += f"from_{name}, "
     kinds = [kind_of(recipe, read) for read in plan.reads]
     kept = "".join(f"{_kept(read, names, kind)}, " for read, kind in zip(plan.reads, kinds, strict=True))
-    yield f"return attach(result, {plan_name}, ({sources}), ({kept}))"
+    yield f"return hot.attach(result, {plan_name}, ({sources}), ({kept}))"
 
 
 # ------------------------------------------------------------------ several results
@@ -191,16 +179,12 @@ def _recorder_of_several(recipe: Recipe, body: Callable[..., Any]) -> Callable[.
         return lambda *args: record(op, args, body)
     kept = "".join(f"{_kept_of_several(recipe, read, names)}, " for read in plan.reads)
     lines = [
-        f"def recorded({args}):",
-        f"    if hooks.rebased or hooks.paused: return record(op, ({args},), body)",
-        f"    results = body({args})",
-        f"    return attach_several(results, plan, (source_of({names[place]}),), ({kept}))",
+        f"if hooks.rebased or hooks.paused: return record(op, ({args},), body)",
+        f"results = body({args})",
+        f"return attach_several(results, plan, (source_of({names[place]}),), ({kept}))",
     ]
     environment = {**_ENVIRONMENT, "op": op, "body": body, "plan": plan, "attach_several": _attach_several}
-    exec(compile("\n".join(lines), f"<{op.qualified_name} recorded>", "exec"), environment)
-    join(environment)
-    function: Callable[..., Any] = environment["recorded"]
-    return function
+    return define("recorded", names, lines, environment, f"<{op.qualified_name} recorded>")
 
 
 def _kept_of_several(recipe: Recipe, read: Read, names: list[str]) -> str:
@@ -208,8 +192,8 @@ def _kept_of_several(recipe: Recipe, read: Read, names: list[str]) -> str:
     if not kind_of(recipe, read):
         return name
     if not read.by_value:
-        return f"form_of({name})"
-    return f"Saved({name}, {read.place})" if read.is_result else f"saved({name})"
+        return f"hot.form_of({name})"
+    return f"Saved({name}, {read.place})" if read.is_result else f"hot.saved({name})"
 
 
 def _attach_several(results: Sequence[Tensor], plan: Plan, sources: Sequence[Any], kept: Sequence[Any]) -> Any:
@@ -238,12 +222,12 @@ def _kept(read: Read, names: list[str], kind: str) -> str:
     if not kind:
         return name
     if "[]" in kind:
-        kept = "saved(t)" if read.by_value else "form_of(t)"
+        kept = "hot.saved(t)" if read.by_value else "hot.form_of(t)"
         return f"[t if t is None else {kept} for t in {name}]"
     if not read.by_value:
-        kept = f"form_of({name})"
+        kept = f"hot.form_of({name})"
     else:
-        kept = "saved_result(result)" if read.is_result else f"saved({name})"
+        kept = "hot.saved_result(result)" if read.is_result else f"hot.saved({name})"
     return f"(None if {name} is None else {kept})" if kind == "tensor?" else kept
 
 
@@ -257,7 +241,7 @@ def _source_of(tensor: Tensor) -> Any:
     return tensor if tensor._grad_fn is None else tensor._grad_fn
 
 
-@primitive
+@hot_helper
 def attach(result: Tensor, plan: Plan, sources: Sequence[Any], kept: Sequence[Any]) -> Tensor:
     """Give a result its node: `OperatorNode` with what it needs, but for the edges, which are made of the sources."""
     array = result.array
@@ -272,13 +256,13 @@ def attach(result: Tensor, plan: Plan, sources: Sequence[Any], kept: Sequence[An
     return result
 
 
-@primitive
+@hot_helper
 def form_of(tensor: Tensor) -> tuple[tuple[int, ...], xp.NumpyDtype]:
     """What `Form` says, of a tensor that is not to be kept."""
     return tensor.array.shape, tensor.array.dtype
 
 
-@primitive
+@hot_helper
 def saved(tensor: Tensor) -> Saved:
     """`Saved(tensor)`."""
     made: Saved = _new(Saved)
@@ -289,7 +273,7 @@ def saved(tensor: Tensor) -> Saved:
     return made
 
 
-@primitive
+@hot_helper
 def saved_result(tensor: Tensor) -> Saved:
     """`Saved(tensor, 0)`."""
     storage = tensor._storage
@@ -304,6 +288,6 @@ def saved_result(tensor: Tensor) -> Saved:
 
 _ENVIRONMENT: Final[dict[str, Any]] = {
     "hooks": HOOKS, "MODE": MODE, "record": record, "mark": mark, "f32": xp.FLOAT32, "rank": promotion.rank,
-    "attach": attach, "form_of": form_of, "saved": saved, "saved_result": saved_result, "source_of": _source_of,
+    "hot": HOT, "source_of": _source_of,
     "Saved": Saved,
 }  # fmt: skip

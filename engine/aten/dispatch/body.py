@@ -7,7 +7,7 @@ settled here, once: which arguments are tensors to unwrap, whether numpy has to 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
@@ -21,19 +21,19 @@ from engine.aten.dispatch.out_checks import IN_DTYPE_OF_OUT, WRITE_AGAIN, WRITE_
 from engine.aten.dispatch.scalar import QUICK_ENVIRONMENT, general_kernel, long_rows, quick_code, scalar_kernel
 from engine.aten.dispatch.wrapping import (
     dtype_number,
-    fresh,
     part,
     refuse_overlap,
     refuse_shared,
     store,
     store_again,
     store_out,
-    view,
 )
 from engine.aten.kernels.rules import ordered_like
 from engine.aten.values import libraries, xp
 from engine.aten.values.hooks import HOOKS
+from engine.aten.values.hot_helpers import HOT
 from engine.aten.values.tensor import Tensor
+from engine.lang.generated import indented
 from engine.lang.schema import Argument, FunctionSchema
 from engine.lang.types import DEVICE, INT, ListType, OptionalType, TensorType, Type
 
@@ -66,7 +66,7 @@ def array_body(op: Op) -> Body:
     compute, environment = _computation(op, schema)
     refused = f"raise refusal(op, ({''.join(n + ', ' for n in names)}), error) from error"
     work = [*_overlap_check(schema), *compute, *_stores(schema, written)]
-    rescue = f"if hooks.devices: result = rescued(op, body, ({''.join(n + ', ' for n in names)}), error)"
+    rescue = f"if hooks.devices: result = rescued(op, op.body, ({''.join(n + ', ' for n in names)}), error)"
     lines = ["try:", *indented(work), "except REFUSALS as error:", f"    {rescue}", f"    else: {refused}"]
     if not (op.exact or _only_shows(schema) or _is_quickly_exact(op)):
         lines = ["token = switch(SILENT)", *lines, "finally:", "    loud(token)"]
@@ -145,7 +145,7 @@ def _in_place(op: Op, schema: FunctionSchema) -> list[str] | None:
         f"        {call[0]}({call[1]}, {first})",
         "    except REFUSALS as error:",
         f"        if not hooks.devices: raise refusal(op, {given}, error) from error",
-        f"        rescued(op, body, {given}, error)",
+        f"        rescued(op, op.body, {given}, error)",
         f"        return {target}",
         "    finally:",
         "        loud(token)",
@@ -164,11 +164,6 @@ def _only_shows(schema: FunctionSchema) -> bool:
     if converts or len(tensors_of(schema.arguments)) != 1:
         return False
     return len(schema.returns) == 1 and _viewed(schema, schema.returns[0]) is not None
-
-
-def indented(lines: Iterable[str]) -> list[str]:
-    """The lines one level further in."""
-    return [f"    {line}" for line in lines]
 
 
 # ------------------------------------------------------------------ arguments
@@ -234,7 +229,7 @@ def _wraps(schema: FunctionSchema) -> tuple[list[str], str]:
         return _wrap_one(schema, schema.returns[0])
     if not schema.returns:
         return [], "None"
-    return [], f"({', '.join(f'fresh(result[{i}])' for i in range(len(schema.returns)))},)"
+    return [], f"({', '.join(f'hot.fresh(result[{i}])' for i in range(len(schema.returns)))},)"
 
 
 def _wrap_one(schema: FunctionSchema, returned: Argument) -> tuple[list[str], str]:
@@ -243,10 +238,10 @@ def _wrap_one(schema: FunctionSchema, returned: Argument) -> tuple[list[str], st
         return [], "result"
     source = _viewed(schema, returned)
     if kind == "tensor[]":
-        return [], f"[part(r, {source}) for r in result]" if source else "[fresh(r) for r in result]"
+        return [], f"[part(r, {source}) for r in result]" if source else "[hot.fresh(r) for r in result]"
     if source is not None:
-        return [], f"view(result, {source})"
-    return [], "fresh(result)"
+        return [], f"hot.view(result, {source})"
+    return [], "hot.fresh(result)"
 
 
 def _viewed(schema: FunctionSchema, returned: Argument) -> str | None:
@@ -291,7 +286,7 @@ def _other_than(target: str, names: Sequence[str]) -> str:
 _ENVIRONMENT: Final[dict[str, Any]] = {
     "Tensor": Tensor, "new": object.__new__, "ndarray": np.ndarray, "asarray": libraries.as_array, "switch": xp.switch,
     "SILENT": xp.SILENT, "loud": xp.loud, "REFUSALS": errors.REFUSALS, "refusal": errors.refusal,
-    "fresh": fresh, "view": view, "part": part, "store": store, "store_again": store_again, "store_out": store_out,
+    "hot": HOT, "part": part, "store": store, "store_again": store_again, "store_out": store_out,
     "refuse_overlap": refuse_overlap, "refuse_shared": refuse_shared, "dtype_number": dtype_number,
     "array_of": attrgetter("array"), "requires_grad_of": attrgetter("_requires_grad"),
     "ordered_like": ordered_like, "silently": xp.silently, "hooks": HOOKS, "computed": device_dispatch.computed,

@@ -1,22 +1,28 @@
-"""Plans: calls of operators as functions of just the arguments that such calls have.
+"""Call plans: calls of operators as functions of just the arguments that such calls have.
 
-In: an operator, and the arguments of a call that went to it.  Out: a `Plan` for all calls with arguments of these
-types: what is converted and what is filled in is written down, nothing is looked up.
+In: an operator, and the arguments of a call that went to it.  Out: a plan for all calls with arguments of these types:
+conversions and defaults are written down, nothing is looked up.
 
 A plan's conversions look at values, too, and may refuse: `PlanRefused`; then the choice is made anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 from engine.aten.dispatch.body import safe
-from engine.aten.dispatch.compile import compiled, written
 from engine.aten.dispatch.op import Op
-from engine.aten.dispatch.parameters import REFUSED, Parameter, is_identity, keyword_of, parameters_of, plain_element
+from engine.aten.dispatch.parameters import (
+    REFUSED,
+    Parameter,
+    is_identity,
+    keyword_of,
+    parameters_of,
+    plain_element,
+)
 from engine.aten.dispatch.results import python_result
+from engine.lang.generated import define
 from engine.lang.schema import NO_DEFAULT
 from engine.lang.types import INT, ListType
 
@@ -25,22 +31,26 @@ class PlanRefused(Exception):
     """The types fit, a value does not."""
 
 
-class Plan(NamedTuple):
-    """A function of the values that were given by name after the others, in their order.
+class Implemented(Protocol):
+    """A call plan, or an operator: `impl` takes the values given by position, then those given by name."""
 
-    Where it is one function with what the operator does, these are its `lines`, in terms of `_0`, `_1` ... and the
-    names, and what they know.
-    """
+    @property
+    def impl(self) -> Callable[..., Any]: ...
 
-    run: Callable[..., Any]
-    lines: Sequence[str] | None = None
-    environment: Mapping[str, Any] = MappingProxyType({})
+
+class CallPlan:
+    """The function of calls with arguments of certain types; it reads the operator's slot each time."""
+
+    __slots__ = ("impl",)
+
+    def __init__(self, impl: Callable[..., Any]) -> None:
+        self.impl = impl
 
 
 def plan_for(
     op: Op, args: tuple[Any, ...], kwargs: Mapping[str, Any], lenient: bool, moved: int, gathered: int | None,
     for_python: bool,
-) -> Plan | None:  # fmt: skip
+) -> Implemented | None:  # fmt: skip
     """The plan of a call that went to `op`; None where Python cannot spell it.
 
     `moved` is the place in the schema of a method's tensor; from position `gathered` on the arguments are a list.
@@ -52,7 +62,7 @@ def plan_for(
     names = [name for name, _ in values]
     if moved:
         values = [*values[1 : moved + 1], values[0], *values[moved + 1 :]]
-    made = _Made(lenient)
+    made = _Conversions(lenient)
     passed: list[str] = []
     for i, parameter in enumerate(parameters_of(op)):
         if gathered is not None and i == gathered:
@@ -72,8 +82,8 @@ def plan_for(
     return _written(op, [*names, *keywords], made, passed, python_result(op) if for_python else None)
 
 
-class _Made:
-    """What a plan does before it runs the operator."""
+class _Conversions:
+    """The lines of a plan before it runs the operator."""
 
     def __init__(self, lenient: bool) -> None:
         self.lenient = lenient
@@ -99,25 +109,21 @@ class _Made:
 
 
 def _written(
-    op: Op, parameters: list[str], made: _Made, passed: list[str], convert: Callable[[Any], Any] | None
-) -> Plan:
-    """The plan as a function, with what the operator does in it where that can be written there."""
-    text = written(op) if convert is None else None
-    if text is not None:
-        assigned = [f"{', '.join(safe(a.name) for a in op.schema.arguments)} = {', '.join(passed)}"]
-        lines = [*made.lines, *assigned, *text.lines]
-        environment = {**text.environment, **made.environment}
-        if parameters == passed and not made.lines:
-            return Plan(op.run, lines, environment)
-        return Plan(compiled("plan", parameters, lines, op, environment), lines, environment)
+    op: Op, parameters: list[str], made: _Conversions, passed: list[str], convert: Callable[[Any], Any] | None
+) -> Implemented:
+    """The plan as a function; the operator itself where there is nothing to convert."""
     if convert is None and parameters == passed and not made.lines:
-        return Plan(op.run)
-    made.environment["_run"] = op.run
-    result = f"_run({', '.join(passed)})"
-    if convert is not None:
-        made.environment["_convert"] = convert
-        result = f"_convert({result})"
-    return Plan(compiled("plan", parameters, [*made.lines, f"return {result}"], op, made.environment))
+        return op
+    environment = made.environment | {"op": op, "_convert": convert}
+    file = f"<{op.qualified_name}>"
+    op.compiled  # noqa: B018  (its text is looked at)
+    if convert is None and op.inline is not None:
+        assigned = f"{', '.join(safe(a.name) for a in op.schema.arguments)} = {', '.join(passed)}"
+        lines = [*made.lines, assigned, *op.inline.lines]
+        return CallPlan(define("plan", parameters, lines, {**op.inline.environment, **environment}, file))
+    result = f"op.impl({', '.join(passed)})"
+    result = result if convert is None else f"_convert({result})"
+    return CallPlan(define("plan", parameters, [*made.lines, f"return {result}"], environment, file))
 
 
 def gathers_ints(op: Op) -> int | None:

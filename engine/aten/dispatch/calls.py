@@ -3,7 +3,7 @@
 In: an operator's name and Python arguments.  Out: its result.  The overloads are tried in the table's
 order, first with values of just the declared types, then with the conversions that schemas allow
 (a number for a list of them, a 0-dim tensor for a number, an int for a float).  What was found is remembered, see
-`callers`.
+`overload_cache`.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from functools import cache
 from typing import Any, Final
 
 from engine.aten.dispatch import op as table
-from engine.aten.dispatch.call_plan import Plan, gathers_ints, plan_for
+from engine.aten.dispatch.call_plan import Implemented, gathers_ints, plan_for
 from engine.aten.dispatch.mismatch import no_overload
 from engine.aten.dispatch.op import Op
-from engine.aten.dispatch.overload_cache import caller
+from engine.aten.dispatch.overload_cache import cached
 from engine.aten.dispatch.parameters import REFUSED, element_of, is_size, keyword_of, parameters_of
 from engine.aten.dispatch.results import python_result
 from engine.aten.dispatch.wrapping import store_out
@@ -65,7 +65,7 @@ def method(name: str) -> Callable[..., Any]:
 
 
 def _caller(name: str, is_method: bool, for_python: bool, makes_tensors: bool = False) -> Callable[..., Any]:
-    def slow(args: tuple[Any, ...], kwargs: Mapping[str, Any], build: bool) -> tuple[Any, Plan | None, bool]:
+    def resolve(args: tuple[Any, ...], kwargs: Mapping[str, Any], build: bool) -> tuple[Any, Implemented | None, bool]:
         if makes_tensors and "requires_grad" in kwargs:
             made: Any = function(*args, **{name: value for name, value in kwargs.items() if name != "requires_grad"})
             if kwargs["requires_grad"]:
@@ -80,7 +80,7 @@ def _caller(name: str, is_method: bool, for_python: bool, makes_tensors: bool = 
         plan = _plan(op, args, kwargs, lenient, is_method, for_python) if build else None
         return result, plan, not is_sure
 
-    function = caller(slow)
+    function = cached(resolve)
     return function
 
 
@@ -117,7 +117,7 @@ def _into_several(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], i
 
 def _plan(
     op: Op, args: tuple[Any, ...], kwargs: Mapping[str, Any], lenient: bool, is_method: bool, for_python: bool
-) -> Plan | None:
+) -> Implemented | None:
     place = (op.schema.index_of("self") if is_method else 0) or 0
     moved = (*args[1 : place + 1], args[0], *args[place + 1 :]) if place else args
     gathered = None

@@ -18,10 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from typing import Any, Final
 
-from engine.aten.dispatch.compile import compile_op
+from engine.aten.dispatch.compile import Compiled, Written, compile_op
+from engine.aten.values.hooks import HOOKS
 from engine.lang.errors import SchemaError
 from engine.lang.schema import FunctionSchema
 from engine.lang.schema_parser import parse_schema
@@ -120,8 +122,20 @@ class Op:
     samples: Callable[[], Sequence[tuple[Any, ...]]] | None = None
     functional: Op | None = None
     """For an in-place or out entry: the one that computes its results."""
+    impl: Callable[..., Any] = field(init=False)
+    """A call of the operator: a function of all its arguments in schema order.  Who calls reads this slot each time."""
+    body: Callable[..., Any] = field(init=False)
+    """The same without a look at the hooks."""
+    recorded: Callable[..., Any] = field(init=False)
+    """The same where an argument requires grad."""
+    inline: Written | None = None
+    """The text of `impl` for functions that do the same in place of a call; None if an implementation may take it."""
     _schema: FunctionSchema | None = None
-    _run: Callable[..., Any] | None = None
+    _compiled: Compiled | None = None
+
+    def __post_init__(self) -> None:
+        self.impl, self.body = partial(_first_call, self), partial(_first_body, self)
+        self.recorded = partial(_first_recorded, self)
 
     @property
     def qualified_name(self) -> str:
@@ -145,13 +159,53 @@ class Op:
 
     @property
     def run(self) -> Callable[..., Any]:
-        """The operator as a function of all its arguments in schema order."""
-        if self._run is None:
-            self._run = compile_op(self)
-        return self._run
+        """What `impl` is now, compiled."""
+        return self.impl if self._compiled is not None else self._first()
+
+    @property
+    def compiled(self) -> Compiled:
+        """The operator's functions in Python, whatever implementation has taken `impl`."""
+        if self._compiled is None:
+            self._first()
+        assert self._compiled is not None
+        return self._compiled
+
+    def _first(self) -> Callable[..., Any]:
+        self._compiled = made = compile_op(self)
+        self.impl, self.body, self.inline = made.run, made.body, made.written
+        if HOOKS.native is not None:
+            HOOKS.native(self)
+        return self.impl
+
+    def take(self, impl: Callable[..., Any], body: Callable[..., Any] | None = None) -> None:
+        """Let an implementation that does the same serve calls, and `body` those below hooks."""
+        self.inline, self.impl = None, impl
+        if body is not None:
+            self.body, self.recorded = body, partial(_first_recorded, self)
+
+    def give_back(self) -> None:
+        """Let the operator's functions in Python serve again."""
+        self.take(self.compiled.run, self.compiled.body)
 
     def __repr__(self) -> str:
         return f"<op {self.text}>"
+
+
+def _first_call(op: Op, *args: Any) -> Any:
+    return op.run(*args)
+
+
+def _first_body(op: Op, *args: Any) -> Any:
+    assert op.compiled is not None
+    return op.body(*args)
+
+
+def _first_recorded(op: Op, *args: Any) -> Any:
+    """Work out how the operator is recorded when it first is."""
+    assert HOOKS.recorder is not None
+    made = op.compiled
+    op.recorded = HOOKS.recorder(op, op.body, made.text if op.body is made.body else None)
+    return op.recorded(*args)
 
 
 _by_name: dict[str, list[Op]] = {}

@@ -29,6 +29,7 @@ from engine.aten.values import xp
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.promotion import DEFAULTS, fit, result_type, to_float, wide
 from engine.lang.errors import OperatorError, SchemaError
+from engine.lang.generated import define
 from engine.lang.schema import Argument, FunctionSchema
 from engine.lang.types import BOOL, NUMBER, OptionalType, TensorType
 
@@ -44,14 +45,9 @@ def scalar_kernel(op: Op) -> Callable[..., Any]:
     if quick is None:
         return slow
     names = [a.name for a in op.schema.arguments]
-    lines = [
-        f"def kernel({', '.join(names)}):",
-        *(f"    {line}" for line in quick.lines("return ", f"slow({', '.join(names)})", {})),
-    ]
+    lines = quick.lines("return ", f"slow({', '.join(names)})", {})
     environment: dict[str, Any] = {**QUICK_ENVIRONMENT, "slow": slow, "rows": long_rows(quick)}
-    exec(compile("\n".join(lines), f"<scalar {op.scalar}>", "exec"), environment)
-    kernel: Callable[..., Any] = environment["kernel"]
-    return kernel
+    return define("kernel", names, lines, environment, f"<scalar {op.scalar}>")
 
 
 def general_kernel(op: Op) -> Callable[..., Any]:

@@ -14,7 +14,7 @@ import numpy as np
 from engine.aten.dispatch.out_checks import Check
 from engine.aten.kernels.rules import is_dense, overlaps_partly
 from engine.aten.values import xp
-from engine.aten.values.hot_helpers import join, primitive
+from engine.aten.values.hot_helpers import HOT, hot_helper
 from engine.aten.values.libraries import as_array, device_of, moved
 from engine.aten.values.promotion import check_cast
 from engine.aten.values.tensor import Tensor
@@ -46,7 +46,7 @@ def _overlap() -> OperatorError:
     )
 
 
-@primitive
+@hot_helper
 def fresh(result: Any) -> Tensor:
     """A new tensor of a result that shares no memory with an argument."""
     made: Tensor = _new(Tensor)
@@ -57,7 +57,7 @@ def fresh(result: Any) -> Tensor:
     return made
 
 
-@primitive
+@hot_helper
 def view(result: Array, source: Tensor) -> Tensor:
     """A result that may be a view of `source`: itself, a tensor on the same storage, or a new one."""
     array = source.array
@@ -83,7 +83,7 @@ def view(result: Array, source: Tensor) -> Tensor:
 
 def part(result: Array, source: Tensor) -> Tensor:
     """One of the views that an operator returns together: none of them may be written to while gradients flow."""
-    tensor = view(result, source)
+    tensor = HOT.view(result, source)
     tensor._view_kind = "many"
     return tensor
 
@@ -156,6 +156,3 @@ def _check_no_overlap(array: Array) -> None:
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
             "Please clone() the tensor before performing the operation."
         )
-
-
-join(globals())

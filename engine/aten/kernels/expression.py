@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 from engine.aten.kernels.pointwise import FUNCTIONS
+from engine.lang.generated import define
 
 OPERATORS: Final[dict[type[ast.AST], str]] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Pow: "pow", ast.FloorDiv: "floor_divide",
@@ -24,10 +25,8 @@ OPERATORS: Final[dict[type[ast.AST], str]] = {
 
 def compile_expression(text: str, parameters: Sequence[str], arrays: Collection[str]) -> Callable[..., Any]:
     """The expression as a function of `parameters`; those in `arrays` are arrays, the others numbers."""
-    body = array_code(text, arrays)
-    code = compile(f"lambda {', '.join(parameters)}: {body}", f"<scalar {text}>", "eval")
-    function: Callable[..., Any] = eval(code, dict(FUNCTIONS))
-    return function
+    lines = [f"return {array_code(text, arrays)}"]
+    return define("expression", parameters, lines, dict(FUNCTIONS), f"<scalar {text}>")
 
 
 def array_code(

@@ -1,47 +1,61 @@
-"""Tensors meet the operator table: operators, indexing and methods.
+"""The members of `Tensor` that layers above its class bring: special methods, methods of the table, and others.
 
-In: nothing.  Out: `Tensor` with its Python operators bound (importing this module does it).  A method
-is looked up in the table when first used: `x.sum(dim=0)` runs the overload of `aten::sum` that fits.
+In: tables of members (`bind`), the operator table.  Out: `Tensor` with them.  This module alone sets members of the
+class.  A method of the table is resolved when first asked for: `x.sum(dim=0)` runs the overload of `aten::sum` that
+fits.  An optimised implementation takes the place of a method with `take`, and `give_back` restores it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
+from engine.aten import autograd
 from engine.aten.dispatch import calls
 from engine.aten.dispatch import op as table
 from engine.aten.formatting import printing
 from engine.aten.python import indexing
 from engine.aten.values import tensor as tensors
 from engine.aten.values.tensor import Tensor
-from engine.lang.errors import OperatorTypeError, did_you_mean
+from engine.lang.errors import OperatorTypeError
+from engine.lang.generated import define
 
 _NUMBERS: Final = (int, float, complex)
 
 
-def _special(text: str, **overloads: str) -> Callable[..., Any]:
-    """A special method of this text, in which the names of `overloads` are functions that run them."""
+class _Late:
+    """An operator of the table, which is looked for at the first call."""
+
+    __slots__ = ("op",)
+
+    def __init__(self, qualified_name: str) -> None:
+        self.op: Any = _Unfound(self, qualified_name)
+
+
+class _Unfound:
+    """Stands for the operator until then."""
+
+    __slots__ = ("late", "qualified_name")
+
+    def __init__(self, late: _Late, qualified_name: str) -> None:
+        self.late, self.qualified_name = late, qualified_name
+
+    def impl(self, *args: Any) -> Any:
+        entry = table.find(self.qualified_name)
+        assert entry is not None, f"{self.qualified_name} is not in the table"
+        self.late.op = entry
+        return entry.impl(*args)
+
+
+def _special(lines: Sequence[str], parameters: Sequence[str], **overloads: str) -> Callable[..., Any]:
+    """A special method of these lines, in which the names of `overloads` stand for the operators."""
     environment: dict[str, Any] = {
         "Tensor": Tensor, "NUMBERS": frozenset({int, float, bool, complex}), "Number": _NUMBERS, "tensor": _of_array,
-        "Array": (np.ndarray, np.generic),
+        "Array": (np.ndarray, np.generic), **{name: _Late(overload) for name, overload in overloads.items()},
     }  # fmt: skip
-    for name, qualified_name in overloads.items():
-        environment[name] = partial(_first, environment, name, qualified_name)
-    exec(compile(text, f"<{' '.join(overloads.values())} operator>", "exec"), environment)
-    function: Callable[..., Any] = environment["special"]
-    return function
-
-
-def _first(environment: dict[str, Any], name: str, qualified_name: str, *args: Any) -> Any:
-    """The overload is looked for at the first call."""
-    entry = table.find(qualified_name)
-    assert entry is not None, f"{qualified_name} is not in the table"
-    environment[name] = entry.run
-    return entry.run(*args)
+    return define("special", ["self", *parameters], lines, environment, f"<{' '.join(overloads.values())} operator>")
 
 
 def _of_array(array: Any) -> Tensor:
@@ -51,17 +65,18 @@ def _of_array(array: Any) -> Tensor:
 def _binary(name: str, *rest: Any, tensor: str = "Tensor", scalar: str = "Scalar") -> Callable[[Any, Any], Any]:
     """`x op y` where y is a tensor or a number (without `scalar`: no number); `rest` are the arguments after them."""
     more = "".join(f", {each!r}" for each in rest)
-    are_numbers = "type(other) in NUMBERS or isinstance(other, Number)"
-    numbers = f"    if {are_numbers}: return with_number(self, other{more})\n" if scalar else ""
-    text = f"""
-def special(self, other):
-    if type(other) is Tensor: return with_tensor(self, other{more})
-{numbers}    if isinstance(other, Tensor): return with_tensor(self, other{more})
-    if isinstance(other, Array): return with_tensor(self, tensor(other){more})
-    return NotImplemented
-"""
+    lines = [
+        f"if type(other) is Tensor: return with_tensor.op.impl(self, other{more})",
+        f"if isinstance(other, Tensor): return with_tensor.op.impl(self, other{more})",
+        f"if isinstance(other, Array): return with_tensor.op.impl(self, tensor(other){more})",
+        "return NotImplemented",
+    ]
     overloads = {"with_tensor": _qualified(name, tensor)}
-    return _special(text, **overloads, **({"with_number": _qualified(name, scalar)} if scalar else {}))
+    if scalar:
+        are_numbers = "type(other) in NUMBERS or isinstance(other, Number)"
+        lines.insert(1, f"if {are_numbers}: return with_number.op.impl(self, other{more})")
+        overloads["with_number"] = _qualified(name, scalar)
+    return _special(lines, ["other"], **overloads)
 
 
 def _reflected(name: str) -> Callable[[Any, Any], Any]:
@@ -85,7 +100,7 @@ def _inplace(name: str) -> Callable[[Any, Any], Any]:
 
 
 def _unary(name: str) -> Callable[[Any], Any]:
-    return _special("def special(self): return run(self)", run=_qualified(name, ""))
+    return _special(["return run.op.impl(self)"], [], run=_qualified(name, ""))
 
 
 def _invert(self: Tensor) -> Any:
@@ -157,33 +172,51 @@ class _Method:
         return getattr(kind if instance is None else instance, self.name)
 
 
-def _bind_methods() -> None:
-    """All operators that are methods, and those that will be."""
-    table.NEW.append(_bind)
+_TAKEN: Final[dict[str, Any]] = {}
+"""Members whose place an optimised implementation has taken."""
+
+
+def bind(members: Mapping[str, Any]) -> None:
+    """Give `Tensor` these members: methods, properties, constants."""
+    for name, member in members.items():
+        setattr(Tensor, name, member)
+
+
+def bind_table() -> None:
+    """Give `Tensor` the methods of the operator table, and those of entries that are made later."""
+    table.NEW.append(_bind_entry)
     for entry in table.entries():
-        _bind(entry)
+        _bind_entry(entry)
 
 
-def _bind(entry: table.Op) -> None:
+def _bind_entry(entry: table.Op) -> None:
     name = entry.name.removeprefix("aten::")
     if "method" in entry.variants and name not in vars(Tensor):
         setattr(Tensor, name, _Method(name))
 
 
-def _function(name: str) -> Callable[..., Any]:
-    """The operator `name` as a function that takes the tensor first; raises AttributeError when it is no method."""
-    if not _is_method(name):
-        methods = filter(_is_method, (known.removeprefix("aten::") for known in table.names()))
-        hint = "".join(f"; {h}" for h in did_you_mean(name, {*methods, *vars(Tensor)}))
-        raise AttributeError(f"'Tensor' object has no attribute or method '{name}'{hint}")
-    return calls.method(name)
+def member(name: str) -> Any:
+    """The member in Python, resolved, whatever has taken its place; None if there is none."""
+    if name in _TAKEN:
+        return _TAKEN[name]
+    if isinstance(vars(Tensor).get(name), _Method):
+        getattr(Tensor, name)
+    return vars(Tensor).get(name)
 
 
-def _is_method(name: str) -> bool:
-    return any("method" in op.variants for op in table.overloads(f"aten::{name}"))
+def take(name: str, implementation: Any) -> None:
+    """Let an implementation that does the same serve as the member."""
+    _TAKEN.setdefault(name, member(name))
+    setattr(Tensor, name, implementation)
 
 
-for _name, _value in _SPECIAL.items():
-    setattr(Tensor, _name, _value)
-_permuted: Final = _special("def special(self, dims): return run(self, dims)", run="aten::permute")
-tensors.bind(calls.call, _bind_methods, _function, printing.tensor_repr, _permuted)
+def give_back(name: str) -> None:
+    """Let the member in Python serve again."""
+    setattr(Tensor, name, _TAKEN.pop(name))
+
+
+bind(_SPECIAL)
+bind(autograd.METHODS)
+tensors.ABOVE.call = calls.call
+tensors.ABOVE.text = printing.tensor_repr
+tensors.ABOVE.permute = _special(["return run.op.impl(self, dims)"], ["dims"], run="aten::permute")

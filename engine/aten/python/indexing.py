@@ -15,9 +15,8 @@ import numpy as np
 from engine.aten.dispatch import calls
 from engine.aten.dispatch import op as table
 from engine.aten.dispatch.compose import run
-from engine.aten.dispatch.wrapping import view
 from engine.aten.values.hooks import HOOKS
-from engine.aten.values.hot_helpers import join
+from engine.aten.values.hot_helpers import HOT
 from engine.aten.values.tensor import Tensor, tensor
 from engine.aten.values.xp import INT64, Array
 from engine.lang.errors import OperatorIndexError, OperatorTypeError, OperatorValueError
@@ -51,7 +50,7 @@ def read(self: Tensor, index: Any) -> Any:
         elif not (self._requires_grad or HOOKS.rebased or HOOKS.quantized):
             shown = _shown(self, index)
             if shown is not None:
-                return view(shown, self)
+                return HOT.view(shown, self)
         elif type(index) is int and self.array.ndim:
             return _select(self, 0, index)
         elif type(index) is slice and self.array.ndim:
@@ -242,6 +241,3 @@ def _consumes(part: Any) -> int:
 def _check_count(self: Tensor, parts: list[Any]) -> None:
     if sum(map(_consumes, parts)) > self.ndim:
         raise OperatorIndexError(f"too many indices for tensor of dimension {self.ndim}")
-
-
-join(globals())

@@ -1,6 +1,6 @@
 """Methods that tensors have in Python only, beside those of the operator table.
 
-In: nothing.  Out: `Tensor` with them bound (importing this module does it).
+In: nothing.  Out: `Tensor` with them (importing this module binds them).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 from engine.aten.devices import pinned
 from engine.aten.dispatch.calls import call, call_method
 from engine.aten.dispatch.compose import run
+from engine.aten.python import binding
 from engine.aten.values import interchange, libraries, xp
 from engine.aten.values.hooks import HOOKS, NOT_TRACED
 from engine.aten.values.quantizer import is_quantized, quantizer_of
@@ -290,5 +291,4 @@ _METHODS: Final[dict[str, Any]] = {
 }  # fmt: skip
 
 Tensor.__module__ = "engine.torch"  # where programs find it
-for _name, _value in _METHODS.items():
-    setattr(Tensor, _name, _value)
+binding.bind(_METHODS)

@@ -62,8 +62,8 @@ class Hooks:
     """Set while any thread is traced."""
     composite: Callable[[Op], Callable[..., Any]] | None = None
     """Compiles TorchScript bodies; the layer that knows the language sets it."""
-    native: Callable[[Op, Callable[..., Any]], Callable[..., Any] | None] | None = None
-    """Given an operator and its function when that is made; what it returns (None: that function) is called instead."""
+    native: Callable[[Op], None] | None = None
+    """Called when an operator's functions are made; an optimised implementation may take `op.impl` then or later."""
     devices: bool = False
     """May there be tensors elsewhere than on the CPU?  Until then nobody asks where one is."""
     quantized: bool = False

@@ -1,49 +1,53 @@
-"""Small steps that calls of operators take, by the names that written functions know them by.
+"""Hot helpers: small functions on the path of every call, each with a slot that machine code may take.
 
-In: Python's definitions, and environments of functions in which their names stand.  Out: the same environments, in
-which something else may stand for a name later, everywhere at once: the layer that compiles puts machine code in
-Python's place, since these steps are most of what a call on a small tensor costs.
+In: Python's definitions, marked with `hot_helper`.  Out: `HOT`, whose slots generated functions and kernels call
+through, so that an implementation that takes a slot is used everywhere at once, and can be given back.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-_Step = TypeVar("_Step", bound=Callable[..., Any])
+import numpy as np
+
+if TYPE_CHECKING:
+    from engine.aten.values.tensor import Tensor
+
+_Helper = TypeVar("_Helper", bound=Callable[..., Any])
+
+
+class HotHelpers:
+    """The current implementation of each helper; at first Python's definition."""
+
+    __slots__ = ("as_strided", "attach", "form_of", "fresh", "saved", "saved_result", "view", "wrapped")
+    as_strided: Callable[[Any, tuple[int, ...], tuple[int, ...]], np.ndarray[Any, Any]]
+    attach: Callable[..., Tensor]
+    form_of: Callable[[Tensor], tuple[tuple[int, ...], np.dtype[Any]]]
+    fresh: Callable[[Any], Tensor]
+    saved: Callable[[Tensor], Any]
+    saved_result: Callable[[Tensor], Any]
+    view: Callable[[Any, Tensor], Tensor]
+    wrapped: Callable[..., Tensor]
+
+
+HOT: Final = HotHelpers()
 DEFINITIONS: Final[dict[str, Callable[..., Any]]] = {}
-"""Python's."""
-_current: Final[dict[str, Callable[..., Any]]] = {}
-_environments: Final[dict[int, dict[str, Any]]] = {}
-"""By their `id`; they are environments of functions, which stay."""
-_lock: Final = threading.Lock()
+"""Python's definitions, by name."""
 
 
-def primitive(function: _Step) -> _Step:
-    """Decorates the definition of a step."""
-    DEFINITIONS[function.__name__] = _current[function.__name__] = function
+def hot_helper(function: _Helper) -> _Helper:
+    """Decorates the definition of a helper, which has a slot of its name."""
+    DEFINITIONS[function.__name__] = function
+    setattr(HOT, function.__name__, function)
     return function
 
 
-def join(environment: dict[str, Any]) -> None:
-    """Let the names of steps in an environment stand for what they do elsewhere."""
-    with _lock:
-        found = [name for name in DEFINITIONS if _stands_for(environment, name)]
-        environment.update((name, _current[name]) for name in found)
-        if found:
-            _environments[id(environment)] = environment
+def take(name: str, implementation: Callable[..., Any]) -> None:
+    """Let the implementation serve as the helper; it has to do what the definition does."""
+    setattr(HOT, name, implementation)
 
 
-def replace(name: str, step: Callable[..., Any]) -> None:
-    """From now on this is done for that name; it has to do what the definition does."""
-    with _lock:
-        for environment in _environments.values():
-            if _stands_for(environment, name):
-                environment[name] = step
-        _current[name] = step
-
-
-def _stands_for(environment: dict[str, Any], name: str) -> bool:
-    value = environment.get(name)
-    return value is not None and (value is DEFINITIONS[name] or value is _current[name])
+def give_back(name: str) -> None:
+    """Let Python's definition serve as the helper again."""
+    setattr(HOT, name, DEFINITIONS[name])

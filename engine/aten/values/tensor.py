@@ -15,13 +15,13 @@ import numpy as np
 
 from engine.aten.values import libraries, promotion, xp
 from engine.aten.values.hooks import HOOKS, NOT_TRACED
-from engine.aten.values.hot_helpers import primitive
+from engine.aten.values.hot_helpers import hot_helper
 from engine.aten.values.size import Size as Size
 from engine.aten.values.size import new_size
 from engine.aten.values.storage import Storage, storage_of
 from engine.aten.values.xp import Array
 from engine.lang import scalars
-from engine.lang.errors import OperatorError, OperatorTypeError, OperatorValueError
+from engine.lang.errors import OperatorError, OperatorTypeError, OperatorValueError, did_you_mean
 
 
 @dataclass(eq=False, slots=True)
@@ -31,6 +31,22 @@ class LeafHooks:
     accumulator: ref[Any] | None = None
     before: list[Any] = field(default_factory=list)
     accumulated: list[Any] = field(default_factory=list)
+
+
+@dataclass(eq=False, slots=True)
+class Above:
+    """Functions of the layers above that tensors call; `engine.aten` sets them when it is imported."""
+
+    call: Callable[[str, tuple[Any, ...], dict[str, Any]], Any] = field(init=False)
+    """Runs an operator by name."""
+    permute: Callable[[Tensor, list[int]], Any] = field(init=False)
+    text: Callable[[Tensor], str] = field(init=False)
+    """The tensor as it prints."""
+    history: Callable[[Tensor], Any] = field(init=False)
+    """The autograd node of a view, found anew after its base was written to."""
+
+
+ABOVE: Final = Above()
 
 
 def fresh_lines(name: str) -> tuple[str, ...]:
@@ -43,12 +59,11 @@ def fresh_lines(name: str) -> tuple[str, ...]:
 
 
 class TensorType(type):
-    """Finds methods in the operator table by the class as well: `torch.Tensor.relu` takes the tensor first."""
+    """The class of `Tensor`, which suggests names of methods for those that are none."""
 
     def __getattr__(cls, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return _function(name)
+        hint = "" if name.startswith("__") else "".join(f"; {h}" for h in did_you_mean(name, {*vars(Tensor)}))
+        raise AttributeError(f"'Tensor' object has no attribute or method '{name}'{hint}")
 
 
 class Tensor(metaclass=TensorType):
@@ -61,8 +76,8 @@ class Tensor(metaclass=TensorType):
 
     Note [Quick attributes]
     What every operator looks at has a slot, which `fresh_lines` set; the rest are attributes of the class until they
-    differ.  There is no `__getattr__` once the methods are bound, since Python looks up attributes of a class that has
-    one by the slow way, also those that are there.
+    differ.  There is no `__getattr__`, since Python looks up attributes of a class that has one by the slow way, also
+    those that are there: `engine.aten.python.binding` gives the class all methods when `engine.aten` is imported.
     """
 
     __slots__ = (
@@ -94,7 +109,7 @@ class Tensor(metaclass=TensorType):
     @property
     def requires_grad(self) -> bool:
         """Do backward passes care for this tensor?  Setting it raises OperatorError where that cannot be."""
-        return self._requires_grad or (self._base is not None and _history(self) is not None)
+        return self._requires_grad or (self._base is not None and ABOVE.history(self) is not None)
 
     @requires_grad.setter
     def requires_grad(self, wanted: bool) -> None:
@@ -110,7 +125,7 @@ class Tensor(metaclass=TensorType):
     @property
     def grad_fn(self) -> Any:
         """The node that the backward pass enters here; None for leaves."""
-        return self._grad_fn if self._base is None else _history(self)
+        return self._grad_fn if self._base is None else ABOVE.history(self)
 
     def attach(self, node: Any, output: int) -> None:
         """Make the tensor the result number `output` of a node."""
@@ -198,7 +213,7 @@ class Tensor(metaclass=TensorType):
         """The tensor with its dimensions reversed, a view."""
         if (tracer := HOOKS.tracer) is not None and (traced := tracer.member("T", self)) is not NOT_TRACED:
             return cast(Tensor, traced)
-        reversed_: Tensor = _permuted(self, [*range(self.array.ndim - 1, -1, -1)])
+        reversed_: Tensor = ABOVE.permute(self, [*range(self.array.ndim - 1, -1, -1)])
         return reversed_
 
     @property
@@ -206,7 +221,7 @@ class Tensor(metaclass=TensorType):
         """Every matrix transposed, a view."""
         if (tracer := HOOKS.tracer) is not None and (traced := tracer.member("mT", self)) is not NOT_TRACED:
             return cast(Tensor, traced)
-        turned: Tensor = _caller("transpose", (self, -2, -1), {})
+        turned: Tensor = ABOVE.call("transpose", (self, -2, -1), {})
         return turned
 
     @property
@@ -214,7 +229,7 @@ class Tensor(metaclass=TensorType):
         """Every matrix transposed and conjugated."""
         if (tracer := HOOKS.tracer) is not None and (traced := tracer.member("mH", self)) is not NOT_TRACED:
             return cast(Tensor, traced)
-        turned: Tensor = _caller("conj", (self.mT,), {})
+        turned: Tensor = ABOVE.call("conj", (self.mT,), {})
         return turned
 
     @property
@@ -242,7 +257,7 @@ class Tensor(metaclass=TensorType):
         if array.size != 1:
             raise OperatorError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
         if array.dtype.kind == "V":  # bfloat16, and integers that stand for numbers
-            return float(array.item() if array.dtype is xp.BFLOAT16 else _caller("dequantize", (self,), {}).item())
+            return float(array.item() if array.dtype is xp.BFLOAT16 else ABOVE.call("dequantize", (self,), {}).item())
         return array.item()
 
     def __len__(self) -> int:
@@ -257,7 +272,7 @@ class Tensor(metaclass=TensorType):
             tracer.member("__iter__", self)
         if self.array.ndim == 0:
             raise OperatorTypeError("iteration over a 0-d tensor")
-        return iter(_caller("unbind", (self,), {}))
+        return iter(ABOVE.call("unbind", (self,), {}))
 
     def __bool__(self) -> bool:
         if (tracer := HOOKS.tracer) is not None and (traced := tracer.member("__bool__", self)) is not NOT_TRACED:
@@ -296,18 +311,11 @@ class Tensor(metaclass=TensorType):
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         if (tracer := HOOKS.tracer) is not None and (traced := tracer.member("__repr__", self)) is not NOT_TRACED:
             return str(traced)
-        return _printer(self)
-
-    def __getattr__(self, name: str) -> Any:
-        """Until somebody asks for a method.  See Note [Quick attributes]."""
-        if not name.startswith("__"):
-            _bind_methods()
-            if "__getattr__" in vars(Tensor):
-                del Tensor.__getattr__
-        return object.__getattribute__(self, name)
+        return ABOVE.text(self)
 
     if TYPE_CHECKING:
 
+        def __getattr__(self, name: str) -> Any: ...
         def backward(
             self,
             gradient: Tensor | None = None,
@@ -360,7 +368,7 @@ def tensor(data: Any, dtype: scalars.dtype | None = None, device: Any = None, re
     return Tensor(array, requires_grad)
 
 
-@primitive
+@hot_helper
 def wrapped(array: Array, storage: Storage | None = None) -> Tensor:
     """`Tensor(array, storage=storage)`, for those in a hurry."""
     made: Tensor = _new(Tensor)
@@ -498,34 +506,3 @@ def _shape_of(data: Any, flat: list[Any]) -> tuple[int, ...]:
         lengths = sorted({str(list(shape)) for shape in shapes})
         raise OperatorValueError(f"expected sequences of equal length, got {' and '.join(lengths)}")
     return (len(data), *(shapes[0] if shapes else ()))
-
-
-def _unbound(*_: Any) -> Any:
-    raise AssertionError("engine.aten.python.binding binds tensors to the operator table")
-
-
-_caller: Callable[[str, tuple[Any, ...], dict[str, Any]], Any] = _unbound
-_bind_methods: Callable[[], None] = _unbound
-_function: Callable[[str], Callable[..., Any]] = _unbound
-_permuted: Callable[..., Any] = _unbound
-_printer: Callable[[Tensor], str] = _unbound
-_history: Callable[[Tensor], Any] = _unbound
-
-
-def bind_history(history: Callable[[Tensor], Any]) -> None:
-    """Tell tensors how a view finds its node after its base was written to."""
-    global _history
-    _history = history
-
-
-def bind(
-    caller: Callable[[str, tuple[Any, ...], dict[str, Any]], Any],
-    methods: Callable[[], None],
-    function: Callable[[str], Callable[..., Any]],
-    printer: Callable[[Tensor], str],
-    permuted: Callable[..., Any],
-) -> None:
-    """Give tensors their methods: how to call an operator by name, bind all methods, find one's function, print, and
-    take dimensions in another order."""
-    global _caller, _bind_methods, _function, _printer, _permuted
-    _caller, _bind_methods, _function, _printer, _permuted = caller, methods, function, printer, permuted

@@ -28,7 +28,7 @@ LONGEST: Final = 16384
 
 
 class Work(Protocol):
-    """What a form does."""
+    """The computation of a form."""
 
     @property
     def kinds(self) -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""What a row of elements is made one number of: functions in LLVM's text.
+"""Reductions of a row of elements to one number, as LLVM functions in text.
 
 In: the name of a fold and a kind of element.  Out: the text of `T sum.KIND(ptr row, i64 n)`, and the like for `max` and
 `min`, which give NaN where there is one, and `argmax` and `argmin`, which give the first place of what those give.
@@ -340,5 +340,5 @@ def conversions(kind: str) -> str:
 
 
 def shared() -> str:
-    """What a module with these functions has to declare."""
+    """The declarations that a module with these functions needs."""
     return _SHARED

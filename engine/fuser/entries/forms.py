@@ -1,6 +1,6 @@
 """Which forms of an operator native code has, and which methods of tensors run them.
 
-In: an operator whose function is `Watched`, kinds of element.  Out: its `Form` with a typed expression for each of the
+In: a `Watched` operator, kinds of element.  Out: its `Form` with a typed expression for each of the
 kinds that the Python function computes in themselves; `Method`s over such forms.
 """
 
@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any, Final
 
 from engine.aten.dispatch.op import Op
 from engine.aten.dispatch.scalar import is_tensor
 from engine.aten.kernels.checks import CHECKS
+from engine.aten.python import binding
 from engine.aten.values.tensor import Tensor
 from engine.fuser import machine
 from engine.fuser.entries import samples
@@ -34,23 +35,26 @@ from engine.lang.types import NUMBER, OptionalType, TensorType
 
 @dataclass(eq=False, slots=True)
 class Watched:
-    """An operator with its function, which goes through states: it counts, it waits, it calls native code."""
+    """An operator whose calls are counted, or done by native code."""
 
     op: Op
-    run: FunctionType
-    plain: FunctionType
-    """The function as it was."""
-    noting: FunctionType
-    """The same, after a look at what it was called with."""
+    plain: Callable[..., Any]
+    """The operator in Python."""
+    body: Callable[..., Any]
+    """The same without a look at the hooks."""
     patience: int
-    """So many calls make it worth looking at them."""
-    kinds: set[str]
+    """After so many calls that native code leaves to Python one is looked at."""
+    note: Callable[[Watched, tuple[Any, ...]], bool]
+    """Asks for native code for a call with such arguments."""
+    kinds: set[str] = field(default_factory=set)
     """The kinds of element that calls have brought up."""
+    native: Callable[..., Any] | None = None
+    """The native entry without a look at the hooks."""
 
-    @property
-    def body(self) -> Any:
-        """The operator without hooks, in Python."""
-        return self.run.__globals__["_body"]
+    def noting(self, *args: Any) -> Any:
+        """The operator in Python, after a look at the arguments."""
+        self.note(self, args)
+        return self.plain(*args)
 
 
 # ------------------------------------------------------------------ which operators
@@ -72,16 +76,16 @@ EXPRESSIONS: Final[dict[str, str]] = {
 
 
 WORKS: Final[dict[str, Rows | Joining | Making | Product]] = {**ROWS, **JOINING, **MAKING, **PRODUCTS}
-"""What other operators do, by their qualified names."""
+"""Forms of other operators, by qualified name."""
 
 
 def has_form(op: Op) -> bool:
-    """May there be native code for the operator?"""
+    """True if there can be native code for the operator."""
     return is_pointwise(op) or op.qualified_name in WORKS
 
 
 def is_pointwise(op: Op) -> bool:
-    """Has the operator a scalar expression, does it not write to `out`, and does it take any numbers?"""
+    """True if the operator has a scalar expression, does not write to `out`, and takes any numbers."""
     source = op.functional or op
     if _expression(source) is None or any(a.is_write and a.kwarg_only for a in op.schema.arguments):
         return False
@@ -98,7 +102,7 @@ def _expression(op: Op) -> str | None:
 
 
 def form_of(watched: Watched, kinds: Collection[str]) -> Form | None:
-    """What native code makes of an overload; None where it has nothing."""
+    """The native form of an overload, or None."""
     op = watched.op
     known = WORKS.get(op.qualified_name)
     work: Work = _pointwise(watched, kinds) if known is None else _for_kinds(known, kinds)
@@ -125,10 +129,10 @@ def kind_of_call(op: Op, args: Sequence[Any]) -> str | None:
     return kinds[0] if kinds else None
 
 
-def rows_given(op: Op) -> str | None:
-    """The name of the argument whose rows the operator goes over, if it does."""
+def rows_given(op: Op) -> int | None:
+    """The place of the argument whose rows the operator goes over, if it does."""
     rows = ROWS.get(op.qualified_name)
-    return None if rows is None else op.schema.arguments[rows.roles.index("x")].name
+    return None if rows is None else rows.roles.index("x")
 
 
 def _for_kinds(work: Rows | Joining | Making | Product, kinds: Collection[str]) -> Work:
@@ -150,7 +154,7 @@ def _pointwise(watched: Watched, kinds: Collection[str]) -> Pointwise:
 
 
 def _objects(argument: Argument) -> tuple[object, ...]:
-    """What a fixed argument may be: the text as programs write it, and the default."""
+    """A fixed argument: the text as programs write it, and the default."""
     return (_FIXED[argument.name], argument.default) if argument.name in _FIXED else ()
 
 
@@ -199,10 +203,6 @@ _OPERATORS: Final[dict[str, tuple[str, ...]]] = {
 """Python's operators that are nothing but an operator of the table."""
 
 
-REPLACED: Final[dict[str, FunctionType]] = {}
-"""The methods as they were."""
-
-
 def methods_of(name: str, ops: Sequence[Op], forms: Sequence[Form]) -> Iterator[Method]:
     """The methods of tensors that run these forms."""
     short = name.removeprefix("aten::")
@@ -217,17 +217,14 @@ def methods_of(name: str, ops: Sequence[Op], forms: Sequence[Form]) -> Iterator[
 
 def _method(name: str, runs: Sequence[tuple[Op, Form]]) -> Method | None:
     """None where somebody has put another kind of thing there."""
-    getattr(samples.fresh_tensor(), name, None)  # methods are looked up when first asked for
-    present = vars(Tensor).get(name)
-    if isinstance(present, FunctionType):
-        REPLACED[name] = present
-    elif name not in REPLACED:
+    present = binding.member(name)
+    if not isinstance(present, FunctionType):
         return None
     single = [(op.schema.arguments, form) for op, form in runs if len(op.schema.returns) == 1]
     most = max((sum(not a.kwarg_only for a in arguments) for arguments, _ in single), default=0)
     tries = [(given, tuple(_tries(single, given))) for given in range(most)]
     tries = [each for each in tries if each[1]]
-    return Method(name, tuple(tries), REPLACED[name]) if tries else None
+    return Method(name, tuple(tries), present) if tries else None
 
 
 def _tries(runs: Sequence[tuple[Sequence[Argument], Form]], given: int) -> Iterator[Try]:

@@ -26,7 +26,7 @@ _ROLES: Final[dict[str, tuple[Any, ...]]] = {
     "none": (None,), "size": ([2, 3], [], [4], [2, 0], [1, 1]), "value": (2.5, 3, -1, 7), "dtype": (None, 6, 7, 4, 3),
     "from": (2, 0), "to": (7, 9, 2), "by": (1, 2), "off": (None, False),
 }  # fmt: skip
-"""What arguments are for, with values to try: None; sizes; the number to fill in; a dtype, or None; where whole numbers
+"""Kinds of arguments, with values to try: None; sizes; the number to fill in; a dtype, or None; where whole numbers
 begin, before which they end, and what they go up by; None or False.  "like" is a tensor of that shape."""
 
 
@@ -179,7 +179,7 @@ class _Trier:
         return to.make(f"phi ptr [{found}, %usual], [{given}, %given]")
 
     def shape(self, like: str | None, size: str, numbers: dict[str, str]) -> tuple[str, str, str]:
-        """How many dimensions, which, and how many elements."""
+        """The number of dimensions, the sizes, and the number of elements."""
         to, place = self.to, self.work.place("size")
         if numbers:
             span = to.make(f"sub i64 {numbers['to']}, {numbers['from']}")

@@ -1,4 +1,4 @@
-"""What entries ask of the tensors they are given, as functions in LLVM's text.
+"""Checks of the tensors given to entries, as LLVM functions in text.
 
 In: a `Layout`.  Out: text of `i64 @size_of(ptr dtype)` and of functions like `ptr @plain(ptr tensor, i1 hooked)`.
 """

@@ -72,7 +72,7 @@ class Pointwise:
 
     @property
     def repeats(self) -> bool:
-        """May the second tensor be one row, which is taken for each of the first one's rows?"""
+        """True if the second tensor may be one row, broadcast over the rows of the first."""
         return len(self.tensors) == 2 and not self.in_place and not self.masks
 
     def text(self, at: Layout, name: str, library: Library) -> Iterator[str]:

@@ -29,7 +29,7 @@ ROLES: Final[Mapping[str, tuple[Any, ...]]] = {
     "dim or all": (-1, None), "dims": ([-1], [], None), "dims to last": ([-1],), "number": (0.5, 1e-5),
     "correction": (1, None, 0, 2), "unbiased": (True, False),
 }  # fmt: skip
-"""What arguments are for, with values to try: None, False, whatever; the number 2; whether dimensions stay; a
+"""Kinds of arguments, with values to try: None, False, whatever; the number 2; whether dimensions stay; a
 dimension, or None for all; a list of one dimension, or of none for all; a number that the program names; one that is 1
 where it is None, or that says whether it is 1 or 0.
 
@@ -206,7 +206,7 @@ class _Trier:
                 to.need(to.make(f"call i1 @real(ptr %a{i}, ptr %number{i})"))
 
     def keep(self) -> str:
-        """Do the dimensions stay, with a size of 1?"""
+        """True if reduced dimensions are kept with size 1."""
         to = self.to
         place = self.work.place("keepdim")
         if place is None:

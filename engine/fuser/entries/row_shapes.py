@@ -1,4 +1,4 @@
-"""What entries over rows ask of shapes, as functions in LLVM's text.
+"""Shape checks of entries over rows, as LLVM functions in text.
 
 In: a `Layout`.  Out: text; see the comments there.
 """

@@ -33,7 +33,7 @@ from engine.fuser.lower import symbol as of
 MOST_HALVES: Final = 4096
 """Elements of a row of halves."""
 CELLS: Final = dict.fromkeys(HALVES, "i16")
-"""How kinds lie in memory that are computed as another one."""
+"""Storage types of kinds that are computed as another kind."""
 
 
 @dataclass(frozen=True, slots=True)

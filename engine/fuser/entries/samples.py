@@ -72,7 +72,7 @@ def expected_kind(work: Work, kind: str, function: Callable[..., Any]) -> str | 
 
 
 def agree(form: Form, kind: str, native: Callable[..., Any]) -> bool:
-    """Do both give the same for all samples?"""
+    """True if both give the same results for all samples."""
     work = form.work
     with _without_loops():
         return all(
@@ -83,7 +83,7 @@ def agree(form: Form, kind: str, native: Callable[..., Any]) -> bool:
 
 @contextmanager
 def _without_loops() -> Iterator[None]:
-    """What an operator does is what it does over arrays; loops may round otherwise."""
+    """Disable loops, which may round otherwise: the definition of an operator is its array form."""
     loops, COMPILER.request = COMPILER.request, None
     try:
         yield

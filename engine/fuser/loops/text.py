@@ -81,7 +81,7 @@ def _compare(w: Writer, node: ast.Compare) -> Value:
 
 
 def _both(w: Writer, node: ast.BoolOp) -> Value:
-    """What is behind is looked at only where that can matter: it may read places that there are only then."""
+    """The right operand is evaluated only if it matters: it may read places that exist only then."""
     is_and = isinstance(node.op, ast.And)
     slot = f"%s{len(w.slots)}"
     w.slots.append(f"{slot} = alloca i1")

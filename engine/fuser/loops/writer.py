@@ -37,7 +37,7 @@ ELEMENTS: Final = {
     "int16": ("i64", "i16"), "int8": ("i64", "i8"), "uint8": ("i64", "u8"), "bool": ("i1", "b8"),
     "float16": ("f32", "half"), "bfloat16": ("f32", "bf16"),
 }  # fmt: skip
-"""What an element is computed as, and what it is in memory."""
+"""The computation type of an element, and its storage type."""
 _STORED: Final = {"u8": "i8", "b8": "i8", "bf16": "i16"}
 _SIZES: Final = {
     "float": 4, "double": 8, "i64": 8, "i32": 4, "i16": 2, "i8": 1, "u8": 1, "b8": 1, "half": 2, "bf16": 2
@@ -188,7 +188,7 @@ class Writer:
     # -------------------------------------------------------------- elements
 
     def place(self, node: ast.Subscript) -> tuple[Value, str]:
-        """What an element is computed as and stored as, and its address."""
+        """The computation type, the storage type and the address of an element."""
         cells = self.value(node.value)
         if cells.kind != "ptr":
             raise Unreadable(f"{ast.unparse(node.value)} is no array")

@@ -1,4 +1,4 @@
-"""What primitives and questions share, as LLVM's text: where things lie that only they look at, and small functions.
+"""Shared by hot helpers and questions, as LLVM text: offsets that only they use, and small functions.
 
 In: a `Layout`, `Places`.  Out: the text of `@retain`, `@array_of` (a tensor's array), `@storage_of` (its storage, made
 if there is none), `@row_of`, `@form_of`, `@count_of` (what an array says of its form), `@numbers_of` (a tuple's).

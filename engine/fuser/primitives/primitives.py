@@ -1,4 +1,4 @@
-"""Machine code in the place of primitives, and of methods and attributes that only ask for a tensor's form.
+"""Machine code for hot helpers, and for methods and attributes that only ask for a tensor's shape, dtype or device.
 
 In: `engine.aten.values.hot_helpers`, whose steps are counted at first.  Out: after some thousands of them, builtins
 in their place, compiled in the thread that compiles operators.  Before they are used they have to do what Python's
@@ -19,6 +19,7 @@ import numpy as np
 import engine.aten.autograd  # noqa: F401  (defines some of the steps)
 from engine.aten.autograd.node import Saved, next_number
 from engine.aten.autograd.record import OperatorNode
+from engine.aten.python import binding
 from engine.aten.values import hot_helpers as steps
 from engine.aten.values.size import Size
 from engine.aten.values.storage import Storage
@@ -26,7 +27,6 @@ from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import TO_NUMPY
 from engine.fuser import cpython_abi, machine, native, process
 from engine.fuser.cpython_abi import AbiError, slot_offset
-from engine.fuser.entries import samples
 from engine.fuser.primitives import text as llvm_text
 from engine.fuser.primitives.helpers import ARRAY_BASE, TUPLE_ITEMS, Places
 from engine.fuser.primitives.questions import GETTERS, METHODS
@@ -63,11 +63,11 @@ def watch() -> None:
     if native.SETTINGS.enabled:
         left = itertools.repeat(None, max(native.SETTINGS.threshold * PATIENCE, 1))
         for name in ENTRIES:
-            steps.replace(name, _counting(steps.DEFINITIONS[name], left))
+            steps.take(name, _counting(steps.DEFINITIONS[name], left))
 
 
 def _counting(step: Callable[..., Any], left: itertools.repeat[None]) -> Callable[..., Any]:
-    """The step, which asks for machine code when none are left; modules that hold on to it may go on to call it."""
+    """The helper, which asks for machine code when no calls are left."""
     once = itertools.repeat(None, 1)
 
     def counting(*args: Any) -> Any:
@@ -82,7 +82,7 @@ def _counting(step: Callable[..., Any], left: itertools.repeat[None]) -> Callabl
 
 def _enough() -> None:
     for name in ENTRIES:
-        steps.replace(name, steps.DEFINITIONS[name])
+        steps.give_back(name)
     if native.SETTINGS.threshold == 0:
         install()
     else:
@@ -99,7 +99,7 @@ def install() -> None:
     except (AbiError, machine.MachineError) as error:
         _state["refused"] = str(error)
     for name, step in _compiled.items():
-        steps.replace(name, step)
+        steps.take(name, step)
 
 
 def _compile() -> None:
@@ -116,21 +116,20 @@ def _compile() -> None:
     _compiled.update(found)
     for name, member in members.items():
         if _is_untouched(name, replaced):
-            setattr(Tensor, name, member)
+            binding.take(name, member)
     _state["text"] = made
 
 
 def _present(name: str) -> Callable[..., Any]:
     """A method of tensors, which is looked up when first asked for."""
-    getattr(samples.fresh_tensor(), name)
-    method = vars(Tensor)[name]
+    method = binding.member(name)
     if not isinstance(method, FunctionType):
         raise AbiError(f"Tensor.{name} is no function of Python")
     return method
 
 
 def _property(name: str) -> Callable[..., Any]:
-    found = vars(Tensor)[name]
+    found = binding.member(name)
     if not isinstance(found, property) or not isinstance(found.fget, FunctionType):
         raise AbiError(f"Tensor.{name} is no property of Python")
     return found.fget
@@ -210,7 +209,7 @@ def _check(
 
 
 def _seen(step: Callable[..., Any], name: str, sample: int) -> Any:
-    """What a step does with a sample, as plain values: what comes of it, and what became of what it was given."""
+    """The effect of a helper on a sample, as plain values: its result, and its arguments afterwards."""
     tensor = Tensor(np.arange(6, dtype=np.float32).reshape(2, 3).copy())
     for _ in range(sample):
         tensor.bump_version()

@@ -15,7 +15,7 @@ from engine.fuser.primitives.helpers import Places
 from engine.fuser.writing import Layout, Text, define, pointer
 
 _C_CONTIGUOUS: Final = 1
-"""What the flags of an array that is in order have."""
+"""Flags of a contiguous array."""
 
 
 def functions(at: Layout, places: Places, fallbacks: Mapping[str, int]) -> Iterator[str]:
@@ -125,7 +125,7 @@ def _dtype(text: Text, places: Places, array: str) -> str:
 
 
 def _by_dtype(text: Text, places: Places, array: str, type: str, values: Mapping[str, str]) -> str:
-    """What belongs to the dtype of an array; objects get one more reference."""
+    """The object that belongs to the dtype of an array, with one more reference."""
     dtype = text.load(array, abi.DTYPE)
     found: list[str] = []
     for name, value in values.items():

@@ -32,7 +32,7 @@ def exported() -> list[str]:
 
 
 _OWN_DATA: Final = 4
-"""What the flags of an array in memory of its own have."""
+"""Flags of an array with memory of its own."""
 _Write = Callable[[Text, Places], None]
 
 
@@ -191,7 +191,7 @@ def _form(text: Text, places: Places) -> None:
 
 
 def _saved(text: Text, places: Places) -> None:
-    """What keeps a tensor: with the version of its memory, 0 where nobody has asked for that yet."""
+    """A `Saved` of a tensor, with the version of its memory (0 if it has no storage yet)."""
     at = text.at
     array = text.make("call ptr @array_of(ptr %a0)")
     text.need(text.make(f"icmp ne ptr {array}, null"))
@@ -212,7 +212,7 @@ def _saved(text: Text, places: Places) -> None:
 
 
 def _saved_result(text: Text, places: Places) -> None:
-    """What keeps the array and the storage of a node's own result."""
+    """A `Saved` of the array and the storage of a node's own result."""
     array = text.make("call ptr @array_of(ptr %a0)")
     text.need(text.make(f"icmp ne ptr {array}, null"))
     storage = text.make(f"call ptr @storage_of(ptr %a0, ptr {array})")
@@ -242,4 +242,4 @@ ENTRIES: Final[dict[str, tuple[int, _Write]]] = {
     "fresh": (1, _fresh), "wrapped": (2, _wrapped), "view": (2, _view), "attach": (4, _attach), "form_of": (1, _form),
     "saved": (1, _saved), "saved_result": (1, _saved_result), "as_strided": (3, _as_strided),
 }  # fmt: skip
-"""How many arguments a primitive takes, and what it does with `%a0` and so on."""
+"""Number of arguments of each hot helper, and the writer of its text over `%a0` and so on."""

@@ -22,7 +22,7 @@ from engine.ir.order import walk_inside
 
 
 class AliasDb:
-    """What may alias what in one graph; `str(db)` tells it to people.
+    """Alias relations between the values of one graph; `str(db)` lists them.
 
     With `loops_run` every loop is taken to run at least once, as the reference does it (see Note [Loops that do not
     run]).
@@ -37,43 +37,43 @@ class AliasDb:
     # -- asking about values
 
     def may_alias(self, a: Value | Iterable[Value], b: Value | Iterable[Value]) -> bool:
-        """May a value of the first share memory with one of the second?"""
+        """True if a value of the first may share memory with a value of the second."""
         return bool(self._facts.mask(_several(a)) & self._facts.mask(_several(b)))
 
     def may_contain_alias(self, a: Value | Iterable[Value], b: Value | Iterable[Value]) -> bool:
-        """May they, or what they hold at any depth, share memory?"""
+        """True if the values, or anything they contain at any depth, may share memory."""
         return bool(self._facts.contained_mask(_several(a)) & self._facts.contained_mask(_several(b)))
 
     def may_alias_wildcard(self, values: Value | Iterable[Value]) -> bool:
-        """May they, or what they hold, be memory that somebody outside of the graph holds?"""
+        """True if the values, or anything they contain, may be memory that is held outside the graph."""
         return bool(self._facts.contained_mask(_several(values)) & self._wildcards)
 
     def has_writers(self, what: Node | Value) -> bool:
-        """May some node write to the value, or to an input or output of the node?"""
+        """True if some node may write to the value, or to an input or output of the node."""
         if isinstance(what, Node):
             return self.has_input_writers(what) or self.has_output_writers(what)
         return bool(self._facts.mask([what]) & self._written)
 
     def has_input_writers(self, node: Node) -> bool:
-        """May some node write to an input of this one?"""
+        """True if some node may write to an input of this node."""
         return bool(self._facts.mask(node.inputs) & self._written)
 
     def has_output_writers(self, node: Node) -> bool:
-        """May some node write to what this one gives?"""
+        """True if some node may write to an output of this node."""
         return bool(self._facts.mask(node.outputs) & self._written)
 
     def escapes(self, values: Value | Iterable[Value]) -> bool:
-        """May they, or something in them, be or be held by an output of the graph?"""
+        """True if the values, or anything they contain, may be (or be contained in) an output of the graph."""
         return self.may_contain_alias(values, self.graph.outputs)
 
     def is_given_away(self, value: Value) -> bool:
-        """May the value be put into something that the graph does not own?"""
+        """True if the value may be stored into something that the graph does not own."""
         return any(_is_stored(use) and self.writes_to_wildcard(use.user) for use in value.uses)
 
     def safe_to_change_aliasing_relationship(self, a: Value | Iterable[Value], b: Value | Iterable[Value]) -> bool:
-        """Can nobody tell whether the values of the first and of the second share memory or not?
+        """True if sharing memory between the two groups of values, or not, is unobservable.
 
-        Somebody can if the graph writes to them, or if both may be seen from outside: then others may write.
+        It is observable if the graph writes to them, or if both are visible outside the graph, where others may write.
         """
         both = tuple(_several(a)), tuple(_several(b))
         if any(self.has_writers(value) for values in both for value in values):
@@ -81,26 +81,26 @@ class AliasDb:
         return not all(self.escapes(values) or self.may_alias_wildcard(values) for values in both)
 
     def memory_of(self, values: Iterable[Value]) -> int:
-        """What the values may be or hold, for `writes_to_memory`; of more values it is the `|` of both."""
+        """Bit mask of the memory the values may be or contain, for `writes_to_memory`; masks combine with `|`."""
         return self._facts.contained_mask(values)
 
     # -- asking about nodes
 
     def writes_to_alias(self, node: Node, values: Iterable[Value]) -> bool:
-        """May the node, or one in its blocks, write to one of the values or to what they hold?"""
+        """True if the node, or one in its blocks, may write to one of the values or to anything they contain."""
         mask = self.writes_of(node)
         return bool(mask and mask & self._facts.contained_mask(values))
 
     def writes_to_memory(self, node: Node, memory: int) -> bool:
-        """May the node, or one in its blocks, write to that memory?"""
+        """True if the node, or one in its blocks, may write to that memory."""
         return bool(self.writes_of(node) & memory)
 
     def writes_to_wildcard(self, node: Node) -> bool:
-        """May the node write to memory that the graph does not own?"""
+        """True if the node may write to memory that the graph does not own."""
         return bool(self.writes_of(node) & self._wildcards)
 
     def is_mutable(self, node: Node) -> bool:
-        """May the node write to anything?"""
+        """True if the node may write to any memory."""
         return bool(self.writes_of(node))
 
     def writes_of(self, node: Node) -> int:
@@ -122,17 +122,17 @@ class AliasDb:
         return mask
 
     def has_side_effects(self, node: Node) -> bool:
-        """Does the node, or one in its blocks, do more than compute and write to memory?"""
+        """True if the node, or one in its blocks, has effects beyond its results and writes to memory."""
         return any(map(has_side_effects, walk_inside(node)))
 
     def is_nondeterministic(self, node: Node) -> bool:
-        """Does the node, or one in its blocks, draw random numbers?"""
+        """True if the node, or one in its blocks, draws random numbers."""
         return any(map(is_nondeterministic, walk_inside(node)))
 
     # -- moving nodes
 
     def move_after_topologically_valid(self, node: Node, point: Node) -> bool:
-        """Move the node right behind `point`, if the graph then means the same; was it so?
+        """Move the node right behind `point` if that keeps the graph's meaning; True if it was moved.
 
         Nodes between them that depend on the node, or that it depends on, come along: all that go one way end up on
         the other side of `point`, in their order.
@@ -140,28 +140,28 @@ class AliasDb:
         return moves.move(self, node, point, moves.AFTER)
 
     def move_before_topologically_valid(self, node: Node, point: Node) -> bool:
-        """Move the node right before `point`, if the graph then means the same; was it so?"""
+        """Move the node right before `point` if that keeps the graph's meaning; True if it was moved."""
         return moves.move(self, node, point, moves.BEFORE)
 
     def could_move_after_topologically(self, node: Node, point: Node) -> bool:
-        """Would `move_after_topologically_valid` move it?"""
+        """True if `move_after_topologically_valid` would move the node."""
         return moves.could_move(self, node, point, moves.AFTER)
 
     def could_move_before_topologically(self, node: Node, point: Node) -> bool:
-        """Would `move_before_topologically_valid` move it?"""
+        """True if `move_before_topologically_valid` would move the node."""
         return moves.could_move(self, node, point, moves.BEFORE)
 
     def gives_fresh_memory(self, node: Node) -> bool:
-        """Is what the node gives new, and nothing of it in what the node takes?"""
+        """True if the outputs of the node are fresh memory that shares nothing with its inputs."""
         if node.kind == "prim::Param" or node.blocks or "Subgraph" in node.attributes or has_side_effects(node):
             return False
         return node.kind == "prim::ListConstruct" or not self.may_contain_alias(node.inputs, node.outputs)
 
     def could_remove_write(self, write: Node) -> bool:
-        """Can what the node writes to (its first input) be made as it is after the write, and nobody tell?
+        """True if the in-place write (to the first input) can become a functional operator unobserved.
 
-        So it is if the value is new, made in the same block, and can be made right before the write: then nobody has
-        seen it without the write.
+        That holds if the value is fresh, made in the same block, and can be made right before the write: nothing has
+        then seen it without the write.
         """
         if not write.inputs:
             return False
@@ -171,7 +171,7 @@ class AliasDb:
         return self.could_move_before_topologically(made, write)
 
     def make_adjacent(self, write: Node) -> bool:
-        """If `could_remove_write`, move the making of what is written to right before the write; was it so?"""
+        """Move the node that makes the written value right before the write, if `could_remove_write`; True if so."""
         return self.could_remove_write(write) and self.move_before_topologically_valid(write.inputs[0].node, write)
 
     # -- keeping up with changes of the graph
@@ -236,7 +236,7 @@ class AliasDb:
 
 
 def _is_stored(use: Use) -> bool:
-    """Does the user put the value into one of its other inputs?"""
+    """True if the use stores the value into another input of its node."""
     if use.user.kind == "prim::SetAttr":
         return use.offset == 1
     schema = schema_of(use.user)

@@ -268,7 +268,7 @@ _READ_ONLY_LIST_USERS: Final = (
 
 
 def _keeps_elements(use: Use) -> bool:
-    """Does this only use of a container leave its elements where they are?"""
+    """True if this only use of a container leaves its elements where they are."""
     user = use.user
     container = user.inputs[use.offset].type
     if isinstance(container, TupleType):

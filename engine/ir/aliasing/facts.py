@@ -1,4 +1,4 @@
-"""What alias analysis has found out so far: elements of memory for values, wildcards for types, and writes.
+"""Results of alias analysis so far: memory elements of values, wildcards of types, and writes.
 
 In: "this value is fresh", "this one may be that one", "this node writes to it".  Out: masks of memory locations.
 
@@ -19,7 +19,7 @@ from engine.lang.types import Type
 
 @dataclass(slots=True)
 class Writes:
-    """What one node writes to, itself: values, values with all that they hold, and all wildcards."""
+    """Writes of one node itself: values, values with everything they contain, and all wildcards."""
 
     values: list[Value] = field(default_factory=list)
     with_contents: list[Value] = field(default_factory=list)

@@ -88,7 +88,7 @@ class MemoryDag:
         return (*element.points_to, *element.contains) if element.contains else element.points_to
 
     def _bit(self, circle: list[int], onward: int) -> int:
-        """What a circle of elements that reaches `onward` adds to that: with no way out it is a location."""
+        """Locations added by a cycle of elements that reaches `onward`: a cycle with no way out is one itself."""
         if onward:
             return 0
         index = min(circle)

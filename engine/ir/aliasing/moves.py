@@ -28,7 +28,7 @@ AFTER: Final = "after"
 
 
 def move(db: AliasDb, node: Node, point: Node, side: str) -> bool:
-    """Move the node to that side of `point`, and what has to with it; was there a way?"""
+    """Move the node, and the nodes that must go with it, to that side of `point`; True if it was possible."""
     plan = _plan(db, node, point, side)
     if plan is None:
         return False
@@ -39,7 +39,7 @@ def move(db: AliasDb, node: Node, point: Node, side: str) -> bool:
 
 
 def could_move(db: AliasDb, node: Node, point: Node, side: str) -> bool:
-    """Is there a way?"""
+    """True if `move` would succeed."""
     return _plan(db, node, point, side) is not None
 
 
@@ -116,7 +116,7 @@ class Together:
         self._is_random = self._is_random or self.db.is_nondeterministic(node)
 
     def depends_on(self, node: Node) -> bool:
-        """May the node not change places with one of the group?"""
+        """True if the node must keep its order with some node of the group."""
         if node in self._needed or any(value.node in self._members for value in inputs_inside(node)):
             return True
         if self._is_random and self.db.is_nondeterministic(node):

@@ -37,7 +37,7 @@ _MUTABLE_WORDS = (ANY, ANY_LIST, ANY_TUPLE, ANY_CLASS)
 
 @lru_cache(maxsize=1024)
 def is_mutable_type(type: Type) -> bool:
-    """Can a value of the type, or something in it, be written to?"""
+    """True if a value of the type, or something in it, can be written to."""
     if isinstance(type, _MUTABLE) or type in _MUTABLE_WORDS:
         return True
     if isinstance(type, (TupleType, OptionalType, UnionType, FutureType)):

@@ -1,4 +1,4 @@
-"""What alias analysis found, for people.
+"""Results of alias analysis as readable text.
 
 In: a graph and the facts about it.  Out: text: for each mutable value what it may be and hold, and for each node that
 writes what it may write to.  Or the same as a drawing, in the language of Graphviz.
@@ -67,7 +67,7 @@ def _all_values(graph: Graph) -> Iterator[Value]:
 
 
 def _names(facts: AliasFacts) -> dict[int, str]:
-    """What each element is called."""
+    """The printed name of each element."""
     found: dict[int, list[str]] = {}
     for value, element in facts.elements.items():
         found.setdefault(element.index, []).append(f"%{value.debug_name}")

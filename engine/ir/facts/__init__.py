@@ -1,1 +1,1 @@
-"""What is known of tensors before a program runs: sizes, strides, dtypes, devices, gradients."""
+"""Facts about tensors known before a program runs: sizes, strides, dtypes, devices, requires_grad."""

@@ -1,7 +1,7 @@
-"""What one node tells of the tensors that it gives: sizes, strides, dtype, device and whether they need gradients.
+"""Facts about the output tensors of one node: sizes, strides, dtype, device, requires_grad.
 
 In: a node that is an operator, and what is known of its inputs.  Out: facts for each output.  Only what holds for every
-run is said; where the table of sizes and the dtypes' rules have no answer, small stand-ins are asked (see `probing`).
+run is said; without a shape or dtype rule the operator is run on small stand-ins (see `fake_run`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from engine.aten.dispatch.op import Op
 from engine.ir.constants import NOT_CONSTANT
-from engine.ir.facts.probing import Found, is_pointwise, pointwise_dtype, probe
+from engine.ir.facts.fake_run import Found, is_pointwise, pointwise_dtype, probe
 from engine.ir.facts.sizes import SIZE_RULES, pointwise
 from engine.ir.facts.tensors import Facts, Known, contiguous_strides, is_complete, is_contiguous
 from engine.ir.graph import Node
@@ -24,7 +24,7 @@ _CPU: Final = device("cpu")
 
 
 def node_facts(node: Node, facts: Facts) -> Found:
-    """What is known of each output."""
+    """The facts about each output."""
     op = op_of(node)
     if op is None or not _gives_tensors(node):
         return [None] * len(node.outputs)

@@ -247,7 +247,7 @@ def _pool(places: int) -> Rule:
 
 
 def _windows(known: Known, sizes: Sizes, kernel: Sizes, *, ceil: bool) -> Sizes | None:
-    """How many places a window has in each dimension."""
+    """The number of window positions in each dimension."""
     count = len(sizes)
     stride = _each(known, "stride", count) if known.value("stride") != [] else list(kernel)
     padding, dilation = _each(known, "padding", count), _each(known, "dilation", count)

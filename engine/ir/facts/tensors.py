@@ -1,4 +1,4 @@
-"""What is known of tensors without running a program: facts about values, and what two facts have in common.
+"""Facts about tensors known without running a program, and the meet of two facts.
 
 In: values, and what is known of tensors so far.  Out: `TensorType`s, which hold None where nothing is known, and what
 is known of numbers: the constants, and the sizes that a program asks of tensors.
@@ -22,7 +22,7 @@ FIELDS: Final = ("dtype", "sizes", "strides", "requires_grad", "device")
 
 
 def common(a: TensorType, b: TensorType) -> TensorType:
-    """What holds for both."""
+    """The fact that holds for both."""
     kept = {name: getattr(a, name) if getattr(a, name) == getattr(b, name) else None for name in FIELDS}
     kept["sizes"] = common_sizes(a.sizes, b.sizes)
     return TensorType(**kept)
@@ -41,7 +41,7 @@ def refined(type: TensorType, facts: TensorType, fields: Iterable[str]) -> Tenso
 
 
 def is_complete(sizes: Sizes | None) -> bool:
-    """Is every size known?"""
+    """True if every size is known."""
     return sizes is not None and None not in sizes
 
 
@@ -55,7 +55,7 @@ def contiguous_strides(sizes: Sizes) -> tuple[int, ...]:
 
 
 def is_contiguous(type: TensorType) -> bool:
-    """Is the tensor known to be laid out row by row?"""
+    """True if the tensor is known to be contiguous."""
     if type.sizes is None or type.strides is None or not is_complete(type.sizes):
         return False
     wanted = contiguous_strides(type.sizes)
@@ -75,18 +75,18 @@ class Known:
         return name in self._inputs
 
     def tensor(self, name: str) -> TensorType:
-        """What is known of a tensor."""
+        """The fact about a tensor."""
         return tensor_of(self._inputs[name], self.facts) if name in self._inputs else TENSOR
 
     def sizes(self, name: str) -> Sizes | None:
         return self.tensor(name).sizes
 
     def tensors(self) -> list[TensorType]:
-        """What is known of every tensor that the node takes."""
+        """The facts about every tensor input of the node."""
         return [tensor_of(value, self.facts) for value in self.node.inputs if isinstance(value.type, TensorType)]
 
     def elements(self, name: str) -> list[TensorType] | None:
-        """What is known of the tensors of a list, or None when it is not known how many there are."""
+        """The facts about the tensors of a list, or None if their number is unknown."""
         if name not in self._inputs or not is_fixed_list(self._inputs[name]):
             return None
         return [tensor_of(value, self.facts) for value in self._inputs[name].node.inputs]
@@ -111,13 +111,13 @@ class Known:
 
 
 def tensor_of(value: Value, facts: Facts) -> TensorType:
-    """What is known of a tensor; of anything else nothing."""
+    """The fact about a tensor; an empty fact for other values."""
     found = facts.get(value, value.type)
     return found if isinstance(found, TensorType) else TENSOR
 
 
 def is_fixed_list(value: Value) -> bool:
-    """Is it a list made here that only operators look at, none of which writes to it or keeps it?"""
+    """True if the value is a list made in the graph that only operators read, without writing to it or keeping it."""
     return value.node.kind == "prim::ListConstruct" and all(_only_looks(user, at) for user, at in value.uses)
 
 

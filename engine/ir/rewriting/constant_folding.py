@@ -24,7 +24,7 @@ _NEVER_RUN = (
 
 
 def fold_constants(graph: Graph, *, immutable_types_only: bool = False, loops_run: bool = False) -> bool:
-    """Fold all that can be, and if anything was, remove dead code (as with `loops_run` there); was there?"""
+    """Fold what can be folded, then remove dead code (`loops_run` as there); True if anything was folded."""
     folding = _Folding(graph, immutable_types_only)
     folding.fold_block(graph.block)
     if folding.changed:
@@ -121,7 +121,7 @@ def inline_block(node: Node, block: Block) -> None:
 
 
 def _same_result(view: IfView, offset: int) -> Value | None:
-    """What both branches give: the same value from outside, or equal constants (then a new one before the node)."""
+    """The value both branches return: one from outside, or equal constants (then a new one before the node)."""
     then, otherwise = view.then_outputs[offset], view.else_outputs[offset]
     if then is otherwise:
         return then

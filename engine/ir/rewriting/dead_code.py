@@ -48,14 +48,14 @@ def lost_writes(graph: Graph) -> list[Node]:
 
 
 def _is_read_otherwise(node: Node) -> bool:
-    """Whether `loops_run` makes a difference to it: a loop that carries memory, and `list += more`."""
+    """True if `loops_run` matters for the node: a loop that carries memory, or `list += more`."""
     if node.kind == "aten::add_":
         return isinstance(node.output.type, ListType)
     return node.kind == "prim::Loop" and any(is_mutable_type(value.type) for value in node.outputs)
 
 
 class _Staying:
-    """Whether a node, or one in its blocks, lives even if nobody uses what it gives; every write is such a reason.
+    """Nodes that are live without uses, by effects of their own or of their blocks; every write is such an effect.
 
     Where no memory is looked at that is all there is to know: from the end to the start, what is unused then is dead.
     What gives the condition of a loop, or a carried value that its body uses, lives whether the loop does or not; what
@@ -108,7 +108,7 @@ def remove_unused_nodes(block: Block) -> None:
 
 
 class _Liveness:
-    """What is known to live so far."""
+    """The nodes and values known to be live so far."""
 
     def __init__(self, db: AliasDb) -> None:
         self.db = db
@@ -116,7 +116,7 @@ class _Liveness:
         self.values: set[Value] = set()
         self._memory = 0
         self._runs: dict[Node, bool] = {}
-        """Whether nodes must run, whatever else lives."""
+        """True for nodes that must run whatever else is live."""
         self._settled: dict[Block, int] = {}
         """Blocks that had nothing to mark when so much was known to live."""
 
@@ -137,7 +137,7 @@ class _Liveness:
         self._memory |= self.db.memory_of(new)
 
     def mark_block(self, block: Block) -> bool:
-        """Mark from the end to the start; did anything change?"""
+        """Mark live nodes from the end to the start; True if anything changed."""
         known = len(self.nodes) + len(self.values)
         if self._settled.get(block) == known:
             return False
@@ -155,7 +155,7 @@ class _Liveness:
         return changed
 
     def _must_run(self, node: Node) -> bool:
-        """Does it, or a node in its blocks, have effects, or write to memory that the graph does not own?"""
+        """True if the node, or one in its blocks, has effects or writes to memory the graph does not own."""
         found = self._runs.get(node)
         if found is None:
             found = self.db.writes_to_wildcard(node) or has_side_effects(node)
@@ -197,7 +197,7 @@ class _Liveness:
 
 
 def _must_run(node: Node) -> bool:
-    """Without knowing who aliases whom: does it, or a node in its blocks, have effects or write to anything?"""
+    """True if the node, or one in its blocks, has effects or writes to anything (without alias analysis)."""
     if has_side_effects(node) or _is_write(node):
         return True
     return any(_must_run(inner) for block in node.blocks for inner in block.nodes())

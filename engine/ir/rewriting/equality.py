@@ -1,20 +1,19 @@
-"""When two nodes compute the same.
+"""The key under which nodes that compute the same are found.
 
-In: a node.  Out: what it shares with the nodes that do the same with the same values, to look them up by.
+In: a node.  Out: its key.  It stands alone since the passes that merge nodes share it, and no pass imports another.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 
-from engine.ir.attributes import Attr
 from engine.ir.constants import constant_key
-from engine.ir.graph import Node
+from engine.ir.graph import Attr, Node
 from engine.ir.printer import attribute_text
 
 
 def node_key(node: Node) -> Hashable | None:
-    """What equal nodes share; None for what equals nothing."""
+    """Key that equal nodes share; None for nodes that equal no other."""
     if node.kind == "prim::Constant":
         return constant_key(node)
     if "Subgraph" in node.attributes:

@@ -22,7 +22,7 @@ _REMADE: Final = {"aten::fill_": "aten::full_like", "aten::zero_": "aten::zeros_
 
 
 def remove_list_writes(graph: Graph) -> bool:
-    """Make lists with what is put into them right after; was there any?"""
+    """Build lists with the elements appended right after; True if there were any."""
     db, changed = AliasDb(graph), False
     for node in graph.all_nodes():
         if _writes_new_list(node) and db.could_remove_write(node) and allowed(node, node.inputs[0]):
@@ -56,7 +56,7 @@ def _write_when_made(node: Node) -> None:
 
 
 def remove_tensor_writes(graph: Graph, kinds: Container[str] | None = None) -> bool:
-    """Compute new tensors where fresh ones are written to, by operators of those kinds if given; was there any?"""
+    """Replace in-place writes (of those kinds, if given) to fresh tensors by functional operators; True if any."""
     db, changed = AliasDb(graph), False
     for node in graph.all_nodes():
         if (kinds is not None and node.kind not in kinds) or not _has_functional_form(node):
@@ -79,7 +79,7 @@ def _has_functional_form(node: Node) -> bool:
 
 
 def _fits_functional_form(node: Node) -> bool:
-    """Does the functional form take the same inputs?"""
+    """True if the functional form takes the same inputs."""
     return node.kind in _REMADE or any(accepts(op.schema, node) for op in overloads(node.kind[:-1]))
 
 

@@ -24,8 +24,8 @@ Choice = Callable[[Node], bool]
 
 
 def create_groups(graph: Graph, kind: str, may_join: Choice, min_size: int, may_end: Choice | None = None) -> bool:
-    """Let nodes be groups of that kind, of at least so many nodes, each of which `may_join` and the last of which
-    `may_end`; did the graph change?"""
+    """Group nodes under nodes of that kind, at least `min_size` each; every member satisfies `may_join`, the last
+    one `may_end`; True if the graph changed."""
     db, changed = AliasDb(graph), False
     for block in _blocks(graph.block):
         for group in _find_groups(block, db, kind, may_join, may_end or may_join):

@@ -16,7 +16,7 @@ Rule = Callable[[Node], Sequence[Value | None] | Value | None]
 
 
 def apply_rules(graph: Graph, rules: Mapping[str, Rule]) -> bool:
-    """Apply the rule of each node's kind; was anything replaced?"""
+    """Apply the rule of each node's kind; True if anything was replaced."""
     return _apply_in(graph.block, graph, rules)
 
 

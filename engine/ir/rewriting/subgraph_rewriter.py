@@ -41,7 +41,7 @@ class SubgraphRewriter:
         self._patterns.append((wanted, new))
 
     def run_on_graph(self, graph: Graph, filters: Sequence[Filter] = ()) -> bool:
-        """Replace every match that all filters let pass; was there one?"""
+        """Replace every match that passes all filters; True if there was one."""
         changed = [self._rewrite(graph, wanted, new, filters) for wanted, new in self._patterns]
         return any(changed)
 
@@ -82,7 +82,7 @@ def _places(wanted: Graph, match: Match) -> Iterator[Node]:
 
 
 def _is_safe(db: AliasDb, match: Match, place: Node) -> bool:
-    """May all nodes of the match run right before `place`, and nobody tell?"""
+    """True if all nodes of the match may run right before `place` unobserved."""
     members = set(match.nodes.values())
     for node in members:
         for other in _between(node, place):

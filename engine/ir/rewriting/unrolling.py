@@ -29,7 +29,7 @@ MAX_REPEATS: Final = 64
 
 
 def unroll_loops(graph: Graph, *, constant_only: bool = False) -> bool:
-    """Unroll the loops, inner ones first, and remove what dies; was there any?"""
+    """Unroll the loops, inner ones first, and remove dead code; True if there were any."""
     changed = _unroll_in(graph.block, constant_only)
     if changed:
         remove_dead_code(graph)

@@ -16,7 +16,7 @@ VARIADIC: Final = {"aten::cat": "prim::VarConcat", "aten::stack": "prim::VarStac
 
 
 def use_variadic_operators(graph: Graph) -> bool:
-    """Replace those whose list is made in the graph, is not empty, and is never written to; was there any?"""
+    """Replace nodes whose list is made in the graph, not empty and never written to; True if there were any."""
     users = [node for node in graph.all_nodes() if node.kind in VARIADIC]
     if not users:
         return False

@@ -1,4 +1,4 @@
-"""What folding constants into weights has in common: finding the layer before a node, and putting in new weights.
+"""Shared by passes that fold constants into weights: find the layer before a node, set new weights.
 
 In: nodes of a frozen graph.  Out: layers whose weight and bias are constants and whose result only that node uses.
 """
@@ -50,7 +50,7 @@ class Layer:
 
 
 Fold = Callable[[Node, Layer], tuple[str, Array, Array] | None]
-"""What is to be `put`: the end of the new constants' names, the weight, the bias; None where it cannot be folded."""
+"""Returns the suffix of the new constants' names, the weight and the bias; None if the node cannot be folded."""
 
 
 def rewrite(graph: Graph, kinds: tuple[str, ...], layers: tuple[str, ...], fold: Fold) -> bool:
@@ -80,7 +80,7 @@ def layer_before(node: Node, kinds: tuple[str, ...]) -> Layer | None:
 
 
 def _is_only_user(node: Node, made: Node) -> bool:
-    """Do all others ask for no element?"""
+    """True if no other use reads elements."""
     return all(
         (use.user is node and use.offset == 0) or use.user.kind in _ASKS_FOR_NO_ELEMENT for use in made.output.uses
     )

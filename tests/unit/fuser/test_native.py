@@ -258,6 +258,7 @@ def raises(call: Callable[[], Any]) -> None:
         call()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PATHS)
 def test_references_are_counted_right(path: str) -> None:
     call = PATHS[path]

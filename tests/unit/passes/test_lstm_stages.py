@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from engine.aten.values.tensor import Tensor, tensor
-from engine.executor.call import call_function
-from engine.executor.code import Code
-from engine.executor.plan import refine_inputs
-from engine.executor.spec import SpecReader
+from engine.executor.bytecode.code import Code
+from engine.executor.calls.call import call_function
+from engine.executor.plans.plan import refine_inputs
+from engine.executor.plans.spec import SpecReader
 from engine.frontend.compilation.compile import compile_source
 from engine.ir import type_verbosity
 from engine.ir.clone import copy_graph
@@ -23,7 +23,7 @@ from engine.ir.graph import Graph
 from engine.ir.unit import Function
 from engine.lang.types import TensorType
 from engine.passes.pipeline import PIPELINES, run_pipeline, verifier
-from tests.unit.executor.test_code import LSTM_LISTING
+from tests.unit.executor.lstm_listing import LSTM_LISTING
 
 SOURCE = """
 def LSTMCellS(x, hx, cx, w_ih, w_hh, b_ih, b_hh):

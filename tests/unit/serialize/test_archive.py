@@ -14,7 +14,7 @@ import pytest
 
 from engine.aten.values.ivalue import EnumValue
 from engine.aten.values.tensor import Tensor
-from engine.executor.interpreter import run_function
+from engine.executor.interpreter.interpreter import run_function
 from engine.ir.constants import constant_value
 from engine.lang.errors import ArchiveError
 from engine.lang.scalars import device

@@ -18,8 +18,8 @@ import pytest
 
 import engine
 from engine.aten.dispatch import op
-from engine.executor.budget import Budget, BudgetedRunner
-from engine.executor.interpreter import run_function
+from engine.executor.interpreter.budget import Budget, BudgetedRunner
+from engine.executor.interpreter.interpreter import run_function
 from engine.lang.errors import ArchiveError, BudgetExceeded, EngineError
 from engine.serialize.archive import load_archive
 from engine.serialize.container.read import open_container

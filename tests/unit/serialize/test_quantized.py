@@ -13,7 +13,7 @@ import pytest
 import engine
 import engine.torch as torch
 from engine.aten.values.hooks import HOOKS
-from engine.executor.interpreter import run_function
+from engine.executor.interpreter.interpreter import run_function
 from engine.lang.errors import ArchiveError
 from engine.serialize.archive import load_archive
 from engine.serialize.inspect.check import check_archive

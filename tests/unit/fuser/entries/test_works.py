@@ -21,6 +21,7 @@ from engine.fuser.expression import HALVES
 from engine.lang import scalars
 from tests.unit.fuser.outcomes import copied, only_native, outcome, tensors
 
+pytestmark = pytest.mark.slow  # compiling all entries for six dtypes takes half a minute
 KINDS = ("f32", "f64", "i64", "f16", "bf16", "i1")
 KIND_OF = {kind: torch.from_numpy(np.zeros(1, d)).dtype for kind, d in samples.DTYPES.items() if kind in KINDS}
 

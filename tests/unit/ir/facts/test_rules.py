@@ -10,7 +10,7 @@ import pytest
 from engine.aten.dispatch.op import Op, entries
 from engine.aten.values.tensor import Tensor
 from engine.ir.constants import insert_constant, tensor_type_of
-from engine.ir.facts.walk import find_facts
+from engine.ir.facts.inference import find_facts
 from engine.ir.graph import Graph
 from engine.lang.types import ListType, TensorType
 from tests.table.gradient_samples import gradient_arguments_for

@@ -13,7 +13,7 @@ import pytest
 import engine
 from engine.aten.values.ivalue import Object
 from engine.aten.values.tensor import Tensor
-from engine.executor.interpreter import run_function
+from engine.executor.interpreter.interpreter import run_function
 from engine.lang.errors import ArchiveError, MissingFileError
 from engine.lang.types import TENSOR, ClassType
 from engine.serialize.archive import load_archive, save_archive

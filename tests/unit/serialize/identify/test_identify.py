@@ -15,7 +15,7 @@ import pytest
 
 import engine
 import engine.torch as torch
-from engine.executor.interpreter import run_function
+from engine.executor.interpreter.interpreter import run_function
 from engine.lang.errors import ArchiveError, MissingFileError
 from engine.serialize.archive import load_archive
 from engine.serialize.identify.identify import identify

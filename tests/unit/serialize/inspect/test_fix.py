@@ -7,7 +7,7 @@ import zipfile
 import pytest
 
 import engine
-from engine.executor.interpreter import run_function
+from engine.executor.interpreter.interpreter import run_function
 from engine.lang.errors import ArchiveError
 from engine.serialize.inspect.compare import compare
 from engine.serialize.inspect.fix import fix_devices, repack

@@ -9,7 +9,7 @@ import pytest
 
 from engine.aten.values.ivalue import Object
 from engine.aten.values.tensor import tensor
-from engine.executor.call import call_function
+from engine.executor.calls.call import call_function
 from engine.lang.errors import ArchiveError, ExecutionError
 from engine.serialize.archive import load_archive
 from engine.serialize.mobile.schema import OPCODES

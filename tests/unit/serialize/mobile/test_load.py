@@ -11,8 +11,8 @@ import pytest
 
 import engine
 from engine.aten.values.ivalue import Object
-from engine.executor.budget import BudgetedRunner
-from engine.executor.interpreter import run_function
+from engine.executor.interpreter.budget import BudgetedRunner
+from engine.executor.interpreter.interpreter import run_function
 from engine.lang.errors import ArchiveError
 from engine.lang.types import TupleType
 from engine.serialize.archive import load_archive

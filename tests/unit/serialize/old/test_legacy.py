@@ -13,7 +13,7 @@ import pytest
 
 from engine.aten.values.ivalue import Object
 from engine.aten.values.tensor import Tensor
-from engine.executor.interpreter import run_function
+from engine.executor.interpreter.interpreter import run_function
 from engine.lang.errors import ArchiveError
 from engine.serialize.archive import load_archive, save_archive
 

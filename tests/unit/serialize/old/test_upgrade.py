@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from engine.aten.values.tensor import Tensor
-from engine.executor.interpreter import run_function
+from engine.executor.interpreter.interpreter import run_function
 from engine.ir.printer import graph_text
 from engine.serialize.archive import load_archive, save_archive
 from engine.serialize.container.write import ContainerWriter

@@ -1,0 +1,305 @@
+"""The operation of each node, as a Python function of its inputs' values.
+
+In: a node.  Out: a callable.  Ordinary operators have it in the operator table.  Nodes without a schema, whose
+meaning lies in their attributes, types or number of outputs, are the rows of `OPERATIONS` (kind -> maker);
+those that call TorchScript functions are the rows of `CALLEES`, whose callables tell what to call with what.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from engine.aten.dispatch import op as table
+from engine.aten.dispatch.op import Op
+from engine.aten.values.ivalue import Object
+from engine.aten.values.tensor import Tensor
+from engine.executor.bytecode.pass_operations import PASS_OPERATIONS
+from engine.executor.concurrency.futures import Future
+from engine.ir.constants import type_of
+from engine.ir.graph import Node
+from engine.ir.unit import Function
+from engine.lang.errors import MissingOperatorError, OperatorError, OperatorIndexError, where_missing_ones_are
+from engine.lang.scalars import bool_, int64
+from engine.lang.types import (
+    BOOL,
+    INT,
+    ClassType,
+    FunctionType,
+    FutureType,
+    ListType,
+    OptionalType,
+    TensorType,
+    Type,
+    UnionType,
+    VarType,
+    members_of,
+    walk,
+)  # fmt: skip
+
+Operation = Callable[..., Any]
+Callee = Callable[[Sequence[Any]], tuple[Function, Sequence[Any]]]
+
+
+def operation_of(node: Node) -> Operation:
+    """The function that computes the node's outputs (several as a tuple); for an unknown operator it raises."""
+    maker = OPERATIONS.get(node.kind)
+    if maker is not None:
+        return maker(node)
+    op = op_of(node)
+    return _missing(node) if op is None else op.run
+
+
+def op_of(node: Node) -> Op | None:
+    """The operator that the node stands for: what it was matched with, else the first whose schema fits its inputs."""
+    if node.op is None:
+        node.op = next((op for op in table.overloads(node.kind) if _fits(op, node)), None)
+    assert node.op is None or isinstance(node.op, Op)
+    return node.op
+
+
+def _missing(node: Node) -> Operation:
+    """Refuses to run, with the operator's name.  What no call gets to may lack its operator: a branch not taken."""
+
+    def refuse(*_: Any) -> Any:
+        types = ", ".join(str(value.type) for value in node.inputs)
+        known = tuple(f"there is {op.text}" for op in table.overloads(node.kind))
+        hints = known or (where_missing_ones_are([node.kind]),)
+        raise MissingOperatorError(f"there is no operator {node.kind}({types})", hints=hints)
+
+    return refuse
+
+
+def _fits(op: Op, node: Node) -> bool:
+    wanted = op.schema.arguments
+    if op.schema.is_vararg:
+        return len(node.inputs) >= len(wanted)
+    return len(wanted) == len(node.inputs) and all(
+        _accepts(argument.type, value.type) for argument, value in zip(wanted, node.inputs, strict=True)
+    )
+
+
+def _accepts(wanted: Type, given: Type) -> bool:
+    """Like subtyping; a type variable takes anything."""
+    if not any(isinstance(part, VarType) for part in walk(wanted)):
+        return given.is_subtype_of(wanted)
+    if isinstance(wanted, VarType):
+        return True
+    if isinstance(given, (OptionalType, UnionType)) or isinstance(wanted, (OptionalType, UnionType)):
+        return all(any(_accepts(w, g) for w in members_of(wanted)) for g in members_of(given))
+    same_kind = wanted.__class__ is given.__class__ and len(wanted.contained()) == len(given.contained())
+    return same_kind and all(map(_accepts, wanted.contained(), given.contained()))
+
+
+# -- values made and taken apart
+
+
+def _tuple_index(_: Node) -> Operation:
+    def index(values: tuple[Any, ...], at: int) -> Any:
+        if not -len(values) <= at < len(values):
+            raise OperatorError("Tuple list index out of range", hints=(f"the tuple has {len(values)} elements",))
+        return values[at]
+
+    return index
+
+
+def _tuple_slice(node: Node) -> Operation:
+    return operator.itemgetter(slice(node.attr("beg"), node.attr("end")))
+
+
+def _unpack_tuple(node: Node) -> Operation:
+    return operator.itemgetter(0) if len(node.outputs) == 1 else _identity
+
+
+def _unpack_list(node: Node) -> Operation:
+    wanted = len(node.outputs)
+
+    def unpack(values: list[Any]) -> Any:
+        if len(values) != wanted:
+            raise OperatorError(f"Expected {wanted} elements in a list but found {len(values)}")
+        return values[0] if wanted == 1 else tuple(values)
+
+    return unpack
+
+
+def _make_dict(*parts: Any) -> dict[Any, Any]:
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def _chunk(node: Node) -> Operation:
+    chunk = table.find("aten::chunk")
+    assert chunk is not None
+    run, chunks, dim, unpack = chunk.run, node.attr("chunks"), node.attr("dim"), _unpack_list(node)
+    return lambda tensor: unpack(run(tensor, chunks, dim))
+
+
+# -- objects
+
+
+def _create_object(node: Node) -> Operation:
+    type = _class_of(node.output.type)
+    return lambda: Object(type)
+
+
+def _get_attribute(node: Node) -> Operation:
+    slot = _slot(node)
+    return lambda owner: owner.slots[slot]
+
+
+def _set_attribute(node: Node) -> Operation:
+    slot = _slot(node)
+
+    def set_attribute(owner: Object, value: Any) -> None:
+        owner.slots[slot] = value
+
+    return set_attribute
+
+
+def _slot(node: Node) -> int:
+    type, name = _class_of(node.inputs[0].type), node.attr("name")
+    slot = type.slot(name)
+    assert slot is not None, f"{type.qualname} has no attribute {name}: {node}"
+    return slot
+
+
+def _class_of(type: Type) -> ClassType:
+    assert isinstance(type, ClassType), f"{type} is no class"
+    return type
+
+
+def _container_item(_: Node) -> Operation:
+    """`layers[i]` where only the run tells which: modules by number, or by name."""
+
+    def item(owner: Object, index: int | str) -> Any:
+        parts = {
+            attribute.name: value
+            for attribute, value in zip(owner.type.attributes, owner.slots, strict=False)
+            if isinstance(value, Object) and value.type.is_module
+        }
+        if isinstance(index, int):
+            if not -len(parts) <= index < len(parts):
+                raise OperatorIndexError("list index out of range")
+            return list(parts.values())[index]
+        if index not in parts:
+            raise OperatorError(f"KeyError: {index}")
+        return parts[index]
+
+    return item
+
+
+def _isinstance(node: Node) -> Operation:
+    types = node.attr("types")
+    return lambda value: any(is_instance(value, type) for type in types)
+
+
+def is_instance(value: Any, type: Type) -> bool:
+    """Does the value belong to the type?  Values do not carry their types, so an empty list belongs to every list."""
+    if isinstance(value, (Future, Function)):
+        return isinstance(type, FunctionType if isinstance(value, Function) else FutureType)
+    if isinstance(value, (list, dict)) and not value:
+        return type.__class__ is type_of(value).__class__
+    if isinstance(value, Tensor):
+        return isinstance(type, TensorType)
+    return type_of(value).is_subtype_of(type)
+
+
+# -- what the world notices
+
+
+def _print(_: Node) -> Operation:
+    to_text = table.find("aten::str")
+    assert to_text is not None
+    text = to_text.run
+
+    def write_line(*values: Any) -> None:
+        sys.stdout.write(" ".join(v if isinstance(v, str) else text(v) for v in values) + "\n")
+
+    return write_line
+
+
+# -- calls
+
+
+def _call_function(_: Node) -> Callee:
+    return lambda inputs: (inputs[0], inputs[1:])
+
+
+def _call_method(node: Node) -> Callee:
+    name = node.attr("name")
+    return lambda inputs: (inputs[0].type.methods[name], inputs)
+
+
+def _enter(_: Node) -> Callee:
+    return lambda inputs: (inputs[0].type.methods["__enter__"], inputs)
+
+
+def _exit(_: Node) -> Callee:
+    return lambda inputs: (inputs[0].type.methods["__exit__"], (inputs[0], None, None, None))
+
+
+def _identity(value: Any) -> Any:
+    return value
+
+
+def _tensor_of_data(node: Node) -> Operation:
+    """`torch.tensor([])`: only the list's type tells of what it is; one of tensors is refused."""
+    element = node.inputs[0].type
+    op = op_of(node)
+    if op is None:
+        return _missing(node)
+    if not isinstance(element, ListType):
+        return op.run
+    while isinstance(element, ListType):
+        element = element.element
+    if isinstance(element, TensorType):
+        return _refuse_tensors
+    run, number = op.run, _NUMBER_OF_EMPTY.get(element)
+    if number is None:
+        return run
+    return lambda data, dtype, *more: run(data, number if dtype is None and _is_empty(data) else dtype, *more)
+
+
+_NUMBER_OF_EMPTY: Final[dict[Type, int]] = {INT: int64.number, BOOL: bool_.number}
+"""Types of elements that say what dtype a tensor of no such element has, where it is not that of floats."""
+
+
+def _is_empty(data: Any) -> bool:
+    return all(_is_empty(each) if isinstance(each, list) else False for each in data)
+
+
+def _refuse_tensors(*values: Any) -> Any:
+    raise OperatorError(
+        "Input must be of ints, floats, or bools, got Tensor",
+        hints=("an empty list is one of tensors unless it is annotated: torch.jit.annotate(List[float], [])",),
+    )
+
+
+OPERATIONS: Final[dict[str, Callable[[Node], Operation]]] = {
+    "aten::tensor": _tensor_of_data,
+    "aten::as_tensor": _tensor_of_data,
+    "prim::TupleConstruct": lambda _: lambda *values: values,
+    "prim::NamedTupleConstruct": lambda _: lambda *values: values,
+    "prim::TupleUnpack": _unpack_tuple,
+    "prim::TupleIndex": _tuple_index,
+    "prim::TupleSlice": _tuple_slice,
+    "prim::ListConstruct": lambda _: lambda *values: list(values),
+    "prim::ListUnpack": _unpack_list,
+    "prim::DictConstruct": lambda _: _make_dict,
+    "prim::ConstantChunk": _chunk,
+    "prim::CreateObject": _create_object,
+    "prim::GetAttr": _get_attribute,
+    "prim::SetAttr": _set_attribute,
+    "prim::ModuleContainerIndex": _container_item,
+    "prim::isinstance": _isinstance,
+    "prim::Print": _print,
+    **PASS_OPERATIONS,
+}
+
+CALLEES: Final[dict[str, Callable[[Node], Callee]]] = {
+    "prim::CallFunction": _call_function,
+    "prim::CallMethod": _call_method,
+    "prim::Enter": _enter,
+    "prim::Exit": _exit,
+}

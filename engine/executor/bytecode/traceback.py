@@ -1,0 +1,83 @@
+"""Errors of running programs, with the calls that led to them.
+
+In: whatever an instruction raised, and where each call under way stands.  Out: an `ExecutionError` (an `Error` for a
+program's own `raise` or `assert`) that tells the TorchScript stack, calls that inlining removed included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple, TypeVar
+
+from engine.ir.graph import Node
+from engine.lang.errors import EngineError, Error, ExecutionDtypeError, ExecutionError, Frame
+
+T = TypeVar("T")
+
+_ADVICE: Final[dict[type[Exception], str]] = {
+    MemoryError: "the program needs more memory than there is",
+    RecursionError: "forks or values are nested too deeply",
+    OverflowError: "a number is too large for its type",
+    ZeroDivisionError: "check the divisor before dividing",
+    IndexError: "check the index against the length first",
+    KeyError: "test with `key in d` first, or use d.get(key)",
+}
+"""Hints for a Python error that an operator let through."""
+
+
+MAX_SHOWN_CALLS: Final = 40
+"""Of a deeper stack, the middle is left out."""
+
+
+class Place(NamedTuple):
+    """Where a call stands: the function's name, and the node that runs."""
+
+    function: str
+    node: Node | None
+
+
+def execution_error(error: Exception, calls: Iterable[Place]) -> ExecutionError:
+    """The error as users see it; `calls` are the calls under way, outermost first."""
+    calls = list(calls)
+    frames = tuple(frame for call in _shortened(calls) for frame in _frames(call))
+    if isinstance(error, ExecutionError):
+        frames = tuple(_shortened([*frames, *error.frames])) if error.frames else frames
+    range = frames[-1].range if frames else None
+    if isinstance(error, Error):
+        return Error(error.message, range, python_class=error.python_class, frames=frames)
+    if isinstance(error, EngineError):
+        message = error.message if isinstance(error, ExecutionError) or error.range is None else str(error)
+        kind = ExecutionDtypeError if isinstance(error, NotImplementedError) else ExecutionError
+        return kind(message, range, hints=error.hints, frames=frames)
+    advice = next((text for kind, text in _ADVICE.items() if isinstance(error, kind)), "")
+    return ExecutionError(_message(error, calls), range, hints=[advice] if advice else [], frames=frames)
+
+
+def _shortened(calls: list[T]) -> list[T]:
+    if len(calls) <= MAX_SHOWN_CALLS:
+        return calls
+    return calls[: MAX_SHOWN_CALLS // 2] + calls[-MAX_SHOWN_CALLS // 2 :]
+
+
+def _message(error: Exception, calls: list[Place]) -> str:
+    """`KeyError: 3 (in aten::__getitem__)`: what Python says, and what it was doing."""
+    text = str(error) or type(error).__name__
+    if isinstance(error, AttributeError) and text.startswith("'NoneType' object"):
+        text = "Expected a proper Tensor but got None (or an undefined Tensor in C++)"
+    node = calls[-1].node if calls else None
+    where = f" (in {node.kind})" if node else ""
+    return (f"{type(error).__name__}: {text}" if isinstance(error, KeyError) else text) + where
+
+
+def _frames(call: Place) -> Iterator[Frame]:
+    return frames_of_node(call.node, call.function) if call.node else iter(())
+
+
+def frames_of_node(node: Node, function: str) -> Iterator[Frame]:
+    """The node's place in `function`, and before it the calls through which it was inlined, outermost first."""
+    for inlined in node.inlined_from:
+        if inlined.range:
+            yield Frame(function, inlined.range.original())
+        function = inlined.function
+    if node.range:
+        yield Frame(function, node.range.original())

@@ -1,0 +1,1 @@
+"""The boundary between Python values and the values of programs, in both directions."""

@@ -1,0 +1,1 @@
+"""A specialised graph as the source of one Python function."""

@@ -1,0 +1,439 @@
+"""Operators on tensors in generated code: on bare arrays where that is known to be the same.
+
+In: a graph specialised for its arguments.  Out: `Unboxing`: which values are arrays that no tensor wraps, and for a
+node an expression over arrays.  Two kinds of node give arrays: pointwise operators whose operands are known to be all
+float32 or all float64, written out as calls of numpy's functions; and every other operator that makes one new tensor,
+as a call of its kernel.  Both need that no gradient is recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Container, Iterable
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+from engine.aten.dispatch.body import array_kernel
+from engine.aten.dispatch.op import Op
+from engine.aten.values import xp
+from engine.aten.values.tensor import Tensor
+from engine.executor.bytecode.operations import CALLEES, OPERATIONS
+from engine.executor.codegen.deferred_regions import DeferredRegions
+from engine.executor.codegen.pointwise_expressions import Name, Operand, is_written_out, written_out
+from engine.executor.codegen.unboxed_bodies import BODIES, GIVES_ARGUMENT, asks, dropout_with_mask, kind_of
+from engine.ir.constants import constant_value
+from engine.ir.graph import Block, Graph, Node, Use, Value
+from engine.ir.ops import op_of
+from engine.lang.types import FLOAT, INT, TensorType, Type
+
+FLOATS: Final = (xp.FLOAT32, xp.FLOAT64)
+_RESEATING: Final = frozenset(
+    f"aten::{name}_"
+    for name in "unsqueeze squeeze t transpose swapaxes swapdims resize resize_as set as_strided moveaxis".split()
+)
+_UNKNOWN_EFFECTS: Final = ("prim::PythonOp", "prim::fork", "aten::wait", *CALLEES)
+KEEPS_DTYPE: Final = frozenset(
+    f"aten::{name}"
+    for name in "mm bmm matmul addmm baddbmm linear softmax log_softmax t transpose permute view reshape flatten "
+    "squeeze unsqueeze expand expand_as select slice narrow clone contiguous detach cat stack sum mean cumsum dropout "
+    "alias layer_norm batch_norm conv1d conv2d max_pool2d avg_pool2d adaptive_avg_pool2d where clamp gelu".split()
+)
+"""Operators of floats whose result has the dtype of their tensors when those have one dtype."""
+_OF_MATRICES: Final = frozenset(f"aten::{name}" for name in "mm bmm addmm baddbmm cat stack".split())
+"""Those whose result has a dimension."""
+_GIVES_MATRICES: Final = frozenset({"aten::mm", "aten::addmm"})
+_OF_KNOWN_RANK: Final = {"aten::mm": ((2, 2), "{0}.dot({1})"), "aten::t": ((2,), "{0}.T")}
+"""Operators of floats -> the ranks with which their kernels come to an expression of numpy, but for errors."""
+_PARTS: Final = frozenset(f"aten::{name}" for name in "chunk split split_with_sizes tensor_split unbind".split())
+"""Operators that give a list of parts of a tensor."""
+
+
+class Facts(NamedTuple):
+    """Facts about a tensor: dtype, that it has at least one dimension, and its rank."""
+
+    dtype: xp.NumpyDtype | None = None
+    has_dims: bool = False
+    rank: int | None = None
+
+
+_NOTHING: Final = Facts()
+
+
+class Unboxing:
+    """Facts of the tensors of a graph, and its nodes on arrays.  `records`: gradients may have to be recorded, so that
+    only those nodes run on arrays that can be recorded later, in `regions`, if recording `waits`; `native`: nodes
+    that functions of tensors do; `reseats`: a tensor may come to show another array, so that it has to be asked for it
+    every time."""
+
+    def __init__(self, graph: Graph, records: bool, native: Collection[Node] = (), waits: bool = True) -> None:
+        self.native = native
+        self.records = records
+        self.reseats = any(map(may_give_another_array, graph.all_nodes()))
+        self.regions = DeferredRegions(graph) if records and waits and not self.reseats else None
+        self.enabled = not records or self.regions is not None
+        self._facts: dict[Value, Facts] = {}
+        self._unboxed: set[Node] = set()
+        self._called: set[Node] = set()
+        self._parts: set[Node] = set()
+        self._lists: set[Node] = set()
+        self._joined: set[Value] = set()
+        for value in graph.inputs:
+            self._facts[value] = _facts_of(value.type)
+        self._analyze(graph.block, 0)
+        if self.regions is not None:
+            self._settle_regions(graph, self.regions)
+        elif self.enabled:
+            self._settle_views(graph.block)
+
+    def facts(self, value: Value) -> Facts:
+        constant = constant_value(value)
+        if isinstance(constant, Tensor):
+            return Facts(constant.array.dtype, constant.array.ndim > 0, constant.array.ndim)
+        return self._facts.get(value, _NOTHING)
+
+    def is_unboxed(self, node: Node) -> bool:
+        """True if the node returns a bare array."""
+        return node in self._unboxed
+
+    def is_called(self, node: Node) -> bool:
+        """True if the node, which returns an array, runs as its function of tensors."""
+        return node in self._called
+
+    def may_call(self, node: Node) -> bool:
+        """True if a function that records nothing may run the node."""
+        return not self.records or node in self._called
+
+    def gives_parts(self, node: Node) -> bool:
+        """True if the node returns a list of arrays, which a `prim::ListUnpack` takes apart."""
+        return node in self._parts
+
+    def gives_list(self, node: Node) -> bool:
+        """True if the node makes a list of arrays for operators on arrays."""
+        return node in self._lists
+
+    def is_joined(self, value: Value) -> bool:
+        """True if the value, an output of an If, is an array."""
+        return value in self._joined
+
+    def takes_array(self, use: Use) -> bool:
+        """True if the use takes the bare array."""
+        user = use.user
+        if asks(user):
+            return use.offset == 0
+        if user.kind == "prim::Return":
+            owner = user.block.owner if user.block is not None else None
+            return owner is not None and owner.kind == "prim::If" and owner.outputs[use.offset] in self._joined
+        if not self._are_together(user.inputs[use.offset].node, user):
+            return False
+        if user in self._lists:
+            return True
+        if user not in self._unboxed:
+            return False
+        op = op_of(user)
+        assert op is not None
+        wanted = kind_of(op.schema.arguments[use.offset].type)
+        return wanted == "tensor" or (wanted == "tensor?" and isinstance(user.inputs[use.offset].type, TensorType))
+
+    def _are_together(self, node: Node, user: Node) -> bool:
+        """True if recording lets a result of the node reach its user as an array."""
+        if self.regions is None or node not in self.regions.number:
+            return True
+        return self.regions.number[node] == self.regions.number.get(user)
+
+    def _joins(self, node: Node) -> bool:
+        is_unpacking = node.kind == "prim::ListUnpack" and node.input.node in self._parts
+        return node in self._unboxed or node in self._lists or is_unpacking
+
+    def may_run(self, node: Node) -> bool:
+        """True if recording lets the node run on arrays."""
+        return self.regions is None or node in self.regions.ways
+
+    # -- analysis
+
+    def _settle_regions(self, graph: Graph, regions: DeferredRegions) -> None:
+        """Begin with every view, part and list as arrays, and take back those that are wanted as tensors, until nothing
+        changes: where regions end depends on that."""
+        nodes = list(graph.all_nodes())
+        for node in nodes:
+            op = op_of(node) if node.kind not in OPERATIONS else None
+            if node.kind == "prim::ListConstruct" and self._holds_tensors(node):
+                self._lists.add(node)
+            elif op is not None and node in regions.ways:
+                if op.kernel is not None and node.kind in _PARTS:
+                    self._unboxed.add(node)
+                    self._parts.add(node)
+                elif gives_one_view(op):
+                    self._unboxed.add(node)
+        while True:
+            regions.settle(self._joins)
+            wrong = [node for node in reversed(nodes) if self._joins(node) and not self._may_stay(node)]
+            if not wrong:
+                return
+            for node in wrong:
+                for group in (self._unboxed, self._parts, self._lists):
+                    group.discard(node)
+
+    def _may_stay(self, node: Node) -> bool:
+        if node in self._lists:
+            return self._are_taken_together(node)
+        if node in self._parts:
+            return self._are_arrays(node)
+        if node.kind == "prim::ListUnpack":
+            return True
+        op = op_of(node)
+        assert op is not None
+        if gives_one_view(op) and not all(map(self.takes_array, node.output.uses)):
+            return False
+        lists = [v for a, v in zip(op.schema.arguments, node.inputs, strict=True) if kind_of(a.type) == "tensor[]"]
+        return all(v.node in self._lists and self._are_together(v.node, node) for v in lists)
+
+    def _settle_views(self, block: Block) -> None:
+        """Views that only arrays are made of are arrays, too: no tensor has to know whose memory they show.  So are
+        lists of what operators on arrays take, and what comes out of branches for them."""
+        for node in reversed(list(block.nodes())):
+            if node.kind == "prim::If":
+                self._joined.update(value for value in node.outputs if self._is_array(value))
+                for inner in node.blocks:
+                    self._settle_views(inner)
+            elif node.kind == "prim::Loop":
+                self._settle_views(node.blocks[0])
+            elif node.kind == "prim::ListConstruct":
+                if self._are_taken_together(node):
+                    self._lists.add(node)
+            else:
+                self._settle_view(node)
+
+    def _settle_view(self, node: Node) -> None:
+        op = op_of(node) if node.kind not in OPERATIONS else None
+        if op is not None and op.kernel is not None and node.kind in _PARTS and self._are_arrays(node):
+            self._unboxed.add(node)
+            self._parts.add(node)
+        elif op is not None and gives_one_view(op) and all(map(self.takes_array, node.output.uses)):
+            self._unboxed.add(node)
+
+    def _is_array(self, value: Value) -> bool:
+        if self.reseats or not isinstance(value.type, TensorType) or not value.has_uses or _may_be_missing(value):
+            return False
+        return all(map(self.takes_array, value.uses))
+
+    def _are_taken_together(self, node: Node) -> bool:
+        """True if only operators on arrays use the list."""
+        if self.reseats or not self._holds_tensors(node):
+            return False
+        return bool(node.output.uses) and all(map(self._takes_list, node.output.uses))
+
+    def _holds_tensors(self, node: Node) -> bool:
+        return bool(node.inputs) and all(isinstance(value.type, TensorType) for value in node.inputs)
+
+    def _takes_list(self, use: Use) -> bool:
+        op = op_of(use.user) if use.user in self._unboxed and use.user not in self._parts else None
+        if op is None or not self._are_together(use.user.inputs[use.offset].node, use.user):
+            return False
+        return bool(kind_of(op.schema.arguments[use.offset].type) == "tensor[]")
+
+    def _are_arrays(self, node: Node) -> bool:
+        """True if the parts are only taken out of their list and used as arrays."""
+        users = [use.user for use in node.output.uses]
+        if len(users) != 1 or users[0].kind != "prim::ListUnpack" or not isinstance(node.inputs[0].type, TensorType):
+            return False
+        return all(map(self.takes_array, (use for value in users[0].outputs for use in value.uses)))
+
+    def _analyze(self, block: Block, depth: int) -> None:
+        for node in block.nodes():
+            if node.kind == "prim::If":
+                for inner in node.blocks:
+                    self._analyze(inner, depth)
+                self._join(node.outputs, *(inner.outputs for inner in node.blocks))
+            elif node.kind == "prim::Loop":
+                self._analyze_loop(node, depth)
+            elif node.kind == "prim::ListUnpack":
+                self._analyze_unpacking(node)
+            else:
+                self._analyze_node(node)
+
+    def _analyze_loop(self, node: Node, depth: int) -> None:
+        """Carried values keep their facts if an iteration keeps them."""
+        (body,) = node.blocks
+        carried, initial, given = body.inputs[1:], node.inputs[2:], body.outputs[1:]
+        if depth < 3:
+            self._join(carried, initial)
+            self._analyze(body, depth + 1)
+        before = [self.facts(value) for value in carried]
+        self._join(carried, initial, given)
+        if depth >= 3 or before != [self.facts(value) for value in carried]:
+            for value in carried:
+                self._facts[value] = _NOTHING
+            self._analyze(body, depth + 1)
+        self._join(node.outputs, carried)
+
+    def _join(self, targets: Iterable[Value], *sources: Iterable[Value]) -> None:
+        for target, *values in zip(targets, *sources, strict=True):
+            facts = [self.facts(value) for value in values]
+            dtype = _one(each.dtype for each in facts)
+            self._facts[target] = Facts(dtype, all(each.has_dims for each in facts), _one(each.rank for each in facts))
+
+    def _analyze_node(self, node: Node) -> None:
+        op = op_of(node)
+        if op is None or node.kind in OPERATIONS:
+            return
+        if len(node.outputs) != 1 or not isinstance(node.output.type, TensorType):
+            if self.enabled and self.may_run(node) and gives_several(op):
+                self._unboxed.add(node)
+            return
+        tensors = [self.facts(v) for v in node.inputs if isinstance(v.type, TensorType)]
+        alike = bool(tensors) and tensors[0].dtype in FLOATS and all(f.dtype is tensors[0].dtype for f in tensors)
+        plain = is_written_out(op) and alike and self._numbers_are_real(node)
+        stays_native = node in self.native and not (plain and self._takes_arrays(node))
+        takes_lists = any(kind_of(a.type) == "tensor[]" for a in op.schema.arguments)
+        if stays_native and self.regions is not None and not takes_lists:
+            self._called.add(node)
+            stays_native = False
+        if self.enabled and self.may_run(node) and makes_new_tensor(op) and not stays_native:
+            self._unboxed.add(node)
+        if plain:
+            dtype = xp.BOOL if op.dtype == "bool" else tensors[0].dtype
+            ranks = [f.rank for f in tensors if f.rank is not None]
+            rank = max(ranks) if len(ranks) == len(tensors) else None
+            self._facts[node.output] = Facts(dtype, any(f.has_dims for f in tensors), rank)
+        elif alike and op.name in KEEPS_DTYPE:
+            rank = 2 if op.name in _GIVES_MATRICES else tensors[0].rank if op.name == "aten::t" else None
+            self._facts[node.output] = Facts(tensors[0].dtype, op.name in _OF_MATRICES or bool(rank), rank)
+
+    def _takes_arrays(self, node: Node) -> bool:
+        """Are several operands arrays?  To make tensors of them takes longer than numpy's function does."""
+        return sum(value.node in self._unboxed for value in node.inputs) > 1
+
+    def _analyze_unpacking(self, node: Node) -> None:
+        """Parts of a tensor have its dtype, and those of `chunk` and `split` as many dimensions."""
+        parts = node.inputs[0].node
+        if parts.kind not in _PARTS or not parts.inputs:
+            return
+        whole = self.facts(parts.inputs[0])
+        for value in node.outputs:
+            known = whole if parts.kind != "aten::unbind" else Facts(whole.dtype)
+            self._facts[value] = known
+
+    def _numbers_are_real(self, node: Node) -> bool:
+        return all(isinstance(v.type, TensorType) or v.type in (INT, FLOAT) for v in node.inputs)
+
+    # -- text
+
+    def text(self, node: Node, array: Operand, value: Operand, name: Name) -> tuple[str, bool]:
+        """The node as an expression over arrays, and whether it surely gives an array (numpy gives a number for what
+        has no dimension)."""
+        op = op_of(node)
+        assert op is not None
+        tensors = [v for v in node.inputs if isinstance(v.type, TensorType)]
+        dtype = self.facts(tensors[0]).dtype if tensors else None
+        alike = dtype in FLOATS and all(self.facts(v).dtype is dtype for v in tensors)
+        if dtype is not None and alike and is_written_out(op) and self._numbers_are_real(node):
+            return written_out(op, node, dtype, array, value, name), self.facts(node.output).has_dims
+        ranks, form = _OF_KNOWN_RANK.get(op.qualified_name, ((), ""))
+        if form and alike and not self.reseats and tuple(self.facts(v).rank for v in tensors) == ranks:
+            return form.format(*map(array, tensors)), True
+        if (part := _part_form(node, array, value)) is not None:
+            return part, True
+        kernel = name("kernel", self._body(op))
+        arguments = [
+            self._operand(kind_of(argument.type), v, array, value)
+            for argument, v in zip(op.schema.arguments, node.inputs, strict=True)
+        ]
+        return f"{kernel}({', '.join(arguments)})", False
+
+    def _body(self, op: Op) -> Callable[..., Any]:
+        """The function that computes the operator from arrays."""
+        if op.qualified_name not in BODIES:
+            return _kernel(op)
+        if self.regions is not None and op.qualified_name == "aten::dropout":
+            return dropout_with_mask(op)
+        return BODIES[op.qualified_name](op)
+
+    def _operand(self, kind: str, v: Value, array: Operand, value: Operand) -> str:
+        if kind == "tensor" or (kind == "tensor?" and isinstance(v.type, TensorType)):
+            return array(v)
+        if v.node in self._lists or constant_value(v) is None:
+            return value(v)
+        return _ARRAYS[kind].format(value(v))
+
+
+def _part_form(node: Node, array: Operand, value: Operand) -> str | None:
+    """Numpy's own way to take a part, where that is the same but for errors."""
+    dim = constant_value(node.inputs[1]) if node.kind in ("aten::select", "aten::slice") else None
+    if type(dim) is not int or not 0 <= dim < 8:
+        return None
+    if node.kind == "aten::select":
+        return f"{array(node.inputs[0])}[{':, ' * dim}{value(node.inputs[2])}, ...]"
+    step = constant_value(node.inputs[4])
+    if type(step) is not int or step <= 0:
+        return None
+    start, end = map(value, node.inputs[2:4])
+    return f"{array(node.inputs[0])}[{':, ' * dim}{start}:{end}{f':{step}' if step != 1 else ''}]"
+
+
+def _may_be_missing(value: Value) -> bool:
+    """True if the value may be undefined on another path of the program."""
+    node = value.node
+    if node.kind == "prim::If":
+        place = node.outputs.index(value)
+        return any(_may_be_missing(block.outputs[place]) for block in node.blocks)
+    if not isinstance(value.type, TensorType):
+        return True
+    return node.kind in ("prim::Uninitialized", "prim::Loop", "prim::Constant") or "Undefined" in node.kind
+
+
+_kernel = cache(array_kernel)
+
+
+def may_give_another_array(node: Node) -> bool:
+    """May the node make a tensor show another array?  Writes into the array it has do not."""
+    if node.kind in _UNKNOWN_EFFECTS or node.kind in _RESEATING:
+        return True
+    if node.kind in OPERATIONS or node.namespace == "prim":
+        return False
+    op = op_of(node)
+    return op is None or any(argument.is_write and argument.kwarg_only for argument in op.schema.arguments)
+
+
+def makes_new_tensor(op: Op) -> bool:
+    """True if the operator is one function of arrays that returns one tensor with memory of its own."""
+    return _gives_tensors(op, (1,)) and not _is_view(op)
+
+
+def gives_one_view(op: Op) -> bool:
+    """True if the operator is one function of arrays whose result may be a view of an argument."""
+    return _gives_tensors(op, (1,)) and _is_view(op)
+
+
+def gives_several(op: Op) -> bool:
+    """True if the operator is one function of arrays that returns several tensors with memory of their own."""
+    return _gives_tensors(op, range(2, 10)) and all(each.alias is None for each in op.schema.returns)
+
+
+def _is_view(op: Op) -> bool:
+    return op.schema.returns[0].alias is not None or op.qualified_name in GIVES_ARGUMENT
+
+
+def _gives_tensors(op: Op, counts: Container[int]) -> bool:
+    schema = op.schema
+    is_function = op.scalar is not None or op.kernel is not None or op.qualified_name in BODIES
+    if not is_function or schema.is_vararg or len(schema.returns) not in counts:
+        return False
+    if not all(isinstance(each.type, TensorType) for each in schema.returns):
+        return False
+    return all(not a.is_write and kind_of(a.type) is not None for a in schema.arguments)
+
+
+def _facts_of(type: Type) -> Facts:
+    if not isinstance(type, TensorType) or type.dtype not in xp.TO_NUMPY:  # None, or one that is not computed with
+        return _NOTHING
+    return Facts(xp.TO_NUMPY[type.dtype], bool(type.sizes), None if type.sizes is None else len(type.sizes))
+
+
+def _one(values: Iterable[Any]) -> Any:
+    """The common value of all, or None."""
+    first, *others = values
+    return first if all(each is first or each == first for each in others) else None
+
+
+_ARRAYS: Final = {
+    "": "{0}", "tensor": "{0}", "tensor?": "(None if {0} is None else {0}.array)", "tensor[]": "[t.array for t in {0}]",
+}  # fmt: skip

@@ -1,0 +1,121 @@
+"""Results that arrive later: what `fork` gives and `wait` takes.
+
+In: a result from elsewhere.  Out: a `Future`, with the methods that PyTorch's has; an error is kept until somebody
+waits.  `launch` does work at once, on the thread that asks for it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from engine.executor.concurrency.workers import WORKERS
+from engine.lang.errors import ExecutionError
+
+DoneCallback = Callable[["Future"], object]
+
+
+class Future:
+    """A value that is there or will be.  Set once, from any thread."""
+
+    __slots__ = ("__weakref__", "_callbacks", "_changed", "_done", "_error", "_value")
+
+    def __init__(self, *, devices: Any = None) -> None:
+        self._changed = threading.Condition()
+        self._done = False
+        self._value: Any = None
+        self._error: BaseException | None = None
+        self._callbacks: list[DoneCallback] = []
+
+    def done(self) -> bool:
+        return self._done
+
+    def set_result(self, value: Any) -> None:
+        """Complete it.  Raises ExecutionError when it is complete."""
+        self._settle(value, None)
+
+    def set_exception(self, error: BaseException) -> None:
+        """Complete it with an error, which whoever waits will meet.  Raises ExecutionError when it is complete."""
+        self._settle(None, error)
+
+    def value(self) -> Any:
+        """The result; raises ExecutionError when the work failed, or when there is none yet."""
+        if not self._done:
+            raise ExecutionError("the future is not complete yet", hints=("wait() waits until it is",))
+        if self._error is None:
+            return self._value
+        if isinstance(self._error, AssertionError):
+            raise self._error  # a mistake of ours
+        raise ExecutionError(str(self._error)) from self._error
+
+    def wait(self) -> Any:
+        """The result, once it is there; raises ExecutionError when the work failed."""
+        if not self._done:
+            with WORKERS.blocking(), self._changed:
+                self._changed.wait_for(lambda: self._done)
+        return self.value()
+
+    def then(self, callback: Callable[[Future], Any]) -> Future:
+        """The future of what `callback(self)` gives once this one is complete, with an error or without."""
+        following = Future()
+
+        def go_on(future: Future) -> None:
+            try:
+                result = callback(future)
+            except Exception as error:
+                reason = f"Got the following error when running the callback: {type(error).__name__}: {error}"
+                following.set_exception(ExecutionError(reason))
+            else:
+                following.set_result(result)
+
+        self.add_done_callback(go_on)
+        return following
+
+    def converted(self, convert: Callable[[Any], Any]) -> Future:
+        """The future of `convert(result)`, with this one's error if there is one."""
+        following = Future()
+
+        def go_on(future: Future) -> None:
+            try:
+                following.set_result(convert(future.value()))
+            except Exception as error:
+                following.set_exception(error)
+
+        self.add_done_callback(go_on)
+        return following
+
+    def add_done_callback(self, callback: DoneCallback) -> None:
+        """Call `callback(future)` when the future is settled: at once if it is, else on the thread that settles it."""
+        with self._changed:
+            if not self._done:
+                self._callbacks.append(callback)
+                return
+        callback(self)
+
+    def _settle(self, value: Any, error: BaseException | None) -> None:
+        with self._changed:
+            if self._done:
+                raise ExecutionError(
+                    "Attempting to mark a completed Future as complete again. Note that a Future can only be marked "
+                    "completed once."
+                )
+            self._value, self._error, self._done = value, error, True
+            callbacks, self._callbacks = self._callbacks, []
+            self._changed.notify_all()
+        for callback in callbacks:
+            callback(self)
+
+    def __repr__(self) -> str:
+        state = "failed" if self._error else "done" if self._done else "pending"
+        return f"<Future {state}>"
+
+
+def launch(work: Callable[[], Any]) -> Future:
+    """Do the work and keep what comes of it."""
+    future = Future()
+    try:
+        future.set_result(work())
+    except ExecutionError as error:
+        future.set_exception(error)
+    return future

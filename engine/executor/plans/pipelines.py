@@ -1,0 +1,45 @@
+"""The passes that run on a graph before it is executed, in order.
+
+`BEFORE_EXECUTION` runs on every graph, whatever runs it: the reference does the same even when it is told not to
+optimize, and it shows (a dead write is gone before it can fail; `x == x` is True).  `PRE_SPECIALISATION` runs on a copy
+for a plan, once calls are inlined and before its inputs get their types: effects of calls must be visible, and what
+traces know of their examples in the bodies of calls must be forgotten.  `PRE_DERIVATIVE` keeps the graph
+differentiable; graphs that need gradients are split after it; `POST_DERIVATIVE` is for passes that need not keep the
+graph differentiable.
+
+`PRE_DERIVATIVE` begins with what makes graphs legal that differentiation or tracing left: missing gradients, gradients
+by formula, expansions for the sizes of an example.  Loops of a few rounds, known when compiling, are unrolled, as their
+counters become constants; `AFTER_UNROLLING` folds these where there were any.  `POST_DERIVATIVE` has two passes of our
+own: sizes that traces computed with as tensors become numbers, and activations give new tensors where nobody can tell.
+
+Of what the reference does besides, three things are left out.  Constants of mutable types are not folded: whoever gets
+such a value may write to it, and the next call would see that.  Loops whose rounds only the run tells are not unrolled,
+nor products batched: generated code is slower for it (`benchmarks/executor.py` has a loop of each kind).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+BEFORE_EXECUTION: Final = (
+    "autocast",
+    "erase_shape_information",
+    "scalar_operands",
+    "peephole",
+    "constant_propagation_immutable_types",
+    "dead_write_elimination",
+)
+PRE_SPECIALISATION: Final = ("erase_shape_information", "scalar_operands")
+PRE_DERIVATIVE: Final = (
+    "specialize_autogradzero",
+    "lower_grad_of",
+    "remove_expands",
+    "peephole",
+    "constant_propagation_immutable_types",
+    "peephole",
+    "cse",
+    "lower_simple_tuples",
+)
+UNROLLING: Final = ("constant_loop_unrolling",)
+AFTER_UNROLLING: Final = ("constant_propagation_immutable_types", "peephole")
+POST_DERIVATIVE: Final = ("size_arithmetic", "constant_pooling", "dce", "fresh_activations")

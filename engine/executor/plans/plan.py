@@ -1,0 +1,288 @@
+"""A graph made ready for one combination of arguments.
+
+In: a function's graph after the required passes, and a key of its `SpecReader`.  Out: an `ExecutionPlan`: the optimized
+graph, its code for the interpreter, and, where that can be, a Python function that does the same faster.
+
+Note [Errors of generated code]
+A generated function raises whatever Python or the operator raised.  `failure` makes the error of it that the
+interpreter would have raised: Python's traceback tells the lines, lines tell nodes, nodes their places in the program.
+Where an expression stood for an operator, the operator runs again on the same inputs, to raise its own error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final
+
+from numpy import ndarray
+
+from engine.aten.dispatch.wrapping import fresh
+from engine.aten.values.tensor import Tensor
+from engine.executor.bytecode.code import Code
+from engine.executor.bytecode.operations import CALLEES, operation_of
+from engine.executor.bytecode.traceback import Place, execution_error
+from engine.executor.codegen.source import FUNCTION, NotGenerated, Source, generate
+from engine.executor.codegen.tier_up import Warming, pointwise
+from engine.executor.plans.pipelines import (
+    AFTER_UNROLLING,
+    POST_DERIVATIVE,
+    PRE_DERIVATIVE,
+    PRE_SPECIALISATION,
+    UNROLLING,
+)
+from engine.executor.plans.spec import ArgumentSpec, Key, SpecReader
+from engine.executor.plans.switches import SWITCHES, tell
+from engine.ir.aliasing.alias_db import AliasDb
+from engine.ir.clone import copy_graph
+from engine.ir.constants import NOT_CONSTANT, constant_value
+from engine.ir.graph import Graph, Node, Value
+from engine.ir.ops import op_of
+from engine.lang.errors import ExecutionError
+from engine.lang.generated import compile_function
+from engine.lang.interpreter_settings import collecting_rarely
+from engine.lang.scalars import CPU
+from engine.lang.types import ANY, DEVICE, ClassType, InterfaceType, OptionalType, TensorType, TupleType, Type
+from engine.passes.pipeline import run_pass, run_pipeline
+
+_PLAN: Final = "PLAN"
+"""The name under which a generated function's globals hold its plan and its source."""
+
+
+@dataclass(eq=False, slots=True)
+class ExecutionPlan:
+    """`entry` is the generated function, None where the interpreter has to run the plan, which `reason` explains."""
+
+    name: str
+    spec: ArgumentSpec
+    graph: Graph
+    entry: Any = None
+    generated: Source | None = None
+    reason: str = ""
+    _code: Code | None = None
+
+    @property
+    def source(self) -> str:
+        """The generated text; empty where the interpreter runs the plan."""
+        return self.generated.text if self.generated else ""
+
+    @property
+    def calls(self) -> bool:
+        """Does the generated function call others?  Then it takes the depth of calls as its last argument."""
+        return self.generated is not None and self.generated.calls
+
+    @property
+    def waits(self) -> bool:
+        """True if the generated function may block its thread while it waits for a future."""
+        return self.generated is not None and self.generated.waits
+
+    @property
+    def code(self) -> Code:
+        """The instructions for the interpreter, made when first asked for."""
+        if self._code is None:
+            self._code = Code(self.graph, self.name)
+        return self._code
+
+    def __repr__(self) -> str:
+        return f"<ExecutionPlan of {self.name}{self.spec}>"
+
+
+@collecting_rarely()
+def make_plan(name: str, graph: Graph, reader: SpecReader, key: Key) -> ExecutionPlan:
+    """Specialise and optimize a copy of the graph, and generate its function."""
+    specialised = copy_graph(graph)
+    listener = tell if SWITCHES.listeners else None
+    run_pass("inline", specialised, listener, simplify=False)  # all is simplified at once, further down
+    run_pipeline(PRE_SPECIALISATION, specialised, listener)
+    refine_inputs(specialised, reader, key)
+    run_pipeline(PRE_DERIVATIVE, specialised, listener)
+    if run_pipeline(UNROLLING, specialised, listener):
+        run_pipeline(AFTER_UNROLLING, specialised, listener)
+    # Graphs with inputs that require grad are to be split here, before anything that has no derivative.
+    run_pipeline(POST_DERIVATIVE, specialised, listener)
+    plan = ExecutionPlan(name, reader.spec(key), specialised)
+    try:
+        _generate(plan, reader, key)
+    except NotGenerated as why:
+        plan.reason = str(why)
+    except (SyntaxError, RecursionError) as error:
+        plan.reason = f"blocks are nested too deeply for Python: {error}"
+    return plan
+
+
+def refine_inputs(graph: Graph, reader: SpecReader, key: Key) -> None:
+    """Let the types of the inputs tell what the key does; not the rank of what may be written to."""
+    db: AliasDb | None = None
+    for path, spec in zip(reader.paths, reader.spec(key).tensors, strict=True):
+        if spec is None:
+            continue
+        value = graph.inputs[path[0]]
+        db = db or AliasDb(graph)
+        type = spec.type
+        if db.has_writers(value):
+            type = TensorType(spec.dtype, None, None, None, spec.device)
+        value.set_type(_replaced(value.type, path[1:], type))
+
+
+def _replaced(type: Type, path: tuple[int, ...], part: TensorType) -> Type:
+    if not path or not isinstance(type, TupleType):
+        return part if isinstance(type, TensorType) else type
+    elements = [*type.elements]
+    elements[path[0]] = _replaced(elements[path[0]], path[1:], part)
+    return TupleType(tuple(elements), type.name, type.fields, type.defaults)
+
+
+def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key) -> None:
+    may_record = key[0] or any(node.kind in _MAY_SWITCH_GRADIENTS for node in plan.graph.all_nodes())
+    is_anywhere = reader.device is None or _may_name_devices(plan.graph)
+    records = is_anywhere or (may_record and not is_gradient_free(plan.graph, key))
+
+    waits = not is_anywhere
+
+    def write(native: Mapping[Node, Callable[..., Any]]) -> tuple[Source, Callable[..., Any]]:
+        source = generate(plan.graph, records=records, name=plan.name, native=native, waits=waits)
+        for region in source.regions:
+            region.when_asked = record_at_once
+        environment = {**source.environment, **RUNNERS, _PLAN: (plan, source)}
+        return source, compile_function(source.text, FUNCTION, environment, f"<plan of {plan.name}>")
+
+    def install(source: Source, run: Callable[..., Any]) -> None:
+        plan.generated, plan.entry = source, run
+
+    def record_at_once() -> None:
+        """Most gradients are asked for: no use in waiting for that."""
+        nonlocal waits
+        if waits:
+            waits = False
+            warming.begin_again()
+
+    if is_anywhere:  # every operator is called as a function of tensors, which looks where they are
+        install(*write({}))
+        return
+    warming = Warming(pointwise(plan.graph), write, install, *write({}))
+    warming.start()
+
+
+def _may_name_devices(graph: Graph) -> bool:
+    """True if the graph may create tensors on a new device."""
+    given = any(value.type is DEVICE for value in graph.inputs)
+    return given or any(map(_may_name_a_device, graph.all_nodes()))
+
+
+_QUANTIZING: Final = (
+    "quantized::", "aten::quantize_per_", "aten::_make_per_", "aten::_empty_affine", "aten::_empty_per_",
+)  # fmt: skip
+
+
+_OF_NUMBERS: Final = re.compile("_dynamic|_prepack|embedding.*(byte|4bit)|make_quantized")
+"""Parts of names of quantization operators that return no quantized tensor."""
+
+
+def _may_name_a_device(node: Node) -> bool:
+    if node.kind.startswith(_QUANTIZING) and not _OF_NUMBERS.search(node.kind):
+        return True  # quantized arrays are no plain ones either
+    if node.kind in ("aten::cuda", "prim::device"):
+        return node.kind == "aten::cuda"
+    return any(value.type is DEVICE and constant_value(value) != CPU for value in node.outputs)
+
+
+RUNNERS: Final[dict[str, Any]] = {}
+"""Functions that generated code calls, filled by the interpreter, which is above plans: `call(function, arguments,
+depth)`, `fork(function, arguments)`, and `leave(entered)` for contexts that an error leaves."""
+
+
+# -- gradients
+
+_WITHOUT_TENSORS_OF_OTHERS: Final = frozenset(
+    f"prim::{kind}"
+    for kind in "Constant If Loop TupleConstruct NamedTupleConstruct TupleUnpack TupleIndex TupleSlice ListConstruct "
+    "ListUnpack DictConstruct ConstantChunk Print isinstance".split()
+)
+"""Kinds of nodes without an operator whose tensors come from their inputs."""
+
+
+_MAY_SWITCH_GRADIENTS: Final = frozenset({"aten::set_grad_enabled", "aten::wait", *CALLEES})
+
+
+def is_gradient_free(graph: Graph, key: Key) -> bool:
+    """True if no tensor in the graph can require grad."""
+    if any(part is not None and part[2] for part in key[1:]):
+        return False
+    if any(_may_hold_others(value.type) for value in graph.inputs):
+        return False
+    return all(map(_keeps_gradients_away, graph.all_nodes()))
+
+
+def _may_hold_others(type: Type, *, inside: bool = False) -> bool:
+    """True if a value of the type may hold a tensor that the key does not describe."""
+    if isinstance(type, OptionalType) and isinstance(type.element, TensorType):
+        return inside
+    if isinstance(type, TensorType):
+        return inside
+    if isinstance(type, (ClassType, InterfaceType)) or type is ANY:
+        return True
+    inside = inside or not isinstance(type, TupleType)
+    return any(_may_hold_others(part, inside=inside) for part in type.contained())
+
+
+def _keeps_gradients_away(node: Node) -> bool:
+    if node.kind in _WITHOUT_TENSORS_OF_OTHERS:
+        constant = constant_value(node.outputs[0]) if node.kind == "prim::Constant" else None
+        return not (isinstance(constant, Tensor) and constant.requires_grad)
+    op = op_of(node)
+    if op is None or node.kind in ("aten::requires_grad_", "aten::set_grad_enabled"):
+        return False
+    wishes = zip(op.schema.arguments, node.inputs, strict=False)
+    return all(constant_value(value) in (False, None) for a, value in wishes if a.name == "requires_grad")
+
+
+# -- errors
+
+
+def failure(error: Exception) -> ExecutionError:
+    """The program's error for what a generated function raised.  See Note [Errors of generated code]."""
+    frames = list(_generated_frames(error.__traceback__))
+    if frames:
+        _, source, node, variables = frames[-1]
+        if node is not None and node not in source.genuine:
+            error = _own_error(source, node, variables) or error
+    found = execution_error(error, [Place(plan.name, node) for plan, _, node, _ in frames])
+    found.__cause__ = None if isinstance(error, ExecutionError) else error
+    return found
+
+
+def _generated_frames(
+    trace: TracebackType | None,
+) -> Iterator[tuple[ExecutionPlan, Source, Node | None, Mapping[str, Any]]]:
+    """The generated functions in a traceback, the outermost first: where each is, and its variables."""
+    while trace is not None:
+        frame = trace.tb_frame
+        if _PLAN in frame.f_globals and frame.f_code.co_name == FUNCTION:
+            plan, source = frame.f_globals[_PLAN]
+            yield plan, source, source.nodes[trace.tb_lineno - 1], frame.f_locals
+        trace = trace.tb_next
+
+
+def _own_error(source: Source, node: Node, variables: Mapping[str, Any]) -> Exception | None:
+    """The error that the node's operator raises."""
+    try:
+        operation_of(node)(*(_found(source, value, variables) for value in node.inputs))
+    except Exception as error:
+        return error
+    return None
+
+
+def _found(source: Source, value: Value, variables: Mapping[str, Any]) -> Any:
+    """A value's content while the function runs; expressions that were moved are computed."""
+    constant = constant_value(value)
+    if constant is not NOT_CONSTANT:
+        return constant
+    name = source.variables.get(value)
+    if name is None:
+        return operation_of(value.node)(*(_found(source, each, variables) for each in value.node.inputs))
+    found = variables[name]
+    if type(found) is list:
+        return [fresh(each) if type(each) is ndarray else each for each in found]
+    return fresh(found) if name.startswith("a") else found

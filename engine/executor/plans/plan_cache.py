@@ -1,0 +1,95 @@
+"""Plans by what they are made for: bounded, and each made once.
+
+In: a key, and how to make its plan.  Out: the plan.  A thread that asks for a plan that another one is making waits for
+it; plans of different keys are made at the same time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+P = TypeVar("P")
+
+
+@dataclass(slots=True)
+class CacheStatistics:
+    """`hits` counts lookups that found a plan, also one that was being made; `evictions` plans that had to go."""
+
+    hits: int = 0
+    misses: int = 0
+    evictions: int = 0
+
+
+class _Pending:
+    """A plan that one thread makes and others may wait for."""
+
+    __slots__ = ("done", "error")
+
+    def __init__(self) -> None:
+        self.done = threading.Event()
+        self.error: BaseException | None = None
+
+
+class PlanCache(Generic[P]):
+    """At most `bound` plans; the one that was used longest ago goes first."""
+
+    __slots__ = ("_lock", "_pending", "_plans", "bound", "statistics")
+
+    def __init__(self, bound: int) -> None:
+        self.bound = bound
+        self.statistics = CacheStatistics()
+        self._plans: OrderedDict[Hashable, P] = OrderedDict()
+        self._pending: dict[Hashable, _Pending] = {}
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._plans)
+
+    def plans(self) -> list[P]:
+        """The cached plans, the most recently used last."""
+        with self._lock:
+            return list(self._plans.values())
+
+    def get(self, key: Hashable, make: Callable[[], P]) -> tuple[P, bool]:
+        """The plan, and whether it was there.  Raises what `make` raises, in every thread that waits for it."""
+        while True:
+            with self._lock:
+                plan = self._plans.get(key)
+                if plan is not None:
+                    self._plans.move_to_end(key)
+                    self.statistics.hits += 1
+                    return plan, True
+                pending = self._pending.get(key)
+                if pending is None:
+                    self._pending[key] = mine = _Pending()
+                    self.statistics.misses += 1
+                    break
+            pending.done.wait()
+            if pending.error is not None:
+                raise pending.error
+        return self._make(key, mine, make), False
+
+    def _make(self, key: Hashable, pending: _Pending, make: Callable[[], P]) -> P:
+        try:
+            plan = make()
+        except BaseException as error:
+            pending.error = error if isinstance(error, Exception) else None
+            raise
+        else:
+            self._keep(key, plan)
+        finally:
+            with self._lock:
+                del self._pending[key]
+            pending.done.set()
+        return plan
+
+    def _keep(self, key: Hashable, plan: P) -> None:
+        with self._lock:
+            self._plans[key] = plan
+            if len(self._plans) > self.bound:
+                self._plans.popitem(last=False)
+                self.statistics.evictions += 1

@@ -1,0 +1,40 @@
+"""Events about plans, and `listening` to them.
+
+In: nothing.  Out: the events; a pass that runs while a plan is made is told as `engine.passes.pipeline.PassEvent`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.executor.plans.spec import ArgumentSpec
+
+
+@dataclass(frozen=True, slots=True)
+class PlanLookup:
+    """A call looked for its plan.  `reason` says why there was none: what differs from the call before."""
+
+    function: str
+    spec: ArgumentSpec
+    hit: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanCompiled:
+    """A plan was made.  `tier` is "generated" or "interpreted", `reason` why it is not the former."""
+
+    function: str
+    spec: ArgumentSpec
+    tier: str
+    seconds: float
+    nodes: int
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanEvicted:
+    """A cache was full, and let go of the plan that was not used for longest."""
+
+    function: str
+    plans: int
