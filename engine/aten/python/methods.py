@@ -194,8 +194,8 @@ def _new_tensor(
 ) -> Tensor:
     place = self.device if device is None else device
     made = tensor(data, self.dtype if dtype is None else dtype, place, requires_grad)
-    if (tracer := HOOKS.tracer) is not None:
-        tracer.constant(made, "new_tensor")
+    if HOOKS.tracer is not None:
+        HOOKS.tracer.constant(made, "new_tensor")
     return made
 
 
@@ -229,7 +229,7 @@ def _operator_property(name: str) -> property:
 
 
 def _hermitian(self: Tensor) -> Tensor:
-    if (tracer := HOOKS.tracer) is not None and (traced := tracer.member("H", self)) is not NOT_TRACED:
+    if HOOKS.tracer is not None and (traced := HOOKS.tracer.member("H", self)) is not NOT_TRACED:
         return cast(Tensor, traced)
     if self.ndim not in (0, 2):
         raise OperatorError(f"tensor.H is only supported on matrices (2-D tensors). Got {self.ndim}-D tensor.")
@@ -237,7 +237,7 @@ def _hermitian(self: Tensor) -> Tensor:
 
 
 def _elements(self: Tensor) -> Any:
-    if (tracer := HOOKS.tracer) is not None and (traced := tracer.member("nelement", self)) is not NOT_TRACED:
+    if HOOKS.tracer is not None and (traced := HOOKS.tracer.member("nelement", self)) is not NOT_TRACED:
         return traced
     return self.array.size
 

@@ -59,7 +59,7 @@ class Hooks:
     trace: Hook | None = None
     """Called for every operator; made of the hooks that stepped in, see `step_in`."""
     tracer: Tracer | None = None
-    """Set while any thread is traced."""
+    """Set while any thread is traced.  Python switches no thread between a test for None and the call that follows."""
     composite: Callable[[Op], Callable[..., Any]] | None = None
     """Compiles TorchScript bodies; the layer that knows the language sets it."""
     native: Callable[[Op], None] | None = None

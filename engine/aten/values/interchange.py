@@ -138,7 +138,7 @@ def numpy(self: Tensor, *, force: bool = False) -> Array:
 
     `force` takes a copy on the CPU where that is needed.  Raises OperatorError for a tensor that requires grad.
     """
-    if (tracer := HOOKS.tracer) is not None and (traced := tracer.member("numpy", self, force=force)) is not NOT_TRACED:
+    if HOOKS.tracer is not None and (traced := HOOKS.tracer.member("numpy", self, force=force)) is not NOT_TRACED:
         return cast(Array, traced)
     if force:
         return numpy(self.detach().cpu())
@@ -158,8 +158,7 @@ def numpy(self: Tensor, *, force: bool = False) -> Array:
 
 def array_of(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Array:
     """numpy's `asarray` of a tensor.  Raises ValueError when copying is forbidden and needed."""
-    tracer = HOOKS.tracer
-    if tracer is not None and (traced := tracer.member("__array__", self, dtype, copy)) is not NOT_TRACED:
+    if HOOKS.tracer is not None and (traced := HOOKS.tracer.member("__array__", self, dtype, copy)) is not NOT_TRACED:
         return cast(Array, traced)
     array = numpy(self)
     if dtype is None or array.dtype == dtype:

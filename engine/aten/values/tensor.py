@@ -188,7 +188,7 @@ class Tensor(metaclass=TensorType):
 
     @property
     def shape(self) -> Size:
-        if (tracer := HOOKS.tracer) is not None and (traced := tracer.member("shape", self)) is not NOT_TRACED:
+        if HOOKS.tracer is not None and (traced := HOOKS.tracer.member("shape", self)) is not NOT_TRACED:
             return Size(traced)
         return new_size(Size, self.array.shape)
 
@@ -211,7 +211,7 @@ class Tensor(metaclass=TensorType):
     @property
     def T(self) -> Tensor:
         """The tensor with its dimensions reversed, a view."""
-        if (tracer := HOOKS.tracer) is not None and (traced := tracer.member("T", self)) is not NOT_TRACED:
+        if HOOKS.tracer is not None and (traced := HOOKS.tracer.member("T", self)) is not NOT_TRACED:
             return cast(Tensor, traced)
         reversed_: Tensor = ABOVE.permute(self, [*range(self.array.ndim - 1, -1, -1)])
         return reversed_
@@ -219,7 +219,7 @@ class Tensor(metaclass=TensorType):
     @property
     def mT(self) -> Tensor:
         """Every matrix transposed, a view."""
-        if (tracer := HOOKS.tracer) is not None and (traced := tracer.member("mT", self)) is not NOT_TRACED:
+        if HOOKS.tracer is not None and (traced := HOOKS.tracer.member("mT", self)) is not NOT_TRACED:
             return cast(Tensor, traced)
         turned: Tensor = ABOVE.call("transpose", (self, -2, -1), {})
         return turned
@@ -227,7 +227,7 @@ class Tensor(metaclass=TensorType):
     @property
     def mH(self) -> Tensor:
         """Every matrix transposed and conjugated."""
-        if (tracer := HOOKS.tracer) is not None and (traced := tracer.member("mH", self)) is not NOT_TRACED:
+        if HOOKS.tracer is not None and (traced := HOOKS.tracer.member("mH", self)) is not NOT_TRACED:
             return cast(Tensor, traced)
         turned: Tensor = ABOVE.call("conj", (self.mT,), {})
         return turned
@@ -235,7 +235,7 @@ class Tensor(metaclass=TensorType):
     @property
     def data(self) -> Tensor:
         """The same values outside autograd, in the same memory; writes to it do not count as writes to this tensor."""
-        if (tracer := HOOKS.tracer) is not None and (traced := tracer.member("data", self)) is not NOT_TRACED:
+        if HOOKS.tracer is not None and (traced := HOOKS.tracer.member("data", self)) is not NOT_TRACED:
             return cast(Tensor, traced)
         return Tensor(self.array, storage=Storage(self.memory.owner))
 
@@ -245,13 +245,13 @@ class Tensor(metaclass=TensorType):
 
     def tolist(self) -> Any:
         """The values as nested lists of Python numbers (0-dim: the number)."""
-        if (tracer := HOOKS.tracer) is not None and (traced := tracer.member("tolist", self)) is not NOT_TRACED:
+        if HOOKS.tracer is not None and (traced := HOOKS.tracer.member("tolist", self)) is not NOT_TRACED:
             return traced
         return xp.to_list(self.array)
 
     def item(self) -> Any:
         """The one value as a Python number; raises OperatorError unless there is exactly one."""
-        if (tracer := HOOKS.tracer) is not None and (traced := tracer.member("item", self)) is not NOT_TRACED:
+        if HOOKS.tracer is not None and (traced := HOOKS.tracer.member("item", self)) is not NOT_TRACED:
             return traced
         array = self.array
         if array.size != 1:
@@ -261,21 +261,21 @@ class Tensor(metaclass=TensorType):
         return array.item()
 
     def __len__(self) -> int:
-        if (tracer := HOOKS.tracer) is not None and (traced := tracer.member("__len__", self)) is not NOT_TRACED:
+        if HOOKS.tracer is not None and (traced := HOOKS.tracer.member("__len__", self)) is not NOT_TRACED:
             return int(traced)
         if self.array.ndim == 0:
             raise OperatorTypeError("len() of a 0-d tensor")
         return self.array.shape[0]  # type: ignore[no-any-return]
 
     def __iter__(self) -> Iterator[Tensor]:
-        if (tracer := HOOKS.tracer) is not None:
-            tracer.member("__iter__", self)
+        if HOOKS.tracer is not None:
+            HOOKS.tracer.member("__iter__", self)
         if self.array.ndim == 0:
             raise OperatorTypeError("iteration over a 0-d tensor")
         return iter(ABOVE.call("unbind", (self,), {}))
 
     def __bool__(self) -> bool:
-        if (tracer := HOOKS.tracer) is not None and (traced := tracer.member("__bool__", self)) is not NOT_TRACED:
+        if HOOKS.tracer is not None and (traced := HOOKS.tracer.member("__bool__", self)) is not NOT_TRACED:
             return bool(traced)
         if self.array.size != 1:
             what = "no values" if self.array.size == 0 else "more than one value"
@@ -283,22 +283,22 @@ class Tensor(metaclass=TensorType):
         return bool(self.item())
 
     def __int__(self) -> int:
-        if (tracer := HOOKS.tracer) is not None and (traced := tracer.member("__int__", self)) is not NOT_TRACED:
+        if HOOKS.tracer is not None and (traced := HOOKS.tracer.member("__int__", self)) is not NOT_TRACED:
             return int(traced)
         return int(_real(self))
 
     def __float__(self) -> float:
-        if (tracer := HOOKS.tracer) is not None and (traced := tracer.member("__float__", self)) is not NOT_TRACED:
+        if HOOKS.tracer is not None and (traced := HOOKS.tracer.member("__float__", self)) is not NOT_TRACED:
             return float(traced)
         return float(_real(self))
 
     def __complex__(self) -> complex:
-        if (tracer := HOOKS.tracer) is not None and (traced := tracer.member("__complex__", self)) is not NOT_TRACED:
+        if HOOKS.tracer is not None and (traced := HOOKS.tracer.member("__complex__", self)) is not NOT_TRACED:
             return complex(traced)
         return complex(_one(self))
 
     def __index__(self) -> int:
-        if (tracer := HOOKS.tracer) is not None and (traced := tracer.member("__index__", self)) is not NOT_TRACED:
+        if HOOKS.tracer is not None and (traced := HOOKS.tracer.member("__index__", self)) is not NOT_TRACED:
             return int(traced)
         value = self.item() if self.array.size == 1 else None
         if not isinstance(value, int):
@@ -309,7 +309,7 @@ class Tensor(metaclass=TensorType):
         return id(self)
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
-        if (tracer := HOOKS.tracer) is not None and (traced := tracer.member("__repr__", self)) is not NOT_TRACED:
+        if HOOKS.tracer is not None and (traced := HOOKS.tracer.member("__repr__", self)) is not NOT_TRACED:
             return str(traced)
         return ABOVE.text(self)
 

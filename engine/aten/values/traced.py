@@ -57,7 +57,7 @@ class TracedFloat(float):
 
 def is_traced() -> bool:
     """True if this thread is traced."""
-    return (tracer := HOOKS.tracer) is not None and tracer.has_trace()
+    return HOOKS.tracer is not None and HOOKS.tracer.has_trace()
 
 
 def number_of(tensor: Tensor) -> Any:

@@ -49,7 +49,7 @@ class Module(Stateful):
         object.__setattr__(self, "_is_full_backward_hook", None)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if (tracer := HOOKS.tracer) is not None and (traced := tracer.module(self, args, kwargs)) is not NOT_TRACED:
+        if HOOKS.tracer is not None and (traced := HOOKS.tracer.module(self, args, kwargs)) is not NOT_TRACED:
             return traced
         try:
             forward = self.forward
