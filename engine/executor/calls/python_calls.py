@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from engine.executor.bytecode.operations import OPERATIONS, Operation
-from engine.executor.calls.from_python import Mismatch, from_python
-from engine.executor.calls.to_python import to_python
+from engine.executor.conversion.from_python import Mismatch, from_python
+from engine.executor.conversion.to_python import to_python
 from engine.ir.graph import Node
 from engine.lang.errors import ArgumentError
 
