@@ -1,1 +1,1 @@
-"""TODO folder docstring."""
+"""Conversions between Python values and the values of programs, by TorchScript type."""
