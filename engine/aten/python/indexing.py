@@ -87,7 +87,7 @@ _NUMBERS: Final = frozenset({int, float})
 
 
 def _shown(self: Tensor, index: Any) -> Array | None:
-    """What an index of numbers and slices shows; None for others and for mistakes."""
+    """The view selected by an index of numbers and slices; None for other indices and invalid ones."""
     parts = index if type(index) is tuple else (index,)
     is_all = True
     for part in parts:
@@ -173,8 +173,8 @@ def _apply(view: Tensor, dim: int, part: Any) -> tuple[Tensor, int, Tensor | Non
         return _slice(view, dim, part), 1, None
     if isinstance(part, (list, tuple, range, np.ndarray)):
         part = tensor(part)
-        if HOOKS.trace_constant is not None:
-            HOOKS.trace_constant(part, "indices")
+        if HOOKS.tracer is not None:
+            HOOKS.tracer.constant(part, "indices")
     if isinstance(part, Tensor) and (part.ndim or part.dtype.category == "bool"):
         return view, part.ndim if part.dtype.category == "bool" else 1, part
     return view.select(dim, part if isinstance(part, Tensor) else _whole(part)), 0, None
@@ -229,7 +229,7 @@ def _int(value: Any) -> Any:
 
 
 def _consumes(part: Any) -> int:
-    """How many of the tensor's dimensions a part of an index speaks of."""
+    """The number of the tensor's dimensions that a part of an index consumes."""
     if type(part) is int or type(part) is slice:
         return 1
     if part is None or part is Ellipsis or isinstance(part, (bool, np.bool_)):

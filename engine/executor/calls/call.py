@@ -31,8 +31,8 @@ def call_function(
     function: Function, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None, hooks: Sequence[Hook] = ()
 ) -> Any:
     """Call the function.  Raises ArgumentError, ExecutionError; CompileError when it was not compiled before."""
-    if HOOKS.trace_call is not None:
-        return HOOKS.trace_call(function, args, kwargs or {}, _call)
+    if HOOKS.tracer is not None:
+        return HOOKS.tracer.call(function, args, kwargs or {}, _call)
     return _call(function, args, kwargs, hooks)
 
 

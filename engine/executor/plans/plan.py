@@ -42,9 +42,9 @@ from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.graph import Graph, Node, Value
 from engine.ir.ops import op_of
 from engine.ir.unit import Function
-from engine.lang.collecting import collecting_rarely
 from engine.lang.errors import ExecutionError
 from engine.lang.generated import compile_function
+from engine.lang.interpreter_settings import collecting_rarely
 from engine.lang.scalars import CPU
 from engine.lang.types import ANY, DEVICE, ClassType, InterfaceType, OptionalType, TensorType, TupleType, Type
 from engine.passes.pipeline import run_pass, run_pipeline

@@ -1,10 +1,11 @@
-"""`torch.autograd.profiler`: how long each operator takes.
+"""`torch.autograd.profiler`: counts and times of operators.
 
 In: a `with` block.  Out: the operators that ran in it, with their counts and times, as a table.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from engine.aten.values.hooks import HOOKS
 
 @dataclass(slots=True)
 class Average:
-    """What is known of one operator: how often it ran, and for how many seconds altogether."""
+    """The number of calls of one operator, and their total time in seconds."""
 
     key: str
     count: int = 0
@@ -24,7 +25,7 @@ class Average:
 
     @property
     def cpu_time_total(self) -> float:
-        """In microseconds."""
+        """The total time in microseconds."""
         return self.seconds * 1e6
 
     self_cpu_time_total = cpu_time_total
@@ -34,7 +35,7 @@ class Averages(list[Average]):
     """One entry for each operator."""
 
     def table(self, sort_by: str | None = None, row_limit: int = 100, **_: Any) -> str:
-        """A line for each operator; the longest first unless `sort_by` is "count"."""
+        """A table with a line for each operator, sorted by time, or by count if `sort_by` is "count"."""
         order = sorted(self, key=lambda each: -each.count if sort_by == "count" else -each.seconds)
         rows = [f"{each.key:<40}{each.count:>10}{each.cpu_time_total:>14.1f}us" for each in order[:row_limit]]
         total = f"Self CPU time total: {sum(each.seconds for each in self) * 1e6:.1f}us"
@@ -47,26 +48,28 @@ class profile:
     def __init__(self, enabled: bool = True, **_: Any) -> None:
         self.enabled = enabled
         self._averages: dict[str, Average] = {}
-        self._before: Callable[..., Any] | None = None
+        self._running = threading.local()
 
     def __enter__(self) -> profile:
         if self.enabled:
-            self._before, HOOKS.trace = HOOKS.trace, self._timed
+            HOOKS.step_in(self._timed)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self.enabled:
-            HOOKS.trace = self._before
+            HOOKS.step_out(self._timed)
 
     def _timed(self, op: Any, args: tuple[Any, ...], run: Callable[..., Any]) -> Any:
         # Operators that this one is made of count as part of it.
-        watching, HOOKS.trace = HOOKS.trace, self._before
+        if getattr(self._running, "is_timed", False):
+            return run(*args)
+        self._running.is_timed = True
         begin = time.perf_counter()
         try:
-            return run(*args) if self._before is None else self._before(op, args, run)
+            return run(*args)
         finally:
             seconds = time.perf_counter() - begin
-            HOOKS.trace = watching
+            self._running.is_timed = False
             entry = self._averages.setdefault(op.name, Average(op.name))
             entry.count, entry.seconds = entry.count + 1, entry.seconds + seconds
 
@@ -81,14 +84,14 @@ class profile:
         return self.key_averages().table(**options)
 
     def step(self) -> None:
-        """Steps are not told apart."""
+        """No effect: all steps are recorded together."""
 
     def __str__(self) -> str:
         return self.table()
 
 
 class record_function:
-    """A name for what runs inside; operators are listed by their own names only."""
+    """Accepts a name for a block, and has no effect: operators are listed by their own names."""
 
     torch_path = "torch.autograd.profiler.record_function"
 

@@ -6,13 +6,13 @@ import pytest
 
 from engine.aten.values.ivalue import Object
 from engine.aten.values.tensor import Tensor, tensor
-from engine.frontend.compile import define
-from engine.frontend.resolve import TextResolver
+from engine.frontend.compilation.compile import define
+from engine.frontend.names.resolve import TextResolver
 from engine.frontend.syntax.parser import parse_program
 from engine.ir.unit import CompilationUnit
 from engine.lang.source import Source
 from engine.lang.types import BOOL, INT, TENSOR, ClassType, ListType
-from engine.torch.modules import ScriptModule, wrap
+from engine.torch.jit.scripting.script_module import ScriptModule, wrap
 
 FORWARD = """
 def forward(self, x):
