@@ -10,7 +10,7 @@ from engine.passes.pipeline import PASSES, PIPELINES
 
 ENGINE = Path(engine.__file__).parent
 STAGES = {
-    "compile": ["frontend/lowering/finish.py"],
+    "compile": ["frontend/lowering/lower.py"],
     "plans": ["executor/plans/pipelines.py", "executor/plans/plan.py"],
     "freeze": ["torch/freezing.py"],
 }
