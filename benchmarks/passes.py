@@ -28,7 +28,7 @@ from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph
 from engine.ir.parser import parse_ir
 from engine.passes.pipeline import PIPELINES, find_pass, names, run_pass, run_pipeline
-from engine.torch.facade import unwrap
+from engine.torch.compiled.facade import unwrap
 
 _HEAD: Final = """graph(%x : Tensor, %y : Tensor, %n : int, %c : bool):
   %one : int = prim::Constant[value=1]()

@@ -7,6 +7,7 @@ In: the graph of imports.  Out: kept, or the imports of the smaller direction of
 from __future__ import annotations
 
 from collections import defaultdict
+from pathlib import Path
 
 from grimp import ImportGraph
 from importlinter import Contract, ContractCheck, output
@@ -20,7 +21,7 @@ class NoMutualFolders(Contract):
         for module in graph.modules:
             for imported in graph.find_modules_directly_imported_by(module):
                 if not graph.is_module_squashed(imported):
-                    imports[_folder(graph, module), _folder(graph, imported)].append(f"{module} -> {imported}")
+                    imports[_folder(module), _folder(imported)].append(f"{module} -> {imported}")
         mutual = {pair: found for pair, found in imports.items() if pair[0] < pair[1] and pair[::-1] in imports}
         smaller = {pair: min(found, imports[pair[::-1]], key=len) for pair, found in mutual.items()}
         return ContractCheck(kept=not smaller, metadata={"mutual": smaller})
@@ -32,5 +33,7 @@ class NoMutualFolders(Contract):
                 output.print_error(f"    {line}")
 
 
-def _folder(graph: ImportGraph, module: str) -> str:
-    return module if graph.find_children(module) else module.rpartition(".")[0]
+def _folder(module: str) -> str:
+    """The folder of a module's file, from the root of the repository, where the check runs."""
+    is_package = Path(*module.split("."), "__init__.py").exists()
+    return module if is_package else module.rpartition(".")[0]

@@ -1,6 +1,6 @@
-"""The door for PyTorch scripts: `import engine.torch as torch` (or `import engine as torch`).
+"""The `torch` namespace for PyTorch scripts: `import engine.torch as torch` (or `import engine as torch`).
 
-In: names as PyTorch spells them.  Out: what they are here; see `names`.
+In: names as PyTorch spells them.  Out: the engine's functions, classes and modules; see `names`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""`torch.accelerator`: the GPU there is, whatever its kind; today that is NVIDIA's.
+"""`torch.accelerator`: the GPU of this machine, whatever its kind; only NVIDIA's are supported.
 
-In: questions.  Out: answers; without a GPU, no, None and 0, and OperatorError from what needs one.
+In: device numbers.  Out: device facts and settings; without a GPU they are False, None and 0, and calls that need a GPU
+raise OperatorError.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from engine.torch.cuda.memory import (
     memory_stats,
     reset_peak_memory_stats,
 )
-from engine.torch.lacking import refuse_unknown_names
+from engine.torch.namespace.missing_names import refuse_unknown_names
 
 __all__ = [
     "current_accelerator",
@@ -48,12 +49,12 @@ device_count = cuda.device_count
 
 
 def current_accelerator(check_available: bool = False) -> scalars.device | None:
-    """The kind of device: `device(type='cuda')`; None where there is none."""
+    """The device `device(type='cuda')`, or None without a GPU."""
     return scalars.device("cuda") if is_available() else None
 
 
 def _needed() -> None:
-    """Raises OperatorError where there is none."""
+    """Raise OperatorError without a GPU."""
     if not is_available():
         raise OperatorError(
             "Cannot access accelerator device when none is available.",
@@ -62,7 +63,7 @@ def _needed() -> None:
 
 
 def synchronize(device: Any = None) -> None:
-    """Wait for what the device has been given to do."""
+    """Wait until the device has finished its queued work."""
     _needed()
     cuda.synchronize(device)
 
@@ -73,7 +74,7 @@ def current_device_index() -> int:
 
 
 def set_device_index(device: Any) -> None:
-    """New tensors are made on that one from now on."""
+    """Make that device the one for new tensors."""
     _needed()
     cuda.set_device(device)
 
@@ -82,7 +83,7 @@ current_device_idx, set_device_idx = current_device_index, set_device_index
 
 
 def device_index(device: int | None) -> AbstractContextManager[Any]:
-    """`with device_index(1):` new tensors are made on that one meanwhile."""
+    """`with device_index(1):` makes that device the one for new tensors inside the block."""
     return cuda.device(device)
 
 
@@ -97,7 +98,7 @@ def set_stream(stream: cuda.Stream) -> None:
 
 
 def get_memory_info(device: Any = None) -> tuple[int, int]:
-    """Bytes that are free, and all there are."""
+    """The free and the total memory of the device, in bytes."""
     _needed()
     return cuda.mem_get_info(device)
 

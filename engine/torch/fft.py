@@ -1,10 +1,10 @@
-"""`torch.fft`: Fourier transforms by their names.  In: a name.  Out: the operator `aten::fft_name`."""
+"""`torch.fft`: Fourier transforms.  In: a name.  Out: the operator `aten::fft_name`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from engine.torch import functions
+from engine.torch.namespace import functions
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,7 @@
 """`torch.func`: transformations of functions.
 
-In: a function of tensors.  Out: a function that gives gradients, runs over a dimension of its arguments, or calls a
-module with other parameters.
+In: a function of tensors, or a module.  Out: a function that returns gradients or is vectorized over a dimension; a
+call of the module with other parameters.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from engine.aten.autograd import functional
 from engine.aten.autograd import grad as gradients_of
 from engine.aten.dispatch.calls import call
 from engine.aten.values.tensor import Tensor
-from engine.torch.lacking import refuse_unknown_names
+from engine.torch.namespace.missing_names import refuse_unknown_names
 
 Function = Callable[..., Any]
 
 
 def grad(func: Function, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Function:
-    """The gradient of a function that gives one number."""
+    """A function that returns the gradient of `func`, which returns one number."""
 
     @functools.wraps(func)
     def gradient(*args: Any, **kwargs: Any) -> Any:
@@ -31,7 +31,7 @@ def grad(func: Function, argnums: int | tuple[int, ...] = 0, has_aux: bool = Fal
 
 
 def grad_and_value(func: Function, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Function:
-    """The gradient of a function, and what it gives."""
+    """A function that returns the gradient of `func` and its value."""
 
     @functools.wraps(func)
     def both(*args: Any, **kwargs: Any) -> Any:
@@ -51,7 +51,7 @@ def grad_and_value(func: Function, argnums: int | tuple[int, ...] = 0, has_aux: 
 
 
 def _with_leaves(value: Any, leaves: list[Tensor]) -> Any:
-    """The structure with its tensors ready for gradients; they are appended to `leaves`."""
+    """A copy of the structure whose tensors require gradients; these are appended to `leaves`."""
     if isinstance(value, Tensor):
         leaf: Tensor = value.view_as(value) if value.requires_grad else value.detach().requires_grad_()
         leaves.append(leaf)
@@ -71,7 +71,7 @@ def _with_values(like: Any, found: Any) -> Any:
 
 
 def jacrev(func: Function, argnums: int = 0) -> Function:
-    """The Jacobian of a function of one tensor among its arguments."""
+    """A function that returns the Jacobian of `func` with respect to one of its arguments."""
 
     def jacobian(*args: Any) -> Any:
         def of_one(value: Tensor) -> Any:
@@ -86,12 +86,12 @@ jacfwd = jacrev
 
 
 def hessian(func: Function, argnums: int = 0) -> Function:
-    """The second derivatives of a function that gives one number."""
+    """A function that returns the second derivatives of `func`, which returns one number."""
     return jacrev(jacrev(func, argnums), argnums)
 
 
 def vmap(func: Function, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", **_: Any) -> Function:
-    """The function over a dimension of its arguments: it is called for every index, and the results stacked."""
+    """The function mapped over a dimension of its arguments: called for every index, with the results stacked."""
 
     @functools.wraps(func)
     def mapped(*args: Any, **kwargs: Any) -> Any:
@@ -118,7 +118,7 @@ def _stacked(rows: list[Any], dims: Any) -> Any:
 
 
 def functional_call(module: Any, parameter_and_buffer_dicts: Any, args: Any = None, kwargs: Any = None) -> Any:
-    """Call a module with other parameters and buffers in the place of its own.  Raises KeyError for unknown names."""
+    """Call a module with the given parameters and buffers instead of its own.  Raises KeyError for unknown names."""
     given = parameter_and_buffer_dicts
     values = given if isinstance(given, Mapping) else {k: v for each in given for k, v in each.items()}
     replaced: list[tuple[dict[str, Any], str, Any]] = []

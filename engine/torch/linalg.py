@@ -1,10 +1,10 @@
-"""`torch.linalg`: linear algebra by their names.  In: a name.  Out: the operator `aten::linalg_name`."""
+"""`torch.linalg`: linear algebra functions.  In: a name.  Out: the operator `aten::linalg_name`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from engine.torch import functions
+from engine.torch.namespace import functions
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,7 @@
-"""The names of the `torch` namespace, each imported when it is first asked for.
+"""The names of the `torch` namespace, each imported at its first use.
 
-In: a name.  Out: what it stands for: a row of `HOMES`, a dtype, a submodule, or the operator of that name
-(`add` is `aten::add`).
+In: a name.  Out: an object from the module that `HOMES` gives, a dtype or constant, a submodule, or the operator of
+that name (`add` is `aten::add`).
 """
 
 from __future__ import annotations
@@ -11,16 +11,19 @@ from importlib import import_module
 from typing import Any, Final
 
 from engine.lang import scalars
-from engine.torch.lacking import UnknownNameError
+from engine.torch.namespace.missing_names import UnknownNameError
 
 HOMES: Final[dict[str, str]] = {
     "CompilationUnit": "engine.torch.jit", "ScriptFunction": "engine.torch.jit", "ScriptModule": "engine.torch.jit",
     "script": "engine.torch.jit", "load": "engine.torch.serialization", "save": "engine.torch.serialization",
-    "Tensor": "engine.aten.values.tensor", "tensor": "engine.torch.creation", "from_numpy": "engine.torch.creation",
+    "Tensor": "engine.aten.values.tensor",
+    **dict.fromkeys("tensor from_numpy".split(), "engine.torch.namespace.creation"),
     "Size": "engine.aten.values.tensor",
     **dict.fromkeys("device dtype layout memory_format qscheme".split(), "engine.lang.scalars"),
-    "Budget": "engine.executor.interpreter.budget", "bisect": "engine.torch.bisection", "parse_ir": "engine.ir.parser",
-    **dict.fromkeys(("run_pass", "run_pipeline"), "engine.torch.passes"),
+    "show_call": "engine.aten.dispatch.show",
+    "Budget": "engine.executor.interpreter.budget", "parse_ir": "engine.ir.parser",
+    "bisect": "engine.torch.jit.probing.bisection",
+    **dict.fromkeys(("run_pass", "run_pipeline"), "engine.torch.jit.passes"),
     **dict.fromkeys(
         "no_grad enable_grad inference_mode is_grad_enabled is_inference_mode_enabled set_grad_enabled".split(),
         "engine.aten.autograd",
@@ -33,7 +36,7 @@ HOMES: Final[dict[str, str]] = {
         "get_num_threads set_num_threads set_default_device use_deterministic_algorithms "
         "are_deterministic_algorithms_enabled compile as_tensor asarray finfo iinfo FloatTensor DoubleTensor "
         "HalfTensor BFloat16Tensor LongTensor IntTensor ShortTensor CharTensor ByteTensor BoolTensor".split(),
-        "engine.torch.eager",
+        "engine.torch.namespace.python_functions",
     ),
     "load_weights": "engine.serialize.inspect.weights",
     "set_printoptions": "engine.aten.formatting.printing", "vmap": "engine.torch.func",
@@ -41,7 +44,7 @@ HOMES: Final[dict[str, str]] = {
         "autocast is_autocast_enabled is_autocast_cpu_enabled get_autocast_dtype GradScaler".split(), "engine.torch.amp"
     ),
     "default_generator": "engine.torch.random",
-    **dict.fromkeys("broadcast_shapes unravel_index".split(), "engine.torch.eager"),
+    **dict.fromkeys("broadcast_shapes unravel_index".split(), "engine.torch.namespace.python_functions"),
     **dict.fromkeys("from_dlpack to_dlpack frombuffer".split(), "engine.aten.values.interchange"),
 }  # fmt: skip
 """Name -> module that defines it."""
@@ -65,9 +68,9 @@ CONSTANTS: Final[dict[str, Any]] = {
 
 
 def find(name: str, module: str = "engine") -> Any:
-    """What the name stands for in the module that is asked.  Raises AttributeError that names the nearest known one."""
+    """The object of that name.  Raises AttributeError, worded for `module` and with the nearest known name."""
     if name in HOMES:
-        import_module("engine.torch.tensor_methods")
+        import_module("engine.torch.namespace.tensor_methods")
         return getattr(import_module(HOMES[name]), name)
     if name in MODULES:
         return import_module(MODULES[name])
@@ -75,15 +78,15 @@ def find(name: str, module: str = "engine") -> Any:
         return CONSTANTS[name]
     if name.startswith("__"):
         raise UnknownNameError(name, module, tuple)
-    import_module("engine.torch.tensor_methods")
-    function = import_module("engine.torch.functions").find(name)
+    import_module("engine.torch.namespace.tensor_methods")
+    function = import_module("engine.torch.namespace.functions").find(name)
     if function is None:
         raise UnknownNameError(name, module, known)
     return function
 
 
 def known() -> list[str]:
-    """Every name there is."""
+    """All names of the namespace, sorted."""
     prefix = "aten::"
     operators = [
         n.removeprefix(prefix) for n in import_module("engine.aten.dispatch.op").names() if n.startswith(prefix)

@@ -1,6 +1,6 @@
 """`torch.ops`: operators by namespace and name, and by overload: `torch.ops.aten.add.Tensor`.
 
-In: names.  Out: something to call.
+In: a namespace, an operator's name, an overload's name.  Out: callables.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class OpOverload:
 
 
 class OpOverloadPacket:
-    """All overloads of one operator; called, it takes the one that fits."""
+    """All overloads of one operator; a call uses the one that fits the arguments."""
 
     def __init__(self, name: str) -> None:
         self.__name__ = name.partition("::")[2]
@@ -66,7 +66,7 @@ class OpOverloadPacket:
 
 
 class OpNamespace:
-    """`torch.ops.aten`."""
+    """The operators of one namespace, such as `torch.ops.aten`."""
 
     def __init__(self, name: str) -> None:
         self.name = name

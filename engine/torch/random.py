@@ -1,6 +1,6 @@
-"""`torch.random`: seeds and states of the generator that everybody shares.
+"""`torch.random`: seeds and states of the default random generator.
 
-In: seeds, states.  Out: the same numbers again.
+In: seeds, states.  Out: the generator, restarted or restored.
 """
 
 from __future__ import annotations
@@ -9,19 +9,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
 from engine.aten.devices import philox
 from engine.aten.kernels.random import Generator as Generator
 from engine.aten.kernels.random import generator
 from engine.aten.values.tensor import Tensor
-from engine.torch.lacking import refuse_unknown_names
+from engine.torch.namespace.missing_names import refuse_unknown_names
 
 default_generator = generator()
 
 
 def manual_seed(seed: int) -> Generator:
-    """Start the stream of the seed.  Raises ValueError when it has more than 64 bits."""
+    """Seed the default generator and return it.  Raises ValueError for a seed of more than 64 bits."""
     number = int(seed)
     if not -(1 << 63) <= number < 1 << 64:
         raise ValueError(f"a seed has 64 bits, but {number} has more")
@@ -30,7 +28,7 @@ def manual_seed(seed: int) -> Generator:
 
 
 def seed() -> int:
-    """Seed from the clock; the new seed."""
+    """Seed the default generator from the clock, and return the seed."""
     return generator().seed()
 
 
@@ -39,18 +37,18 @@ def initial_seed() -> int:
 
 
 def get_rng_state() -> Tensor:
-    """The generator's state as a tensor of bytes, in a form of its own."""
-    return Tensor(np.frombuffer(generator().state_bytes(), np.uint8).copy())
+    """The generator's state as a tensor of bytes, in the engine's own format."""
+    return generator().get_state()
 
 
 def set_rng_state(new_state: Tensor) -> None:
-    """Go on where `get_rng_state` was called."""
-    generator().restore(new_state.array.tobytes())
+    """Restore a state that `get_rng_state` returned."""
+    generator().set_state(new_state)
 
 
 @contextmanager
 def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
-    """What is drawn inside is not missed outside."""
+    """Restore the default generator's state at the end of the block."""
     before = generator().state_bytes()
     try:
         yield
@@ -58,15 +56,5 @@ def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
         if enabled:
             generator().restore(before)
 
-
-def _state_of(source: Generator) -> Tensor:
-    return Tensor(np.frombuffer(source.state_bytes(), np.uint8).copy())
-
-
-def _restore(source: Generator, new_state: Tensor) -> None:
-    source.restore(new_state.array.tobytes())
-
-
-Generator.get_state, Generator.set_state = _state_of, _restore  # type: ignore[attr-defined]
 
 refuse_unknown_names(__name__)

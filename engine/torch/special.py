@@ -1,10 +1,10 @@
-"""`torch.special`: special functions by their names.  In: a name.  Out: the operator `aten::special_name`."""
+"""`torch.special`: special functions.  In: a name.  Out: the operator `aten::special_name`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from engine.torch import functions
+from engine.torch.namespace import functions
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""`torch.version`: what this is, and what it was built with."""
+"""`torch.version`: the engine's version, and the toolkits it was built with (none)."""
 
 __version__ = "0.1.0"
 cuda = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -10,9 +9,7 @@ from typing import Any
 import pytest
 
 import engine.torch
-
-sys.path.insert(0, str(Path(__file__).parent))
-from layer_samples import LAYERS
+from tests.peer.layer_samples import LAYERS
 
 torch = pytest.importorskip("torch", reason="compares with a real PyTorch, which is not installed here")
 pytestmark = pytest.mark.peer

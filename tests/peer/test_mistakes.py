@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "torch"))
-from mistakes import MISTAKES, answer
+from tests.unit.torch.mistakes import MISTAKES, answer
 
 torch = pytest.importorskip("torch", reason="compares with a real PyTorch, which is not installed here")
 pytestmark = pytest.mark.peer

@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch")
 import engine  # noqa: E402
 import engine.torch as ours  # noqa: E402
 from tests.unit.serialize.quantized.make_files import MODELS, flat, make  # noqa: E402
-from tests.unit.serialize.test_quantized import compared, recorded  # noqa: E402
+from tests.unit.serialize.quantized.recorded import compared, recorded  # noqa: E402
 
 pytestmark = pytest.mark.peer
 

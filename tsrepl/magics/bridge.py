@@ -18,7 +18,7 @@ from engine.executor.calls.to_python import to_python
 from engine.ir.constants import type_of
 from engine.ir.unit import Function
 from engine.lang.types import Type
-from engine.torch.objects import ScriptFunction
+from engine.torch.jit import ScriptFunction
 from tsrepl.session.replies import DefinitionReply, Reply
 from tsrepl.session.session import Session
 from tsrepl.session.workspace import LAST

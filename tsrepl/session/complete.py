@@ -20,7 +20,7 @@ from engine.aten.dispatch import op as table
 from engine.aten.values.ivalue import Object
 from engine.lang.scalars import DTYPE_BY_NAME
 from engine.lang.types import ClassType, TensorType, TupleType, Type
-from engine.torch.taps import paths_of
+from engine.torch.jit.probing.taps import paths_of
 from tsrepl.session.commands import COMMANDS, find_command
 from tsrepl.session.entries import COMMAND
 from tsrepl.session.failures import UsageError

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from engine.passes.pipeline import ALIASES, OPTIMIZE, PIPELINES, names
-from engine.torch.bisection import bisect as find_culprit
+from engine.torch.jit.probing.bisection import bisect as find_culprit
 from tsrepl.session.replies import Reply, TextReply
 from tsrepl.session.workspace import Workspace
 

@@ -1,6 +1,6 @@
 """What happens inside of a module while it runs, stopping there, and cutting a part out.
 
-In: a module, places (see `engine.torch.taps`), and for taps the expression that calls it.  Out: replies.
+In: a module, places (see `engine.torch.jit.probing.taps`), and for taps the expression that calls it.  Out: replies.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from typing import Any, Final, NamedTuple
 from engine.aten.values.ivalue import Object
 from engine.aten.values.tensor import Tensor
 from engine.lang.types import STR, TENSOR, DictType, TensorType
-from engine.torch.cutting import cut as cut_out
-from engine.torch.modules import wrap
-from engine.torch.taps import Taps, stopped_at
+from engine.torch.jit.probing.cutting import cut as cut_out
+from engine.torch.jit.probing.taps import Taps, stopped_at
 from tsrepl.session.failures import UsageError
 from tsrepl.session.files import words_of
 from tsrepl.session.modules import module_node
@@ -75,7 +74,7 @@ def cut(workspace: Workspace, argument: str) -> Iterable[Reply]:
     if not name.isidentifier():
         raise UsageError(f"'{name}' cannot be a name")
     at = words.index(ARROW)
-    part = cut_out(wrap(_module(workspace, words[0])), words[1:at], words[at + 1 :])._ivalue
+    part = cut_out(_module(workspace, words[0]), words[1:at], words[at + 1 :])
     workspace.bind(name, part, part.type)
     node = module_node(name, part)
     yield TextReply(f"cut {name} out of {words[0]}", "done")

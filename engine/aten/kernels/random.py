@@ -19,6 +19,7 @@ import numpy as np
 
 from engine.aten.stepwise.scattering import swap_each
 from engine.aten.values import xp
+from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import Array
 from engine.lang import scalars
 from engine.lang.errors import OperatorError
@@ -73,6 +74,14 @@ class Generator:
         key = np.frombuffer(state, "<u4", offset=_STATE.size).astype(np.uint32)
         self._bits.state = {"bit_generator": "MT19937", "state": {"key": key, "pos": position}}
         self._spare = None if math.isnan(spare) else spare
+
+    def get_state(self) -> Tensor:
+        """The state as a tensor of bytes, in the engine's own format."""
+        return Tensor(np.frombuffer(self.state_bytes(), np.uint8).copy())
+
+    def set_state(self, new_state: Tensor) -> None:
+        """Restore a state that `get_state` returned."""
+        self.restore(new_state.array.tobytes())
 
     def words32(self, count: int) -> Array:
         raw: Array = self._bits.random_raw(count)

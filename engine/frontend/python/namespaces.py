@@ -26,8 +26,7 @@ COMPILED_MODULES: Final = frozenset({"engine.torch.nn.utils.rnn", "engine.torch.
 
 _LAYERS: Final = "torch.nn.modules"
 HOMES: Final = {
-    f"{_LAYERS}.nonlinear": f"{_LAYERS}.activation", f"{_LAYERS}.attention": f"{_LAYERS}.activation",
-    f"{_LAYERS}.conv_transpose": f"{_LAYERS}.conv", f"{_LAYERS}.fractional": f"{_LAYERS}.pooling",
+    f"{_LAYERS}.attention": f"{_LAYERS}.activation",
     "Fold": f"{_LAYERS}.fold", "Unfold": f"{_LAYERS}.fold", "PixelShuffle": f"{_LAYERS}.pixelshuffle",
     "PixelUnshuffle": f"{_LAYERS}.pixelshuffle", "ChannelShuffle": f"{_LAYERS}.channelshuffle",
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""`torch.autograd`: gradients on request, functions with gradients of their own, and the recording switch.
+"""`torch.autograd`: gradients, functions with custom gradients, and the switches for gradient recording.
 
 In: tensors.  Out: gradients.  See `engine.aten.autograd`.
 """
@@ -21,7 +21,7 @@ from engine.aten.autograd import (
 )  # fmt: skip
 from engine.aten.values.tensor import Tensor
 from engine.torch.autograd import function, functional, graph, profiler
-from engine.torch.lacking import refuse_unknown_names
+from engine.torch.namespace.missing_names import refuse_unknown_names
 
 __all__ = [
     "Function",
@@ -45,7 +45,7 @@ __all__ = [
 
 
 def Variable(data: Tensor, requires_grad: bool = False) -> Tensor:
-    """The tensor outside what recorded it, with `requires_grad` as asked for.  (Tensors once had to be wrapped so.)"""
+    """The tensor detached from its history, with the given `requires_grad` (PyTorch's old way to make a leaf)."""
     variable = data.detach()
     variable.requires_grad = requires_grad
     made: Tensor = variable

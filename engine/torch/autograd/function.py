@@ -1,4 +1,4 @@
-"""`torch.autograd.function`, by the names that scripts import from it."""
+"""`torch.autograd.function`: re-exports under the module path that scripts import."""
 
 from engine.aten.autograd import Function as Function
 from engine.aten.autograd import once_differentiable as once_differentiable

@@ -1,4 +1,4 @@
-"""`torch.autograd.functional`: Jacobians, Hessians and products with them.  See `engine.aten.autograd.functional`."""
+"""`torch.autograd.functional`: Jacobians, Hessians and products with them, re-exported from `engine.aten.autograd`."""
 
 from engine.aten.autograd.functional import hessian as hessian
 from engine.aten.autograd.functional import jacobian as jacobian

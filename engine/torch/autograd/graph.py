@@ -1,7 +1,4 @@
-"""`torch.autograd.graph`: nodes, and what they keep.
-
-In: hooks.  Out: nodes that keep what the hooks make of tensors.
-"""
+"""`torch.autograd.graph`: nodes of the backward graph, and hooks for the tensors that they save (re-exports)."""
 
 from engine.aten.autograd.node import Node as Node
 from engine.aten.autograd.saving import save_on_cpu as save_on_cpu

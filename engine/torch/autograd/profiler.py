@@ -1,4 +1,4 @@
-"""`torch.autograd.profiler`: how long each operator takes.
+"""`torch.autograd.profiler`: counts and times of operators.
 
 In: a `with` block.  Out: the operators that ran in it, with their counts and times, as a table.
 """
@@ -17,7 +17,7 @@ from engine.aten.values.hooks import HOOKS
 
 @dataclass(slots=True)
 class Average:
-    """What is known of one operator: how often it ran, and for how many seconds altogether."""
+    """The number of calls of one operator, and their total time in seconds."""
 
     key: str
     count: int = 0
@@ -25,7 +25,7 @@ class Average:
 
     @property
     def cpu_time_total(self) -> float:
-        """In microseconds."""
+        """The total time in microseconds."""
         return self.seconds * 1e6
 
     self_cpu_time_total = cpu_time_total
@@ -35,7 +35,7 @@ class Averages(list[Average]):
     """One entry for each operator."""
 
     def table(self, sort_by: str | None = None, row_limit: int = 100, **_: Any) -> str:
-        """A line for each operator; the longest first unless `sort_by` is "count"."""
+        """A table with a line for each operator, sorted by time, or by count if `sort_by` is "count"."""
         order = sorted(self, key=lambda each: -each.count if sort_by == "count" else -each.seconds)
         rows = [f"{each.key:<40}{each.count:>10}{each.cpu_time_total:>14.1f}us" for each in order[:row_limit]]
         total = f"Self CPU time total: {sum(each.seconds for each in self) * 1e6:.1f}us"
@@ -84,14 +84,14 @@ class profile:
         return self.key_averages().table(**options)
 
     def step(self) -> None:
-        """Steps are not told apart."""
+        """No effect: all steps are recorded together."""
 
     def __str__(self) -> str:
         return self.table()
 
 
 class record_function:
-    """A name for what runs inside; operators are listed by their own names only."""
+    """Accepts a name for a block, and has no effect: operators are listed by their own names."""
 
     torch_path = "torch.autograd.profiler.record_function"
 

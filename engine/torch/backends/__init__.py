@@ -1,4 +1,4 @@
-"""`torch.backends`: what PyTorch may compute with, and what there is of it here: none."""
+"""`torch.backends`: PyTorch's math libraries as scripts ask for them; the engine uses none of them."""
 
 from engine.torch.backends import cuda as cuda
 from engine.torch.backends import cudnn as cudnn

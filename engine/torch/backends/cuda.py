@@ -1,7 +1,7 @@
-"""`torch.backends.cuda`: how GPUs compute.
+"""`torch.backends.cuda`: settings for the computations on GPUs.
 
-In: wishes.  Out: the wishes; they change nothing, since products are always exact ones of their dtype and there is one
-way to compute attention.
+In: settings.  Out: the settings, stored without effect: products are always computed in their own dtype, and attention
+has one implementation.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from engine.torch import cuda as _cuda
-from engine.torch.lacking import refuse_unknown_names
+from engine.torch.namespace.missing_names import refuse_unknown_names
 
 matmul = SimpleNamespace(
     allow_tf32=False, allow_fp16_reduced_precision_reduction=True, allow_bf16_reduced_precision_reduction=True,
@@ -23,7 +23,7 @@ _ALLOWED = SimpleNamespace(flash=True, mem_efficient=True, math=True, cudnn=True
 
 
 def is_built() -> bool:
-    """Is there what GPUs need?"""
+    """True if there is a GPU and the library for it."""
     return _cuda.is_available()
 
 
@@ -63,7 +63,7 @@ def enable_cudnn_sdp(enabled: bool) -> None:
 def sdp_kernel(
     enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True, enable_cudnn: bool = True
 ) -> Iterator[dict[str, Any]]:
-    """The wishes hold inside of the block."""
+    """Store the settings for the duration of the block."""
     before = dict(vars(_ALLOWED))
     vars(_ALLOWED).update(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
     try:

@@ -1,11 +1,11 @@
-"""`torch.backends.cudnn`: there is none, also where there is a GPU; the switches may be set and change nothing."""
+"""`torch.backends.cudnn`: cuDNN is never used, not even on a GPU; its switches are stored without effect."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from engine.torch.lacking import refuse_unknown_names
+from engine.torch.namespace.missing_names import refuse_unknown_names
 
 enabled = True
 benchmark = False
@@ -23,7 +23,7 @@ def version() -> None:
 
 
 def is_acceptable(tensor: object) -> bool:
-    """Can it be computed with?"""
+    """False: cuDNN is never used."""
     return False
 
 
@@ -32,7 +32,7 @@ def flags(
     enabled: bool = False, benchmark: bool = False, benchmark_limit: int = 10, deterministic: bool = False,
     allow_tf32: bool = True,
 ) -> Iterator[None]:  # fmt: skip
-    """The switches are so inside of the block."""
+    """Set the switches for the duration of the block."""
     here = globals()
     wanted = {
         "enabled": enabled, "benchmark": benchmark, "benchmark_limit": benchmark_limit,

@@ -1,4 +1,4 @@
-"""`torch.backends.mkl`: there is none; matrices are multiplied by the BLAS that numpy brings."""
+"""`torch.backends.mkl`: never available; matrix products use numpy's BLAS."""
 
 
 def is_available() -> bool:

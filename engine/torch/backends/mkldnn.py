@@ -1,4 +1,4 @@
-"""`torch.backends.mkldnn`: there is none; matrices are multiplied by the BLAS that numpy brings."""
+"""`torch.backends.mkldnn`: never available; matrix products use numpy's BLAS."""
 
 
 def is_available() -> bool:

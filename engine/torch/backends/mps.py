@@ -1,4 +1,4 @@
-"""`torch.backends.mps`: there is none."""
+"""`torch.backends.mps`: never available."""
 
 
 def is_available() -> bool:

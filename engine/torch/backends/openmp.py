@@ -1,4 +1,4 @@
-"""`torch.backends.openmp`: there is none; matrices are multiplied by the BLAS that numpy brings."""
+"""`torch.backends.openmp`: never available; operators use the threads of numpy's BLAS."""
 
 
 def is_available() -> bool:

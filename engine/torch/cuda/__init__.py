@@ -1,6 +1,6 @@
-"""`torch.cuda`: the NVIDIA GPUs there are.  In: questions, devices, seeds.  Out: answers; without a GPU, mostly no.
+"""`torch.cuda`: NVIDIA GPUs.  In: devices, seeds.  Out: device facts, streams, memory use; False or 0 without a GPU.
 
-`machine.py` finds the library; `streams.py`, `memory.py` and `random.py` have what their names say.
+`machine.py` finds the library; `streams.py`, `memory.py` and `random.py` hold the parts of these names.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from engine.torch.cuda.streams import (
     set_stream,
     stream,
 )
-from engine.torch.lacking import refuse_unknown_names
+from engine.torch.namespace.missing_names import refuse_unknown_names
 
 __all__ = [
     "Event",
@@ -116,7 +116,7 @@ __all__ = [
 
 
 def is_available() -> bool:
-    """Is there a GPU, and the library for it?"""
+    """True if there is a GPU and the library for it."""
     return is_there()
 
 
@@ -125,7 +125,7 @@ def is_initialized() -> bool:
 
 
 def init() -> None:
-    """Raises OperatorAssertionError where there is no GPU."""
+    """Check that there is a GPU.  Raises OperatorAssertionError without one."""
     machine()
 
 
@@ -134,17 +134,17 @@ def device_count() -> int:
 
 
 def current_device() -> int:
-    """Raises OperatorAssertionError where there is none."""
+    """The number of the current device.  Raises OperatorAssertionError without a GPU."""
     return machine().current()
 
 
 def set_device(device: Any) -> None:
-    """New tensors on "cuda" are made on this one from now on."""
+    """Make this device the current one, on which tensors on "cuda" are made."""
     machine().cuda.Device(number_of(device)).use()
 
 
 class device:
-    """`with device(1):` new tensors on "cuda" are made on that one meanwhile; None, or -1, changes nothing."""
+    """`with device(1):` makes that device the current one inside the block; None or -1 has no effect."""
 
     def __init__(self, device: Any) -> None:
         self.idx = -1 if device is None or device == -1 else number_of(device)
@@ -161,14 +161,14 @@ class device:
 
 
 class device_of(device):
-    """The same for the device that a tensor is on; one on the CPU changes nothing."""
+    """`with device_of(tensor):` makes the tensor's device the current one; a tensor on the CPU has no effect."""
 
     def __init__(self, obj: Any) -> None:
         super().__init__(obj.device if obj.is_cuda else None)
 
 
 def synchronize(device: Any = None) -> None:
-    """Wait for what the device has been given to do.  Raises OperatorAssertionError where there is none."""
+    """Wait until the device has finished its queued work.  Raises OperatorAssertionError without a GPU."""
     with machine().on(number_of(device)):
         machine().synchronize()
 
@@ -178,7 +178,7 @@ def synchronize(device: Any = None) -> None:
 
 @dataclass(frozen=True)
 class Properties:
-    """What is known of a GPU."""
+    """The properties of a GPU."""
 
     name: str
     major: int
@@ -191,7 +191,7 @@ class Properties:
 
 
 def get_device_properties(device: Any = None) -> Properties:
-    """Raises OperatorAssertionError where there is none."""
+    """The properties of a device.  Raises OperatorAssertionError without a GPU."""
     told = machine().cuda.runtime.getDeviceProperties(number_of(device))
     return Properties(
         told["name"].decode(), told["major"], told["minor"], told["totalGlobalMem"], told["multiProcessorCount"],
@@ -204,13 +204,13 @@ def get_device_name(device: Any = None) -> str:
 
 
 def get_device_capability(device: Any = None) -> tuple[int, int]:
-    """(major, minor): what the GPU understands."""
+    """The compute capability of the GPU, (major, minor)."""
     found = get_device_properties(device)
     return found.major, found.minor
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Does a GPU compute in bfloat16?  Those from 8.0 on do."""
+    """True if the GPU computes in bfloat16, from compute capability 8.0 on."""
     return is_there() and (including_emulation or get_device_capability()[0] >= 8)
 
 
@@ -219,23 +219,23 @@ def is_tf32_supported() -> bool:
 
 
 def get_arch_list() -> list[str]:
-    """Kernels are compiled where they run, for the GPU that is there."""
+    """The architectures that kernels are compiled for: those of the present GPUs."""
     return [f"sm_{major}{minor}" for major, minor in {get_device_capability(i) for i in range(device_count())}]
 
 
 def can_device_access_peer(device: Any, peer_device: Any) -> bool:
-    """Can the one read the other's memory?"""
+    """True if the one device can read the other's memory."""
     one, other = number_of(device), number_of(peer_device)
     return one != other and bool(machine().cuda.runtime.deviceCanAccessPeer(one, other))
 
 
 def is_current_stream_capturing() -> bool:
-    """Work is not recorded for later."""
+    """False: CUDA graphs are not captured."""
     return False
 
 
 def _typed(name: str, *data: Any) -> Any:
-    """`torch.cuda.FloatTensor(values)`, or of sizes."""
+    """A legacy constructor such as `torch.cuda.FloatTensor(values)` or `(*sizes)`."""
     made = tensor.Tensor(*data)
     return made.to(scalars.device("cuda"), LEGACY_TYPES[name])
 

@@ -1,4 +1,4 @@
-"""`torch.cuda.amp`: mixed precision by its old names; see `engine.torch.amp`."""
+"""`torch.cuda.amp`: mixed precision under its older names; see `engine.torch.amp`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The library of the GPUs there are, and how programs name one of them.
+"""The library for GPUs, and the numbers of devices.
 
 In: a device in any of its spellings.  Out: its number; the library.
 """
@@ -14,7 +14,7 @@ from engine.lang.errors import OperatorAssertionError, OperatorError, OperatorVa
 
 
 def machine() -> Library:
-    """Raises OperatorAssertionError where there is no GPU, which says what is missing."""
+    """The library for GPUs.  Raises OperatorAssertionError without a GPU, with the missing part in its message."""
     try:
         return libraries.library("cuda")
     except OperatorError as error:
@@ -30,7 +30,7 @@ def is_there() -> bool:
 def number_of(device: Any) -> int:
     """The number of a device, given as such, as a text or as a number; None is the current one.
 
-    Raises OperatorValueError for a device that is no GPU, OperatorError for a number that there is not.
+    Raises OperatorValueError for a device that is no GPU, OperatorError for a number out of range.
     """
     library = machine()
     if device is None:

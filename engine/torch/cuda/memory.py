@@ -1,4 +1,4 @@
-"""`torch.cuda`: the memory of GPUs.  In: questions.  Out: bytes; 0 without a GPU, where there is nothing to hold."""
+"""`torch.cuda`: the memory of GPUs.  In: devices.  Out: bytes; 0 without a GPU."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ OutOfMemoryError = OperatorMemoryError
 
 
 class _Peaks:
-    """The most that was used.  Libraries do not keep it: it is known of the moments at which somebody asked."""
+    """The peaks of memory use, as seen by the queries so far: the library keeps no peaks itself."""
 
     allocated = 0
     reserved = 0
@@ -26,12 +26,12 @@ _PEAKS = _Peaks()
 
 
 def memory_allocated(device: Any = None) -> int:
-    """Bytes that tensors take."""
+    """The bytes that tensors occupy."""
     return _memory(device)[0]
 
 
 def memory_reserved(device: Any = None) -> int:
-    """Bytes that are held, for tensors there are and for later."""
+    """The bytes that are reserved for present and future tensors."""
     return _memory(device)[1]
 
 
@@ -43,17 +43,17 @@ def _memory(device: Any) -> tuple[int, int]:
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """The most bytes that tensors took at a moment at which the memory's state was asked for."""
+    """The most bytes that tensors occupied at any query of the memory's state."""
     return _PEAKS.ask(device)[0]
 
 
 def max_memory_reserved(device: Any = None) -> int:
-    """The most bytes that were held at a moment at which the memory's state was asked for."""
+    """The most bytes that were reserved at any query of the memory's state."""
     return _PEAKS.ask(device)[1]
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Begin to look for the most anew."""
+    """Reset the peaks."""
     _PEAKS.allocated = _PEAKS.reserved = 0
 
 
@@ -62,19 +62,19 @@ memory_cached, max_memory_cached = memory_reserved, max_memory_reserved
 
 
 def empty_cache() -> None:
-    """Give back the memory that is held for later."""
+    """Free the memory that is reserved but unused."""
     if is_there():
         machine().release()
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:
-    """Bytes that are free on the device, and all that it has.  Raises OperatorError without a GPU."""
+    """The free and the total memory of the device, in bytes.  Raises OperatorError without a GPU."""
     free, total = machine().cuda.Device(number_of(device)).mem_info
     return int(free), int(total)
 
 
 def memory_stats(device: Any = None) -> dict[str, int]:
-    """What is known of the memory, by PyTorch's names; empty without a GPU."""
+    """Statistics of the memory under PyTorch's names; empty without a GPU."""
     if not is_there():
         return {}
     allocated, reserved = _memory(device)
@@ -86,13 +86,13 @@ def memory_stats(device: Any = None) -> dict[str, int]:
 
 
 def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
-    """The same as lines of text."""
+    """The statistics of the memory as text."""
     found = memory_stats(device) or {"there is no GPU": 0}
     return "\n".join(f"{name:<32}{count:>16,}" for name, count in found.items())
 
 
 def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
-    """Refuse to take more than that part of the device's memory.  Raises OperatorValueError outside of 0 to 1."""
+    """Limit allocations to that fraction of the device's memory.  Raises OperatorValueError outside of 0 to 1."""
     if not 0 <= fraction <= 1:
         raise OperatorValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
     with machine().on(number_of(device)):
@@ -100,4 +100,4 @@ def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None
 
 
 def ipc_collect() -> None:
-    """Nothing is shared with other processes."""
+    """No effect: no memory is shared with other processes."""

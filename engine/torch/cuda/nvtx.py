@@ -1,4 +1,4 @@
-"""`torch.cuda.nvtx`: names for what a profiler of NVIDIA's shows.  In: texts.  Out: nothing.
+"""`torch.cuda.nvtx`: named ranges and marks for NVIDIA's profilers.  In: names.  Out: nothing.
 
 Raises OperatorAssertionError without a GPU.
 """
@@ -23,7 +23,7 @@ def range_pop() -> None:
 
 
 def mark(msg: str) -> None:
-    """Name a moment."""
+    """Mark the present moment with a name."""
     machine().cuda.nvtx.Mark(msg)
 
 

@@ -1,4 +1,4 @@
-"""`torch.cuda`: the streams of random numbers of GPUs.  In: seeds, states.  Out: the same numbers again."""
+"""`torch.cuda`: the streams of random numbers of GPUs.  In: seeds, states.  Out: restarted or restored streams."""
 
 from __future__ import annotations
 
@@ -23,36 +23,36 @@ def _all() -> list[Philox]:
 
 
 def manual_seed(seed: int) -> None:
-    """Start the stream of the current device anew.  Without a GPU: for when there is one."""
+    """Seed the stream of the current device; no effect without a GPU."""
     if is_there():
         _generator().manual_seed(int(seed))
 
 
 def manual_seed_all(seed: int) -> None:
-    """Start the streams of all devices anew."""
+    """Seed the streams of all devices."""
     for each in _all():
         each.manual_seed(int(seed))
 
 
 def seed() -> None:
-    """Start the stream of the current device with a seed of the clock."""
+    """Seed the stream of the current device from the clock."""
     if is_there():
         _generator().seed()
 
 
 def seed_all() -> None:
-    """The same on all devices."""
+    """Seed the streams of all devices from the clock."""
     for each in _all():
         each.seed()
 
 
 def initial_seed() -> int:
-    """Raises OperatorError without a GPU."""
+    """The seed of the current device's stream.  Raises OperatorError without a GPU."""
     return _generator().initial_seed()
 
 
 def get_rng_state(device: Any = "cuda") -> Tensor:
-    """The state of a device's stream as a tensor of bytes, in a form of its own.  Raises OperatorError without one."""
+    """The state of a device's stream as bytes in the engine's own format.  Raises OperatorError without a GPU."""
     return Tensor(np.frombuffer(_generator(device).state_bytes(), np.uint8).copy())
 
 
@@ -61,7 +61,7 @@ def get_rng_state_all() -> list[Tensor]:
 
 
 def set_rng_state(new_state: Tensor, device: Any = "cuda") -> None:
-    """Go on where `get_rng_state` was called."""
+    """Restore a state that `get_rng_state` returned."""
     _generator(device).restore(new_state.cpu().array.tobytes())
 
 

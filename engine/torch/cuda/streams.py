@@ -1,6 +1,6 @@
 """`torch.cuda`: streams and events.
 
-In: work given to a GPU.  Out: `Stream`s, whose work is done in order, and `Event`s, which say when work was done.
+In: work for a GPU.  Out: `Stream`s, whose work runs in order, and `Event`s, which mark and time points in streams.
 Without a GPU, making one raises OperatorAssertionError; `stream(None)` may be entered anywhere.
 """
 
@@ -14,7 +14,7 @@ from engine.torch.cuda.machine import machine, number_of
 
 
 class Stream:
-    """A row of work for a GPU; a smaller `priority` goes first."""
+    """A queue of work for a GPU; a smaller `priority` value runs first."""
 
     def __init__(self, device: Any = None, priority: int = 0, *, handle: Any = None) -> None:
         self.device = scalars.device("cuda", number_of(device))
@@ -25,29 +25,29 @@ class Stream:
 
     @property
     def cuda_stream(self) -> int:
-        """Where the driver knows the stream."""
+        """The driver's handle of the stream, as a number."""
         return int(self.handle.ptr)
 
     def synchronize(self) -> None:
-        """Wait for all its work."""
+        """Wait until the stream has finished its work."""
         self.handle.synchronize()
 
     def query(self) -> bool:
-        """Is all its work done?"""
+        """True if the stream has finished its work."""
         return bool(self.handle.done)
 
     def record_event(self, event: Event | None = None) -> Event:
-        """An event that is over when the work that has been given to the stream is."""
+        """Record an event behind the present work of the stream, and return it."""
         event = Event() if event is None else event
         event.record(self)
         return event
 
     def wait_event(self, event: Event) -> None:
-        """Let the stream go on only when the event is over."""
+        """Make the stream's future work wait for the event."""
         self.handle.wait_event(event.handle)
 
     def wait_stream(self, stream: Stream) -> None:
-        """Let the stream go on only when what the other one has got now is done."""
+        """Make the stream's future work wait for the present work of the other stream."""
         self.wait_event(stream.record_event())
 
     def __enter__(self) -> Stream:
@@ -68,7 +68,7 @@ class Stream:
 
 
 class Event:
-    """A mark in a stream: a GPU comes by it when the work before it is done."""
+    """A mark in a stream, which the GPU reaches when the work before it is finished."""
 
     def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
         self.handle = machine().cuda.Event(block=blocking, disable_timing=not enable_timing, interprocess=interprocess)
@@ -80,11 +80,11 @@ class Event:
         (current_stream() if stream is None else stream).wait_event(self)
 
     def query(self) -> bool:
-        """Has everything before it been done?"""
+        """True if the work before the event is finished."""
         return bool(self.handle.done)
 
     def synchronize(self) -> None:
-        """Wait for it."""
+        """Wait for the event."""
         self.handle.synchronize()
 
     def elapsed_time(self, end_event: Event) -> float:
@@ -93,7 +93,7 @@ class Event:
 
 
 class StreamContext:
-    """`with stream(s):` gives work to that stream; None changes nothing."""
+    """`with stream(s):` makes that stream the current one; None has no effect."""
 
     def __init__(self, stream: Stream | None) -> None:
         self.stream = stream
@@ -113,17 +113,17 @@ def stream(stream: Stream | None) -> StreamContext:
 
 
 def current_stream(device: Any = None) -> Stream:
-    """The stream that work is given to now."""
+    """The current stream, which gets new work."""
     index = number_of(device)
     with machine().on(index):
         return Stream(index, handle=machine().cuda.get_current_stream())
 
 
 def default_stream(device: Any = None) -> Stream:
-    """The stream that work is given to when nothing else is said."""
+    """The stream that is current by default."""
     return Stream(device, handle=machine().cuda.Stream.null)
 
 
 def set_stream(stream: Stream) -> None:
-    """Give work to that stream from now on."""
+    """Make this stream the current one."""
     stream.handle.use()

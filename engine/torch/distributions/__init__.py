@@ -1,4 +1,4 @@
-"""`torch.distributions`: numbers drawn at random, and how likely they are; the common distributions."""
+"""`torch.distributions`: the common probability distributions."""
 
 from engine.torch.distributions.continuous import Cauchy as Cauchy
 from engine.torch.distributions.continuous import Exponential as Exponential
@@ -24,6 +24,6 @@ from engine.torch.distributions.gamma import Dirichlet as Dirichlet
 from engine.torch.distributions.gamma import Gamma as Gamma
 from engine.torch.distributions.gamma import StudentT as StudentT
 from engine.torch.distributions.multivariate import MultivariateNormal as MultivariateNormal
-from engine.torch.lacking import refuse_unknown_names
+from engine.torch.namespace.missing_names import refuse_unknown_names
 
 refuse_unknown_names(__name__)

@@ -1,4 +1,4 @@
-"""Distributions of real numbers by where they lie and how wide they are, and of waiting times.
+"""Continuous distributions of real numbers: location-scale families, uniform, exponential.
 
 In: parameters.  Out: samples and densities.
 """
@@ -15,7 +15,7 @@ from engine.torch.distributions.distribution import Distribution, together
 
 
 class _LocationScale(Distribution):
-    """What is moved by `loc` and stretched by `scale`."""
+    """The base of location-scale families, which are shifted by `loc` and scaled by `scale`."""
 
     _names, has_rsample = ("loc", "scale"), True
 
@@ -40,7 +40,7 @@ class _LocationScale(Distribution):
 
 
 class Normal(_LocationScale):
-    """Bell-shaped around `loc`, as wide as `scale`."""
+    """The normal distribution with mean `loc` and standard deviation `scale`."""
 
     @property
     def stddev(self) -> Tensor:
@@ -64,12 +64,12 @@ class Normal(_LocationScale):
         return ((self._scaled(value) / math.sqrt(2)).erf() + 1) * 0.5  # type: ignore[no-any-return]
 
     def icdf(self, value: Tensor) -> Tensor:
-        """What lies above that share of the samples."""
+        """The quantile of a probability."""
         return self.loc + self.scale * (value * 2 - 1).erfinv() * math.sqrt(2)  # type: ignore[no-any-return]
 
 
 class LogNormal(Normal):
-    """What has a normal distribution's values as logarithms."""
+    """The distribution of the exponential of a normal variable."""
 
     @property
     def mean(self) -> Tensor:
@@ -109,7 +109,7 @@ class LogNormal(Normal):
 
 
 class Laplace(_LocationScale):
-    """Exponential to both sides of `loc`."""
+    """The Laplace distribution: exponential on both sides of `loc`."""
 
     @property
     def stddev(self) -> Tensor:
@@ -136,7 +136,7 @@ class Laplace(_LocationScale):
 
 
 class Cauchy(_LocationScale):
-    """The quotient of two normal variables: it has no mean."""
+    """The Cauchy distribution, of the quotient of two normal variables.  It has no mean."""
 
     @property
     def mean(self) -> Tensor:
@@ -160,7 +160,7 @@ class Cauchy(_LocationScale):
 
 
 class Gumbel(_LocationScale):
-    """The largest of many."""
+    """The Gumbel distribution, of the maximum of many variables."""
 
     @property
     def mean(self) -> Tensor:
@@ -186,7 +186,7 @@ _EULER = 0.57721566490153286060
 
 
 class HalfNormal(Distribution):
-    """How far a normal variable around 0 is from it."""
+    """The distribution of the absolute value of a normal variable with mean 0."""
 
     _names, has_rsample = ("scale",), True
 
@@ -217,7 +217,7 @@ class HalfNormal(Distribution):
 
 
 class Uniform(Distribution):
-    """Anything from `low` to `high`, equally likely."""
+    """The uniform distribution between `low` and `high`."""
 
     _names, has_rsample = ("low", "high"), True
 
@@ -253,7 +253,7 @@ class Uniform(Distribution):
 
 
 class Exponential(Distribution):
-    """Waiting times, `rate` of which end in a unit of time."""
+    """The exponential distribution, of waiting times for events at a rate of `rate`."""
 
     _names, has_rsample = ("rate",), True
 

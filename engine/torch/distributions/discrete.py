@@ -1,4 +1,4 @@
-"""Distributions of choices and counts.  In: probabilities or logits, or a rate.  Out: samples and probabilities."""
+"""Discrete distributions.  In: probabilities or logits, or a rate.  Out: samples and probabilities."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ class Bernoulli(Distribution):
 
 
 _EDGES = (1.1920928955078125e-07, 1 - 1.1920928955078125e-07)
-"""Probabilities have finite logits between these."""
+"""The bounds between which probabilities have finite logits."""
 
 
 class Categorical(Distribution):
-    """One of as many categories as the last dimension of `probs` (which need not sum to one) has."""
+    """A category with weights `probs` along the last dimension (which need not sum to one)."""
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         _one_of(probs, logits)
@@ -99,7 +99,7 @@ class Categorical(Distribution):
         return value.ge(0) & value.lt(self._num_events) & value.eq(value.floor())  # type: ignore[no-any-return]
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """Every category."""
+        """All categories."""
         values: Tensor = call("arange", (self._num_events,), {}).view([-1, *(1 for _ in self.batch_shape)])
         return values.expand([-1, *self.batch_shape]) if expand else values
 
@@ -117,7 +117,7 @@ _LEAST = -3.4028234663852886e38
 
 
 class OneHotCategorical(Distribution):
-    """A category as a vector that is 1 there and 0 elsewhere."""
+    """A category as a one-hot vector."""
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         self._categorical = Categorical(probs, logits, validate_args)
@@ -145,7 +145,7 @@ class OneHotCategorical(Distribution):
 
 
 class Poisson(Distribution):
-    """How many events come where `rate` are expected."""
+    """The number of events where `rate` are expected."""
 
     _names = ("rate",)
 
@@ -177,7 +177,7 @@ class Poisson(Distribution):
 
 
 class Geometric(Distribution):
-    """How many trials fail before the first that succeeds."""
+    """The number of failures before the first success."""
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         each = Bernoulli(probs, logits, validate_args)
@@ -211,7 +211,7 @@ class Geometric(Distribution):
 
 
 class Binomial(Distribution):
-    """How many of `total_count` trials succeed."""
+    """The number of successes in `total_count` trials."""
 
     def __init__(
         self, total_count: Any = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None

@@ -1,4 +1,4 @@
-"""What distributions share.
+"""The base of distributions, and independent dimensions.
 
 In: parameters, numbers or tensors that broadcast.  Out: `sample`, `rsample` (through which gradients flow), `log_prob`.
 """
@@ -14,9 +14,9 @@ from engine.aten.values.tensor import Size, Tensor, tensor
 
 
 class Distribution:
-    """The base: `_names` are the parameters that `repr` shows; `_log_prob` and `_allows` are asked about valid shapes.
+    """The base: `_names` are the parameters that `repr` shows; `_log_prob` and `_allows` get values of valid shapes.
 
-    With `validate_args=False` parameters and values are not looked at.
+    With `validate_args=False` parameters and values are not checked.
     """
 
     _names: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class Distribution:
             return self.rsample(sample_shape)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """The logarithm of the value's density or probability.  Raises ValueError for what no sample could be."""
+        """The logarithm of the value's density or probability.  Raises ValueError for values outside the support."""
         if self._validate_args:
             self._check_value(value)
         return self._log_prob(value)
@@ -47,7 +47,7 @@ class Distribution:
         raise NotImplementedError(f"{type(self).__name__} cannot tell how likely a value is")
 
     def _allows(self, value: Tensor) -> Tensor | None:
-        """Which elements could be drawn; None where that is not known."""
+        """The mask of values inside the support; None if it is not known."""
         return None
 
     def _check_value(self, value: Tensor) -> None:
@@ -62,7 +62,7 @@ class Distribution:
             raise ValueError(f"the value is outside of what {self} can give: {value}")
 
     def _check(self, holds: Tensor, wish: str) -> None:
-        """Raises ValueError with the wish for parameters of which it is not true."""
+        """Check a constraint on a parameter.  Raises ValueError with the constraint's text."""
         if self._validate_args and not bool(holds.all()):
             raise ValueError(f"{type(self).__name__} expects {wish}")
 
@@ -90,7 +90,7 @@ class Distribution:
         return Size((*sample_shape, *self.batch_shape, *self.event_shape))
 
     def _like(self, parameter: Tensor, sample_shape: Sequence[int]) -> Tensor:
-        """The parameter, for each sample."""
+        """The parameter expanded to the shape of the samples."""
         return parameter.expand(list(self._extended(sample_shape)))  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
@@ -105,19 +105,19 @@ def _sized(text: str) -> str:
 
 
 def together(*values: Any) -> list[Tensor]:
-    """Numbers and tensors as tensors of one shape."""
+    """Numbers and tensors broadcast to tensors of one shape."""
     tensors = [value if isinstance(value, Tensor) else tensor(float(value)) for value in values]
     found: list[Tensor] = list(call("broadcast_tensors", (tensors,), {}))
     return found
 
 
 def summed(values: Tensor, dims: int) -> Tensor:
-    """The sum over the last so many dimensions."""
+    """The sum over the last `dims` dimensions."""
     return values.sum(list(range(-dims, 0))) if dims else values
 
 
 class Independent(Distribution):
-    """A distribution the last dimensions of whose batches are taken as one event."""
+    """A distribution whose last batch dimensions are reinterpreted as event dimensions."""
 
     def __init__(
         self, base_distribution: Distribution, reinterpreted_batch_ndims: int, validate_args: bool | None = None

@@ -1,11 +1,11 @@
-"""How far one distribution is from another.  In: two of a kind.  Out: their Kullback-Leibler divergence."""
+"""Divergence of distributions.  In: two distributions of a family.  Out: their Kullback-Leibler divergence."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Final
 
-import engine.torch as torch
+import engine as torch
 from engine.aten.values.tensor import Tensor
 from engine.torch.distributions.continuous import Exponential, Laplace, Normal, Uniform
 from engine.torch.distributions.discrete import Bernoulli, Categorical, OneHotCategorical, Poisson
@@ -18,7 +18,7 @@ _FORMULAS: Final[dict[tuple[type, type], Formula]] = {}
 
 
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
-    """The divergence of `q` from `p`.  Raises NotImplementedError for kinds that have no formula here."""
+    """The divergence of `q` from `p`.  Raises NotImplementedError for classes without a registered formula."""
     for one in type(p).__mro__:
         for other in type(q).__mro__:
             if (one, other) in _FORMULAS:
@@ -27,7 +27,7 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
 
 
 def register_kl(type_p: type, type_q: type) -> Callable[[Formula], Formula]:
-    """Decorates the formula for two kinds of distributions."""
+    """Decorator that registers the formula for two classes of distributions."""
 
     def keep(formula: Formula) -> Formula:
         _FORMULAS[type_p, type_q] = formula

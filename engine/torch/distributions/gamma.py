@@ -1,4 +1,4 @@
-"""Distributions that are made of gamma variables: gamma, chi-squared, beta, Dirichlet, Student's.
+"""Distributions derived from gamma variables: gamma, chi-squared, beta, Dirichlet, Student's.
 
 In: parameters.  Out: samples (through which no gradients flow) and densities.
 """
@@ -16,7 +16,7 @@ from engine.torch.distributions.distribution import Distribution, together
 
 
 class Gamma(Distribution):
-    """The waiting time for `concentration` events, `rate` of which come in a unit of time."""
+    """The gamma distribution, of the waiting time for `concentration` events at a rate of `rate`."""
 
     _names: tuple[str, ...] = ("concentration", "rate")
 
@@ -55,7 +55,7 @@ class Gamma(Distribution):
 
 
 class Chi2(Gamma):
-    """The sum of the squares of `df` normal variables."""
+    """The chi-squared distribution, of the sum of the squares of `df` normal variables."""
 
     _names = ("df",)
 
@@ -68,7 +68,7 @@ class Chi2(Gamma):
 
 
 class Dirichlet(Distribution):
-    """Positive numbers that sum to one, the last dimension of `concentration` of them."""
+    """The Dirichlet distribution over positive vectors that sum to one."""
 
     _names = ("concentration",)
 
@@ -107,7 +107,7 @@ class Dirichlet(Distribution):
 
 
 class Beta(Distribution):
-    """A number between 0 and 1: the first of two that have a Dirichlet distribution."""
+    """The beta distribution over numbers between 0 and 1: the first of two Dirichlet variables."""
 
     _names = ("concentration1", "concentration0")
 
@@ -139,7 +139,7 @@ class Beta(Distribution):
 
 
 class StudentT(Distribution):
-    """A normal variable over the root of a chi-squared one, moved and stretched."""
+    """Student's t-distribution with `df` degrees of freedom, shifted by `loc` and scaled by `scale`."""
 
     _names = ("df", "loc", "scale")
 

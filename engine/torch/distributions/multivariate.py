@@ -1,17 +1,17 @@
-"""The normal distribution of vectors.  In: means and covariances.  Out: samples and densities."""
+"""The multivariate normal distribution.  In: means and covariances.  Out: samples and densities."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-import engine.torch as torch
+import engine as torch
 from engine.aten.values.tensor import Tensor
 from engine.torch.distributions.distribution import Distribution
 
 
 class MultivariateNormal(Distribution):
-    """Bell-shaped around `loc`; one of the covariance, its inverse, and its lower triangular root says how wide."""
+    """A normal distribution with mean `loc`, given its covariance, the inverse of it, or its lower triangular root."""
 
     has_rsample = True
 
@@ -72,7 +72,7 @@ class MultivariateNormal(Distribution):
 
 
 def _root(covariance: Tensor) -> Tensor:
-    """Raises ValueError for a matrix that is no covariance."""
+    """The Cholesky root.  Raises ValueError unless the matrix is positive definite."""
     try:
         return torch.linalg.cholesky(covariance)  # type: ignore[no-any-return]
     except RuntimeError as error:

@@ -1,13 +1,13 @@
 """`torch.nn`: modules, parameters, and the functions behind them.
 
-In: sizes.  Out: layers with parameters of their own, to be called, combined, saved and compiled.
+In: sizes and settings.  Out: layers with parameters, which can be called, combined, saved and compiled.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.torch.lacking import refuse_unknown_names
+from engine.torch.namespace.missing_names import refuse_unknown_names
 from engine.torch.nn import functional as functional
 from engine.torch.nn import init as init
 from engine.torch.nn import modules as modules

@@ -1,3 +1,3 @@
-"""`torch.nn.parallel`, by the names that scripts import from it."""
+"""`torch.nn.parallel`, re-exports under the module path that scripts import."""
 
 from engine.torch.nn.modules.parallel import DataParallel as DataParallel

@@ -1,9 +1,9 @@
-"""`torch.optim`: optimizers, which change parameters by their gradients, and schedules of learning rates.
+"""`torch.optim`: optimizers, which update parameters by their gradients, and learning rate schedules.
 
 In: the parameters of a module, with gradients.  Out: the same parameters with new values.
 """
 
-from engine.torch.lacking import refuse_unknown_names
+from engine.torch.namespace.missing_names import refuse_unknown_names
 from engine.torch.optim import lr_scheduler as lr_scheduler
 from engine.torch.optim import swa_utils as swa_utils
 from engine.torch.optim.adafactor import Adafactor as Adafactor

@@ -1,6 +1,6 @@
-"""Adafactor: Adam's steps with the squares of a matrix kept as one row and one column.
+"""Adafactor: adaptive steps with the second moments of a matrix stored as one row and one column.
 
-In: parameters with gradients.  Out: the parameters, changed.
+In: parameters with gradients.  Out: the parameters, updated.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from engine.aten.values.tensor import Tensor
-from engine.torch.eager import finfo
-from engine.torch.optim.optimizer import Group, Optimizer, State, begin, check, step_number, wished
+from engine.torch.namespace.python_functions import finfo
+from engine.torch.optim.optimizer import Group, Optimizer, State, begin, check, step_number, with_implementation_options
 
 
 class Adafactor(Optimizer):
-    """Steps that are a share of the parameter's own size, at most `d` times as long as usual.  Raises ValueError."""
+    """Adafactor: steps relative to the parameter's size, clipped at the threshold `d`.  Raises ValueError."""
 
     def __init__(
         self, params: Iterable[Any], lr: float = 1e-2, beta2_decay: float = -0.8,
@@ -30,7 +30,7 @@ class Adafactor(Optimizer):
             "lr": lr, "beta2_decay": beta2_decay, "eps": eps, "d": d, "weight_decay": weight_decay,
             "maximize": maximize,
         }  # fmt: skip
-        super().__init__(params, wished(options, "foreach", wishes))
+        super().__init__(params, with_implementation_options(options, "foreach", wishes))
 
     def _update(self, param: Tensor, grad: Tensor, state: State, group: Group) -> None:
         if not state:
@@ -57,7 +57,7 @@ def _begin_squares(grad: Tensor, state: State) -> None:
 
 
 def _squares(grad: Tensor, state: State, share: float, least: float) -> Any:
-    """The running mean of the squared gradient, of matrices put together from a row and a column."""
+    """The running mean of the squared gradient; for matrices reconstructed from a row and a column."""
     if grad.ndim < 2:
         return state["variance"].lerp_(grad.square(), share).clone()
     row = state["row_var"].lerp_(grad.square().mean(-1, keepdim=True), share)

@@ -1,6 +1,6 @@
-"""Adam and AdamW: steps as long as the gradient's mean is against its spread.
+"""Adam and AdamW: steps by the gradient's running mean over the root of its running square.
 
-In: parameters with gradients.  Out: the parameters, changed.
+In: parameters with gradients.  Out: the parameters, updated.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from engine.torch.optim.optimizer import (
     check_betas,
     decayed,
     step_number,
-    wished,
+    with_implementation_options,
 )  # fmt: skip
 
 
 class Adam(Optimizer):
-    """Running means of the gradient and of its square decide on the step.  Raises ValueError.
+    """Steps by the running means of the gradient and of its square.  Raises ValueError.
 
-    `weight_decay` adds to the gradient, or, with `decoupled_weight_decay`, shrinks the parameter itself.
+    `weight_decay` is added to the gradient, or, with `decoupled_weight_decay`, shrinks the parameter itself.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Adam(Optimizer):
             "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad,
             "maximize": maximize,
         }  # fmt: skip
-        options = wished(options, "foreach capturable differentiable fused", wishes)
+        options = with_implementation_options(options, "foreach capturable differentiable fused", wishes)
         super().__init__(params, {**options, "decoupled_weight_decay": decoupled_weight_decay})
 
     def _update(self, param: Tensor, grad: Tensor, state: State, group: Group) -> None:
@@ -82,7 +82,7 @@ class AdamW(Adam):
 
 
 def _squares(state: State, amsgrad: bool) -> Tensor:
-    """The running mean of squares, or the largest that it ever was."""
+    """The running mean of squares, or, with `amsgrad`, its maximum so far."""
     if not amsgrad:
         mean: Tensor = state["exp_avg_sq"]
         return mean

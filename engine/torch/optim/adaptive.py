@@ -1,6 +1,6 @@
-"""Optimizers whose steps adapt to the sizes of gradients: Adagrad, Adadelta, Adamax, NAdam, RAdam.
+"""Optimizers with adaptive steps: Adagrad, Adadelta, Adamax, NAdam, RAdam.
 
-In: parameters with gradients.  Out: the parameters, changed.
+In: parameters with gradients.  Out: the parameters, updated.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from engine.torch.optim.optimizer import (
     check_betas,
     decayed,
     step_number,
-    wished,
+    with_implementation_options,
 )  # fmt: skip
 
 Betas = tuple[float, float]
 
 
 class Adagrad(Optimizer):
-    """The gradient over the root of the sum of its squares.  Raises ValueError."""
+    """Steps by the gradient over the root of the sum of its squares.  Raises ValueError."""
 
     def __init__(
         self, params: Iterable[Any], lr: float = 1e-2, lr_decay: float = 0, weight_decay: float = 0,
@@ -55,7 +55,7 @@ class Adagrad(Optimizer):
 
 
 class Adadelta(Optimizer):
-    """Steps as large as earlier ones were against the gradients that they followed.  Raises ValueError."""
+    """Steps scaled by the ratio of earlier steps to earlier gradients.  Raises ValueError."""
 
     def __init__(
         self, params: Iterable[Any], lr: float = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0,
@@ -65,7 +65,10 @@ class Adadelta(Optimizer):
         if not 0.0 <= rho <= 1.0:
             raise ValueError(f"Invalid rho value: {rho}")
         options = {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
-        super().__init__(params, wished(options, "capturable foreach differentiable", {"foreach": foreach, **wishes}))
+        super().__init__(
+            params,
+            with_implementation_options(options, "capturable foreach differentiable", {"foreach": foreach, **wishes}),
+        )
 
     def _update(self, param: Tensor, grad: Tensor, state: State, group: Group) -> None:
         if not state:
@@ -79,7 +82,7 @@ class Adadelta(Optimizer):
 
 
 class Adamax(Optimizer):
-    """Adam with the largest of late for the gradients' size.  Raises ValueError."""
+    """Adam with a decaying maximum of gradients for their size.  Raises ValueError."""
 
     def __init__(
         self, params: Iterable[Any], lr: float = 2e-3, betas: Betas = (0.9, 0.999), eps: float = 1e-8,
@@ -88,7 +91,10 @@ class Adamax(Optimizer):
         check(lr=lr, eps=eps, weight_decay=weight_decay)
         check_betas(betas)
         options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
-        super().__init__(params, wished(options, "foreach differentiable capturable", {"foreach": foreach, **wishes}))
+        super().__init__(
+            params,
+            with_implementation_options(options, "foreach differentiable capturable", {"foreach": foreach, **wishes}),
+        )
 
     def _update(self, param: Tensor, grad: Tensor, state: State, group: Group) -> None:
         if not state:
@@ -101,7 +107,7 @@ class Adamax(Optimizer):
 
 
 class NAdam(Optimizer):
-    """Adam that looks one step of momentum ahead.  Raises ValueError."""
+    """Adam with Nesterov momentum.  Raises ValueError."""
 
     def __init__(
         self, params: Iterable[Any], lr: float = 2e-3, betas: Betas = (0.9, 0.999), eps: float = 1e-8,
@@ -114,7 +120,7 @@ class NAdam(Optimizer):
             "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "momentum_decay": momentum_decay,
             "decoupled_weight_decay": decoupled_weight_decay, "maximize": maximize,
         }  # fmt: skip
-        super().__init__(params, wished(options, "foreach capturable differentiable", wishes))
+        super().__init__(params, with_implementation_options(options, "foreach capturable differentiable", wishes))
 
     def _update(self, param: Tensor, grad: Tensor, state: State, group: Group) -> None:
         if not state:
@@ -133,7 +139,7 @@ class NAdam(Optimizer):
 
 
 class RAdam(Optimizer):
-    """Adam that trusts the gradients' spread only once it has seen enough of them.  Raises ValueError."""
+    """Adam with rectified variance: it ignores the variance until enough gradients are averaged.  Raises ValueError."""
 
     def __init__(
         self, params: Iterable[Any], lr: float = 1e-3, betas: Betas = (0.9, 0.999), eps: float = 1e-8,
@@ -145,7 +151,7 @@ class RAdam(Optimizer):
             "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
             "decoupled_weight_decay": decoupled_weight_decay,
         }  # fmt: skip
-        super().__init__(params, wished(options, "foreach capturable differentiable", wishes))
+        super().__init__(params, with_implementation_options(options, "foreach capturable differentiable", wishes))
 
     def _update(self, param: Tensor, grad: Tensor, state: State, group: Group) -> None:
         if not state:
@@ -160,7 +166,7 @@ class RAdam(Optimizer):
 
 
 def _length(beta: float, steps: float) -> float:
-    """How many gradients the running mean of squares is worth by now."""
+    """The effective number of gradients in the running mean of squares."""
     return float(2 / (1 - beta) - 1 - 2 * steps * beta**steps / (1 - beta**steps))
 
 

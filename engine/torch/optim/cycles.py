@@ -1,4 +1,4 @@
-"""Schedules of learning rates that go up and down.  In: an optimizer.  Out: schedules; see `lr_scheduler`."""
+"""Cyclic learning rate schedules.  In: an optimizer.  Out: schedules; see `lr_scheduler`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NO_MOMENTUM: Final = (
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Down along a cosine, and up again at once after `T_0` epochs, then `T_mult` times as many, and so on."""
+    """Cosine annealing with restarts after `T_0` epochs, then after `T_mult` times as many, and so on."""
 
     def __init__(
         self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1
@@ -32,7 +32,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         return [self.eta_min + (base - self.eta_min) * lift for base in self.base_lrs]
 
     def step(self, epoch: float | None = None) -> None:
-        """Go to the next epoch, or to a given one, which may be a fraction."""
+        """Advance to the next epoch, or to a given one, which may be fractional."""
         if epoch is not None and epoch < 0:
             raise ValueError(f"Expected non-negative epoch, but got {epoch}")
         if epoch is None and self.last_epoch >= 0:
@@ -50,7 +50,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self._last_lr = [group["lr"] for group in self.groups]
 
     def _place(self, epoch: float) -> tuple[float, int]:
-        """How far into its cycle an epoch is, and how long that cycle."""
+        """The position of an epoch in its cycle, and the length of that cycle."""
         if epoch < self.T_0:
             return epoch, self.T_0
         if self.T_mult == 1:
@@ -61,7 +61,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
 
 class CyclicLR(LRScheduler):
-    """From `base_lr` to `max_lr` and back, again and again, momentum the other way round.  Raises ValueError."""
+    """Cycles from `base_lr` to `max_lr` and back, with momentum in the opposite direction.  Raises ValueError."""
 
     def __init__(
         self, optimizer: Optimizer, base_lr: float | Sequence[float], max_lr: float | Sequence[float],
@@ -91,7 +91,7 @@ class CyclicLR(LRScheduler):
         self.base_lrs = each_group(base_lr, optimizer)
 
     def scale_fn(self, x: float) -> float:
-        """How high the peak of a cycle (or step) is."""
+        """The factor of the amplitude in a cycle (or at a step)."""
         return self._scale_fn(x) if self._scale_fn is not None else _SCALES[self.mode](x, self.gamma)
 
     def get_lr(self) -> list[float]:
@@ -106,7 +106,7 @@ class CyclicLR(LRScheduler):
         return [base + (top - base) * height for base, top in zip(self.base_lrs, self.max_lrs, strict=True)]
 
     def state_dict(self) -> dict[str, Any]:
-        """As of any schedule, without a function of one's own."""
+        """The state of the schedule, without a custom scale function."""
         return {name: value for name, value in super().state_dict().items() if name != "_scale_fn"}
 
 
@@ -118,9 +118,9 @@ _SCALES: dict[str, Callable[[float, float], float]] = {
 
 
 class OneCycleLR(LRScheduler):
-    """Up to `max_lr` and down to almost nothing within `total_steps` steps, momentum the other way round.
+    """One cycle up to `max_lr` and down to nearly zero in `total_steps` steps, with momentum in the opposite direction.
 
-    Raises ValueError when the number of steps is not given, and by `step` after the last one.
+    Raises ValueError without a number of steps, and by `step` after the last one.
     """
 
     def __init__(
@@ -173,7 +173,7 @@ class OneCycleLR(LRScheduler):
         return [anneal(group[rates[0]], group[rates[1]], way) for group in self.groups]
 
     def _phase(self) -> tuple[float, float, tuple[str, str], tuple[str, str]]:
-        """Where the phase of this step begins and ends, and between which options of a group it leads."""
+        """The first and last step of the phase of this step, and the options of a group at its ends."""
         begin = 0.0
         for end, rates, momenta in self._phases[:-1]:
             if self.last_epoch <= end:
@@ -187,7 +187,7 @@ _UP, _DOWN = ("base_momentum", "max_momentum"), ("max_momentum", "base_momentum"
 
 
 def _one_cycle(steps: int, share: float, three_phase: bool) -> list[_Phase]:
-    """The phases: their last steps, and the names of the rates and momenta at their ends."""
+    """The phases: their last steps, and the option names of the rates and momenta at their ends."""
     rise: _Phase = (share * steps - 1, ("initial_lr", "max_lr"), _DOWN)
     if not three_phase:
         return [rise, (steps - 1, ("max_lr", "min_lr"), _UP)]

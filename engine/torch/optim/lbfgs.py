@@ -1,6 +1,6 @@
-"""L-BFGS: steps along directions that account for how the gradient changed of late.
+"""L-BFGS: quasi-Newton steps from the latest changes of the gradient.
 
-In: parameters, and a closure that computes the loss and its gradients anew.  Out: the parameters, changed.
+In: parameters, and a closure that recomputes the loss and its gradients.  Out: the parameters, updated.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class LBFGS(Optimizer):
         self._params: list[Tensor] = self.param_groups[0]["params"]
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Go on until the gradient or the step is small, or enough was tried; the loss before."""
+        """Iterate until the gradient or the step is small, or a limit is reached; the loss before."""
         if closure is None:
             raise TypeError("LBFGS.step() needs a closure that computes the loss anew")
         state, group = self.state[self._params[0]], self.param_groups[0]
@@ -70,7 +70,7 @@ class LBFGS(Optimizer):
     def _go(
         self, closure: Any, direction: Tensor, length: float, loss: float, grad: Tensor, slope: float, more: bool
     ) -> tuple[float, Tensor, float, int]:
-        """Move along the direction: the loss, gradient and length there, and how often the closure was called."""
+        """Move along the direction; the loss, gradient and step length there, and the number of closure calls."""
         if self.param_groups[0]["line_search_fn"] is None:
             self._move(direction, length)
             if not more:
@@ -92,7 +92,7 @@ class LBFGS(Optimizer):
         return best.value, best.grad, best.at, tried
 
     def _direction(self, grad: Tensor) -> Tensor:
-        """Where to go: the gradient, turned by what its latest changes say about the curvature."""
+        """The descent direction: the gradient times the inverse Hessian estimated from its latest changes."""
         state, group = self.state[self._params[0]], self.param_groups[0]
         state["n_iter"] += 1
         if state["n_iter"] == 1:

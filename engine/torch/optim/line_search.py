@@ -1,6 +1,6 @@
-"""Line search for the strong Wolfe conditions: enough descent, and a slope that has become flat.
+"""Line search for the strong Wolfe conditions: sufficient decrease, and a flat enough slope.
 
-In: a function that probes the loss along a direction.  Out: a place that is good enough, and how often was probed.
+In: a function that probes the loss along a direction.  Out: a step that satisfies them, and the number of probes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ DESCENT, FLATNESS, TOLERANCE, TRIES = 1e-4, 0.9, 1e-9, 25
 
 
 class Probe(NamedTuple):
-    """How far along the direction, the loss there, its gradient, and its slope along the direction."""
+    """A point along the direction: its distance, loss, gradient, and slope along the direction."""
 
     at: float
     value: float
@@ -22,7 +22,7 @@ class Probe(NamedTuple):
 
 
 def strong_wolfe(probe: Callable[[float], Probe], start: Probe, length: float, size: float) -> tuple[Probe, int]:
-    """Probe further until a good place is bracketed, then narrow the bracket.  `size` is the direction's largest."""
+    """Extend the step until a minimum is bracketed, and narrow the bracket.  `size` is the direction's maximum norm."""
     last, found = start, probe(length)
     tried = 1
     while tried < TRIES + 1:
@@ -42,7 +42,7 @@ def strong_wolfe(probe: Callable[[float], Probe], start: Probe, length: float, s
 def _narrowed(
     probe: Callable[[float], Probe], start: Probe, one: Probe, two: Probe, tried: int, size: float
 ) -> tuple[Probe, int]:
-    """The best place between the two."""
+    """The best point in the bracket."""
     low, high = (one, two) if one.value <= two.value else (two, one)
     stuck, rounds = False, tried - 1
     while rounds < TRIES and abs(high.at - low.at) * size >= TOLERANCE:
@@ -81,7 +81,7 @@ def _is_flat(found: Probe, start: Probe) -> bool:
 
 
 def minimum(one: Probe, two: Probe, bounds: tuple[float, float]) -> float:
-    """Where the cubic through two places with these values and slopes is least, within bounds."""
+    """The minimum within bounds of the cubic with the values and slopes of two points."""
     left, right = (one, two) if one.at <= two.at else (two, one)
     low, high = bounds
     if left.at == right.at:

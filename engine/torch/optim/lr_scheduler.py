@@ -1,6 +1,6 @@
-"""`torch.optim.lr_scheduler`: schedules of learning rates, by the names that scripts import."""
+"""`torch.optim.lr_scheduler`: learning rate schedules, re-exported under the module path that scripts import."""
 
-from engine.torch.lacking import refuse_unknown_names
+from engine.torch.namespace.missing_names import refuse_unknown_names
 from engine.torch.optim.cycles import CosineAnnealingWarmRestarts as CosineAnnealingWarmRestarts
 from engine.torch.optim.cycles import CyclicLR as CyclicLR
 from engine.torch.optim.cycles import OneCycleLR as OneCycleLR

@@ -1,4 +1,4 @@
-"""`Optimizer`: groups of parameters, each with its options, and what is remembered of every parameter.
+"""`Optimizer`: groups of parameters with their options, and the state of each parameter.
 
 In: parameters (or dicts of them with options of their own), and options for the rest.  Out: an object whose `step`
 runs `_update` for every parameter that has a gradient; an optimizer defines that, or `step` itself.
@@ -25,7 +25,7 @@ class Optimizer:
     """The base of all optimizers.
 
     `param_groups` is a list of dicts: the parameters under "params", and the options.  `state` has a dict for every
-    parameter that was changed.
+    updated parameter.
     """
 
     param_groups: list[Group]
@@ -45,7 +45,7 @@ class Optimizer:
             self.add_param_group(group)
 
     def add_param_group(self, param_group: Mapping[str, Any]) -> None:
-        """Change these parameters too.  Raises TypeError, ValueError for what cannot be changed or is there already."""
+        """Add a group of parameters.  Raises TypeError, ValueError for non-leaf or repeated parameters."""
         given = param_group["params"]
         params = [given] if isinstance(given, Tensor) else _unnamed(given)
         for param in params:
@@ -59,14 +59,14 @@ class Optimizer:
         self.param_groups.append({**param_group, "params": params, **_missing(self.defaults, param_group)})
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients, or make them zeros."""
+        """Set the gradients to None, or to zeros."""
         for group in self.param_groups:
             for param in group["params"]:
                 if param.grad is not None:
                     param.grad = None if set_to_none else param.grad.detach().zero_()
 
     def step(self, closure: Closure | None = None) -> Any:
-        """Change every parameter that has a gradient; the closure, if given, computes the loss anew first."""
+        """Update every parameter that has a gradient; the closure, if given, recomputes the loss first."""
         self._run_hooks("before step", (closure,), {})
         loss = None
         if closure is not None:
@@ -93,13 +93,13 @@ class Optimizer:
             hook(self, *args)
 
     def _update(self, param: Tensor, grad: Tensor, state: State, group: Group) -> None:
-        """Change one parameter by its gradient."""
+        """Update one parameter by its gradient."""
         raise NotImplementedError(f"{type(self).__name__} defines neither step nor _update")
 
     # -- state
 
     def state_dict(self) -> dict[str, Any]:
-        """The state by the parameters' numbers, and the groups with numbers for parameters."""
+        """The state by parameter index, and the groups with indices in place of parameters."""
         numbers = self._numbers()
         groups = [
             {**_options(group), "params": [numbers[id(param)] for param in group["params"]]}
@@ -108,7 +108,7 @@ class Optimizer:
         return {"state": {numbers[id(p)]: s for p, s in self.state.items() if s}, "param_groups": groups}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Go on where another optimizer of as many parameters was.  Raises ValueError when the groups differ."""
+        """Restore the state of an optimizer with equal groups.  Raises ValueError if the groups differ in size."""
         given = state_dict["param_groups"]
         lengths = [len(group["params"]) for group in given]
         if len(given) != len(self.param_groups):
@@ -154,10 +154,10 @@ def check_betas(betas: Iterable[float]) -> None:
             raise ValueError(f"Invalid beta parameter at index {index}: {beta}")
 
 
-def wished(options: Group, known: str, wishes: Mapping[str, Any]) -> Group:
-    """The options with what callers may wish for about how steps are computed; it changes nothing here.
+def with_implementation_options(options: Group, known: str, wishes: Mapping[str, Any]) -> Group:
+    """The options with those that select an implementation of steps (`foreach`, `fused`, …), which have no effect.
 
-    Raises TypeError for a name that the optimizer does not know.
+    Raises TypeError for an unknown option.
     """
     usual: Group = {name: None if name in ("foreach", "fused") else False for name in known.split()}
     unknown = [name for name in wishes if name not in usual]
@@ -167,20 +167,20 @@ def wished(options: Group, known: str, wishes: Mapping[str, Any]) -> Group:
 
 
 def begin(param: Tensor, state: State, *names: str) -> None:
-    """Let the state have a count of steps, and zeros under these names."""
+    """Initialize the state with a count of steps, and zeros under these names."""
     state["step"] = tensor(0.0, dtype=float32)
     state.update((name, param.detach() * 0) for name in names)
 
 
 def step_number(state: State) -> float:
-    """Count this step."""
+    """Increment the count of steps, and return it."""
     state["step"] += 1
     number: float = state["step"].item()
     return number
 
 
 def decayed(grad: Tensor, param: Tensor, group: Group) -> Tensor:
-    """The gradient with the weight decay; decoupled, that shrinks the parameter itself instead."""
+    """The gradient plus the weight decay; decoupled weight decay shrinks the parameter instead."""
     decay = group["weight_decay"]
     if not decay:
         return grad
@@ -192,7 +192,7 @@ def decayed(grad: Tensor, param: Tensor, group: Group) -> Tensor:
 
 
 def _unnamed(params: Iterable[Any]) -> list[Any]:
-    """Parameters, which may come with their names, without them."""
+    """The parameters without their optional names."""
     return [param[1] if isinstance(param, tuple) else param for param in params]
 
 
@@ -209,7 +209,7 @@ def _direction(grad: Tensor, group: Group) -> Tensor:
 
 
 def _loaded(name: str, value: Any, param: Tensor) -> Any:
-    """A value of another optimizer's state; tensors take the parameter's dtype and device, the count of steps none."""
+    """A loaded value of the state; tensors other than the count of steps take the parameter's dtype and device."""
     if not isinstance(value, Tensor):
         return deepcopy(value)
     if name == "step":

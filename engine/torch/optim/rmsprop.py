@@ -1,4 +1,4 @@
-"""RMSprop: gradients divided by their own size of late.  In: parameters with gradients.  Out: they, changed."""
+"""RMSprop: gradients over their recent size.  In: parameters with gradients.  Out: the parameters, updated."""
 
 from __future__ import annotations
 
@@ -6,13 +6,22 @@ from collections.abc import Iterable
 from typing import Any
 
 from engine.aten.values.tensor import Tensor
-from engine.torch.optim.optimizer import Group, Optimizer, State, begin, check, decayed, step_number, wished
+from engine.torch.optim.optimizer import (
+    Group,
+    Optimizer,
+    State,
+    begin,
+    check,
+    decayed,
+    step_number,
+    with_implementation_options,
+)
 
 
 class RMSprop(Optimizer):
-    """The gradient over the root of the running mean of its square.  Raises ValueError.
+    """Steps by the gradient over the root of the running mean of its square.  Raises ValueError.
 
-    `centered` takes the variance for that mean; `momentum` lets earlier steps go on acting.
+    `centered` uses the variance instead of that mean; `momentum` adds earlier steps.
     """
 
     def __init__(
@@ -33,7 +42,7 @@ class RMSprop(Optimizer):
             "lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered,
             "weight_decay": weight_decay, "maximize": maximize,
         }  # fmt: skip
-        super().__init__(params, wished(options, "capturable foreach differentiable", wishes))
+        super().__init__(params, with_implementation_options(options, "capturable foreach differentiable", wishes))
 
     def _update(self, param: Tensor, grad: Tensor, state: State, group: Group) -> None:
         if not state:

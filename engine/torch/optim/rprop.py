@@ -1,6 +1,6 @@
-"""Optimizers for whole data sets: Rprop, which goes by the gradients' signs, and ASGD, which averages.
+"""Rprop, which uses the signs of gradients alone, and ASGD, which averages parameters.
 
-In: parameters with gradients.  Out: the parameters, changed.
+In: parameters with gradients.  Out: the parameters, updated.
 """
 
 from __future__ import annotations
@@ -10,11 +10,20 @@ from typing import Any
 
 from engine.aten.dispatch.calls import call
 from engine.aten.values.tensor import Tensor
-from engine.torch.optim.optimizer import Group, Optimizer, State, begin, check, decayed, step_number, wished
+from engine.torch.optim.optimizer import (
+    Group,
+    Optimizer,
+    State,
+    begin,
+    check,
+    decayed,
+    step_number,
+    with_implementation_options,
+)
 
 
 class Rprop(Optimizer):
-    """Steps that grow while the gradient keeps its sign, and shrink when it turns.  Raises ValueError."""
+    """Steps that grow while the gradient keeps its sign, and shrink when it changes.  Raises ValueError."""
 
     def __init__(
         self, params: Iterable[Any], lr: float = 1e-2, etas: tuple[float, float] = (0.5, 1.2),
@@ -24,7 +33,7 @@ class Rprop(Optimizer):
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}; the first is below 1, the second above")
         options = {"lr": lr, "etas": etas, "step_sizes": step_sizes, "maximize": maximize}
-        super().__init__(params, wished(options, "foreach differentiable capturable", wishes))
+        super().__init__(params, with_implementation_options(options, "foreach differentiable capturable", wishes))
 
     def _update(self, param: Tensor, grad: Tensor, state: State, group: Group) -> None:
         if not state:
@@ -51,7 +60,10 @@ class ASGD(Optimizer):
         options = {
             "lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay, "maximize": maximize,
         }  # fmt: skip
-        super().__init__(params, wished(options, "foreach differentiable capturable", {"foreach": foreach, **wishes}))
+        super().__init__(
+            params,
+            with_implementation_options(options, "foreach differentiable capturable", {"foreach": foreach, **wishes}),
+        )
 
     def _update(self, param: Tensor, grad: Tensor, state: State, group: Group) -> None:
         if not state:

@@ -1,7 +1,7 @@
-"""Schedules of learning rates.
+"""Learning rate schedules.
 
 In: an optimizer.  Out: an object whose `step`, called after each epoch (or batch), sets the optimizer's learning
-rates.  A schedule says in `get_lr` how a rate follows from the one before it; `groups` and `base_lrs` are at hand.
+rates.  A schedule computes in `get_lr` each rate from the one before it, from `groups` and `base_lrs`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Factor = Callable[[int], float]
 
 
 class LRScheduler:
-    """The base of all schedules; a first step at once sets the first rates."""
+    """The base of all schedules; the constructor takes a first step, which sets the first rates."""
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         if not isinstance(optimizer, Optimizer):
@@ -49,7 +49,7 @@ class LRScheduler:
         return self._last_lr
 
     def step(self) -> None:
-        """Go to the next epoch."""
+        """Advance to the next epoch."""
         self._step_count += 1
         self.last_epoch += 1
         for group, rate in zip(self.groups, self.get_lr(), strict=True):
@@ -57,14 +57,14 @@ class LRScheduler:
         self._last_lr: list[float] = [group["lr"] for group in self.groups]
 
     def state_dict(self) -> dict[str, Any]:
-        """All of the schedule but the optimizer."""
+        """The state of the schedule, without the optimizer."""
         return {name: value for name, value in vars(self).items() if name != "optimizer"}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         vars(self).update(state_dict)
 
     def begin_anew(self) -> None:
-        """Let the next step be the first: rates start from those that the schedule was made with."""
+        """Restart: the next step is the first, from the initial rates."""
         self.last_epoch = -1
         for group, rate in zip(self.groups, self.base_lrs, strict=True):
             group["lr"] = rate
@@ -74,7 +74,7 @@ class LRScheduler:
 
 
 class LambdaLR(LRScheduler):
-    """The first rate times what a function of the epoch gives; one function, or one for each group."""
+    """The first rate times a function of the epoch; one function, or one for each group."""
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Factor | Sequence[Factor], last_epoch: int = -1) -> None:
         given = [lr_lambda] * len(optimizer.param_groups) if callable(lr_lambda) else list(lr_lambda)
@@ -88,7 +88,7 @@ class LambdaLR(LRScheduler):
         return [base * factor(self.last_epoch) for base, factor in pairs]
 
     def state_dict(self) -> dict[str, Any]:
-        """As of any schedule, without the functions."""
+        """The state of the schedule, without its functions."""
         return {**super().state_dict(), "lr_lambdas": [None] * len(self.lr_lambdas)}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
@@ -96,7 +96,7 @@ class LambdaLR(LRScheduler):
 
 
 class MultiplicativeLR(LambdaLR):
-    """The rate times what a function of the epoch gives."""
+    """The rate times a function of the epoch, at every epoch."""
 
     def get_lr(self) -> list[float]:
         if self.last_epoch == 0:
@@ -156,7 +156,7 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """The first rate times a factor that goes straight from `start_factor` to `end_factor` in `total_iters` epochs."""
+    """The first rate times a factor, linear from `start_factor` to `end_factor` in `total_iters` epochs."""
 
     def __init__(
         self,
@@ -184,7 +184,7 @@ class LinearLR(LRScheduler):
 
 
 class PolynomialLR(LRScheduler):
-    """From the first rate to zero in `total_iters` epochs, along a power of what is left of them."""
+    """From the first rate to zero in `total_iters` epochs, by a power of the remaining fraction."""
 
     def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
         self.total_iters, self.power = total_iters, power
@@ -211,7 +211,7 @@ class CosineAnnealingLR(LRScheduler):
 
     def _next(self, rate: float, base: float) -> float:
         epoch, low, period = self.last_epoch, self.eta_min, self.T_max
-        if self._step_count == 1:  # resumed: there is no rate before this one
+        if self._step_count == 1:  # resumed: no rate precedes this one
             return low + (base - low) * _lift(epoch, period) / 2
         if (epoch - 1 - period) % (2 * period) == 0:
             return rate + (base - low) * (1 - math.cos(math.pi / period)) / 2
@@ -260,7 +260,7 @@ class SequentialLR(LRScheduler):
 
 
 def each_group(value: float | Sequence[float], optimizer: Optimizer) -> list[float]:
-    """One value for each group.  Raises ValueError when there are others than that."""
+    """One value for each group.  Raises ValueError for another number of values."""
     count = len(optimizer.param_groups)
     if isinstance(value, (int, float)):
         return [value] * count
@@ -270,7 +270,7 @@ def each_group(value: float | Sequence[float], optimizer: Optimizer) -> list[flo
 
 
 class ChainedScheduler(LRScheduler):
-    """Several schedules at once: each changes the rate that the one before it gave."""
+    """Several schedules combined: each changes the rate of the one before it."""
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
         self._schedulers = list(schedulers)
@@ -296,7 +296,7 @@ class ChainedScheduler(LRScheduler):
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """The rate times `factor` when what `step` is told has not become better for more than `patience` epochs."""
+    """The rate times `factor` when the metric given to `step` has not improved for more than `patience` epochs."""
 
     def __init__(
         self,
@@ -324,12 +324,12 @@ class ReduceLROnPlateau(LRScheduler):
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew, with the rates as they are."""
+        """Restart with the present rates."""
         self.best = math.inf if self.mode == "min" else -math.inf
         self.num_bad_epochs = self.cooldown_counter = 0
 
     def step(self, metrics: Any = None) -> None:
-        """Look at the epoch's result.  Raises TypeError when there is none."""
+        """Process the metric of an epoch.  Raises TypeError without one."""
         if metrics is None:
             raise TypeError("step() missing 1 required positional argument: 'metrics'")
         value = float(metrics)
@@ -350,7 +350,7 @@ class ReduceLROnPlateau(LRScheduler):
         return self.cooldown_counter > 0
 
     def is_better(self, value: float, best: float) -> bool:
-        """Is the value better than the best by more than the threshold?"""
+        """True if the value is better than the best by more than the threshold."""
         sign = -1 if self.mode == "min" else 1
         bar = best * (1 + sign * self.threshold) if self.threshold_mode == "rel" else best + sign * self.threshold
         return value < bar if self.mode == "min" else value > bar

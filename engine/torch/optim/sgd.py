@@ -1,4 +1,4 @@
-"""Stochastic gradient descent, with momentum.  In: parameters with gradients.  Out: the parameters, changed."""
+"""Stochastic gradient descent, with momentum.  In: parameters with gradients.  Out: the parameters, updated."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from engine.aten.values.tensor import Tensor
-from engine.torch.optim.optimizer import Group, Optimizer, State, check, decayed, wished
+from engine.torch.optim.optimizer import Group, Optimizer, State, check, decayed, with_implementation_options
 
 
 class SGD(Optimizer):
-    """`param -= lr * grad`; with momentum, the gradients of earlier steps go on acting.  Raises ValueError."""
+    """`param -= lr * grad`; with momentum, earlier gradients are added with decay.  Raises ValueError."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class SGD(Optimizer):
             "lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay, "nesterov": nesterov,
             "maximize": maximize,
         }  # fmt: skip
-        super().__init__(params, wished(options, "foreach differentiable fused", wishes))
+        super().__init__(params, with_implementation_options(options, "foreach differentiable fused", wishes))
 
     def _update(self, param: Tensor, grad: Tensor, state: State, group: Group) -> None:
         grad = decayed(grad, param, group)

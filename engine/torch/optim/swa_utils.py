@@ -22,13 +22,13 @@ Averages = Callable[[Sequence[Tensor], Sequence[Tensor], Any], None]
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Average:
-    """`decay` of the average so far and the rest of the new value.  Raises ValueError."""
+    """A function that updates an exponential moving average with this `decay`.  Raises ValueError."""
     _check(decay)
     return lambda average, new, count: decay * average + (1 - decay) * new
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Averages:
-    """The same for all parameters at once."""
+    """A function that updates exponential moving averages of all parameters at once."""
     _check(decay)
 
     def update(averages: Sequence[Tensor], new: Sequence[Tensor], count: Any) -> None:
@@ -39,12 +39,12 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Averages:
 
 
 def get_swa_avg_fn() -> Average:
-    """The mean of all values."""
+    """A function that updates the mean of all values."""
     return lambda average, new, count: average + (new - average) / (count + 1)
 
 
 def get_swa_multi_avg_fn() -> Averages:
-    """The same for all parameters at once."""
+    """A function that updates the means of all parameters at once."""
 
     def update(averages: Sequence[Tensor], new: Sequence[Tensor], count: Any) -> None:
         for average, value in zip(averages, new, strict=True):
@@ -59,7 +59,7 @@ def _check(decay: float) -> None:
 
 
 class AveragedModel(Module):
-    """A copy of a module; `update_parameters(module)` takes the module's values into its averages."""
+    """A copy of a module; `update_parameters(module)` adds the module's values to the averages."""
 
     def __init__(
         self, model: Module, device: Any = None, avg_fn: Average | None = None, multi_avg_fn: Averages | None = None,
@@ -76,7 +76,7 @@ class AveragedModel(Module):
         return self.module(*args, **kwargs)
 
     def update_parameters(self, model: Module) -> None:
-        """Take the module's values as they are now into the averages."""
+        """Add the module's present values to the averages."""
         own, new = (_values(each, self.use_buffers) for each in (self.module, model))
         with no_grad():
             if not int(self.n_averaged):
@@ -98,7 +98,7 @@ def _values(module: Module, buffers: bool) -> list[Tensor]:
 
 
 def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
-    """Measure anew, over all batches, what batch normalization in the module needs."""
+    """Recompute the statistics of batch normalization in the module over all batches."""
     momenta = {each: each.momentum for each in model.modules() if isinstance(each, _BatchNorm)}
     if not momenta:
         return
@@ -115,7 +115,7 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
 
 
 class SWALR(LRScheduler):
-    """From the rate of before to `swa_lr` within `anneal_epochs` epochs."""
+    """Anneals the rate to `swa_lr` within `anneal_epochs` epochs."""
 
     def __init__(
         self, optimizer: Optimizer, swa_lr: float | Sequence[float], anneal_epochs: int = 10,

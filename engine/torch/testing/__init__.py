@@ -1,6 +1,6 @@
-"""`torch.testing`: comparing tensors, making some for tests, and looking for words in printed graphs."""
+"""`torch.testing`: comparison and creation of tensors, and checks of printed graphs."""
 
-from engine.torch.lacking import refuse_unknown_names
+from engine.torch.namespace.missing_names import refuse_unknown_names
 from engine.torch.testing.comparison import assert_close as assert_close
 from engine.torch.testing.creation import make_tensor as make_tensor
 from engine.torch.testing.file_check import FileCheck as FileCheck

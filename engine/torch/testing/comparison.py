@@ -1,7 +1,7 @@
-"""`assert_close`: are two values the same up to rounding?
+"""`assert_close`: equality of two values up to rounding.
 
-In: tensors, numbers, or sequences and mappings of them.  Out: nothing, or an AssertionError that says what differs,
-where, and by how much.
+In: tensors, numbers, or sequences and mappings of them.  Out: nothing, or an AssertionError with the position
+and size of the difference.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TOLERANCES: Final[dict[scalars.dtype, tuple[float, float]]] = {
     scalars.float16: (1e-3, 1e-5), scalars.bfloat16: (1.6e-2, 1e-5), scalars.float32: (1.3e-6, 1e-5),
     scalars.float64: (1e-7, 1e-7), scalars.complex64: (1.3e-6, 1e-5), scalars.complex128: (1e-7, 1e-7),
 }  # fmt: skip
-"""dtype -> how far apart values may be: relatively, absolutely.  Others have to be equal."""
+"""dtype -> the relative and the absolute tolerance; values of other dtypes must be equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def assert_close(
     """Raise AssertionError unless `|actual - expected| <= atol + rtol * |expected|` for every element.
 
     `rtol` and `atol` come together or not at all (ValueError); without them the dtypes decide.  Raises TypeError for
-    what cannot be compared.
+    values that cannot be compared.
     """
     if (rtol is None) != (atol is None):
         raise ValueError("rtol and atol must both be specified or both be unspecified")

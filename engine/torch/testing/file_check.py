@@ -1,7 +1,7 @@
-"""`FileCheck`: what a text must contain, in which order.
+"""`FileCheck`: ordered checks of the contents of a text.
 
 In: checks, one after the other, and a text (or a graph, which is printed).  Out: nothing, or a RuntimeError that
-shows the check and where it was looked for.
+shows the check and the part of the text that was searched.
 """
 
 from __future__ import annotations
@@ -31,50 +31,50 @@ class _Check:
         return f"CHECK-{self.kind}" if self.kind else "CHECK"
 
     def find(self, text: str, start: int, end: int | None = None) -> tuple[int, int] | None:
-        """Where it is first found between the two places."""
+        """The first match between the two positions, or None."""
         pattern = self.text if self.kind == "REGEX" else re.escape(self.text)
         found = re.compile(pattern).search(text, start, len(text) if end is None else end)
         return found.span() if found else None
 
 
 class FileCheck:
-    """Checks in order: each is looked for behind what the one before it found."""
+    """Checks in order: each searches the text after the match of the one before it."""
 
     def __init__(self) -> None:
         self._checks: list[_Check] = []
 
     def check(self, test_string: str) -> FileCheck:
-        """It is there."""
+        """Check that the text occurs."""
         return self._add(_Check("", test_string))
 
     def check_not(self, test_string: str) -> FileCheck:
-        """It is not there, between what the checks before and after find."""
+        """Check that the text does not occur between the matches of the checks before and after."""
         return self._add(_Check("NOT", test_string))
 
     def check_next(self, test_string: str) -> FileCheck:
-        """It is in the next line."""
+        """Check that the text occurs in the next line."""
         return self._add(_Check("NEXT", test_string))
 
     def check_same(self, test_string: str) -> FileCheck:
-        """It is in the same line."""
+        """Check that the text occurs in the same line."""
         return self._add(_Check("SAME", test_string))
 
     def check_dag(self, test_string: str) -> FileCheck:
-        """It is there; neighbouring checks of this kind may be found in any order."""
+        """Check that the text occurs; neighbouring checks of this kind may match in any order."""
         return self._add(_Check("DAG", test_string))
 
     def check_count(self, test_string: str, count: int, exactly: bool = False) -> FileCheck:
-        """It is there so many times, and, if `exactly`, no more before the next check."""
+        """Check that the text occurs `count` times, and, if `exactly`, not again before the next check."""
         return self._add(_Check("COUNT", test_string, count, exactly))
 
     def check_regex(self, test_string: str) -> FileCheck:
-        """Something is there that matches the regular expression."""
+        """Check that the regular expression matches."""
         return self._add(_Check("REGEX", test_string))
 
     def run(self, text: Any, test: Any = None) -> None:
-        """Look at the text; with two arguments, the first has the checks in comments: `# CHECK: word`.
+        """Run the checks on the text; with two arguments, the first has the checks in comments: `# CHECK: word`.
 
-        Raises RuntimeError for the first check that fails, or when there are none.
+        Raises RuntimeError for the first check that fails, or if there are none.
         """
         if test is not None:
             self._checks = [*self._checks, *_annotated(str(text))]
@@ -91,7 +91,7 @@ class FileCheck:
 
 
 def _annotated(text: str) -> list[_Check]:
-    """The checks that comments ask for."""
+    """The checks written as comments."""
     found = []
     for match in _ANNOTATION.finditer(text):
         kind, count = match["kind"] or "", match["count"]
@@ -119,7 +119,7 @@ def _run(checks: list[_Check], text: str) -> None:
 
 
 def _find(together: list[_Check], text: str, at: int) -> tuple[int, int]:
-    """From where to where the checks (several only of the kind DAG) are found."""
+    """The range of the text that the checks match (several only of the kind DAG)."""
     check = together[0]
     if check.kind == "COUNT":
         return _find_count(check, text, at)

@@ -1,6 +1,6 @@
-"""`torch.utils`: data for training, memory saved by computing again, arrays of other libraries."""
+"""`torch.utils`: datasets and loaders, activation checkpointing, exchange of arrays by DLPack."""
 
-from engine.torch.lacking import refuse_unknown_names
+from engine.torch.namespace.missing_names import refuse_unknown_names
 from engine.torch.utils import checkpoint as checkpoint
 from engine.torch.utils import data as data
 from engine.torch.utils import dlpack as dlpack

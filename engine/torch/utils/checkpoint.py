@@ -1,6 +1,6 @@
-"""`torch.utils.checkpoint`: results that are computed again for the backward pass, not kept.
+"""`torch.utils.checkpoint`: intermediate results recomputed in the backward pass instead of being saved.
 
-In: a function and its arguments.  Out: what it gives.
+In: a function and its arguments.  Out: its result.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from engine.aten.values.tensor import Tensor
 
 
 class _Again(Function):
-    """Runs the function without keeping anything, and once more when gradients are wanted."""
+    """Runs the function without saving intermediate results, and runs it again for gradients."""
 
     @staticmethod
     def forward(ctx: Any, function: Callable[..., Any], kwargs: dict[str, Any], *args: Any) -> Any:
@@ -38,7 +38,7 @@ class _Again(Function):
 
 
 def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | None = None, **kwargs: Any) -> Any:
-    """What the function gives; the values in between are computed again in the backward pass."""
+    """The function's result; intermediate values are recomputed in the backward pass."""
     needed = any(isinstance(each, Tensor) and each.requires_grad for each in args)
     if not needed or not is_grad_enabled():
         return function(*args, **kwargs)
@@ -46,7 +46,7 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | N
 
 
 def checkpoint_sequential(functions: Any, segments: int, input: Any, **options: Any) -> Any:
-    """Modules one after the other, in that many parts."""
+    """The result of modules called in sequence, checkpointed in that many segments."""
     modules: Sequence[Any] = list(functions.children()) if hasattr(functions, "children") else list(functions)
     size = len(modules) // segments
     ends = [size * (i + 1) for i in range(segments - 1)] + [len(modules)]

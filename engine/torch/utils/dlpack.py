@@ -1,4 +1,4 @@
-"""`torch.utils.dlpack`, by the names that scripts import from it."""
+"""`torch.utils.dlpack`, re-exports under the module path that scripts import."""
 
 from engine.aten.values.interchange import from_dlpack as from_dlpack
 from engine.aten.values.interchange import to_dlpack as to_dlpack

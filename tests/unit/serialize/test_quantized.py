@@ -19,30 +19,10 @@ from engine.serialize.archive import load_archive
 from engine.serialize.inspect.check import check_archive
 from engine.serialize.inspect.compare import compare
 from tests.unit.serialize.model_files import FILES
+from tests.unit.serialize.quantized.recorded import compared, recorded
 
 FOLDER = FILES.parent / "quantized"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.pt"))
-
-
-def recorded(path):
-    """The model, arguments and results of an archive."""
-    extra = {"io.npz": b""}
-    model = engine.load(path, _extra_files=extra)
-    arrays = np.load(io.BytesIO(extra["io.npz"]))
-    args = [torch.tensor(arrays[name]) for name in arrays if name.startswith("in")]
-    return model, args, [arrays[name] for name in arrays if name.startswith("out")]
-
-
-def flat(value):
-    return [each for part in value for each in flat(part)] if isinstance(value, (list, tuple)) else [value]
-
-
-def compared(results, wanted):
-    for found, expected in zip(flat(results), wanted, strict=True):
-        if found.is_quantized:
-            assert found.int_repr().tolist() == expected.tolist()
-        else:
-            np.testing.assert_allclose(found.detach().numpy(), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_there_are_files():

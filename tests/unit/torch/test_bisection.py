@@ -6,7 +6,7 @@ import engine
 from engine.ir.graph import Graph
 from engine.ir.rewrites import allowed
 from engine.passes import pipeline
-from engine.torch.bisection import Culprit, Failed, bisect
+from engine.torch.jit.probing.bisection import Culprit, Failed, bisect
 
 PROGRAM = """
 def f(x, n: int):
@@ -67,7 +67,7 @@ def test_the_pass_and_the_rewrite_are_found() -> None:
 
 
 def test_many_rewrites_are_searched_by_halves(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.torch.bisection.MAX_TRIED_IN_ORDER", 0)
+    monkeypatch.setattr("engine.torch.jit.probing.bisection.MAX_TRIED_IN_ORDER", 0)
     lines = "".join(f"    x = x * y{' - y' if i == 5 else ''}\n" for i in range(20))
     unit = engine.CompilationUnit(f"def f(x, y):\n{lines}    return x\n")
     found = bisect(unit.f, (engine.ones(1), engine.ones(1) * 2), pipeline=["swap_operands"])

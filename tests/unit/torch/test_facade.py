@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from functools import reduce
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import engine.torch as torch
-
-sys.path.insert(0, str(Path(__file__).parent))
-from facade_names import GROUPS, MISSING
+from tests.unit.torch.facade_names import GROUPS, MISSING
 
 NAMES = [
     f"{group}.{name}" if group and group != "others" else name

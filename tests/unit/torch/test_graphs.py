@@ -1,7 +1,5 @@
 """Graphs under the original's names."""
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,9 +7,7 @@ import pytest
 import engine
 import engine.torch as torch
 from engine.lang.errors import ArgumentError
-
-sys.path.insert(0, str(Path(__file__).parent))
-import facade_homes
+from tests.unit.torch import facade_homes
 
 TEXT = """graph(%x : Float(2, 3), %b : bool):
   %1 : int = prim::Constant[value=1]()

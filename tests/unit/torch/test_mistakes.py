@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import re
-import sys
-from pathlib import Path
 
 import pytest
 
 import engine.torch as torch
 from engine.lang.errors import ArgumentError
-
-sys.path.insert(0, str(Path(__file__).parent))
-from mistakes import MISTAKES, answer
+from tests.unit.torch.mistakes import MISTAKES, answer
 
 X = torch.arange(6.0).reshape(2, 3)
 

@@ -12,7 +12,7 @@ from engine.frontend.syntax.parser import parse_program
 from engine.ir.unit import CompilationUnit
 from engine.lang.source import Source
 from engine.lang.types import BOOL, INT, TENSOR, ClassType, ListType
-from engine.torch.modules import ScriptModule, wrap
+from engine.torch.jit.scripting.script_module import ScriptModule, wrap
 
 FORWARD = """
 def forward(self, x):

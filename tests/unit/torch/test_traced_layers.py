@@ -12,9 +12,7 @@ import pytest
 
 import engine.torch as torch
 from engine.torch import nn
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "peer"))
-from layer_samples import LAYERS
+from tests.peer.layer_samples import LAYERS
 
 NOT_TRACED = {"ConvTranspose2d(2, 4, 3, stride=2, padding=1, groups=2)", "MultiheadAttention(4, 2, bias=False)"}
 """Their examples have arguments that are no tensors, which traces refuse."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import engine.torch as torch
-from engine.torch.wrappers import wrapper
+from engine.torch.namespace.wrappers import wrapper
 
 F = torch.nn.functional
 X = torch.tensor([[1.0, -2.0, 3.0], [-0.5, 0.25, 7.0]])

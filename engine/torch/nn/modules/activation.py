@@ -1,12 +1,16 @@
-"""Activations: functions of every element, as modules.  In: any shape.  Out: the same shape."""
+"""Activations: functions of every element, as modules.  In: any shape.  Out: the same shape, halved by GLU."""
 
 from __future__ import annotations
 
-import engine.torch as torch
+from typing import Any
+
+import engine as torch
 from engine.aten.values.tensor import Tensor
 from engine.torch.nn import functional as F
+from engine.torch.nn import init
 from engine.torch.nn.modules.configured import configured
 from engine.torch.nn.modules.module import Module
+from engine.torch.nn.parameter import Parameter
 
 
 @configured
@@ -124,3 +128,165 @@ class LogSoftmax(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.log_softmax(input, self.dim, _stacklevel=5)
+
+
+class ReLU6(Hardtanh):
+    """`x` kept between 0 and 6."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__(0.0, 6.0, inplace)
+
+    def extra_repr(self) -> str:
+        return "inplace=True" if self.inplace else ""
+
+
+class SELU(_Inplace):
+    """A scaled ELU that keeps mean and variance."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.selu(input, self.inplace)
+
+
+class Hardsigmoid(_Inplace):
+    """`clamp(x + 3, 0, 6) / 6`."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.hardsigmoid(input, self.inplace)
+
+
+class Mish(_Inplace):
+    """`x * tanh(softplus(x))`."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.mish(input, inplace=self.inplace)
+
+
+@configured
+class CELU(Module):
+    """`x` above zero, `alpha * (exp(x / alpha) - 1)` below."""
+
+    alpha: float = 1.0
+    inplace: bool = False
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.celu(input, self.alpha, self.inplace)
+
+
+@configured
+class RReLU(Module):
+    """LeakyReLU whose slope is random for each element in training."""
+
+    lower: float = 1.0 / 8
+    upper: float = 1.0 / 3
+    inplace: bool = False
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
+
+
+class PReLU(Module):
+    """LeakyReLU whose slope is learned, one for all or one for each channel."""
+
+    __constants__ = ("num_parameters",)
+    num_parameters: int
+    weight: Tensor
+
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
+        super().__init__()
+        self.num_parameters, self.init = num_parameters, init
+        self.weight = Parameter(_empty([num_parameters], dtype))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        init.constant_(self.weight, self.init)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.prelu(input, self.weight)
+
+    def extra_repr(self) -> str:
+        return f"num_parameters={self.num_parameters}"
+
+
+_empty = init.empty
+
+
+@configured
+class Threshold(Module):
+    """`x` above the threshold, a value below."""
+
+    threshold: float
+    value: float
+    inplace: bool = False
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.threshold(input, self.threshold, self.value, self.inplace)
+
+
+@configured
+class GLU(Module):
+    """One half of the input times the sigmoid of the other."""
+
+    dim: int = -1
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.glu(input, self.dim)
+
+
+@configured
+class Softmin(Module):
+    """Softmax of the negated input."""
+
+    dim: int | None = None
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.softmin(input, self.dim, _stacklevel=5)
+
+
+class Softmax2d(Module):
+    """Softmax over the channels of images."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        if input.dim() not in (3, 4):
+            raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead")
+        return F.softmax(input, -3, _stacklevel=5)
+
+
+class LogSigmoid(Module):
+    """`log(sigmoid(x))`."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.logsigmoid(input)
+
+
+class Softsign(Module):
+    """`x / (1 + |x|)`."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.softsign(input)
+
+
+class Tanhshrink(Module):
+    """`x - tanh(x)`."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.tanhshrink(input)
+
+
+@configured
+class Hardshrink(Module):
+    """Zero within `lambd` of zero, `x` elsewhere."""
+
+    lambd: float = 0.5
+
+    def forward(self, input: Tensor) -> Tensor:
+        return torch.hardshrink(input, self.lambd)
+
+    def extra_repr(self) -> str:
+        return str(self.lambd)
+
+
+class Softshrink(Hardshrink):
+    """`x` moved towards zero by `lambd`."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.softshrink(input, self.lambd)

@@ -1,4 +1,4 @@
-"""Softmax over so many classes that the rare ones are looked at in groups only when they are needed.
+"""Adaptive softmax: for many classes, the rare ones are in clusters that are computed only when needed.
 
 In: `(N, in_features)`, and targets `(N,)`.  Out: the targets' log-probabilities and the loss.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import engine.torch as torch
+import engine as torch
 from engine.aten.values.tensor import Tensor
 from engine.torch.nn import functional as F
 from engine.torch.nn.modules.container import ModuleList, Sequential
@@ -17,15 +17,15 @@ from engine.torch.nn.modules.module import Module
 
 
 class _ASMoutput(NamedTuple):
-    """For each target its log-probability, and their mean, negated."""
+    """The log-probability of each target, and the negated mean of them."""
 
     output: Tensor
     loss: Tensor
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """Classes sorted by how common they are: those before the first cutoff have scores of their own, each later group
-    shares one score in the head and has a smaller and smaller layer for the rest.  Raises ValueError.
+    """Classes sorted by frequency: those before the first cutoff have their own scores in the head, each later cluster
+    has one score there and a layer that is smaller the rarer its classes.  Raises ValueError.
     """
 
     def __init__(
@@ -92,5 +92,5 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return torch.cat([head[:, :size], *tails], dim=1)
 
     def predict(self, input: Tensor) -> Tensor:
-        """The likeliest class of each row."""
+        """The most probable class of each row."""
         return self.log_prob(input).argmax(dim=1)

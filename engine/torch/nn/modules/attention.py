@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import engine.torch as torch
+import engine as torch
 from engine.aten.values.tensor import Tensor
 from engine.torch.nn import functional as F
 from engine.torch.nn import init
@@ -15,13 +15,14 @@ from engine.torch.nn.parameter import Parameter
 
 
 class NonDynamicallyQuantizableLinear(Linear):
-    """A Linear by another name, which printed modules show."""
+    """A Linear under the name that printed modules show in PyTorch."""
 
 
 class MultiheadAttention(Module):
-    """Several heads look at parts of the vectors; each output is a mean of values, weighted by how keys fit queries.
+    """Several heads attend to parts of the vectors; each output is a mean of values, weighted by the similarity of
+    queries and keys.
 
-    Masks are True, or minus infinity, where nobody shall look.
+    Masks are True, or minus infinity, where attention is not allowed.
     """
 
     __constants__ = ("embed_dim", "num_heads", "batch_first", "head_dim", "dropout", "add_zero_attn")
@@ -130,7 +131,7 @@ class MultiheadAttention(Module):
     def _mask(
         self, query: Tensor, key: Tensor, attn_mask: Tensor | None, key_padding_mask: Tensor | None
     ) -> Tensor | None:
-        """What is added to the scores `(N, heads, L, S)`."""
+        """The combined masks as a tensor to add to the scores `(N, heads, L, S)`."""
         mask = self._additive(attn_mask, query)
         if mask is not None and mask.dim() == 3:
             mask = mask.view(query.size(1), self.num_heads, query.size(0), key.size(0))
@@ -146,7 +147,7 @@ class MultiheadAttention(Module):
         return mask
 
     def _extended(self, k: Tensor, v: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Keys and values with a learned one, and with zeros, where the layer was made with them."""
+        """Keys and values, extended by learned ones and by zeros according to the layer's settings."""
         before = k.size(0)
         bias_k, bias_v = self.bias_k, self.bias_v
         if bias_k is not None and bias_v is not None:

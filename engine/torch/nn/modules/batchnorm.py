@@ -13,7 +13,7 @@ from engine.torch.nn.parameter import Parameter
 
 
 class _BatchNorm(Module):
-    """Mean zero and variance one for every feature, over the batch (in training) or as measured so far."""
+    """Normalizes every feature to mean zero and variance one, by the batch (in training) or the running statistics."""
 
     __constants__ = ("track_running_stats", "momentum", "eps", "num_features", "affine")
     _version = 2
@@ -47,14 +47,14 @@ class _BatchNorm(Module):
     def _load_from_state_dict(
         self, state_dict: Any, prefix: str, local_metadata: Any, *rest: Any
     ) -> None:  # fmt: skip
-        """States of before version 2 do not count batches."""
+        """Load a state; those before version 2 have no count of batches."""
         key = f"{prefix}num_batches_tracked"
         if local_metadata.get("version", 1) < 2 and self.track_running_stats and key not in state_dict:
             state_dict[key] = self.num_batches_tracked
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
 
     def reset_running_stats(self) -> None:
-        """Forget what was measured."""
+        """Reset the running statistics."""
         if self.track_running_stats:
             self.running_mean.zero_()
             self.running_var.fill_(1)
@@ -100,7 +100,7 @@ class _BatchNorm(Module):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Over `(N, C)` or `(N, C, L)`."""
+    """Batch normalization over `(N, C)` or `(N, C, L)`."""
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() != 2 and input.dim() != 3:
@@ -108,7 +108,7 @@ class BatchNorm1d(_BatchNorm):
 
 
 class BatchNorm2d(_BatchNorm):
-    """Over `(N, C, H, W)`."""
+    """Batch normalization over `(N, C, H, W)`."""
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() != 4:
@@ -116,7 +116,7 @@ class BatchNorm2d(_BatchNorm):
 
 
 class BatchNorm3d(_BatchNorm):
-    """Over `(N, C, D, H, W)`."""
+    """Batch normalization over `(N, C, D, H, W)`."""
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() != 5:

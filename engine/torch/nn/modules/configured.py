@@ -19,7 +19,7 @@ BUFFER = "Tensor | None"
 
 @dataclass_transform()
 def configured(cls: M) -> M:
-    """Give the class its constructor, which raises TypeError as functions do, and what else it does not define."""
+    """Add a constructor, which raises TypeError as functions do, and the other members that the class lacks."""
     own = vars(cls)
     types = dict(own.get("__annotations__", {}))
     kind = Parameter.POSITIONAL_OR_KEYWORD

@@ -1,7 +1,7 @@
 """Modules that hold modules or parameters: Sequential, ModuleList, ModuleDict, ParameterList, ParameterDict.
 
 In: modules (or parameters) in order or under names.  Out: a module that is also a sequence or mapping of them.
-`_container_kind` tells the compiler how programs may go through them.
+`_container_kind` tells the compiler how programs may iterate over them.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _Numbered(Module):
         self.extend(modules)
 
     def pop(self, key: int) -> Any:
-        """Take the module at this place out."""
+        """Remove and return the module at this index."""
         module = self[key]
         del self[key]
         return module
@@ -109,7 +109,7 @@ class Sequential(_Numbered):
 
 
 class ModuleList(_Numbered):
-    """A list of modules; it cannot be called itself."""
+    """A list of modules, which cannot be called itself."""
 
     _container_kind: ClassVar[str] = "list"
 
@@ -169,7 +169,7 @@ class ModuleDict(Module):
 
 
 class ParameterList(Module):
-    """A list of parameters; tensors that are put in become parameters."""
+    """A list of parameters; tensors become parameters when they are added."""
 
     _container_kind: ClassVar[str] = "parameter_list"
 
@@ -252,7 +252,7 @@ def _as_parameter(value: Tensor) -> Tensor:
 
 
 def _parameter_lines(module: Module, kind: Callable[[dtype], str]) -> str:
-    """The parameters, one a line; `kind` names their dtypes."""
+    """The parameters, one a line, for `repr`; `kind` names their dtypes."""
     return "\n".join(
         f"  ({name}): Parameter containing: [{kind(each.dtype)} of size {'x'.join(map(str, each.shape))}]"
         for name, each in module._parameters.items()
@@ -261,7 +261,7 @@ def _parameter_lines(module: Module, kind: Callable[[dtype], str]) -> str:
 
 
 def _runs(children: Iterable[tuple[str, str]]) -> list[str]:
-    """Neighbours that look the same are shown once: `(0-2): 3 x ReLU()`."""
+    """The children as text, with equal neighbours shown once: `(0-2): 3 x ReLU()`."""
     runs: list[tuple[str, str, int, str]] = []
     for name, text in children:
         if runs and runs[-1][3] == text:

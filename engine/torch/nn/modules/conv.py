@@ -1,4 +1,6 @@
-"""Convolutions.  In: `(N, in_channels, *space)` or without N.  Out: `(N, out_channels, *smaller space)`."""
+"""Convolutions and transposed ones.  In: `(N, in_channels, *space)` or without N.  Out: `(N, out_channels, *smaller
+space)`; a transposed convolution makes the space larger.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,13 @@ Sizes = int | tuple[int, ...]
 
 
 class Convolution(Module):
-    """What convolutions and transposed ones of every number of dimensions share."""
+    """The base of convolutions and transposed convolutions in any number of dimensions."""
 
     dims: ClassVar[int]
     bias: Tensor | None
 
     def _set_channels(self, in_channels: int, out_channels: int, groups: int) -> None:
-        """Raises ValueError for channels that do not make so many groups."""
+        """Set the numbers of channels.  Raises ValueError if they are not divisible by the groups."""
         if in_channels % groups or out_channels % groups:
             raise ValueError(
                 f"in_channels and out_channels must be divisible by groups: {in_channels}, {out_channels} by {groups}"
@@ -57,7 +59,7 @@ class Convolution(Module):
 
 
 class _Conv(Convolution):
-    """What convolutions of every number of dimensions share."""
+    """The base of convolutions in any number of dimensions."""
 
     __constants__ = (
         "stride", "padding", "dilation", "groups", "padding_mode", "in_channels", "out_channels", "kernel_size",
@@ -93,7 +95,7 @@ class _Conv(Convolution):
         self._make_weights((out_channels, in_channels // groups), self.kernel_size, bias, dtype)
 
     def _pad_amounts(self) -> list[int]:
-        """How much `pad` adds at both ends of every dimension, the last one first."""
+        """The amounts that `pad` adds at both ends of every dimension, the last one first."""
         amounts: list[int] = []
         for at in reversed(range(self.dims)):
             if isinstance(self.padding, str):
@@ -147,3 +149,104 @@ class Conv3d(_Conv):
 
     def forward(self, input: Tensor) -> Tensor:
         return self._conv_forward(input, self.weight, self.bias)
+
+
+class _ConvTranspose(Convolution):
+    """The gradient of a convolution, as a layer: every input element adds a kernel to the output."""
+
+    __constants__ = (
+        "stride", "padding", "dilation", "groups", "padding_mode", "output_padding", "in_channels", "out_channels",
+        "kernel_size",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Sizes,
+        stride: Sizes = 1,
+        padding: Sizes = 0,
+        output_padding: Sizes = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Sizes = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if padding_mode != "zeros":
+            raise ValueError(f"Only 'zeros' padding mode is supported for {type(self).__name__}")
+        self._set_channels(in_channels, out_channels, groups)
+        self.kernel_size: Any = self._each(kernel_size)
+        self.stride: Any = self._each(stride)
+        self.padding: Any = self._each(padding)
+        self.dilation: Any = self._each(dilation)
+        self.output_padding: Any = self._each(output_padding)
+        self.padding_mode = padding_mode
+        self._make_weights((in_channels, out_channels // groups), self.kernel_size, bias, dtype)
+
+    def _output_padding(
+        self,
+        input: Tensor,
+        output_size: list[int] | None,
+        stride: list[int],
+        padding: list[int],
+        kernel_size: list[int],
+        output_padding: list[int],
+        dilation: list[int],
+    ) -> list[int]:
+        """The padding at one end for an output of the requested size.  Raises ValueError for an impossible size."""
+        if output_size is None:
+            return output_padding
+        dims = len(stride)
+        wanted = output_size[len(output_size) - dims :]
+        added: list[int] = []
+        for i in range(dims):
+            least = (input.size(i - dims) - 1) * stride[i] - 2 * padding[i] + dilation[i] * (kernel_size[i] - 1) + 1
+            if wanted[i] < least or wanted[i] > least + stride[i] - 1:
+                raise ValueError(f"requested an output size of {output_size}, which the input does not lead to")
+            added.append(wanted[i] - least)
+        return added
+
+
+class ConvTranspose1d(_ConvTranspose):
+    """Transposed convolution over sequences."""
+
+    dims = 1
+
+    def forward(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:
+        added = self._output_padding(
+            input, output_size, self.stride, self.padding, self.kernel_size, self.output_padding, self.dilation
+        )
+        return F.conv_transpose1d(
+            input, self.weight, self.bias, self.stride, self.padding, added, self.groups, self.dilation
+        )  # fmt: skip
+
+
+class ConvTranspose2d(_ConvTranspose):
+    """Transposed convolution over images."""
+
+    dims = 2
+
+    def forward(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:
+        added = self._output_padding(
+            input, output_size, self.stride, self.padding, self.kernel_size, self.output_padding, self.dilation
+        )
+        return F.conv_transpose2d(
+            input, self.weight, self.bias, self.stride, self.padding, added, self.groups, self.dilation
+        )  # fmt: skip
+
+
+class ConvTranspose3d(_ConvTranspose):
+    """Transposed convolution over volumes."""
+
+    dims = 3
+
+    def forward(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:
+        added = self._output_padding(
+            input, output_size, self.stride, self.padding, self.kernel_size, self.output_padding, self.dilation
+        )
+        return F.conv_transpose3d(
+            input, self.weight, self.bias, self.stride, self.padding, added, self.groups, self.dilation
+        )  # fmt: skip

@@ -1,4 +1,4 @@
-"""How far apart vectors are.  In: two batches of vectors.  Out: a number for each pair."""
+"""Similarity and distance of vectors.  In: two batches of vectors.  Out: a number for each pair."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engine.torch.nn.modules.module import Module
 
 @configured
 class CosineSimilarity(Module):
-    """The cosine of the angle between them, along `dim`."""
+    """The cosine of the angle between the vectors along `dim`."""
 
     dim: int = 1
     eps: float = 1e-8
@@ -23,7 +23,7 @@ class CosineSimilarity(Module):
 
 
 class PairwiseDistance(Module):
-    """The norm of their difference, along the last dimension."""
+    """The norm of the vectors' difference, along the last dimension."""
 
     __constants__ = ("norm", "eps", "keepdim")
     norm: float

@@ -8,7 +8,7 @@ from engine.torch.nn.modules.module import Module
 
 
 class _Dropout(Module):
-    """With probability `p`.  Raises ValueError."""
+    """The base of dropout layers, with probability `p`.  Raises ValueError."""
 
     __constants__ = ("p", "inplace")
     p: float
@@ -32,35 +32,35 @@ class Dropout(_Dropout):
 
 
 class Dropout1d(_Dropout):
-    """The same for whole channels of sequences."""
+    """Dropout of whole channels of sequences."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout1d(input, self.p, self.training, self.inplace)
 
 
 class Dropout2d(_Dropout):
-    """The same for whole channels of images."""
+    """Dropout of whole channels of images."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout2d(input, self.p, self.training, self.inplace)
 
 
 class Dropout3d(_Dropout):
-    """The same for whole channels of volumes."""
+    """Dropout of whole channels of volumes."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout3d(input, self.p, self.training, self.inplace)
 
 
 class AlphaDropout(_Dropout):
-    """Elements become what SELU gives far below zero; mean and variance are kept."""
+    """Dropout to the lower limit of SELU, which preserves mean and variance."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.alpha_dropout(input, self.p, self.training)
 
 
 class FeatureAlphaDropout(_Dropout):
-    """The same for whole channels."""
+    """AlphaDropout of whole channels."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.feature_alpha_dropout(input, self.p, self.training)

@@ -1,4 +1,4 @@
-"""Flatten.  In: `(N, *)`.  Out: `(N, product of the rest)`, unless other dimensions are asked for."""
+"""Flatten.  In: `(N, *)`.  Out: `(N, product of the rest)`, unless other dimensions are given."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from engine.torch.nn.modules.module import Module
 
 
 class Flatten(Module):
-    """The dimensions from `start_dim` to `end_dim` as one."""
+    """Flattens the dimensions from `start_dim` to `end_dim` into one."""
 
     __constants__ = ("start_dim", "end_dim")
     start_dim: int
@@ -26,7 +26,7 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """One dimension as several."""
+    """Splits one dimension into several."""
 
     __constants__ = ("dim", "unflattened_size")
     dim: int
@@ -66,7 +66,7 @@ class Unfold(Module):
 
 
 class Fold(Unfold):
-    """The sum of such blocks as an image of `output_size`."""
+    """Sums the blocks of `Unfold` into an image of `output_size`."""
 
     __constants__ = ("output_size", "kernel_size", "dilation", "padding", "stride")
 

@@ -1,4 +1,4 @@
-"""Hooks of modules: handles by which they are taken back, and how those of backward passes see gradients.
+"""Hooks of modules: handles for their removal, and the connection of backward hooks to gradients.
 
 In: tables of hooks; a module's inputs and outputs.  Out: handles; the same tensors behind a gate at which gradients
 are shown to the hooks.
@@ -19,7 +19,7 @@ Hook = Callable[..., Any]
 
 
 class Registered(NamedTuple):
-    """A hook and how it wants to be called."""
+    """A hook and its calling convention."""
 
     call: Hook
     with_kwargs: bool = False
@@ -30,7 +30,7 @@ class Registered(NamedTuple):
 
 
 class RemovableHandle:
-    """`remove()` takes the hook out again; as a context manager it does so at the end."""
+    """A registered hook, which `remove()` or the end of a `with` block removes."""
 
     def __init__(self, table: OrderedDict[int, Any], hook: Any, prepend: bool = False) -> None:
         self.id = next(_numbers)
@@ -50,7 +50,7 @@ class RemovableHandle:
 
 
 class _Gate(Function):
-    """Hands tensors on; in backward passes `see` is shown their gradients, and may give others."""
+    """Passes tensors on; in backward passes `see` gets their gradients and may replace them."""
 
     @staticmethod
     def forward(ctx: Any, see: Callable[[tuple[Any, ...]], tuple[Any, ...]], *tensors: Tensor) -> Any:
@@ -64,7 +64,7 @@ class _Gate(Function):
 
 
 class BackwardHooks:
-    """One call of a module, watched: pre-hooks see the gradients of its outputs, hooks those of its inputs as well."""
+    """The backward hooks of one call: pre-hooks get the gradients of its outputs, hooks also those of its inputs."""
 
     def __init__(self, module: Any, pre_hooks: Sequence[Hook], hooks: Sequence[Hook]) -> None:
         self.module, self.pre_hooks, self.hooks = module, pre_hooks, hooks
@@ -73,7 +73,7 @@ class BackwardHooks:
         self._inputs = 0
 
     def enter(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The module's arguments, watched."""
+        """The module's arguments, behind a gate."""
         if not self.hooks:
             return args
         self._inputs = len(args)
@@ -82,7 +82,7 @@ class BackwardHooks:
         return tuple(passed)
 
     def leave(self, result: Any) -> Any:
-        """The module's result, watched."""
+        """The module's result, behind a gate."""
         many = isinstance(result, (tuple, list))
         passed, places = self._watch(result if many else (result,), self._see_outputs)
         if not places:
@@ -92,7 +92,7 @@ class BackwardHooks:
         return type(result)(*passed) if hasattr(result, "_fields") else type(result)(passed)
 
     def _watch(self, values: Sequence[Any], see: Callable[..., Any]) -> tuple[list[Any], list[int]]:
-        """The values, tensors that gradients flow through behind a gate; and their places."""
+        """The values with differentiable tensors behind a gate, and the positions of these."""
         passed = list(values)
         places = [i for i, v in enumerate(values) if isinstance(v, Tensor) and v.requires_grad and is_grad_enabled()]
         if places:
@@ -121,7 +121,7 @@ class BackwardHooks:
 
 
 def _spread(gradients: tuple[Any, ...], places: list[int], count: int) -> tuple[Any, ...]:
-    """The gradients at their places, None elsewhere."""
+    """The gradients at their positions, None elsewhere."""
     found: list[Any] = [None] * count
     for place, gradient in zip(places, gradients, strict=True):
         found[place] = gradient
@@ -129,7 +129,7 @@ def _spread(gradients: tuple[Any, ...], places: list[int], count: int) -> tuple[
 
 
 def _changed(answer: Any, found: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What a hook gave instead, if it gave something.  Raises RuntimeError for another number of gradients."""
+    """The gradients with a hook's replacements, if any.  Raises RuntimeError for another number of gradients."""
     if answer is None:
         return found
     given = answer if isinstance(answer, tuple) else (answer,)

@@ -10,7 +10,7 @@ from engine.torch.nn.modules.batchnorm import _BatchNorm
 
 
 class _InstanceNorm(_BatchNorm):
-    """Mean zero and variance one for every feature of every sample."""
+    """Normalizes every feature of every sample to mean zero and variance one."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class _InstanceNorm(_BatchNorm):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Over sequences."""
+    """Instance normalization over sequences."""
 
     def _get_no_batch_dim(self) -> int:
         return 2
@@ -56,7 +56,7 @@ class InstanceNorm1d(_InstanceNorm):
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Over images."""
+    """Instance normalization over images."""
 
     def _get_no_batch_dim(self) -> int:
         return 3
@@ -67,7 +67,7 @@ class InstanceNorm2d(_InstanceNorm):
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Over volumes."""
+    """Instance normalization over volumes."""
 
     def _get_no_batch_dim(self) -> int:
         return 4

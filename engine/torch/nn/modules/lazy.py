@@ -1,6 +1,6 @@
-"""Layers that learn how many features they get from their first input.
+"""Lazy layers, which take the number of input features from their first input.
 
-In: all but the number of input features.  Out: a layer whose first call settles it, makes its parameters, and turns it
+In: all but the number of input features.  Out: a layer whose first call makes its parameters, and turns it
 into an ordinary layer (`LazyLinear` becomes `Linear`).
 """
 
@@ -8,21 +8,27 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import engine as torch
 from engine.aten.values.tensor import Tensor
 from engine.torch.nn.modules.batchnorm import BatchNorm1d, BatchNorm2d, BatchNorm3d
-from engine.torch.nn.modules.conv import Conv1d, Conv2d, Conv3d
-from engine.torch.nn.modules.conv_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from engine.torch.nn.modules.conv import (
+    Conv1d,
+    Conv2d,
+    Conv3d,
+    ConvTranspose1d,
+    ConvTranspose2d,
+    ConvTranspose3d,
+)
 from engine.torch.nn.modules.instancenorm import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
 from engine.torch.nn.modules.linear import Linear
 from engine.torch.nn.modules.module import Module
 from engine.torch.nn.parameter import UninitializedBuffer, UninitializedParameter, materialize
-from engine.torch.random import fork_rng
 
 _TABLES = frozenset({"_parameters", "_buffers", "_modules", "_other_hooks", "_forward_hooks", "_forward_pre_hooks"})
 
 
 class LazyModuleMixin:
-    """What lazy layers share.  `_size_name` is the argument that is not given, `_axis` where inputs have it."""
+    """The base of lazy layers.  `_size_name` is the omitted argument, `_axis` its dimension in inputs."""
 
     cls_to_become: ClassVar[type[Module]]
     _size_name: ClassVar[str]
@@ -32,7 +38,7 @@ class LazyModuleMixin:
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         Module.__init__(self)  # type: ignore[arg-type]
         self.__dict__["_made_with"] = args, kwargs
-        with fork_rng():
+        with torch.random.fork_rng():
             made = self.cls_to_become(*self._arguments(None))
         for name, value in vars(made).items():
             if name not in _TABLES:
@@ -43,7 +49,7 @@ class LazyModuleMixin:
                 self.__dict__[table][name] = value if value is None or value.ndim == 0 else kind(value)
 
     def _arguments(self, size: int | None) -> list[Any]:
-        """What the ordinary layer is made with; without a size, with the smallest that it can have."""
+        """The arguments of the ordinary layer; without a size, with the smallest one possible."""
         args, kwargs = self.__dict__["_made_with"]
         code = self.cls_to_become.__init__.__code__
         names = code.co_varnames[1 : code.co_argcount]
@@ -98,7 +104,7 @@ class LazyModuleMixin:
         super()._load_from_state_dict(state_dict, prefix, *rest)  # type: ignore[misc]
 
     def _size_of(self, weight: Tensor) -> int:
-        """How many features the layer of this weight takes."""
+        """The number of input features of a layer with this weight."""
         if self._size_name == "num_features" or "Transpose" in self.cls_to_become.__name__:
             return weight.shape[0]
         return weight.shape[1] * self.__dict__.get("groups", 1)
@@ -111,7 +117,7 @@ class LazyLinear(LazyModuleMixin, Linear):
 
 
 def _lazy(ordinary: Any, size: str, axis: int, **defaults: Any) -> Any:
-    """The class of layers that become ordinary ones."""
+    """A lazy class whose instances become instances of `ordinary`."""
     facts = {
         "cls_to_become": ordinary, "_size_name": size, "_axis": axis, "_defaults": defaults, "__module__": __name__,
     }  # fmt: skip

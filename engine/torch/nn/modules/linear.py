@@ -13,7 +13,7 @@ from engine.torch.nn.parameter import Parameter
 
 
 class Identity(Module):
-    """Gives back what it gets, whatever it was made with."""
+    """Returns its input; constructor arguments are ignored."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Losses: how far an output is from what it should be.
+"""Loss functions.
 
 In: outputs and targets.  Out: a number, or one for each element with `reduction="none"`.
 """
@@ -130,7 +130,7 @@ class BCELoss(_WeightedLoss):
 
 @configured
 class BCEWithLogitsLoss(_Loss):
-    """Binary cross entropy of what a sigmoid turns into probabilities."""
+    """Binary cross entropy of logits, to which a sigmoid is applied first."""
 
     weight: Tensor | None = None
     size_average: bool | None = None
@@ -146,7 +146,7 @@ class BCEWithLogitsLoss(_Loss):
 
 @configured
 class KLDivLoss(_Loss):
-    """How the target distribution differs from the input's log-probabilities."""
+    """The Kullback-Leibler divergence of the input's log-probabilities from the target distribution."""
 
     size_average: bool | None = None
     reduce: bool | None = None
@@ -230,7 +230,7 @@ class SoftMarginLoss(_Loss):
 
 
 class MultiLabelMarginLoss(_Loss):
-    """Hinge loss where several classes may be right: the target lists them, -1 after the last."""
+    """Hinge loss with several correct classes: the target lists them, with -1 after the last."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
@@ -245,7 +245,7 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
 
 @configured
 class MultiMarginLoss(_WeightedLoss):
-    """Hinge loss where one of several classes is right."""
+    """Hinge loss with one correct class."""
 
     p: int = 1
     margin: float = 1.0
@@ -286,7 +286,7 @@ class TripletMarginLoss(_Loss):
 
 
 class TripletMarginWithDistanceLoss(_Loss):
-    """TripletMarginLoss with a distance of one's own; it runs eagerly only."""
+    """TripletMarginLoss with a given distance function; eager only."""
 
     __constants__ = ("margin", "swap", "reduction")
 
@@ -312,7 +312,7 @@ class TripletMarginWithDistanceLoss(_Loss):
 
 @configured
 class CTCLoss(_Loss):
-    """Connectionist temporal classification: every way to write the target into the input's steps counts."""
+    """Connectionist temporal classification: the negated log-likelihood over all alignments of target and input."""
 
     blank: int = 0
     reduction: str = "mean"

@@ -1,6 +1,6 @@
 """`Module`: parameters, buffers and further modules under names.
 
-In: what `__init__` assigns to `self`.  Out: a tree of modules that can be called, walked, moved, saved as a
+In: the assignments to `self` in `__init__`.  Out: a tree of modules that can be called, traversed, moved, saved as a
 `state_dict`, and compiled by `torch.jit.script`.
 """
 
@@ -14,8 +14,8 @@ from engine.aten.values.hooks import HOOKS, NOT_TRACED
 from engine.aten.values.tensor import Tensor
 from engine.lang import scalars
 from engine.lang.errors import did_you_mean
-from engine.torch.eager import typename
-from engine.torch.modules import ScriptModule
+from engine.torch.compiled.objects import CompiledModule
+from engine.torch.namespace.python_functions import typename
 from engine.torch.nn.modules.hooks import BackwardHooks, Hook, Registered, RemovableHandle
 from engine.torch.nn.modules.state import IncompatibleKeys as IncompatibleKeys
 from engine.torch.nn.modules.state import Stateful
@@ -26,10 +26,10 @@ _TABLES: Final = ("_parameters", "_buffers", "_modules")
 
 
 class Module(Stateful):
-    """The base of all modules; a module defines `forward`."""
+    """The base of all modules; subclasses define `forward`."""
 
     _torchscript_module: ClassVar[bool] = True
-    """Tells the compiler that instances are modules."""
+    """Marks the class for the compiler as one of modules."""
     dump_patches: ClassVar[bool] = False
     call_super_init: ClassVar[bool] = False
     forward: Callable[..., Any]
@@ -64,7 +64,7 @@ class Module(Stateful):
     def _call_with_hooks(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], forward: Callable[..., Any] | None = None
     ) -> Any:
-        """Call `forward`, if not another the module's own, between the hooks."""
+        """Call `forward` (by default the module's own) between the hooks."""
         for pre_hook in tuple(self._forward_pre_hooks.values()):
             if pre_hook.with_kwargs:
                 changed = pre_hook(self, args, kwargs)
@@ -99,7 +99,7 @@ class Module(Stateful):
             self._note_persistence(name, value.persistent)
 
     def _table_of(self, name: str, value: Any) -> str | None:
-        """Which table the attribute belongs to; None for an ordinary one.  Raises TypeError for a wrong value."""
+        """The table that the attribute belongs to; None for an ordinary one.  Raises TypeError for a wrong value."""
         for table, kind, what in _KINDS:
             if isinstance(value, kind):
                 if table not in self.__dict__:
@@ -141,7 +141,7 @@ class Module(Stateful):
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Add a tensor that is no parameter; only persistent ones are in the `state_dict`."""
+        """Add a buffer; only persistent ones are part of the `state_dict`."""
         self._check_new(name, "buffer")
         if name in self._parameters or name in self._modules:
             raise KeyError(f"attribute '{name}' already exists")
@@ -158,7 +158,7 @@ class Module(Stateful):
 
     def register_module(self, name: str, module: Any) -> None:
         self._check_new(name, "module")
-        if module is not None and not isinstance(module, (Module, ScriptModule)):
+        if module is not None and not isinstance(module, (Module, CompiledModule)):
             raise TypeError(f"{type(module).__name__} is not a Module subclass")
         self._modules[name] = module
 
@@ -179,23 +179,23 @@ class Module(Stateful):
     def register_forward_hook(
         self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
     ) -> RemovableHandle:
-        """`hook(module, inputs, output)` runs after `forward`; what it returns, unless None, is the output."""
+        """`hook(module, inputs, output)` runs after `forward`; its result, unless None, replaces the output."""
         return RemovableHandle(self._forward_hooks, Registered(hook, with_kwargs), prepend)
 
     def register_forward_pre_hook(
         self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
-        """`hook(module, inputs)` runs before `forward`; what it returns, unless None, are the inputs."""
+        """`hook(module, inputs)` runs before `forward`; its result, unless None, replaces the inputs."""
         return RemovableHandle(self._forward_pre_hooks, Registered(hook, with_kwargs), prepend)
 
     def register_full_backward_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
-        """`hook(module, grad_input, grad_output)` may give other gradients of the inputs."""
+        """`hook(module, grad_input, grad_output)` may return other gradients of the inputs."""
         return RemovableHandle(self.hooks("backward"), hook, prepend)
 
     register_backward_hook = register_full_backward_hook
 
     def register_full_backward_pre_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
-        """`hook(module, grad_output)` may give other gradients of the outputs."""
+        """`hook(module, grad_output)` may return other gradients of the outputs."""
         return RemovableHandle(self.hooks("backward_before"), hook, prepend)
 
     # -- parts
@@ -213,7 +213,7 @@ class Module(Stateful):
     def named_modules(
         self, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
-        """This module and all inside, each once (unless told otherwise), under the first of its names."""
+        """This module and all its submodules, each once (unless `remove_duplicate` is False), under its first path."""
         memo = set() if memo is None else memo
         if self in memo:
             return
@@ -279,7 +279,7 @@ class Module(Stateful):
         return found
 
     def set_submodule(self, target: str, module: Any, strict: bool = False) -> None:
-        """Put a module under a dotted name.  Raises ValueError, AttributeError for names that lead nowhere."""
+        """Set the module under a dotted name.  Raises ValueError, AttributeError for an unknown path."""
         path, _, name = target.rpartition(".")
         if not name:
             raise ValueError("Cannot set the submodule without a target name!")
@@ -289,7 +289,7 @@ class Module(Stateful):
         parent.register_module(name, module) if name not in parent._modules else setattr(parent, name, module)
 
     def apply(self: M, fn: Callable[[Any], None]) -> M:
-        """Call `fn` with every module inside, and then with this one."""
+        """Call `fn` with every submodule, and then with this module."""
         for child in self.children():
             child.apply(fn) if isinstance(child, Module) else fn(child)
         fn(self)
@@ -307,7 +307,7 @@ class Module(Stateful):
         return self.train(False)
 
     def requires_grad_(self: M, requires_grad: bool = True) -> M:
-        """Let backward passes care for the parameters, or not.  Raises TypeError for what is neither."""
+        """Set `requires_grad` of all parameters.  Raises TypeError for anything but a bool."""
         if not isinstance(requires_grad, bool):
             raise TypeError(f"requires_grad must be a bool, not {type(requires_grad).__name__}")
         for parameter in self.parameters():
@@ -320,7 +320,7 @@ class Module(Stateful):
                 parameter.grad = None if set_to_none else parameter.grad.detach().zero_()
 
     def to(self: M, *args: Any, **kwargs: Any) -> M:
-        """Move to a device, or change the dtype of what holds fractions."""
+        """Move parameters and buffers to a device, or change the dtype of floating-point ones."""
         wanted = kwargs.get("dtype", next((each for each in args if isinstance(each, scalars.dtype)), None))
         if wanted is not None and not (wanted.is_floating_point or wanted.is_complex):
             raise TypeError("nn.Module.to only accepts floating point or complex dtypes")
@@ -353,21 +353,21 @@ class Module(Stateful):
         return self._apply(lambda tensor: tensor.data.type(dst_type))
 
     def cuda(self: M, device: Any = None) -> M:
-        """Raises OperatorError: there is no GPU."""
+        """Move to a GPU.  Raises OperatorError without one."""
         return self._apply(lambda tensor: tensor.cuda(device))
 
     def to_empty(self: M, *, device: Any, recurse: bool = True) -> M:
-        """New memory for all parameters and buffers, values as they come."""
+        """Replace all parameters and buffers by uninitialized ones on the device."""
         return self._apply(lambda tensor: tensor.data.clone(), recurse)
 
     def share_memory(self: M) -> M:
         return self
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Modules run eagerly; `torch.jit.script` compiles."""
+        """No effect: modules run eagerly; `torch.jit.script` compiles."""
 
     def _apply(self: M, fn: Callable[[Tensor], Any], recurse: bool = True) -> M:
-        """Give every parameter and buffer the values that `fn` makes of it; they stay the same objects."""
+        """Replace the values of every parameter and buffer by `fn` of them; they remain the same objects."""
         if recurse:
             for child in self.children():
                 if isinstance(child, Module):
@@ -378,7 +378,7 @@ class Module(Stateful):
         return self
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take over the attributes of a module that was pickled, or copied."""
+        """Restore the attributes of a pickled or copied module."""
         self.__dict__.update(state)
         for table in (*_TABLES, "_forward_hooks", "_forward_pre_hooks"):
             self.__dict__.setdefault(table, OrderedDict())
@@ -388,7 +388,7 @@ class Module(Stateful):
     # -- text
 
     def extra_repr(self) -> str:
-        """What `repr` shows in the module's brackets."""
+        """The text that `repr` shows in the module's parentheses."""
         return ""
 
     def __repr__(self) -> str:
@@ -401,7 +401,7 @@ class Module(Stateful):
 
 
 def shown(name: str, extra: Iterable[str], children: Iterable[str]) -> str:
-    """A module's text: on one line where there are no children."""
+    """The text of a module, on one line without children."""
     lines = [*extra, *children]
     if list(extra) == lines and len(lines) <= 1:
         return f"{name}({''.join(lines)})"
@@ -409,7 +409,7 @@ def shown(name: str, extra: Iterable[str], children: Iterable[str]) -> str:
 
 
 def replace_each(tensors: Iterable[Tensor], fn: Callable[[Tensor], Any]) -> None:
-    """Give tensors, and their gradients, the values that `fn` makes of them."""
+    """Replace the values of tensors, and of their gradients, by `fn` of them."""
     for tensor in tensors:
         gradient = tensor._grad
         for each in (tensor,) if gradient is None else (tensor, gradient):
@@ -433,16 +433,16 @@ def _tensors(module: Any, table: str) -> Iterator[tuple[str, Tensor]]:
 
 
 _KINDS: Final[tuple[tuple[str, Any, str], ...]] = (
-    ("_parameters", Parameter, "parameters"), ("_modules", (Module, ScriptModule), "module"),
+    ("_parameters", Parameter, "parameters"), ("_modules", (Module, CompiledModule), "module"),
     ("_buffers", Buffer, "buffers"),
 )  # fmt: skip
-"""Values that belong into a table because of what they are."""
+"""Table -> the class of values that are registered in it on assignment, and the table's word in messages."""
 _ALLOWED: Final[dict[str, Any]] = {
-    "_parameters": Parameter, "_buffers": Tensor, "_modules": (Module, ScriptModule),
+    "_parameters": Parameter, "_buffers": Tensor, "_modules": (Module, CompiledModule),
 }  # fmt: skip
-"""What may take the place of something in a table."""
+"""Table -> the class of values that may replace an entry."""
 _WANTED: Final = {
     "_parameters": "parameter '{}' (torch.nn.Parameter", "_buffers": "buffer '{}' (torch.nn.Buffer, torch.Tensor",
     "_modules": "child module '{}' (torch.nn.Module",
 }  # fmt: skip
-"""How a refusal names that."""
+"""Table -> the description of an allowed value in error messages."""

@@ -14,10 +14,10 @@ from engine.torch.nn.parameter import Parameter
 
 
 class _Scaled(Module):
-    """What is normalized is multiplied by a weight; a bias may be added to it."""
+    """The base of normalizations with an optional weight and bias."""
 
     def _make(self, shape: Sequence[int], dtype: Any, **wanted: bool) -> None:
-        """The parameters of that shape; those that are not wanted are None."""
+        """Make weight and bias of that shape, or None where they are switched off."""
         for name, is_wanted in wanted.items():
             self.register_parameter(name, Parameter(init.empty(shape, dtype)) if is_wanted else None)
         self.reset_parameters()
@@ -28,7 +28,7 @@ class _Scaled(Module):
 
 
 class LayerNorm(_Scaled):
-    """Mean zero and variance one over the last dimensions, then `* weight + bias`."""
+    """Normalizes the last dimensions to mean zero and variance one, then `* weight + bias`."""
 
     __constants__ = ("normalized_shape", "eps", "elementwise_affine")
     normalized_shape: tuple[int, ...]
@@ -60,7 +60,7 @@ class LayerNorm(_Scaled):
 
 
 class RMSNorm(_Scaled):
-    """Divided by the root of the mean square over the last dimensions, then `* weight`."""
+    """Divides by the root of the mean square over the last dimensions, then multiplies by `weight`."""
 
     __constants__ = ("normalized_shape", "eps", "elementwise_affine")
     normalized_shape: tuple[int, ...]
@@ -88,7 +88,7 @@ class RMSNorm(_Scaled):
 
 
 class GroupNorm(_Scaled):
-    """Mean zero and variance one over groups of channels, then `* weight + bias` for each channel."""
+    """Normalizes groups of channels to mean zero and variance one, then `* weight + bias` for each channel."""
 
     __constants__ = ("num_groups", "num_channels", "eps", "affine")
     num_groups: int
@@ -123,7 +123,7 @@ class GroupNorm(_Scaled):
 
 @configured
 class LocalResponseNorm(Module):
-    """Divided by what the neighbouring channels are like."""
+    """Divides by the energy of the neighbouring channels."""
 
     size: int
     alpha: float = 1e-4

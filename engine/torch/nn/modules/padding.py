@@ -10,7 +10,7 @@ from engine.torch.nn.modules.module import Module
 
 
 class _Pad(Module):
-    """`padding` for both ends of each dimension, the last one first; or one number for all."""
+    """The base of paddings: amounts for both ends of each dimension, the last one first, or one number for all."""
 
     __constants__: tuple[str, ...] = ("padding",)
     dims: ClassVar[int]
@@ -63,90 +63,90 @@ class _CircularPad(_Pad):
 
 
 class ConstantPad1d(_ConstantPad):
-    """A value around sequences."""
+    """Padding of sequences with a constant value."""
 
     dims = 1
 
 
 class ConstantPad2d(_ConstantPad):
-    """A value around images."""
+    """Padding of images with a constant value."""
 
     dims = 2
 
 
 class ConstantPad3d(_ConstantPad):
-    """A value around volumes."""
+    """Padding of volumes with a constant value."""
 
     dims = 3
 
 
 class ZeroPad1d(_ZeroPad):
-    """Zeros around sequences."""
+    """Padding of sequences with zeros."""
 
     dims = 1
 
 
 class ZeroPad2d(_ZeroPad):
-    """Zeros around images."""
+    """Padding of images with zeros."""
 
     dims = 2
 
 
 class ZeroPad3d(_ZeroPad):
-    """Zeros around volumes."""
+    """Padding of volumes with zeros."""
 
     dims = 3
 
 
 class ReflectionPad1d(_ReflectionPad):
-    """What is before the edge, mirrored, around sequences."""
+    """Padding of sequences with their elements mirrored at the edge."""
 
     dims = 1
 
 
 class ReflectionPad2d(_ReflectionPad):
-    """What is before the edge, mirrored, around images."""
+    """Padding of images with their elements mirrored at the edges."""
 
     dims = 2
 
 
 class ReflectionPad3d(_ReflectionPad):
-    """What is before the edge, mirrored, around volumes."""
+    """Padding of volumes with their elements mirrored at the edges."""
 
     dims = 3
 
 
 class ReplicationPad1d(_ReplicationPad):
-    """The edge's own value around sequences."""
+    """Padding of sequences with the value at the edge."""
 
     dims = 1
 
 
 class ReplicationPad2d(_ReplicationPad):
-    """The edge's own value around images."""
+    """Padding of images with the values at the edges."""
 
     dims = 2
 
 
 class ReplicationPad3d(_ReplicationPad):
-    """The edge's own value around volumes."""
+    """Padding of volumes with the values at the edges."""
 
     dims = 3
 
 
 class CircularPad1d(_CircularPad):
-    """What is at the other end around sequences."""
+    """Padding of sequences with elements of the opposite end."""
 
     dims = 1
 
 
 class CircularPad2d(_CircularPad):
-    """What is at the other end around images."""
+    """Padding of images with elements of the opposite side."""
 
     dims = 2
 
 
 class CircularPad3d(_CircularPad):
-    """What is at the other end around volumes."""
+    """Padding of volumes with elements of the opposite side."""
 
     dims = 3

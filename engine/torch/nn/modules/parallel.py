@@ -1,4 +1,7 @@
-"""`DataParallel`: where there is one device, the module itself.  In: a module.  Out: one that calls it."""
+"""`DataParallel` for one device.  In: a module.  Out: a module that calls it.
+
+It is in a file like the other layers, since the path is part of the qualified names of compiled modules.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from engine.torch.nn.modules.module import Module
 
 
 class DataParallel(Module):
-    """Calls its module on the whole batch: there is one device.  Its name in a state dict is `module`."""
+    """Calls its module on the whole batch, since there is one device.  State dicts call that module `module`."""
 
     def __init__(self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0) -> None:
         super().__init__()

@@ -13,7 +13,7 @@ Sizes = int | tuple[int, ...]
 
 
 class _Pool(Module):
-    """Kernels that stand side by side where no stride is given."""
+    """The base of poolings: the default stride is the kernel's size."""
 
     @staticmethod
     def _settled(given: dict[str, Any]) -> dict[str, Any]:
@@ -22,7 +22,7 @@ class _Pool(Module):
 
 @configured
 class _MaxPool(_Pool):
-    """The largest element under the kernel at every place."""
+    """The largest element under the kernel at every position."""
 
     kernel_size: Sizes
     stride: Sizes | None = None
@@ -39,7 +39,7 @@ class _MaxPool(_Pool):
 
 
 class MaxPool1d(_MaxPool):
-    """Over sequences."""
+    """Max pooling over sequences."""
 
     def forward(self, input: Tensor):  # type: ignore[no-untyped-def]
         return F.max_pool1d(
@@ -48,7 +48,7 @@ class MaxPool1d(_MaxPool):
 
 
 class MaxPool2d(_MaxPool):
-    """Over images."""
+    """Max pooling over images."""
 
     def forward(self, input: Tensor):  # type: ignore[no-untyped-def]
         return F.max_pool2d(
@@ -57,7 +57,7 @@ class MaxPool2d(_MaxPool):
 
 
 class MaxPool3d(_MaxPool):
-    """Over volumes."""
+    """Max pooling over volumes."""
 
     def forward(self, input: Tensor):  # type: ignore[no-untyped-def]
         return F.max_pool3d(
@@ -66,7 +66,7 @@ class MaxPool3d(_MaxPool):
 
 
 class _MaxUnpool(Module):
-    """Puts elements back to where a max pool took them from, zeros elsewhere."""
+    """Puts elements back to their positions before a max pool, with zeros elsewhere."""
 
     __constants__ = ("kernel_size", "stride", "padding")
     dims: ClassVar[int]
@@ -85,7 +85,7 @@ class _MaxUnpool(Module):
 
 
 class MaxUnpool1d(_MaxUnpool):
-    """Over sequences."""
+    """Max unpooling over sequences."""
 
     dims = 1
 
@@ -94,7 +94,7 @@ class MaxUnpool1d(_MaxUnpool):
 
 
 class MaxUnpool2d(_MaxUnpool):
-    """Over images."""
+    """Max unpooling over images."""
 
     dims = 2
 
@@ -103,7 +103,7 @@ class MaxUnpool2d(_MaxUnpool):
 
 
 class MaxUnpool3d(_MaxUnpool):
-    """Over volumes."""
+    """Max unpooling over volumes."""
 
     dims = 3
 
@@ -113,7 +113,7 @@ class MaxUnpool3d(_MaxUnpool):
 
 @configured
 class _AvgPool(_Pool):
-    """The mean of the elements under the kernel at every place."""
+    """The mean of the elements under the kernel at every position."""
 
     kernel_size: Sizes
     stride: Sizes | None = None
@@ -127,7 +127,7 @@ class _AvgPool(_Pool):
 
 
 class AvgPool1d(_AvgPool):
-    """Over sequences."""
+    """Average pooling over sequences."""
 
     def __init__(
         self,
@@ -150,7 +150,7 @@ class AvgPool1d(_AvgPool):
 
 
 class AvgPool2d(_AvgPool):
-    """Over images."""
+    """Average pooling over images."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.avg_pool2d(
@@ -160,7 +160,7 @@ class AvgPool2d(_AvgPool):
 
 
 class AvgPool3d(_AvgPool):
-    """Over volumes."""
+    """Average pooling over volumes."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.avg_pool3d(
@@ -171,7 +171,7 @@ class AvgPool3d(_AvgPool):
 
 @configured
 class _LPPool(Module):
-    """The norm of the elements under the kernel at every place."""
+    """The norm of the elements under the kernel at every position."""
 
     norm_type: float
     kernel_size: Sizes
@@ -180,21 +180,21 @@ class _LPPool(Module):
 
 
 class LPPool1d(_LPPool):
-    """Over sequences."""
+    """Power-average pooling over sequences."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.lp_pool1d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
 
 class LPPool2d(_LPPool):
-    """Over images."""
+    """Power-average pooling over images."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.lp_pool2d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
 
 class LPPool3d(_LPPool):
-    """Over volumes."""
+    """Power-average pooling over volumes."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.lp_pool3d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
@@ -202,27 +202,27 @@ class LPPool3d(_LPPool):
 
 @configured
 class _AdaptivePool(Module):
-    """As many parts as the output shall have places."""
+    """The base of adaptive poolings, which divide the input into as many parts as the output has positions."""
 
     output_size: Sizes
 
 
 class AdaptiveAvgPool1d(_AdaptivePool):
-    """Means of the parts of sequences."""
+    """Means over parts of sequences."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_avg_pool1d(input, self.output_size)
 
 
 class AdaptiveAvgPool2d(_AdaptivePool):
-    """Means of the parts of images."""
+    """Means over parts of images."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_avg_pool2d(input, self.output_size)
 
 
 class AdaptiveAvgPool3d(_AdaptivePool):
-    """Means of the parts of volumes."""
+    """Means over parts of volumes."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_avg_pool3d(input, self.output_size)
@@ -230,28 +230,28 @@ class AdaptiveAvgPool3d(_AdaptivePool):
 
 @configured
 class _AdaptiveMaxPool(_AdaptivePool):
-    """The largest element of each part, and, with `return_indices`, where it is."""
+    """The largest element of each part, and, with `return_indices`, its index."""
 
     output_size: Sizes
     return_indices: bool = False
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPool):
-    """Over sequences."""
+    """Adaptive max pooling over sequences."""
 
     def forward(self, input: Tensor):  # type: ignore[no-untyped-def]
         return F.adaptive_max_pool1d(input, self.output_size, return_indices=self.return_indices)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPool):
-    """Over images."""
+    """Adaptive max pooling over images."""
 
     def forward(self, input: Tensor):  # type: ignore[no-untyped-def]
         return F.adaptive_max_pool2d(input, self.output_size, return_indices=self.return_indices)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPool):
-    """Over volumes."""
+    """Adaptive max pooling over volumes."""
 
     def forward(self, input: Tensor):  # type: ignore[no-untyped-def]
         return F.adaptive_max_pool3d(input, self.output_size, return_indices=self.return_indices)
@@ -259,3 +259,61 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPool):
 
 def _each(size: Sizes, dims: int) -> tuple[int, ...]:
     return (size,) * dims if isinstance(size, int) else tuple(size)
+
+
+Ratios = float | tuple[float, ...]
+
+
+class _FractionalMaxPool(Module):
+    """Max pooling over windows at random positions, with `output_size` or `output_ratio`.
+
+    Raises ValueError unless exactly one of these is given.
+    """
+
+    __constants__ = ("kernel_size", "return_indices", "output_size", "output_ratio")
+    _dims: ClassVar[int]
+
+    def __init__(
+        self,
+        kernel_size: Sizes,
+        output_size: Sizes | None = None,
+        output_ratio: Ratios | None = None,
+        return_indices: bool = False,
+        _random_samples: Tensor | None = None,
+    ) -> None:
+        super().__init__()
+        if (output_size is None) == (output_ratio is None):
+            raise ValueError(f"{type(self).__name__} takes either an output_size or an output_ratio")
+        self.kernel_size, self.return_indices = self._each(kernel_size), return_indices
+        self.register_buffer("_random_samples", _random_samples)
+        self.output_size = None if output_size is None else self._each(output_size)
+        self.output_ratio = None if output_ratio is None else self._each(output_ratio)
+        if self.output_ratio is not None and not all(0 < ratio < 1 for ratio in self.output_ratio):
+            raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
+
+    def _each(self, value: Any) -> tuple[Any, ...]:
+        return tuple(value) if isinstance(value, (tuple, list)) else (value,) * self._dims
+
+
+class FractionalMaxPool2d(_FractionalMaxPool):
+    """Fractional max pooling over images."""
+
+    _dims = 2
+
+    def forward(self, input: Tensor):  # type: ignore[no-untyped-def]
+        return F.fractional_max_pool2d(
+            input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices,
+            _random_samples=self._random_samples,
+        )  # fmt: skip
+
+
+class FractionalMaxPool3d(_FractionalMaxPool):
+    """Fractional max pooling over volumes."""
+
+    _dims = 3
+
+    def forward(self, input: Tensor):  # type: ignore[no-untyped-def]
+        return F.fractional_max_pool3d(
+            input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices,
+            _random_samples=self._random_samples,
+        )  # fmt: skip

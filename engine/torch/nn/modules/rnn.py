@@ -1,7 +1,7 @@
 """Recurrent layers and their cells.
 
 In: sequences `(L, N, input_size)`, `(N, L, input_size)` with `batch_first`, `(L, input_size)`, a `PackedSequence`; and
-the state to begin with.  Out: what each step gave, `(L, N, directions * hidden_size)` or likewise, and the last state.
+the initial state.  Out: the output of each step, `(L, N, directions * hidden_size)` or likewise, and the last state.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-import engine.torch as torch
+import engine as torch
 from engine.aten.values.tensor import Tensor
 from engine.frontend.python.overloads import declare_overload
 from engine.torch.nn import init
 from engine.torch.nn.modules.module import Module
+from engine.torch.nn.modules.packed_sequence import PackedSequence
 from engine.torch.nn.parameter import Parameter
-from engine.torch.nn.utils.rnn import PackedSequence
 
 
 class _Recurrent(Module):
-    """What layers and cells share: how the weights begin."""
+    """The base of layers and cells: the initialization of weights."""
 
     hidden_size: int
 
@@ -30,7 +30,7 @@ class _Recurrent(Module):
 
 
 class RNNBase(_Recurrent):
-    """What recurrent layers share: one set of weights for each layer and direction."""
+    """The base of recurrent layers, with a set of weights for each layer and direction."""
 
     __constants__ = (
         "mode", "input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout", "bidirectional",
@@ -90,7 +90,7 @@ class RNNBase(_Recurrent):
             self._flat_weights_names.append(full_name)
 
     def flatten_parameters(self) -> None:
-        """Let the operator's list of weights hold what the parameters are now."""
+        """Rebuild the list of weights for the operator from the parameters."""
         self.__dict__["_flat_weights"] = [getattr(self, name) for name in self._flat_weights_names]
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -107,7 +107,7 @@ class RNNBase(_Recurrent):
     # -- what programs compile
 
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
-        """Raises RuntimeError for an input of another form than the layer takes."""
+        """Check the input's shape.  Raises RuntimeError."""
         dims = 2 if batch_sizes is not None else 3
         if input.dim() != dims:
             raise RuntimeError("input must have {} dimensions, got {}".format(dims, input.dim()))  # noqa: UP032
@@ -129,7 +129,7 @@ class RNNBase(_Recurrent):
     def check_hidden_size(
         self, hx: Tensor, expected_hidden_size: tuple[int, int, int], msg: str = "Expected hidden size {}, got {}"
     ) -> None:
-        """Raises RuntimeError for a state of another shape."""
+        """Check the state's shape.  Raises RuntimeError."""
         if hx.size() != expected_hidden_size:
             raise RuntimeError(msg.format(expected_hidden_size, list(hx.size())))
 
@@ -148,7 +148,7 @@ class RNNBase(_Recurrent):
             )
 
     def _state(self, input: Tensor, hx: Tensor | None, max_batch_size: int, batched: bool) -> Tensor:
-        """The state to begin with, for a padded batch."""
+        """The initial state for a padded batch."""
         if hx is None:
             return self._zeros(input, max_batch_size)
         self._check_dims(hx, batched)
@@ -160,7 +160,7 @@ class RNNBase(_Recurrent):
         self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
 
     def permute_hidden(self, hx: Tensor, permutation: Tensor | None) -> Tensor:
-        """The state of the sequences in another order."""
+        """The state with its sequences reordered."""
         return hx if permutation is None else hx.index_select(1, permutation)
 
     def extra_repr(self) -> str:
@@ -172,7 +172,7 @@ class RNNBase(_Recurrent):
 
 
 class RNN(RNNBase):
-    """`h = tanh(W_ih x + b_ih + W_hh h + b_hh)` at each step; `nonlinearity="relu"` takes that instead of tanh."""
+    """`h = tanh(W_ih x + b_ih + W_hh h + b_hh)` at each step; `nonlinearity="relu"` replaces tanh."""
 
     _gates = 1
     _mode = "RNN"
@@ -241,7 +241,7 @@ class RNN(RNNBase):
 
 
 class GRU(RNNBase):
-    """A gate decides how much of the state is replaced, another how much of it is used for what replaces it."""
+    """Gated recurrent units: gates control how much of the state is replaced, and its part in the replacement."""
 
     _gates = 3
     _mode = "GRU"
@@ -288,7 +288,7 @@ class GRU(RNNBase):
 
 
 class LSTM(RNNBase):
-    """Gates decide what a cell forgets, takes in and gives out; the state is `(hidden, cell)`."""
+    """Long short-term memory: gates control the changes and the output of a cell; the state is `(hidden, cell)`."""
 
     _gates = 4
     _mode = "LSTM"
@@ -363,7 +363,7 @@ class LSTM(RNNBase):
 
 
 class RNNCellBase(_Recurrent):
-    """What cells share: the weights of one step."""
+    """The base of cells, with the weights of one step."""
 
     __constants__: tuple[str, ...] = ("input_size", "hidden_size", "bias")
     input_size: int

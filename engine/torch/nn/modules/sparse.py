@@ -1,15 +1,15 @@
-"""Embedding: a table of vectors.  In: integers `(*)`.  Out: `(*, embedding_dim)`."""
+"""Embeddings: tables of vectors.  In: integers `(*)`.  Out: `(*, embedding_dim)`."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import engine as torch
 from engine.aten.values.tensor import Tensor
 from engine.torch.nn import functional as F
 from engine.torch.nn import init
 from engine.torch.nn.modules.module import Module
 from engine.torch.nn.parameter import Parameter
-from engine.torch.random import fork_rng
 
 
 class Embedding(Module):
@@ -51,12 +51,12 @@ class Embedding(Module):
 
     @classmethod
     def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, **options: Any) -> Any:
-        """A layer with these rows, which it goes on learning unless they are frozen."""
+        """A layer with these rows as its weight, trainable unless `freeze`."""
         if embeddings.ndim != 2:
             raise AssertionError(
                 f"Embeddings parameter is expected to be 2-dimensional, not of shape {list(embeddings.shape)}"
             )
-        with fork_rng():
+        with torch.random.fork_rng():
             made = cls(*embeddings.shape, **options)
         made.weight = Parameter(embeddings, not freeze)
         return made
@@ -83,9 +83,9 @@ class Embedding(Module):
 
 
 class EmbeddingBag(Module):
-    """Sums, means or maxima of the rows that bags of numbers name.
+    """Sums, means or maxima of the rows that bags of indices select.
 
-    In: bags as rows `(B, N)`, or all numbers in a row `(N)` and where each bag begins.  Out: `(B, embedding_dim)`.
+    In: bags as rows `(B, N)`, or all indices `(N)` and the offset of each bag.  Out: `(B, embedding_dim)`.
     """
 
     __constants__ = (

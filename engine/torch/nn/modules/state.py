@@ -1,4 +1,4 @@
-"""The state of modules: what `state_dict` collects and `load_state_dict` puts back.
+"""The state of modules: `state_dict` and `load_state_dict`.
 
 In: a module with its parameters, buffers and children; a mapping of names to tensors.  Out: such a mapping, with the
 classes' versions as `_metadata`; the tensors' values in the module, and the names that did not fit.
@@ -19,7 +19,7 @@ EXTRA: Final = "_extra_state"
 
 
 class IncompatibleKeys(NamedTuple):
-    """Names that a state dict lacks, and names in it that the module does not have."""
+    """The keys missing from a state dict, and the unexpected keys in it."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]
@@ -41,7 +41,7 @@ class Stateful:
     _other_hooks: dict[str, OrderedDict[int, Any]]
 
     def hooks(self, kind: str) -> OrderedDict[int, Any]:
-        """The hooks of a kind that few modules have, in order."""
+        """The hooks of a rare kind, in order of registration."""
         return self._other_hooks.setdefault(kind, OrderedDict())
 
     # -- saving
@@ -53,7 +53,7 @@ class Stateful:
         prefix: str = "",
         keep_vars: bool = False,
     ) -> Any:
-        """Name -> tensor: of each module first its parameters, then its buffers, then what its children have."""
+        """Name -> tensor: for each module its parameters, then its buffers, then those of its children."""
         given = dict(zip(("destination", "prefix", "keep_vars"), args, strict=False))
         found: Any = given.get("destination", destination)
         prefix, keep_vars = given.get("prefix", prefix), given.get("keep_vars", keep_vars)
@@ -77,7 +77,7 @@ class Stateful:
         return found
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
-        """Put this module's own tensors into `destination`."""
+        """Add this module's own tensors to `destination`."""
         for name, tensor in self._own_state():
             destination[prefix + name] = tensor if keep_vars else tensor.data
         if _defines(self, "get_extra_state"):
@@ -92,11 +92,11 @@ class Stateful:
                 yield name, tensor
 
     def get_extra_state(self) -> Any:
-        """More to save than tensors, of a class that also defines `set_extra_state`."""
+        """Further state to save, for classes that also define `set_extra_state`."""
         raise RuntimeError("define get_extra_state and set_extra_state together to save more than tensors")
 
     def set_extra_state(self, state: Any) -> None:
-        """Take back what `get_extra_state` gave."""
+        """Restore the state that `get_extra_state` returned."""
         raise RuntimeError("a state dict has more than tensors, and the module does not define set_extra_state")
 
     # -- loading
@@ -104,9 +104,9 @@ class Stateful:
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
     ) -> IncompatibleKeys:
-        """Copy the tensors in, or with `assign` let them take the place of the module's.
+        """Copy the tensors into the module's, or, with `assign`, replace the module's tensors by them.
 
-        Raises TypeError for what is no mapping, RuntimeError when shapes or (if `strict`) names do not fit.
+        Raises TypeError for anything but a mapping, RuntimeError if shapes or (if `strict`) names do not match.
         """
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
@@ -127,7 +127,7 @@ class Stateful:
         unexpected_keys: list[str],
         error_msgs: list[str],
     ) -> None:
-        """Take this module's own tensors out of `state_dict`, and note in the lists what does not fit."""
+        """Load this module's own tensors from `state_dict`, and record mismatches in the lists."""
         for hook in self._hooks("load_before"):
             args = (state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
             hook(self, *args) if hook.with_module else hook(*args)
@@ -155,7 +155,7 @@ class Stateful:
         return RemovableHandle(self.hooks("save_before"), hook)
 
     def register_state_dict_post_hook(self, hook: Hook) -> RemovableHandle:
-        """`hook(module, state_dict, prefix, local_metadata)` may change what was collected."""
+        """`hook(module, state_dict, prefix, local_metadata)` may change the collected state."""
         return RemovableHandle(self.hooks("save_after"), hook)
 
     _register_state_dict_hook = register_state_dict_post_hook
@@ -180,7 +180,7 @@ class _Load:
 
     def __init__(self, root: Stateful, state: Any, metadata: Mapping[str, Any], strict: bool, assign: bool) -> None:
         self.state, self.metadata, self.assign = state, metadata, assign
-        # Names are always noted here; a caller that does not want them forgets them.
+        # Names are always recorded here; a caller may ignore them.
         self.missing: list[str] = []
         self.unexpected: list[str] = []
         self.errors: list[str] = []
@@ -212,7 +212,7 @@ class _Load:
 
 
 def _put(module: Any, name: str, own: Tensor, given: Any, key: str, assign: bool) -> str | None:
-    """Copy or assign one tensor; what is wrong with it, if something is."""
+    """Copy or assign one tensor; None, or an error message."""
     if not isinstance(given, Tensor):
         kind = type(given)
         return f'While copying the parameter named "{key}", expected a tensor from checkpoint but received {kind}'
@@ -233,7 +233,7 @@ def _put(module: Any, name: str, own: Tensor, given: Any, key: str, assign: bool
 
 
 def _is_strange(key: str, prefix: str, known: set[str], children: Mapping[str, Any]) -> bool:
-    """Does the key name something that a module with this prefix should have, and has not?"""
+    """True if the key has the prefix of the module but names nothing in it."""
     if not key.startswith(prefix):
         return False
     first, dot, _ = key[len(prefix) :].partition(".")

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import engine.torch as torch
+import engine as torch
 from engine.aten.values.tensor import Tensor
 from engine.torch.nn import functional as F
 from engine.torch.nn import init
@@ -21,7 +21,7 @@ Activation = str | Callable[[Tensor], Tensor]
 
 
 class _Layer(Module):
-    """What encoder and decoder layers share: attentions, two linear layers, a norm and a dropout for each of them."""
+    """The base of encoder and decoder layers: attentions, two linear layers, a norm and a dropout for each of them."""
 
     __constants__ = ("norm_first",)
     norm_first: bool
@@ -63,7 +63,7 @@ class _Layer(Module):
 
 
 class TransformerEncoderLayer(_Layer):
-    """Attention to the sequence itself, then two linear layers; each adds to its input, which is normalized."""
+    """Self-attention, then two linear layers, each with a residual connection and a normalization."""
 
     _attentions = ("self_attn",)
 
@@ -88,7 +88,7 @@ class TransformerEncoderLayer(_Layer):
 
 
 class TransformerDecoderLayer(_Layer):
-    """As an encoder layer, with attention to the memory, the encoder's output, in between."""
+    """Self-attention, attention to the encoder's output (`memory`), then two linear layers."""
 
     _attentions = ("self_attn", "multihead_attn")
 
@@ -129,7 +129,7 @@ class TransformerDecoderLayer(_Layer):
 
 
 class _Stack(Module):
-    """Copies of a layer, one after the other, and perhaps a norm behind the last."""
+    """The base of stacks: copies of a layer in sequence, and an optional final norm."""
 
     __constants__ = ("norm",)
 
@@ -195,7 +195,7 @@ class TransformerDecoder(_Stack):
 
 
 class Transformer(Module):
-    """An encoder, and a decoder that looks at what it gives."""
+    """An encoder, and a decoder that attends to its output."""
 
     def __init__(
         self,
@@ -254,7 +254,7 @@ class Transformer(Module):
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
-        """The mask that lets nobody look at what comes later."""
+        """The causal mask, which prevents attention to later positions."""
         return torch.triu(torch.full((sz, sz), float("-inf"), dtype=dtype), diagonal=1)
 
     def _reset_parameters(self) -> None:
@@ -264,7 +264,7 @@ class Transformer(Module):
 
 
 def _function(activation: Activation) -> Any:
-    """The function of that name.  Raises RuntimeError for an unknown one."""
+    """The activation function of that name.  Raises RuntimeError for an unknown one."""
     if not isinstance(activation, str):
         return activation
     if activation not in ("relu", "gelu"):

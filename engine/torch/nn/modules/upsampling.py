@@ -1,4 +1,4 @@
-"""Larger images, and channels turned into space.  In: `(N, C, *space)`.  Out: the same with more space."""
+"""Upsampling, and rearrangement of channels and space.  In: `(N, C, *space)`.  Out: the same with more space."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from engine.torch.nn.modules.module import Module
 
 
 class Upsample(Module):
-    """Resampled to a size, or by a factor."""
+    """Resampling to a size, or by a factor."""
 
     __constants__ = ("size", "scale_factor", "mode", "align_corners", "name", "recompute_scale_factor")
     mode: str
@@ -46,7 +46,7 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """Each pixel repeated."""
+    """Nearest-neighbour upsampling of images."""
 
     def __init__(
         self, size: int | tuple[int, ...] | None = None, scale_factor: float | tuple[float, ...] | None = None
@@ -55,7 +55,7 @@ class UpsamplingNearest2d(Upsample):
 
 
 class UpsamplingBilinear2d(Upsample):
-    """Straight lines between the pixels."""
+    """Bilinear upsampling of images."""
 
     def __init__(
         self, size: int | tuple[int, ...] | None = None, scale_factor: float | tuple[float, ...] | None = None

@@ -1,6 +1,6 @@
 """`weight_norm` and `spectral_norm` in their older form: the weight is computed before every call.
 
-In: a module with a weight.  Out: the module; what is trained is `weight_g` and `weight_v`, or `weight_orig`.
+In: a module with a weight.  Out: the module; the trained parameters are `weight_g` and `weight_v`, or `weight_orig`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from engine.torch.nn.utils.parametrizations import _SpectralNorm, _WeightNorm
 
 
 class _Computed:
-    """A hook that sets the weight before every call; `names` are what it is computed from."""
+    """A hook that computes the weight before every call from the parameters `names`."""
 
     def __init__(self, name: str, rule: Any, names: tuple[str, ...]) -> None:
         self.name, self.rule, self.names = name, rule, names
@@ -25,7 +25,7 @@ class _Computed:
 
 
 def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
-    """Train the weight's lengths (`weight_g`) and directions (`weight_v`) apart."""
+    """Split the weight into lengths (`weight_g`) and directions (`weight_v`) for training."""
     rule = _WeightNorm(dim)
     length, direction = rule.right_inverse(module._parameters.pop(name).data)
     module.register_parameter(f"{name}_g", Parameter(length))
@@ -54,7 +54,7 @@ def _install(module: Any, hook: _Computed) -> Any:
 
 
 def remove_weight_norm(module: Any, name: str = "weight") -> Any:
-    """Make the weight an ordinary parameter again.  Raises ValueError when it is none of these."""
+    """Make the weight an ordinary parameter again.  Raises ValueError if it is not computed."""
     for key, registered in module._forward_pre_hooks.items():
         hook = registered.call
         if isinstance(hook, _Computed) and hook.name == name:

@@ -1,6 +1,6 @@
-"""`torch.nn.utils.parametrizations`: weights of length one, of norm one, orthogonal weights.
+"""`torch.nn.utils.parametrizations`: weight normalization, spectral normalization, orthogonal weights.
 
-In: a module with a weight.  Out: the module, its weight computed from what is trained.
+In: a module with a weight.  Out: the module, its weight computed from the trained parameters.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ class _WeightNorm(Module):
 
 
 def lengths(weight: Tensor, dim: int) -> Tensor:
-    """The norms over all dimensions but one (over all, with -1), which stay with size one."""
+    """The norms over all dimensions but one (over all, with -1), kept as dimensions of size one."""
     dims = [d for d in range(weight.ndim) if d != dim] if dim != -1 else None
     norm: Tensor = call("linalg_vector_norm", (weight, 2, dims), {"keepdim": dim != -1})
     return norm
 
 
 class _SpectralNorm(Module):
-    """The weight over its largest singular value, which power iteration estimates at every call in training."""
+    """The weight divided by its largest singular value, estimated by power iteration at every call in training."""
 
     def __init__(self, weight: Tensor, n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12) -> None:
         super().__init__()
@@ -76,7 +76,7 @@ def _unit(vector: Tensor, eps: float) -> Tensor:
 
 
 class _Orthogonal(Module):
-    """The exponential of a skew-symmetric matrix, times the matrix that it began with."""
+    """The exponential of a skew-symmetric matrix, times the initial matrix."""
 
     def __init__(self, weight: Tensor) -> None:
         super().__init__()
@@ -93,14 +93,14 @@ class _Orthogonal(Module):
         return found.mT if self.wide else found  # type: ignore[no-any-return]
 
     def right_inverse(self, value: Tensor) -> Tensor:
-        """Begin at the orthogonal matrix nearest to the value's columns."""
+        """Make an orthogonal basis of the value's columns the initial matrix; the zeros that select it."""
         tall = value.mT if self.wide else value
         self.base.copy_(call("linalg_qr", (tall, "complete"), {})[0])
         return value * 0
 
 
 def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
-    """Train the weight's lengths and directions apart."""
+    """Split the weight into lengths and directions for training."""
     return register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
 
@@ -117,7 +117,7 @@ def spectral_norm(
 def orthogonal(
     module: Any, name: str = "weight", orthogonal_map: str | None = None, *, use_trivialization: bool = True
 ) -> Any:
-    """Keep the weight's columns (or rows, where there are fewer) orthogonal.  Raises ValueError for a vector."""
+    """Keep the weight's columns (or rows, if there are fewer) orthogonal.  Raises ValueError for a vector."""
     weight = getattr(module, name)
     if weight.ndim < 2:
         raise ValueError(f"Expected a matrix or batch of matrices. Got a tensor of {weight.ndim} dimensions.")

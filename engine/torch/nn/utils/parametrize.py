@@ -1,7 +1,7 @@
-"""`torch.nn.utils.parametrize`: parameters that are computed from others whenever they are read.
+"""`torch.nn.utils.parametrize`: parameters computed from others at every access.
 
 In: a module, the name of one of its parameters, and a module that computes it.  Out: the module, its parameter a
-property; what is trained is `module.parametrizations.NAME.original`.
+property; the trained parameter is `module.parametrizations.NAME.original`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _caching: Final[list[None]] = []
 
 
 class ParametrizationList(ModuleList):
-    """The modules that compute a parameter, and the original that they start from."""
+    """The modules that compute a parameter, and the original tensor that they are applied to."""
 
     def __init__(self, modules: list[Any], original: Tensor) -> None:
         super().__init__(modules)
@@ -37,7 +37,7 @@ class ParametrizationList(ModuleList):
 
     @staticmethod
     def _named(values: Any) -> list[tuple[str, Tensor]]:
-        """What is kept of the original: one tensor, or several that the first module takes."""
+        """Name -> tensor for the original: one tensor, or several that the first module takes."""
         return [("original", values)] if isinstance(values, Tensor) else [
             (f"original{i}", value) for i, value in enumerate(values)
         ]  # fmt: skip
@@ -47,7 +47,7 @@ class ParametrizationList(ModuleList):
         return tuple(getattr(self, "original" if self.is_tensor else f"original{i}") for i in range(count))
 
     def right_inverse(self, value: Tensor) -> None:
-        """Change the original so that this value comes out.  Raises RuntimeError for a module that cannot say how."""
+        """Set the original so that this value results.  Raises RuntimeError for a module without `right_inverse`."""
         with no_grad():
             values: Any = value
             for module in reversed(list(self)):
@@ -70,7 +70,7 @@ class ParametrizationList(ModuleList):
 
 @contextmanager
 def cached() -> Iterator[None]:
-    """Each parameter is computed once inside."""
+    """A `with` block in which each parameter is computed once."""
     _caching.append(None)
     try:
         yield
@@ -81,9 +81,9 @@ def cached() -> Iterator[None]:
 
 
 def register_parametrization(module: Any, tensor_name: str, parametrization: Any, *, unsafe: bool = False) -> Any:
-    """Compute the parameter by the module `parametrization`, after those that do so already.
+    """Compute the parameter by the module `parametrization`, applied after the existing ones.
 
-    Raises ValueError when there is no such parameter.
+    Raises ValueError for an unknown parameter.
     """
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
@@ -114,7 +114,7 @@ def register_parametrization(module: Any, tensor_name: str, parametrization: Any
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Is this parameter (or any) computed?"""
+    """True if the named parameter (or any) is parametrized."""
     found = module._modules.get("parametrizations")
     return found is not None and (tensor_name is None or tensor_name in found)
 

@@ -1,7 +1,7 @@
-"""`torch.nn.utils.prune`: parts of parameters that stay zero.
+"""`torch.nn.utils.prune`: parts of parameters fixed at zero.
 
-In: a module and the name of a parameter.  Out: the module; `NAME_orig` is trained, `NAME_mask` tells what stays, and
-their product is the parameter.
+In: a module and the name of a parameter.  Out: the module; `NAME_orig` is trained, `NAME_mask` selects the remaining
+parts, and their product is the parameter.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from engine.torch.nn.parameter import Parameter
 
 
 class BasePruningMethod:
-    """A rule for what to drop: `compute_mask(scores, mask)` gives the mask to come from the one so far."""
+    """The base of pruning methods: `compute_mask(scores, mask)` returns the new mask from the present one."""
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         raise NotImplementedError
 
     @classmethod
     def apply(cls, module: Any, name: str, *args: Any, importance_scores: Tensor | None = None, **options: Any) -> Any:
-        """Drop parts of the parameter, of what is left of it."""
+        """Prune further parts of the parameter."""
         rule = cls(*args, **options)
         mask = module._buffers.get(f"{name}_mask")
         original = getattr(module, f"{name}_orig" if mask is not None else name)
@@ -34,7 +34,7 @@ class BasePruningMethod:
 
 
 class _Product:
-    """The hook that makes the parameter before every call."""
+    """The hook that computes the parameter before every call."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -45,7 +45,7 @@ class _Product:
 
 
 def custom_from_mask(module: Any, name: str, mask: Tensor) -> Any:
-    """Keep what the mask says."""
+    """Prune the elements where the mask is zero."""
     if f"{name}_mask" not in module._buffers:
         module.register_parameter(f"{name}_orig", module._parameters.pop(name))
         module.register_forward_pre_hook(_Product(name))
@@ -56,7 +56,7 @@ def custom_from_mask(module: Any, name: str, mask: Tensor) -> Any:
 
 
 class _Unstructured(BasePruningMethod):
-    """Single elements: `amount` of them, or that share."""
+    """Pruning of single elements: `amount` of them, or that share."""
 
     def __init__(self, amount: float) -> None:
         _check(amount)
@@ -74,14 +74,14 @@ class _Unstructured(BasePruningMethod):
 
 
 class L1Unstructured(_Unstructured):
-    """Those of the smallest size."""
+    """Pruning of the elements of the smallest size."""
 
     def _order(self, scores: Tensor) -> Tensor:
         return scores.abs().argsort()  # type: ignore[no-any-return]
 
 
 class RandomUnstructured(_Unstructured):
-    """Any of them."""
+    """Pruning of random elements."""
 
     def _order(self, scores: Tensor) -> Tensor:
         order: Tensor = call("randperm", (scores.numel(),), {})
@@ -89,7 +89,7 @@ class RandomUnstructured(_Unstructured):
 
 
 class LnStructured(BasePruningMethod):
-    """Whole rows along `dim`, those of the smallest norm."""
+    """Pruning of rows along `dim` with the smallest norm."""
 
     def __init__(self, amount: float, n: float = 2, dim: int = -1) -> None:
         _check(amount)
@@ -106,7 +106,7 @@ class LnStructured(BasePruningMethod):
 
 
 class RandomStructured(LnStructured):
-    """Whole rows along `dim`, any of them."""
+    """Pruning of random rows along `dim`."""
 
     def _order(self, rows: Tensor) -> Tensor:
         order: Tensor = call("randperm", (rows.shape[0],), {})
@@ -114,26 +114,26 @@ class RandomStructured(LnStructured):
 
 
 class Identity(BasePruningMethod):
-    """Nothing is dropped."""
+    """Pruning of nothing."""
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         return default_mask
 
 
 def identity(module: Any, name: str) -> Any:
-    """Prepare the parameter, and drop nothing."""
+    """Prepare the parameter for pruning, and prune nothing."""
     Identity.apply(module, name)
     return module
 
 
 def l1_unstructured(module: Any, name: str, amount: float, importance_scores: Tensor | None = None) -> Any:
-    """Drop the elements of the smallest size."""
+    """Prune the elements of the smallest size."""
     L1Unstructured.apply(module, name, amount, importance_scores=importance_scores)
     return module
 
 
 def random_unstructured(module: Any, name: str, amount: float) -> Any:
-    """Drop any elements."""
+    """Prune random elements."""
     RandomUnstructured.apply(module, name, amount)
     return module
 
@@ -141,19 +141,19 @@ def random_unstructured(module: Any, name: str, amount: float) -> Any:
 def ln_structured(
     module: Any, name: str, amount: float, n: float, dim: int, importance_scores: Tensor | None = None
 ) -> Any:
-    """Drop the rows of the smallest norm."""
+    """Prune the rows of the smallest norm."""
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module
 
 
 def random_structured(module: Any, name: str, amount: float, dim: int) -> Any:
-    """Drop any rows."""
+    """Prune random rows."""
     RandomStructured.apply(module, name, amount, dim=dim)
     return module
 
 
 def global_unstructured(parameters: Iterable[tuple[Any, str]], pruning_method: Any, **options: Any) -> None:
-    """Drop elements of several parameters, compared with each other."""
+    """Prune elements of several parameters, compared across all of them."""
     pairs = list(parameters)
     originals = [getattr(m, f"{n}_orig" if f"{n}_mask" in m._buffers else n).detach() for m, n in pairs]
     masks = [m._buffers.get(f"{n}_mask", o * 0 + 1) for (m, n), o in zip(pairs, originals, strict=True)]
@@ -165,7 +165,7 @@ def global_unstructured(parameters: Iterable[tuple[Any, str]], pruning_method: A
 
 
 def is_pruned(module: Module) -> bool:
-    """Is a parameter of the module, or of one inside, pruned?"""
+    """True if a parameter of the module or of a submodule is pruned."""
     return any(
         isinstance(hook.call, _Product)
         for each in module.modules()
@@ -174,7 +174,7 @@ def is_pruned(module: Module) -> bool:
 
 
 def remove(module: Any, name: str) -> Any:
-    """Make the parameter an ordinary one again, with zeros where it was pruned.  Raises ValueError when it was not."""
+    """Make the parameter an ordinary one again, with zeros where it was pruned.  Raises ValueError for another."""
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook.call, _Product) and hook.call.name == name:
             hook.call(module, None)
@@ -191,7 +191,7 @@ def _check(amount: float) -> None:
 
 
 def _count(amount: float, size: int) -> int:
-    """How many to drop.  Raises ValueError for more than there are."""
+    """The number of elements to prune.  Raises ValueError for more than there are."""
     if isinstance(amount, int) and amount > size:
         raise ValueError(f"amount={amount} should be smaller than the number of parameters to prune={size}")
     return amount if isinstance(amount, int) else round(amount * size)

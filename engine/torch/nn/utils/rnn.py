@@ -8,62 +8,20 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-import engine.torch as torch
+import engine as torch
 from engine.aten.values.tensor import Tensor
 from engine.lang.errors import OperatorError
-from engine.lang.scalars import float16, float32, float64, int64
-from engine.torch import functions
-from engine.torch.lacking import refuse_unknown_names
-
-
-class PackedSequence(NamedTuple):
-    """`batch_sizes[i]` sequences have an i-th element; the indices lead from the given order to this one and back."""
-
-    data: Tensor
-    batch_sizes: Tensor
-    sorted_indices: Tensor | None = None
-    unsorted_indices: Tensor | None = None
-
-    @property
-    def is_cuda(self) -> bool:
-        return self.data.is_cuda
-
-    def is_pinned(self) -> bool:
-        return False
-
-    def pin_memory(self) -> PackedSequence:
-        return self
-
-    def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """The same with data of another dtype or on another device."""
-        return self._replace(data=self.data.to(*args, **kwargs))
-
-    def cpu(self) -> PackedSequence:
-        return self.to("cpu")
-
-    def cuda(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """Raises OperatorError: there is no GPU."""
-        return self._replace(data=self.data.cuda(*args, **kwargs))
-
-    def double(self) -> PackedSequence:
-        return self.to(float64)
-
-    def float(self) -> PackedSequence:
-        return self.to(float32)
-
-    def half(self) -> PackedSequence:
-        return self.to(float16)
-
-    def long(self) -> PackedSequence:
-        return self.to(int64)
+from engine.torch.namespace import functions
+from engine.torch.namespace.missing_names import refuse_unknown_names
+from engine.torch.nn.modules.packed_sequence import PackedSequence as PackedSequence
 
 
 def pack_padded_sequence(
     input: Tensor, lengths: Tensor | list[int], batch_first: builtins.bool = False, enforce_sorted: builtins.bool = True
 ) -> PackedSequence:
-    """Pack `(L, N, *)`, or `(N, L, *)`.  Raises OperatorError when lengths should be sorted and are not."""
+    """Pack `(L, N, *)`, or `(N, L, *)`.  Raises OperatorError for unsorted lengths, if `enforce_sorted`."""
     counts = lengths.to("cpu") if isinstance(lengths, Tensor) else torch.as_tensor(lengths, dtype=torch.int64)
     order: Tensor | None = None
     if not enforce_sorted:
@@ -103,7 +61,7 @@ def pad_sequence(
     padding_value: builtins.float = 0.0,
     padding_side: str = "right",
 ) -> Tensor:
-    """Sequences of many lengths as one tensor.  Raises OperatorError for what is no sequence, or an empty one."""
+    """Sequences of many lengths as one padded tensor.  Raises OperatorError unless given a nonempty sequence."""
     if not isinstance(sequences, Iterable):
         raise OperatorError(f"pad_sequence takes a list of tensors, not a {type(sequences).__name__}")
     pad: Any = functions.find("pad_sequence", "torch.nn.utils.rnn")
@@ -130,7 +88,7 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
-    """Where each element of the permutation went."""
+    """The inverse of a permutation."""
     if permutation is None:
         return None
     inverse: Tensor = permutation.argsort()

@@ -1,6 +1,6 @@
-"""`torch.utils.data`: samples, ways to put them together, and batches of them."""
+"""`torch.utils.data`: datasets, samplers and loaders."""
 
-from engine.torch.lacking import refuse_unknown_names
+from engine.torch.namespace.missing_names import refuse_unknown_names
 from engine.torch.utils.data import dataloader as dataloader
 from engine.torch.utils.data import dataset as dataset
 from engine.torch.utils.data import sampler as sampler

@@ -1,4 +1,4 @@
-"""Datasets: samples by their numbers.  In: tensors, other datasets.  Out: `dataset[i]`, `len(dataset)`."""
+"""Datasets: samples by index.  In: tensors, other datasets.  Out: `dataset[i]`, `len(dataset)`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T", covariant=True)
 
 
 class Dataset(Generic[T]):
-    """The base of datasets; one defines `__getitem__`, and most define `__len__`."""
+    """The base of datasets; subclasses define `__getitem__`, and most define `__len__`."""
 
     def __getitem__(self, index: Any) -> T:
         raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
@@ -26,7 +26,7 @@ class Dataset(Generic[T]):
 
 
 class IterableDataset(Dataset[T]):
-    """The base of datasets that only come in order; one defines `__iter__`."""
+    """The base of datasets that are only iterated over; subclasses define `__iter__`."""
 
     def __add__(self, other: Dataset[Any]) -> Any:
         return ChainDataset([self, other])
@@ -36,7 +36,7 @@ class IterableDataset(Dataset[T]):
 
 
 class TensorDataset(Dataset[tuple[Tensor, ...]]):
-    """Rows of tensors of the same length."""
+    """The rows of tensors of the same length."""
 
     def __init__(self, *tensors: Tensor) -> None:
         if any(each.shape[0] != tensors[0].shape[0] for each in tensors):
@@ -51,7 +51,7 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
 
 
 class Subset(Dataset[Any]):
-    """Some samples of another dataset."""
+    """The samples of another dataset at the given indices."""
 
     def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
         self.dataset, self.indices = dataset, indices
@@ -104,7 +104,7 @@ class StackDataset(Dataset[Any]):
 
 
 class ChainDataset(IterableDataset[Any]):
-    """Datasets that come in order, one after the other."""
+    """Iterable datasets one after the other."""
 
     def __init__(self, datasets: Iterable[Any]) -> None:
         self.datasets = datasets
@@ -117,7 +117,7 @@ class ChainDataset(IterableDataset[Any]):
 
 
 def random_split(dataset: Any, lengths: Sequence[float], generator: Generator | None = None) -> list[Subset]:
-    """The samples at random in parts of these lengths, or of these shares, which then sum to one.
+    """A random partition of the samples into parts of these lengths, or of these shares, which sum to one.
 
     Raises ValueError when the lengths do not sum to the number of samples.
     """

@@ -1,7 +1,7 @@
 """`DataLoader`: batches of samples.
 
 In: a dataset.  Out: an iterable of batches, in which tensors have one dimension more.  Samples are read in this
-process; `num_workers` is accepted and changes nothing.  `pin_memory` takes effect where there is a GPU.
+process; `num_workers` is accepted without effect.  `pin_memory` has an effect only with a GPU.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from engine.torch.utils.data.samplers import BatchSampler, RandomSampler, Sequen
 
 
 class DataLoader:
-    """Goes through the dataset once each time it is iterated over.  Raises ValueError for options that do not fit."""
+    """An iterable over the batches of a dataset.  Raises ValueError for contradictory options."""
 
     def __init__(
         self,
@@ -87,12 +87,12 @@ def _sampler(dataset: Any, shuffle: bool | None, generator: Generator | None) ->
 
 
 def _base_seed(generator: Generator | None) -> None:
-    """PyTorch draws a seed for its workers whenever it starts a pass; drawing it keeps later numbers the same."""
+    """Draw the seed that PyTorch draws for its workers in each pass, so that later random numbers are the same."""
     call("empty", ([],), {"dtype": int64}).random_(generator=generator)
 
 
 def default_collate(batch: Sequence[Any]) -> Any:
-    """Samples as one batch: tensors stacked, numbers as a tensor, the parts of tuples and dicts each for themselves.
+    """A batch of samples: tensors stacked, numbers as a tensor, tuples and dicts part by part.
 
     Raises TypeError for samples of another kind.
     """
@@ -119,10 +119,10 @@ def default_collate(batch: Sequence[Any]) -> Any:
 
 
 def default_convert(sample: Any) -> Any:
-    """A sample as it is, its arrays as tensors."""
+    """A sample with its arrays as tensors."""
     return from_numpy(sample) if isinstance(sample, np.ndarray) else sample
 
 
 def get_worker_info() -> None:
-    """What a worker knows of itself: None, since samples are read in this process."""
+    """None, since samples are read in this process."""
     return

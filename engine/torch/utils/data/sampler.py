@@ -1,4 +1,4 @@
-"""`torch.utils.data.sampler`, by the names that scripts import from it."""
+"""`torch.utils.data.sampler`, re-exports under the module path that scripts import."""
 
 from engine.torch.utils.data.samplers import BatchSampler as BatchSampler
 from engine.torch.utils.data.samplers import RandomSampler as RandomSampler

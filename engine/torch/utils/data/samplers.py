@@ -1,4 +1,4 @@
-"""Samplers: in which order samples come.  In: a dataset (or numbers).  Out: an iterable of its samples' numbers."""
+"""Samplers: orders of samples.  In: a dataset (or indices).  Out: an iterable of its samples' indices."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T", covariant=True)
 
 
 class Sampler(Generic[T]):
-    """The base of samplers; one defines `__iter__`."""
+    """The base of samplers; subclasses define `__iter__`."""
 
     def __iter__(self) -> Iterator[T]:
         raise NotImplementedError
@@ -31,7 +31,7 @@ class SequentialSampler(Sampler[int]):
 
 
 class RandomSampler(Sampler[int]):
-    """All samples in random order; with `replacement`, each is drawn anew."""
+    """All samples in random order, or random samples with `replacement`."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class RandomSampler(Sampler[int]):
 
 
 class SubsetRandomSampler(Sampler[int]):
-    """These numbers in random order."""
+    """The given indices in random order."""
 
     def __init__(self, indices: Sequence[int], generator: Generator | None = None) -> None:
         self.indices, self.generator = indices, generator
@@ -76,7 +76,7 @@ class SubsetRandomSampler(Sampler[int]):
 
 
 class WeightedRandomSampler(Sampler[int]):
-    """Numbers below `len(weights)`, each drawn in proportion to its weight."""
+    """Indices below `len(weights)`, each drawn in proportion to its weight."""
 
     def __init__(
         self, weights: Sequence[float], num_samples: int, replacement: bool = True, generator: Generator | None = None
@@ -94,7 +94,7 @@ class WeightedRandomSampler(Sampler[int]):
 
 
 class BatchSampler(Sampler[list[int]]):
-    """The numbers of another sampler in lists of `batch_size`; the last may be shorter, or dropped."""
+    """The indices of another sampler in lists of `batch_size`; the last may be shorter, or dropped."""
 
     def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool) -> None:
         if batch_size <= 0:
@@ -122,6 +122,6 @@ def batches(items: Iterable[Any], size: int, drop_last: bool) -> Iterator[list[A
 
 
 def _seeded_anew() -> Generator:
-    """A generator of its own, so that how much a loader draws does not change what the program draws."""
+    """A new generator seeded from the default one, so that the loader's draws do not affect the program's."""
     seed: int = call("empty", ([],), {"dtype": tensor(0).dtype}).random_().item()
     return Generator().manual_seed(seed)

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import copy
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import engine.torch as torch
-
-sys.path.insert(0, str(Path(__file__).parents[3] / "peer"))
-from layer_samples import LAYERS
+from tests.peer.layer_samples import LAYERS
 
 NOT_COMPILED = {
     "AdaptiveAvgPool2d((3, None))", "AdaptiveLogSoftmaxWithLoss(16, 20, [4, 10], head_bias=True)",

@@ -1,0 +1,4 @@
+"""Compiled programs as Python sees them.
+
+In: types, graphs, functions and objects of the engine.  Out: wrappers with the names that PyTorch gives them.
+"""

@@ -1,0 +1,272 @@
+"""Compiled functions, methods and instances of script classes as Python sees them.
+
+In: `Function`s and `Object`s.  Out: callables and objects with PyTorch's names.  A wrapper holds no state of its own
+(`_ivalue` is the object, `_function` the function), so two wrappers of one object show the same.
+"""
+
+from __future__ import annotations
+
+import copy
+import io
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from engine.aten.values.ivalue import CustomObject, Object
+from engine.aten.values.tensor import Tensor
+from engine.executor.calls.call import call_function
+from engine.executor.calls.from_python import Mismatch, from_python
+from engine.executor.calls.to_python import to_python
+from engine.executor.interpreter.interpreter import run_function
+from engine.executor.plans.executor import executor_of
+from engine.ir.clone import copy_graph
+from engine.ir.unit import Function
+from engine.lang.errors import ArchiveError, ArgumentError, MissingOperatorError, did_you_mean
+from engine.lang.schema import FunctionSchema
+from engine.lang.types import ClassType
+from engine.passes.pipeline import run_pass
+from engine.serialize.archive import PathOrFile, save_archive
+from engine.serialize.code.python_text import ConstantTable
+from engine.serialize.code.source_export import SourcePrinter, function_code
+from engine.torch.compiled.graphs import Graph
+
+
+class _Compiled:
+    """The base of compiled functions and methods: names, schema, graphs, code, calls."""
+
+    __slots__ = ("__weakref__", "_function")
+
+    def __init__(self, function: Function) -> None:
+        self._function = function
+
+    @property
+    def name(self) -> str:
+        return self._function.name
+
+    @property
+    def qualified_name(self) -> str:
+        return self._function.qualname
+
+    @property
+    def schema(self) -> FunctionSchema:
+        return self._function.signature
+
+    @property
+    def graph(self) -> Graph:
+        """The graph as it was compiled."""
+        return Graph(self._function.graph)
+
+    @property
+    def inlined_graph(self) -> Graph:
+        """A copy of the graph with the calls of other functions replaced by their graphs."""
+        graph = copy_graph(self._function.graph)
+        run_pass("inline", graph)
+        return Graph(graph)
+
+    @property
+    def code(self) -> str:
+        """The graph as Python source."""
+        return function_code(self._function)
+
+    def graph_for(self, *args: Any, **kwargs: Any) -> Graph:
+        """Call the function with the arguments, and return the optimized graph that ran."""
+        self(*args, **kwargs)
+        return Graph(executor_of(self._function).recent_graph)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return call_function(self._function, args, kwargs)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.schema}>"
+
+
+class ScriptFunction(_Compiled):
+    """A compiled function.  Calls raise ArgumentError and ExecutionError."""
+
+    def __init__(self, function: Function) -> None:
+        super().__init__(function)
+        self.__name__, self.__qualname__ = function.name, function.qualname
+        self.__doc__ = function.doc or None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ScriptFunction:
+        """The function itself, since functions are immutable."""
+        return self
+
+    def save(self, path: PathOrFile, _extra_files: Mapping[str, str | bytes] | None = None) -> None:
+        """Write an archive; it loads as a module whose `forward` is this function.  Raises ArchiveError."""
+        refuse_python_calls(self._function)
+        save_archive(self._function, path, _extra_files, run_function)
+
+    def save_to_buffer(self, _extra_files: Mapping[str, str | bytes] | None = None) -> bytes:
+        buffer = io.BytesIO()
+        self.save(buffer, _extra_files)
+        return buffer.getvalue()
+
+
+def refuse_python_calls(function: Function) -> None:
+    """Raise ArchiveError if the function calls Python."""
+    try:
+        graph = function.graph
+    except MissingOperatorError:
+        if function.kept is None:
+            raise
+        return
+    for node in graph.all_nodes():
+        if node.kind == "prim::PythonOp":
+            raise ArchiveError(
+                f"Could not export Python function call '{node.attr('name')}'. Remove calls to Python functions "
+                "before export.",
+                hints=(f"'{function.name}' calls it; mark it @torch.jit.unused to raise there instead",),
+            )
+
+
+class ScriptMethod(_Compiled):
+    """A method with its object."""
+
+    __slots__ = ("owner",)
+
+    def __init__(self, function: Function, owner: Object) -> None:
+        super().__init__(function)
+        self.owner = owner
+
+    @property
+    def code(self) -> str:
+        printer = SourcePrinter(lambda _type, name: name, ConstantTable())
+        printer.function(self._function, typed_self=False)
+        return str(printer.body)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return call_function(self._function, (self.owner, *args), kwargs)
+
+
+class ScriptObject:
+    """An instance of a script class: its attributes and methods by name."""
+
+    __slots__ = ("__weakref__", "_ivalue")
+    _ivalue: Object
+
+    def __init__(self, ivalue: Object) -> None:
+        object.__setattr__(self, "_ivalue", ivalue)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_ivalue":
+            raise AttributeError(name)  # a copy whose attributes are not set yet
+        type = self._ivalue.type
+        attribute = type.attribute(name)
+        if attribute is not None:
+            value, convert = self._ivalue.get(name), to_python(attribute.type)
+            return convert(value) if convert else value
+        if name in type.methods:
+            return ScriptMethod(_function(type.methods[name]), self._ivalue)
+        if name in type.properties:
+            return call_function(_function(type.properties[name][0]), [self._ivalue])
+        if name in type.constants:
+            return type.constants[name]
+        raise AttributeError(self._no_attribute_(name))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        type = self._ivalue.type
+        attribute = type.attribute(name)
+        if attribute is not None:
+            try:
+                self._ivalue.set(name, from_python(attribute.type)(value))
+            except Mismatch as error:
+                message = f"Could not cast attribute '{name}' to type {attribute.type.annotation_str}: {value!r}"
+                raise ArgumentError(message, hints=[str(error)] if str(error) else []) from None
+        elif name in type.properties and type.properties[name][1] is not None:
+            call_function(_function(type.properties[name][1]), [self._ivalue, value])
+        else:
+            raise AttributeError(self._no_attribute_(name))
+
+    def __copy__(self) -> Any:
+        """Another object with the same values."""
+        return wrapper_of(Object(self._ivalue.type, list(self._ivalue.slots)))
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Raise TypeError: an archive keeps the program, and Python's pickles would not."""
+        raise TypeError("a compiled object cannot be pickled: torch.jit.save writes it to a file or a buffer")
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        """Another object with copies of the values, or with the state that its class saves."""
+        return wrapper_of(copied(self._ivalue, memo))
+
+    def __dir__(self) -> list[str]:
+        return sorted({*object.__dir__(self), *self._names_()})
+
+    def _names_(self) -> list[str]:
+        type = self._ivalue.type
+        return [*(a.name for a in type.attributes), *type.methods, *type.properties, *type.constants]
+
+    def _no_attribute_(self, name: str) -> str:
+        hint = "".join(f"; {h}" for h in did_you_mean(name, self._names_()))
+        return f"'{self._ivalue.type.name}' object has no attribute '{name}'{hint}"
+
+    def __repr__(self) -> str:
+        return f"<{self._ivalue.type.qualname} object>"
+
+
+class CompiledModule:
+    """Marks the class of compiled modules, ScriptModule, for those that hold modules of either kind."""
+
+    __slots__ = ()
+
+
+def copied(value: Any, memo: dict[int, Any]) -> Any:
+    """A deep copy of a program's value; an object that occurs twice is copied once."""
+    if id(value) in memo:
+        return memo[id(value)]
+    if isinstance(value, Object):
+        return _copied_object(value, memo)
+    if isinstance(value, tuple):
+        return tuple(copied(part, memo) for part in value)
+    if isinstance(value, list):
+        made: list[Any] = []
+        memo[id(value)] = made
+        made += [copied(part, memo) for part in value]
+        return made
+    if isinstance(value, dict):
+        return memo.setdefault(id(value), {copied(k, memo): copied(v, memo) for k, v in value.items()})
+    return copy.deepcopy(value, memo) if isinstance(value, (Tensor, ScriptObject)) else value
+
+
+def _copied_object(value: Object, memo: dict[int, Any]) -> Object:
+    if isinstance(value, CustomObject):  # immutable
+        return value
+    type = value.type
+    memo[id(value)] = made = Object(type)
+    if "__getstate__" in type.methods and "__setstate__" in type.methods:
+        state = run_function(_function(type.methods["__getstate__"]), [value])
+        run_function(_function(type.methods["__setstate__"]), [made, copied(state, memo)])
+    else:
+        made.slots = [copied(slot, memo) for slot in value.slots]
+    return made
+
+
+def wrapper_of(value: Object) -> Any:
+    """The Python wrapper of the object, converted as any result is."""
+    convert = to_python(value.type)
+    assert convert is not None
+    return convert(value)
+
+
+@lru_cache(maxsize=1024)
+def python_class_of(script_class: ClassType) -> type[ScriptObject]:
+    """ScriptObject with the special methods that the script class defines, which Python looks up in the class."""
+    special = {name: _forward(name) for name in script_class.methods if name in _SPECIAL_METHODS}
+    return type(script_class.name, (ScriptObject,), {"__slots__": (), **special}) if special else ScriptObject
+
+
+def _forward(name: str) -> Callable[..., Any]:
+    return lambda self, *args: self.__getattr__(name)(*args)
+
+
+def _function(callee: Any) -> Function:
+    assert isinstance(callee, Function), f"{callee!r} has no body"
+    return callee
+
+
+_SPECIAL_NAMES: Final = (
+    "len abs neg bool int float str repr contains getitem setitem delitem call add sub mul truediv floordiv mod pow "
+    "matmul and or xor eq ne lt le gt ge iadd isub imul itruediv radd rsub rmul hash iter next enter exit"
+)
+_SPECIAL_METHODS: Final = frozenset(f"__{name}__" for name in _SPECIAL_NAMES.split())

@@ -1,0 +1,240 @@
+"""`torch.jit`: compile, call, inspect, save and load programs.
+
+In: text, Python functions and classes, archives.  Out: `ScriptFunction`s and `ScriptModule`s.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+from typing import Final as Final
+
+from engine.aten.values.hooks import HOOKS
+from engine.executor.calls.call import fork_call
+from engine.executor.concurrency.futures import Future as Future
+from engine.executor.concurrency.futures import launch
+from engine.executor.interpreter.budget import Budget, BudgetedRunner
+from engine.executor.plans import executor
+from engine.frontend.compilation.compile import compile_source
+from engine.frontend.python.ignored_functions import MODIFIER as MODIFIER
+from engine.frontend.python.module_description import AnnotatedValue as Attribute  # noqa: F401
+from engine.frontend.python.overloads import declare_overload
+from engine.frontend.python.resolver import INTERFACE
+from engine.ir import unit as ir_unit
+from engine.lang import scalars
+from engine.lang.errors import CompileError, did_you_mean
+from engine.lang.errors import Error as Error
+from engine.serialize.archive import PathOrFile, load_archive
+from engine.torch.compiled import types as types
+from engine.torch.compiled.graphs import Block as Block
+from engine.torch.compiled.graphs import Graph as Graph
+from engine.torch.compiled.graphs import Node as Node
+from engine.torch.compiled.graphs import Use as Use
+from engine.torch.compiled.graphs import Value as Value
+from engine.torch.compiled.graphs import parse_ir as parse_ir
+from engine.torch.compiled.objects import ScriptFunction as ScriptFunction
+from engine.torch.compiled.objects import ScriptMethod as ScriptMethod
+from engine.torch.compiled.objects import ScriptObject as ScriptObject
+from engine.torch.jit import flags as flags
+from engine.torch.jit import internal as internal
+from engine.torch.jit import logging as logging
+from engine.torch.jit import passes as passes
+from engine.torch.jit import tensorexpr as tensorexpr
+from engine.torch.jit import upgraders as upgraders
+from engine.torch.jit.scripting.freezing import freeze as freeze
+from engine.torch.jit.scripting.freezing import optimize_for_inference as optimize_for_inference
+from engine.torch.jit.scripting.freezing import run_frozen_optimizations as run_frozen_optimizations
+from engine.torch.jit.scripting.graph_functions import Await as Await
+from engine.torch.jit.scripting.graph_functions import IgnoreContextManager as IgnoreContextManager
+from engine.torch.jit.scripting.graph_functions import ScriptProfile as ScriptProfile
+from engine.torch.jit.scripting.graph_functions import awaitable as awaitable
+from engine.torch.jit.scripting.graph_functions import awaitable_nowait as awaitable_nowait
+from engine.torch.jit.scripting.graph_functions import awaitable_wait as awaitable_wait
+from engine.torch.jit.scripting.graph_functions import clear_class_registry as clear_class_registry
+from engine.torch.jit.scripting.graph_functions import function_from_graph as function_from_graph
+from engine.torch.jit.scripting.graph_functions import interpret_graph as interpret_graph
+from engine.torch.jit.scripting.graph_functions import unwrap_optional as unwrap_optional
+from engine.torch.jit.scripting.python_program import PYTHON
+from engine.torch.jit.scripting.script import script as script
+from engine.torch.jit.scripting.script_module import ScriptModule as ScriptModule
+from engine.torch.jit.scripting.script_module import UncompiledModule as UncompiledModule
+from engine.torch.jit.scripting.script_module import wrap
+from engine.torch.jit.settings import export_opnames as export_opnames
+from engine.torch.jit.settings import frontend as frontend
+from engine.torch.jit.settings import fuser as fuser
+from engine.torch.jit.settings import isinstance as isinstance
+from engine.torch.jit.settings import optimized_execution as optimized_execution
+from engine.torch.jit.settings import set_fusion_strategy as set_fusion_strategy
+from engine.torch.jit.settings import signature_types as annotations  # type: ignore[assignment]  # noqa: F401
+from engine.torch.jit.settings import strict_fusion as strict_fusion
+from engine.torch.jit.tracing.trace import TracerWarning as TracerWarning
+from engine.torch.jit.tracing.trace import TracingCheckError as TracingCheckError
+from engine.torch.jit.tracing.trace import get_trace_graph as get_trace_graph
+from engine.torch.jit.tracing.trace import is_tracing as is_tracing
+from engine.torch.jit.tracing.trace import script_if_tracing as script_if_tracing
+from engine.torch.jit.tracing.trace import trace as trace
+from engine.torch.jit.tracing.trace import trace_module as trace_module
+from engine.torch.namespace.missing_names import refuse_unknown_names
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class CompilationUnit:
+    """Functions compiled from text, each an attribute.  Raises CompileError."""
+
+    def __init__(self, source: str | None = None, filename: str = "<string>") -> None:
+        self._unit = ir_unit.CompilationUnit()
+        if source is not None:
+            self.define(source, filename)
+
+    def define(self, source: str, filename: str = "<string>") -> None:
+        """Compile the functions of the text and add them; after a CompileError none are added."""
+        compile_source(source, unit=self._unit, filename=filename, classes=False)
+
+    def find_function(self, name: str) -> ScriptFunction | None:
+        function = self._unit.find_function(name)
+        return ScriptFunction(function) if function else None
+
+    def get_functions(self) -> list[ScriptFunction]:
+        return [ScriptFunction(function) for function in self._unit.functions.values()]
+
+    def __getattr__(self, name: str) -> ScriptFunction:
+        found = None if name.startswith("__") or name == "_unit" else self.find_function(name)
+        if found is None:
+            known = vars(self)["_unit"].functions if "_unit" in vars(self) else ()
+            hint = "".join(f"; {h}" for h in did_you_mean(name, known))
+            raise AttributeError(f"'CompilationUnit' has no attribute '{name}'{hint}")
+        return found
+
+    def __dir__(self) -> list[str]:
+        return sorted({*object.__dir__(self), *self._unit.functions})
+
+    def __iter__(self) -> Iterator[ScriptFunction]:
+        return iter(self.get_functions())
+
+    def __repr__(self) -> str:
+        return f"<CompilationUnit {', '.join(self._unit.functions) or 'empty'}>"
+
+
+def last_executed_optimized_graph() -> Graph | None:
+    """The optimized graph that ran last; None before the first run."""
+    found = executor.last_executed_optimized_graph()
+    return None if found is None else Graph(found)
+
+
+# -- archives
+
+
+def load(
+    path: PathOrFile,
+    map_location: scalars.device | str | None = None,
+    _extra_files: dict[str, Any] | None = None,
+    *,
+    budget: Budget | None = None,
+    mmap: bool = True,
+    lazy: bool = True,
+) -> ScriptModule:
+    """The module in an archive; the contents of the records named in `_extra_files` are stored in that dict.
+
+    Code of the archive that runs during loading (`__setstate__`) has a budget.  With `mmap`, the tensors of a file of
+    16 MB or more are read when they are first used; truncating the file in place meanwhile ends the process
+    (saving over it is safe).  With `lazy`, a method is compiled, and its errors are raised, when it is first
+    needed; without, all methods are compiled at once.  Raises ArchiveError, BudgetExceeded.
+    """
+    run = BudgetedRunner(budget or Budget())
+    module: ScriptModule = wrap(load_archive(path, _extra_files, map_location, run, mapped=mmap, lazy=lazy))
+    return module
+
+
+def save(
+    target: ScriptModule | ScriptFunction, path: PathOrFile, _extra_files: Mapping[str, str | bytes] | None = None
+) -> None:
+    """Write a module or function to an archive.  Raises ArchiveError, CompileError."""
+    target.save(path, _extra_files)
+
+
+# -- words of TorchScript, which have little effect in Python
+
+
+def annotate(_type: Any, value: T) -> T:
+    """The value; in TorchScript it has the given type."""
+    return value
+
+
+def is_scripting() -> bool:
+    """False in Python; True in TorchScript."""
+    return False
+
+
+def fork(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Future:
+    """Start the function and return its future.
+
+    Compiled functions run on another thread, and their errors are raised by `wait`.  Plain Python functions run at
+    once, on this thread, as in PyTorch.
+    """
+    if builtins.isinstance(function, ScriptModule) and not function._ivalue.type.forward_pre_hooks:
+        function = function if function._ivalue.type.forward_hooks else function.forward
+    if HOOKS.trace is None and builtins.isinstance(function, ScriptFunction):
+        return fork_call(function._function, args, kwargs)
+    if HOOKS.trace is None and builtins.isinstance(function, ScriptMethod):
+        return fork_call(function._function, (function.owner, *args), kwargs)
+    return launch(lambda: function(*args, **kwargs))
+
+
+def wait(future: Future) -> Any:
+    """The future's result.  Raises the function's error as ExecutionError."""
+    return future.wait()
+
+
+def _marked(modifier: str) -> Callable[[F], F]:
+    def mark(function: F) -> F:
+        parts = (function.fget, function.fset) if builtins.isinstance(function, property) else (function,)
+        for part in parts:
+            if part is not None:
+                setattr(part, MODIFIER, modifier)
+        return function
+
+    return mark
+
+
+unused: Final = _marked("unused")
+"""Marks a function that is not compiled; a program that calls it raises."""
+export: Final = _marked("export")
+"""Marks a method that is compiled although `forward` does not call it."""
+script_method: Final = _marked("script_method")
+"""Marks a method that is compiled in a class derived from ScriptModule."""
+
+
+def ignore(function: Any = None, *, drop: bool = False) -> Any:
+    """Mark a function that stays in Python: programs call it there (with `drop`, they raise instead)."""
+    mark = _marked("unused" if drop else "ignore")
+    return mark if function is None else mark(function)
+
+
+def interface(cls: type) -> type:
+    """Make the class an interface of the methods it declares.  Raises CompileError for a class with bases."""
+    bases = [base for base in cls.__mro__[1:] if base is not object and base.__module__.partition(".")[0] != "engine"]
+    if bases:
+        raise CompileError(
+            f"TorchScript interface does not support inheritance yet: '{cls.__name__}' is derived from "
+            f"'{bases[0].__name__}'",
+            hints=("derive it from nothing, or from nn.Module, and write all its methods out",),
+        )
+    setattr(cls, INTERFACE, True)
+    with PYTHON.attempt():
+        PYTHON.type_of(cls)
+    return cls
+
+
+overload: Final = declare_overload
+"""Declares one signature of the function that follows."""
+overload_method: Final = declare_overload
+"""Declares one signature of the method that follows."""
+_overload, _overload_method, _fork, _wait = overload, overload_method, fork, wait
+_unwrap_optional, _Await, _IgnoreContextManager = unwrap_optional, Await, IgnoreContextManager
+_awaitable, _awaitable_wait, _awaitable_nowait = awaitable, awaitable_wait, awaitable_nowait
+_ScriptProfile, _get_trace_graph = ScriptProfile, get_trace_graph
+
+refuse_unknown_names(__name__)

@@ -1,0 +1,100 @@
+"""`torch.jit.passes`: every pass by its name, `passes.dce(graph)`, and passes that take more than a graph.
+
+In: a graph (the engine's, or as `torch.jit.Graph` shows it).  Out: the same graph, changed; the result is True if
+it was changed, unless said otherwise.  Names of passes are looked up at their first use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from engine.ir.clone import copy_graph
+from engine.ir.graph import Graph
+from engine.ir.rewriting import subgraph_rewriter
+from engine.lang.errors import did_you_mean
+from engine.passes import pipeline
+from engine.torch.compiled.facade import unwrap, wrap
+from engine.torch.jit.scripting import freezing
+
+G = TypeVar("G")
+
+FOR_GRAPHS: Final = (
+    "batch_mm", "complete_shape_analysis", "constant_pooling", "constant_propagation", "create_autodiff_subgraphs",
+    "create_functional_graphs", "cse", "dce", "erase_shape_information", "functional_to_inplace_activation",
+    "fuse_linear", "inline", "inline_fork_wait", "inplace_to_functional_activation", "loop_unrolling",
+    "lower_all_tuples", "peephole_list_idioms", "propagate_device", "propagate_dtype", "propagate_shapes_on_graph",
+    "propagate_shapes_on_graph_and_build_compute", "refine_integer_values", "remove_mutation", "run_decompositions",
+)  # fmt: skip
+"""PyTorch's names of passes that run on a graph alone; those of `pipeline.names()` are available, too."""
+
+
+def run_pass(name: str, graph: G) -> G:
+    """Run the pass on the graph, and return the graph.  Raises CompileError for an unknown pass."""
+    pipeline.run_pass(name, unwrap(graph))
+    return graph
+
+
+def run_pipeline(names: str | Iterable[str], graph: G) -> G:
+    """Run the passes in order, and return the graph; the names may be one text: "inline,dce".  Raises CompileError."""
+    pipeline.run_pipeline(names, unwrap(graph))
+    return graph
+
+
+def peephole(graph: Any, disable_shape_peepholes: bool = False) -> bool:
+    """Simplify single nodes; with `disable_shape_peepholes`, without using shapes and dtypes known from types."""
+    return bool(_run("peephole", graph, **({"shapes": False} if disable_shape_peepholes else {})))
+
+
+def canonicalize(graph: G, keep_unique_names: bool = True) -> G:
+    """A copy of the graph with its values numbered in order."""
+    copy = copy_graph(unwrap(graph))
+    pipeline.run_pass("canonicalize", copy)
+    if not keep_unique_names:
+        for value in [*copy.inputs, *(output for node in copy.all_nodes() for output in node.outputs)]:
+            value.set_debug_name("")
+    made: G = _like(graph, copy)
+    return made
+
+
+def propagate_shapes(graph: G, inputs: Sequence[Any], with_grad: bool = False) -> G:
+    """A copy of the graph whose types have the shapes and dtypes that follow from the inputs."""
+    copy = copy_graph(unwrap(graph))
+    _run("complete_shape_analysis", copy, tuple(inputs), with_grad)
+    made: G = _like(graph, copy)
+    return made
+
+
+def custom_pattern_based_rewrite_graph(pattern: str, replacement: str, graph: Any) -> bool:
+    """Replace every match of the pattern graph by the replacement graph."""
+    return subgraph_rewriter.custom_pattern_based_rewrite_graph(pattern, replacement, unwrap(graph))
+
+
+def freeze_module(
+    module: Any, preservedAttrs: Sequence[str] = (), freezeInterfaces: bool = True, preserveParameters: bool = False
+) -> Any:
+    """A copy of the module whose attributes, unless preserved, are constants in its code."""
+    return freezing.freeze_module(module, preservedAttrs, freezeInterfaces, preserveParameters)
+
+
+def _like(given: Any, made: Graph) -> Any:
+    """The graph in the form of the given one: the engine's graph, or its facade."""
+    return made if isinstance(given, Graph) else wrap(made)
+
+
+def _run(name: str, graph: Any, *args: Any, **options: Any) -> Any:
+    return pipeline.run_pass(name, unwrap(graph), None, *map(unwrap, args), **options)
+
+
+def __getattr__(name: str) -> Callable[..., Any]:
+    if name.startswith("__"):
+        raise AttributeError(f"module 'torch.jit.passes' has no attribute '{name}'")
+    if name in FOR_GRAPHS or name in pipeline.names() or name in pipeline.ALIASES:
+        return partial(_run, name)
+    hint = "".join(f"; {h}" for h in did_you_mean(name, __dir__()))
+    raise AttributeError(f"module 'torch.jit.passes' has no attribute '{name}'{hint}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*(name for name in globals() if not name.startswith("_")), *FOR_GRAPHS, *pipeline.names()})

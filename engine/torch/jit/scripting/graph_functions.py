@@ -1,0 +1,154 @@
+"""Functions made from graphs, lazily computed values, and smaller parts of `torch.jit`.
+
+In: graphs, Python functions.  Out: callables, results, counts of calls.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any, Final, TypeVar
+
+from engine.executor.bytecode.code import Code
+from engine.executor.calls.from_python import from_python
+from engine.executor.calls.to_python import to_python
+from engine.executor.interpreter.interpreter import InterpreterState
+from engine.executor.plans.plan_events import PlanLookup
+from engine.executor.plans.switches import listening
+from engine.frontend.tracing.values import schema_of
+from engine.ir.clone import copy_graph
+from engine.ir.graph import Graph
+from engine.ir.unit import CompilationUnit, Function
+from engine.lang.errors import ArgumentError
+from engine.torch.compiled.facade import unwrap
+from engine.torch.compiled.objects import ScriptFunction
+
+T = TypeVar("T")
+
+
+def defined(unit: CompilationUnit, qualname: str, graph: Graph) -> Function:
+    """Add the graph to the unit as a function."""
+    function = unit.add_function(Function(qualname))
+    function.define(schema_of(function.name, graph), graph)
+    return function
+
+
+def function_from_graph(name: str, graph: Any) -> ScriptFunction:
+    """A function of that name with a copy of the graph as its body."""
+    return ScriptFunction(defined(CompilationUnit(), name, copy_graph(unwrap(graph))))
+
+
+def interpret_graph(graph: Any, inputs: tuple[Any, ...]) -> Any:
+    """The graph's result for the inputs, interpreted without optimization.  Raises ArgumentError, ExecutionError."""
+    body = unwrap(graph)
+    if len(inputs) != len(body.inputs):
+        raise ArgumentError(f"the graph takes {len(body.inputs)} inputs, not {len(inputs)}")
+    given = [from_python(value.type)(each) for value, each in zip(body.inputs, inputs, strict=True)]
+    result = InterpreterState(Code(body, "graph")).run(*given)
+    convert = to_python(body.outputs[0].type) if len(body.outputs) == 1 else None
+    return convert(result) if convert else result
+
+
+class Await:
+    """A call that is made when its result is first needed."""
+
+    def __init__(self, fn: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._fn, self._args, self._kwargs = fn, args, kwargs
+        self._results: list[Any] = []
+
+    def wait(self) -> Any:
+        """The result; the call is made once."""
+        if not self._results:
+            assert self._fn is not None
+            self._results.append(self._fn(*self._args, **self._kwargs))
+        return self._results[0]
+
+    def fn(self) -> Callable[..., Any]:
+        """The function that it calls.  Raises ArgumentError for one made by `awaitable_nowait`."""
+        if self._fn is None:
+            raise ArgumentError("an Await made with awaitable_nowait calls nothing")
+        return self._fn
+
+    def args(self) -> tuple[Any, ...]:
+        return self._args
+
+    def is_nowait(self) -> bool:
+        """True if the result was given instead of a call."""
+        return self._fn is None
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.wait(), name)
+
+
+def awaitable(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Await:
+    """A call that is made when its result is first needed."""
+    return Await(func, args, kwargs)
+
+
+def awaitable_wait(aw: Await) -> Any:
+    """The result; the call is made unless it was made before."""
+    return aw.wait()
+
+
+def awaitable_nowait(o: Any) -> Await:
+    """An `Await` with a given result."""
+    made = Await(None, (o,), {})
+    made._results.append(o)
+    return made
+
+
+def unwrap_optional(x: T | None) -> T:
+    """The value.  Raises AssertionError for None."""
+    assert x is not None, "Unwrapping null optional"
+    return x
+
+
+def clear_class_registry() -> None:
+    """No effect: there is no global registry of classes."""
+
+
+class IgnoreContextManager:
+    """`with torch.jit._IgnoreContextManager(a="inp:int"):`: the block is left to Python."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        self.declared: Final = kwargs
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *exception: object) -> None: ...
+
+
+class ScriptProfile:
+    """Counts the runs of each function from Python or generated code, between `enable()` and `disable()`."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self._listening: ExitStack | None = None
+
+    def enable(self) -> None:
+        """Start counting."""
+        if self._listening is None:
+            self._listening = ExitStack()
+            self._listening.enter_context(listening(self._note))
+
+    def disable(self) -> None:
+        """Stop counting; the counts remain."""
+        if self._listening is not None:
+            self._listening.close()
+            self._listening = None
+
+    def dump_string(self) -> str:
+        """The counts as a table, the highest first."""
+        rows = [f"{count:>10}  {name}" for name, count in self.counts.most_common()]
+        return "\n".join([f"{'runs':>10}  function", *rows]) + "\n"
+
+    def dump(self) -> None:
+        """Print the table."""
+        print(self.dump_string(), end="")
+
+    def _note(self, event: Any) -> None:
+        if isinstance(event, PlanLookup):
+            self.counts[event.function] += 1

@@ -1,0 +1,87 @@
+"""The Python code compiled in this process, and the conversion of Python modules to compiled objects.
+
+In: an instance of `torch.nn.Module`.  Out: an object with converted attributes and compiled submodules and methods.
+Everything compiled from Python is in one unit, under `__torch__.module.name`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from engine.aten.values.ivalue import Object
+from engine.executor.calls import python_calls as python_calls  # enables programs to call Python
+from engine.executor.calls.from_python import Mismatch, from_python
+from engine.executor.calls.to_python import set_class_finder
+from engine.frontend.python.module_description import AnnotatedValue
+from engine.frontend.python.modules import PythonModules
+from engine.frontend.python.resolver import PythonUnit
+from engine.frontend.sugared.modules import ConcreteModule
+from engine.lang.errors import ArgumentError, CompileError
+from engine.lang.types import ClassType, InterfaceType, Type
+
+PYTHON: Final = PythonUnit()
+"""The functions and types compiled from the Python programs of this process."""
+MODULES: Final = PythonModules(PYTHON)
+"""The types of the Python modules compiled so far."""
+
+_IN: Final = "this is the submodule "
+
+
+def module_object(module: Any) -> Object:
+    """The compiled module of a Python module, with all its submodules.  Raises CompileError, ArgumentError."""
+    return _object_of(module, MODULES.concrete(module))
+
+
+def _object_of(module: Any, concrete: ConcreteModule, interface: InterfaceType | None = None) -> Object:
+    """The module's object: its attributes converted, its children compiled, and then its methods."""
+    inner = getattr(module, "_ivalue", None)
+    if isinstance(inner, Object):
+        return inner
+    made = Object(concrete.type)
+    for attribute in concrete.type.attributes:
+        value = getattr(module, attribute.name)
+        made.set(attribute.name, _slot(attribute.name, value, attribute.type, concrete))
+    MODULES.compile(concrete, interface)
+    return made
+
+
+def _slot(name: str, value: Any, type: Type, owner: ConcreteModule) -> Any:
+    if isinstance(type, (ClassType, InterfaceType)) and type.is_module:
+        return _child(name, value, type)
+    value = value.value if isinstance(value, AnnotatedValue) else value
+    try:
+        return from_python(type)(value)
+    except Mismatch as error:
+        raise CompileError(
+            f"Could not cast attribute '{name}' to type {type.annotation_str}: {owner.type.name} has a value of type "
+            f"{value.__class__.__name__}",
+            hints=(str(error),) if str(error) else (),
+        ) from None
+    except ArgumentError as error:
+        raise CompileError(f"Could not cast attribute '{name}': {error.message}") from None
+
+
+def _child(name: str, value: Any, type: ClassType | InterfaceType) -> Object:
+    interface = type if isinstance(type, InterfaceType) else None
+    try:
+        made = _object_of(value, MODULES.concrete(value), interface)
+    except CompileError as error:
+        inner = next((hint.removeprefix(_IN) for hint in error.hints if hint.startswith(_IN)), "")
+        rest = [hint for hint in error.hints if not hint.startswith(_IN)]
+        error.hints = (*rest, f"{_IN}{name}.{inner}".rstrip("."))
+        raise
+    if interface is not None and not made.type.is_subtype_of(interface):
+        missing = [method for method in interface.methods if method not in made.type.methods]
+        raise CompileError(
+            f"'{name}' is declared as {interface.annotation_str}, and {made.type.name} does not offer that",
+            hints=[f"it has no method '{method}'" for method in missing] or ["compare the signatures of the methods"],
+        )
+    return made
+
+
+def _python_class(type: Type) -> type | None:
+    """The Python Enum or NamedTuple that the type was compiled from."""
+    return next((cls for cls, made in PYTHON._types.items() if made is type), None)
+
+
+set_class_finder(_python_class)

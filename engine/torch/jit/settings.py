@@ -1,0 +1,114 @@
+"""Settings and queries of `torch.jit`: type tests, optimization settings, syntax trees, operator names.
+
+In: values, functions, settings.  Out: facts about them; settings about optimization are stored, and no result depends
+on them.
+"""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+import types
+import typing
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any, Final
+
+from engine.executor.plans.switches import optimized_execution as optimized_execution
+from engine.frontend.python.trees import tree_from_function
+from engine.frontend.syntax.tree import Tree
+from engine.ir.graph import Block
+from engine.ir.ops import op_of
+from engine.lang.errors import CompileError, NotSupportedError
+
+FusionStrategy = list[tuple[str, int]]
+_STRATEGY: Final[FusionStrategy] = [("STATIC", 2), ("DYNAMIC", 10)]
+
+
+def isinstance(obj: Any, target_type: Any) -> bool:
+    """True if the value is of the type, parameters such as in `List[int]` included."""
+    if builtins.isinstance(target_type, tuple):
+        return any(isinstance(obj, each) for each in target_type)
+    origin, args = typing.get_origin(target_type), typing.get_args(target_type)
+    if target_type is Any:
+        return True
+    if origin is None:
+        return builtins.isinstance(obj, type(None) if target_type is None else target_type)
+    if origin in (typing.Union, types.UnionType):
+        return any(isinstance(obj, each) for each in args)
+    if not builtins.isinstance(obj, origin):
+        return False
+    if origin is dict:
+        return all(isinstance(key, args[0]) and isinstance(value, args[1]) for key, value in obj.items())
+    if origin is tuple:
+        return len(obj) == len(args) and all(isinstance(v, arg) for v, arg in zip(obj, args, strict=True))
+    return all(isinstance(each, args[0]) for each in obj)
+
+
+@contextmanager
+def fuser(name: str) -> Iterator[None]:
+    """Accepts a choice of the fuser for a block, without effect.  Raises ValueError for an unknown fuser."""
+    if name not in ("fuser0", "fuser1", "fuser2", "fuser3"):
+        raise ValueError(f"unrecognized fuser option (fuser_name: {name}); there are fuser0 to fuser3")
+    yield
+
+
+class strict_fusion:
+    """`with strict_fusion():` accepts the request that everything inside be fused, without effect."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *exception: object) -> None: ...
+
+
+def set_fusion_strategy(strategy: FusionStrategy) -> FusionStrategy:
+    """Store the strategy for specialization; the previous one.  Raises ValueError for an unknown kind."""
+    if any(kind not in ("STATIC", "DYNAMIC") for kind, _ in strategy):
+        raise ValueError("a fusion strategy is made of ('STATIC', depth) and ('DYNAMIC', depth)")
+    before = list(_STRATEGY)
+    _STRATEGY[:] = strategy
+    return before
+
+
+def get_jit_def(fn: Callable[..., Any], *_: Any) -> Tree:
+    """The syntax tree of a Python function.  Raises CompileError for syntax that TorchScript does not support."""
+    return tree_from_function(fn)
+
+
+def export_opnames(m: Any) -> list[str]:
+    """The qualified names of the operators that a compiled module's methods call."""
+    found: set[str] = set()
+    for name in m._ivalue.type.methods:
+        found.update(_operators(getattr(m, name).inlined_graph._ir.block))
+    return sorted(found)
+
+
+def _operators(block: Block) -> Iterator[str]:
+    for node in block.nodes():
+        op = op_of(node)
+        if op is not None:
+            yield op.qualified_name
+        for inner in node.blocks:
+            yield from _operators(inner)
+
+
+def argument_names(fn: Callable[..., Any]) -> list[str]:
+    """The names of the positional arguments; empty for a callable without a Python signature."""
+    try:
+        parameters = inspect.signature(fn).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [each.name for each in parameters if each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+
+
+frontend: Final = SimpleNamespace(
+    NotSupportedError=NotSupportedError, FrontendError=CompileError, get_jit_def=get_jit_def,
+    argument_names=argument_names, get_callable_argument_names=argument_names, _IS_ASTUNPARSE_INSTALLED=True,
+)  # fmt: skip
+"""`torch.jit.frontend`, as far as programs use it: compile errors, syntax trees, argument names."""
+signature_types: Final = SimpleNamespace(
+    Any=Any, **{f"BroadcastingList{length}": list for length in (1, 2, 3)}, **{name: getattr(typing, name) for name in
+    ("List", "Dict", "Tuple", "Optional", "Union")}
+)  # fmt: skip
+"""`torch.jit.annotations`, as far as programs use it: the types of signatures."""

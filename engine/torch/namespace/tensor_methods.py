@@ -1,0 +1,51 @@
+"""Methods of tensors that are written in TorchScript: bound here, compiled when first called.
+
+In: nothing.  Out: `Tensor` with these methods, as an effect of the import.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final
+
+import engine.executor
+import engine.fuser.loops.loops
+import engine.fuser.native
+import engine.fuser.primitives.primitives  # noqa: F401  (compiles the steps that calls are made of)
+from engine.aten.dispatch.calls import call, call_method
+from engine.aten.python import binding
+from engine.aten.values.tensor import Tensor
+from engine.torch.namespace import functions
+
+_NAMES: Final = "unique unique_consecutive"
+
+
+def _method(name: str) -> Callable[..., Any]:
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        function: Any = functions.find(name)
+        return function(self, *args, **kwargs)
+
+    method.__name__ = name
+    return method
+
+
+def _nonzero(self: Tensor, *, as_tuple: bool = False) -> Any:
+    """The indices of nonzero elements: rows of one tensor, or a tensor for each dimension."""
+    return tuple(call("nonzero_numpy", (self,), {})) if as_tuple else call_method("nonzero", (self,), {})
+
+
+def _norm(self: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+    """The norm of the elements, or along some dimensions, as `torch.norm` computes it."""
+    if dtype is None and isinstance(p, (int, float)):
+        return call_method("norm", (self, p) if dim is None else (self, p, dim, keepdim), {})
+    function: Any = _general_norm()
+    return function(self, p, dim, keepdim, dtype=dtype)
+
+
+@cache
+def _general_norm() -> Any:
+    return functions.find("norm")
+
+
+binding.bind({"norm": _norm, "nonzero": _nonzero, **{name: _method(name) for name in _NAMES.split()}})
