@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
 from engine.aten.dispatch import op
-from engine.frontend.diagnostics.advice import as_value
+from engine.frontend.diagnostics.hints import value_hints
 from engine.frontend.matching.convert import make_tuple
 from engine.frontend.matching.overload_order import tried
 from engine.frontend.matching.schema_match import Actual, Call, Matched, match_schemas
@@ -162,7 +162,7 @@ class SugaredValue:
 
     def as_value(self, b: Builder, range: SourceRange) -> Value:
         """As a first-class value."""
-        raise CompileError(f"{self.describe()} cannot be used as a value", range, hints=as_value(self.kind))
+        raise CompileError(f"{self.describe()} cannot be used as a value", range, hints=value_hints(self.kind))
 
     def attr(self, b: Builder, name: str, range: SourceRange) -> SugaredValue:
         raise CompileError(f"attribute lookup is not defined on {self.describe()}", range)
