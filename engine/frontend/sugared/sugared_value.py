@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final
 from engine.aten.dispatch import op
 from engine.frontend.diagnostics.hints import value_hints
 from engine.frontend.matching.convert import make_tuple
-from engine.frontend.matching.overload_order import tried
+from engine.frontend.matching.overload_order import ordered_overloads
 from engine.frontend.matching.schema_match import Actual, Call, Matched, match_schemas
 from engine.frontend.standard_library import library
 from engine.ir.clone import inline_graph
@@ -87,7 +87,7 @@ class Builder:
         """Call the overload of `aten::name` that fits.  Raises CompileError when there is none."""
         if name in ALIASES and not op.overloads(name):
             name = ALIASES[name]
-        entries = [entry for entry in tried(name) if entry.schema.qualified_name not in HIDDEN]
+        entries = [entry for entry in ordered_overloads(name) if entry.schema.qualified_name not in HIDDEN]
         schemas = [entry.schema for entry in entries]
         written = self.written(name)
         if not schemas and not written:
