@@ -23,7 +23,7 @@ from engine.aten.values.ivalue import Object
 from engine.aten.values.submodules import MOST_PLACES, children_of, each_module, every_place, is_entangled
 from engine.aten.values.tensor import Tensor
 from engine.executor.calls.call import call_function
-from engine.executor.calls.to_python import set_object_wrapper
+from engine.executor.conversion.to_python import PYTHON_CLASSES
 from engine.executor.interpreter.interpreter import run_function
 from engine.frontend.python.ignored_functions import IGNORED, modifier_of
 from engine.ir.unit import Function
@@ -361,7 +361,7 @@ def _python_attribute(module: ScriptModule, name: str) -> Any:
 
 
 _wrappers: WeakValueDictionary[int, ScriptObject] = WeakValueDictionary()
-set_object_wrapper(wrap)
+PYTHON_CLASSES.wrap_object = wrap
 
 
 # -- classes derived from ScriptModule

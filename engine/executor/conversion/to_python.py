@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 from collections import namedtuple
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
@@ -29,20 +30,18 @@ from engine.lang.types import (
 
 Converter = Callable[[Any], Any]
 
-_find_class: Callable[[Type], Any] = lambda type: None  # noqa: E731  (until somebody knows Python classes)
-_wrap_object: Callable[[Object], Any] = lambda value: value  # noqa: E731  (until the public classes are there)
+
+@dataclass(slots=True)
+class PythonClasses:
+    """Slots for functions that know the Python classes of values; the public classes take them."""
+
+    find_class: Callable[[Type], Any] = lambda type: None
+    """The Enum or NamedTuple that a type was made of, whose instances results are; None if there is none."""
+    wrap_object: Callable[[Object], Any] = lambda value: value
+    """The instance that Python sees of an object; it holds the object as `_ivalue`."""
 
 
-def set_class_finder(find: Callable[[Type], Any]) -> None:
-    """Say which Python Enum or NamedTuple a type was made of (None: none), so that results are its instances."""
-    global _find_class
-    _find_class = find
-
-
-def set_object_wrapper(wrap: Callable[[Object], Any]) -> None:
-    """Say what Python sees of an object.  The wrapper holds the object as `_ivalue`."""
-    global _wrap_object
-    _wrap_object = wrap
+PYTHON_CLASSES: Final = PythonClasses()
 
 
 def to_python(type: Type) -> Converter | None:
@@ -84,7 +83,7 @@ def _named_tuple_class(name: str, fields: tuple[str, ...]) -> Any:
 
 def _named_tuple(type: TupleType) -> Any:
     assert type.name is not None
-    return _find_class(type) or _named_tuple_class(type.name.rsplit(".", 1)[-1], type.fields)
+    return PYTHON_CLASSES.find_class(type) or _named_tuple_class(type.name.rsplit(".", 1)[-1], type.fields)
 
 
 def _optional_out(type: Any) -> Converter | None:
@@ -102,17 +101,21 @@ def _any_to_python(value: Any) -> Any:
         return {_any_to_python(k): _any_to_python(v) for k, v in value.items()}
     if isinstance(value, EnumValue):
         return _enum_member(value)
-    return _wrap_object(value) if isinstance(value, Object) else value
+    return PYTHON_CLASSES.wrap_object(value) if isinstance(value, Object) else value
 
 
 def _enum_member(value: EnumValue) -> Any:
-    python_class = _find_class(value.type) or _enum_class(value.type.qualname, value.type.members)
+    python_class = PYTHON_CLASSES.find_class(value.type) or _enum_class(value.type.qualname, value.type.members)
     return python_class[value.name]
 
 
 @cache
 def _enum_class(qualname: str, members: tuple[tuple[str, Any], ...]) -> Any:
     return enum.Enum(qualname.rsplit(".", 1)[-1], members)
+
+
+def _wrapped(value: Object) -> Any:
+    return PYTHON_CLASSES.wrap_object(value)
 
 
 def _same(value: Any) -> Any:
@@ -122,5 +125,5 @@ def _same(value: Any) -> Any:
 _TO: Final[dict[type, Callable[[Any], Converter | None]]] = {
     ListType: _list_out, DictType: _dict_out, TupleType: _tuple_out, OptionalType: _optional_out,
     UnionType: lambda _: _any_to_python, EnumType: lambda _: _enum_member,
-    ClassType: lambda _: lambda value: _wrap_object(value), InterfaceType: lambda _: lambda value: _wrap_object(value),
+    ClassType: lambda _: _wrapped, InterfaceType: lambda _: _wrapped,
 }  # fmt: skip

@@ -19,7 +19,6 @@ import numpy as np
 from engine.aten.values.ivalue import EnumValue, Object
 from engine.aten.values.tensor import Tensor, from_numpy
 from engine.aten.values.traced import TracedInt
-from engine.executor.bytecode.operations import is_instance
 from engine.executor.concurrency.futures import Future
 from engine.ir.constants import type_of
 from engine.ir.unit import Function
@@ -184,6 +183,17 @@ def unwrapped(value: Any) -> Object | EnumValue | None:
     """The program's value behind what Python sees of it; None when there is none."""
     inner = value if isinstance(value, (Object, EnumValue)) else getattr(value, "_ivalue", None)
     return inner if isinstance(inner, (Object, EnumValue)) else None
+
+
+def is_instance(value: Any, type: Type) -> bool:
+    """True if the value belongs to the type; an empty list belongs to every list type, since values carry no types."""
+    if isinstance(value, (Future, Function)):
+        return isinstance(type, FunctionType if isinstance(value, Function) else FutureType)
+    if isinstance(value, (list, dict)) and not value:
+        return type.__class__ is type_of(value).__class__
+    if isinstance(value, Tensor):
+        return isinstance(type, TensorType)
+    return type_of(value).is_subtype_of(type)
 
 
 # -- values with parts in

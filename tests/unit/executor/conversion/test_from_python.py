@@ -7,8 +7,8 @@ import pytest
 
 from engine.aten.values.ivalue import EnumValue, Object
 from engine.aten.values.tensor import Tensor, tensor
-from engine.executor.calls.from_python import Mismatch, from_python
-from engine.executor.calls.to_python import to_python
+from engine.executor.conversion.from_python import Mismatch, from_python
+from engine.executor.conversion.to_python import to_python
 from engine.lang.scalars import device, float32
 from engine.lang.types import (
     ANY,
