@@ -25,7 +25,7 @@ from engine.ir.constants import insert_constant
 from engine.ir.graph import Graph, Node, Value
 from engine.ir.operator_names import ALIASES
 from engine.ir.unit import CompilationUnit, Function
-from engine.lang.errors import CompileError, Frame, did_you_mean
+from engine.lang.errors import CallFrame, CompileError, did_you_mean
 from engine.lang.schema import FunctionSchema
 from engine.lang.source import SourceRange
 from engine.lang.spelling import nearest
@@ -131,7 +131,7 @@ def schema_of(callee: Callee, range: SourceRange | None) -> FunctionSchema:
         schema: FunctionSchema = callee.schema
     except CompileError as error:
         if range is not None:
-            error.called_from(Frame(callee.name, range))
+            error.called_from(CallFrame(callee.name, range))
             error.range = error.range or range
         raise
     return schema
