@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple, TypeVar
 
 from engine.ir.graph import Node
-from engine.lang.errors import EngineError, Error, ExecutionDtypeError, ExecutionError, Frame
+from engine.lang.errors import CallFrame, EngineError, Error, ExecutionDtypeError, ExecutionError
 
 T = TypeVar("T")
 
@@ -69,15 +69,15 @@ def _message(error: Exception, calls: list[CallSite]) -> str:
     return (f"{type(error).__name__}: {text}" if isinstance(error, KeyError) else text) + where
 
 
-def _frames(call: CallSite) -> Iterator[Frame]:
+def _frames(call: CallSite) -> Iterator[CallFrame]:
     return frames_of_node(call.node, call.function) if call.node else iter(())
 
 
-def frames_of_node(node: Node, function: str) -> Iterator[Frame]:
+def frames_of_node(node: Node, function: str) -> Iterator[CallFrame]:
     """The node's place in `function`, and before it the calls through which it was inlined, outermost first."""
     for inlined in node.inlined_from:
         if inlined.range:
-            yield Frame(function, inlined.range.original())
+            yield CallFrame(function, inlined.range.original())
         function = inlined.function
     if node.range:
-        yield Frame(function, node.range.original())
+        yield CallFrame(function, node.range.original())
