@@ -20,6 +20,7 @@ HOMES: Final[dict[str, str]] = {
     **dict.fromkeys("tensor from_numpy".split(), "engine.torch.namespace.creation"),
     "Size": "engine.aten.values.tensor",
     **dict.fromkeys("device dtype layout memory_format qscheme".split(), "engine.lang.scalars"),
+    "show_call": "engine.aten.dispatch.show",
     "Budget": "engine.executor.interpreter.budget", "parse_ir": "engine.ir.parser",
     "bisect": "engine.torch.jit.probing.bisection",
     **dict.fromkeys(("run_pass", "run_pipeline"), "engine.torch.jit.passes"),

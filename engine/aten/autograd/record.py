@@ -16,7 +16,7 @@ from engine.aten.autograd.formula import NO_GRADIENT, Formula, Read, Whole, comp
 from engine.aten.autograd.names import node_name
 from engine.aten.autograd.node import Edge, Form, Gradient, Node, Saved, edge_of, fitted, used_twice
 from engine.aten.autograd.saving import Packed, save
-from engine.aten.dispatch.body import tensor_kind
+from engine.aten.dispatch.compile import tensor_kind
 from engine.aten.dispatch.compose import run
 from engine.aten.dispatch.grad_mode import MODE, enable
 from engine.aten.values import libraries, promotion, xp
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, slots=True)
 class Plan:
-    """What to keep, and which formulas to evaluate with which of it."""
+    """The values to keep, and the formulas to evaluate with them."""
 
     recipe: Recipe
     formulas: tuple[tuple[Formula, tuple[int, ...]], ...]
@@ -45,7 +45,7 @@ class Plan:
 
 @dataclass(eq=False, slots=True)
 class Recipe:
-    """How calls of one operator are recorded.
+    """The facts about recording calls of one operator.
 
     `formulas` are by argument, `gives_list` says that it returns a list of tensors, `written` is the argument that an
     in-place operator writes, `only_out` says that it writes to an `out=` argument, `is_made_of_others` that its body
@@ -65,7 +65,7 @@ class Recipe:
 
     @property
     def is_plain(self) -> bool:
-        """Is nothing written, and are no operators run by the body?"""
+        """True if nothing is written and the body runs no operators."""
         return self.written is None and not (self.only_out or self.is_made_of_others)
 
     def plan(self, needed: tuple[int, ...]) -> Plan:
@@ -148,7 +148,7 @@ class OperatorNode(Node):
         ]
 
     def step(self, gradients: list[Gradient]) -> Sequence[Gradient]:
-        """What the formulas give."""
+        """The values of the formulas."""
         step = self.plan.step
         if step is None:
             step = self.plan.step = _written_step(self.plan)
@@ -258,7 +258,7 @@ def _picked(
 
 
 def _computed(evaluate: Callable[..., Any], is_plain: bool, gradients: list[Gradient], values: list[Any]) -> Any:
-    """What a formula gives, as it stands or for complex gradients.  See Note [Complex gradients]."""
+    """The value of a formula, as it stands or for complex gradients.  See Note [Complex gradients]."""
     if is_plain:
         return evaluate(gradients, gradients[0], *values)
     turned = [_conjugate(g) for g in gradients]
@@ -354,7 +354,7 @@ def _edges(plan: Plan, args: tuple[Any, ...]) -> list[Edge | None]:
 
 
 def _kept(read: Read, args: tuple[Any, ...], results: Sequence[Any], written: int | None = None) -> Any:
-    """What a node keeps of an argument or a result."""
+    """The part of an argument or a result that a node keeps."""
     value = results[read.place] if read.is_result else args[read.place]
     if isinstance(value, list):
         return [_kept_tensor(v, read, False) if isinstance(v, Tensor) else v for v in value]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from engine.aten.autograd.formula import Read
 from engine.aten.autograd.node import Saved, edge_of, next_number
 from engine.aten.autograd.record import OperatorNode, Plan, Recipe, kind_of, mark, recipe_of, record
-from engine.aten.dispatch.body import Body, safe, tensor_kind
+from engine.aten.dispatch.compile import Body, safe, tensor_kind
 from engine.aten.dispatch.compose import run as run_operator
 from engine.aten.dispatch.device_dispatch import CROSSING
 from engine.aten.dispatch.grad_mode import MODE
@@ -35,7 +35,7 @@ _new: Final[Callable[..., Any]] = object.__new__
 
 
 def recorder(op: Op, body: Callable[..., Any], text: Body | None) -> Callable[..., Any]:
-    """What runs the operator where an argument requires grad; `body` does its work, as its text says, if it has one."""
+    """The function that runs the operator where an argument requires grad; `body` does its work, with its text if any."""
     run = _recorder(op, body, text)
     if op.name not in CROSSING:
         return run
@@ -43,7 +43,7 @@ def recorder(op: Op, body: Callable[..., Any], text: Body | None) -> Callable[..
 
 
 def _crossed(run: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    """What moves tensors to other devices: their gradients come back."""
+    """Run an operator that moves tensors to other devices; their gradients are moved back."""
     homes = [value.device for value in args if isinstance(value, Tensor) and value.requires_grad]
     result = run(*args)
     if isinstance(result, Tensor) and result.grad_fn is not None and any(home != result.device for home in homes):
@@ -83,7 +83,7 @@ def _recorder(op: Op, body: Callable[..., Any], text: Body | None) -> Callable[.
 
 
 def can_attach(op: Op) -> bool:
-    """Is there an `attacher`?"""
+    """True if the operator has an `attacher`."""
     recipe = recipe_of(op)
     return _tensors(recipe) is not None and recipe.is_plain and recipe.through in (None, frozenset({0}))
 
@@ -161,7 +161,7 @@ def _record(recipe: Recipe, needed: tuple[int, ...], names: list[str], environme
 
 
 def _gives_several(recipe: Recipe) -> bool:
-    """Does one tensor become several, of which nothing is kept?"""
+    """True if one tensor becomes several, of which nothing is kept."""
     schema = recipe.op.schema
     kinds = [kind for a in schema.arguments if (kind := tensor_kind(a.type))]
     are_tensors = recipe.gives_list or (len(schema.returns) > 1 and all(tensor_kind(a.type) for a in schema.returns))
@@ -235,7 +235,7 @@ def _kept(read: Read, names: list[str], kind: str) -> str:
 
 
 def _source_of(tensor: Tensor) -> Any:
-    """What a node calls the place that a tensor's gradient goes to."""
+    """The destination of a tensor's gradient, as nodes keep it."""
     if tensor.output_nr or (tensor._base is not None and tensor._seen != tensor._version):
         return edge_of(tensor)
     return tensor if tensor._grad_fn is None else tensor._grad_fn
@@ -258,7 +258,7 @@ def attach(result: Tensor, plan: Plan, sources: Sequence[Any], kept: Sequence[An
 
 @hot_helper
 def form_of(tensor: Tensor) -> tuple[tuple[int, ...], xp.NumpyDtype]:
-    """What `Form` says, of a tensor that is not to be kept."""
+    """The shape and dtype of a tensor that is not kept itself."""
     return tensor.array.shape, tensor.array.dtype
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from engine.aten.dispatch.body import safe
+from engine.aten.dispatch.compile import safe
 from engine.aten.dispatch.op import Op
 from engine.aten.dispatch.parameters import (
     REFUSED,
@@ -91,7 +91,7 @@ class _Conversions:
         self.environment: dict[str, Any] = {"_Refused": PlanRefused, "_refused": REFUSED}
 
     def converted(self, parameter: Parameter, name: str, value: Any) -> str:
-        """How the plan spells the argument; values of the declared type itself are passed as they are."""
+        """The argument as the plan passes it; values of the declared type are passed unchanged."""
         if is_identity(parameter.type, value):
             return name
         count = parameter.broadcast_ints

@@ -1,8 +1,9 @@
-"""From an entry of the operator table to the functions that run it.
+"""From an entry of the operator table to the functions that run it, written as text and compiled.
 
-In: an `Op`.  Out: its `Compiled`: a function of all the schema's arguments in order, which is its body (see `body`)
-behind the hooks that may step in, and the body alone.  They are written as text and compiled, so a call inspects
-nothing; the text reads the slots of its operator (`op.body`, `op.recorded`) when it is called.
+In: an `Op`.  Out: its `Compiled`: a function of all the schema's arguments in order, which is its body behind the hooks
+that may step in, and the body alone.  The text unwraps tensors to arrays, calls the kernel, silences numpy where needed
+and wraps the results (new, view, written), so a call inspects nothing; it reads the slots of its operator (`op.body`,
+`op.recorded`) when it is called.  `show_call` prints it.
 
 `HOOKS.grad` steps in where a tensor argument requires grad, `HOOKS.trace` everywhere; both are called
 as hook(op, args, run), where `run(*args)` does the work without that hook, and return the result.
@@ -11,30 +12,55 @@ as hook(op, args, run), where `run(*args)` does the work without that hook, and 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import numpy as np
+
 from engine.aten.dispatch import device_dispatch, errors
-from engine.aten.dispatch.body import Body, array_body, requires_grad, safe, tensors_of
-from engine.aten.dispatch.dtype_support import guarded
-from engine.aten.dispatch.out_checks import check_of
-from engine.aten.dispatch.wrapping import check_writable, store_out
+from engine.aten.dispatch.dtype_support import Guard, guard_of
+from engine.aten.dispatch.layouts import laid_out
+from engine.aten.dispatch.out_checks import IN_DTYPE_OF_OUT, WRITE_AGAIN, WRITE_APART, Check, check_of
+from engine.aten.dispatch.scalar import QUICK_ENVIRONMENT, PointwiseKernels, QuickCode, pointwise_kernels
+from engine.aten.dispatch.wrapping import (
+    check_writable,
+    dtype_number,
+    part,
+    refuse_overlap,
+    refuse_shared,
+    store,
+    store_again,
+    store_out,
+)
+from engine.aten.kernels.rules import ordered_like
+from engine.aten.values import libraries, xp
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.hot_helpers import HOT
 from engine.aten.values.tensor import Tensor
 from engine.lang.generated import define, indented
-from engine.lang.schema import FunctionSchema
+from engine.lang.schema import Argument, FunctionSchema
+from engine.lang.types import DEVICE, INT, ListType, OptionalType, TensorType, Type
 
 if TYPE_CHECKING:
     from engine.aten.dispatch.op import Op
 
 
 class Written(NamedTuple):
-    """What an operator's function does while nobody traces it: lines in terms of the schema's arguments, and the
-    objects they name."""
+    """The work of an operator that is not traced: lines over the schema's arguments, and the objects they name."""
 
     lines: Sequence[str]
     environment: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """Lines of a function, the expression of their result, and the objects that the names in them stand for."""
+
+    lines: Sequence[str]
+    result: str
+    environment: dict[str, Any]
 
 
 class Compiled(NamedTuple):
@@ -55,17 +81,18 @@ def compile_op(op: Op) -> Compiled:
     schema, python, source = op.schema, op.python, op.functional
     if schema.is_vararg and python is not None:
         return Compiled(python, python)
+    guard, check = guard_of(op), check_of(op.qualified_name)
     if python is None and op.composite is not None:
         python = _composite(op)
     if python is not None:
-        work = guarded(op, python)
+        work = guard(python)
         if not (tensors_of(schema.arguments) or tensors_of(schema.returns)):
             return Compiled(work, work)
         return _behind_hooks(op, schema, _calling(op, schema, work), grad=bool(op.gradient))
     if source is not None and source.python is not None:
-        work = _then_written(schema, guarded(op, lambda *_: None), source)
+        work = _then_written(schema, guard(lambda *_: None), source, check)
         return _behind_hooks(op, schema, _calling(op, schema, work), grad=False)
-    text = array_body(op)
+    text = _array_body(op, schema, guard, check)
     written = Written([*text.lines, f"return {text.result}"], text.environment)
     return _behind_hooks(op, schema, written, grad=bool(tensors_of(schema.returns)), text=text)
 
@@ -76,10 +103,9 @@ def _composite(op: Op) -> Callable[..., Any]:
     return HOOKS.composite(op)
 
 
-def _then_written(schema: FunctionSchema, refuse: Callable[..., Any], source: Op) -> Callable[..., Any]:
+def _then_written(schema: FunctionSchema, refuse: Callable[..., Any], source: Op, check: Check) -> Callable[..., Any]:
     """For the in-place or out form of an operator made of others: run those, then write."""
     outs = [i for i, a in enumerate(schema.arguments) if a.is_write and a.kwarg_only]
-    check = check_of(schema.qualified_name)
 
     def work(*args: Any) -> Any:
         refuse(*args)
@@ -148,6 +174,258 @@ def _has_grad(value: Any) -> bool:
     return isinstance(value, Tensor) and value._requires_grad
 
 
+# ------------------------------------------------------------------ work over arrays
+
+
+def array_kernel(op: Op) -> Callable[..., Any]:
+    """The function that computes the operator's results from arrays: its kernel, or its expression compiled."""
+    return _guarded_kernel(op, None if op.scalar is None else pointwise_kernels(op), guard_of(op))
+
+
+def _guarded_kernel(op: Op, pointwise: PointwiseKernels | None, guard: Guard) -> Callable[..., Any]:
+    if op.functional is not None:
+        kernel = array_kernel(op.functional)
+        return guard(kernel) if op.schema.arguments[0].is_write else kernel
+    if pointwise is not None:
+        return guard(pointwise.kernel)
+    assert op.kernel is not None
+    return guard(laid_out(op, op.kernel))
+
+
+def _array_body(op: Op, schema: FunctionSchema, guard: Guard, check: Check) -> Body:
+    """The operator over tensors, by its kernel."""
+    pointwise, in_place = None if op.scalar is None else pointwise_kernels(op), None
+    if op.functional is not None and op.functional.scalar is not None and str(op.functional.dtype) != "bool":
+        in_place = _in_place(schema, pointwise_kernels(op.functional).quick)
+    is_exact = pointwise is not None and pointwise.quick is not None and pointwise.quick.is_exact
+    written = [a.name for a in schema.arguments if a.is_write]
+    compute, environment = _computation(schema, pointwise, is_exact)
+    if pointwise is not None and pointwise.quick is not None:
+        environment["kernel"] = guard(pointwise.general)
+    else:
+        environment["kernel"] = _guarded_kernel(op, pointwise, guard)
+    args = _all_arguments(schema)
+    work = [*_overlap_check(schema), *compute, *_stores(schema, written)]
+    rescue = f"if hooks.devices: result = rescued(op, op.body, {args}, error)"
+    refused = f"raise refusal(op, {args}, error) from error"
+    lines = ["try:", *indented(work), "except REFUSALS as error:", f"    {rescue}", f"    else: {refused}"]
+    if not (op.exact or _only_shows(schema) or is_exact):
+        lines = ["token = switch(SILENT)", *lines, "finally:", "    loud(token)"]
+    if in_place is not None:
+        environment |= QUICK_ENVIRONMENT
+        lines = [*in_place, *lines]
+    environment = {**_ARRAYS, **environment, "op": op, "check": check}
+    if written:
+        return Body(lines, ", ".join(map(safe, written)), environment)
+    wraps, result = _wraps(schema)
+    return Body([*lines, *wraps], result, environment)
+
+
+def _computation(
+    schema: FunctionSchema, pointwise: PointwiseKernels | None, is_exact: bool
+) -> tuple[list[str], dict[str, Any]]:
+    """Lines that leave the result's array, or arrays, in `result`."""
+    passed = [_unwrapped(a) for a in schema.arguments if not (a.kwarg_only and a.is_write)]
+    if schema.qualified_name in IN_DTYPE_OF_OUT:
+        passed[-1] = "(dtype_number(out) if dtype is None else dtype)"
+    given = ", ".join(passed)
+    here = f"{'silently(kernel, ' if is_exact else 'kernel('}{given})"
+    is_here = "not hooks.devices"
+    if (device := _device_argument(schema)) is not None:
+        is_here = f"{is_here} and ({device} is None or {device}.type == 'cpu')"
+    general = f"{here} if {is_here} else computed(op, kernel, {given})"
+    if pointwise is None or pointwise.quick is None:
+        return [f"result = {general}"], {}
+    quick = pointwise.quick
+    spelled = {name: f"{safe(name)}_array" for name in quick.tensors}
+    arrays = [f"{spelled[name]} = {safe(name)}.array" for name in quick.tensors]
+    shown = ", ".join(spelled[name] for name in quick.tensors)
+    first = spelled[quick.tensors[0]]
+    is_in_order = f"result.flags.c_contiguous and ({first}.flags.c_contiguous or 0 in {first}.strides)"
+    ordered = f"if not ({is_in_order}): result = ordered_like(result, ({shown},))"
+    lines = [*arrays, *quick.lines("result = ", general, spelled), ordered]
+    return lines, {"rows": pointwise.rows, **QUICK_ENVIRONMENT}
+
+
+def _device_argument(schema: FunctionSchema) -> str | None:
+    """The name of the argument that says where the result is made."""
+    return next((safe(a.name) for a in schema.arguments if a.declared == "Device" or _is_device(a.type)), None)
+
+
+def _is_device(type: Type) -> bool:
+    return (type.element if isinstance(type, OptionalType) else type) is DEVICE
+
+
+def _in_place(schema: FunctionSchema, quick: QuickCode | None) -> list[str] | None:
+    """Lines that let one function of numpy write where the operator writes, if its operands allow it."""
+    if quick is None or [a.name for a in schema.arguments if a.is_write] != list(quick.tensors[:1]):
+        return None
+    spelled = {name: f"{safe(name)}_array" for name in quick.tensors}
+    given = f"({''.join(safe(a.name) + ', ' for a in schema.arguments)})"
+    call, first = quick.ufunc(spelled), spelled[quick.tensors[0]]
+    if call is None:
+        return None
+    target = safe(quick.tensors[0])
+    alike = [f"{spelled[n]}.dtype is d and {spelled[n]}.shape == {first}.shape" for n in quick.tensors[1:]]
+    alike += [f"{name} == 1" for name in quick.units]
+    alike += [f"type({name}) in real" for name in quick.numbers]
+    return [
+        *(f"{spelled[n]} = {safe(n)}.array" for n in quick.tensors),
+        f"d = {first}.dtype",
+        f"if {' and '.join(['(d is f32 or d is f64)', *alike])} and {first}.flags.c_contiguous:",
+        *indented(_overlap_check(schema)),
+        "    token = switch(SILENT)",
+        "    try:",
+        f"        {call[0]}({call[1]}, {first})",
+        "    except REFUSALS as error:",
+        f"        if not hooks.devices: raise refusal(op, {given}, error) from error",
+        f"        rescued(op, op.body, {given}, error)",
+        f"        return {target}",
+        "    finally:",
+        "        loud(token)",
+        f"    storage = {target}._storage",
+        f"    if storage is None: storage = {target}.memory",
+        "    storage.version += 1",
+        f"    return {target}",
+    ]
+
+
+def _only_shows(schema: FunctionSchema) -> bool:
+    """True if the result is a view of the only tensor argument, or sizes: numpy has no arithmetic to warn of."""
+    if schema.returns and all(a.type in (INT, ListType(INT)) for a in schema.returns):
+        return True
+    converts = any(a.is_write or a.declared == "ScalarType" for a in schema.arguments)
+    if converts or len(tensors_of(schema.arguments)) != 1:
+        return False
+    return len(schema.returns) == 1 and _viewed(schema, schema.returns[0]) is not None
+
+
+# ------------------------------------------------------------------ arguments
+
+
+def safe(name: str) -> str:
+    """An argument's name as Python can spell it (`from` is a keyword there)."""
+    return name if name.isidentifier() and name not in ("from", "lambda") else name + "_"
+
+
+def tensor_kind(type: Type) -> str:
+    """tensor, tensor?, tensor[] or tensor?[]; empty for every other type."""
+    if isinstance(type, TensorType):
+        return "tensor"
+    if isinstance(type, OptionalType):
+        inner = tensor_kind(type.element)
+        return inner + "?" if inner in ("tensor", "tensor[]", "tensor?[]") else ""
+    if isinstance(type, ListType):
+        inner = tensor_kind(type.element)
+        return inner + "[]" if inner in ("tensor", "tensor?") else ""
+    return ""
+
+
+_UNWRAP: Final = {
+    "": "{0}",
+    "tensor": "{0}.array",
+    "tensor?": "(None if {0} is None else {0}.array)",
+    "tensor[]": "[*map(array_of, {0})]",
+    "tensor[]?": "(None if {0} is None else [t.array for t in {0}])",
+    "tensor?[]": "[None if t is None else t.array for t in {0}]",
+    "tensor?[]?": "(None if {0} is None else [None if t is None else t.array for t in {0}])",
+}
+_REQUIRES_GRAD: Final = {
+    "tensor": "{0}._requires_grad",
+    "tensor?": "({0} is not None and {0}._requires_grad)",
+    "tensor[]": "True in map(requires_grad_of, {0})",
+    "tensor[]?": "any([t._requires_grad for t in {0} or ()])",
+    "tensor?[]": "any([t._requires_grad for t in {0} if t is not None])",
+    "tensor?[]?": "any([t._requires_grad for t in {0} or () if t is not None])",
+}
+
+
+def _unwrapped(argument: Argument) -> str:
+    return _UNWRAP[tensor_kind(argument.type)].format(safe(argument.name))
+
+
+def requires_grad(argument: Argument) -> str:
+    """The condition that it does, or that one of its elements does."""
+    return _REQUIRES_GRAD[tensor_kind(argument.type)].format(safe(argument.name))
+
+
+def tensors_of(arguments: Sequence[Argument]) -> list[Argument]:
+    """Those that are tensors, or hold some."""
+    return [a for a in arguments if tensor_kind(a.type)]
+
+
+# ------------------------------------------------------------------ results
+
+
+def _wraps(schema: FunctionSchema) -> tuple[list[str], str]:
+    """Lines that turn `result` into what the schema returns, and the expression for that."""
+    if len(schema.returns) == 1:
+        return _wrap_one(schema, schema.returns[0])
+    if not schema.returns:
+        return [], "None"
+    return [], f"({', '.join(f'hot.fresh(result[{i}])' for i in range(len(schema.returns)))},)"
+
+
+def _wrap_one(schema: FunctionSchema, returned: Argument) -> tuple[list[str], str]:
+    kind = tensor_kind(returned.type)
+    if not kind:
+        return [], "result"
+    source = _viewed(schema, returned)
+    if kind == "tensor[]":
+        return [], f"[part(r, {source}) for r in result]" if source else "[hot.fresh(r) for r in result]"
+    if source is not None:
+        return [], f"hot.view(result, {source})"
+    return [], "hot.fresh(result)"
+
+
+def _viewed(schema: FunctionSchema, returned: Argument) -> str | None:
+    """The argument whose memory the result may show."""
+    alias = returned.alias or (None)
+    if alias is None:
+        return None
+    marks = alias.before or (alias.elements[0].before if alias.elements else frozenset())
+    for argument in schema.arguments:
+        if argument.alias is not None and argument.alias.before & marks:
+            return safe(argument.name)
+    return None
+
+
+def _stores(schema: FunctionSchema, written: Sequence[str]) -> list[str]:
+    """Lines that put the result(s) into the written argument(s)."""
+    names = [safe(name) for name in written]
+    if len(names) == 1:
+        stored = "store_again" if schema.name in WRITE_AGAIN else "store"
+        return [f"{stored}(self, result)" if names[0] == "self" else f"store_out({names[0]}, result, check)"]
+    return [f"store_out({name}, result[{i}], check)" for i, name in enumerate(names)]
+
+
+def _overlap_check(schema: FunctionSchema) -> list[str]:
+    """Lines that look, where what is written has views, for inputs that show part of the same memory."""
+    inputs = [safe(a.name) for a in schema.arguments if tensor_kind(a.type) == "tensor" and not a.is_write]
+    lists = [f"*{safe(a.name)}" for a in schema.arguments if tensor_kind(a.type) == "tensor[]" and not a.is_write]
+    apart = schema.name in WRITE_APART and schema.arguments[-1].kwarg_only
+    lines = []
+    for target in (safe(a.name) for a in schema.arguments if a.is_write and tensor_kind(a.type) == "tensor"):
+        shown = f"({target}, ({', '.join([*inputs, *lists])},))"
+        others = [f"{target}._storage is not None", *([] if lists else [_other_than(target, inputs)])]
+        if inputs or lists:
+            lines.append(f"refuse_shared{shown}" if apart else f"if {' and '.join(others)}: refuse_overlap{shown}")
+    return lines
+
+
+def _other_than(target: str, names: Sequence[str]) -> str:
+    return "(" + " or ".join(f"{name} is not {target}" for name in names) + ")"
+
+
+_ARRAYS: Final[dict[str, Any]] = {
+    "Tensor": Tensor, "new": object.__new__, "ndarray": np.ndarray, "asarray": libraries.as_array, "switch": xp.switch,
+    "SILENT": xp.SILENT, "loud": xp.loud, "REFUSALS": errors.REFUSALS, "refusal": errors.refusal,
+    "hot": HOT, "part": part, "store": store, "store_again": store_again, "store_out": store_out,
+    "refuse_overlap": refuse_overlap, "refuse_shared": refuse_shared, "dtype_number": dtype_number,
+    "array_of": attrgetter("array"), "requires_grad_of": attrgetter("_requires_grad"),
+    "ordered_like": ordered_like, "silently": xp.silently, "hooks": HOOKS, "computed": device_dispatch.computed,
+    "rescued": device_dispatch.rescued,
+}  # fmt: skip
 _ENVIRONMENT: Final[dict[str, Any]] = {
     "hooks": HOOKS, "hot": HOT, "partial": partial, "untraced": untraced, "REFUSALS": errors.REFUSALS,
     "refusal": errors.refusal, "worked": device_dispatch.worked,

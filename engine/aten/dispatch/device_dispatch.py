@@ -92,7 +92,7 @@ def computed(op: Op, kernel: Callable[..., Any], *args: Any) -> Any:
 
 
 def _given(library: Library, function: Callable[..., Any], args: Sequence[Any]) -> Any:
-    """What it gives.  Raises OperatorError where the device fails, OperatorMemoryError where its memory is used up."""
+    """The function's result.  Raises OperatorError if the device fails, OperatorMemoryError if its memory is used up."""
     try:
         return function(*args)
     except library.failures as error:

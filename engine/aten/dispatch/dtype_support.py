@@ -209,32 +209,40 @@ class Refusal:
         return frozenset(d for d in xp.TO_NUMPY.values() if set(kinds_of(d)) & set(self.kinds))
 
 
-def guarded(op: Op, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function behind the refusals of its operator, if there are any."""
+Guard = Callable[[Callable[..., Any]], Callable[..., Any]]
+"""Puts a function over the operator's arguments behind the refusals of the operator."""
+
+
+def guard_of(op: Op) -> Guard:
+    """The refusals of the operator; nothing changes where there are none."""
     rows = (*_ROWS.get(op.name, ()), *_ROWS.get(op.qualified_name, ()))
     check = CHECKS.get(op.name) or CHECKS.get(op.qualified_name)
     if not (rows or check) or not any(isinstance(a.type, TensorType) for a in op.schema.arguments):
-        return function
+        return lambda function: function
     places = [i for i, a in enumerate(op.schema.arguments) if _is_operand(a)]
-
     listed = [(row, row.dtypes) for row in rows]
     dtypes = frozenset(d for _, refused in listed for d in refused)
     first = places[0]
 
-    def glancing(*args: Any) -> Any:
-        return looking(*args) if _array(args[first]).dtype in dtypes else function(*args)
+    is_looking = check is not None or any(row.common for row in rows)
 
-    def looking(*args: Any) -> Any:
-        if check is not None:
-            check(*map(_array, args))
-        operands = [_array(args[i]) for i in places]
-        for row, refused in listed:
-            d = result_type(operands) if row.common else operands[0].dtype
-            if d in refused and (row.empty or operands[0].size):
-                _refuse(row, d, operands)
-        return function(*args)
+    def guard(function: Callable[..., Any]) -> Callable[..., Any]:
+        def glancing(*args: Any) -> Any:
+            return looking(*args) if _array(args[first]).dtype in dtypes else function(*args)
 
-    return looking if check is not None or any(row.common for row in rows) else glancing
+        def looking(*args: Any) -> Any:
+            if check is not None:
+                check(*map(_array, args))
+            operands = [_array(args[i]) for i in places]
+            for row, refused in listed:
+                d = result_type(operands) if row.common else operands[0].dtype
+                if d in refused and (row.empty or operands[0].size):
+                    _refuse(row, d, operands)
+            return function(*args)
+
+        return looking if is_looking else glancing
+
+    return guard
 
 
 def _is_operand(a: Argument) -> bool:

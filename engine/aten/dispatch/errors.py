@@ -1,4 +1,4 @@
-"""How an operator's refusal reaches the user.
+"""Errors of operators as users see them.
 
 In: the operator, its arguments, and what its kernel or numpy raised.  Out: an `OperatorError` whose
 hint names the call with its dtypes and shapes.
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 REFUSALS: Final = (
     EngineError, ValueError, TypeError, IndexError, ArithmeticError, MemoryError, np.linalg.LinAlgError,
 )  # fmt: skip
-"""What kernels may raise; anything else is a mistake of ours and passes through."""
+"""Errors that kernels may raise; any other is a bug of the engine and passes through."""
 
 
 _TOO_MANY: Final = ("array is too big", "Maximum allowed dimension", "Maximum allowed size", "too large to convert")
-"""How numpy says that a size is more than an address can hold."""
+"""Words of numpy's errors for sizes beyond the address space."""
 
 
 def refusal(op: Op, args: tuple[Any, ...], error: Exception) -> EngineError:

@@ -1,4 +1,4 @@
-"""Whether operators are recorded for gradients: a switch of each thread.
+"""The grad mode of each thread: a switch for recording operators.
 
 In: nothing, or the wanted position.  Out: contexts that set the switch and put it back, which also decorate
 functions.
@@ -36,7 +36,7 @@ def enable(wanted: bool) -> bool:
 
 
 def is_grad_enabled() -> bool:
-    """Are operators recorded now?"""
+    """True if this thread records operators."""
     return MODE.enabled
 
 

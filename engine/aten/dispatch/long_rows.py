@@ -26,7 +26,7 @@ _FUNCTIONS: Final[dict[str, Any]] = {
     "minimum": elementary.less, "relu": elementary.positive, "sign": elementary.sign, "sqrt": root, "abs": abs,
     "erf": elementary.erf, "erfinv": elementary.erfinv, "log1p": elementary.log1p, "like": like, "range": range,
 }  # fmt: skip
-"""What loops call by these names."""
+"""Functions that loops call by these names."""
 _SINGLE: Final = ("exp", "expm1", "log", "log1p", "sigmoid", "tanh", "softplus", "erf", "erfinv")
 """Those that are exact in single precision only."""
 REAL: Final = frozenset({*FLOATS, *HALVES})

@@ -56,7 +56,7 @@ def _distance(op: Op, args: tuple[Any, ...], kwargs: Mapping[str, Any], is_metho
 
 
 def _problems(op: Op, args: tuple[Any, ...], kwargs: Mapping[str, Any], is_method: bool) -> Iterator[_Problem]:
-    """What keeps the overload from taking the arguments."""
+    """The reason why the overload does not take the arguments."""
     parameters = parameters_of(op)
     own = op.schema.index_of("self") if is_method else None
     if own:

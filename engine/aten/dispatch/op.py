@@ -159,7 +159,7 @@ class Op:
 
     @property
     def run(self) -> Callable[..., Any]:
-        """What `impl` is now, compiled."""
+        """The current implementation, `impl`, compiled if it was not yet."""
         return self.impl if self._compiled is not None else self._first()
 
     @property
@@ -212,7 +212,7 @@ _by_name: dict[str, list[Op]] = {}
 _by_qualified_name: dict[str, Op] = {}
 _loaded = False
 NEW: Final[list[Callable[[Op], None]]] = []
-"""Who wants to know of entries that are made later."""
+"""Listeners called for each entry registered later."""
 
 
 def op(text: str, *, variants: str = "", **facts: Any) -> Op:

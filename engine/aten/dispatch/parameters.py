@@ -1,4 +1,4 @@
-"""What operators take, and how Python values become that.
+"""Parameters of operators, and the conversion of Python values to them.
 
 In: an argument of a schema.  Out: a `Parameter`: its default, and two conversions, one for values of just the declared
 type, one with all that schemas allow besides (a number for a list of them, a 0-dim tensor for a number, an int for a
@@ -58,9 +58,9 @@ class Parameter:
     strict: Converter
     lenient: Converter
     broadcast_ints: int
-    """How long a list an int stands for; 0 where it does not."""
+    """The length of the list that an int stands for; 0 if it stands for itself."""
     declared: str = ""
-    """What the schema calls an int that stands for something else: a dtype, a layout."""
+    """The schema's name of an int that stands for a dtype, a layout and the like."""
 
 
 def parameters_of(op: Op) -> tuple[Parameter, ...]:
@@ -86,7 +86,7 @@ def keyword_of(parameter: Parameter, kwargs: Mapping[str, Any]) -> str | None:
 
 
 def is_identity(type: Type, value: Any) -> bool:
-    """Do all values of this value's Python type stand for themselves?"""
+    """True if all values of this value's Python type are passed unchanged."""
     if isinstance(type, OptionalType):
         return value is None or is_identity(type.element, value)
     if isinstance(type, VarType) or type is ANY:
@@ -198,7 +198,7 @@ def _lenient(argument: Argument, strict: Converter) -> Converter:
 
 
 def _is_one(value: Any) -> bool:
-    """Is it a tensor that can stand for a number?"""
+    """True if the value is a tensor that can stand for a number."""
     return isinstance(value, Tensor) and value.array.size == 1
 
 
@@ -227,14 +227,14 @@ def _int(value: Any) -> Any:
 
 
 def _word(kind: Any) -> Converter:
-    """What programs see as a number; operators that are made of others pass the number on."""
+    """A value that programs use as a number; composite operators pass the number on."""
     return lambda v: v.number if isinstance(v, kind) else _int(v)
 
 
 _WORDS: Final[dict[str, Any]] = {
     "ScalarType": scalars.dtype, "Layout": scalars.layout, "MemoryFormat": scalars.memory_format,
 }  # fmt: skip
-"""How schemas declare ints that Python programs spell otherwise."""
+"""Declarations of ints in schemas that Python programs spell otherwise."""
 
 
 def _device(value: Any) -> Any:

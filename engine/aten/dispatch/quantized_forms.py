@@ -1,4 +1,4 @@
-"""What operators do with quantized tensors.
+"""Forms of operators for quantized tensors.
 
 In: an operator and its arguments, arrays or tensors, some of them quantized.  Out: its result.  What only moves numbers
 runs as ever (`MOVING`), the rest has a function here by its name (`FORMS`), over arrays; all other operators refuse.
@@ -65,7 +65,7 @@ def arrays_in(args: Sequence[Any]) -> Iterator[Any]:
 
 
 def form_of(op: Op, work: Callable[..., Any], args: Sequence[Any]) -> Callable[..., Any]:
-    """What the operator does with these arguments, over arrays; `work` itself where it only moves numbers.
+    """The operator's form for these arguments, over arrays; `work` itself if it only moves numbers.
 
     Raises OperatorDtypeError where there is no such thing.
     """

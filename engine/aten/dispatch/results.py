@@ -1,4 +1,4 @@
-"""What operators return, as Python programs see it.
+"""Conversion of operators' results to what Python programs get: sizes, named tuples.
 
 In: an operator.  Out: a function from its result to the Python value: a `Size` for sizes, a tuple for a list of
 tensors, a named tuple where the schema names several results, a dtype for a dtype's number.

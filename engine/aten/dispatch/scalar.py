@@ -15,9 +15,9 @@ that is not keyword-only.  Half types are computed in float32 and rounded once.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -39,33 +39,41 @@ if TYPE_CHECKING:
 Rule = Callable[[tuple[Any, ...]], tuple[xp.NumpyDtype, xp.NumpyDtype]]
 
 
-def scalar_kernel(op: Op) -> Callable[..., Any]:
-    """The operator's expression as a kernel over arrays, in all dtypes."""
-    slow, quick = general_kernel(op), quick_code(op)
+class PointwiseKernels(NamedTuple):
+    """The expression of an operator as kernels over arrays.
+
+    `kernel` takes all dtypes, `general` looks at the dtypes in every call; `quick` is the text for the common case, in
+    which the name `rows` stands for `rows`.
+    """
+
+    kernel: Callable[..., Any]
+    general: Callable[..., Any]
+    quick: QuickCode | None
+    rows: LongRows | None
+
+
+def pointwise_kernels(op: Op) -> PointwiseKernels:
+    """The kernels of an operator with an expression."""
+    assert op.scalar is not None
+    arguments, is_bool, text = op.schema.arguments, str(op.dtype).startswith("bool"), op.scalar
+    names, arrays = [a.name for a in arguments], [a.name for a in arguments if is_tensor(a)]
+    is_long_worth = not is_bool and _takes_several_steps(text)
+    long = None if is_bool else LongRows(text, names, arrays, REAL if is_long_worth else xp.HALVES)
+    compute = compile_expression(text, names, arrays)
+    general = _any_dtype(compute, dtype_rule(op), "alpha" in names, long)
+    quick = _quick_code(arguments, text, str(op.dtype), is_long_worth)
     if quick is None:
-        return slow
-    names = [a.name for a in op.schema.arguments]
-    lines = quick.lines("return ", f"slow({', '.join(names)})", {})
-    environment: dict[str, Any] = {**QUICK_ENVIRONMENT, "slow": slow, "rows": long_rows(quick)}
-    return define("kernel", names, lines, environment, f"<scalar {op.scalar}>")
+        return PointwiseKernels(general, general, None, None)
+    rows = LongRows(quick.expression, quick.names, quick.tensors)
+    lines = quick.lines("return ", f"general({', '.join(names)})", {})
+    environment: dict[str, Any] = {**QUICK_ENVIRONMENT, "general": general, "rows": rows}
+    return PointwiseKernels(define("kernel", names, lines, environment, f"<scalar {text}>"), general, quick, rows)
 
 
-def general_kernel(op: Op) -> Callable[..., Any]:
-    """The same with the dtypes looked at in every call."""
-    assert op.scalar is not None
-    names = [a.name for a in op.schema.arguments]
-    arrays = [a.name for a in op.schema.arguments if is_tensor(a)]
-    is_bool = str(op.dtype).startswith("bool")
-    rows = None if is_bool else LongRows(op.scalar, names, arrays, REAL if is_long_worth(op) else xp.HALVES)
-    compute = compile_expression(op.scalar, names, arrays)
-    return _any_dtype(compute, dtype_rule(op), "alpha" in names, rows)
-
-
-def is_long_worth(op: Op) -> bool:
-    """Does the expression take several steps to results of the dtype of its arrays?"""
-    assert op.scalar is not None
-    several = sum(isinstance(node, (ast.Call, ast.BinOp, ast.UnaryOp)) for node in ast.walk(ast.parse(op.scalar)))
-    return not str(op.dtype).startswith("bool") and (several > 1 or any(name in op.scalar for name in _LONG_STEPS))
+def _takes_several_steps(text: str) -> bool:
+    """True if numpy takes several steps for the expression."""
+    several = sum(isinstance(node, (ast.Call, ast.BinOp, ast.UnaryOp)) for node in ast.walk(ast.parse(text)))
+    return several > 1 or any(name in text for name in _LONG_STEPS)
 
 
 _LONG_STEPS: Final = ("sigmoid", "sign(", "softplus", "erf(")
@@ -84,14 +92,11 @@ class QuickCode:
     names: tuple[str, ...]
     """The arguments in their order."""
     is_long_worth: bool
-    """Is there another way for long arrays, the function `rows`?"""
+    """True if long arrays take another way, the function `rows`."""
 
     @property
     def is_exact(self) -> bool:
-        """Does it only move and compare elements, so that numpy has nothing to warn of?
-
-        Numbers it converts, and that may overflow.
-        """
+        """True if it only moves and compares elements, so that numpy warns of nothing (conversions of numbers may)."""
         if self.numbers:
             return False
         nodes = list(ast.walk(ast.parse(array_code(self.expression, self.tensors), mode="eval")))
@@ -100,7 +105,7 @@ class QuickCode:
 
     @property
     def is_universal(self) -> bool:
-        """Does it call nothing but numpy's universal functions, which find other libraries' arrays by themselves?"""
+        """True if it calls only universal functions of numpy, which dispatch to other libraries' arrays themselves."""
         nodes = ast.walk(ast.parse(array_code(self.expression, self.tensors), mode="eval"))
         called = {n.func.id for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
         return all(isinstance(QUICK_ENVIRONMENT.get(name), np.ufunc) for name in called)
@@ -143,21 +148,14 @@ QUICK_ENVIRONMENT: Final[dict[str, Any]] = {
 """The names in `QuickCode`."""
 
 
-def quick_code(op: Op) -> QuickCode | None:
+def _quick_code(arguments: Sequence[Argument], text: str, dtype: str, is_long_worth: bool) -> QuickCode | None:
     """None for an expression that has to look at the dtypes."""
-    arguments = op.schema.arguments
-    if op.scalar is None or ":" in str(op.dtype) or not isinstance(arguments[0].type, TensorType):
+    if ":" in dtype or not isinstance(arguments[0].type, TensorType):
         return None
     tensors = tuple(a.name for a in arguments if is_tensor(a))
     numbers = tuple(a.name for a in arguments if a.name not in tensors)
     units = {a.name: 1 for a in arguments if a.kwarg_only and a.default == 1}
-    names = tuple(a.name for a in arguments)
-    return QuickCode(op.scalar, tensors, numbers, units, names, is_long_worth(op))
-
-
-def long_rows(quick: QuickCode) -> LongRows:
-    """What `rows` stands for in its lines."""
-    return LongRows(quick.expression, quick.names, quick.tensors)
+    return QuickCode(text, tensors, numbers, units, tuple(a.name for a in arguments), is_long_worth)
 
 
 def dtype_rule(op: Op) -> Rule:
@@ -197,7 +195,7 @@ def _operands(schema: FunctionSchema) -> list[str]:
 
 def _any_dtype(compute: Callable[..., Any], rule: Rule, check_alpha: bool, rows: LongRows | None) -> Callable[..., Any]:
     known: dict[tuple[Any, ...], tuple[xp.NumpyDtype, xp.NumpyDtype]] = {}
-    """What the rule says of arguments of these kinds."""
+    """The rule's dtypes for arguments of these kinds."""
 
     def kernel(*args: Any) -> Any:
         if rows is not None and type(args[0]) is np.ndarray and args[0].size >= LEAST:
@@ -224,7 +222,7 @@ def _any_dtype(compute: Callable[..., Any], rule: Rule, check_alpha: bool, rows:
 
 
 def _are_long_and_alike(args: tuple[Any, ...]) -> bool:
-    """Are all arrays of one shape, and their elements in order?"""
+    """True if all arrays are long, contiguous and of one shape."""
     arrays = [arg for arg in args if isinstance(arg, np.ndarray)]
     first = arrays[0]
     return first.size > BLOCK and all(each.shape == first.shape and each.flags.c_contiguous for each in arrays)

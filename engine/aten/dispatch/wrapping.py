@@ -1,4 +1,4 @@
-"""What becomes of the arrays that operators compute: new tensors, views of an argument, values written into one.
+"""Wrapping of results: arrays become new tensors, views of an argument, or values written into one.
 
 In: arrays, and the tensors whose memory they show or go to.  Out: tensors.  Writes refuse, with OperatorError, what
 does not fit and memory that they would overwrite while it is read.

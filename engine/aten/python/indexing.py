@@ -87,7 +87,7 @@ _NUMBERS: Final = frozenset({int, float})
 
 
 def _shown(self: Tensor, index: Any) -> Array | None:
-    """What an index of numbers and slices shows; None for others and for mistakes."""
+    """The view selected by an index of numbers and slices; None for other indices and invalid ones."""
     parts = index if type(index) is tuple else (index,)
     is_all = True
     for part in parts:
@@ -229,7 +229,7 @@ def _int(value: Any) -> Any:
 
 
 def _consumes(part: Any) -> int:
-    """How many of the tensor's dimensions a part of an index speaks of."""
+    """The number of the tensor's dimensions that a part of an index consumes."""
     if type(part) is int or type(part) is slice:
         return 1
     if part is None or part is Ellipsis or isinstance(part, (bool, np.bool_)):

@@ -141,7 +141,7 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
 
 
 def vars_of(self: Tensor) -> dict[str, Any]:
-    """What programs have hung on the tensor."""
+    """Attributes that programs have set on the tensor."""
     return {name: value for name, value in vars(self).items() if name not in _OWN}
 
 
@@ -255,7 +255,7 @@ _DENSE: Final = "tensors are dense here: keep indices and values as two tensors,
 
 
 def _qscheme(self: Tensor) -> scalars.qscheme:
-    """How the tensor is quantized.  Raises OperatorError for one that is not."""
+    """The quantization scheme of the tensor.  Raises OperatorError for one that is not quantized."""
     return scalars.QSCHEME_BY_NUMBER[quantizer_of(self.array).scheme]
 
 

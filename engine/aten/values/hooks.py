@@ -1,4 +1,4 @@
-"""Who may step in when an operator is called: gradients, traces, and what layers above bring.
+"""Hooks of operator calls: recording for gradients, tracing, and services of the layers above.
 
 In: functions that those layers leave here.  Out: `HOOKS`, which every operator looks at.
 """
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 Op = Any
 """An `engine.aten.dispatch.op.Op`, of a layer above."""
 Body = Any
-"""An `engine.aten.dispatch.body.Body`, likewise."""
+"""An `engine.aten.dispatch.compile.Body`, likewise."""
 Hook = Callable[[Op, tuple[Any, ...], Callable[..., Any]], Any]
 
 
 @dataclass(slots=True)
 class Hooks:
-    """Who wants to step in; None costs one attribute read."""
+    """The hooks in force; None costs one attribute read."""
 
     grad: Hook | None = None
     recorder: Callable[[Op, Callable[..., Any], Body | None], Callable[..., Any]] | None = None
@@ -29,7 +29,7 @@ class Hooks:
     recorded: Hook | None = None
     """The hook of which `recorder` knows; another one in `grad` is called itself."""
     rebased: int = 0
-    """How many tensors came to require grad by a write, so that views of them may not know yet."""
+    """The number of tensors that came to require grad by a write, so that views of them may not know yet."""
     paused: set[int] = field(default_factory=set)
     """Threads that record nothing for now: which threads those are their `MODE` says, this only that there are some."""
     trace: Hook | None = None
@@ -42,9 +42,9 @@ class Hooks:
     native: Callable[[Op], None] | None = None
     """Called when an operator's functions are made; an optimised implementation may take `op.impl` then or later."""
     devices: bool = False
-    """May there be tensors elsewhere than on the CPU?  Until then nobody asks where one is."""
+    """True if there may be tensors on other devices than the CPU; until then nobody asks where one is."""
     quantized: bool = False
-    """May there be tensors whose integers stand for numbers?  Then `devices` is set, too."""
+    """True if there may be quantized tensors; then `devices` is set, too."""
     call: Callable[[Any, Sequence[Any]], Any] | None = None
     """Runs a script function or method on its arguments; the layer that executes sets it."""
 

@@ -25,7 +25,7 @@ from engine.lang.errors import OperatorError, OperatorTypeError, OperatorValueEr
 
 @dataclass(eq=False, slots=True)
 class LeafHooks:
-    """What a leaf carries for backward passes: its node, hooks before and after its gradient is added."""
+    """State of a leaf for backward passes: its node, hooks before and after its gradient is accumulated."""
 
     accumulator: ref[Any] | None = None
     before: list[Any] = field(default_factory=list)
@@ -154,7 +154,7 @@ class Tensor(metaclass=TensorType):
         self._grad = None
 
     def hooks(self) -> LeafHooks:
-        """What this leaf carries for backward passes."""
+        """The state of this leaf for backward passes."""
         if self._hooks is None:
             self._hooks = LeafHooks()
         return self._hooks
@@ -171,7 +171,7 @@ class Tensor(metaclass=TensorType):
 
     @property
     def _version(self) -> int:
-        """How often the memory was written to."""
+        """The number of writes to the memory."""
         return self._storage.version if self._storage is not None else 0
 
     def bump_version(self) -> None:
@@ -366,7 +366,7 @@ def check_differentiable(d: xp.NumpyDtype) -> None:
 
 
 def _alike(array: Array, other: Array) -> bool:
-    """Are these two arrays, with the same shape and the very same dtype?"""
+    """True if these are two arrays of the same shape and dtype."""
     return array is not other and array.dtype is other.dtype and array.shape == other.shape
 
 

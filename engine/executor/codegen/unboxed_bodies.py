@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.dispatch import op as table
-from engine.aten.dispatch.body import array_kernel
+from engine.aten.dispatch.compile import array_kernel
 from engine.aten.dispatch.op import Op
 from engine.aten.kernels.recurrence import lstm_cell
 from engine.aten.values import xp

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Container, Iterable
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from engine.aten.dispatch.body import array_kernel
+from engine.aten.dispatch.compile import array_kernel
 from engine.aten.dispatch.op import Op
 from engine.aten.values import xp
 from engine.aten.values.tensor import Tensor

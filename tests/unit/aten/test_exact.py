@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from engine.aten.dispatch import op as table
-from engine.aten.dispatch.body import array_body
 from engine.aten.dispatch.calls import call
+from engine.aten.dispatch.compile import compile_op
 from engine.aten.dispatch.op import Op, find
 from engine.aten.values.tensor import Tensor
 
@@ -21,7 +21,7 @@ def loud_operators() -> list[Op]:
     return [
         entry
         for entry in table.entries()
-        if entry.scalar is not None and "SILENT" not in "".join(array_body(entry).lines)
+        if entry.scalar is not None and "SILENT" not in "".join(compile_op(entry).text.lines)
     ]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from engine.aten.dispatch.op import Op
-from engine.aten.dispatch.scalar import scalar_kernel
+from engine.aten.dispatch.scalar import pointwise_kernels
 from engine.lang.errors import OperatorError, SchemaError
 
 UNARY = "aten::probe(Tensor self) -> Tensor"
@@ -25,29 +25,29 @@ BINARY = "aten::probe(Tensor self, Tensor other) -> Tensor"
 )
 def test_rules_decide_the_result(rule: str | None, dtype: type, expected: type) -> None:
     text = "self > 0" if rule == "bool" else "self + self"
-    kernel = scalar_kernel(Op(UNARY, scalar=text, dtype=rule))
+    kernel = pointwise_kernels(Op(UNARY, scalar=text, dtype=rule)).kernel
     assert kernel(np.ones(2, dtype)).dtype == expected
 
 
 def test_a_rule_may_name_its_operands() -> None:
-    kernel = scalar_kernel(Op(BINARY, scalar="self * other", dtype="promote: self"))
+    kernel = pointwise_kernels(Op(BINARY, scalar="self * other", dtype="promote: self")).kernel
     assert kernel(np.ones(2, np.float32), np.ones(2, np.float64)).dtype == np.float32
 
 
 def test_unknown_rules_are_refused() -> None:
     with pytest.raises(SchemaError, match="no dtype rule 'floating'"):
-        scalar_kernel(Op(UNARY, scalar="-self", dtype="floating"))
+        pointwise_kernels(Op(UNARY, scalar="-self", dtype="floating")).kernel
 
 
 def test_results_never_are_the_argument() -> None:
     array = np.ones(2, np.int64)
-    assert not np.shares_memory(scalar_kernel(Op(UNARY, scalar="floor(self)"))(array), array)
+    assert not np.shares_memory(pointwise_kernels(Op(UNARY, scalar="floor(self)")).kernel(array), array)
 
 
 def test_alpha_must_suit_whole_numbers() -> None:
-    kernel = scalar_kernel(
+    kernel = pointwise_kernels(
         Op("aten::probe(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", scalar="self + alpha * other")
-    )
+    ).kernel
     ones = np.ones(2, np.int64)
     assert kernel(ones, ones, 3).tolist() == [4, 4]
     with pytest.raises(OperatorError, match="alpha must not be a floating point number"):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.aten.dispatch.body import array_kernel
+from engine.aten.dispatch.compile import array_kernel
 from engine.aten.values.tensor import Tensor
 from engine.executor.codegen.unboxed_bodies import BODIES, asks, entry, question
 from engine.ir.parser import parse_ir
