@@ -16,7 +16,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Final
 
-from engine.frontend.compile import compile_source
+from engine.frontend.compilation.compile import compile_source
 
 TORCH: Final[Any] = import_module("torch") if find_spec("torch") else None
 

@@ -15,7 +15,7 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    with import_module("engine.lang.collecting").collecting_rarely():
+    with import_module("engine.lang.interpreter_settings").collecting_rarely():
         value = import_module("engine.torch.names").find(name)
     globals()[name] = value
     return value

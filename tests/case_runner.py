@@ -102,7 +102,7 @@ class Program:
 
     def function(self) -> Any:
         """The compiled function `f`, or the last of the source."""
-        unit = import_module("engine.frontend.compile").compile_source(self.source)
+        unit = import_module("engine.frontend.compilation.compile").compile_source(self.source)
         return unit.functions.get("f") or list(unit.functions.values())[-1]
 
     def graph(self) -> Graph:

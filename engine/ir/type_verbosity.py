@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Final
 
 from engine.lang.errors import CompileError
-from engine.lang.type_text import type_text
+from engine.lang.schema import default_text
 from engine.lang.types import DictType, FutureType, ListType, OptionalType, TensorType, TupleType, Type
 
 NAMES_ONLY, SHAPES, STRIDES, EVERYTHING = range(4)
@@ -77,3 +77,24 @@ def _reduced(type: Type, level: int) -> Type:
     if isinstance(type, (ListType, FutureType)):
         return type.__class__(_reduced(type.element, level))
     return replace(type, element=_reduced(type.element, level)) if isinstance(type, OptionalType) else type
+
+
+def type_text(type: Type) -> str:
+    """The text of the type in a graph."""
+    if isinstance(type, TupleType):
+        return _tuple_text(type)
+    if isinstance(type, ListType):
+        return f"{type_text(type.element)}[]"
+    if isinstance(type, OptionalType) and not type.as_union:
+        return f"{type_text(type.element)}?"
+    return f"Future[{type_text(type.element)}]" if isinstance(type, FutureType) else str(type)
+
+
+def _tuple_text(type: TupleType) -> str:
+    parts = [type_text(element) for element in type.elements]
+    if type.name is None and not type.fields:
+        return f"({', '.join(parts)})"
+    without = len(parts) - len(type.defaults)
+    defaults = [""] * without + [f" = {default_text(value)}" for value in type.defaults]
+    fields = zip(type.fields, parts, defaults, strict=True)
+    return f"NamedTuple({', '.join(f'{name} : {part}{default}' for name, part, default in fields)})"

@@ -1,6 +1,8 @@
-"""How many, in words: in a number and a noun, out what people read.
+"""Numbers of things in words, as reports print them.
 
 counted(1, "tensor")  ->  1 tensor            counted(1234, "class", "classes")  ->  1,234 classes
+
+It stands alone because reports of `engine.serialize` and of all doors share it, and it belongs to no type or error.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Classes that are not written in TorchScript: PyTorch and its extensions register them from C++.
 
-In: a qualified name, `__torch__.torch.classes.quantized.LinearPackedParamsBase`.  Out: its type.  Those that are built
-in here exist once, so that operators' schemas and all archives mean the same; of any other, which only an archive
-knows, each archive has its own, whose objects are kept as they are and can do nothing.
+In: a qualified name, `__torch__.torch.classes.quantized.LinearPackedParamsBase`.  Out: its type.  The builtin types
+exist once, so that operators' schemas and all archives share them; for any other, each archive has a type of its own,
+whose objects are kept unchanged and have no methods.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _BUILT_IN: Final = {
 
 
 class _UnknownMethods(dict[str, Any]):
-    """The methods of a class that nobody here knows: none can be called."""
+    """The methods of an unknown class: none can be called."""
 
     def __init__(self, owner: str, called: list[str]) -> None:
         super().__init__()
         self._owner, self._called = owner, called
 
     def note(self, name: str) -> None:
-        """A program calls one."""
+        """Note that a program calls the method."""
         self._called.append(f"{self._owner}.{name}")
 
     def __missing__(self, name: str) -> Any:
@@ -45,17 +45,17 @@ def is_custom_name(qualname: str) -> bool:
 
 
 def is_custom(type: ClassType) -> bool:
-    """Is it a class that is not written in TorchScript?"""
+    """True for a class that is not written in TorchScript."""
     return is_custom_name(type.qualname)
 
 
 def find(qualname: str) -> ClassType | None:
-    """The class that is built in under this name."""
+    """The builtin class of that name."""
     return _BUILT_IN.get(qualname)
 
 
 def is_foreign(type: ClassType) -> bool:
-    """Is it a class that only an archive knows?"""
+    """True for a class that only an archive knows."""
     return is_custom(type) and type.qualname not in _BUILT_IN
 
 

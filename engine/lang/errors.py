@@ -1,9 +1,8 @@
-"""Every error that a user can cause, as one tree.
+"""Every error that a user can cause, as one tree of classes.
 
-In: what went wrong and where.  Out: one message that names the place, shows the line with a caret,
-tells the calls that led there and what would mend it.  Each class is also the builtin kind that
-PyTorch raises for the same mistake, so `except RuntimeError` keeps working.  Our own mistakes are
-assertions and never come from here.
+In: a message, a source range, hints.  Out: one text with the position, the line with a caret, the calls
+that led there and how to correct the mistake.  Each class is also the builtin kind that PyTorch raises for
+the same mistake, so `except RuntimeError` keeps working.  Errors of the engine itself are assertions.
 """
 
 from __future__ import annotations
@@ -16,16 +15,16 @@ from engine.lang.source import SourceRange
 from engine.lang.spelling import nearest
 
 _SHOWN_FRAMES = 4
-"""A long chain of calls shows so many of its innermost and so many of its outermost ones."""
+"""Numbers of innermost and of outermost calls that a long chain shows."""
 _LONGEST_LINE: Final = 1000
-"""Characters of a line of a message; longer ones lose their middle."""
+"""Characters of a line in a message; longer lines lose their middle."""
 MAX_TOLD: Final = 20
-"""So many errors are told together."""
+"""The most errors that are reported together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One call on the way to the error: the function, and where in it the call stands."""
+    """One call on the way to the error: the function, and the range of the call in it."""
 
     function: str
     range: SourceRange
@@ -34,8 +33,8 @@ class Frame:
 class EngineError(Exception):
     """Root of the tree.
 
-    `message` says what happened, `range` where, `hints` what to do about it, `frames` the calls that
-    led there, outermost first.  `others` are independent errors that were found besides this one.
+    `message` says what is wrong, `range` where, `hints` how to correct it; `frames` are the calls that led
+    there, outermost first, `others` independent errors that were found besides this one.
     """
 
     title = ""
@@ -57,7 +56,7 @@ class EngineError(Exception):
 
     @property
     def line(self) -> int | None:
-        """1-based line that the error points at, if it points at one."""
+        """1-based line of the error, if it has a range."""
         return self.range.line if self.range else None
 
     def __str__(self) -> str:
@@ -84,14 +83,14 @@ class EngineError(Exception):
         return "\n".join([*parts, *map(_hint, self.hints)])
 
     def called_from(self, frame: Frame) -> None:
-        """Add the call for whose sake all this was looked at."""
+        """Add an outer call, which led to the error."""
         for error in (self, *self.others):
             error.frames = (frame, *error.frames)
 
 
 @dataclass(frozen=True, slots=True)
 class Caution:
-    """No error: something that compiles, and may not mean what its author thinks."""
+    """A warning about code that compiles, and may not mean what its author intends."""
 
     message: str
     range: SourceRange
@@ -113,7 +112,7 @@ class CompileError(EngineError, RuntimeError):
         hints: Iterable[str] = (),
         frames: Iterable[Frame] = (),
     ) -> None:
-        if len(message) > _LONGEST_LINE:  # names of the program stand in it, of any length
+        if len(message) > _LONGEST_LINE:  # it contains names of the program, of any length
             message = "\n".join(map(_clipped, message.split("\n")))
         super().__init__(message, range, hints=map(_clipped, hints), frames=frames)
 
@@ -123,26 +122,26 @@ class ParseError(CompileError):
 
 
 class NotSupportedError(CompileError):
-    """Valid Python that TorchScript does not have."""
+    """Valid Python that TorchScript does not support."""
 
 
 class MissingOperatorError(CompileError):
-    """The program calls an operator that is not known here."""
+    """The program calls an unknown operator."""
 
 
 def where_missing_ones_are(names: Iterable[str]) -> str:
-    """The hint for operators of these qualified names that are not known here."""
+    """The hint for unknown operators of these qualified names."""
     own = all(name.startswith(("aten::", "prim::")) for name in names)
     origin = "another version of PyTorch has it" if own else "it comes from an extension of PyTorch"
     return f"{origin}; `tsrepl ops FILE` lists every operator that an archive lacks"
 
 
 class FollowUpError(CompileError):
-    """Nothing is wrong here but that something needed does not compile; that error is the one to tell."""
+    """A consequence of another error: something that is needed here does not compile.  The other error is reported."""
 
 
 class InvalidConstantError(CompileError, TypeError):
-    """An attribute that shall be a constant has a value that no constant can have."""
+    """An attribute that is declared a constant has a value that no constant can have."""
 
 
 class SchemaError(EngineError, RuntimeError):
@@ -174,11 +173,11 @@ class OperatorValueError(OperatorError, ValueError):
 
 
 class OperatorDtypeError(OperatorError, NotImplementedError):
-    """An operator has no code for a dtype, or for a combination of arguments."""
+    """An operator has no implementation for a dtype, or for a combination of arguments."""
 
 
 class OperatorAssertionError(OperatorError, AssertionError):
-    """A function of the library asserts something of its arguments that does not hold."""
+    """An assertion of a library function about its arguments does not hold."""
 
 
 class ArgumentError(EngineError, RuntimeError):
@@ -186,7 +185,7 @@ class ArgumentError(EngineError, RuntimeError):
 
 
 class ArgumentTypeError(ArgumentError, TypeError):
-    """The same for an operator or a function of the library, called by a Python program."""
+    """A call of an operator or library function from Python does not fit its schema."""
 
 
 class MissingExtraError(EngineError, ImportError):
@@ -209,7 +208,7 @@ class ArchiveError(EngineError, RuntimeError):
 
 
 class UnsupportedTensorError(ArchiveError):
-    """An archive holds tensors of a kind that programs here cannot have; they can be looked at."""
+    """An archive holds tensors of a kind that programs cannot use; they can be inspected."""
 
 
 class MissingFileError(ArchiveError, FileNotFoundError):
@@ -217,7 +216,7 @@ class MissingFileError(ArchiveError, FileNotFoundError):
 
 
 class BudgetExceeded(ArchiveError):
-    """Code that runs while an archive is loaded takes more steps, memory or time than it may."""
+    """Code that runs while an archive is loaded exceeds its limit of steps, memory or time."""
 
 
 class ExecutionError(EngineError, RuntimeError):
@@ -237,14 +236,14 @@ class ExecutionError(EngineError, RuntimeError):
 
 
 class ExecutionDtypeError(ExecutionError, NotImplementedError):
-    """While a program ran, an operator had no code for a dtype."""
+    """While a program ran, an operator had no implementation for a dtype."""
 
     def kind(self) -> str:
         return "NotImplementedError"
 
 
 class Error(ExecutionError):
-    """A `raise` or `assert` of the program itself; `python_class` is the class that it named."""
+    """A `raise` or `assert` of the program itself; `python_class` is the exception class that it named."""
 
     def __init__(
         self,
@@ -265,7 +264,7 @@ class Error(ExecutionError):
 
 
 def together(errors: Sequence[EngineError]) -> EngineError:
-    """The first of the errors, the others with it; those that only follow from others are left out, if any is not."""
+    """The first of the errors, with the others; consequences of others are dropped, unless there is nothing else."""
     every = [each for error in errors for each in (error, *error.others)]
     first, *others = [each for each in every if not isinstance(each, FollowUpError)] or every[:1]
     for each in others:

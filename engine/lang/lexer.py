@@ -1,35 +1,24 @@
 """From text to tokens.
 
-In: a `Source`.  Out: a `Lexer`, a cursor over its tokens.  Blocks are told by tokens: "indent" where a
-line begins deeper, "newline" where a statement ends, "dedent" (after the newline) where a block does.
-Inside brackets lines do not count.  One compiled expression finds each token; what it cannot match is
-an error, raised when the cursor gets there.
+In: a `Source`.  Out: a `Lexer`, a cursor over its tokens.  Tokens mark blocks: "indent" where a line begins
+deeper, "newline" where a statement ends, "dedent" (after the newline) where a block does.  Inside brackets
+line ends do not count.  One regular expression finds each token; text that it does not match is an error,
+raised when the cursor gets there.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from engine.lang.errors import ParseError
 from engine.lang.source import Source, SourceRange
 from engine.lang.syntax_hints import character_hints, syntax_hints
-
-KEYWORDS: Final = frozenset({
-    "def", "class", "if", "elif", "else", "while", "for", "in", "return", "is", "not", "and", "or", "True",
-    "False", "None", "global", "pass", "break", "continue", "assert", "raise", "del", "import", "with", "as",
-})  # fmt: skip
-OPERATORS: Final = (
-    "...", "**=", "<<=", ">>=", "//", "**", "<<", ">>", "<=", ">=", "==", "!=", "->", "+=", "-=", "*=", "/=",
-    "%=", "|=", "&=", "^=", "+", "-", "*", "/", "%", "@", "(", ")", "[", "]", ":", ",", "=", "{", "}", ">", "<",
-    ".", "?", "!", "&", "^", "|", "~",
-)  # fmt: skip
-EXTENDED_OPERATORS: Final = ("//=", "@=", ":=", ";")
-"""Operators of Python that the text front end of the original has no token for."""
+from engine.lang.tokens import EXTENDED_OPERATORS, KEYWORDS, OPERATORS, Token
 
 _LOOKED_AT: Final = 10_000
-"""So many tokens before a wrong one are looked at for a hint."""
+"""Number of tokens before a wrong one that hints consider."""
 _SHOWN = {
     "string": "string_literal", "type_comment": "type comment", "**": "pow operator", "//": "floordiv", "<=": "le",
     ">=": "ge", "==": "eq", "!=": "ne", "->": "arrow", "...": "dots",
@@ -56,7 +45,7 @@ _NUMBER = (
     r"|(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?j?"
 )
 _PAIR = r"is\ not|not\ in"
-"""The original does not look at what follows: `not index` begins with `not in`."""
+"""As in PyTorch, without regard to the next character: `not index` begins with `not in`."""
 _PYTHON_PAIR = r"(?:is[ \t]+not|not[ \t]+in)\b"
 _WORD = r"[A-Za-z_][A-Za-z_0-9]*+"
 _PYTHON_WORD = r"[^\W\d]\w*+"
@@ -67,18 +56,6 @@ _PYTHON_NUMBER = (
 _SPACE = re.compile(r"[ \t\r\f]*(?:\\\r?\n[ \t\r\f]*)*")
 _INDENT = re.compile(r"[ \t\f]*")
 _DEFINITION = re.compile(r"^[ \t\f]*(def|class)\b", re.MULTILINE)
-
-
-class Token(NamedTuple):
-    """One word of a text.
-
-    `kind` is "ident", "number", "string", "type_comment", "newline", "indent", "dedent" or "eof"; keywords
-    and operators are their own kinds, "is not" and "not in" among them.
-    """
-
-    kind: str
-    text: str
-    range: SourceRange
 
 
 def _compile(pair: str, word: str, number: str, operators: Iterable[str], type_comment: str) -> re.Pattern[str]:
@@ -142,7 +119,7 @@ class Lexer:
         return self._tokens[at] if at < len(self._tokens) else self.cur
 
     def next_if(self, kind: str) -> bool:
-        """Is the current token of this kind?  If so, moves past it."""
+        """True if the current token is of this kind; then moves past it."""
         if self.cur.kind != kind:
             return False
         self._advance()
@@ -155,7 +132,7 @@ class Lexer:
         return self.next()
 
     def closed_before(self, kind: str) -> bool:
-        """Does a token of that kind follow the bracket that closes the one here?"""
+        """True if a token of that kind follows the closing partner of the bracket here."""
         depth = 0
         for at in range(self._at, len(self._tokens) - 1):
             depth += _DEPTH.get(self._tokens[at].text, 0) if self._tokens[at].kind != "string" else 0
@@ -183,7 +160,7 @@ class Lexer:
 def definition_starts(source: Source, extended: bool) -> list[int]:
     """Offsets of the `def` and `class` that begin a line as far left as the first of them; none inside strings.
 
-    Behind text that is no token they are found by the words alone.
+    After text that is no token they are found by the words alone.
     """
     if len(_DEFINITION.findall(source.text)) < 2:
         return []
@@ -203,7 +180,7 @@ def definition_starts(source: Source, extended: bool) -> list[int]:
 
 
 def shown(kind: str) -> str:
-    """The kind as error messages call it."""
+    """The name of the kind in error messages."""
     return _SHOWN.get(kind, kind)
 
 
@@ -238,7 +215,7 @@ def _tokens(source: Source, pattern: re.Pattern[str], begin: int, end: int | Non
 
 
 def _is_continued(text: str, tail: int, end: int) -> bool:
-    """Does the last line end in a backslash, behind the last token?"""
+    """True if the last line ends in a backslash after the last token."""
     return text[tail:end].lstrip(" \t").startswith("\\")
 
 
@@ -251,7 +228,7 @@ def _kind(group: str, word: str) -> str:
 
 
 def _line_tokens(source: Source, at: int, indents: list[str]) -> Iterator[Token]:
-    """What the beginning of a line at offset `at` says of blocks; keeps `indents`, the open blocks' indentation."""
+    """The block tokens at the beginning of a line, at offset `at`; updates `indents`, the open blocks' indentation."""
     indent = _indent_before(source.text, at)
     range = SourceRange(source, at - len(indent), at)
     if indent == indents[-1]:
@@ -294,7 +271,7 @@ def _no_token(source: Source, at: int) -> ParseError:
     text = source.text
     begin = _SPACE.match(text, at).end()  # type: ignore[union-attr]  # matches nothing at all, too
     found, range = text[begin], SourceRange(source, begin, begin + 1)
-    # The original names the blank before the character, where there is one in the line.
+    # PyTorch names the blank before the character, if there is one in the line.
     named = text[at] if text[at] in " \t" else found
     hints = (f"this string does not end: close it with {found}",) if found in "'\"" else character_hints(found)
     return ParseError(f"expected a valid token but found '{named}' here", range, hints=hints)

@@ -1,8 +1,8 @@
-"""What the literals of a program are worth.
+"""The values of literals.
 
 In: the text of a number or string token.  Out: the Python value, decoded as TorchScript decodes it:
 a leading 0 makes an integer octal, strings know few escapes; `python_value` decodes as Python does.  A
-`LiteralError` says what is wrong.
+`LiteralError` has the reason why a literal has none.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class LiteralError(ValueError):
 def number_value(text: str) -> int | float | complex:
     """The value of a number token, or of one with its sign.
 
-    Raises LiteralError when an integer needs more than 64 bits; 2**63 passes, for `-` may stand before it.
+    Raises LiteralError when an integer needs more than 64 bits; 2**63 passes, since `-` may precede it.
     """
     if text[0] == "-" and text[-1] != "j":
         return -number_value(text[1:])
@@ -44,10 +44,10 @@ def number_value(text: str) -> int | float | complex:
 
 
 def const_value(text: str) -> int | float | complex:
-    """The value of a literal with the signs that stand before it.
+    """The value of a literal with the signs before it.
 
     Raises LiteralError when it does not fit in 64 bits.  Signs belong to the literal in TorchScript's grammar,
-    and the original reads no number after two of them: that makes 0 of a float, an error of an integer.
+    and PyTorch reads no number after two of them: a float is 0 then, an integer an error.
     """
     if text[:2] == "--":
         value = number_value(text.lstrip("-"))

@@ -1,4 +1,4 @@
-"""The scalar words of the language: dtypes and devices.
+"""Dtypes, layouts, memory formats and devices.
 
 In: their names.  Out: one object each, with the number that TorchScript programs see (`dtype` is an
 `int` there) and the name that graphs print.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal, Protocol
 
 from engine.lang.errors import OperatorError, OperatorTypeError
 
@@ -98,7 +98,7 @@ DTYPE_WORDS = {row[0]: dtype(*row) for row in _WORDS}  # type: ignore[arg-type]
 
 @dataclass(frozen=True, slots=True)
 class layout:
-    """How a tensor's elements are kept; programs see the number.  Tensors here are strided."""
+    """The memory layout of a tensor; programs see the number.  Tensors of the engine are strided."""
 
     name: str
     number: int
@@ -126,7 +126,7 @@ class memory_format:
 
 @dataclass(frozen=True, slots=True)
 class qscheme:
-    """How integers stand for numbers; programs see the number."""
+    """A quantization scheme; programs see the number."""
 
     name: str
     number: int
@@ -157,7 +157,7 @@ _DEVICE = re.compile(r"(cpu|cuda|mps|xpu|meta)(?::(\d+))?")
 
 @dataclass(frozen=True, slots=True)
 class device:
-    """Where a tensor lives: a `type` ("cpu", "cuda", "mps", "xpu", "meta") and perhaps an `index`.
+    """A device: a `type` ("cpu", "cuda", "mps", "xpu", "meta") and perhaps an `index`.
 
     Raises OperatorError when the text names no device.
     """
@@ -186,12 +186,12 @@ class device:
             object.__setattr__(self, "index", int(match[2]))
 
     def __enter__(self) -> device:
-        """Programs make tensors there meanwhile, if they name no device.  Raises OperatorError where there is none."""
-        PLACES.enter(self)
+        """Make this the default device while the context lasts.  Raises OperatorError if there is no such device."""
+        DEFAULT_DEVICE.keeper.enter(self)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        PLACES.leave()
+        DEFAULT_DEVICE.keeper.leave()
 
     def __str__(self) -> str:
         return self.type if self.index is None else f"{self.type}:{self.index}"
@@ -204,18 +204,36 @@ class device:
 CPU = device("cpu")
 
 
-class Places:
-    """Where programs make tensors that they name no device for.  Who has the devices puts in what does it."""
+class DefaultDevice(Protocol):
+    """Keeps the default device of each thread, in which contexts nest."""
 
     def enter(self, place: device) -> None:
-        """Raises OperatorError where there is no such device."""
+        """Make this the default device.  Raises OperatorError if there is no such device."""
+
+    def leave(self) -> None:
+        """Restore the one before."""
+
+
+class _CpuAlone:
+    """The default device where no other devices are known."""
+
+    def enter(self, place: device) -> None:
         if place.type != "cpu":
             raise OperatorError(f"there is no {place.type} device to make tensors on", hints=("use 'cpu'",))
 
     def leave(self) -> None: ...
 
 
-PLACES = Places()
+class DefaultDeviceSlot:
+    """The slot of `with device(...)`; `engine.aten.values.libraries`, which knows the devices, takes it."""
+
+    __slots__ = ("keeper",)
+
+    def __init__(self) -> None:
+        self.keeper: DefaultDevice = _CpuAlone()
+
+
+DEFAULT_DEVICE: Final = DefaultDeviceSlot()
 
 
 def layout_named(name: str) -> layout:

@@ -1,4 +1,4 @@
-"""What a function or an operator takes and gives, as data.
+"""Schemas: the arguments and results of functions and operators, as data.
 
 In: names, types, defaults, alias marks.  Out: a `FunctionSchema` that prints as the text it was read
 from.  `schema_parser` reads the text.
@@ -19,7 +19,7 @@ class _NoDefault:
 
 
 NO_DEFAULT: Final = _NoDefault()
-"""Stands for "this argument has no default"; None is a default like any other."""
+"""Marks an argument without default; None is a default like any other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Argument:
 
     @property
     def is_undefined_by_default(self) -> bool:
-        """Is it a tensor that may be left out all the same, as `m: Tensor = None` in Python allows?"""
+        """True for a tensor that may be left out all the same, as `m: Tensor = None` in Python allows."""
         return self.default is None and isinstance(self.type, TensorType)
 
     @property
@@ -97,7 +97,7 @@ class FunctionSchema:
 
     @property
     def is_mutable(self) -> bool:
-        """Does a call write to any of its arguments?"""
+        """True if a call writes to any of its arguments."""
         return any(argument.is_write for argument in self.arguments)
 
     @property
@@ -109,7 +109,7 @@ class FunctionSchema:
         return self._index.get(name)
 
     def is_subtype_of_method(self, wanted: FunctionSchema) -> bool:
-        """Can a method with this schema serve where `wanted` is declared (`self` aside)?"""
+        """True if a method with this schema can implement one declared with `wanted` (apart from `self`)."""
         mine, theirs = self.arguments[1:], wanted.arguments[1:]
         if len(mine) != len(theirs) or len(self.returns) != len(wanted.returns):
             return False

@@ -1,4 +1,4 @@
-"""Reads the text of operator schemas and of types.
+"""Parser for the text of operator schemas and of types.
 
 In: `aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor`, or `Dict(str, int)[]`.  Out: a
 `FunctionSchema` or a `Type`, which print back as the text they were read from.
@@ -172,7 +172,7 @@ def _fitted(value: Any, type: Type, broadcast: int | None, place: SourceRange) -
 
 
 def _read_whole(text: str, read: Callable[[Lexer], _T]) -> _T:
-    """What `read` finds, which must be the whole text."""
+    """The result of `read`, which must read the whole text."""
     try:
         lexer = Lexer(Source(text))
         found = read(lexer)

@@ -1,4 +1,4 @@
-"""Where text came from: a `Source` is one text, a `SourceRange` a stretch of it.
+"""Program text: a `Source` is one text, a `SourceRange` a range of it.
 
 In: program text.  Out: lines, columns, and the excerpt with a caret that every error shows.
 """
@@ -19,7 +19,7 @@ class Source:
     """One text to compile.
 
     `first_line` is the number, in the file, of the text's first line.  `original` maps an offset of
-    generated text (an archive's code) to the range the author wrote, where debug records tell it.
+    generated text (an archive's code) to the range in the author's text, if debug records have it.
     """
 
     text: str
@@ -48,7 +48,7 @@ class Source:
         return self.text[start:end]
 
     def line_span(self, index: int) -> tuple[int, int]:
-        """Where the 0-based line `index` begins, and where its newline stands."""
+        """The offsets of the start of the 0-based line `index` and of its newline."""
         starts = self.line_starts()
         return starts[index], starts[index + 1] - 1 if index + 1 < len(starts) else len(self.text)
 
@@ -91,16 +91,16 @@ class SourceRange:
         return self if self.source is whole.source and self.line == whole.line else whole
 
     def holds(self, other: SourceRange) -> bool:
-        """Does the other range lie inside this one?"""
+        """True if the other range lies inside this one."""
         return self.source is other.source and self.start <= other.start and other.end <= self.end
 
     def original(self) -> SourceRange:
-        """The range its author wrote, when this one lies in generated text that remembers."""
+        """The range in the author's text, if this one lies in generated text that has it recorded."""
         find = self.source.original
         return (find(self.start) if find else None) or self
 
     def location(self, inside: str = "") -> str:
-        """`File "f.py", line 3, in name`, as Python's tracebacks say it."""
+        """`File "f.py", line 3, in name`, as in Python's tracebacks."""
         return f'File "{self.filename}", line {self.line}' + (f", in {inside}" if inside else "")
 
     def excerpt(self) -> str:

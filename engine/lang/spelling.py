@@ -1,7 +1,7 @@
-"""Which known name was meant?
+"""Spelling: known names that an unknown one is likely a misspelling of.
 
-In: a name that nobody knows, and those that are known.  Out: the ones it is likely a misspelling of: a third of the
-letters may be wrong, missing, too many or swapped with their neighbours, the first one only if no other is.
+In: an unknown name, and the known ones.  Out: the nearest: a third of the letters may be wrong, missing, too many or
+swapped with their neighbours, the first one only if no other is.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 _SHORTEST = 3
-"""Shorter names are like too many others: only one that goes on, or stops, can be meant."""
+"""Shorter names are like too many others: only a name that extends one, or is a prefix of it, is suggested."""
 
 
 def nearest(name: str, known: Iterable[str], count: int) -> list[str]:
@@ -32,7 +32,7 @@ def nearest(name: str, known: Iterable[str], count: int) -> list[str]:
 
 
 def distance(a: str, b: str, limit: int) -> int:
-    """How many letters must be changed, added, left out or swapped; `limit + 1` stands for anything more than that."""
+    """The number of letters to be changed, added, removed or swapped; `limit + 1` if it is more than `limit`."""
     before_last: list[int] = []
     last = list(range(len(b) + 1))
     for i, letter in enumerate(a, 1):

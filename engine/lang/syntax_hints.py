@@ -1,19 +1,18 @@
-"""What a person who wrote something that cannot be read most likely meant.
+"""Hints for syntax errors.
 
-In: the tokens up to the one that does not fit, and what should stand there.  Out: the likeliest hint.  The message
-names kinds of tokens, as the original does; hints speak of lines, brackets and words.
+In: the tokens up to the one that does not fit, and the kind that is wanted there.  Out: the most likely hint.  The
+error's message names kinds of tokens, as PyTorch does; hints speak of lines, brackets and words.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from engine.lang.lexer import Token
+from engine.lang.tokens import Token
 
-Wrong = tuple[str, "Token", Sequence["Token"]]
-"""What should stand there, what does, and the tokens before."""
+Wrong = tuple[str, Token, Sequence[Token]]
+"""The kind of token that is wanted, the token that is there, and the tokens before it."""
 
 _CLOSES: Final = {")": "(", "]": "[", "}": "{"}
 _ENDS: Final = frozenset(["newline", "indent", "dedent", "eof"])
@@ -21,7 +20,7 @@ _LITERALS: Final = frozenset(["number", "string"])
 
 
 _HEAD: Final = 30
-"""So many tokens may stand between a word and what it has to do with."""
+"""The most tokens between a word and the token that it explains."""
 _FOREIGN: Final = {
     ("+", "+"): "there is no ++: write `x += 1`",
     ("&", "&"): "write `and`",
@@ -32,7 +31,7 @@ _FOREIGN: Final = {
     ("", "?"): "write `a if test else b`",
     ("=", ">"): "write >=",
 }
-"""What other languages write, by the token before (if it touches) and the one that does not fit."""
+"""Operators of other languages: the token before (if adjacent) and the one that does not fit -> the hint."""
 
 
 _CHARACTERS: Final = {
@@ -48,11 +47,11 @@ _CHARACTERS: Final = {
     "\u00a0": "this is no plain blank (U+00A0): replace it by one",
     "\ufeff": "this is an invisible mark (U+FEFF): remove it",
 }
-"""Characters that begin no token, and what was meant."""
+"""Character that begins no token -> the hint."""
 
 
 def syntax_hints(wanted: str, found: Token, before: Sequence[Token]) -> tuple[str, ...]:
-    """Hints for a `found` token that stands where `wanted` should."""
+    """Hints for a `found` token in the place of `wanted`."""
     wrong = (wanted, found, before)
     return tuple(next(([hint] for rule in _RULES if (hint := rule(wrong)) is not None), []))
 
@@ -226,7 +225,7 @@ _RULES: Final[tuple[Callable[[Wrong], str | None], ...]] = (
     _colon, _block, _deeper, _early_end, _else_without_if, _prefix, _digits, _floor_division, _print, _walrus,
     _assignment, _keyword, _side_by_side,
 )  # fmt: skip
-"""The first that has something to say says it."""
+"""The rules; the first that has a hint gives it."""
 
 
 def _unclosed(before: Sequence[Token]) -> Token | None:
@@ -245,7 +244,7 @@ def _unclosed(before: Sequence[Token]) -> Token | None:
 
 
 def _last_line(before: Sequence[Token]) -> int:
-    """The line of the last token that is no mere end of a line."""
+    """The line of the last token that is not just the end of a line or block."""
     return next((token.range.line for token in reversed(before) if token.kind not in _ENDS), 1)
 
 

@@ -1,4 +1,4 @@
-"""Reads types as graphs and schemas print them.
+"""Parser for types as graphs and schemas print them.
 
 In: `Float(2, *, strides=[3, 1])`, `Dict(str, int)[]`, `Tensor(a!)?`, as tokens.  Out: a `Type`, which prints back
 as the text it was read from; in schemas its alias mark, too.
@@ -12,10 +12,11 @@ from typing import Any, Final, TypeVar
 
 from engine.lang import custom_classes, types
 from engine.lang.errors import OperatorError, ParseError, did_you_mean
-from engine.lang.lexer import Lexer, Token
+from engine.lang.lexer import Lexer
 from engine.lang.literals import LiteralError, number_value
 from engine.lang.scalars import DTYPE_BY_IR_NAME, device
 from engine.lang.schema import AliasInfo
+from engine.lang.tokens import Token
 from engine.lang.types import (
     ANY,
     BOOL,
@@ -41,7 +42,7 @@ from engine.lang.types import (
 )
 
 MAX_DEPTH = 64
-"""How deep types may nest."""
+"""The maximal nesting of types."""
 
 SIMPLE_TYPES: Final[dict[str, Type]] = {
     str(type): type
@@ -56,7 +57,7 @@ SPELLINGS: Final[dict[str, Type]] = {
     "ScalarType": INT, "Layout": INT, "MemoryFormat": INT, "QScheme": INT, "SymInt": INT, "SymFloat": FLOAT,
     "SymBool": BOOL, "Dimname": STR, "Function": SimpleType("Function"),
 }  # fmt: skip
-"""Other words for the same types; schemas use them to say what an `int` means."""
+"""Other names of types in schemas, most of which say what an `int` means."""
 
 _EMPTY: Final = AliasInfo()
 _T = TypeVar("_T")
@@ -64,7 +65,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class MarkedType:
-    """A type as a schema writes it: with an alias mark, the N of `int[N]`, and its own words for `int`.
+    """A type as a schema writes it: with an alias mark, the N of `int[N]`, and the names for `int`.
 
     `declared` is the spelling without the mark; empty when it is `str(type)`.
     """
@@ -81,10 +82,10 @@ Resolve = Callable[[str], Type | None]
 
 @dataclass(slots=True)
 class TypeParser:
-    """Reads types from a lexer that others read, too.
+    """Reads types from a lexer, which it shares with other parsers.
 
-    `resolve` tells the classes of qualified names; a name that it does not know becomes a class of its own,
-    the same one each time.  With `marks`, `Tensor(a!)` is an alias mark and no shape.
+    `resolve` finds the classes of qualified names; an unknown name becomes a new class, the same one each
+    time.  With `marks`, `Tensor(a!)` is an alias mark and no shape.
     """
 
     lexer: Lexer
@@ -98,7 +99,7 @@ class TypeParser:
         return self.parse_marked().type
 
     def parse_marked(self) -> MarkedType:
-        """The next type, with all that a schema says of it."""
+        """The next type, with its mark and spelling in a schema."""
         begin = self.lexer.cur
         self._depth += 1
         if self._depth > MAX_DEPTH:
@@ -232,7 +233,7 @@ class TypeParser:
         return name, type
 
     def _skip_default(self) -> None:
-        """A field's default says nothing about the type."""
+        """Skip the default of a field, which is no part of the type."""
         depth = 0
         while depth or self.lexer.cur.kind not in (",", ")", "eof"):
             depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(self.lexer.next().kind, 0)
@@ -287,7 +288,7 @@ class TypeParser:
         return items
 
     def _mark(self) -> AliasInfo | None:
-        """`(a! -> b|c)`, where marks are read and one stands here."""
+        """The mark `(a! -> b|c)`, if marks are read and the next token begins one."""
         if not self.marks or not self.lexer.next_if("("):
             return None
         begin = self.lexer.cur.range
@@ -319,7 +320,7 @@ _COMPOSITE: Final[dict[str, Callable[[TypeParser, Token], Type]]] = {
 
 
 def _container_mark(elements: AliasInfo | None, outer: AliasInfo | None) -> AliasInfo | None:
-    """The mark of a list: its own, and that of what it holds."""
+    """The mark of a list: its own, and that of its elements."""
     if elements is None:
         return outer
     own = outer or _EMPTY

@@ -29,13 +29,13 @@ class Type:
         return ()
 
     def is_subtype_of(self, other: Type) -> bool:
-        """Can a value of this type stand wherever one of `other` is expected?"""
+        """True if a value of this type can be used wherever one of `other` is expected."""
         return is_subtype(self, other)
 
 
 @dataclass(frozen=True, slots=True)
 class SimpleType(Type):
-    """A type without parts, told by its name."""
+    """A type without parts, known by its name."""
 
     name: str
     annotation: str = ""
@@ -50,7 +50,7 @@ class SimpleType(Type):
 
 @dataclass(frozen=True, slots=True)
 class TensorType(Type):
-    """A tensor, with whatever is known of it; `sizes` and `strides` hold None where a number is unknown."""
+    """A tensor, with its static facts; `sizes` and `strides` hold None for unknown numbers."""
 
     dtype: scalars.dtype | None = None
     sizes: tuple[int | None, ...] | None = None
@@ -111,7 +111,7 @@ class DictType(Type):
 class TupleType(Type):
     """A tuple; with `name` and `fields` a NamedTuple, whose `defaults` are those of its last fields.
 
-    `size` counts its parts and theirs; tuples of one tuple twice, again and again, get big from little text.
+    `size` counts its parts and theirs, since tuples of one tuple twice, again and again, get big from little text.
     """
 
     elements: tuple[Type, ...]
@@ -228,7 +228,7 @@ class EnumType(Type):
 
 
 class Callee(Protocol):
-    """What a class knows of its methods: their name and schema (the body is a graph, further up the house)."""
+    """A method as its class knows it: name and schema (its body is a graph, of a higher layer)."""
 
     @property
     def name(self) -> str: ...
@@ -262,7 +262,7 @@ class ClassType(Type):
     forward_hooks: list[Callee] = field(default_factory=list)
     forward_pre_hooks: list[Callee] = field(default_factory=list)
     unresolved: dict[str, str] = field(default_factory=dict)
-    """Attributes that exist in Python and cannot be compiled -> why."""
+    """Attribute that exists in Python and cannot be compiled -> the reason."""
     _places: dict[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -293,7 +293,7 @@ class ClassType(Type):
 
 @dataclass(eq=False, slots=True)
 class InterfaceType(Type):
-    """An interface: method names and schemas that a class must offer."""
+    """An interface: names and schemas of methods that a class must have."""
 
     qualname: str
     methods: dict[str, Any] = field(default_factory=dict)
@@ -403,7 +403,7 @@ def is_subtype(sub: Type, sup: Type) -> bool:
 
 
 def implements(sub: ClassType | InterfaceType, interface: InterfaceType) -> bool:
-    """Does the class offer every method of the interface, with the same schema but for `self`?  Nothing is compiled."""
+    """True if the class has every method of the interface, with a compatible schema.  Nothing is compiled."""
     if interface.is_module and not sub.is_module:
         return False
     for name, wanted in interface.methods.items():
@@ -415,7 +415,7 @@ def implements(sub: ClassType | InterfaceType, interface: InterfaceType) -> bool
 
 
 def unify(a: Type, b: Type, *, default_to_union: bool = False) -> Type | None:
-    """The least type that holds both, or None when they share none (a Union instead, if so asked)."""
+    """The least common supertype, or None if there is none (a Union instead, with `default_to_union`)."""
     if a.is_subtype_of(b):
         return b
     if b.is_subtype_of(a):
@@ -433,7 +433,7 @@ def unify(a: Type, b: Type, *, default_to_union: bool = False) -> Type | None:
 
 
 def _size(type: Type) -> int:
-    """How many types it is built from; a class counts as one."""
+    """The number of types it is built from; a class counts as one."""
     if isinstance(type, TupleType):
         return type.size
     return 1 if isinstance(type, ClassType) else 1 + sum(map(_size, type.contained()))

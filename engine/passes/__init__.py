@@ -1,4 +1,5 @@
 """Passes: one file is one pass is one function of the file's name, however short; `pipeline` runs them.
 
-`pipeline.RUN_IN` tells which passes run in plans, in compiling, in freezing, and which only on request.
+`pipeline.PASSES` has a row for each: the stages that run it (compiling, plans, freezing, named pipelines, or none but
+on request), and what it makes of what.
 """

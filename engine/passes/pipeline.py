@@ -1,4 +1,4 @@
-"""Runs passes by name, and tells who listens.
+"""The table of passes, and functions that run them by name.
 
 In: names of passes (modules of this package, each with one function of its own name) and a graph.  Out:
 the graph, changed.  A listener gets a `PassEvent` after each pass: the pass explorer, the verifier and
@@ -12,10 +12,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
-from pkgutil import iter_modules
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from engine import passes
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph
 from engine.ir.pass_log import Settings, current, logged
@@ -44,31 +42,90 @@ PIPELINES: Final[dict[str, tuple[str, ...]]] = {
     "simplify": SIMPLIFY, "optimize": OPTIMIZE, "required": REQUIRED, "derivative_preserving": DERIVATIVE_PRESERVING,
     "post_derivative": FUSING, "derivative_splitting": DIFFERENTIABLE,
 }  # fmt: skip
-"""The last four are the stages of PyTorch's overview: `required,derivative_preserving,post_derivative`."""
-RUN_IN: Final[dict[str, frozenset[str]]] = {
-    stage: frozenset(names.split())
-    for stage, names in {
-        "plans": "autocast erase_shape_information scalar_operands peephole constant_propagation_immutable_types "
-        "dead_write_elimination inline specialize_autogradzero lower_grad_of remove_expands cse "
-        "lower_simple_tuples constant_loop_unrolling size_arithmetic constant_pooling dce fresh_activations",
-        "compiling": "normalize_ops constant_propagation",
-        "freezing": "remove_dropout fold_conv_dims fold_frozen_conv_bn fold_frozen_conv_add_or_sub "
-        "fold_frozen_conv_mul_or_div fold_frozen_linear_bn",
-        "stages": "canonicalize_graph_fuser_ops propagate_shapes_on_graph propagate_dtype propagate_device "
-        "propagate_requires_grad refine_tuple_types loop_unrolling batch_mm move_chunks create_fusion_groups "
-        "create_autodiff_subgraphs",
-        "on request": "add_if_then_else canonicalize canonicalize_outputs check_inplace complete_shape_analysis "
-        "create_functional_graphs decompose_ops eliminate_concat_common_inputs eliminate_exceptions "
-        "erase_number_types functional_to_inplace_activation fuse_linear hoist_common_nodes inline_fork_wait "
-        "inline_functional_graphs inplace_to_functional_activation loop_invariant_code_motion "
-        "lower_all_tuples peel_loops peephole_list_idioms propagate_input_shapes refine_integer_values "
-        "remove_inplace_ops remove_list_mutation remove_list_mutation_and_use_variadic remove_mutation "
-        "remove_tensor_mutation use_variadic",
-    }.items()
+"""Pipelines that may be asked for by name.  The last four are the stages of PyTorch's overview of its compiler:
+`required,derivative_preserving,post_derivative`."""
+
+
+class PassRow(NamedTuple):
+    """The stages that run a pass, and its change in short: before → after."""
+
+    stages: tuple[str, ...]
+    change: str
+
+
+_TABLE: Final = """
+add_if_then_else                      | request                    | if c: r = a else: r = b → r = IfThenElse(c, a, b)
+autocast                              | plans                      | with autocast: mm(x, x) → mm(half(x), half(x))
+batch_mm                              | named                      | mm(a, b) + mm(c, d) → MMTreeReduce(a, c, b, d)
+canonicalize                          | request                    | %17, %9 → %1, %3, in the order of definition
+canonicalize_graph_fuser_ops          | named                      | chunk(x, 2, 1) → ConstantChunk[2, 1](x)
+canonicalize_outputs                  | compile                    | a, b = if …; f(b, a) → b, a = if …; f(b, a)
+check_inplace                         | request                    | PythonOp[inplace=1](x) → CompileError
+complete_shape_analysis               | request                    | x : Tensor → x : Float(2, 3), as in one call
+constant_loop_unrolling               | plans                      | for i in range(2): t += i → t += 0; t += 1
+constant_pooling                      | compile plans freeze named | 1 in each block → one 1 at the start
+constant_propagation                  | freeze named               | 2 * 3 → 6
+constant_propagation_immutable_types  | compile plans              | 2 * 3 → 6; [2, 3] stays
+create_autodiff_subgraphs             | named                      | tanh(x * y) → DifferentiableGraph(x, y)
+create_functional_graphs              | request                    | tanh(sigmoid(x)) → FunctionalGraph(x)
+create_fusion_groups                  | named                      | tanh(x * y) → FusionGroup(x, y)
+cse                                   | plans freeze named         | tanh(x) * tanh(x) → t = tanh(x); t * t
+dce                                   | plans freeze named         | y = x + x, never used → nothing
+dead_write_elimination                | plans                      | (x + 1).mul_(2), never used → nothing
+decompose_ops                         | request                    | addmm(c, a, b, 1, 1) → add(c, mm(a, b), 1)
+eliminate_concat_common_inputs        | request                    | s = cat(a, b); cat(a, b, c) → s = …; cat(s, c)
+eliminate_exceptions                  | request                    | if c: raise E else: y = -x → y = -x
+erase_number_types                    | request                    | n : int → n : Long()
+erase_shape_information               | plans                      | x : Float(2, 3) → x : Tensor
+fold_conv_dims                        | freeze                     | conv2d(x, …).dim() → 4
+fold_frozen_conv_add_or_sub           | freeze                     | conv(x, w, b) + c → conv(x, w, b + c)
+fold_frozen_conv_bn                   | freeze                     | batch_norm(conv(x, w, b)) → conv(x, v, c)
+fold_frozen_conv_mul_or_div           | freeze                     | conv(x, w, b) * c → conv(x, w * c, b * c)
+fold_frozen_linear_bn                 | freeze                     | batch_norm(linear(x, w, b)) → linear(x, v, c)
+fresh_activations                     | plans                      | conv(x).relu_() → conv(x).relu()
+functional_to_inplace_activation      | request                    | relu(x + y) → (x + y).relu_()
+fuse_linear                           | request                    | addmm(b, x, w.t()) → linear(x, w, b)
+hoist_common_nodes                    | request                    | if c: f(x); g() else: f(x) → f(x); if c: g()
+inline                                | plans freeze named         | f(x) → the body of f
+inline_fork_wait                      | request                    | wait(fork(f, x)) → the body of f
+inline_functional_graphs              | request                    | FunctionalGraph(x) → tanh(sigmoid(x))
+inplace_to_functional_activation      | request                    | (x + y).relu_() → (x + y).relu()
+loop_invariant_code_motion            | request                    | for …: k = a * b; f(k) → k = a * b; for …: f(k)
+loop_unrolling                        | named                      | for i in range(n): f(i) → eight f(i) a round
+lower_all_tuples                      | request                    | f(p : (int, int)) → f(p.0 : int, p.1 : int)
+lower_grad_of                         | plans named                | GradOf(d) → if any(d): … else: AutogradZero()
+lower_simple_tuples                   | compile plans              | c, d = (a, b) → c = a; d = b
+move_chunks                           | named                      | chunk(a + b, 2) → chunk(a, 2) + chunk(b, 2)
+normalize_ops                         | compile                    | absolute(x) → abs(x)
+peel_loops                            | request                    | for i in range(n): f(i) → f(0); for i in …: f(i)
+peephole                              | plans named                | x * 1 → x
+peephole_list_idioms                  | request                    | len([a, b]) → 2
+propagate_device                      | named                      | relu(x) : Tensor → …(device=cpu)
+propagate_dtype                       | named                      | x * n : Tensor → Float
+propagate_input_shapes                | request                    | t(x) : Tensor → t(x) : Float(3, 2)
+propagate_requires_grad               | named                      | exp(x) : Tensor → …(requires_grad=0)
+propagate_shapes_on_graph             | named                      | mm(x, w) : Tensor → Tensor(2, 4)
+refine_integer_values                 | request                    | if x == 4: x + y → if x == 4: 4 + y
+refine_tuple_types                    | named                      | (x, n) : (Tensor, int) → (Float(2), int)
+remove_dropout                        | freeze                     | dropout(x, p, False) → x
+remove_expands                        | plans named                | a + expand(b, size) → a + b, of traces
+remove_inplace_ops                    | request                    | x.add_(y) → x + y, whoever sees the write
+remove_list_mutation                  | request                    | l = [a]; l.append(b) → l = [a, b]
+remove_list_mutation_and_use_variadic | request                    | l = [a]; l.append(b); cat(l) → VarConcat(a, b)
+remove_mutation                       | request                    | t = -x; t.add_(1) → -x + 1; lists likewise
+remove_tensor_mutation                | request                    | t = -x; t.add_(1) → t = -x + 1
+scalar_operands                       | plans                      | x + tensor(1.5) → x + 1.5
+size_arithmetic                       | plans                      | int(tensor(n) * 2) → n * 2
+specialize_autogradzero               | plans named                | GradOf(AutogradZero()) → AutogradZero()
+use_variadic                          | request                    | cat([a, b]) → VarConcat(a, b)
+"""
+PASSES: Final[dict[str, PassRow]] = {
+    name: PassRow(tuple(stages.split()), change)
+    for name, stages, change in ([part.strip() for part in row.split(" | ")] for row in _TABLE.strip().splitlines())
 }
-"""Every pass, by where it runs first: before a plan is executed (`engine.executor.plans.pipelines`), at the end of
-compiling, in `freeze`, in the stages of PyTorch's overview (`PIPELINES`), or only when somebody asks for it by name."""
-_NOT_PASSES: Final = ("pipeline",)
+"""Every pass: one file of this package each.  The stages are `compile`, after emitting (`engine.frontend.lowering`);
+`plans`, before execution (`engine.executor.plans`); `freeze` (`engine.torch.freezing`); `named`, in one of `PIPELINES`;
+`request`, when nothing else runs it but a caller that asks for it by its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,19 +152,14 @@ Listener = Callable[[PassEvent], None]
 
 
 def names() -> list[str]:
-    """Every pass there is."""
-    return sorted(_known())
-
-
-@cache
-def _known() -> frozenset[str]:
-    return frozenset(module.name for module in iter_modules(passes.__path__) if module.name not in _NOT_PASSES)
+    """The names of all passes, sorted."""
+    return sorted(PASSES)
 
 
 def run_pass(name: str, graph: Graph, listener: Listener | None = None, *args: Any, **options: Any) -> bool:
     """Run one pass on the graph; True if it changed.  Raises CompileError when there is no such pass.
 
-    What else is given goes to the pass.
+    Further arguments and options go to the pass.
     """
     found = find_pass(name)
     name, settings = ALIASES.get(name, name), current()
@@ -115,7 +167,7 @@ def run_pass(name: str, graph: Graph, listener: Listener | None = None, *args: A
     if settings.concern(name):
         function = partial(_asking, settings, name, function)
     if listener is not None:
-        return _told(name, function, graph, listener)
+        return _observed(name, function, graph, listener)
     return run_watched(name, function, graph, ()) if is_watched() else function(graph)
 
 
@@ -127,8 +179,8 @@ def _asking(settings: Settings, name: str, function: Pass, graph: Graph) -> bool
     return logged(name, lambda graph: run_watched(name, function, graph, (settings.allow,)), graph, settings)
 
 
-def _told(name: str, function: Pass, graph: Graph, listener: Listener) -> bool:
-    """Run the pass, and tell the listener."""
+def _observed(name: str, function: Pass, graph: Graph, listener: Listener) -> bool:
+    """Run the pass, and give the listener its event."""
     rewrites: list[str] = []
     before = copy_graph(graph)
     start = time.perf_counter()
@@ -164,9 +216,9 @@ def listed(pass_names: str | Iterable[str]) -> tuple[str, ...]:
 def find_pass(name: str) -> Pass:
     """The pass of that name.  Raises CompileError."""
     module = ALIASES.get(name, name)
-    if module not in _known():
+    if module not in PASSES:
         raise CompileError(f"there is no pass '{name}'", hints=did_you_mean(name, names()))
-    found: Pass = getattr(import_module(f"{passes.__name__}.{module}"), module)
+    found: Pass = getattr(import_module(f"engine.passes.{module}"), module)
     return found
 
 

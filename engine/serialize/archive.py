@@ -21,8 +21,8 @@ from engine.aten.values.storage import address
 from engine.ir.clone import copy_graph
 from engine.ir.unit import Function
 from engine.lang import scalars
-from engine.lang.collecting import collecting_rarely
 from engine.lang.errors import ArchiveError, ArgumentTypeError, EngineError, MissingOperatorError
+from engine.lang.interpreter_settings import collecting_rarely
 from engine.lang.schema import Argument, FunctionSchema
 from engine.lang.types import BOOL, ClassType, TupleType, Type
 from engine.serialize.code.class_export import CodeExporter

@@ -17,10 +17,10 @@ from typing import Any, Final, NamedTuple
 
 import engine.torch
 from engine.aten.dispatch import op
-from engine.frontend.compile import compile_source, define
+from engine.frontend.compilation.compile import compile_source, define
+from engine.frontend.names.resolve import TextResolver
 from engine.frontend.python.resolver import PythonUnit
 from engine.frontend.python.trees import trees_from_text
-from engine.frontend.resolve import TextResolver
 from engine.frontend.syntax.parser import parse_statements
 from engine.frontend.syntax.tree import Tree
 from engine.ir.graph import Graph

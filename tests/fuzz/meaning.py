@@ -35,7 +35,7 @@ from engine.executor.calls.call import Boundary
 from engine.executor.interpreter.interpreter import InterpreterState
 from engine.executor.plans.executor import GraphExecutor
 from engine.executor.plans.switches import optimized_execution
-from engine.frontend.compile import compile_source
+from engine.frontend.compilation.compile import compile_source
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph
 from engine.ir.parser import parse_ir

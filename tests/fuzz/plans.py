@@ -33,7 +33,7 @@ from engine.executor.calls.call import Boundary
 from engine.executor.interpreter.interpreter import run
 from engine.executor.plans.executor import executor_of
 from engine.executor.plans.switches import optimized_execution
-from engine.frontend.compile import compile_source
+from engine.frontend.compilation.compile import compile_source
 from engine.ir.unit import Function
 from engine.lang.errors import EngineError
 

@@ -35,6 +35,6 @@ def test_the_fuzzer_tells_what_broke(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*args: object) -> object:
         raise KeyError("oops")
 
-    monkeypatch.setattr("engine.frontend.compile.read_signature", broken)
+    monkeypatch.setattr("engine.frontend.compilation.compile.read_signature", broken)
     kinds = {finding.kind.split(" in ")[0] for finding in check("def f(x: int):\n    return x\n")}
     assert kinds == {"KeyError"}

@@ -14,7 +14,7 @@ import pytest
 from benchmarks import compile as programs
 from benchmarks import passes as graphs
 from engine.executor.plans.pipelines import BEFORE_EXECUTION, POST_DERIVATIVE, PRE_DERIVATIVE, PRE_SPECIALISATION
-from engine.frontend.compile import compile_source
+from engine.frontend.compilation.compile import compile_source
 from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.parser import parse_ir
 from engine.passes.pipeline import run_pipeline

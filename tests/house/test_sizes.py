@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 MODULES = sorted(p for package in ("engine", "tsrepl") for p in (ROOT / package).rglob("*.py"))
-MODULE_LINES = 500
+MODULE_LINES = 800
 FUNCTION_LINES = 80
 MEDIAN_FUNCTION_LINES = 10
 TABLES = ROOT / "engine" / "aten" / "ops"

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from engine.aten.values.tensor import from_numpy
-from engine.executor.calls.from_python import from_python, unwrapped
-from engine.executor.calls.to_python import to_python
+from engine.executor.conversion.from_python import from_python, unwrapped
+from engine.executor.conversion.to_python import to_python
 from engine.ir.constants import type_of
 from engine.ir.unit import Function
 from engine.lang.types import Type

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 
-from engine.frontend.compile import define
+from engine.frontend.compilation.compile import define
 from engine.frontend.syntax.tree import Tree, variables
 from engine.frontend.syntax.views import ClassDef, Def
 from engine.ir.unit import CompilationUnit, Function

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from engine.frontend.compile import define
+from engine.frontend.compilation.compile import define
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Apply, Decl, Def, ExprStmt, Param, Return, TupleLiteral, Var
 from engine.ir.unit import CompilationUnit, Function

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 
 from engine.aten.dispatch import op as table
-from engine.frontend.builder import Builder
-from engine.frontend.resolve import TextResolver
-from engine.frontend.sugar import SugaredValue
-from engine.frontend.values import BuiltinFunction
+from engine.frontend.names.resolve import TextResolver
+from engine.frontend.sugared.sugared_value import Builder, SugaredValue
+from engine.frontend.sugared.values import BuiltinFunction
 from engine.ir.unit import CompilationUnit
 from engine.lang.errors import CompileError
 from engine.lang.source import SourceRange

@@ -35,7 +35,7 @@ _new: Final[Callable[..., Any]] = object.__new__
 
 
 def recorder(op: Op, body: Callable[..., Any], text: Body | None) -> Callable[..., Any]:
-    """The function that runs the operator where an argument requires grad; `body` does its work, with its text if any."""
+    """The function that runs the operator where an argument requires grad; `text` is the text of `body`."""
     run = _recorder(op, body, text)
     if op.name not in CROSSING:
         return run

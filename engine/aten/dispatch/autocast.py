@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.aten.dispatch.compose import run
-from engine.aten.values.hooks import HOOKS, Hook
+from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor
 from engine.lang import scalars
 from engine.lang.errors import OperatorError
@@ -107,27 +107,19 @@ def is_cast(tensor: Tensor) -> bool:
     return tensor.dtype.category == "float" and tensor.dtype is not scalars.float64
 
 
-class Stepping:
-    """The hook: casts, and goes on with the hook that was there before."""
-
-    def __init__(self, before: Hook | None) -> None:
-        self.before = before
-
-    def __call__(self, op: Op, args: tuple[Any, ...], work: Callable[..., Any]) -> Any:
-        policy, fast = POLICIES.get(op.qualified_name), STATE.fast
-        if policy is None or fast is None or not _is_meant(args):
-            return self._go_on(op, args, work)
-        STATE.fast = None  # operators that this one is made of are not asked again
-        try:
-            wanted = policy(args, fast)
-            if wanted is not None:  # from the last to the first: so traces have them
-                args = tuple(reversed([_cast_in(arg, wanted, fast) for arg in reversed(args)]))
-            return self._go_on(op, args, work)
-        finally:
-            STATE.fast = fast
-
-    def _go_on(self, op: Op, args: tuple[Any, ...], work: Callable[..., Any]) -> Any:
-        return work(*args) if self.before is None else self.before(op, args, work)
+def _step(op: Op, args: tuple[Any, ...], run: Callable[..., Any]) -> Any:
+    """The hook around all operators: casts their tensors, in threads that ask for it."""
+    policy, fast = POLICIES.get(op.qualified_name), STATE.fast
+    if policy is None or fast is None or not _is_meant(args):
+        return run(*args)
+    STATE.fast = None  # operators that this one is made of are not asked again
+    try:
+        wanted = policy(args, fast)
+        if wanted is not None:  # from the last to the first: so traces have them
+            args = tuple(reversed([_cast_in(arg, wanted, fast) for arg in reversed(args)]))
+        return run(*args)
+    finally:
+        STATE.fast = fast
 
 
 def _is_meant(args: Sequence[Any]) -> bool:
@@ -167,11 +159,6 @@ def _to(tensor: Tensor, wanted: scalars.dtype) -> Tensor:
     return cast
 
 
-def under(hook: Hook) -> Hook:
-    """The hook behind the one that casts, where that is in place."""
-    return Stepping(hook) if isinstance(HOOKS.trace, Stepping) else hook
-
-
 @contextmanager
 def casting(fast: scalars.dtype | None, keep: bool = True, place: str = "cpu") -> Iterator[None]:
     """Inside, this thread's matrix products on such devices run in that dtype; None: in that of their arguments."""
@@ -197,6 +184,6 @@ def _count(step: int) -> None:
     with _lock:
         before, _entered = _entered, _entered + step
         if before == 0:
-            HOOKS.trace = Stepping(HOOKS.trace)
-        elif _entered == 0 and isinstance(HOOKS.trace, Stepping):
-            HOOKS.trace = HOOKS.trace.before
+            HOOKS.step_in(_step)
+        elif _entered == 0:
+            HOOKS.step_out(_step)

@@ -115,8 +115,8 @@ def _then_written(schema: FunctionSchema, refuse: Callable[..., Any], source: Op
             check_writable(args[0], result.array)
             return args[0].copy_(result)
         targets = tuple(args[i] for i in outs)
-        for target, part in zip(targets, (result,) if len(outs) == 1 else result, strict=True):
-            store_out(target, part.array, check)
+        for target, made in zip(targets, (result,) if len(outs) == 1 else result, strict=True):
+            store_out(target, made.array, check)
         return targets[0] if len(targets) == 1 else targets
 
     return work

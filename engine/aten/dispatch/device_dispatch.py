@@ -92,7 +92,7 @@ def computed(op: Op, kernel: Callable[..., Any], *args: Any) -> Any:
 
 
 def _given(library: Library, function: Callable[..., Any], args: Sequence[Any]) -> Any:
-    """The function's result.  Raises OperatorError if the device fails, OperatorMemoryError if its memory is used up."""
+    """The function's result.  Raises OperatorError if the device fails, OperatorMemoryError if it is full."""
     try:
         return function(*args)
     except library.failures as error:

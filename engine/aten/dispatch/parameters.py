@@ -14,11 +14,10 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.dispatch.op import Op
-from engine.aten.values.hooks import HOOKS
 from engine.aten.values.ivalue import Object
 from engine.aten.values.parameter import Parameter as MarkedParameter
 from engine.aten.values.tensor import Tensor
-from engine.aten.values.traced import int_of, number_of
+from engine.aten.values.traced import int_of, is_traced, number_of
 from engine.lang import scalars
 from engine.lang.schema import Argument
 from engine.lang.types import (
@@ -97,7 +96,7 @@ def is_identity(type: Type, value: Any) -> bool:
 def is_size(value: Any) -> bool:
     """Can it stand for a number in a list of sizes?  These are tensors while a program is traced."""
     if isinstance(value, Tensor):
-        return HOOKS.trace is not None or (value.array.size == 1 and value.dtype.category == "int")
+        return is_traced() or (value.array.size == 1 and value.dtype.category == "int")
     return type(value) is int
 
 

@@ -173,8 +173,8 @@ def _apply(view: Tensor, dim: int, part: Any) -> tuple[Tensor, int, Tensor | Non
         return _slice(view, dim, part), 1, None
     if isinstance(part, (list, tuple, range, np.ndarray)):
         part = tensor(part)
-        if HOOKS.trace_constant is not None:
-            HOOKS.trace_constant(part, "indices")
+        if HOOKS.tracer is not None:
+            HOOKS.tracer.constant(part, "indices")
     if isinstance(part, Tensor) and (part.ndim or part.dtype.category == "bool"):
         return view, part.ndim if part.dtype.category == "bool" else 1, part
     return view.select(dim, part if isinstance(part, Tensor) else _whole(part)), 0, None

@@ -6,7 +6,7 @@ In: nothing.  Out: `Tensor` with them (importing this module binds them).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from engine.aten.dispatch.calls import call, call_method
 from engine.aten.dispatch.compose import run
 from engine.aten.python import binding
 from engine.aten.values import interchange, libraries, xp
-from engine.aten.values.hooks import HOOKS
+from engine.aten.values.hooks import HOOKS, NOT_TRACED
 from engine.aten.values.quantizer import is_quantized, quantizer_of
 from engine.aten.values.storage import Storage, TypedStorage, address, storage_of, typed
 from engine.aten.values.tensor import Tensor, tensor
@@ -194,8 +194,8 @@ def _new_tensor(
 ) -> Tensor:
     place = self.device if device is None else device
     made = tensor(data, self.dtype if dtype is None else dtype, place, requires_grad)
-    if HOOKS.trace_constant is not None:
-        HOOKS.trace_constant(made, "new_tensor")
+    if HOOKS.tracer is not None:
+        HOOKS.tracer.constant(made, "new_tensor")
     return made
 
 
@@ -229,12 +229,16 @@ def _operator_property(name: str) -> property:
 
 
 def _hermitian(self: Tensor) -> Tensor:
+    if HOOKS.tracer is not None and (traced := HOOKS.tracer.member("H", self)) is not NOT_TRACED:
+        return cast(Tensor, traced)
     if self.ndim not in (0, 2):
         raise OperatorError(f"tensor.H is only supported on matrices (2-D tensors). Got {self.ndim}-D tensor.")
     return self.mH if self.ndim else self
 
 
-def _elements(self: Tensor) -> int:
+def _elements(self: Tensor) -> Any:
+    if HOOKS.tracer is not None and (traced := HOOKS.tracer.member("nelement", self)) is not NOT_TRACED:
+        return traced
     return self.array.size
 
 

@@ -5,9 +5,11 @@ In: functions that those layers leave here.  Out: `HOOKS`, which every operator 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 if TYPE_CHECKING:
     from engine.aten.values.tensor import Tensor
@@ -17,6 +19,28 @@ Op = Any
 Body = Any
 """An `engine.aten.dispatch.compile.Body`, likewise."""
 Hook = Callable[[Op, tuple[Any, ...], Callable[..., Any]], Any]
+"""hook(op, args, run): does what the operator does, by `run(*args)`, and gives its result."""
+NOT_TRACED: Final[Any] = object()
+"""The answer of a `Tracer` to a thread that is not traced, or whose trace is paused: go on as without it."""
+
+
+class Tracer(Protocol):
+    """Records what a program does besides calling operators.  Every method first looks for a trace of its thread."""
+
+    def has_trace(self) -> bool:
+        """True if this thread is traced, also while its trace is paused."""
+
+    def member(self, name: str, tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
+        """The value of a member of `Tensor` that Python could take out of the trace; else NOT_TRACED."""
+
+    def module(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result of calling a submodule of a traced module; else NOT_TRACED."""
+
+    def call(self, function: Any, args: Sequence[Any], kwargs: Any, run: Callable[..., Any]) -> Any:
+        """The result of a script function, called from Python."""
+
+    def constant(self, made: Tensor, maker: str) -> None:
+        """Note a tensor that Python made of its own values, by the function `maker`."""
 
 
 @dataclass(slots=True)
@@ -33,12 +57,11 @@ class Hooks:
     paused: set[int] = field(default_factory=set)
     """Threads that record nothing for now: which threads those are their `MODE` says, this only that there are some."""
     trace: Hook | None = None
+    """Called for every operator; made of the hooks that stepped in, see `step_in`."""
+    tracer: Tracer | None = None
+    """Set while any thread is traced.  Python switches no thread between a test for None and the call that follows."""
     composite: Callable[[Op], Callable[..., Any]] | None = None
     """Compiles TorchScript bodies; the layer that knows the language sets it."""
-    trace_call: Callable[..., Any] | None = None
-    """Called for a call of a script function from Python, as hook(function, args, kwargs, run)."""
-    trace_constant: Callable[[Tensor, str], None] | None = None
-    """Called for a tensor that Python makes of its own values, with the name of what makes it."""
     native: Callable[[Op], None] | None = None
     """Called when an operator's functions are made; an optimised implementation may take `op.impl` then or later."""
     devices: bool = False
@@ -47,6 +70,36 @@ class Hooks:
     """True if there may be quantized tensors; then `devices` is set, too."""
     call: Callable[[Any, Sequence[Any]], Any] | None = None
     """Runs a script function or method on its arguments; the layer that executes sets it."""
+    _stepped_in: tuple[Hook, ...] = ()
+
+    def step_in(self, hook: Hook, *, innermost: bool = False) -> None:
+        """Put a hook around all operators, outside of those before it or, `innermost`, inside of them."""
+        with _LOCK:
+            hooks = self._stepped_in
+            self._set_trace((*hooks, hook) if innermost else (hook, *hooks))
+
+    def step_out(self, hook: Hook) -> None:
+        """Take the hook away again; the others stay, in whatever order they came."""
+        with _LOCK:
+            hooks = list(self._stepped_in)
+            hooks.remove(hook)
+            self._set_trace(tuple(hooks))
+
+    def _set_trace(self, hooks: tuple[Hook, ...]) -> None:
+        self._stepped_in = hooks
+        self.trace = reduce(lambda inner, outer: _around(outer, inner), reversed(hooks)) if hooks else None
+
+
+def _around(outer: Hook, inner: Hook) -> Hook:
+    """The hook that runs the operator by `inner` where `outer` would run it."""
+
+    def through(op: Op, args: tuple[Any, ...], run: Callable[..., Any]) -> Any:
+        return outer(op, args, lambda *given: inner(op, given, run))
+
+    return through
+
+
+_LOCK: Final = threading.Lock()
 
 
 HOOKS: Final = Hooks()

@@ -6,12 +6,13 @@ In: tensors, arrays, whatever exports DLPack or a buffer.  Out: the same values,
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from engine.aten.values import libraries, xp
 from engine.aten.values import tensor as tensors
+from engine.aten.values.hooks import HOOKS, NOT_TRACED
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import Array
 from engine.lang import scalars
@@ -137,6 +138,8 @@ def numpy(self: Tensor, *, force: bool = False) -> Array:
 
     `force` takes a copy on the CPU where that is needed.  Raises OperatorError for a tensor that requires grad.
     """
+    if HOOKS.tracer is not None and (traced := HOOKS.tracer.member("numpy", self, force=force)) is not NOT_TRACED:
+        return cast(Array, traced)
     if force:
         return numpy(self.detach().cpu())
     if self.array.dtype.names is not None:
@@ -155,6 +158,8 @@ def numpy(self: Tensor, *, force: bool = False) -> Array:
 
 def array_of(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Array:
     """numpy's `asarray` of a tensor.  Raises ValueError when copying is forbidden and needed."""
+    if HOOKS.tracer is not None and (traced := HOOKS.tracer.member("__array__", self, dtype, copy)) is not NOT_TRACED:
+        return cast(Array, traced)
     array = numpy(self)
     if dtype is None or array.dtype == dtype:
         return array.copy() if copy else array

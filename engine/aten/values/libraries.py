@@ -155,7 +155,7 @@ class _Places:
 
 
 PLACES: Final = _Places()
-scalars.PLACES.enter, scalars.PLACES.leave = PLACES.enter, PLACES.leave  # type: ignore[method-assign]
+scalars.DEFAULT_DEVICE.keeper = PLACES
 
 
 def existing(place: scalars.device) -> scalars.device:

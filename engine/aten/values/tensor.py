@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, SupportsIndex
+from typing import TYPE_CHECKING, Any, Final, SupportsIndex, cast
 from weakref import ref
 
 import numpy as np
 
 from engine.aten.values import libraries, promotion, xp
+from engine.aten.values.hooks import HOOKS, NOT_TRACED
 from engine.aten.values.hot_helpers import hot_helper
 from engine.aten.values.size import Size as Size
 from engine.aten.values.size import new_size
@@ -187,6 +188,8 @@ class Tensor(metaclass=TensorType):
 
     @property
     def shape(self) -> Size:
+        if HOOKS.tracer is not None and (traced := HOOKS.tracer.member("shape", self)) is not NOT_TRACED:
+            return Size(traced)
         return new_size(Size, self.array.shape)
 
     @property
@@ -208,24 +211,32 @@ class Tensor(metaclass=TensorType):
     @property
     def T(self) -> Tensor:
         """The tensor with its dimensions reversed, a view."""
+        if HOOKS.tracer is not None and (traced := HOOKS.tracer.member("T", self)) is not NOT_TRACED:
+            return cast(Tensor, traced)
         reversed_: Tensor = ABOVE.permute(self, [*range(self.array.ndim - 1, -1, -1)])
         return reversed_
 
     @property
     def mT(self) -> Tensor:
         """Every matrix transposed, a view."""
+        if HOOKS.tracer is not None and (traced := HOOKS.tracer.member("mT", self)) is not NOT_TRACED:
+            return cast(Tensor, traced)
         turned: Tensor = ABOVE.call("transpose", (self, -2, -1), {})
         return turned
 
     @property
     def mH(self) -> Tensor:
         """Every matrix transposed and conjugated."""
+        if HOOKS.tracer is not None and (traced := HOOKS.tracer.member("mH", self)) is not NOT_TRACED:
+            return cast(Tensor, traced)
         turned: Tensor = ABOVE.call("conj", (self.mT,), {})
         return turned
 
     @property
     def data(self) -> Tensor:
         """The same values outside autograd, in the same memory; writes to it do not count as writes to this tensor."""
+        if HOOKS.tracer is not None and (traced := HOOKS.tracer.member("data", self)) is not NOT_TRACED:
+            return cast(Tensor, traced)
         return Tensor(self.array, storage=Storage(self.memory.owner))
 
     @data.setter
@@ -234,10 +245,14 @@ class Tensor(metaclass=TensorType):
 
     def tolist(self) -> Any:
         """The values as nested lists of Python numbers (0-dim: the number)."""
+        if HOOKS.tracer is not None and (traced := HOOKS.tracer.member("tolist", self)) is not NOT_TRACED:
+            return traced
         return xp.to_list(self.array)
 
     def item(self) -> Any:
         """The one value as a Python number; raises OperatorError unless there is exactly one."""
+        if HOOKS.tracer is not None and (traced := HOOKS.tracer.member("item", self)) is not NOT_TRACED:
+            return traced
         array = self.array
         if array.size != 1:
             raise OperatorError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
@@ -246,31 +261,45 @@ class Tensor(metaclass=TensorType):
         return array.item()
 
     def __len__(self) -> int:
+        if HOOKS.tracer is not None and (traced := HOOKS.tracer.member("__len__", self)) is not NOT_TRACED:
+            return int(traced)
         if self.array.ndim == 0:
             raise OperatorTypeError("len() of a 0-d tensor")
         return self.array.shape[0]  # type: ignore[no-any-return]
 
     def __iter__(self) -> Iterator[Tensor]:
+        if HOOKS.tracer is not None:
+            HOOKS.tracer.member("__iter__", self)
         if self.array.ndim == 0:
             raise OperatorTypeError("iteration over a 0-d tensor")
         return iter(ABOVE.call("unbind", (self,), {}))
 
     def __bool__(self) -> bool:
+        if HOOKS.tracer is not None and (traced := HOOKS.tracer.member("__bool__", self)) is not NOT_TRACED:
+            return bool(traced)
         if self.array.size != 1:
             what = "no values" if self.array.size == 0 else "more than one value"
             raise OperatorError(f"Boolean value of Tensor with {what} is ambiguous")
         return bool(self.item())
 
     def __int__(self) -> int:
+        if HOOKS.tracer is not None and (traced := HOOKS.tracer.member("__int__", self)) is not NOT_TRACED:
+            return int(traced)
         return int(_real(self))
 
     def __float__(self) -> float:
+        if HOOKS.tracer is not None and (traced := HOOKS.tracer.member("__float__", self)) is not NOT_TRACED:
+            return float(traced)
         return float(_real(self))
 
     def __complex__(self) -> complex:
+        if HOOKS.tracer is not None and (traced := HOOKS.tracer.member("__complex__", self)) is not NOT_TRACED:
+            return complex(traced)
         return complex(_one(self))
 
     def __index__(self) -> int:
+        if HOOKS.tracer is not None and (traced := HOOKS.tracer.member("__index__", self)) is not NOT_TRACED:
+            return int(traced)
         value = self.item() if self.array.size == 1 else None
         if not isinstance(value, int):
             raise OperatorTypeError("only integer tensors of a single element can be converted to an index")
@@ -280,6 +309,8 @@ class Tensor(metaclass=TensorType):
         return id(self)
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
+        if HOOKS.tracer is not None and (traced := HOOKS.tracer.member("__repr__", self)) is not NOT_TRACED:
+            return str(traced)
         return ABOVE.text(self)
 
     if TYPE_CHECKING:

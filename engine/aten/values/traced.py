@@ -55,9 +55,14 @@ class TracedFloat(float):
     tensor: Tensor
 
 
+def is_traced() -> bool:
+    """True if this thread is traced."""
+    return HOOKS.tracer is not None and HOOKS.tracer.has_trace()
+
+
 def number_of(tensor: Tensor) -> Any:
     """What `tensor.item()` gives.  Raises OperatorError unless the tensor has one element."""
-    if HOOKS.trace is None or tensor.array.size != 1:
+    if not is_traced() or tensor.array.size != 1:
         return tensor.item()
     number = xp.to_list(tensor.array.reshape(()))
     kind = _KINDS.get(type(number))
@@ -82,7 +87,7 @@ def plain(value: Any) -> Any:
 
 
 def _computed(function: Callable[[Any, Any], Any], a: Any, b: Any) -> int:
-    if HOOKS.trace is None or not (isinstance(a, int) and isinstance(b, int)):
+    if not is_traced() or not (isinstance(a, int) and isinstance(b, int)):
         number: int = function(plain(a), plain(b))
     else:
         number = number_of(function(*(n.tensor if isinstance(n, TracedInt) else n for n in (a, b))))

@@ -15,20 +15,23 @@ from typing import Any, Final
 from engine.aten.dispatch import op as table
 from engine.aten.dispatch.op import Op
 from engine.aten.values.ivalue import Object
-from engine.aten.values.tensor import Tensor
 from engine.executor.bytecode.pass_operations import PASS_OPERATIONS
-from engine.executor.concurrency.futures import Future
-from engine.ir.constants import type_of
+from engine.executor.conversion.from_python import Mismatch, from_python, is_instance
+from engine.executor.conversion.to_python import to_python
 from engine.ir.graph import Node
 from engine.ir.unit import Function
-from engine.lang.errors import MissingOperatorError, OperatorError, OperatorIndexError, where_missing_ones_are
+from engine.lang.errors import (
+    ArgumentError,
+    MissingOperatorError,
+    OperatorError,
+    OperatorIndexError,
+    where_missing_ones_are,
+)
 from engine.lang.scalars import bool_, int64
 from engine.lang.types import (
     BOOL,
     INT,
     ClassType,
-    FunctionType,
-    FutureType,
     ListType,
     OptionalType,
     TensorType,
@@ -194,18 +197,7 @@ def _isinstance(node: Node) -> Operation:
     return lambda value: any(is_instance(value, type) for type in types)
 
 
-def is_instance(value: Any, type: Type) -> bool:
-    """Does the value belong to the type?  Values do not carry their types, so an empty list belongs to every list."""
-    if isinstance(value, (Future, Function)):
-        return isinstance(type, FunctionType if isinstance(value, Function) else FutureType)
-    if isinstance(value, (list, dict)) and not value:
-        return type.__class__ is type_of(value).__class__
-    if isinstance(value, Tensor):
-        return isinstance(type, TensorType)
-    return type_of(value).is_subtype_of(type)
-
-
-# -- what the world notices
+# -- output
 
 
 def _print(_: Node) -> Operation:
@@ -220,6 +212,26 @@ def _print(_: Node) -> Operation:
 
 
 # -- calls
+
+
+def _call_python(node: Node) -> Operation:
+    """`prim::PythonOp`: a call of the Python function that the node holds, as `@torch.jit.ignore` makes them."""
+    if not node.has_attribute("function"):
+        return _missing(node)
+    function, name = node.attr("function"), node.attr("name")
+    out = [to_python(value.type) for value in node.inputs]
+    back, declared = from_python(node.output.type), node.output.type
+
+    def call(*values: Any) -> Any:
+        result = function(*(convert(v) if convert else v for convert, v in zip(out, values, strict=True)))
+        try:
+            return back(result)
+        except Mismatch:
+            raise ArgumentError(
+                f"'{name}' is declared to return {declared.annotation_str}, and returned a {type(result).__name__}"
+            ) from None
+
+    return call
 
 
 def _call_function(_: Node) -> Callee:
@@ -294,6 +306,7 @@ OPERATIONS: Final[dict[str, Callable[[Node], Operation]]] = {
     "prim::ModuleContainerIndex": _container_item,
     "prim::isinstance": _isinstance,
     "prim::Print": _print,
+    "prim::PythonOp": _call_python,
     **PASS_OPERATIONS,
 }
 

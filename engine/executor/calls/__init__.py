@@ -1,1 +1,1 @@
-"""The boundary between Python values and the values of programs, in both directions."""
+"""Calls of programs from Python: arguments are matched with the schema and converted."""

@@ -14,9 +14,9 @@ from engine.aten.values import libraries
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.parameter import Parameter
 from engine.aten.values.tensor import Tensor
-from engine.executor.calls.from_python import Mismatch, from_python
-from engine.executor.calls.to_python import to_python
 from engine.executor.concurrency.futures import Future
+from engine.executor.conversion.from_python import Mismatch, from_python
+from engine.executor.conversion.to_python import to_python
 from engine.executor.interpreter.interpreter import Hook, InterpreterState, fork_function, run
 from engine.executor.plans.executor import GraphExecutor, executor_of
 from engine.ir.unit import Function
@@ -31,8 +31,8 @@ def call_function(
     function: Function, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None, hooks: Sequence[Hook] = ()
 ) -> Any:
     """Call the function.  Raises ArgumentError, ExecutionError; CompileError when it was not compiled before."""
-    if HOOKS.trace_call is not None:
-        return HOOKS.trace_call(function, args, kwargs or {}, _call)
+    if HOOKS.tracer is not None:
+        return HOOKS.tracer.call(function, args, kwargs or {}, _call)
     return _call(function, args, kwargs, hooks)
 
 

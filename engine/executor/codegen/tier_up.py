@@ -1,7 +1,7 @@
-"""Plans that come to call native entries.
+"""Tier-up: plans that come to call native entries after some calls.
 
-In: a plan's function, and how to write it anew with other functions for some nodes.  Out: what the plan's entry is at
-each time.  A new plan's function is written out over numpy and counts its calls.  After as many as make an operator
+In: a plan's function, and a way to write it anew with other functions for some nodes.  Out: the plan's entry at each
+time.  A new plan's function is written out over numpy and counts its calls.  After as many as make an operator
 worth compiling, one call runs with a look at what its pointwise operators are given; for those that native entries
 take, the entries are asked for.  When they are there, the function is written with calls of them.  Operators whose
 arguments native code has no form for (views with gaps, shapes that differ, long rows) stay as they were.
@@ -31,7 +31,7 @@ Write = Callable[[Mapping[Node, Run]], tuple[Source, Run]]
 Install = Callable[[Source, Run], None]
 
 _PATIENCE: Final = 50
-"""So many calls are made before the next look at whether all has been compiled."""
+"""The number of calls before the next check that everything has been compiled."""
 
 
 def pointwise(graph: Graph) -> list[Node]:
@@ -47,8 +47,8 @@ def _pointwise(graph: Graph) -> Iterator[Node]:
 
 
 @dataclass(eq=False, slots=True)
-class Warming:
-    """A plan's way to its native entries."""
+class TierUp:
+    """The state of one plan on its way to native entries: counting calls, noting arguments, waiting for compilation."""
 
     nodes: Sequence[Node]
     write: Write
@@ -65,7 +65,7 @@ class Warming:
             self.install(self.source, self.run)
 
     def begin_again(self) -> None:
-        """The function is written otherwise from now on."""
+        """Write the function anew, and count its calls from zero."""
         self.kinds.clear()
         self.source, self.run = self.write({})
         self.start()
@@ -74,7 +74,7 @@ class Warming:
         self.install(self.source, _counting(self.run, calls, then))
 
     def _look(self, *args: Any) -> Any:
-        """A call that notes what operators are given."""
+        """A call that notes the kinds of arguments that operators get, and requests native entries for them."""
         makers = [(node, op) for node in self.nodes if makes_new_tensor(op := _op(node))]
         _, run = self.write({node: self._noting(node, op) for node, op in makers})
         try:
@@ -94,7 +94,7 @@ class Warming:
         return run
 
     def _settle(self, *args: Any) -> Any:
-        """A call of the function as it will be, unless that cannot be yet."""
+        """A call of the function with native entries; of the present one while some are still being compiled."""
         if not native.is_idle():
             self._count(_PATIENCE, self._settle)
             return self.run(*args)

@@ -11,7 +11,7 @@ from typing import Any
 
 from engine.aten.dispatch.op import Op
 from engine.executor.interpreter.interpreter import run_function
-from engine.frontend.compile import compile_source
+from engine.frontend.compilation.compile import compile_source
 from engine.lang.schema import Argument
 
 

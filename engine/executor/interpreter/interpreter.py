@@ -1,4 +1,4 @@
-"""The interpreter: what a program means is what this does.
+"""The interpreter, which defines the meaning of programs.
 
 In: `Code` and arguments.  Out: results; or, instruction by instruction, everything that happens on the way.
 
@@ -50,7 +50,7 @@ from engine.executor.bytecode.traceback import Place, execution_error
 from engine.executor.concurrency.forks import fork
 from engine.executor.concurrency.futures import Future, launch
 from engine.executor.plans.executor import RECENT, GraphExecutor, code_of, executor_of
-from engine.executor.plans.plan import RUNNERS, ExecutionPlan, failure
+from engine.executor.plans.plan import RUNTIME, ExecutionPlan, failure
 from engine.executor.plans.switches import SWITCHES, hooks_of_thread, is_optimizing
 from engine.ir.graph import Value
 from engine.ir.unit import Function
@@ -126,7 +126,7 @@ class InterpreterState:
         self.entered, self.result, self.waiting_for = [], None, None
 
     def step(self) -> bool:
-        """Execute one instruction; is there another?  Waits for the future if it stands at one."""
+        """Execute one instruction; True if there is another.  Waits for the future if it stands at one."""
         if self.waiting_for is not None:
             self._await(self.waiting_for)
         self._advance_safely(repeat(None, 1))
@@ -293,7 +293,7 @@ def run(executor: GraphExecutor, inputs: Sequence[Any]) -> Any:
 
 
 def _is_packing() -> bool:
-    """Has the program hooks of its own for what operators keep?  They are called by each operator in turn."""
+    """True if saved-tensor hooks of the program are active; each operator calls them when it runs."""
     return HOOKS.rebased > 0 and MODE.packing is not None
 
 
@@ -344,7 +344,7 @@ def fork_function(function: Function, inputs: Sequence[Any]) -> Future:
     return fork(partial(_begin, function), inputs)
 
 
-RUNNERS.update(call=_call_from_generated, fork=fork_function, leave=_leave)
+RUNTIME.call, RUNTIME.fork, RUNTIME.leave = _call_from_generated, fork_function, _leave
 
 
 def _begin(function: Function, inputs: Sequence[Any]) -> InterpreterState | Callable[[], Any]:

@@ -25,7 +25,7 @@ from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph
 from engine.ir.unit import Function
 from engine.lang import scalars
-from engine.lang.collecting import collecting_rarely
+from engine.lang.interpreter_settings import collecting_rarely
 from engine.passes.pipeline import run_pipeline
 
 MAX_PLANS: Final = 20

@@ -12,7 +12,7 @@ Where an expression stood for an operator, the operator runs again on the same i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final
@@ -25,7 +25,8 @@ from engine.executor.bytecode.code import Code
 from engine.executor.bytecode.operations import CALLEES, operation_of
 from engine.executor.bytecode.traceback import Place, execution_error
 from engine.executor.codegen.source import FUNCTION, NotGenerated, Source, generate
-from engine.executor.codegen.tier_up import Warming, pointwise
+from engine.executor.codegen.tier_up import TierUp, pointwise
+from engine.executor.concurrency.futures import Future
 from engine.executor.plans.pipelines import (
     AFTER_UNROLLING,
     POST_DERIVATIVE,
@@ -40,9 +41,10 @@ from engine.ir.clone import copy_graph
 from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.graph import Graph, Node, Value
 from engine.ir.ops import op_of
-from engine.lang.collecting import collecting_rarely
+from engine.ir.unit import Function
 from engine.lang.errors import ExecutionError
 from engine.lang.generated import compile_function
+from engine.lang.interpreter_settings import collecting_rarely
 from engine.lang.scalars import CPU
 from engine.lang.types import ANY, DEVICE, ClassType, InterfaceType, OptionalType, TensorType, TupleType, Type
 from engine.passes.pipeline import run_pass, run_pipeline
@@ -70,7 +72,7 @@ class ExecutionPlan:
 
     @property
     def calls(self) -> bool:
-        """Does the generated function call others?  Then it takes the depth of calls as its last argument."""
+        """True if the generated function calls others; it then takes the depth of calls as its last argument."""
         return self.generated is not None and self.generated.calls
 
     @property
@@ -113,7 +115,7 @@ def make_plan(name: str, graph: Graph, reader: SpecReader, key: Key) -> Executio
 
 
 def refine_inputs(graph: Graph, reader: SpecReader, key: Key) -> None:
-    """Let the types of the inputs tell what the key does; not the rank of what may be written to."""
+    """Write the key's facts into the types of the inputs, except the rank of tensors that may be written to."""
     db: AliasDb | None = None
     for path, spec in zip(reader.paths, reader.spec(key).tensors, strict=True):
         if spec is None:
@@ -145,24 +147,24 @@ def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key) -> None:
         source = generate(plan.graph, records=records, name=plan.name, native=native, waits=waits)
         for region in source.regions:
             region.when_asked = record_at_once
-        environment = {**source.environment, **RUNNERS, _PLAN: (plan, source)}
+        environment = {**source.environment, **RUNTIME.functions(), _PLAN: (plan, source)}
         return source, compile_function(source.text, FUNCTION, environment, f"<plan of {plan.name}>")
 
     def install(source: Source, run: Callable[..., Any]) -> None:
         plan.generated, plan.entry = source, run
 
     def record_at_once() -> None:
-        """Most gradients are asked for: no use in waiting for that."""
+        """Generate anew, recording as operators run: once gradients were asked for, they usually are again."""
         nonlocal waits
         if waits:
             waits = False
-            warming.begin_again()
+            tier_up.begin_again()
 
     if is_anywhere:  # every operator is called as a function of tensors, which looks where they are
         install(*write({}))
         return
-    warming = Warming(pointwise(plan.graph), write, install, *write({}))
-    warming.start()
+    tier_up = TierUp(pointwise(plan.graph), write, install, *write({}))
+    tier_up.start()
 
 
 def _may_name_devices(graph: Graph) -> bool:
@@ -188,9 +190,22 @@ def _may_name_a_device(node: Node) -> bool:
     return any(value.type is DEVICE and constant_value(value) != CPU for value in node.outputs)
 
 
-RUNNERS: Final[dict[str, Any]] = {}
-"""Functions that generated code calls, filled by the interpreter, which is above plans: `call(function, arguments,
-depth)`, `fork(function, arguments)`, and `leave(entered)` for contexts that an error leaves."""
+@dataclass(slots=True)
+class Runtime:
+    """Slots for the functions that generated code calls by these names; the interpreter, a layer above, takes them."""
+
+    call: Callable[[Function, Sequence[Any], int], Any] | None = None
+    """Runs a TorchScript function on its arguments, at this depth of calls."""
+    fork: Callable[[Function, Sequence[Any]], Future] | None = None
+    """Starts a TorchScript function on its arguments."""
+    leave: Callable[[list[Any]], None] | None = None
+    """Calls `__exit__` of contexts that an error leaves, innermost first."""
+
+    def functions(self) -> dict[str, Any]:
+        return {"call": self.call, "fork": self.fork, "leave": self.leave}
+
+
+RUNTIME: Final = Runtime()
 
 
 # -- gradients
@@ -256,7 +271,7 @@ def failure(error: Exception) -> ExecutionError:
 def _generated_frames(
     trace: TracebackType | None,
 ) -> Iterator[tuple[ExecutionPlan, Source, Node | None, Mapping[str, Any]]]:
-    """The generated functions in a traceback, the outermost first: where each is, and its variables."""
+    """The generated functions in a traceback, outermost first: plan, source, current node and variables of each."""
     while trace is not None:
         frame = trace.tb_frame
         if _PLAN in frame.f_globals and frame.f_code.co_name == FUNCTION:

@@ -1,7 +1,7 @@
-"""From trees to nodes.
+"""The emitter: from trees to nodes.
 
-In: the trees of a function.  Out: its graph, with variables as `prim::Load` and `prim::Store`.  Each kind of
-tree has one function; the tables here say which.
+In: the trees of a function.  Out: its graph, with variables as `prim::Load` and `prim::Store`.  `RULES` has the
+function that emits each kind of tree.
 """
 
 from __future__ import annotations
@@ -63,4 +63,4 @@ RULES: Final = Rules(
         "def": fork.closure,
     },
 )
-"""What compiles each kind of tree."""
+"""Kind of tree -> the function that emits it."""

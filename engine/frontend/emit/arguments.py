@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from engine.frontend.emit.emitter import Emitter
-from engine.frontend.schema_match import Actual
+from engine.frontend.matching.schema_match import Actual
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Apply, Attribute, Starred
 from engine.ir.graph import Value
@@ -26,7 +26,7 @@ def values_of(
 def actuals_of(
     e: Emitter, trees: Sequence[Tree], *, unpack: bool = True, hints: Sequence[Type | None] = ()
 ) -> list[Actual]:
-    """The same as arguments of a call, which remember where they stand."""
+    """The expressions as arguments of a call, with their ranges."""
     found: list[Actual] = []
     for index, tree in enumerate(trees):
         if unpack and tree.kind == "starred":

@@ -1,6 +1,6 @@
 """Assignments: `a = b`, `a, *b = c`, `a.b = c`, `a[i] = c`, `a += b`.
 
-In: assignment trees.  Out: stores of variables, and the operators and attributes that other targets mean.
+In: assignment trees.  Out: stores of variables; for other targets, operators and writes of attributes.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Final
 from engine.frontend.emit.emitter import Emitter
 from engine.frontend.emit.operators import BINARY
 from engine.frontend.emit.subscripts import assign_subscript, slice_tensor, tensor_list
-from engine.frontend.schema_match import Actual
-from engine.frontend.sugar import SugaredValue
+from engine.frontend.matching.schema_match import Actual
+from engine.frontend.sugared.sugared_value import SugaredValue
+from engine.frontend.sugared.values import MethodValue, SimpleValue
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Assign, AugAssign, Select, Starred, Subscript, TupleLiteral, Var
-from engine.frontend.values import MethodValue, SimpleValue
 from engine.ir.graph import Value
 from engine.lang.errors import CompileError
 from engine.lang.source import SourceRange
@@ -26,7 +26,7 @@ _IN_PLACE: Final = {
     "|": "aten::bitwise_or", "&": "aten::bitwise_and", "^": "aten::bitwise_xor", "<<": "aten::__ilshift__",
     ">>": "aten::__irshift__", "**": "aten::pow",
 }  # fmt: skip
-"""Of tensors.  Some operators have no form in place here, though Python has: the original makes a new tensor."""
+"""Operators of `+=` and the like on tensors; as in PyTorch, some have no in-place form and make a new tensor."""
 _LIST_IN_PLACE: Final = {"+": "aten::add_", "*": "aten::mul_"}
 
 
@@ -117,7 +117,7 @@ def _unpack(e: Emitter, target: Tree, value: SugaredValue, range: SourceRange) -
 
 
 def check_targets(targets: Sequence[Tree], range: SourceRange) -> bool:
-    """Is one of the targets starred?  Raises CompileError when one is no target at all."""
+    """True if one of the targets is starred.  Raises CompileError when one is no target at all."""
     stars = [target for target in targets if target.kind == "starred"]
     for target in targets:
         if target.kind not in ("variable", "subscript", "starred", "tuple_literal", "."):

@@ -1,8 +1,8 @@
-"""`if`, and what of the variables is left after it.
+"""`if`, and the variables after it.
 
 In: a condition and two branches.  Out: a `prim::If` whose blocks store the variables; of a condition
-known while compiling only the branch that is taken.  A variable can be used afterwards if every way
-there sets it, to types that go together.
+known while compiling only the branch that is taken.  A variable can be used afterwards if every path
+there sets it, to types that unify.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from engine.frontend.emit.conditions import condition, refine
 from engine.frontend.emit.emitter import Emitter
-from engine.frontend.environment import Environment, Variable
-from engine.frontend.refine import Condition, Types
+from engine.frontend.emit.environment import Environment, Variable
+from engine.frontend.emit.refine import Condition, Types
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import If
 from engine.ir.graph import Block
@@ -53,7 +53,7 @@ def _compile(e: Emitter, block: Block, trees: Sequence[Tree], types: Types, rang
 
 
 def _merge(e: Emitter, frames: Sequence[Environment], exits: Sequence[bool], range: SourceRange) -> None:
-    """Define what both branches (or the only one that goes on) leave behind."""
+    """Define the variables that both branches (or the only one that goes on) set."""
     sides = ("true", "false")
     names: set[str] = set()
     for frame, other, other_exits, side in zip(frames, frames[::-1], exits[::-1], sides[::-1], strict=True):
@@ -78,7 +78,7 @@ def _merge(e: Emitter, frames: Sequence[Environment], exits: Sequence[bool], ran
 
 
 def _store_never(e: Emitter, name: str, type: Type, blocks: Sequence[Block]) -> None:
-    """Let the variable have some value at the end of a branch that is left before."""
+    """Give the variable an uninitialised value at the end of a branch that exits early."""
     for block in blocks:
         with e.graph.inserting_at(block):
             never = e.value("prim::Uninitialized", [], type)

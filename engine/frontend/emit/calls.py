@@ -1,7 +1,7 @@
 """Names, attributes and calls.
 
-In: `x`, `x.y`, `f(a, b=c)`.  Out: what they stand for.  Calls of special forms, like `isinstance` or `zip`,
-compile their arguments in their own way; the table at the end says how.
+In: `x`, `x.y`, `f(a, b=c)`.  Out: the sugared values that they stand for.  Calls of special forms, like `isinstance` or
+`zip`, compile their arguments in their own way: the table at the end has a function for each.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from engine.frontend.classes import ClassValue
-from engine.frontend.convert import convert
 from engine.frontend.emit.arguments import actuals_of, keywords_of, no_keywords, values_of
 from engine.frontend.emit.conditions import type_test
 from engine.frontend.emit.containers import dict_form, list_form, tuple_form
@@ -18,11 +16,13 @@ from engine.frontend.emit.emitter import Emitter
 from engine.frontend.emit.fork import fork
 from engine.frontend.emit.loops import FOREVER
 from engine.frontend.emit.subscripts import index_tensor
-from engine.frontend.iterables import IterableTree, RangeValue
-from engine.frontend.sugar import SugaredValue
+from engine.frontend.matching.convert import convert
+from engine.frontend.sugared.classes import ClassValue
+from engine.frontend.sugared.iterables import IterableTree, RangeValue
+from engine.frontend.sugared.sugared_value import SugaredValue
+from engine.frontend.sugared.values import SimpleValue, SpecialForm
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Apply, Select, StringLiteral, Var
-from engine.frontend.values import SimpleValue, SpecialForm
 from engine.ir.constants import insert_constant
 from engine.lang.errors import CompileError
 from engine.lang.types import BOOL, COMPLEX, FLOAT, INT, NONE, TENSOR, ListType, OptionalType, Type
@@ -144,7 +144,7 @@ def _enumerate(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) ->
 
 
 def _tolist(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> SugaredValue:
-    """`x.tolist()`, whose result is what the annotation says."""
+    """`x.tolist()`, whose result has the annotated type."""
     if view.inputs or view.attributes:
         raise CompileError("tolist expected no arguments", view.range, hints=("write x.tolist()",))
     if hint is None:

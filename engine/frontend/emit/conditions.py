@@ -1,7 +1,7 @@
 """Conditions: `and`, `or`, `not`, `is None`, `isinstance`, and values taken as a bool.
 
-In: the tree of a condition.  Out: a `Condition`: its bool, what it tells about the types of variables,
-and its outcome where that is known while compiling.
+In: the tree of a condition.  Out: a `Condition`: its bool, how it refines the types of variables, and its
+outcome where that is known while compiling.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from engine.frontend.emit.arguments import no_keywords
 from engine.frontend.emit.emitter import Emitter
 from engine.frontend.emit.literals import common_type
-from engine.frontend.modules import ModuleValue
-from engine.frontend.refine import Condition, Refinements, Types, can_be_none, without_none
-from engine.frontend.schema_match import Actual
-from engine.frontend.sugar import SugaredValue
+from engine.frontend.emit.refine import Condition, Refinements, Types, can_be_none, without_none
+from engine.frontend.matching.schema_match import Actual
+from engine.frontend.sugared.modules import ModuleValue
+from engine.frontend.sugared.sugared_value import SugaredValue
+from engine.frontend.sugared.values import SimpleValue, SpecialForm
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Apply, TupleLiteral, Var
-from engine.frontend.values import SimpleValue, SpecialForm
 from engine.ir.constants import constant_value
 from engine.ir.graph import Block, Value
 from engine.lang.errors import CompileError
@@ -90,7 +90,7 @@ def if_value(
 
 
 def refine(e: Emitter, types: Types, range: SourceRange | None = None) -> None:
-    """From here on the variables have these types."""
+    """Give the variables these types from here on."""
     for name, type in types.items():
         variable = e.environment.find(name)
         if not isinstance(variable, SugaredValue):
@@ -120,7 +120,7 @@ def _branch(e: Emitter, block: Block, types: Types, make: Callable[[], Value]) -
 
 
 def _short_circuit(e: Emitter, tree: Tree) -> Condition:
-    """`a and b`, `a or b`: the second is compiled, and evaluated, only where the first leaves it open."""
+    """`a and b`, `a or b`: the second is compiled, and evaluated, only where the first does not decide."""
     left, right = tree.trees
     is_or = tree.kind == "or"
     first = condition(e, left)
@@ -155,7 +155,7 @@ def _identity(e: Emitter, tree: Tree) -> Condition:
 
 
 def _none_refinements(left: Tree, right: Tree, values: Sequence[Value], its_is: bool) -> Refinements:
-    """`x is None` says nothing new where it holds: there, `x` stays what it was."""
+    """The refinements of `x is None`: where it holds, `x` keeps its type."""
     if right.kind != "None" and left.kind == "None":
         left, right, values = right, left, values[::-1]
     if right.kind != "None" or left.kind != "variable":
@@ -194,7 +194,7 @@ def _is_instance(e: Emitter, target: Tree, classes: Tree, tree: Tree) -> Conditi
 
 
 def _split(actual: Sequence[Type], tested: Sequence[Type]) -> tuple[list[Type], list[Type], bool]:
-    """The types that the value may have where the test holds, and where not; and does it always hold?"""
+    """The types that the value may have where the test holds, and where not; True if it always holds."""
     if any(type is ANY for type in actual):
         return list(tested), [ANY], list(tested) == [ANY]
     positive, negative, always = [], [], True

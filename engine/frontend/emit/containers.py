@@ -5,11 +5,12 @@ In: their calls.  Out: copies of lists and dicts, lists gathered by a loop, tupl
 
 from __future__ import annotations
 
-from engine.frontend.convert import EMPTY_LIST
 from engine.frontend.emit.arguments import no_keywords
 from engine.frontend.emit.emitter import Emitter
 from engine.frontend.emit.loops import dict_comprehension, list_comprehension
-from engine.frontend.sugar import SugaredValue
+from engine.frontend.matching.convert import EMPTY_LIST
+from engine.frontend.sugared.sugared_value import SugaredValue
+from engine.frontend.sugared.values import SimpleValue, SpecialForm
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import (
     Apply,
@@ -22,7 +23,6 @@ from engine.frontend.syntax.views import (
     TupleLiteral,
     Var,
 )
-from engine.frontend.values import SimpleValue, SpecialForm
 from engine.ir.graph import Value
 from engine.lang.errors import CompileError
 from engine.lang.types import STR, TENSOR, DictType, ListType, Type
@@ -99,7 +99,7 @@ def _set_keywords(e: Emitter, view: Apply, result: Value) -> None:
 
 
 def _stored(e: Emitter, view: Apply, value: SugaredValue) -> Tree:
-    """The value under a name, for a tree to use."""
+    """A tree that names the value, which is stored under a fresh name."""
     name = e.temporary()
     e.assign(name, value, view.range)
     return _name(view, name)

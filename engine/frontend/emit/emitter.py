@@ -1,6 +1,6 @@
-"""The state of compiling one function.
+"""The emitter of one function, and its state.
 
-In: trees, handed to `sugared`, `expression` and `statements`; the rules for each kind of tree are tables
+In: trees, given to `sugared`, `expression` and `statements`; the rules for each kind of tree are tables
 of free functions in this package.  Out: nodes in the graph.  Variables are written and read through
 `assign` and `lookup`, as `prim::Store` and `prim::Load`; the SSA conversion removes these later.
 """
@@ -11,33 +11,27 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import TYPE_CHECKING
 
-from engine.frontend.advice import to_fit, unknown_name
-from engine.frontend.builder import Builder
-from engine.frontend.classes import ConstantValue
-from engine.frontend.convert import convert
-from engine.frontend.emit.recovery import recover
-from engine.frontend.environment import Environment, Variable
-from engine.frontend.globals import GLOBALS
-from engine.frontend.sugar import SugaredValue
+from engine.frontend.diagnostics.advice import to_fit, unknown_name
+from engine.frontend.emit.environment import Environment, Variable
+from engine.frontend.emit.recovery import LEAVE, Recovery
+from engine.frontend.matching.convert import convert
+from engine.frontend.names.globals import GLOBALS
+from engine.frontend.names.resolve import Resolver
+from engine.frontend.names.type_annotations import TypeReader
+from engine.frontend.sugared.classes import ConstantValue
+from engine.frontend.sugared.sugared_value import Builder, SugaredValue
+from engine.frontend.sugared.values import SimpleValue
 from engine.frontend.syntax.tree import Tree
-from engine.frontend.type_annotations import TypeReader
-from engine.frontend.values import SimpleValue
 from engine.ir.graph import Block, Value
 from engine.ir.names import name_after
-from engine.lang.errors import Caution, CompileError, EngineError, FollowUpError
+from engine.lang.errors import Caution, CompileError, FollowUpError
 from engine.lang.source import SourceRange
 from engine.lang.types import ANY, ListType, Type
 
-if TYPE_CHECKING:
-    from engine.frontend.resolve import Resolver
 
-"""Variables that are made up, by the compiler or the Python printer; values are not named after them."""
-
-
-class Loop(Enum):
-    """What `break` and `continue` would leave."""
+class LoopKind(Enum):
+    """The kind of loop that `break` and `continue` would leave."""
 
     RUNNING = auto()
     UNROLLED = auto()
@@ -45,7 +39,7 @@ class Loop(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How each kind of tree is compiled."""
+    """The function that compiles each kind of tree."""
 
     expressions: Mapping[str, Callable[[Emitter, Tree, Type | None], SugaredValue]]
     statements: Mapping[str, Callable[[Emitter, Tree], None]]
@@ -56,8 +50,7 @@ class Emitter(Builder):
     """One function being compiled.
 
     `declared` is the annotated return type, `returned` what the `return`s so far share; `exits` are the
-    blocks that every path leaves by `return` or `raise`.  `failures` are the errors of statements so far, `unknown`
-    the names that these would have set; `remembers` tells that a function which failed is not compiled again.
+    blocks that every path leaves by `return` or `raise`.
     """
 
     resolver: Resolver
@@ -67,15 +60,12 @@ class Emitter(Builder):
     environment: Environment = field(init=False)
     types: TypeReader = field(init=False)
     exits: set[Block] = field(default_factory=set)
-    loops: list[Loop] = field(default_factory=list)
+    loops: list[LoopKind] = field(default_factory=list)
     around: Callable[[Value, float | complex, SourceRange], None] | None = None
-    """Is told of the literals of a function inside another."""
+    """In a function inside another: called for each of its literals."""
     lost_writes: list[Caution] = field(default_factory=list)
-    """Writes that lowering the graph removed although somebody may see them."""
-    failures: list[EngineError] = field(default_factory=list)
-    unknown: set[str] = field(default_factory=set)
-    stopped: bool = False
-    remembers: bool = False
+    """Writes that lowering the graph removed although they may be observable."""
+    recovery: Recovery = field(default_factory=Recovery)
     _literals: dict[tuple[type, str], Value] = field(default_factory=dict)
     _temporaries: int = 0
 
@@ -86,7 +76,7 @@ class Emitter(Builder):
     # -- trees
 
     def sugared(self, tree: Tree, hint: Type | None = None) -> SugaredValue:
-        """What the expression stands for; `hint` is the type that is wanted, where one is annotated."""
+        """The sugared value of the expression; `hint` is the type that is wanted, where one is annotated."""
         rule = self.rules.expressions.get(tree.kind)
         if rule is None:
             raise _no_expression(tree)
@@ -98,7 +88,7 @@ class Emitter(Builder):
         return self.cast(value, ANY) if hint is ANY and value.type is not ANY else value
 
     def statements(self, trees: Sequence[Tree]) -> None:
-        """Compile the statements up to the first that always leaves the block.  What fails is kept in `failures`."""
+        """Compile the statements up to the first that always leaves the block.  Errors are kept in `recovery`."""
         for tree in trees:
             rule = self.rules.statements.get(tree.kind, _unknown_statement)
             loops = len(self.loops)
@@ -107,13 +97,15 @@ class Emitter(Builder):
                     rule(self, tree)
             except CompileError as error:
                 del self.loops[loops:]
-                recover(self, tree, error)
+                self.recovery.keep(tree, error, in_init=self.initializes is not None)
+                if tree.kind in LEAVE:
+                    self.exits.add(self.environment.block)
             if self.environment.block in self.exits:
                 return
 
     @contextmanager
     def inside(self, block: Block, suffix: str = "") -> Iterator[Environment]:
-        """For a while, compile into `block`, with names of its own."""
+        """Compile into `block`, with an environment of its own, while the context lasts."""
         saved = self.environment
         self.environment = Environment(block, saved, suffix or saved.suffix)
         place = block if block is not saved.block else self.graph.insert_point
@@ -138,7 +130,7 @@ class Emitter(Builder):
         return self._literals[key]
 
     def retype(self, value: Value, type: Type) -> None:
-        """Let an element of a comprehension have the annotated type at once.
+        """Give an element of a comprehension the annotated type at once.
 
         Uses of the same literal elsewhere keep its own.
         """
@@ -155,7 +147,7 @@ class Emitter(Builder):
         return f"$tmp_{self._temporaries}"
 
     def lookup(self, name: str, range: SourceRange) -> SugaredValue:
-        """What the name stands for here.  Raises CompileError, with a suggestion, when it stands for nothing."""
+        """The sugared value of the name here.  Raises CompileError, with a suggestion, for an undefined name."""
         found = self.find(name, range)
         if found is not None:
             return found
@@ -181,11 +173,11 @@ class Emitter(Builder):
 
     def check_known(self, name: str, range: SourceRange) -> None:
         """Raises FollowUpError for a name whose statement failed."""
-        if name in self.unknown:
+        if name in self.recovery.unknown:
             raise FollowUpError(f"{name} is not known, since the statement that sets it does not compile", range)
 
     def load(self, name: str, variable: Variable, range: SourceRange | None = None) -> Value:
-        """Read a variable."""
+        """The value of a variable."""
         node = self.node("prim::Load", (), [variable.type], range).set_attr("name", variable.stored)
         return node.output.set_debug_name(name_after(name))
 
@@ -196,7 +188,7 @@ class Emitter(Builder):
 
     def assign(self, name: str, value: SugaredValue, range: SourceRange, annotated: Type | None = None) -> None:
         """`name = value`, or `name: annotated = value`.  Raises CompileError when the types forbid it."""
-        if name in self.unknown:
+        if name in self.recovery.unknown:
             return
         if isinstance(value, ConstantValue):
             value = SimpleValue(value.as_value(self, range))

@@ -1,24 +1,22 @@
 """`torch.jit.fork(f, *args)`, and functions defined inside functions, which only fork can call.
 
-In: the call.  Out: a `prim::fork` node that holds, as a subgraph of its own, the call to run beside the
-rest.  Values from outside that the call uses are the subgraph's inputs.
+In: the call.  Out: a `prim::fork` node that holds, as a subgraph, the call to run concurrently.  Values
+from outside that the call uses are the subgraph's inputs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from engine.frontend.builder import Builder
 from engine.frontend.emit.arguments import actuals_of, keywords_of
+from engine.frontend.emit.body import compile_body, finish
 from engine.frontend.emit.emitter import Emitter
-from engine.frontend.emit.recovery import compile_body
-from engine.frontend.environment import Environment, Variable
-from engine.frontend.lowering.finish import finish
-from engine.frontend.schema_match import Actual
-from engine.frontend.sugar import SugaredValue
+from engine.frontend.emit.environment import Environment, Variable
+from engine.frontend.matching.schema_match import Actual
+from engine.frontend.sugared.sugared_value import Builder, SugaredValue
+from engine.frontend.sugared.values import SimpleValue, SpecialForm
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Apply, Def, Param
-from engine.frontend.values import SimpleValue, SpecialForm
 from engine.ir.clone import copy_graph, copy_nodes
 from engine.ir.graph import Block, Graph, Node, Value
 from engine.lang.errors import CompileError
@@ -65,7 +63,7 @@ def fork(e: Emitter, view: Apply, form: SpecialForm, hint: Type | None) -> Sugar
 def _call_body(
     e: Emitter, callee: SugaredValue, args: Sequence[Actual], kwargs: Sequence[Actual], range: SourceRange
 ) -> tuple[Graph, list[Value], Type]:
-    """The call as a graph; the values that it takes from outside; the type it gives."""
+    """The call as a graph, the values that it takes from outside, and the type of its result."""
     scratch = e.node("prim::fork", [], (), range)
     block = scratch.add_block()
     with e.graph.inserting_at(block):
@@ -82,7 +80,7 @@ def _call_body(
 
 
 def _pool(body: Graph) -> None:
-    """Constants go to the start in reverse order; done twice, as in PyTorch, in order."""
+    """Move constants to the start.  Once puts them in reverse order; done twice, as in PyTorch, in order."""
     find_pass("constant_pooling")(body)
 
 
@@ -102,7 +100,7 @@ def _captured(block: Block) -> list[Value]:
 
 
 def _used(block: Block) -> dict[Value, None]:
-    """Everything that the block's nodes use, and it gives, in the order of the first use."""
+    """Everything that the block's nodes and outputs use, in the order of the first use."""
     used: dict[Value, None] = {}
 
     def visit(nodes: Iterable[Node]) -> None:
@@ -132,7 +130,7 @@ def _closure_body(e: Emitter, definition: Def) -> tuple[Graph, list[Value], Type
 
 
 def _define_parameter(inner: Emitter, param: Param, e: Emitter) -> None:
-    """A parameter is a variable of the closure; one of that name around it has to have its type."""
+    """Define a parameter as a variable of the closure; a variable of that name around it must have its type."""
     if param.default is not None and param.annotation is None:
         text = "Keyword arguments with defaults need to be type-hinted (TorchScript C++ frontend)"
         raise CompileError(text, param.range, hints=(f"write `{param.name}: int = …`",))
@@ -170,11 +168,11 @@ class _Outside:
         return SimpleValue(self._inputs[name])
 
     def literal(self, inner: Value, value: float | complex, range: SourceRange) -> None:
-        """Numbers stand at the start of the function around, and are handed in like its variables."""
+        """Put a number at the start of the outer function; it is captured like a variable."""
         self._literals[inner] = self.e.literal(value, range)
 
     def hand_in(self, graph: Graph) -> None:
-        """Make inputs of the literals, and let what is captured stand in the order of its first use."""
+        """Make inputs of the literals, and order the captured values by their first use."""
         parameters = len(graph.inputs) - len(self.captured)
         outer = dict(zip(graph.inputs[parameters:], self.captured, strict=True)) | self._literals
         used = [value for value in _used(graph.block) if value in outer]

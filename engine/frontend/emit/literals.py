@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.frontend.convert import EMPTY_LIST
 from engine.frontend.emit.arguments import values_of
 from engine.frontend.emit.emitter import Emitter
-from engine.frontend.sugar import SugaredValue
+from engine.frontend.matching.convert import EMPTY_LIST
+from engine.frontend.sugared.sugared_value import SugaredValue
+from engine.frontend.sugared.values import SimpleValue
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Const, DictLiteral, ListLiteral, StringLiteral, TupleLiteral
-from engine.frontend.values import SimpleValue
 from engine.ir.graph import Value
 from engine.lang.errors import CompileError
 from engine.lang.types import (
@@ -114,7 +114,7 @@ def wanted_container(hint: Type | None, kind: type, tree: Tree) -> Type | None:
 
 
 def as_hinted(e: Emitter, value: Value, hint: Type | None) -> Value:
-    """Under an Optional or Union annotation a literal takes that type at once."""
+    """The literal, cast to the annotated type at once if that is an Optional or a Union."""
     return e.cast(value, hint) if isinstance(hint, (OptionalType, UnionType)) else value
 
 
@@ -127,7 +127,7 @@ def common_type(types: Sequence[Type]) -> Type:
 
 
 def _check_member(type: ListType, hint: Type, tree: Tree) -> None:
-    """A list under a Union of several lists has to be one of them."""
+    """Raises CompileError for a list that is none of several lists in the annotated Union."""
     lists = [member for member in members_of(hint) if isinstance(member, ListType)]
     if not any(type.is_subtype_of(member) for member in lists):
         allowed = " or ".join(member.annotation_str for member in lists)
@@ -147,7 +147,7 @@ def _check_elements(values: Sequence[Value], element: Type, tree: Tree) -> None:
 
 
 def wrong_elements(element: Type, found: Type, tree: Tree) -> CompileError:
-    """A list is to hold something else than it does."""
+    """The error for a list whose elements are not of the annotated type."""
     return CompileError(
         f"List type annotation `List[{element.annotation_str}]` did not match the types of the given list elements, "
         f"which were unified to {found.annotation_str}",

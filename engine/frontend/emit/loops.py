@@ -12,12 +12,12 @@ from typing import Final
 
 from engine.frontend.emit.assignments import assign_targets, check_targets
 from engine.frontend.emit.conditions import to_bool
-from engine.frontend.emit.emitter import Emitter, Loop
+from engine.frontend.emit.emitter import Emitter, LoopKind
 from engine.frontend.emit.literals import check_key, common_type, wanted_container, wrong_elements
-from engine.frontend.sugar import Iterable, SugaredValue
+from engine.frontend.sugared.sugared_value import SugaredIterable, SugaredValue
+from engine.frontend.sugared.values import SimpleValue
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import DictComp, For, ListComp, TupleLiteral, While
-from engine.frontend.values import SimpleValue
 from engine.ir.graph import Node
 from engine.lang.errors import CompileError
 from engine.lang.source import SourceRange
@@ -36,7 +36,7 @@ def while_statement(e: Emitter, tree: Tree) -> None:
     with e.inside(test):
         test.register_output(to_bool(e, e.expression(view.condition), view.condition.range))
     body.add_input(INT)
-    e.loops.append(Loop.RUNNING)
+    e.loops.append(LoopKind.RUNNING)
     with e.inside(body):
         e.statements(view.body)
     e.loops.pop()
@@ -61,13 +61,13 @@ def loop_over(e: Emitter, targets: Sequence[Tree], itr: Tree, body: Body, range:
 
 
 def _running(
-    e: Emitter, node: Node, targets: Sequence[Tree], iterable: Iterable, body: Body, range: SourceRange
+    e: Emitter, node: Node, targets: Sequence[Tree], iterable: SugaredIterable, body: Body, range: SourceRange
 ) -> None:
     block, test = node.add_block(), node.add_block()
     with e.graph.inserting_at(node):
         test.register_output(e.constant(True, range))
     index = block.add_input(INT)
-    e.loops.append(Loop.RUNNING)
+    e.loops.append(LoopKind.RUNNING)
     with e.inside(block):
         item = iterable.element(e, index, range)
         assign_targets(e, _as_one_target(targets, range), [item], range)
@@ -76,9 +76,9 @@ def _running(
 
 
 def _unrolled(
-    e: Emitter, targets: Sequence[Tree], iterable: Iterable, length: int, body: Body, range: SourceRange
+    e: Emitter, targets: Sequence[Tree], iterable: SugaredIterable, length: int, body: Body, range: SourceRange
 ) -> None:
-    e.loops.append(Loop.UNROLLED)
+    e.loops.append(LoopKind.UNROLLED)
     for index in builtins.range(length):
         e.literal(index, range)
         item = iterable.static_element(e, index, range)
@@ -105,7 +105,7 @@ def _leave(e: Emitter, tree: Tree, kind: str) -> None:
         raise CompileError(
             f"SyntaxError: '{tree.kind}' outside loop", tree.range, hints=("it belongs inside `for` or `while`",)
         )
-    if e.loops[-1] is Loop.UNROLLED:
+    if e.loops[-1] is LoopKind.UNROLLED:
         raise CompileError(
             "Because we emit iteration over modulelists or tuples as unrolled loops, we do not support break or "
             "continue inside the body of these loops",
@@ -160,7 +160,7 @@ def dict_comprehension(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValu
 
 
 def _check_element(element: Type, found: Type, tree: Tree, *, annotated: bool) -> None:
-    """Every turn of an unrolled comprehension must give the type of the first, or the annotated one."""
+    """Raises CompileError unless each iteration of an unrolled comprehension gives the type of the first."""
     if not found.is_subtype_of(element) and unify(element, found) != element:
         raise wrong_elements(element, found if annotated else common_type([element, found]), tree)
 
@@ -176,6 +176,6 @@ def _check_pair(wanted: Type, found: Mapping[str, Type], tree: Tree) -> None:
 
 
 def _in_own_scope(e: Emitter, targets: Sequence[Tree], itr: Tree, body: Body, tree: Tree) -> None:
-    """A comprehension's variables are its own: they are stored under names that nothing else uses."""
+    """Run in a scope of its own: a comprehension's variables are stored under names that nothing else uses."""
     with e.inside(e.environment.block, suffix=e.temporary()):
         loop_over(e, targets, itr, body, tree.range)

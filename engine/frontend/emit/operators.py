@@ -9,16 +9,16 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from engine.aten.dispatch import op
-from engine.frontend.convert import unpack_tuple
 from engine.frontend.emit.arguments import actuals_of, values_of
 from engine.frontend.emit.conditions import condition, if_value
 from engine.frontend.emit.emitter import Emitter
-from engine.frontend.globals import Magic
-from engine.frontend.schema_match import Actual
-from engine.frontend.sugar import SugaredValue
+from engine.frontend.matching.convert import unpack_tuple
+from engine.frontend.matching.schema_match import Actual
+from engine.frontend.names.globals import Magic
+from engine.frontend.sugared.sugared_value import SugaredValue
+from engine.frontend.sugared.values import BuiltinFunction, SimpleValue
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import TernaryIf
-from engine.frontend.values import BuiltinFunction, SimpleValue
 from engine.ir.constants import constant_inputs
 from engine.ir.graph import Value
 from engine.lang.errors import OperatorError
@@ -37,7 +37,7 @@ UNARY: Final = {"unary_minus": ("aten::neg", "__neg__"), "~": ("aten::bitwise_no
 
 
 def binary(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
-    """`a <op> b`; `a in b` asks `b`."""
+    """`a <op> b`; `a in b` is a method of `b`."""
     operator, method = BINARY[tree.kind]
     operands = actuals_of(e, tree.trees, unpack=False)
     if tree.kind == "in":
@@ -55,7 +55,7 @@ def remainder(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
 
 
 def unary(e: Emitter, tree: Tree, hint: Type | None) -> SugaredValue:
-    """`-a` and `~a`; of a constant they are a constant."""
+    """`-a` and `~a`, folded if `a` is a constant."""
     operator, method = UNARY[tree.kind]
     value = call_operator(e, operator, method, actuals_of(e, tree.trees, unpack=False), tree).as_value(e, tree.range)
     return SimpleValue(folded(e, value, operator))

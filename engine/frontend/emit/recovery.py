@@ -1,69 +1,65 @@
-"""Going on behind a statement that does not compile, so that one look tells all mistakes of a function.
+"""Going on after a statement that does not compile, so that one compilation reports all mistakes of a function.
 
-In: the statements of a function.  Out: nodes, or every error that stands for itself, together.  What a failed statement
-would have set is `unknown` from there on, and what needs one of these names fails without a word.
+In: statements that failed, with their errors.  Out: a `Recovery`: the errors so far, and the names that a failed
+statement would have set.  These are `unknown` from there on, and errors that only follow from them are not reported.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
 
 from engine.frontend.syntax.tree import Tree, variables
-from engine.lang.errors import MAX_TOLD, CompileError, EngineError, FollowUpError, together
+from engine.lang.errors import MAX_TOLD, CompileError, EngineError, FollowUpError
 
-if TYPE_CHECKING:
-    from engine.frontend.emit.emitter import Emitter
-
-_LEAVE: Final = frozenset(["return", "raise"])
+LEAVE: Final = frozenset(["return", "raise"])
+"""Statements that leave the function."""
 _WITH_BLOCKS: Final = frozenset(["if", "while", "for", "with"])
 _DECIDE: Final = frozenset(["assert", *_WITH_BLOCKS])
-"""What refines types of the names in its head."""
+"""Statements that refine the types of the names in their head."""
 
 
-def compile_body(e: Emitter, trees: Sequence[Tree]) -> None:
-    """Compile all statements of a function.  Raises the errors of the statements, together."""
-    try:
-        e.statements(trees)
-    except EngineError as error:
-        if not e.failures:
-            raise
-        raise together(e.failures) from error.__cause__
-    if e.failures:
-        raise together(e.failures)
+@dataclass(eq=False, slots=True)
+class Recovery:
+    """The errors of one function so far, and the names that the statements which failed would have set.
 
-
-def recover(e: Emitter, tree: Tree, error: CompileError) -> None:
-    """Keep the error of the statement, and make ready for the next one.
-
-    Raises the error where nothing sound can be said of what follows.
+    `remembers` is true if a function that failed is not compiled again at its next call.
     """
-    if e.stopped:
-        raise error
-    if all(error.message != known.message for known in e.failures):
-        e.failures.append(error)
-    if len(e.failures) >= MAX_TOLD or not _can_go_on(e, tree, error):
-        e.stopped = True
-        raise error
-    e.unknown.update(_doubtful(e, tree))
-    if tree.kind in _LEAVE:
-        e.exits.add(e.environment.block)
+
+    remembers: bool = False
+    errors: list[EngineError] = field(default_factory=list)
+    unknown: set[str] = field(default_factory=set)
+    stopped: bool = False
+
+    def keep(self, tree: Tree, error: CompileError, *, in_init: bool) -> None:
+        """Keep the error of the statement, and prepare for the next one; `in_init`: it is one of an `__init__`.
+
+        Raises the error where nothing sound can be reported of what follows.
+        """
+        if self.stopped:
+            raise error
+        if all(error.message != known.message for known in self.errors):
+            self.errors.append(error)
+        if len(self.errors) >= MAX_TOLD or not self._can_go_on(tree, error):
+            self.stopped = True
+            raise error
+        self.unknown.update(_doubtful(tree, in_init))
+
+    def _can_go_on(self, tree: Tree, error: CompileError) -> bool:
+        """False after a function that would be compiled again at its next call, and after a possible exit."""
+        if error.frames and not self.remembers and not isinstance(error, FollowUpError):
+            return False
+        return tree.kind not in _WITH_BLOCKS or not any(inner.kind in LEAVE for inner in _all(tree))
 
 
-def _can_go_on(e: Emitter, tree: Tree, error: CompileError) -> bool:
-    """Not behind a function that failed, if it would be compiled again at its next call, nor behind a possible exit."""
-    if error.frames and not e.remembers and not isinstance(error, FollowUpError):
-        return False
-    return tree.kind not in _WITH_BLOCKS or not any(inner.kind in _LEAVE for inner in _all(tree))
-
-
-def _doubtful(e: Emitter, tree: Tree) -> Iterator[str]:
+def _doubtful(tree: Tree, in_init: bool) -> Iterator[str]:
     """The names whose value, type or attributes would be others, had the statement been compiled."""
     if tree.kind in _DECIDE:
         yield from variables(tree.child(0))
     for inner in _all(tree):
         if inner.kind in ("assign", "aug_assign", "for"):
-            yield from _set(e, inner.child(0))
+            yield from _set(inner.child(0), in_init)
         elif inner.kind == "with_item":
             yield from variables(inner.child(1))
         elif inner.kind == "def":
@@ -72,14 +68,14 @@ def _doubtful(e: Emitter, tree: Tree) -> Iterator[str]:
             yield from (ident.text for ident in inner.child(0).trees)
 
 
-def _set(e: Emitter, target: Tree) -> Iterator[str]:
+def _set(target: Tree, in_init: bool) -> Iterator[str]:
     """The variables of a target; of an attribute in `__init__`, the object that would have it."""
     if target.kind == "variable":
         yield target.child(0).text
     elif target.kind in ("list", "tuple_literal", "list_literal", "starred"):
         for part in target.trees:
-            yield from _set(e, part)
-    elif target.kind == "." and e.initializes is not None:
+            yield from _set(part, in_init)
+    elif target.kind == "." and in_init:
         yield from variables(target)
 
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.frontend.advice import to_fit
-from engine.frontend.classes import ExceptionClass, ExceptionInstance
-from engine.frontend.convert import convert
+from engine.frontend.diagnostics.advice import to_fit
 from engine.frontend.emit.branches import branch
 from engine.frontend.emit.conditions import condition
 from engine.frontend.emit.emitter import Emitter
-from engine.frontend.schema_match import Actual
+from engine.frontend.matching.convert import convert
+from engine.frontend.matching.schema_match import Actual
+from engine.frontend.sugared.classes import ExceptionClass, ExceptionInstance
+from engine.frontend.sugared.values import MethodValue
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import (
     Apply,
@@ -27,7 +28,6 @@ from engine.frontend.syntax.views import (
     Var,
     With,
 )  # fmt: skip
-from engine.frontend.values import MethodValue
 from engine.ir.graph import Value
 from engine.lang.errors import CompileError
 from engine.lang.source import SourceRange
@@ -55,7 +55,7 @@ def return_value(e: Emitter, value: Value, range: SourceRange, place: SourceRang
     place = place or range
     declared = e.declared
     if declared is not None:
-        # A forgotten value must not pass for a tensor.
+        # None, of a `return` without a value, must not pass for a tensor.
         if not (value.type.is_subtype_of(TENSOR) and value.type.is_subtype_of(NONE)):
             value = convert(e.graph, value, declared, True, range)
         if not value.type.is_subtype_of(declared):
@@ -167,7 +167,7 @@ _MANAGERS: Final = "`with` takes torch.no_grad() and objects of classes that def
 
 
 def _enter_type(value: Value, range: SourceRange) -> Type:
-    """What `__enter__` gives.  Raises CompileError when the object is no context manager."""
+    """The type that `__enter__` returns.  Raises CompileError when the object is no context manager."""
     type = value.type
     if not isinstance(type, ClassType):
         raise CompileError("With item expression must return an object", range, hints=(_MANAGERS,))

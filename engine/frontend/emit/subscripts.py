@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from engine.frontend.advice import may_be_another
+from engine.frontend.diagnostics.advice import may_be_another
 from engine.frontend.emit.emitter import Emitter
-from engine.frontend.modules import ModuleValue
-from engine.frontend.schema_match import Actual
-from engine.frontend.sugar import SugaredValue
+from engine.frontend.matching.schema_match import Actual
+from engine.frontend.sugared.modules import ModuleValue
+from engine.frontend.sugared.sugared_value import SugaredValue
+from engine.frontend.sugared.values import MethodValue, SimpleValue, SugaredTuple
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import SliceExpr, Subscript
-from engine.frontend.values import MethodValue, SimpleValue, SugaredTuple
 from engine.ir.constants import constant_value
 from engine.ir.graph import Value
 from engine.lang.errors import CompileError
@@ -77,7 +77,7 @@ def _sugared_item(e: Emitter, target: SugaredTuple | ModuleValue, view: Subscrip
 
 
 class Index(NamedTuple):
-    """A tensor after the ints, slices and Nones of a subscript, and the tensors that are still to index it."""
+    """A tensor after the ints, slices and Nones of a subscript, and the index tensors still to be applied."""
 
     value: Value
     tensors: list[Value | None]
@@ -90,7 +90,7 @@ def index_tensor(e: Emitter, value: Value, parts: Sequence[Tree], range: SourceR
 
 
 def slice_tensor(e: Emitter, value: Value, parts: Sequence[Tree], range: SourceRange) -> Index:
-    """Apply every part of the subscript that makes a view."""
+    """Apply the parts of the subscript that make views."""
     placed = _place(e, parts, range)
     tensors: list[Value | None] = []
     for part, (dim, index) in zip(parts, placed, strict=True):
@@ -151,7 +151,7 @@ def _index_value(e: Emitter, part: Tree, range: SourceRange) -> tuple[Value | No
     """The part's value, and how many dimensions of the result it stands for."""
     if part.kind == "slice_expr":
         return None, 1
-    # The original compiles an index twice, the first time to see whether it is a slice; its effects show.
+    # PyTorch compiles an index twice, the first time to see if it is a slice; the effects of both show.
     e.sugared(part)
     index = e.expression(part)
     if isinstance(index.type, ListType):

@@ -1,7 +1,7 @@
 """Remove early exits: `prim::ReturnStmt` and `prim::LoopContinuation`.
 
 In: an SSA graph in which a block may be left early.  Out: one in which every block runs to its end:
-a bool says whether an exit was hit, what would follow is run only if not, and the exit's values become
+a bool is true if an exit was hit, the nodes that would follow run only if not, and the exit's values become
 the outputs of the block that it leaves to.
 
     if c:                          %hit : bool, %value : int = prim::If(%c)
@@ -11,7 +11,7 @@ the outputs of the block that it leaves to.
                                      block0(): -> (%value)
                                      block1(): … prim::Print(%x) … -> (%two)
 
-Where an If only asks what the If before it has just decided, the second is merged into the first.
+An If on the outcome of the If before it is merged into that one.
 Values that are never used are `prim::Uninitialized`.  Source: "Exit Transform" in the design overview.
 """
 
@@ -26,7 +26,7 @@ from engine.ir.constants import constant_value, insert_constant
 from engine.ir.graph import Block, Graph, Node, Value
 from engine.ir.order import is_inside
 from engine.lang.errors import CompileError
-from engine.lang.recursion import MAX_BLOCKS
+from engine.lang.interpreter_settings import MAX_BLOCKS
 from engine.lang.types import BOOL, Type, unify
 
 
@@ -40,7 +40,7 @@ def transform_exits(graph: Graph) -> None:
 
 
 class Status(Enum):
-    """What is known about leaving a block early."""
+    """The static knowledge about leaving a block early."""
 
     WONT = auto()
     MIGHT = auto()
@@ -50,7 +50,7 @@ class Status(Enum):
 
 @dataclass(slots=True)
 class Exit:
-    """How a block is left: `hit` is the bool value that tells, `values` go to the exit's target."""
+    """An exit of a block: `hit` is the bool value that is true if it was taken, `values` go to the exit's target."""
 
     status: Status
     hit: Value | None = None
@@ -77,7 +77,7 @@ class _Transform:
     def of(cls, graph: Graph, kind: str) -> _Transform:
         with graph.inserting_at(_first(graph)):
             transform = cls(graph, kind, insert_constant(graph, True), insert_constant(graph, False))
-        transform.never(BOOL)  # the reference makes it first, and the order of such values can be seen in the text
+        transform.never(BOOL)  # PyTorch makes it first, and the order of such values shows in the graph's text
         return transform
 
     def never(self, type: Type) -> Value:
@@ -93,7 +93,7 @@ class _Transform:
         return block.owner is not None and block.owner.kind == "prim::Loop"
 
     def block(self, block: Block) -> Exit:
-        """Transform a block; how it is left, seen from outside."""
+        """Transform a block; its exit, as seen from outside."""
         saved, self.target = self.target, block if self.is_target(block) else self.target
         self.depth += 1
         if self.depth > MAX_BLOCKS:
@@ -171,7 +171,7 @@ class _Transform:
         body = node.blocks[0]
         exit = self.block(body)
         if exit.status in (Status.WONT, Status.THROWS):
-            return WONT  # the loop may never run, so what its body throws says nothing about what follows
+            return WONT  # the loop may never run, so an exception in its body implies nothing for the nodes that follow
         hit = self.hit_of(exit)
         with self.graph.inserting_at(body):
             again = self.append_if(hit, [self.false], [body.outputs[0]])
@@ -181,7 +181,7 @@ class _Transform:
         return Exit(Status.MIGHT, hit_after, values)
 
     def carry(self, loop: Node, value: Value, start: Value) -> Value:
-        """Let the loop hand `value` of its body out, `start` if the body never ran."""
+        """Make `value` of the loop's body an output of the loop; `start` is its value if the body never runs."""
         body = loop.blocks[0]
         loop.add_input(start)
         body.add_input(value.type)
@@ -189,7 +189,7 @@ class _Transform:
         return loop.add_output(value.type)
 
     def guard_rest(self, block: Block, node: Node, exit: Exit) -> Exit:
-        """Run what follows `node` only if it did not exit."""
+        """Run the nodes after `node` only if it did not exit."""
         assert exit.hit is not None and node.next is not None
         guard = self.graph.create("prim::If", [exit.hit], 0).insert_before(node.next)
         left, rest = guard.add_block(), guard.add_block()
@@ -208,7 +208,7 @@ class _Transform:
         return Exit(Status.MIGHT, hit, self.join_values(guard, [exit, after]))
 
     def hand_out(self, guard: Node, left: Block, rest: Block) -> None:
-        """Let the guard give what is used outside of its `rest`: the body of a `with` has no outputs of its own."""
+        """Make outputs of values that are used outside of `rest`: the body of a `with` has no outputs of its own."""
         for value in [value for node in rest.nodes() for value in node.outputs]:
             outside = [use for use in value.uses if not is_inside(use.user, rest)]
             if not outside:
@@ -220,7 +220,7 @@ class _Transform:
                 user.replace_input(offset, given)
 
     def set_target_outputs(self, block: Block, exit: Exit) -> None:
-        """The exit reaches its target here: its values are the block's outputs where it was hit."""
+        """At the exit's target: its values are the block's outputs where it was hit."""
         if exit.status is Status.WILL:
             self.replace_outputs(block, exit.values)
         elif exit.status is Status.MIGHT:
@@ -241,7 +241,7 @@ class _Transform:
         return self.add_if_outputs(node, left, right)
 
     def delete_after(self, node: Node, block: Block) -> None:
-        """Delete what never runs; block outputs that it made become uninitialised."""
+        """Delete the nodes that never run; block outputs that they made become uninitialised."""
         for dead in block.reversed_nodes():
             if dead is node:
                 return
@@ -266,7 +266,7 @@ def _first(graph: Graph) -> Node:
 
 
 def _merge_consecutive_ifs(block: Block) -> None:
-    """Where an If decides only what the If before it has just told, put its branches into that one's."""
+    """Merge an If whose condition is decided by the branches of the If before it into that one."""
     node = block.param_node.next
     while node is not None and node is not block.return_node:
         while _merge_with_next(node):

@@ -1,7 +1,7 @@
 """Make every loop either a `for` or a `while`.
 
 In: loops that have both a trip count and a condition of their own, as a `for` with a `break` has.
-Out: `while` loops that count for themselves, which is the only form the Python printer can write.
+Out: `while` loops that count iterations themselves, which is the only form the Python printer can write.
 
     = prim::Loop(%n, %true, …)             %some : bool = aten::gt(%n, %zero)
       block0(%i : int, …):          ->     … = prim::Loop(%max, %some, …, %zero)

@@ -40,7 +40,7 @@ def to_ssa(graph: Graph) -> None:
 
 
 def _carry_variables(block: Block, outer: Types) -> dict[str, Type]:
-    """Give every If and Loop in `block` outputs for the variables that it writes; those the block writes itself."""
+    """Give every If and Loop in `block` outputs for the variables that it writes; returns what the block writes."""
     written: dict[str, Type] = {}
     known: Types = ChainMap(written, outer)
     for node in block.nodes():
@@ -57,7 +57,7 @@ def _carry_variables(block: Block, outer: Types) -> dict[str, Type]:
 
 
 def _carry_through_if(node: Node, known: Types) -> dict[str, Type]:
-    """Hand on what one branch writes and the other knows: it writes that too, or has it from outside."""
+    """Make outputs of the variables that one branch writes, if the other writes them too or has them from outside."""
     carried: dict[str, Type] = {}
     branches = [ChainMap(_carry_variables(block, known), known) for block in node.blocks]
     written = set(branches[0].maps[0]) | set(branches[1].maps[0])
@@ -73,7 +73,7 @@ def _carry_through_if(node: Node, known: Types) -> dict[str, Type]:
 
 
 def _carry_through_loop(node: Node, known: Types) -> dict[str, Type]:
-    """Hand what the body writes, and what was known before, from turn to turn."""
+    """Carry the variables that the body writes, and that were known before, from iteration to iteration."""
     carried: dict[str, Type] = {}
     body = node.blocks[0]
     for name, type in sorted(_carry_variables(body, known).items()):
@@ -138,7 +138,7 @@ def _to_continuation(node: Node, loop: Node, leave: Value) -> None:
 
 
 def _carried_variables(loop: Node) -> Iterator[tuple[str, Type]]:
-    """Name and type of what the body hands on: its outputs are Loads until these are erased."""
+    """Name and type of the variables that the body carries: its outputs are Loads until these are erased."""
     for value in loop.blocks[0].outputs:
         yield value.node.attr("name"), value.type
 
@@ -147,7 +147,7 @@ def _carried_variables(loop: Node) -> Iterator[tuple[str, Type]]:
 
 
 def _inline_conditions(block: Block) -> None:
-    """From the inside out: a condition may hold loops of its own."""
+    """Inline the conditions of all loops, inner ones first: a condition may contain loops."""
     for node in block.nodes():
         for inner in node.blocks:
             _inline_conditions(inner)
@@ -169,7 +169,7 @@ def _inline_condition(loop: Node) -> None:
 
 
 def _erase_loads_and_stores(block: Block, values: ChainMap[str, Value]) -> None:
-    """Let every Load stand for the value last stored under its name, and remove both."""
+    """Replace every Load by the value last stored under its name, and remove both."""
     for node in block.nodes():
         if node.kind == "prim::Store":
             values[node.attr("name")] = node.input

@@ -1,1 +1,1 @@
-"""Python functions, classes and modules as TorchScript: their trees, their types, and what their names stand for."""
+"""Python functions, classes and modules as TorchScript: their trees, their types, and the meaning of their names."""

@@ -1,4 +1,4 @@
-"""What type a Python value has in TorchScript.
+"""The TorchScript types of Python values.
 
 In: the value of an attribute that is not annotated.  Out: its type, or `NoType` with the reason why it has none.
 """
@@ -35,7 +35,7 @@ ClassTypes = Callable[[type], Type]
 
 
 class NoType(Exception):
-    """The value has no type in TorchScript; the text says why."""
+    """The value has no type in TorchScript; the text has the reason."""
 
 
 def type_of_value(value: Any, classes: ClassTypes) -> Type:
@@ -58,7 +58,7 @@ def type_of_value(value: Any, classes: ClassTypes) -> Type:
 
 
 def _instance(value: Any, classes: ClassTypes) -> Type:
-    """The class of an instance, where it can be compiled; attributes hold no modules."""
+    """The type of an instance, if its class can be compiled; attributes hold no modules."""
     cls = type(value)
     if isinstance(value, enum.Enum) or _has_code(cls):
         try:
@@ -71,7 +71,7 @@ def _instance(value: Any, classes: ClassTypes) -> Type:
 
 
 def _has_code(cls: type) -> bool:
-    """Is it a class of the program, not of a library written in C or of the engine?"""
+    """True for a class of the program, not of the engine or of a library written in C."""
     if cls.__module__ == "builtins" or cls.__module__.partition(".")[0] == "engine" or issubclass(cls, Exception):
         return False
     return all(hasattr(member, "__code__") for member in vars(cls).values() if callable(member))

@@ -1,4 +1,4 @@
-"""Methods that Python's `dataclass` makes.
+"""The methods that Python's `dataclass` generates, as trees.
 
 In: a dataclass and its tree.  Out: the tree with `__init__`, `__repr__`, `__eq__` and, for one that has an order, the
 comparisons written out, unless the class has its own.
@@ -20,7 +20,7 @@ from engine.lang.source import Source
 
 
 def with_dataclass_methods(cls: type, tree: Tree) -> Tree:
-    """The class with the methods that it would have.  Raises NotSupportedError for defaults made by functions."""
+    """The class with the methods that `dataclass` gives it.  Raises NotSupportedError for default factories."""
     view = ClassDef(tree)
     own = {Def(part).name for part in view.body if part.kind == "def"}
     made = [part for part in parse_program(Source(_methods(cls, view), "<dataclass>")) if Def(part).name not in own]
@@ -55,7 +55,7 @@ def _methods(cls: type, view: ClassDef) -> str:
 def _comparison(
     cls: type, name: str, fields: list[tuple[str, bool]], test: Sequence[str], *, at_the_end: bool
 ) -> list[str]:
-    """A method that looks at one field after the other; `test` returns where two values decide."""
+    """A method that compares field by field; `test` makes the statements that return where two values decide."""
     lines = [f"def {name}(self, other: {cls.__name__}) -> bool:"]
     for field, optional in fields:
         lines += [f"    val1 = self.{field}", f"    val2 = other.{field}"]
@@ -78,7 +78,7 @@ _ORDERED: Final = (
     "if val1 {operator} val2:", "    return True", "elif val2 {operator} val1:", "    return False",
 )  # fmt: skip
 _ORDER: Final = {"__lt__": ("<", False), "__le__": ("<", True), "__gt__": (">", False), "__ge__": (">", True)}
-"""Comparison -> what decides between two values that differ, and what holds of equal ones."""
+"""Comparison -> the operator between two values that differ, and the result for equal ones."""
 
 
 def _annotations(view: ClassDef) -> Iterator[tuple[str, str]]:

@@ -1,7 +1,7 @@
-"""From Python's own syntax trees to ours: functions and classes.
+"""From Python's `ast` to trees: functions and classes.
 
 In: an `ast` definition and the `PythonSource` it came from.  Out: the same `Tree` as the text front end makes,
-with the types that `# type:` comments give (PEP 484, in one line or one for each parameter).  Decorators go.
+with the types that `# type:` comments give (PEP 484, in one line or one for each parameter).  Decorators are dropped.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import Final
 
+from engine.frontend.names.type_annotations import dotted_name
 from engine.frontend.python.expressions import PythonSource, annotation, expression, literal, refused
 from engine.frontend.python.statements import annotated, statement, statements
 from engine.frontend.syntax.desugar import add_property
@@ -20,7 +21,6 @@ from engine.frontend.syntax.parser import parse_expression, parse_type_comment
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.type_comments import merge_types
 from engine.frontend.syntax.views import ClassDef, Const, Decl, Def, Param, Subscript
-from engine.frontend.type_annotations import dotted_name
 from engine.lang.errors import NotSupportedError
 from engine.lang.source import Source, SourceRange
 
@@ -33,7 +33,7 @@ _CALLED: Final = "Cannot call @unused methods"
 
 
 def definition(place: PythonSource, node: ast.stmt) -> Tree:
-    """The tree of a function, a class, or whatever else stands at the top of a text."""
+    """The tree of a function, a class, or another statement at the top level of a text."""
     if isinstance(node, ast.FunctionDef):
         return function(place, node)
     if isinstance(node, ast.ClassDef):
@@ -46,8 +46,7 @@ def function(
 ) -> Tree:
     """The tree of a function.
 
-    `defaults` has the values that defaults have at run time; they stand in for expressions that only Python
-    can evaluate.
+    `defaults` has the run-time values of defaults; they replace expressions that only Python can evaluate.
     """
     range = place.range(node)
     if node.name != "__init__":
@@ -64,8 +63,8 @@ def class_def(
 ) -> Tree:
     """The tree of a class: its methods, properties and assignments; static and class methods are left out.
 
-    Assignments that are no TorchScript are left out, too: a class may hold things for Python alone.  The methods named
-    in `unused` raise when they are called.  A class that exists (`as_python`) may have a metaclass.
+    Assignments that are no TorchScript are left out, too: a class may have attributes for Python alone.  The methods
+    named in `unused` raise when they are called.  A class that exists in Python (`as_python`) may have a metaclass.
     """
     range = place.range(node)
     if len(node.bases) > 1 or (node.keywords and not as_python):
@@ -108,7 +107,7 @@ def _add_method(place: PythonSource, node: ast.FunctionDef, body: list[Tree], pr
 
 
 def _refuse_late_attributes(place: PythonSource, node: ast.FunctionDef) -> None:
-    """`self.x: T = ...` declares an attribute, which only `__init__` may do."""
+    """Raises NotSupportedError for `self.x: T = ...` outside of `__init__`: it declares an attribute."""
     for inner in ast.walk(node):
         target = inner.target if isinstance(inner, ast.AnnAssign) else None
         if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self":
@@ -120,7 +119,7 @@ def _refuse_late_attributes(place: PythonSource, node: ast.FunctionDef) -> None:
 
 
 def _comment(place: PythonSource, start: int, comment: str) -> tuple[Source, int, int]:
-    """Where the text of a type comment stands: the first such comment after `start`."""
+    """The range of the text of the first type comment after `start`."""
     match = re.compile(rf"#[ \t]*type:[ \t]*{re.escape(comment)}").search(place.source.text, start)
     if match is None:
         return Source(comment, place.source.filename), 0, len(comment)
@@ -128,13 +127,13 @@ def _comment(place: PythonSource, start: int, comment: str) -> tuple[Source, int
 
 
 def _signature(place: PythonSource, start: int, comment: str) -> Tree:
-    """The declaration that `(int, str) -> float` makes."""
+    """The declaration with the types of `(int, str) -> float`."""
     source, begin, end = _comment(place, start, comment)
     return parse_type_comment(source, begin, end)
 
 
 def _name_after(keyword: str, range: SourceRange, name: str) -> Tree:
-    """The `(ident name)` of a definition, whose place `ast` does not tell."""
+    """The `(ident name)` of a definition, whose range `ast` does not have."""
     match = re.compile(rf"{keyword}\s+").match(range.source.text, range.start)
     start = match.end() if match else range.start
     return Tree("ident", (name,), SourceRange(range.source, start, start + len(name)))
@@ -190,13 +189,13 @@ def _is_float(annotation: Tree) -> bool:
 
 
 def _as_float(value: Tree) -> Tree:
-    """A whole number as a default of a float: Python has its value, which is converted."""
+    """An integer as the default of a float parameter, converted."""
     text = Const(value).text
     return Const.make(value.range, f"{text}.") if text.isdigit() else value
 
 
 def _default(place: PythonSource, node: ast.expr, value: object) -> Tree:
-    """A parameter's default: as it is written when that is a literal, else its value if that can be written."""
+    """A parameter's default: the literal that is written, else its run-time value if that can be a literal."""
     try:
         ast.literal_eval(node)
     except (ValueError, TypeError):

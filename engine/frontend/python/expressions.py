@@ -1,7 +1,7 @@
-"""From Python's own syntax trees to ours: expressions.
+"""From Python's `ast` to trees: expressions.
 
 In: an `ast` expression and the `PythonSource` it came from.  Out: the same `Tree` as the text front end makes.
-What TorchScript does not have is refused by a NotSupportedError that says what to do instead.
+Syntax that TorchScript does not have raises a NotSupportedError that says what to do instead.
 """
 
 from __future__ import annotations
@@ -67,20 +67,20 @@ UNSUPPORTED: Final[dict[str, tuple[str, str]]] = {
     "AsyncWith": ("async with statements", "use a plain with"),
     "TypeAlias": ("type aliases", "define the alias outside of the function"),
 }
-"""What Python has and TorchScript does not: its name, and what to do instead."""
+"""Class of `ast` -> syntax that TorchScript does not have: its name, and what to do instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class PythonSource:
-    """A source and where `ast` places things in it: `skipped` lines were put before it to parse it."""
+    """A source, and the ranges of `ast` nodes in it; `skipped` lines were put before it to parse it."""
 
     source: Source
     skipped: int = 0
 
     def offset(self, line: int, column: int) -> int:
-        """The offset of a place that `ast` tells as a line and a column in bytes.
+        """The offset of a position that `ast` has as a line and a column in bytes.
 
-        Places inside f-strings are wrong before Python 3.12; they count as the nearest that exists.
+        Positions inside f-strings are wrong before Python 3.12; they count as the nearest that exists.
         """
         index = min(max(0, line - 1 - self.skipped), len(self.source.line_starts()) - 1)
         start, end = self.source.line_span(index)
@@ -128,7 +128,7 @@ def annotation(place: PythonSource, node: ast.expr | None) -> Tree | None:
 
 
 def _within(tree: Tree, range: SourceRange) -> Tree:
-    """The tree with `range` as its place, and that of all its parts."""
+    """The tree with `range` as its range, and as that of all its parts."""
     children = tuple(_within(child, range) if isinstance(child, Tree) else child for child in tree.children)
     return Tree(tree.kind, children, range)
 
@@ -237,7 +237,7 @@ def _list_comp(place: PythonSource, node: ast.ListComp, range: SourceRange) -> T
 
 
 def _generator_expression(place: PythonSource, node: ast.GeneratorExp, range: SourceRange) -> Tree:
-    """A list, too.  Python counts the brackets of a call to it."""
+    """A generator expression is a list, too.  Its range includes the brackets of the call around it."""
     target, iterable = _generator(place, node.generators, range)
     element = expression(place, node.elt)
     return ListComp.make(element.range.to(iterable.range), element, target, iterable)
@@ -261,7 +261,7 @@ def _f_string(place: PythonSource, node: ast.JoinedStr, range: SourceRange) -> T
 
 
 def _piece(place: PythonSource, node: ast.expr, range: SourceRange) -> str | Tree:
-    """What stands in an f-string: text or an expression, whose place Python tells only since 3.12."""
+    """A part of an f-string: text or an expression, whose position Python has only since 3.12."""
     if isinstance(node, ast.Constant):
         return str(node.value)
     assert isinstance(node, ast.FormattedValue), node

@@ -1,7 +1,7 @@
-"""What decides the type of a module.
+"""Descriptions of Python modules, which decide their types.
 
 In: a Python module.  Out: its `Description`: attributes with their types, constants, functions, hooks, the methods to
-compile.  Modules with equal descriptions share a type.  An attribute that has no type is remembered with the reason.
+compile.  Modules with equal descriptions share a type.  An attribute that has no type is kept with the reason.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from engine.aten.values.tensor import Tensor
 from engine.frontend.python.attribute_types import NoType, type_of_value
-from engine.frontend.python.left_to_python import LEFT_TO_PYTHON, modifier_of
+from engine.frontend.python.ignored_functions import IGNORED, modifier_of
 from engine.frontend.python.resolver import PythonResolver, PythonUnit, names_of
 from engine.ir.unit import Function
 from engine.lang import scalars
@@ -55,7 +55,7 @@ class AnnotatedValue(NamedTuple):
 
 
 class Members(NamedTuple):
-    """What a class says about its instances' attributes."""
+    """The declarations of a class about its instances' attributes."""
 
     annotations: Mapping[str, Any]
     constants: tuple[str, ...]
@@ -104,7 +104,7 @@ def methods_to_compile(cls: type) -> Iterator[str]:
     """`forward` and what is marked `export`; of a class derived from ScriptModule what is marked `script_method`."""
     wanted = "script_method" if getattr(cls, "_script_methods_only", False) else "export"
     forward = getattr(cls, "forward", None)
-    if inspect.isfunction(forward) and modifier_of(forward) not in LEFT_TO_PYTHON and wanted == "export":
+    if inspect.isfunction(forward) and modifier_of(forward) not in IGNORED and wanted == "export":
         yield "forward"
     for name in dir(cls):
         if modifier_of(inspect.getattr_static(cls, name, None)) == wanted and (name, wanted) != ("forward", "export"):
@@ -196,7 +196,7 @@ def constant_value_of(value: Any, owner: str) -> Any:
 
 
 def is_function(value: Any) -> bool:
-    """Is it something that a program calls, not data?"""
+    """True for something that a program calls, not data."""
     own = getattr(value, "_function", None)
     if inspect.isfunction(value) or isinstance(own, Function) or hasattr(value, "torch_path"):
         return True

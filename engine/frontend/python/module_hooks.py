@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from engine.frontend.names.type_annotations import dotted_name
 from engine.frontend.python.trees import tree_from_function
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Def, Subscript
-from engine.frontend.type_annotations import dotted_name
 from engine.ir.unit import Function
 from engine.lang.errors import CompileError
 from engine.lang.schema import FunctionSchema
@@ -106,7 +106,7 @@ def check_hooks(type: ClassType) -> None:
 
 
 def _check_inputs(hook: Callee, inputs: TupleType, what: str) -> Type:
-    """What the hook returns."""
+    """The type that the hook returns.  Raises CompileError unless it takes the tuple of inputs."""
     taken = hook.schema.arguments[1].type
     if taken != inputs:
         raise CompileError(

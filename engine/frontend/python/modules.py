@@ -1,8 +1,8 @@
-"""Python modules as TorchScript: which type a module has, and its methods.
+"""Python modules as TorchScript: their types, and their methods.
 
-In: an instance of `torch.nn.Module` (told by its class's `_torchscript_module`) or something compiled.  Out: its
+In: an instance of `torch.nn.Module` (known by its class's `_torchscript_module`) or something compiled.  Out: its
 `ConcreteModule`.  Modules of one class whose attributes, constants, hooks and submodules have the same types share
-one; a further type of the same name gets a mangled one.  Methods are compiled when something needs them.
+one; a further type of the same name gets a mangled one.  Methods are compiled when first needed.
 """
 
 from __future__ import annotations
@@ -13,22 +13,21 @@ from functools import partial
 from typing import Any, Final
 
 from engine.aten.values.ivalue import Object
-from engine.frontend.builder import Builder
-from engine.frontend.classes import FunctionValue
-from engine.frontend.compile import declare
-from engine.frontend.modules import ConcreteModule, ModuleValue
-from engine.frontend.overloads import overloads_of, renamed, with_signature
-from engine.frontend.python.left_to_python import LEFT_TO_PYTHON, PythonFunction, modifier_of
+from engine.frontend.compilation.compile import declare
+from engine.frontend.names.resolve import ChainedResolver, TextResolver
+from engine.frontend.python.ignored_functions import IGNORED, PythonFunction, modifier_of
 from engine.frontend.python.module_description import Description, check_initialized, describe, members_of_class
 from engine.frontend.python.module_hooks import check_hooks, declare_hooks
+from engine.frontend.python.overloads import overloads_of, renamed, with_signature
 from engine.frontend.python.resolver import PythonResolver, PythonUnit, names_of
 from engine.frontend.python.trees import tree_from_function
-from engine.frontend.resolve import ChainedResolver, TextResolver
-from engine.frontend.sugar import SugaredValue
+from engine.frontend.sugared.classes import FunctionValue
+from engine.frontend.sugared.modules import ConcreteModule, ModuleValue
+from engine.frontend.sugared.sugared_value import Builder, SugaredValue
+from engine.frontend.sugared.values import MethodValue
 from engine.frontend.syntax.parser import parse_expression, parse_program
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Decl, Def, Param
-from engine.frontend.values import MethodValue
 from engine.ir.unit import Function
 from engine.lang.errors import CompileError
 from engine.lang.source import Source, SourceRange
@@ -63,7 +62,7 @@ class PythonModules:
         return concrete
 
     def of_type(self, type: ClassType) -> ConcreteModule:
-        """What is known of a type: one that was made here, or any other, as archives have them."""
+        """The concrete module of a type: one that was made here, or any other, as archives have them."""
         cls = self._classes.get(type)
         made = (concrete for _, concrete in self._known.get(cls, ()) if concrete.type is type) if cls else iter(())
         return next(made, None) or ConcreteModule(type)
@@ -192,7 +191,7 @@ class PythonModules:
     def _self(self, concrete: ConcreteModule) -> Callable[..., SugaredValue]:
         return lambda value: ModuleValue(value, concrete)
 
-    # -- what only the Python class has
+    # -- attributes that only the Python class has
 
     def _lookup(
         self,
@@ -213,7 +212,7 @@ class PythonModules:
             return PythonResolver(self.python, names_of(member.__func__)).sugared(b, member.__func__, range)
         if not inspect.isfunction(member):
             return None
-        if modifier_of(member) in LEFT_TO_PYTHON:
+        if modifier_of(member) in IGNORED:
             return PythonFunction(member, PythonResolver(self.python, names_of(member)).annotation, owner.value)
         if member.__module__.startswith("engine.torch.nn.modules.module"):
             raise CompileError(f"'{name}' of a module is for Python alone; TorchScript cannot compile it", range)
@@ -257,5 +256,5 @@ def _properties(cls: type) -> Iterator[tuple[str, list[Callable[..., Any]]]]:
     """The getter, and the setter if there is one, of every property that is to be compiled."""
     skipped = getattr(cls, "__jit_unused_properties__", ())
     for name, member in inspect.getmembers(cls, lambda member: isinstance(member, property)):
-        if name not in skipped and modifier_of(member.fget) not in LEFT_TO_PYTHON:
+        if name not in skipped and modifier_of(member.fget) not in IGNORED:
             yield name, [function for function in (member.fget, member.fset) if function is not None]

@@ -1,25 +1,28 @@
 """Modules of Python, as programs in Python name them.
 
-In: a module, a class.  Out: what stands for it: its attributes are looked up while compiling.  Of the library's own
-modules programs use operators, and what is written in TorchScript, before what they define in Python.
+In: a module, a class.  Out: its sugared value, whose attributes are looked up while compiling.  In `engine.torch`,
+operators and functions that are written in TorchScript come before functions of Python.
 """
 
 from __future__ import annotations
 
 import types
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
-from engine.frontend.builder import Builder
-from engine.frontend.namespaces import TorchNamespace
-from engine.frontend.sugar import SugaredValue
+from engine.frontend.names.namespaces import TorchNamespace
+from engine.frontend.sugared.sugared_value import Builder, SugaredValue
 from engine.lang.errors import CompileError, did_you_mean
 from engine.lang.source import SourceRange
 
-if TYPE_CHECKING:
-    from engine.frontend.python.resolver import PythonResolver
+
+class Sugaring(Protocol):
+    """Finds the sugared value for any Python value; `constant` lets scalars be constants of the program."""
+
+    def sugared(self, b: Builder, value: Any, range: SourceRange, *, constant: bool = False) -> SugaredValue: ...
+
 
 COMPILED_MODULES: Final = frozenset({"engine.torch.nn.utils.rnn", "engine.torch.nn.init"})
-"""Those of the library whose functions and named tuples programs may use, and which are compiled from Python."""
+"""Modules of `engine.torch` whose functions and named tuples are compiled from Python."""
 
 _LAYERS: Final = "torch.nn.modules"
 HOMES: Final = {
@@ -27,21 +30,21 @@ HOMES: Final = {
     "Fold": f"{_LAYERS}.fold", "Unfold": f"{_LAYERS}.fold", "PixelShuffle": f"{_LAYERS}.pixelshuffle",
     "PixelUnshuffle": f"{_LAYERS}.pixelshuffle", "ChannelShuffle": f"{_LAYERS}.channelshuffle",
 }  # fmt: skip
-"""Modules and layers of the library -> the module that programs know them from, where that is another."""
+"""Modules and layers of `engine.torch` -> their module in PyTorch, where that is another."""
 
 
 def in_library(b: Builder, value: Any) -> SugaredValue | None:
-    """A class of the library that is written in TorchScript as well."""
+    """The sugared value for a class of `engine.torch` that is written in TorchScript as well, else None."""
     path = vars(value).get("torch_path") if isinstance(value, type) else None
     return None if path is None else b.library(path)
 
 
 class PythonTorchNamespace(TorchNamespace):
-    """`torch`, or a part of it, as a program in Python has it."""
+    """`torch`, or a namespace in it, in a Python program."""
 
     __slots__ = ("module", "resolver")
 
-    def __init__(self, module: types.ModuleType, resolver: PythonResolver) -> None:
+    def __init__(self, module: types.ModuleType, resolver: Sugaring) -> None:
         super().__init__(module.__name__.replace("engine.torch", "torch").replace("engine", "torch"))
         self.module, self.resolver = module, resolver
 
@@ -62,7 +65,7 @@ class PythonModule(SugaredValue):
     __slots__ = ("module", "resolver")
     kind = "module"
 
-    def __init__(self, module: types.ModuleType, resolver: PythonResolver) -> None:
+    def __init__(self, module: types.ModuleType, resolver: Sugaring) -> None:
         self.module, self.resolver = module, resolver
 
     def attr(self, b: Builder, name: str, range: SourceRange) -> SugaredValue:

@@ -1,8 +1,8 @@
 """Python functions and classes as TorchScript.
 
-In: a Python function or class.  Out: the compiled function, or the type.  Names in it mean what they mean in
-Python: the function's closure, its module's globals, the builtins.  Functions and classes that it uses are
-compiled on the way, each once.  Nothing of the program runs.
+In: a Python function or class.  Out: the compiled function, or the type.  Names have their meaning in Python: the
+function's closure, its module's globals, the builtins.  Functions and classes that it uses are compiled with it, each
+once.  Nothing of the program runs.
 """
 
 from __future__ import annotations
@@ -22,24 +22,23 @@ from typing import Any, Final
 from engine.aten.dispatch import op
 from engine.aten.values.ivalue import EnumValue, Object
 from engine.aten.values.tensor import Tensor
-from engine.frontend.builder import Builder
-from engine.frontend.class_definitions import enum_type
-from engine.frontend.classes import ConstantValue, ExceptionClass, FunctionValue
-from engine.frontend.compile import declare, define_class, signature_of
-from engine.frontend.namespaces import MathNamespace, TorchNamespace
-from engine.frontend.overloads import overloads_of, with_signature
+from engine.frontend.compilation.class_definitions import enum_type
+from engine.frontend.compilation.compile import declare, define_class, signature_of
+from engine.frontend.names.namespaces import MathNamespace, TorchNamespace
+from engine.frontend.names.resolve import qualified, type_value
+from engine.frontend.names.type_annotations import TypeReader
 from engine.frontend.python.dataclass_methods import with_dataclass_methods
-from engine.frontend.python.left_to_python import LEFT_TO_PYTHON, PythonFunction, modifier_of
+from engine.frontend.python.ignored_functions import IGNORED, PythonFunction, modifier_of
 from engine.frontend.python.namespaces import COMPILED_MODULES, HOMES, PythonModule, PythonTorchNamespace, in_library
+from engine.frontend.python.overloads import overloads_of, with_signature
 from engine.frontend.python.trees import methods_by_name, tree_from_class, tree_from_function
-from engine.frontend.python.values import SCALARS, PythonValue
-from engine.frontend.resolve import qualified, type_value
-from engine.frontend.sugar import SugaredValue
+from engine.frontend.sugared.classes import ConstantValue, ExceptionClass, FunctionValue
+from engine.frontend.sugared.python_values import SCALARS, PythonValue
+from engine.frontend.sugared.sugared_value import Builder, SugaredValue
+from engine.frontend.sugared.values import BuiltinFunction, SugaredTuple
 from engine.frontend.syntax.parser import parse_expression
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Def
-from engine.frontend.type_annotations import TypeReader
-from engine.frontend.values import BuiltinFunction, SugaredTuple
 from engine.ir.unit import CompilationUnit, Function
 from engine.lang import scalars
 from engine.lang.errors import CompileError
@@ -76,14 +75,14 @@ INTERFACE: Final = "_torchscript_interface"
 
 
 class PythonUnit:
-    """What has been compiled of a Python program: functions and classes, each once, under `__torch__.module.name`."""
+    """The compiled functions and classes of a Python program, each once, under `__torch__.module.name`."""
 
     def __init__(self) -> None:
         self.unit = CompilationUnit()
         self._functions: dict[Callable[..., Any], Function] = {}
         self._types: dict[type, Type] = {}
         self.dataclasses: set[type] = set()
-        """Those that may be used: the ones that were compiled by name."""
+        """Dataclasses that programs may use: those that were compiled by name."""
 
     def function(self, fn: Callable[..., Any]) -> Function:
         """The function, declared; it is compiled when it is first needed.  Raises CompileError."""
@@ -125,7 +124,7 @@ class PythonUnit:
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
-        """Compile all of something or nothing: after a CompileError everything is as it was."""
+        """Compile all of the block or nothing: a CompileError undoes everything."""
         functions, types = set(self.unit.functions), set(self.unit.types)
         known_functions, known_types = dict(self._functions), dict(self._types)
         try:
@@ -184,7 +183,7 @@ class PythonUnit:
         return found
 
     def _interface(self, cls: type, qualname: str, resolver: PythonResolver) -> InterfaceType:
-        """What a class must offer: the methods, whose bodies are `pass`."""
+        """The interface that a class declares by methods whose bodies are `pass`."""
         type = InterfaceType(qualname, is_module=is_module_class(cls))
         self.unit.add_type(qualname, type)
         for name, member in sorted(vars(cls).items()):
@@ -232,12 +231,12 @@ def _check_field_default(cls: type, default: Any) -> None:
 
 
 def is_module_class(cls: type) -> bool:
-    """Are the instances modules?"""
+    """True if the instances are modules."""
     return bool(getattr(cls, "_torchscript_module", False))
 
 
 def _interface_method(schema: FunctionSchema, tree: Tree) -> FunctionSchema:
-    """Raises CompileError for a method that has a body."""
+    """The schema of an interface's method.  Raises CompileError for one that has a body."""
     if any(part.kind != "pass" for part in Def(tree).body):
         raise CompileError(
             f"interfaces declare methods only: the body of '{schema.name}' must be 'pass'", Def(tree).range
@@ -330,7 +329,7 @@ class PythonResolver:
         return self.python.type_of(hint)
 
     def sugared(self, b: Builder, value: Any, range: SourceRange, *, constant: bool = False) -> SugaredValue:
-        """What a Python value stands for; the scalars of modules are constants, others are refused."""
+        """The sugared value of a Python value; scalars are refused unless they may be constants (`constant`)."""
         if isinstance(value, types.ModuleType):
             return self._module(value)
         written = in_library(b, value)
@@ -369,7 +368,7 @@ class PythonResolver:
         return PythonValue(value)
 
     def _constant(self, value: Any) -> SugaredValue | None:
-        """What a value in a module of Python stands for that is known while compiling."""
+        """The sugared value of a constant in a Python module, None for anything else."""
         if isinstance(value, scalars.NUMBERED):
             return ConstantValue(value.number)
         if isinstance(value, tuple):
@@ -406,7 +405,7 @@ class PythonResolver:
             if fn.__module__ in COMPILED_MODULES:
                 return b.library(f"{path}.{fn.__name__}") or FunctionValue(*self.python.overloads(fn))
             return TorchNamespace(path).attr(b, fn.__name__, range)
-        if modifier_of(fn) in LEFT_TO_PYTHON:
+        if modifier_of(fn) in IGNORED:
             return PythonFunction(fn, PythonResolver(self.python, names_of(fn)).annotation)
         return FunctionValue(*self.python.overloads(fn))
 

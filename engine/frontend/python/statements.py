@@ -1,7 +1,7 @@
-"""From Python's own syntax trees to ours: statements and blocks.
+"""From Python's `ast` to trees: statements and blocks.
 
 In: an `ast` statement and the `PythonSource` it came from.  Out: the same `Tree` as the text front end makes.
-Docstrings go; what TorchScript does not have is refused by a NotSupportedError.
+Docstrings are dropped; syntax that TorchScript does not have raises a NotSupportedError.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """From Python functions and classes to trees, through Python's own parser.
 
 In: a function, a class, or Python text.  Out: the same `Tree` that the text front end makes of the same
-program (but for the signs of literals, which only text takes into the literal).  Places are those in the file:
+program (but for the signs of literals, which only text takes into the literal).  Ranges are those in the file:
 errors name its lines.
 """
 
@@ -15,11 +15,11 @@ from typing import Any
 
 from engine.frontend.python.definitions import class_def, definition, function
 from engine.frontend.python.expressions import PythonSource, refused
-from engine.frontend.python.left_to_python import modifier_of
+from engine.frontend.python.ignored_functions import modifier_of
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import ClassDef, Def, Property
 from engine.lang.errors import CompileError, NotSupportedError, ParseError
-from engine.lang.recursion import deep_recursion
+from engine.lang.interpreter_settings import deep_recursion
 from engine.lang.source import Source, SourceRange
 
 
@@ -59,7 +59,7 @@ def tree_from_class(cls: type) -> Tree:
 
 
 def methods_by_name(tree: Tree) -> Tree:
-    """The class with its methods and properties by their names, in that order, and without all else."""
+    """The class with only its methods and properties, sorted by name."""
     view = ClassDef(tree)
     methods = sorted((part for part in view.body if part.kind == "def"), key=lambda part: Def(part).name)
     properties = sorted((part.tree for part in view.properties), key=lambda part: Property(part).name)
@@ -77,7 +77,7 @@ def trees_from_text(source: Source) -> list[Tree]:
 
 
 def _only_statement(thing: Callable[..., Any] | type) -> tuple[PythonSource, ast.stmt]:
-    """The source of a function or class, and the one statement that it is."""
+    """The source of a function or class, and its one statement."""
     place = _source_of(thing)
     nodes = _parsed(place)
     if place.skipped and isinstance(nodes[0], ast.If):
@@ -124,7 +124,7 @@ def _parsed(place: PythonSource) -> list[ast.stmt]:
 
 
 def _with_type_comments(text: str) -> ast.Module:
-    """The module, with the type comments that stand where Python allows them, if all do."""
+    """The module with its type comments, if all stand where Python allows them."""
     try:
         return ast.parse(text, type_comments=True)
     except SyntaxError:

@@ -1,1 +1,1 @@
-"""Text and trees: what a program is before it has a meaning.  `parser.py` makes trees, `views.py` names their parts."""
+"""Text and trees: programs before names are looked up.  `parser.py` makes trees, `views.py` names their parts."""

@@ -1,4 +1,4 @@
-"""Python's ways to say what the tree says in another way; both front ends write them through here.
+"""Desugaring: Python's syntax that trees express in another form; both parsers use it.
 
 In: the parts.  Out: f-strings as calls of `format`, `a //= b` as `a = a // b`, `a < b < c` as
 `a < b and b < c`, a method under `@property` as the property of its class.
@@ -55,9 +55,9 @@ def compared(operator: str, left: Tree, right: Tree, range: SourceRange) -> Tree
 
 
 def add_property(properties: dict[str, Tree], decorators: Sequence[Tree], method: Tree) -> bool:
-    """Is the method a property's getter or setter, by its decorators?  If so, adds it to the properties.
+    """Add the method to the properties if its decorators make it a getter or setter; True if so.
 
-    The two get names of their own there, `__x_getter` and `__x_setter`.
+    The two are named `__x_getter` and `__x_setter` there.
     """
     name = Def(method).name
     if any(str(decorator) == "(variable (ident property))" for decorator in decorators):

@@ -1,13 +1,13 @@
 """From tokens to the trees of expressions: top-down operator precedence ("Pratt") parsing.
 
-In: a lexer.  Out: a `Tree` for the expression that begins at its cursor.  An operator's row tells how
-tightly it binds; `parse(precedence)` reads whatever binds tighter than that.
+In: a lexer.  Out: a `Tree` for the expression that begins at its cursor.  Each operator has a precedence;
+`parse(precedence)` reads the operators that bind tighter than that.
 
 Note [Two grammars]: TorchScript's own text grammar gives `and` and `or` one precedence, lets `~` bind as
 loosely as `not`, and makes `for` an operator (hence `[a if b else c for x in y]` is a conditional whose last
-part is a comprehension).  Archives and `CompilationUnit` mean that grammar.  `extended` adds the forms that only
-Python has (f-strings, `+x`, Python's number and string literals, comprehensions in their own brackets); where both
-have a form, it means what TorchScript's text means by it: `1 < x < 5` is `(1 < x) < 5` (`cautions` tell).
+part is a comprehension).  Archives and `CompilationUnit` use that grammar.  `extended` adds the forms that only
+Python has (f-strings, `+x`, Python's number and string literals, comprehensions in their own brackets); a form that
+both have keeps its meaning in TorchScript's text: `1 < x < 5` is `(1 < x) < 5` (there are `cautions` for these).
 """
 
 from __future__ import annotations
@@ -35,14 +35,15 @@ from engine.frontend.syntax.views import (
     Var,
 )
 from engine.lang.errors import NotSupportedError, ParseError
-from engine.lang.lexer import Lexer, Token
+from engine.lang.interpreter_settings import MAX_NESTING
+from engine.lang.lexer import Lexer
 from engine.lang.literals import LiteralError, number_value, python_value, string_value
-from engine.lang.recursion import MAX_NESTING
 from engine.lang.source import SourceRange
+from engine.lang.tokens import Token
 
 
 class Grammar(NamedTuple):
-    """How tightly operators bind, before one operand and between two."""
+    """The precedences of operators, before one operand and between two."""
 
     unary: dict[str, int]
     binary: dict[str, int]
@@ -77,10 +78,10 @@ class Expressions:
         self.grammar = EXTENDED_GRAMMAR if extended else TEXT_GRAMMAR
         self._nesting = 0
         self._bare: Tree | None = None
-        """The last comprehension that was read without its bracket."""
+        """The last comprehension that was read without its brackets."""
 
     def enter(self) -> None:
-        """One bracket, operator or block deeper; `leave` undoes it."""
+        """Go one bracket, operator or block deeper; `leave` undoes it."""
         self._nesting += 1
         if self._nesting > MAX_NESTING:
             raise ParseError("nested too deeply", self.lexer.cur.range)
@@ -93,7 +94,7 @@ class Expressions:
         return SourceRange(self.lexer.source, start, self.lexer.last_end)
 
     def parse(self, precedence: int = 0) -> Tree:
-        """The expression here, as far as its operators bind tighter than `precedence`."""
+        """The expression at the cursor, as far as its operators bind tighter than `precedence`."""
         self.enter()
         start = self.lexer.cur.range.start
         left = self._operand(start)
@@ -121,7 +122,7 @@ class Expressions:
         return items
 
     def parse_target(self) -> Tree:
-        """What a loop assigns: it ends before `in`."""
+        """The target of a loop, which ends before `in`."""
         return self.parse(self.grammar.binary["in"])
 
     # --- operators ---
@@ -163,7 +164,7 @@ class Expressions:
         return TernaryIf.make(self.since(start), condition, true_value, false_value)
 
     def _comprehension(self, element: Tree, start: int) -> Tree:
-        """What follows the `for` of `element for target in iterable`."""
+        """The rest of `element for target in iterable` after the `for`."""
         target = self.parse_tuple_target() if self.extended else self.parse_target()
         self.lexer.expect("in")
         iterable = self.parse(self.grammar.binary["if"] if self.extended else 0)
@@ -185,7 +186,7 @@ class Expressions:
             items.append(self.parse_target())
         return TupleLiteral.make(self.since(start), items)
 
-    # --- what operators stand between ---
+    # --- operands ---
 
     def _postfix(self, value: Tree, start: int) -> Tree:
         """The value with the `.name`, `(...)` and `[...]` that follow it."""
@@ -241,7 +242,7 @@ class Expressions:
         return formatted(pieces, self.since(start))
 
     def _prefixed(self) -> bool:
-        """Is the current token the prefix of the string after it?"""
+        """True if the current token is the prefix of the string after it."""
         prefix, following = self.lexer.cur, self.lexer.lookahead()
         touches = following.kind == "string" and following.range.start == prefix.range.end
         return touches and prefix.text.lower() in _STRING_PREFIXES
@@ -318,7 +319,7 @@ class Expressions:
         return self._bare
 
     def _is_comprehension(self, item: Tree) -> bool:
-        """Does the bracket around the item belong to it?  Text cannot tell `[[i for i in x]]` from `[i for i in x]`."""
+        """True if the brackets around the item belong to it: text reads `[[i for i in x]]` as `[i for i in x]`."""
         return item is self._bare if self.extended else item.kind == "list_comp"
 
     def _dict(self) -> Tree:
@@ -338,7 +339,7 @@ class Expressions:
         return DictLiteral.make(self.since(start), keys, values)
 
     def _arguments(self) -> tuple[list[Tree], list[Tree]]:
-        """What stands in the brackets of a call: values, and `name=value`s."""
+        """The arguments in the brackets of a call: values, and `name=value`s."""
         self.lexer.next()
         inputs: list[Tree] = []
         attributes: list[Tree] = []

@@ -1,4 +1,4 @@
-"""Takes f-strings apart.
+"""Splitting f-strings into text and expressions.
 
 In: the token of an f-string, without its prefix.  Out: its pieces in order.
 """
@@ -6,8 +6,8 @@ In: the token of an f-string, without its prefix.  Out: its pieces in order.
 from __future__ import annotations
 
 from engine.lang.errors import NotSupportedError, ParseError
-from engine.lang.lexer import Token
 from engine.lang.source import SourceRange
+from engine.lang.tokens import Token
 
 _OPEN, _CLOSE = "([{", ")]}"
 
@@ -61,7 +61,7 @@ def _closing(token: Token, at: int, end: int) -> int:
 
 
 def _formats(text: str, at: int) -> bool:
-    """Does a conversion `!r`, a format `:3` or a `=` begin here?"""
+    """True if a conversion `!r`, a format `:3` or a `=` begins here."""
     if text[at] == "=":
         return text[at + 1] in "}:!" and text[at - 1] not in "=!<>"
     return text[at] == ":" or (text[at] == "!" and text[at + 1] != "=")

@@ -1,9 +1,9 @@
 """From text to trees: statements, functions, classes.
 
 In: a `Source`.  Out: the trees of what it defines.  The grammar is that of TorchScript's text (archives,
-`CompilationUnit`); with `extended` it takes what Python has besides, where it means the same as what
-`python.trees` makes of it: decorators (dropped), one-line blocks, `;`, f-strings, `//=`.  Every error is a
-ParseError or NotSupportedError with its place.
+`CompilationUnit`); with `extended` it takes further syntax of Python that gives the same trees as `python.trees`
+makes: decorators (dropped), one-line blocks, `;`, f-strings, `//=`.  Every error is a ParseError or
+NotSupportedError with its range.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from engine.frontend.syntax.views import (
     WithItem,
 )
 from engine.lang.errors import ParseError, together
+from engine.lang.interpreter_settings import deep_recursion
 from engine.lang.lexer import Lexer, definition_starts
-from engine.lang.recursion import deep_recursion
 from engine.lang.source import Source, SourceRange
 
 AUGMENTED: Final = {
@@ -56,10 +56,10 @@ UNSUPPORTED: Final = {
     "import": "import outside of the compiled text",
     "match": "use if and elif",
 }
-"""Words that begin something that Python has and TorchScript does not, and what to do instead."""
+"""Words that begin syntax that Python has and TorchScript does not -> what to do instead."""
 
 MAX_SYNTAX_ERRORS: Final = 10
-"""So many are looked for: each costs reading the rest of the text once more."""
+"""Errors reported at once: each costs reading the rest of the text once more."""
 
 _T = TypeVar("_T")
 
@@ -75,7 +75,7 @@ def parse_def(source: Source, *, extended: bool = False) -> Tree:
 
 
 def parse_statements(source: Source, *, extended: bool = False) -> list[Tree]:
-    """Statements, functions and classes, as a person types them."""
+    """Statements, functions and classes, as they are typed at a prompt."""
     return _read_all(source, extended, Parser.top_statements)
 
 
@@ -90,7 +90,7 @@ def parse_type_comment(source: Source, begin: int, end: int) -> Tree:
 
 
 def _read(source: Source, extended: bool, rule: Callable[[Parser], _T], begin: int = 0, end: int | None = None) -> _T:
-    """What the rule finds, which must be the whole source, or its part from `begin` to `end`."""
+    """The result of the rule, which must read the whole source, or its part from `begin` to `end`."""
     with deep_recursion():
         parser = Parser(source, extended=extended, begin=begin, end=end)
         try:
@@ -103,7 +103,7 @@ def _read(source: Source, extended: bool, rule: Callable[[Parser], _T], begin: i
 
 
 def _read_all(source: Source, extended: bool, rule: Callable[[Parser], _T]) -> _T:
-    """What the rule finds in the whole source.  Raises the error of every definition that has one, together."""
+    """The result of the rule for the whole source.  Raises the first error of each definition, together."""
     try:
         return _read(source, extended, rule)
     except ParseError as error:
@@ -114,7 +114,7 @@ def _read_all(source: Source, extended: bool, rule: Callable[[Parser], _T]) -> _
 def _further_errors(
     source: Source, extended: bool, rule: Callable[[Parser], object], error: ParseError
 ) -> Iterator[ParseError]:
-    """What is wrong in the definitions after the one that failed: reading begins anew with the next."""
+    """The errors in the definitions after the one that failed: parsing starts again with the next."""
     starts = definition_starts(source, extended)
     at = -1
     while error.range is not None:
@@ -140,7 +140,7 @@ class Parser:
         self._begin = self.lexer.cur
 
     def hints(self) -> tuple[str, ...]:
-        """What to do instead, when the parser stopped at something that TorchScript does not have."""
+        """Hints what to do instead, if the parser stopped at syntax that TorchScript does not have."""
         words = dict.fromkeys([self._begin.text, self.lexer.last.text, self.lexer.cur.text])
         return tuple(f"'{word}' is not supported: {UNSUPPORTED[word]}" for word in words if word in UNSUPPORTED)
 
@@ -218,7 +218,7 @@ class Parser:
         return Decl.make(self.expressions.since(start), params, returns)
 
     def _with_comment(self, param: Tree) -> Tree:
-        """The parameter with the type that `# type: int` behind it tells, if there is such a comment."""
+        """The parameter with the type of a comment `# type: int` after it, if there is one."""
         source, begin = self.lexer.source, param.range.end
         found = _PARAMETER_COMMENT.match(source.text, begin, self.lexer.cur.range.start)
         if found is None:

@@ -1,4 +1,4 @@
-"""What a program is before it has a meaning.
+"""Trees: the syntax of a program.
 
 In: kinds, children, ranges.  Out: `Tree`, as both front ends build it and the emitter reads it.  Leaves
 are strings; `(list ...)` holds any number of trees, `(option ...)` none or one.  `views` names the children
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from engine.lang.errors import ParseError
-from engine.lang.recursion import MAX_HEIGHT
+from engine.lang.interpreter_settings import MAX_HEIGHT
 from engine.lang.source import SourceRange
 
 BINARY_KINDS: Final = frozenset("+ - * / // % @ ** << >> & | ^ < > <= >= == != is isnot in and or".split())
@@ -21,9 +21,9 @@ UNARY_KINDS: Final = frozenset(["not", "~", "unary_minus"])
 
 @dataclass(eq=False, slots=True)
 class Tree:
-    """One node: what it is, what it is made of, and the text it came from.
+    """One node: its kind, its children, and its range in the text.
 
-    Raises ParseError when it gets higher than anything that walks over it could bear.
+    Raises ParseError for a tree that is too high for recursive functions.
     """
 
     kind: str

@@ -11,7 +11,7 @@ from engine.lang.errors import ParseError
 
 
 def with_type(param: Tree, annotation: Tree) -> Tree:
-    """The parameter with the type that a comment behind it tells."""
+    """The parameter with the type of the comment after it."""
     view = Param(param)
     return Param.make(view.range, view.name, annotation, view.default, view.kwarg_only)
 

@@ -1,8 +1,8 @@
 """From trees back to text.
 
 In: a `Tree`.  Out: text that reads as the same tree.  Operators get brackets wherever they are not alone, so that no
-precedence needs to be known; comments, layout and the signs that Python folds otherwise are gone.  Properties come out
-with their decorators, which only the extended grammar reads.
+precedence needs to be known; comments, layout and the signs that Python folds otherwise are lost.  Properties are
+written with their decorators, which only the extended grammar reads.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from engine.frontend.syntax.views import (
     With,
     WithItem,
 )
-from engine.lang.recursion import deep_recursion
+from engine.lang.interpreter_settings import deep_recursion
 
 _INDENT: Final = "    "
 _WORDS: Final = {"True": "True", "False": "False", "None": "None", "dots": "..."}
@@ -52,7 +52,7 @@ _ATOMS: Final = frozenset(
     ["variable", ".", "apply", "subscript", "string_literal", "list_literal", "tuple_literal", "dict_literal",
      "list_comp", "dict_comp", *_WORDS]
 )  # fmt: skip
-"""What needs no brackets as an operand, or before a `.`."""
+"""Kinds that need no brackets as an operand, or before a `.`."""
 _ESCAPES: Final = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t"}
 
 
@@ -85,7 +85,7 @@ def _operand(tree: Tree) -> str:
 
 
 def _before_suffix(tree: Tree) -> str:
-    """What may stand before `.name`, `(...)` and `[...]`: a number would swallow the dot."""
+    """The expression as it may stand before `.name`, `(...)` and `[...]`: a number would swallow the dot."""
     return f"({_expression(tree)})" if tree.kind == "const" else _operand(tree)
 
 

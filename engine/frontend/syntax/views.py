@@ -1,9 +1,9 @@
-"""The kinds of trees, and names for what each is made of.
+"""The kinds of trees, and names for their children.
 
 In: a `Tree`.  Out: a view of it, `Apply(tree).callee`; and the other way, `Apply.make(range, callee, inputs,
 attributes)` builds the tree.  A class below is one kind; its slots are the children, in order.  Operators
 (`tree.BINARY_KINDS`, `tree.UNARY_KINDS`) and the words True, False, None, dots, pass, break and continue have
-no view: their kind says it all.
+no view: they are their kind.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _T = TypeVar("_T")
 _V = TypeVar("_V", bound="View")
 
 Part = Tree | Sequence[Tree] | str | bool | None
-"""What `make` takes for a slot."""
+"""The arguments of `make`, one for each slot."""
 
 
 class Slot(Generic[_T]):
-    """One child of a kind: how it is read from the tree, and built into one."""
+    """One child of a kind, with the functions that read it from a tree and build it into one."""
 
     index = 0
 

@@ -1,1 +1,1 @@
-"""Tracing: what a Python program runs, recorded as a graph.  `recording.py` is where operators come in."""
+"""Tracing: the operators that a Python program runs, recorded as a graph.  `tracer.py` switches it on."""

@@ -1,33 +1,76 @@
-"""Compiled functions that a traced program calls, and values that hold tensors.
+"""Calls that a traced program makes: of submodules and of compiled functions; and values that hold tensors.
 
-In: calls of script functions and methods.  Out: one node for each, so that their control flow is kept; tensors in
-tuples, lists and dicts are taken apart and put together around it.  Functions of the library are no such calls: they
-are no more than the operators that they run.
+In: a call of a submodule, of a script function or method.  Out: one node for it.  The call of a submodule gets a graph
+of its own; of a compiled function the control flow is kept.  Tensors in tuples, lists and dicts are taken apart and put
+together around it.  Calls of the standard library are not kept: the operators that they run are recorded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import chain, count
 from typing import Any
 
 from engine.aten.dispatch.calls import call
+from engine.aten.values.hooks import NOT_TRACED
 from engine.aten.values.ivalue import Object
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.traced import number_of
-from engine.frontend.compile import is_library
-from engine.frontend.tracing.callers import range_of
+from engine.frontend.compilation.compile import is_library
+from engine.frontend.tracing.position import range_of
 from engine.frontend.tracing.recording import FROM_TENSOR, set_results, taken_out
-from engine.frontend.tracing.state import TracingState, current
+from engine.frontend.tracing.state import Scope, TracedModule, TracingState, current
 from engine.ir.constants import insert_constant, type_of
-from engine.ir.graph import Value
+from engine.ir.graph import Graph, Value
 from engine.ir.unit import Function
 from engine.lang.errors import CompileError
 from engine.lang.schema import Argument
 from engine.lang.types import FLOAT, DictType, FunctionType, ListType, OptionalType, TensorType, TupleType, Type
 
+# ------------------------------------------------------------------ submodules
+
+
+def record_module(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Record the call of a submodule as a call of its method; NOT_TRACED for any other module.
+
+    What the hooks of the module do is recorded in the caller.
+    """
+    state = current()
+    known = None if state is None else state.modules.get(id(module))
+    if state is None or known is None or known[1].owner is None:
+        return NOT_TRACED
+    return module._call_with_hooks(args, kwargs, partial(_call_forward, state, module, known[1]))
+
+
+def _call_forward(state: TracingState, module: Any, traced: TracedModule, *args: Any, **kwargs: Any) -> Any:
+    outer = state.scope
+    state.scope = _enter(state, module, traced)
+    try:
+        return module.forward(*args, **kwargs)
+    finally:
+        state.scope = outer
+
+
+def _enter(state: TracingState, module: Any, traced: TracedModule) -> Scope:
+    """The graph of one call, and its node in the graph of the caller."""
+    state.look_around()
+    graph = Graph()
+    graph.add_input("self", traced.type)
+    state.graph.current_range = range_of(state.frame)
+    receiver = state.attribute_of(state.scope, state.attributes[id(module)])
+    taken = {scope.method for scope in state.scopes.values() if scope.module is traced} | set(traced.type.methods)
+    names = chain(["forward"], (f"forward{number}" for number in count(1)))
+    method = next(name for name in names if name not in taken)
+    node = state.graph.append("prim::CallMethod", [receiver], 0).set_attr("name", method)
+    return state.add_scope(Scope(graph, traced, state.scope, node, method))
+
+
+# ------------------------------------------------------------------ compiled functions
+
 
 def record_call(function: Function, args: Sequence[Any], kwargs: Mapping[str, Any], run: Callable[..., Any]) -> Any:
-    """The hook for calls of compiled functions: one node for all that the call does."""
+    """Record the call of a compiled function: one node for all that the call does."""
     state = current()
     if state is None:
         return run(function, args, kwargs)
@@ -51,7 +94,7 @@ def _record_call(
         callee.node.set_attr("name", function.name)
         node = graph.create("prim::CallFunction", [callee, *values], 0)
     graph.insert_node(node)
-    # What a call returns unchanged is another value to the trace: on other inputs the call may change it.
+    # A tensor that a call returns unchanged is another value in the trace: on other inputs the call may change it.
     result = fresh(run(function, args, kwargs), set(state.values))
     declared = function.schema.returns[0].type if function.schema.returns else type_of(None)
     take_apart(state, result, node.add_output(declared))
@@ -59,7 +102,7 @@ def _record_call(
 
 
 def _run_library(state: TracingState, function: Function, args: Any, kwargs: Any, run: Callable[..., Any]) -> Any:
-    """A function of the library is no more than the operators that it runs."""
+    """Run a function of the standard library, of which the trace records the operators."""
     types = {argument.name: argument.type for argument in function.schema.arguments}
     given = dict(zip(types, args, strict=False))
     names = {id(value): name for name, value in (*given.items(), *kwargs.items()) if isinstance(value, Tensor)}
@@ -73,7 +116,7 @@ def _run_library(state: TracingState, function: Function, args: Any, kwargs: Any
 
 
 def _with_numbers(value: Any, type: Type) -> Any:
-    """The sizes that a program gives where the library wants numbers, as numbers."""
+    """Convert sizes that are traced tensors to numbers, where the function takes numbers."""
     type = type.element if isinstance(type, OptionalType) else type
     if isinstance(value, Tensor):
         return number_of(value) if type in FROM_TENSOR else value
@@ -83,7 +126,7 @@ def _with_numbers(value: Any, type: Type) -> Any:
 
 
 def _in_order(function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], list[Argument]]:
-    """The arguments that the call has, and what they are to the function; too many of them are the call's matter."""
+    """The arguments of the call in the schema's order, with their declarations; the call itself refuses too many."""
     arguments = function.schema.arguments
     values = [
         args[i] if i < len(args) else kwargs.get(a.name, a.default if a.has_default else None)
@@ -92,8 +135,11 @@ def _in_order(function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
     return values, list(arguments)
 
 
+# ------------------------------------------------------------------ values that hold tensors
+
+
 def any_value(state: TracingState, value: Any, type: Type) -> Value:
-    """What stands for a Python value: tensors in lists, tuples and dicts are put together to one value again."""
+    """The graph value of a Python value; tensors in lists, tuples and dicts are put together to one value again."""
     graph = state.graph
     type = type.element if isinstance(type, OptionalType) and value is not None else type
     if isinstance(value, Tensor):
@@ -135,7 +181,7 @@ def _object_value(state: TracingState, value: Object) -> Value:
 
 
 def fresh(value: Any, seen: set[int]) -> Any:
-    """The value, with another tensor in the same memory for each that was seen: every place has one of its own."""
+    """The value, with a new tensor in the same memory for each that was `seen`, so that no tensor occurs twice."""
     if isinstance(value, Tensor):
         again = id(value) in seen
         seen.add(id(value))
@@ -149,7 +195,7 @@ def fresh(value: Any, seen: set[int]) -> Any:
 
 
 def take_apart(state: TracingState, result: Any, value: Value) -> None:
-    """Let the parts of a value stand for the tensors that it holds."""
+    """Make nodes that take the value apart, and let their outputs stand for the tensors in `result`."""
     graph = state.graph
     if isinstance(result, Tensor):
         set_results(state, [result], [value])

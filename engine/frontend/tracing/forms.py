@@ -1,7 +1,7 @@
-"""In which form a trace records what a program runs.
+"""The forms in which a trace records operators.
 
-In: an operator and its arguments.  Out: the operator and arguments that the node has, seldom others than those that
-run; for a few, what runs in their place.
+In: an operator and its arguments.  Out: the operator and arguments of its node, which are seldom others than those that
+run; for a few, other operators that run in their place.
 
 Note [Numbers as tensors]
 `x * 2` is recorded with a constant tensor for the 2, as in PyTorch, where arithmetic has no other form for Python.
@@ -18,14 +18,14 @@ from engine.aten.dispatch.calls import call
 from engine.aten.dispatch.op import Op
 from engine.aten.values.tensor import Tensor, tensor
 from engine.aten.values.traced import TracedFloat, TracedInt, plain
-from engine.frontend.tracing.complaints import DATAFLOW, warn
+from engine.frontend.tracing.position import DATAFLOW, warn
 from engine.lang.scalars import CPU, DTYPE_BY_NAME
 
 Recorded = tuple[Op, tuple[Any, ...]]
 
 
 def as_recorded(op: Op, args: tuple[Any, ...]) -> Recorded:
-    """The operator and arguments that the node has."""
+    """The operator and arguments of the node."""
     form = _FORMS.get(op.qualified_name)
     return (op, args) if form is None else form(op, args)
 
@@ -56,7 +56,7 @@ _DTYPES: Final = {float: DTYPE_BY_NAME["float64"], complex: DTYPE_BY_NAME["compl
 
 
 def _convolution(op: Op, args: tuple[Any, ...]) -> Recorded:
-    """All of them are recorded as what they have in common."""
+    """All convolutions are recorded as `aten::_convolution`."""
     transposed = "transpose" in op.name
     x, weight, bias, stride, padding = args[:5]
     dims = len(stride)
@@ -66,7 +66,7 @@ def _convolution(op: Op, args: tuple[Any, ...]) -> Recorded:
 
 
 _CUDNN: Final = (False, False, True, True)
-"""benchmark, deterministic, cudnn_enabled, allow_tf32: what PyTorch's defaults are."""
+"""benchmark, deterministic, cudnn_enabled, allow_tf32: PyTorch's defaults."""
 _CONVOLUTIONS: Final = (
     "aten::conv1d", "aten::conv2d", "aten::conv3d", "aten::conv_transpose1d", "aten::conv_transpose2d.input",
     "aten::conv_transpose3d.input",
@@ -93,7 +93,7 @@ def _moved(x: Tensor, device: Any, non_blocking: bool = False, copy: bool = Fals
 
 
 def _vector_norm(_: Op, args: tuple[Any, ...]) -> Recorded:
-    """`torch.norm`, whose operator is older than what Python calls.  A dtype may come last."""
+    """`torch.norm`, which Python runs by a newer operator.  A dtype may come last."""
     x, p, dim, keepdim, *dtype = args
     return _found("aten::linalg_vector_norm"), (x, 2 if p is None else p, dim, keepdim, dtype[0] if dtype else None)
 
@@ -104,7 +104,7 @@ def _whole_norm(op: Op, args: tuple[Any, ...]) -> Recorded:
 
 
 def _split(op: Op, args: tuple[Any, ...]) -> Recorded:
-    """Sizes that are computed become Python's first."""
+    """`aten::split` by sizes; sizes that are traced are converted to numbers first."""
     x, size, dim = args
     if isinstance(size, TracedInt):
         warn(DATAFLOW.format("a Python integer"))
@@ -116,7 +116,7 @@ def _split_by_sizes(_: Op, args: tuple[Any, ...]) -> Recorded:
 
 
 def _with_correction(op: Op, args: tuple[Any, ...]) -> Recorded:
-    """Of the whole tensor, unbiased: the form with a correction comes first for Python."""
+    """`std` and `var` of the whole tensor, unbiased: recorded in the form with a correction."""
     x, unbiased = args
     return (_found(f"{op.name}.correction"), (x, None, None, False)) if unbiased else (op, args)
 
@@ -138,9 +138,9 @@ WITHOUT_NAMES: Final = frozenset(
     "aten::rsub.Scalar aten::rsub.Tensor aten::reciprocal aten::floor_divide aten::floor_divide.Scalar "
     "aten::remainder.Scalar_Tensor aten::pow.Scalar aten::split.Tensor aten::split.sizes".split()
 )
-"""PyTorch calls these from functions of its own, where the program's variables are out of sight."""
+"""Operators that PyTorch calls from functions of its own, where the program's variables are not visible."""
 UNTIL_RESULTS_REQUIRE_GRAD: Final = frozenset({"aten::_convolution"})
-"""Recorded before the result is known to require grad."""
+"""Operators that are recorded before the result is known to require grad."""
 
 
 # ------------------------------------------------------------------ cells
@@ -179,4 +179,4 @@ MADE_OF: Final[dict[str, Callable[..., Any]]] = {
     "aten::lstm_cell": _lstm_cell, "aten::gru_cell": _gru_cell, "aten::rnn_tanh_cell": _simple_cell("tanh"),
     "aten::rnn_relu_cell": _simple_cell("relu"),
 }  # fmt: skip
-"""Operators that are recorded as the operators that they consist of, and what runs for them then."""
+"""Operators that are recorded as the operators they consist of -> the function that runs these."""

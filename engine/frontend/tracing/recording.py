@@ -1,7 +1,7 @@
 """Tracing: the operators that a Python program runs, recorded as a graph.
 
 In: calls of operators, while a trace is under way.  Out: their nodes in the graph of the trace.  Operators that give
-Python numbers are left out, except sizes: these become 0-dim tensors, so that what is computed from them is recorded.
+Python numbers are left out, except sizes: these become 0-dim tensors, so that computations with them are recorded.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from engine.aten.dispatch.op import Op
 from engine.aten.dispatch.parameters import element_of
 from engine.aten.values.tensor import Tensor, tensor
 from engine.aten.values.traced import TracedFloat, TracedInt, number_of, plain
-from engine.frontend.tracing.callers import range_of
 from engine.frontend.tracing.forms import MADE_OF, UNTIL_RESULTS_REQUIRE_GRAD, WITHOUT_NAMES, as_recorded
+from engine.frontend.tracing.position import range_of
 from engine.frontend.tracing.state import TracingState, current
 from engine.ir.constants import insert_constant, tensor_type_of
 from engine.ir.graph import Value
@@ -33,14 +33,14 @@ from engine.lang.types import (
 
 _SIZE: Final = tensor_type_of(tensor(0))
 SIZE_TYPE: Final = TensorType(_SIZE.dtype, (), (), None, CPU)
-"""The type of a size that was made a tensor."""
+"""The type of a size as a tensor."""
 
 
 # ------------------------------------------------------------------ operators
 
 
 def record_operator(op: Op, args: tuple[Any, ...], run: Callable[..., Any]) -> Any:
-    """The hook of the dispatcher."""
+    """Record the operator if this thread is traced, and run it; the hook around all operators."""
     state = current()
     if state is None:
         return run(*args)
@@ -55,14 +55,14 @@ def record_operator(op: Op, args: tuple[Any, ...], run: Callable[..., Any]) -> A
 
 
 def _is_recorded(op: Op) -> bool:
-    """What gives numbers to Python is not, nor what belongs to Python's own gradients."""
+    """False for operators that give numbers to Python, and for those that only set up gradients."""
     return op.name not in _UNRECORDED and any(
         _is_tensor(r.type) or _is_tensor(element_of(r.type)) for r in op.schema.returns
     )
 
 
 def _as_numbers(sizes: Any) -> Any:
-    """Library functions are written for numbers."""
+    """The sizes as numbers, for functions of the standard library."""
     return [number_of(size) for size in sizes] if isinstance(sizes, list) else number_of(sizes)
 
 
@@ -102,12 +102,12 @@ def _forget_gradients(value: Value) -> None:
 
 
 def _plain(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arguments without what numbers remember."""
+    """The arguments, with plain numbers for those that know their tensors."""
     return tuple([plain(part) for part in arg] if type(arg) is list else plain(arg) for arg in args)
 
 
 def set_results(state: TracingState, results: Sequence[Any], values: Sequence[Value]) -> None:
-    """Let values stand for tensors, with all that is known of them."""
+    """Let values stand for tensors, with their types."""
     for result, value in zip(results, values, strict=True):
         if isinstance(result, Tensor):
             value.set_type(tensor_type_of(result))
@@ -116,7 +116,7 @@ def set_results(state: TracingState, results: Sequence[Any], values: Sequence[Va
 
 def _inputs(state: TracingState, op: Op, args: tuple[Any, ...]) -> list[Value]:
     arguments = op.schema.arguments
-    # Where a program's own size is used as a number, the number is taken out before anything else is recorded.
+    # A size that the program uses as a number is converted before anything else is recorded.
     numbers = {
         id(n): taken_out(state, n.tensor, t) for a, v in zip(arguments, args, strict=True) for n, t in _numbers(a, v)
     }
@@ -134,7 +134,7 @@ _FACTORY_DEFAULTS: Final[dict[str, Any]] = {"device": CPU, "pin_memory": False}
 
 
 def _numbers(argument: Argument, value: Any) -> list[tuple[Any, Type]]:
-    """The numbers in an argument that remember their tensors, and the type they have to the operator."""
+    """The numbers in an argument that know their tensors, and the type that the operator takes."""
     type = argument.type.element if isinstance(argument.type, OptionalType) else argument.type
     parts = [(part, element_of(type) or type) for part in (value if isinstance(value, list) else [value])]
     return [(part, each) for part, each in parts if isinstance(part, (TracedInt, TracedFloat))]
@@ -160,7 +160,7 @@ def _one(state: TracingState, value: Any, numbers: Mapping[int, Value]) -> Value
 
 
 def taken_out(state: TracingState, tensor: Tensor, type: Type) -> Value:
-    """`aten::Int(%size)`, behind the node that made the size."""
+    """`aten::Int(%size)`, after the node that made the size."""
     state.value_of(tensor)
     found = state.values.get(id(tensor))
     home = state.value_of(tensor) if found is None else found[1]
@@ -182,18 +182,18 @@ MAKERS: Final = {
     "new_tensor": (_TAKEN, _DETACHED),
     "indices": (_TAKEN,),
 }
-"""What makes a tensor of Python's values -> the operators that stand between the constant and the tensor."""
+"""Function that makes a tensor of Python values -> the operators recorded between the constant and the tensor."""
 
 
 def record_constant(state: TracingState, made: Tensor, steps: Sequence[tuple[str, tuple[Any, ...]]]) -> None:
-    """A new tensor, as PyTorch records it: what comes out of the steps from a constant."""
+    """Record a new tensor as PyTorch does: a constant, and the operators `steps` on it."""
     with state.pause():
         state.look_around()
         graph, type = state.graph, tensor_type_of(made)
         graph.current_range = range_of(state.frame)
         value = state.constant(made)
         for name, given in steps:
-            # The dtype is the first thing that a conversion leaves open.
+            # The dtype is the first argument that a conversion leaves open.
             open_place = given.index(None) if given else -1
             numbers = [made.dtype.number if i == open_place else each for i, each in enumerate(given)]
             value = graph.append(name, [value, *(insert_constant(graph, each) for each in numbers)], [type]).output

@@ -1,4 +1,4 @@
-"""What is known while a program is traced.
+"""The state of a trace.
 
 In: tensors, as operators compute them.  Out: the graph values that stand for them.  A traced module gives one graph
 for each call of a submodule; a `Scope` is one of these graphs.  A value that is used in another graph than its own
@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from engine.aten.values.storage import Storage
 from engine.aten.values.tensor import Tensor
-from engine.frontend.tracing.callers import calling_frame, variable_name
+from engine.frontend.tracing.position import calling_frame, variable_name
 from engine.ir.constants import insert_constant, tensor_type_of
 from engine.ir.graph import Graph, Node, Value
 from engine.lang.errors import CompileError
@@ -33,7 +33,7 @@ class TracedModule:
     name: str = ""
 
     def path_from(self, outer: TracedModule) -> list[str] | None:
-        """The attributes that lead here from `outer`; None when it is not inside."""
+        """The names of attributes that lead from `outer` to this module; None when it is not inside."""
         path: list[str] = []
         module: TracedModule | None = self
         while module is not None and module is not outer:
@@ -62,7 +62,7 @@ class Scope:
         return scope is not None
 
     def bring_in(self, value: Value, type: Type) -> Value:
-        """A value of the outer graph, as an argument of this one."""
+        """Pass a value of the outer graph as an argument; returns the value in this graph."""
         if value not in self.imports:
             assert self.call is not None
             self.call.add_input(value)
@@ -70,7 +70,7 @@ class Scope:
         return self.imports[value]
 
     def bring_out(self, value: Value) -> Value:
-        """A value of this graph, as a result of its call."""
+        """Return a value of this graph as a result of its call; returns the value in the outer graph."""
         if value not in self.exports:
             assert self.call is not None
             self.graph.register_output(value)
@@ -94,15 +94,15 @@ class Scope:
         self.attributes[path] = value
         return value
 
-    # -- when all is recorded
+    # -- after the recording
 
     def order_arguments(self) -> None:
-        """Let the arguments come in the order in which the graph uses them first; forget those without use."""
+        """Order the arguments by their first use in the graph; drop unused ones."""
         assert self.call is not None
         outside = {argument: value for value, argument in self.imports.items()}
         used = dict.fromkeys(v for node in self.graph.all_nodes() for v in node.inputs if v in outside)
         used |= dict.fromkeys(v for v in self.graph.outputs if v in outside)
-        # What is read from the module around comes before what the program hands over.
+        # Attributes of the outer module come before arguments of the program.
         in_order = sorted(used, key=lambda argument: outside[argument].node.kind != "prim::GetAttr")
         self.imports.clear()
         self.call.remove_inputs_from(1)
@@ -116,7 +116,7 @@ class Scope:
             self.graph.block.erase_input(argument.offset)
 
     def give_one_result(self) -> None:
-        """Calls have one: None, the value, or a tuple that the caller takes apart."""
+        """Give the call one result: None, the value, or a tuple that the caller unpacks."""
         call, results = self.call, list(self.graph.outputs)
         assert call is not None
         if not results:
@@ -137,18 +137,18 @@ class Scope:
 
 @dataclass(eq=False, slots=True)
 class TracingState:
-    """One trace.  `paused` while operators run that are part of what was recorded already."""
+    """One trace.  `paused` while operators run that are part of an operator or call that is recorded already."""
 
     scope: Scope
     strict: bool = True
     paused: bool = False
     frame: FrameType | None = None
-    """The program's frame that called the operator which is recorded."""
+    """The program's frame that called the operator being recorded."""
     values: dict[int, tuple[Any, Value]] = field(default_factory=dict)
     attributes: dict[int, tuple[Any, TracedModule, str]] = field(default_factory=dict)
     modules: dict[int, tuple[Any, TracedModule]] = field(default_factory=dict)
     parameter_names: list[dict[int, str]] = field(default_factory=list)
-    """Of the library functions that run: what their arguments are called in them."""
+    """For each running function of the standard library: id of a tensor -> the name of the parameter."""
     scopes: dict[int, Scope] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -165,14 +165,14 @@ class TracingState:
     # -- tensors and their values
 
     def set_value(self, thing: Any, value: Value) -> None:
-        """From now on the value stands for the tensor."""
+        """Let the value stand for the tensor from now on."""
         self.values[id(thing)] = (thing, value)
 
     def knows(self, thing: Any) -> bool:
         return id(thing) in self.values
 
     def value_of(self, tensor: Tensor) -> Value:
-        """What stands for the tensor in the present graph; a tensor from elsewhere becomes a constant."""
+        """The value of the tensor in the current graph; a tensor that the trace does not know becomes a constant."""
         found = self.values.get(id(tensor))
         if found is not None:
             if not found[1].name:
@@ -186,12 +186,12 @@ class TracingState:
         return value
 
     def type_of(self, tensor: Tensor) -> Type:
-        """What is known of the tensor; a value that came out of a call is but a Tensor to the caller."""
+        """The type of the tensor's value; that of a call's result is a plain Tensor to the caller."""
         found = self.values.get(id(tensor))
         return tensor_type_of(tensor) if found is None else found[1].type
 
     def carry(self, value: Value, scope: Scope, type: Type | None = None) -> Value:
-        """The value as it is known in the graph of `scope`; `type` is what is known of it at home."""
+        """The value in the graph of `scope`, passed through calls; `type` is its type in its own graph."""
         home, type = self.scopes[id(value.graph)], type or value.type
         if home is scope:
             return value
@@ -228,7 +228,7 @@ class TracingState:
 
     @contextmanager
     def pause(self) -> Iterator[None]:
-        """For a while, operators are not recorded."""
+        """Record no operators while the context lasts."""
         before, self.paused = self.paused, True
         try:
             yield
@@ -236,7 +236,7 @@ class TracingState:
             self.paused = before
 
     def look_around(self) -> None:
-        """Find out where the program is."""
+        """Find the program's current frame."""
         self.frame = calling_frame()
 
 
@@ -249,9 +249,14 @@ def current() -> TracingState | None:
     return None if state is None or state.paused else state
 
 
+def has_trace() -> bool:
+    """True if this thread is traced, also while its trace is paused."""
+    return getattr(_thread, "state", None) is not None
+
+
 @contextmanager
 def active(state: TracingState) -> Iterator[None]:
-    """Make it the trace of this thread."""
+    """Make it the trace of this thread while the context lasts."""
     before = getattr(_thread, "state", None)
     _thread.state = state
     try:

@@ -1,7 +1,7 @@
-"""What goes into a trace and what comes out: tensors, alone or in tuples, lists and dicts.
+"""Inputs and outputs of a trace: tensors, alone or in tuples, lists and dicts.
 
-In: example inputs, the results that the program gave.  Out: the graph's inputs, taken apart into tensors, and its
-output, put together from them.  Raises TraceError for what cannot be traced.
+In: example inputs, the results of the program.  Out: the graph's inputs, taken apart into tensors, and its output, put
+together from them.  Raises CompileError for values that cannot be traced.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from engine.aten.values.tensor import Tensor
 from engine.frontend.tracing.calls import take_apart
-from engine.frontend.tracing.complaints import warn
+from engine.frontend.tracing.position import warn
 from engine.frontend.tracing.state import TracingState
 from engine.ir.constants import insert_constant, tensor_type_of
 from engine.ir.graph import Graph, Value
@@ -70,7 +70,7 @@ def _input_type(value: Any) -> Type | None:
 
 
 def _common(types: list[Type | None], container: Any) -> Type | None:
-    """What the elements of a list or dict share."""
+    """The common type of the elements of a list or dict.  Raises CompileError if they have none."""
     plain = [None if t is None else unshaped(t) for t in types]
     if any(t != plain[0] for t in plain):
         kind = type(container).__name__.capitalize()
@@ -109,7 +109,7 @@ def add_output(state: TracingState, result: Any) -> None:
             "The traced function didn't return any values! Side-effects are not captured in traces, so it would be a "
             "no-op."
         )
-    state.frame = None  # Variables have no part in what comes now.
+    state.frame = None  # the names of variables do not matter for the output
     state.graph.register_output(_put_together(state, result))
 
 
@@ -159,7 +159,7 @@ def _is_flat(part: Any) -> bool:
 
 
 def _element(parts: list[Value]) -> Type:
-    """What the elements of a list or dict share."""
+    """The common type of the elements of a list or dict.  Raises CompileError if they have none."""
     types = [unshaped(part.type) for part in parts]
     if any(t != types[0] for t in types):
         names = ", ".join(sorted({t.annotation_str for t in types}))

@@ -136,7 +136,7 @@ def _property(name: str) -> Callable[..., Any]:
 
 
 def _is_untouched(name: str, replaced: Mapping[str, Callable[..., Any]]) -> bool:
-    """Is Python's member still there?  While a trace is under way, others stand in for some."""
+    """True if Python's member is still there."""
     present: Any = vars(Tensor).get(name)
     if name in GETTERS:
         return isinstance(present, property) and present.fget is replaced[f"get.{name}"]

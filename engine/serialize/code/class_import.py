@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from engine.frontend.convert import MAX_TUPLE_SIZE
+from engine.frontend.matching.convert import MAX_TUPLE_SIZE
+from engine.frontend.names.type_annotations import TypeReader
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Assign, ClassDef, Decl, Def, ListLiteral, StringLiteral, Subscript, Var
-from engine.frontend.type_annotations import TypeReader
 from engine.ir.constants import type_of
 from engine.lang.errors import CompileError
 from engine.lang.schema import Argument, FunctionSchema

@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from engine.aten.dispatch import op
-from engine.frontend.builder import Builder
-from engine.frontend.namespaces import OperatorNamespace
-from engine.frontend.schema_match import Actual
-from engine.frontend.sugar import SugaredValue
-from engine.frontend.values import BuiltinFunction, UnknownResult
+from engine.frontend.matching.schema_match import Actual
+from engine.frontend.names.namespaces import OperatorNamespace
+from engine.frontend.sugared.sugared_value import Builder, SugaredValue
+from engine.frontend.sugared.values import BuiltinFunction, UnknownResult
 from engine.ir.graph import Node
 from engine.ir.operator_names import ALIASES
 from engine.ir.unit import Function

@@ -16,18 +16,17 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final, Protocol
 
-from engine.frontend.builder import Builder
-from engine.frontend.classes import ConstantValue, FunctionValue
-from engine.frontend.compile import declare, signature_of
-from engine.frontend.custom_methods import custom_class
-from engine.frontend.namespaces import OperatorNamespace
-from engine.frontend.resolve import type_value
-from engine.frontend.sugar import SugaredValue
+from engine.frontend.compilation.compile import declare, signature_of
+from engine.frontend.names.namespaces import OperatorNamespace
+from engine.frontend.names.resolve import type_value
+from engine.frontend.names.type_annotations import TypeReader
+from engine.frontend.sugared.classes import ConstantValue, FunctionValue
+from engine.frontend.sugared.custom_methods import custom_class
+from engine.frontend.sugared.sugared_value import Builder, SugaredValue
+from engine.frontend.sugared.values import SpecialForm
 from engine.frontend.syntax.parser import parse_expression, parse_program
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import ClassDef, Def
-from engine.frontend.type_annotations import TypeReader
-from engine.frontend.values import SpecialForm
 from engine.ir.constants import type_of
 from engine.ir.graph import Value
 from engine.ir.unit import CompilationUnit, Function

@@ -13,11 +13,10 @@ from typing import Any, Final
 
 from engine.aten.values.ivalue import CustomObject, Object
 from engine.aten.values.tensor import Tensor
-from engine.frontend.builder import Builder
-from engine.frontend.custom_methods import custom_class
-from engine.frontend.sugar import SugaredValue
+from engine.frontend.names.type_annotations import TypeReader
+from engine.frontend.sugared.custom_methods import custom_class
+from engine.frontend.sugared.sugared_value import Builder, SugaredValue
 from engine.frontend.syntax.parser import parse_expression
-from engine.frontend.type_annotations import TypeReader
 from engine.ir.unit import CompilationUnit, Function
 from engine.lang.custom_classes import foreign, is_custom_name
 from engine.lang.errors import CompileError

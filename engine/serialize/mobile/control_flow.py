@@ -16,8 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from engine.frontend.builder import Builder
-from engine.frontend.compile import library_value, written_overloads
+from engine.frontend.compilation.compile import library_value, written_overloads
+from engine.frontend.sugared.sugared_value import Builder
 from engine.ir.graph import Block, Value
 from engine.lang.errors import ArchiveError, EngineError
 from engine.lang.schema import FunctionSchema

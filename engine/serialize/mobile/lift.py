@@ -12,10 +12,10 @@ from itertools import zip_longest
 from typing import Final
 
 from engine.aten.dispatch import op
-from engine.frontend.compile import written_overloads
+from engine.frontend.compilation.compile import written_overloads
 from engine.frontend.lowering.modified_loops import canonicalize_modified_loops
-from engine.frontend.schema_match import Actual, Call, Matched, match_schema
-from engine.frontend.type_variables import has_variables
+from engine.frontend.matching.schema_match import Actual, Call, Matched, match_schema
+from engine.frontend.matching.type_variables import has_variables
 from engine.ir.constants import constant_value
 from engine.ir.graph import Graph, Value
 from engine.lang.schema import Argument, FunctionSchema

@@ -12,8 +12,8 @@ from functools import partial
 from typing import Final
 
 from engine.aten.values.ivalue import Object
+from engine.frontend.names.type_annotations import TypeReader
 from engine.frontend.syntax.parser import parse_expression
-from engine.frontend.type_annotations import TypeReader
 from engine.ir.unit import CompilationUnit, Function
 from engine.lang import scalars
 from engine.lang.errors import ArchiveError, CompileError, EngineError

@@ -18,8 +18,8 @@ from typing import Any, Final
 
 from engine.aten.values.ivalue import Object
 from engine.aten.values.tensor import Tensor
+from engine.frontend.names.type_annotations import TypeReader
 from engine.frontend.syntax.parser import parse_expression
-from engine.frontend.type_annotations import TypeReader
 from engine.ir.unit import Function
 from engine.lang import scalars
 from engine.lang.errors import ArchiveError, CompileError

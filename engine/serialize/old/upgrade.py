@@ -12,11 +12,10 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Final, NamedTuple
 
-from engine.frontend.builder import Builder
-from engine.frontend.compile import compile_source
-from engine.frontend.schema_match import Actual, Call, match_schemas
-from engine.frontend.sugar import SugaredValue
-from engine.frontend.values import BuiltinFunction, SimpleValue
+from engine.frontend.compilation.compile import compile_source
+from engine.frontend.matching.schema_match import Actual, Call, match_schemas
+from engine.frontend.sugared.sugared_value import Builder, SugaredValue
+from engine.frontend.sugared.values import BuiltinFunction, SimpleValue
 from engine.ir.clone import inline_graph
 from engine.ir.graph import Graph, InlinedFrom, Value
 from engine.ir.unit import Function

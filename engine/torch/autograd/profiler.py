@@ -5,6 +5,7 @@ In: a `with` block.  Out: the operators that ran in it, with their counts and ti
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -47,26 +48,28 @@ class profile:
     def __init__(self, enabled: bool = True, **_: Any) -> None:
         self.enabled = enabled
         self._averages: dict[str, Average] = {}
-        self._before: Callable[..., Any] | None = None
+        self._running = threading.local()
 
     def __enter__(self) -> profile:
         if self.enabled:
-            self._before, HOOKS.trace = HOOKS.trace, self._timed
+            HOOKS.step_in(self._timed)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self.enabled:
-            HOOKS.trace = self._before
+            HOOKS.step_out(self._timed)
 
     def _timed(self, op: Any, args: tuple[Any, ...], run: Callable[..., Any]) -> Any:
         # Operators that this one is made of count as part of it.
-        watching, HOOKS.trace = HOOKS.trace, self._before
+        if getattr(self._running, "is_timed", False):
+            return run(*args)
+        self._running.is_timed = True
         begin = time.perf_counter()
         try:
-            return run(*args) if self._before is None else self._before(op, args, run)
+            return run(*args)
         finally:
             seconds = time.perf_counter() - begin
-            HOOKS.trace = watching
+            self._running.is_timed = False
             entry = self._averages.setdefault(op.name, Average(op.name))
             entry.count, entry.seconds = entry.count + 1, entry.seconds + seconds
 

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from engine.aten.dispatch.op import names as operator_names
 from engine.aten.dispatch.op import overloads
-from engine.executor.calls.to_python import to_python
-from engine.frontend.schema_match import Actual, Call, match_schemas
+from engine.executor.conversion.to_python import to_python
+from engine.frontend.matching.schema_match import Actual, Call, match_schemas
 from engine.ir import clone, constants, graph, order
 from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.graph import ATTRIBUTE_KINDS

@@ -15,8 +15,8 @@ from typing import Any, Final
 from engine.aten.values.ivalue import CustomObject, Object
 from engine.aten.values.tensor import Tensor
 from engine.executor.calls.call import call_function
-from engine.executor.calls.from_python import Mismatch, from_python
-from engine.executor.calls.to_python import to_python
+from engine.executor.conversion.from_python import Mismatch, from_python
+from engine.executor.conversion.to_python import to_python
 from engine.executor.interpreter.interpreter import run_function
 from engine.executor.plans.executor import executor_of
 from engine.ir.clone import copy_graph

@@ -16,10 +16,10 @@ from engine.executor.concurrency.futures import Future as Future
 from engine.executor.concurrency.futures import launch
 from engine.executor.interpreter.budget import Budget, BudgetedRunner
 from engine.executor.plans import executor
-from engine.frontend.compile import compile_source
-from engine.frontend.overloads import declare_overload
-from engine.frontend.python.left_to_python import MODIFIER as MODIFIER
+from engine.frontend.compilation.compile import compile_source
+from engine.frontend.python.ignored_functions import MODIFIER as MODIFIER
 from engine.frontend.python.module_description import AnnotatedValue as Attribute  # noqa: F401
+from engine.frontend.python.overloads import declare_overload
 from engine.frontend.python.resolver import INTERFACE
 from engine.ir import unit as ir_unit
 from engine.lang import scalars

@@ -29,8 +29,8 @@ def tensor(data: Any, *, dtype: dtype | None = None, device: Any = None, require
     if isinstance(data, Tensor):
         return _copied(data, dtype, requires_grad, device)
     made = tensors.tensor(data, dtype, device, requires_grad)
-    if HOOKS.trace_constant is not None:
-        HOOKS.trace_constant(made, "torch.tensor of an array" if isinstance(data, np.ndarray) else "torch.tensor")
+    if HOOKS.tracer is not None:
+        HOOKS.tracer.constant(made, "torch.tensor of an array" if isinstance(data, np.ndarray) else "torch.tensor")
     return made
 
 
@@ -42,8 +42,8 @@ def _copied(data: Tensor, dtype: dtype | None, requires_grad: bool, device: Any 
         UserWarning,
         stacklevel=3,
     )
-    if HOOKS.trace_constant is not None:
-        HOOKS.trace_constant(data, "torch.tensor of a tensor")
+    if HOOKS.tracer is not None:
+        HOOKS.tracer.constant(data, "torch.tensor of a tensor")
     place = data.device if device is None else scalars.device(device)
     copy: Tensor = call("to", (data.detach(), place, data.dtype if dtype is None else dtype, False, True), {})
     copy = copy.detach()
@@ -54,8 +54,8 @@ def _copied(data: Tensor, dtype: dtype | None, requires_grad: bool, device: Any 
 def from_numpy(array: Array) -> Tensor:
     """A tensor in the memory of the array; see `engine.aten.values.interchange.from_numpy`."""
     made = interchange.from_numpy(array)
-    if HOOKS.trace_constant is not None:
-        HOOKS.trace_constant(made, "torch.from_numpy")
+    if HOOKS.tracer is not None:
+        HOOKS.tracer.constant(made, "torch.from_numpy")
     return made
 
 

@@ -15,10 +15,10 @@ from engine.aten.dispatch import calls
 from engine.aten.dispatch import op as table
 from engine.aten.dispatch.errors import describe
 from engine.executor.calls.call import call_function
-from engine.frontend import library
-from engine.frontend.classes import ChosenByFlag, FunctionValue
-from engine.frontend.compile import library_value
-from engine.frontend.sugar import SugaredValue
+from engine.frontend.compilation.compile import library_value
+from engine.frontend.standard_library import library
+from engine.frontend.sugared.classes import ChosenByFlag, FunctionValue
+from engine.frontend.sugared.sugared_value import SugaredValue
 from engine.lang.errors import (
     ArgumentError,
     ArgumentTypeError,

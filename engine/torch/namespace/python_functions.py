@@ -113,8 +113,10 @@ def as_tensor(data: Any, dtype: scalars.dtype | None = None, device: Any = None)
     made = made if dtype is None else made.to(dtype)
     place = libraries.PLACES.now() if device is None else scalars.device(device)
     made = made if place is None else made.to(place)
-    if HOOKS.trace_constant is not None:
-        HOOKS.trace_constant(made, "torch.as_tensor of an array" if isinstance(data, np.ndarray) else "torch.as_tensor")
+    if HOOKS.tracer is not None:
+        HOOKS.tracer.constant(
+            made, "torch.as_tensor of an array" if isinstance(data, np.ndarray) else "torch.as_tensor"
+        )
     return made
 
 

@@ -26,7 +26,7 @@ def wrapper(text: str, find: Find, compiled: Callable[..., Any]) -> Callable[...
         return None
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if hooks.trace is None and hooks.trace_call is None:
+        if hooks.trace is None:
             try:
                 result = quick(*args, **kwargs)
             except Exception:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.frontend.compile import compile_source
+from engine.frontend.compilation.compile import compile_source
 from engine.frontend.python.trees import trees_from_text
 from engine.frontend.syntax.parser import parse_statements
 from engine.ir.clone import copy_graph

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 
 from engine.executor.calls.call import call_function
-from engine.frontend.compile import compile_source
+from engine.frontend.compilation.compile import compile_source
 from engine.frontend.python.trees import trees_from_text
 from engine.frontend.syntax.parser import parse_expression, parse_statements
 from engine.frontend.syntax.tree import Tree

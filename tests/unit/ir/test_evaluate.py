@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.frontend.compile import compile_source
+from engine.frontend.compilation.compile import compile_source
 from engine.ir.evaluate import LONGEST_FOLDED
 
 

@@ -6,8 +6,9 @@ from contextlib import suppress
 import pytest
 
 from engine.lang.errors import ParseError
-from engine.lang.lexer import Lexer, Token
+from engine.lang.lexer import Lexer
 from engine.lang.source import Source
+from engine.lang.tokens import Token
 
 
 def tokens(text: str, *, extended: bool = False) -> list[Token]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.frontend.compile import compile_source
+from engine.frontend.compilation.compile import compile_source
 from engine.ir.clone import copy_graph
 from engine.passes import inline as module
 from engine.passes.pipeline import run_pass

@@ -16,7 +16,7 @@ from engine.executor.bytecode.code import Code
 from engine.executor.calls.call import call_function
 from engine.executor.plans.plan import refine_inputs
 from engine.executor.plans.spec import SpecReader
-from engine.frontend.compile import compile_source
+from engine.frontend.compilation.compile import compile_source
 from engine.ir import type_verbosity
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph

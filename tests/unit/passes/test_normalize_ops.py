@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.aten.dispatch import op
-from engine.frontend.compile import compile_source
+from engine.frontend.compilation.compile import compile_source
 from engine.ir.operator_names import ALIASES
 
 

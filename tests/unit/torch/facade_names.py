@@ -50,6 +50,6 @@ MISSING = {
     "jit.quantized.quantize_linear_modules": QUANTIZED,
     "Tensor.values": SPARSE,
     "jit.mobile": "archives of the lite interpreter are another format",
-    "jit.annotations.get_signature": "signatures are read by engine.frontend.function_schema",
+    "jit.annotations.get_signature": "signatures are read by engine.frontend.compilation.function_schema",
 }  # fmt: skip
 """Name -> why it is not there."""

@@ -6,8 +6,8 @@ import pytest
 
 from engine.aten.values.ivalue import Object
 from engine.aten.values.tensor import Tensor, tensor
-from engine.frontend.compile import define
-from engine.frontend.resolve import TextResolver
+from engine.frontend.compilation.compile import define
+from engine.frontend.names.resolve import TextResolver
 from engine.frontend.syntax.parser import parse_program
 from engine.ir.unit import CompilationUnit
 from engine.lang.source import Source

@@ -35,7 +35,7 @@ class Attention(nn.Module):
         return x + self.out((scores @ v).transpose(1, 2).reshape(b, t, -1))
 
 
-@pytest.mark.filterwarnings("ignore::engine.frontend.tracing.complaints.TracerWarning")
+@pytest.mark.filterwarnings("ignore::engine.frontend.tracing.position.TracerWarning")
 def test_a_traced_module_takes_other_sizes(tmp_path: Path) -> None:
     module = Attention().eval()
     traced = torch.jit.trace(module, torch.randn(2, 5, 8))

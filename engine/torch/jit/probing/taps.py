@@ -30,7 +30,7 @@ from typing import Any, Final
 from engine.aten.values.ivalue import Object
 from engine.aten.values.tensor import Tensor
 from engine.executor.bytecode.instructions import ASSIGN, CALL, FORK, LOAD, OPERATE, RETURN, WAIT, Instruction
-from engine.executor.calls.to_python import to_python
+from engine.executor.conversion.to_python import to_python
 from engine.executor.interpreter.interpreter import Frame, InterpreterState
 from engine.executor.plans.switches import watching
 from engine.ir.graph import Value

@@ -11,8 +11,8 @@ from contextlib import ExitStack
 from typing import Any, Final, TypeVar
 
 from engine.executor.bytecode.code import Code
-from engine.executor.calls.from_python import from_python
-from engine.executor.calls.to_python import to_python
+from engine.executor.conversion.from_python import from_python
+from engine.executor.conversion.to_python import to_python
 from engine.executor.interpreter.interpreter import InterpreterState
 from engine.executor.plans.plan_events import PlanLookup
 from engine.executor.plans.switches import listening

@@ -9,13 +9,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 from engine.aten.values.ivalue import Object
-from engine.executor.calls import python_calls as python_calls  # enables programs to call Python
-from engine.executor.calls.from_python import Mismatch, from_python
-from engine.executor.calls.to_python import set_class_finder
-from engine.frontend.modules import ConcreteModule
+from engine.executor.conversion.from_python import Mismatch, from_python
+from engine.executor.conversion.to_python import PYTHON_CLASSES
 from engine.frontend.python.module_description import AnnotatedValue
 from engine.frontend.python.modules import PythonModules
 from engine.frontend.python.resolver import PythonUnit
+from engine.frontend.sugared.modules import ConcreteModule
 from engine.lang.errors import ArgumentError, CompileError
 from engine.lang.types import ClassType, InterfaceType, Type
 
@@ -84,4 +83,4 @@ def _python_class(type: Type) -> type | None:
     return next((cls for cls, made in PYTHON._types.items() if made is type), None)
 
 
-set_class_finder(_python_class)
+PYTHON_CLASSES.find_class = _python_class

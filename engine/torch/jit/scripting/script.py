@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import is_dataclass
 from typing import Any
 
-from engine.frontend.classes import FunctionValue
-from engine.frontend.compile import library_value
-from engine.frontend.overloads import overloads_of
+from engine.frontend.compilation.compile import library_value
+from engine.frontend.python.overloads import overloads_of
+from engine.frontend.sugared.classes import FunctionValue
 from engine.lang.errors import CompileError, NotSupportedError
 from engine.torch.compiled.objects import ScriptFunction, ScriptObject
 from engine.torch.jit.scripting.python_program import PYTHON, module_object

@@ -23,9 +23,9 @@ from engine.aten.values.ivalue import Object
 from engine.aten.values.submodules import MOST_PLACES, children_of, each_module, every_place, is_entangled
 from engine.aten.values.tensor import Tensor
 from engine.executor.calls.call import call_function
-from engine.executor.calls.to_python import set_object_wrapper
+from engine.executor.conversion.to_python import PYTHON_CLASSES
 from engine.executor.interpreter.interpreter import run_function
-from engine.frontend.python.left_to_python import LEFT_TO_PYTHON, modifier_of
+from engine.frontend.python.ignored_functions import IGNORED, modifier_of
 from engine.ir.unit import Function
 from engine.lang.errors import ArgumentError
 from engine.lang.types import ClassType
@@ -355,13 +355,13 @@ def _python_attribute(module: ScriptModule, name: str) -> Any:
     cls = MODULES.python_class(module._ivalue.type)
     member = None if cls is None else inspect.getattr_static(cls, name, None)
     derived = getattr(cls, "_script_methods_only", False)
-    if inspect.isfunction(member) and (derived or modifier_of(member) in LEFT_TO_PYTHON):
+    if inspect.isfunction(member) and (derived or modifier_of(member) in IGNORED):
         return MethodType(member, module)
     return None
 
 
 _wrappers: WeakValueDictionary[int, ScriptObject] = WeakValueDictionary()
-set_object_wrapper(wrap)
+PYTHON_CLASSES.wrap_object = wrap
 
 
 # -- classes derived from ScriptModule

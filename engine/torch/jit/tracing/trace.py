@@ -14,10 +14,10 @@ from typing import Any
 
 from engine.aten.values.tensor import Tensor
 from engine.frontend.tracing.calls import fresh
-from engine.frontend.tracing.complaints import TracerWarning as TracerWarning
-from engine.frontend.tracing.complaints import warn
-from engine.frontend.tracing.leaks import recording
+from engine.frontend.tracing.position import TracerWarning as TracerWarning
+from engine.frontend.tracing.position import warn
 from engine.frontend.tracing.state import Scope, TracingState, current
+from engine.frontend.tracing.tracer import recording
 from engine.frontend.tracing.values import add_input, add_output, input_type
 from engine.ir.graph import Graph
 from engine.ir.unit import CompilationUnit

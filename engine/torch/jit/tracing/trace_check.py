@@ -15,7 +15,7 @@ import numpy as np
 from engine.aten.autograd import no_grad
 from engine.aten.dispatch.op import overloads
 from engine.aten.values.tensor import Tensor
-from engine.frontend.tracing.complaints import warn
+from engine.frontend.tracing.position import warn
 from engine.ir.constants import constant_value
 from engine.ir.graph import Graph, Node
 from engine.lang.errors import EngineError

@@ -1,22 +1,17 @@
-"""The types and calls of traced modules.
+"""Modules under trace: their types, and the end of the trace.
 
-In: a module and its submodules.  Out: a type for each, since each gets its own `forward`; while the trace runs, calls
-of submodules become calls in the graph.
+In: a module and all that is inside.  Out: a type for each, as every one gets a `forward` of its own; the graphs of a
+trace in their usual form.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial, wraps
-from itertools import chain, count
+from collections.abc import Iterator
 from typing import Any
 
 from engine.aten.values.ivalue import Object
 from engine.aten.values.tensor import Tensor
-from engine.frontend.tracing.callers import range_of
-from engine.frontend.tracing.leaks import swap_while_tracing
-from engine.frontend.tracing.state import Scope, TracedModule, TracingState, current
-from engine.ir.graph import Graph
+from engine.frontend.tracing.state import TracedModule, TracingState
 from engine.ir.unit import CompilationUnit
 from engine.ir.verify import verify
 from engine.lang.types import BOOL, NONE, TENSOR, ClassType, OptionalType, Type
@@ -82,47 +77,6 @@ def _tensors_of(module: Module) -> Iterator[tuple[str, Tensor | None, Type, str]
     for table, kind in ((module._parameters, "parameter"), (module._buffers, "buffer")):
         for name, tensor in table.items():
             yield name, tensor, NONE if tensor is None else TENSOR, kind
-
-
-def _recording_calls(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Record calls of submodules as calls in the graph."""
-
-    @wraps(original)
-    def call(self: Module, *args: Any, **kwargs: Any) -> Any:
-        state = current()
-        known = None if state is None else state.modules.get(id(self))
-        if state is None or known is None or known[1].owner is None:
-            return original(self, *args, **kwargs)
-        return self._call_with_hooks(args, kwargs, partial(_call_forward, state, self, known[1]))
-
-    return call
-
-
-def _call_forward(state: TracingState, module: Module, traced: TracedModule, *args: Any, **kwargs: Any) -> Any:
-    """Record the call of `forward`; its hooks belong to the caller's graph."""
-    outer = state.scope
-    state.scope = _enter(state, module, traced)
-    try:
-        return module.forward(*args, **kwargs)
-    finally:
-        state.scope = outer
-
-
-def _enter(state: TracingState, module: Module, traced: TracedModule) -> Scope:
-    """Begin the graph of one call, and add the call's node to the caller's graph."""
-    state.look_around()
-    graph = Graph()
-    graph.add_input("self", traced.type)
-    state.graph.current_range = range_of(state.frame)
-    receiver = state.attribute_of(state.scope, state.attributes[id(module)])
-    taken = {scope.method for scope in state.scopes.values() if scope.module is traced} | set(traced.type.methods)
-    names = chain(["forward"], (f"forward{number}" for number in count(1)))
-    method = next(name for name in names if name not in taken)
-    call = state.graph.append("prim::CallMethod", [receiver], 0).set_attr("name", method)
-    return state.add_scope(Scope(graph, traced, state.scope, call, method))
-
-
-swap_while_tracing(Module, "__call__", _recording_calls)
 
 
 # ------------------------------------------------------------------ the end of a trace

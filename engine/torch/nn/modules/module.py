@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, Final, TypeVar
 
+from engine.aten.values.hooks import HOOKS, NOT_TRACED
 from engine.aten.values.tensor import Tensor
 from engine.lang import scalars
 from engine.lang.errors import did_you_mean
@@ -48,6 +49,8 @@ class Module(Stateful):
         object.__setattr__(self, "_is_full_backward_hook", None)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if HOOKS.tracer is not None and (traced := HOOKS.tracer.module(self, args, kwargs)) is not NOT_TRACED:
+            return traced
         try:
             forward = self.forward
         except AttributeError:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import engine as torch
 from engine.aten.values.tensor import Tensor
-from engine.frontend.overloads import declare_overload
+from engine.frontend.python.overloads import declare_overload
 from engine.torch.nn import init
 from engine.torch.nn.modules.module import Module
 from engine.torch.nn.modules.packed_sequence import PackedSequence

@@ -5,7 +5,8 @@ import pytest
 from engine.aten.values.ivalue import Object
 from engine.aten.values.tensor import tensor
 from engine.executor.bytecode.code import Code
-from engine.executor.bytecode.operations import is_instance, op_of, operation_of
+from engine.executor.bytecode.operations import op_of, operation_of
+from engine.executor.conversion.from_python import is_instance
 from engine.executor.interpreter.interpreter import InterpreterState
 from engine.ir.graph import Graph, Node
 from engine.ir.parser import parse_ir

@@ -7,7 +7,7 @@ from engine.executor.bytecode import operations
 from engine.executor.bytecode.code import Code
 from engine.executor.bytecode.traceback import MAX_SHOWN_CALLS, Place, execution_error, frames_of_node
 from engine.executor.interpreter.interpreter import InterpreterState, run_function
-from engine.frontend.compile import compile_source
+from engine.frontend.compilation.compile import compile_source
 from engine.ir.graph import InlinedFrom
 from engine.ir.parser import parse_ir
 from engine.lang.errors import CompileError, Error, ExecutionError, OperatorError, OperatorIndexError

@@ -8,7 +8,7 @@ import pytest
 from engine.aten.values.parameter import Parameter
 from engine.aten.values.tensor import tensor
 from engine.executor.calls.call import call_function
-from engine.frontend.compile import compile_source
+from engine.frontend.compilation.compile import compile_source
 from engine.lang.errors import ArgumentError
 
 PROGRAM = """

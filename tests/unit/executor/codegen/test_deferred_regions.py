@@ -16,7 +16,7 @@ from engine.executor.calls.call import call_function
 from engine.executor.plans.executor import executor_of
 from engine.executor.plans.plan import ExecutionPlan
 from engine.executor.plans.switches import optimized_execution
-from engine.frontend.compile import compile_source
+from engine.frontend.compilation.compile import compile_source
 from engine.ir.unit import Function
 from engine.lang.errors import OperatorError
 

@@ -7,7 +7,7 @@ import pytest
 from engine.executor.codegen.ranges import ALL, HIGH, Ranges
 from engine.executor.interpreter.interpreter import InterpreterState
 from engine.executor.plans.executor import executor_of
-from engine.frontend.compile import compile_source
+from engine.frontend.compilation.compile import compile_source
 from engine.ir.graph import Graph
 from engine.ir.parser import parse_ir
 

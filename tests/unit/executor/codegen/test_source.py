@@ -5,7 +5,7 @@ import textwrap
 import pytest
 
 from engine.executor.codegen.source import NotGenerated, generate
-from engine.frontend.compile import compile_source
+from engine.frontend.compilation.compile import compile_source
 from engine.ir.graph import Graph
 from engine.ir.parser import parse_ir
 from engine.passes.pipeline import run_pass, run_pipeline

@@ -12,7 +12,7 @@ from engine.executor.codegen.source import generate
 from engine.executor.codegen.unboxing import Unboxing, makes_new_tensor
 from engine.executor.plans.executor import executor_of
 from engine.executor.plans.plan import ExecutionPlan
-from engine.frontend.compile import compile_source
+from engine.frontend.compilation.compile import compile_source
 from engine.ir.graph import Graph
 from engine.ir.parser import parse_ir
 from engine.lang import scalars

@@ -15,7 +15,7 @@ from engine.executor.concurrency.forks import ForkedTask
 from engine.executor.concurrency.futures import Future
 from engine.executor.concurrency.workers import WORKERS
 from engine.executor.interpreter.interpreter import run_function
-from engine.frontend.compile import compile_source
+from engine.frontend.compilation.compile import compile_source
 from engine.ir.graph import Graph
 from engine.ir.parser import parse_ir
 from engine.ir.unit import Function

@@ -6,7 +6,7 @@ import pytest
 
 from engine.aten.values.tensor import Tensor
 from engine.executor.interpreter.budget import Budget, BudgetedRunner
-from engine.frontend.compile import compile_source
+from engine.frontend.compilation.compile import compile_source
 from engine.ir.unit import Function
 from engine.lang.errors import ArchiveError, BudgetExceeded, ExecutionError
 

@@ -9,7 +9,7 @@ from engine.executor.bytecode import operations
 from engine.executor.bytecode.code import Code
 from engine.executor.interpreter.events import Breakpoints, InstructionEvent, InterruptPoll, Tracer
 from engine.executor.interpreter.interpreter import InterpreterState
-from engine.frontend.compile import compile_source
+from engine.frontend.compilation.compile import compile_source
 from engine.ir.parser import parse_ir
 
 PROGRAM = """def f(n: int):

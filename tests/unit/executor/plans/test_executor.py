@@ -13,7 +13,7 @@ from engine.executor.interpreter.interpreter import InterpreterState, run
 from engine.executor.plans.executor import MAX_PLANS, RECENT, code_of, executor_of, last_executed_optimized_graph
 from engine.executor.plans.plan_events import PlanCompiled, PlanEvicted, PlanLookup
 from engine.executor.plans.switches import listening, optimized_execution
-from engine.frontend.compile import compile_source
+from engine.frontend.compilation.compile import compile_source
 from engine.ir.graph import Graph
 from engine.ir.unit import Function
 from engine.lang.schema import FunctionSchema

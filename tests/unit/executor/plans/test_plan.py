@@ -17,7 +17,7 @@ from engine.executor.interpreter.interpreter import MAX_DEPTH, MAX_GENERATED_DEP
 from engine.executor.plans.executor import GraphExecutor, executor_of
 from engine.executor.plans.plan import ExecutionPlan, is_gradient_free
 from engine.executor.plans.switches import optimized_execution
-from engine.frontend.compile import compile_source
+from engine.frontend.compilation.compile import compile_source
 from engine.ir.graph import Graph
 from engine.ir.parser import parse_ir
 from engine.ir.unit import Function

@@ -9,7 +9,7 @@ from engine.frontend.python.trees import tree_from_class, tree_from_function, tr
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import ClassDef, Def
 from engine.lang.errors import CompileError, NotSupportedError, ParseError
-from engine.lang.recursion import MAX_HEIGHT
+from engine.lang.interpreter_settings import MAX_HEIGHT
 from engine.lang.source import Source
 
 from . import python_samples as samples

@@ -23,7 +23,7 @@ from engine.frontend.syntax.views import (
     With,
 )
 from engine.lang.errors import ParseError
-from engine.lang.recursion import MAX_HEIGHT
+from engine.lang.interpreter_settings import MAX_HEIGHT
 from engine.lang.source import Source
 
 SOURCE = Source("x + 1")

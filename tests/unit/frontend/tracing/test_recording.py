@@ -13,7 +13,7 @@ import pytest
 import engine as torch
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor
-from engine.frontend.tracing.complaints import TracerWarning
+from engine.frontend.tracing.position import TracerWarning
 from engine.lang.errors import CompileError
 from engine.torch.nn import functional as F
 
@@ -325,7 +325,7 @@ def test_an_error_ends_the_trace() -> None:
     with pytest.raises(RuntimeError, match="is invalid for input of size"):
         torch.jit.trace(lambda x: x.view(7), X)
     assert HOOKS.trace is None
-    assert HOOKS.trace_call is None
+    assert HOOKS.tracer is None
     assert Tensor.__dict__["shape"] is before
     assert X.shape == (2, 3)
 
@@ -347,3 +347,50 @@ def test_other_threads_are_not_recorded() -> None:
     assert seen == [(2, 3), 1]
     assert [type(size) for size in seen[0]] == [int, int]
     assert [node.kind for node in traced.graph.nodes()] == ["prim::Constant", "aten::mul"]
+
+
+def test_classes_stay_as_they_are_and_other_threads_get_plain_values() -> None:
+    names = ("shape", "item", "T", "data", "__bool__", "__len__", "numpy")
+    before = [vars(Tensor)[name] for name in names]
+    seen: list[Any] = []
+
+    def work() -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            seen.extend(
+                [bool(X.sum() > 0), len(X), X.tolist(), X.T.shape, X[0, 0].item(), X.numpy().shape, X.nelement()]
+            )
+
+    def f(x: Any) -> Any:
+        assert [vars(Tensor)[name] for name in names] == before
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        return x * 2
+
+    torch.jit.trace(f, X, check_trace=False)
+    assert seen == [True, 2, X.tolist(), (3, 2), 1.0, (2, 3), 6]
+    assert all(type(size) is int for size in seen[3])
+
+
+def test_traces_casts_and_profiles_end_in_any_order() -> None:
+    casts, profile = torch.autocast("cpu"), torch.autograd.profiler.profile()
+    seen: list[Any] = []
+
+    def f(x: Any) -> Any:
+        casts.__enter__()
+        profile.__enter__()
+        cast = x @ x.t()
+        casts.__exit__(None, None, None)
+        plain = x @ x.t()
+        seen.extend([cast.dtype, plain.dtype])
+        return cast, plain
+
+    traced = torch.jit.trace(f, X, check_trace=False)
+    assert HOOKS.tracer is None
+    assert HOOKS.trace is not None  # the profile goes on
+    profile.__exit__(None, None, None)
+    assert HOOKS.trace is None
+    assert seen == [torch.bfloat16, torch.float32]
+    assert [node.kind for node in traced.graph.nodes()].count("aten::matmul") == 2
+    assert next(each.count for each in profile.key_averages() if each.key == "aten::matmul") == 2

@@ -5,7 +5,7 @@ import pickle
 
 import pytest
 
-from engine.frontend.compile import compile_source
+from engine.frontend.compilation.compile import compile_source
 from engine.lang.source import Source, SourceRange
 from engine.serialize.archive import load_archive, save_archive
 from engine.serialize.code.debug_records import DebugWriter, lazy_finder

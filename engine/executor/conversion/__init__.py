@@ -1,0 +1,1 @@
+"""Conversions between Python values and the values of programs, by TorchScript type."""

@@ -1,0 +1,315 @@
+"""Python values on their way into programs.
+
+In: a TorchScript type.  Out: `from_python(type)`, a function that makes a program's value of a Python one or raises
+`Mismatch`.
+
+What is taken for what is PyTorch's choice: a bool or a number of numpy is taken for an int, an int for a float, None
+for a tensor; but inside a Union or Any the Python value must have just one of the types.  Besides, arrays are taken
+for tensors (they share the memory).  Containers are copied.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from engine.aten.values.ivalue import EnumValue, Object
+from engine.aten.values.tensor import Tensor, from_numpy
+from engine.aten.values.traced import TracedInt
+from engine.executor.concurrency.futures import Future
+from engine.ir.constants import type_of
+from engine.ir.unit import Function
+from engine.lang.errors import EngineError
+from engine.lang.scalars import NUMBERED, device
+from engine.lang.types import (
+    ANY,
+    BOOL,
+    COMPLEX,
+    DEVICE,
+    FLOAT,
+    INT,
+    NONE,
+    NUMBER,
+    NUMBERS,
+    STR,
+    ClassType,
+    DictType,
+    EnumType,
+    FunctionType,
+    FutureType,
+    InterfaceType,
+    ListType,
+    OptionalType,
+    TensorType,
+    TupleType,
+    Type,
+    UnionType,
+)  # fmt: skip
+
+Converter = Callable[[Any], Any]
+
+
+class Mismatch(Exception):
+    """The value is none of the type; the text says why where the type's name alone does not."""
+
+
+def from_python(type: Type) -> Converter:
+    """The function that takes Python values for the type; it raises Mismatch."""
+    simple = _FROM_SIMPLE.get(type) if type.__class__ is INT.__class__ else None
+    if simple is not None:
+        return simple
+    maker = _FROM.get(type.__class__)
+    return maker(type) if maker else lambda value: value
+
+
+# -- simple values in
+
+
+def _to_int(value: Any) -> int:
+    if isinstance(value, (int, np.generic, Tensor)):
+        number = value if type(value) is TracedInt else int(_item(value))
+        if -(2**63) <= number < 2**63:
+            return number
+        raise Mismatch("it does not fit in 64 bits")
+    if isinstance(value, NUMBERED):
+        return value.number
+    raise Mismatch
+
+
+def _to_float(value: Any) -> float:
+    if not isinstance(value, (int, float, np.generic, Tensor)):
+        raise Mismatch
+    try:
+        return float(_item(value))
+    except (OverflowError, ValueError, TypeError) as error:
+        raise Mismatch(str(error)) from None
+
+
+def _to_complex(value: Any) -> complex:
+    if isinstance(value, (int, float, complex, np.generic, Tensor)):
+        return complex(_item(value))
+    raise Mismatch
+
+
+def _to_bool(value: Any) -> bool:
+    if value is None or hasattr(value, "__bool__"):
+        return bool(value)
+    raise Mismatch
+
+
+def _to_str(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape")
+    raise Mismatch
+
+
+def _to_number(value: Any) -> Any:
+    if isinstance(value, (bool, int, float, complex)):
+        return value
+    if isinstance(value, (np.generic, Tensor)):
+        return _item(value)
+    raise Mismatch
+
+
+def _to_none(value: Any) -> None:
+    if value is not None:
+        raise Mismatch
+
+
+def _to_device(value: Any) -> device:
+    if isinstance(value, device):
+        return value
+    if isinstance(value, str):
+        return device(value)
+    raise Mismatch
+
+
+def _item(value: Any) -> Any:
+    if not isinstance(value, (Tensor, np.generic)):
+        return value
+    try:
+        return value.item()
+    except EngineError as error:
+        raise Mismatch(error.message) from None
+
+
+def _to_tensor(value: Any) -> Any:
+    if isinstance(value, Tensor) or value is None:
+        return value
+    if isinstance(value, (np.ndarray, np.generic)):
+        try:
+            return from_numpy(np.asarray(value))
+        except EngineError as error:
+            raise Mismatch(error.message) from None
+    raise Mismatch
+
+
+def _to_any(value: Any) -> Any:
+    """The value with the type that it shows; containers have to show one for all their elements."""
+    if value is None or isinstance(value, (bool, int, float, complex, str, Tensor, device, Future)):
+        return value
+    if isinstance(value, (np.ndarray, np.generic)):
+        return _to_tensor(value)
+    if isinstance(value, NUMBERED):
+        return value.number
+    if isinstance(value, tuple):
+        return tuple(map(_to_any, value))
+    if isinstance(value, list):
+        return _uniform([_to_any(v) for v in value])
+    if isinstance(value, dict):
+        keys, values = _uniform([_to_any(k) for k in value]), _uniform([_to_any(v) for v in value.values()])
+        return dict(zip(keys, values, strict=True))
+    inner = unwrapped(value)
+    if inner is None:
+        raise Mismatch(f"a {type(value).__name__} has no type in TorchScript")
+    return inner
+
+
+def _uniform(values: list[Any]) -> list[Any]:
+    if not values:
+        raise Mismatch("an empty container does not tell the type of its elements")
+    shown = type_of(values)
+    if isinstance(shown, ListType) and shown.element is ANY:
+        raise Mismatch("its elements have different types")
+    return values
+
+
+def unwrapped(value: Any) -> Object | EnumValue | None:
+    """The program's value behind what Python sees of it; None when there is none."""
+    inner = value if isinstance(value, (Object, EnumValue)) else getattr(value, "_ivalue", None)
+    return inner if isinstance(inner, (Object, EnumValue)) else None
+
+
+def is_instance(value: Any, type: Type) -> bool:
+    """True if the value belongs to the type; an empty list belongs to every list type, since values carry no types."""
+    if isinstance(value, (Future, Function)):
+        return isinstance(type, FunctionType if isinstance(value, Function) else FutureType)
+    if isinstance(value, (list, dict)) and not value:
+        return type.__class__ is type_of(value).__class__
+    if isinstance(value, Tensor):
+        return isinstance(type, TensorType)
+    return type_of(value).is_subtype_of(type)
+
+
+# -- values with parts in
+
+
+def _from_list(type: Any) -> Converter:
+    convert = from_python(type.element)
+
+    def to_list(value: Any) -> list[Any]:
+        if isinstance(value, (str, bytes, Tensor, Mapping)) or not isinstance(value, (Sequence, np.ndarray)):
+            raise Mismatch
+        return [convert(element) for element in value]
+
+    return to_list
+
+
+def _from_dict(type: Any) -> Converter:
+    key, item = from_python(type.key), from_python(type.value)
+
+    def to_dict(value: Any) -> dict[Any, Any]:
+        if not isinstance(value, Mapping):
+            raise Mismatch
+        return {key(k): item(v) for k, v in value.items()}
+
+    return to_dict
+
+
+def _from_tuple(type: Any) -> Converter:
+    converters = [from_python(element) for element in type.elements]
+
+    def to_tuple(value: Any) -> tuple[Any, ...]:
+        if not isinstance(value, (tuple, list)):
+            raise Mismatch
+        if len(value) != len(converters):
+            raise Mismatch(f"it has {len(value)} elements, not {len(converters)}")
+        return tuple([convert(element) for convert, element in zip(converters, value, strict=True)])
+
+    return to_tuple
+
+
+def _from_optional(type: Any) -> Converter:
+    convert = from_python(type.element)
+    return lambda value: None if value is None else convert(value)
+
+
+def _from_union(type: Any) -> Converter:
+    if set(type.members) == set(NUMBERS):
+        return _to_number
+
+    def to_member(value: Any) -> Any:
+        converted = _to_any(value)
+        if any(is_instance(converted, member) for member in type.members):
+            return converted
+        raise Mismatch("it has none of these types")
+
+    return to_member
+
+
+def _from_enum(type: Any) -> Converter:
+    names = dict(type.members)
+
+    def to_enum_value(value: Any) -> EnumValue:
+        if isinstance(value, EnumValue) and value.type == type:
+            return value
+        if isinstance(value, enum.Enum) and value.name in names and value.value == names[value.name]:
+            return EnumValue(type, value.name)
+        raise Mismatch
+
+    return to_enum_value
+
+
+def _from_object(type: Any) -> Converter:
+    def to_object(value: Any) -> Object:
+        inner = unwrapped(value)
+        if isinstance(inner, Object) and inner.type is type:
+            return inner
+        if inner is None and not type.is_module and value.__class__.__name__ == type.name:
+            return _copied_in(value, type)
+        raise Mismatch
+
+    return to_object
+
+
+def _copied_in(value: Any, type: ClassType) -> Object:
+    """A Python instance of a scripted class, attribute by attribute."""
+    missing = [a.name for a in type.attributes if not hasattr(value, a.name)]
+    if missing:
+        raise Mismatch(f"it has no attribute '{missing[0]}'")
+    return Object(type, [from_python(a.type)(getattr(value, a.name)) for a in type.attributes])
+
+
+def _from_interface(type: Any) -> Converter:
+    def to_object(value: Any) -> Object:
+        inner = unwrapped(value)
+        if isinstance(inner, Object) and inner.type.is_subtype_of(type):
+            return inner
+        raise Mismatch
+
+    return to_object
+
+
+def _only(kind: type) -> Callable[[Type], Converter]:
+    def to_kind(value: Any) -> Any:
+        if isinstance(value, kind):
+            return value
+        raise Mismatch
+
+    return lambda _: to_kind
+
+
+_FROM_SIMPLE: Final[dict[Type, Converter]] = {
+    INT: _to_int, FLOAT: _to_float, COMPLEX: _to_complex, BOOL: _to_bool, STR: _to_str, NUMBER: _to_number,
+    NONE: _to_none, DEVICE: _to_device, ANY: _to_any,
+}  # fmt: skip
+_FROM: Final[dict[type, Callable[[Any], Converter]]] = {
+    TensorType: lambda _: _to_tensor, ListType: _from_list, DictType: _from_dict, TupleType: _from_tuple,
+    OptionalType: _from_optional, UnionType: _from_union, EnumType: _from_enum, ClassType: _from_object,
+    InterfaceType: _from_interface, FutureType: _only(Future), FunctionType: _only(Function),
+}  # fmt: skip

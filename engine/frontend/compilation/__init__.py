@@ -1,0 +1,1 @@
+"""From definitions to functions and classes of a compilation unit."""

@@ -1,0 +1,146 @@
+"""The schema of a function, read from its definition.
+
+In: parameters with annotations and defaults.  Out: a `FunctionSchema`.  A parameter without annotation is a
+Tensor; defaults are compiled on their own and evaluated once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from engine.frontend.diagnostics.advice import to_fit
+from engine.frontend.emit import Emitter
+from engine.frontend.matching.convert import convert, unwrap_optional
+from engine.frontend.syntax.tree import Tree
+from engine.frontend.syntax.views import Def, Param
+from engine.ir.constants import NOT_CONSTANT, constant_value
+from engine.ir.graph import Node, Value
+from engine.ir.ops import op_of
+from engine.lang.errors import CompileError
+from engine.lang.schema import NO_DEFAULT, Argument, FunctionSchema
+from engine.lang.source import SourceRange
+from engine.lang.types import TENSOR, ListType, TupleType, Type
+
+_CONSTRUCT: Final[dict[str, Callable[[list[Any]], Any]]] = {
+    "prim::ListConstruct": list,
+    "prim::EmptyListLiteral": list,
+    "prim::TupleConstruct": tuple,
+    "prim::DictConstruct": lambda parts: dict(zip(parts[::2], parts[1::2], strict=True)),
+    "prim::unchecked_cast": lambda parts: parts[0],
+}
+
+
+def read_signature(view: Def, name: str, self_type: Type | None, fresh: Callable[[], Emitter]) -> FunctionSchema:
+    """The schema as declared; it has no returns where none are annotated.
+
+    `fresh` makes an emitter with an empty graph, for the defaults.  Raises CompileError.
+    """
+    e = fresh()
+    params = view.decl.params
+    if self_type is not None and not params:
+        raise CompileError("methods must have a self argument", view.decl.range, hints=("write `def m(self)`",))
+    own = [] if self_type is None else [Argument(params[0].name, self_type)]
+    arguments = own + [_argument(param, e) for param in params[len(own) :]]
+    defaults = _defaults(params, arguments, view.decl.range, fresh)
+    arguments = [replace(argument, default=defaults.get(i, NO_DEFAULT)) for i, argument in enumerate(arguments)]
+    _check_order(arguments, params)
+    returns = view.decl.returns
+    declared = () if returns is None else (Argument("", e.types.read(returns)),)
+    return FunctionSchema(name, arguments=tuple(arguments), returns=declared)
+
+
+def _argument(param: Param, e: Emitter) -> Argument:
+    if param.annotation is None:
+        return Argument(param.name, TENSOR, kwarg_only=param.kwarg_only)
+    type, broadcast = e.types.read_broadcasting(param.annotation) or (e.types.read(param.annotation), None)
+    return Argument(param.name, type, kwarg_only=param.kwarg_only, broadcast=broadcast)
+
+
+def _defaults(
+    params: Sequence[Param], arguments: Sequence[Argument], range: SourceRange, fresh: Callable[[], Emitter]
+) -> dict[int, Any]:
+    """Index of a parameter -> its default; the defaults are compiled together, as one tuple that a function returns."""
+    given = [(i, param.default) for i, param in enumerate(params) if param.default is not None]
+    lists = [(i, tree) for i, tree in given if arguments[i].broadcast is not None]
+    found = {i: _broadcast_default(tree, arguments[i], fresh()) for i, tree in lists}
+    found |= {i: None for i, tree in given if tree.kind == "undefined"}
+    given = [(i, tree) for i, tree in given if i not in found]
+    if not given:
+        return found
+    for i, tree in given:
+        if params[i].annotation is None:
+            text = "Keyword arguments with defaults need to be type-hinted (TorchScript C++ frontend)"
+            raise CompileError(text, tree.range, hints=(f"write `{params[i].name}: int = …`",))
+    e, wanted = fresh(), TupleType(tuple(arguments[i].type for i, _ in given))
+    made = e.tuple([e.expression(tree) for _, tree in given])
+    value = convert(e.graph, made, wanted, True, range)
+    if not value.type.is_subtype_of(wanted):
+        assert isinstance(value.type, TupleType)
+        actual = value.type.elements
+        wrong = next(i for i, part in enumerate(actual) if not part.is_subtype_of(wanted.elements[i]))
+        raise CompileError(
+            f"Return value was annotated as having type {wanted.annotation_str} but is actually of type "
+            f"{made.type.annotation_str}",
+            given[wrong][1].range,
+            hints=to_fit(actual[wrong], wanted.elements[wrong], given[wrong][1].range),
+        )
+    return found | dict(zip((i for i, _ in given), _value_of(e, value, range), strict=True))
+
+
+def _check_order(arguments: Sequence[Argument], params: Sequence[Param]) -> None:
+    seen = False
+    for argument, param in zip(arguments, params, strict=True):
+        if seen and not argument.has_default and not argument.kwarg_only:
+            text = f"Non-default positional argument follows default argument. Parameter {argument.name}"
+            raise CompileError(text, param.range, hints=("give it a default, too, or write it before",))
+        seen = seen or argument.has_default
+
+
+def _broadcast_default(tree: Tree, argument: Argument, e: Emitter) -> Any:
+    """The default of a broadcasting list, which may be one number for all elements."""
+    listed = unwrap_optional(argument.type)
+    if tree.kind == "const" and isinstance(listed, ListType):
+        return evaluate_default(tree, listed.element, argument.name, e)
+    return evaluate_default(tree, argument.type, argument.name, e)
+
+
+def evaluate_default(tree: Tree, type: Type | None, name: str, e: Emitter) -> Any:
+    """The value of an expression of constants, as a `type` if one is given.  Raises CompileError."""
+    value = e.expression(tree, type)
+    if type is not None:
+        value = convert(e.graph, value, type, True, tree.range)
+        if not value.type.is_subtype_of(type):
+            raise CompileError(
+                f'Expected a default value of type {type.annotation_str} on parameter "{name}" but it is of type '
+                f"{value.type.annotation_str}",
+                tree.range,
+                hints=to_fit(value.type, type, tree.range),
+            )
+    return _value_of(e, value, tree.range)
+
+
+def _value_of(e: Emitter, value: Value, range: SourceRange) -> Any:
+    """The Python value that the graph computes from constants."""
+    values: dict[Value, Any] = {}
+    for node in e.graph.nodes():
+        values.update(zip(node.outputs, _evaluate(node, values, range), strict=False))
+    return values[value]
+
+
+def _evaluate(node: Node, values: dict[Value, Any], range: SourceRange) -> tuple[Any, ...]:
+    inputs = [values[value] for value in node.inputs]
+    if node.kind == "prim::Constant":
+        known = constant_value(node.output)
+        assert known is not NOT_CONSTANT
+        return (known,)
+    if node.kind in _CONSTRUCT:
+        return (_CONSTRUCT[node.kind](inputs),)
+    operator = op_of(node)
+    if operator is None:
+        raise CompileError(
+            "default values must be constants", range, hints=("make the default None, and the value in the function",)
+        )
+    result = operator.run(*inputs)
+    return result if len(node.outputs) > 1 else (result,)

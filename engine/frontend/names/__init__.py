@@ -1,0 +1,1 @@
+"""Name lookup: namespaces like `torch`, global names, resolvers, and annotated types."""

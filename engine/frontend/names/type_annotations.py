@@ -1,0 +1,169 @@
+"""Types as programs annotate them.
+
+In: the tree of `List[int]`, `Optional[Tensor]`, `__torch__.Point`.  Out: a `Type`.  Names that the language
+does not know are looked up by the resolver.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from engine.frontend.diagnostics.advice import unknown_type
+from engine.frontend.names.resolve import Resolver
+from engine.frontend.syntax.tree import Tree
+from engine.frontend.syntax.views import Select, StringLiteral, Subscript, TupleLiteral, Var
+from engine.lang.errors import CompileError
+from engine.lang.types import (
+    ANY,
+    ANY_ENUM,
+    ANY_LIST,
+    ANY_TUPLE,
+    BOOL,
+    COMPLEX,
+    DEVICE,
+    FLOAT,
+    GENERATOR,
+    INT,
+    NONE,
+    NUMBER,
+    STORAGE,
+    STR,
+    STREAM,
+    TENSOR,
+    DictType,
+    FutureType,
+    ListType,
+    OptionalType,
+    TupleType,
+    Type,
+    union_of,
+)  # fmt: skip
+
+_NAMES: Final[dict[str, Type]] = {
+    "Tensor": TENSOR, "int": INT, "float": FLOAT, "complex": COMPLEX, "bool": BOOL, "str": STR, "Device": DEVICE,
+    "number": NUMBER, "Generator": GENERATOR, "Stream": STREAM, "Storage": STORAGE, "None": NONE, "NoneType": NONE,
+    "Any": ANY, "list": ANY_LIST, "tuple": ANY_TUPLE, "AnyEnumType": ANY_ENUM, "Scalar": NUMBER,
+}  # fmt: skip
+_DOTTED: Final[dict[str, Type]] = {
+    "torch.Tensor": TENSOR, "torch.device": DEVICE, "torch.dtype": INT, "torch.layout": INT,
+    "torch.memory_format": INT, "torch.Generator": GENERATOR, "torch.types.Number": NUMBER,
+    "torch.nn.Parameter": TENSOR, "typing.Any": ANY, "torch.classes": ANY,
+    **{f"torch.{name}Tensor": TENSOR for name in "Bool Byte Char Double Float Half BFloat16 Int Long Short".split()},
+}  # fmt: skip
+_SPELLED: Final = {
+    "list_literal": "list-literal", "tuple_literal": "tuple-literal", "dict_literal": "dict-literal", "if_expr": "if",
+    "list_comp": "list comprehension", "dict_comp": "dict comprehension", "slice_expr": "slice expr",
+    "unary_minus": "unary minus", "isnot": "is not", "==": "eq", "!=": "ne", "<=": "le", ">=": "ge",
+    "**": "pow operator", "//": "floordiv",
+}  # fmt: skip
+"""Kind of tree -> its name in error messages."""
+_BROADCASTING: Final = re.compile(r"BroadcastingList([1-6])")
+
+
+class TypeReader:
+    """Reads annotations; `resolver` knows classes, named tuples and enums."""
+
+    __slots__ = ("resolver",)
+
+    def __init__(self, resolver: Resolver) -> None:
+        self.resolver = resolver
+
+    def read(self, tree: Tree) -> Type:
+        """The type that the tree spells.  Raises CompileError when it is none."""
+        if tree.kind == "None":
+            return NONE
+        if tree.kind == "string_literal":
+            return self._named(StringLiteral(tree).text, tree)
+        if tree.kind == "|":
+            return union_of([self.read(part) for part in tree.trees])
+        if tree.kind == "subscript":
+            return self._subscripted(Subscript(tree))
+        name = dotted_name(tree)
+        if name is None:
+            raise CompileError(
+                f"Expression of type {_SPELLED.get(tree.kind, tree.kind)} cannot be used in a type expression",
+                tree.range,
+                hints=("write a type's name, such as int, Tensor or List[int]",),
+            )
+        return self._named(name, tree)
+
+    def read_broadcasting(self, tree: Tree) -> tuple[Type, int] | None:
+        """`BroadcastingList2[int]`: a list for which one number may stand, and its length; else None."""
+        inner = tree
+        if inner.kind == "subscript" and dotted_name(Subscript(inner).value) == "Optional":
+            inner = Subscript(inner).subscripts[0]
+        name = dotted_name(Subscript(inner).value) if inner.kind == "subscript" else None
+        match = _BROADCASTING.fullmatch(name or "")
+        return (self.read(tree), int(match[1])) if match else None
+
+    def _named(self, name: str, tree: Tree) -> Type:
+        known = _NAMES.get(name) or _DOTTED.get(name.removeprefix("engine."))
+        found = known or self.resolver.resolve_type(name, tree.range)
+        if found is not None:
+            return found
+        known_names = [*_NAMES, *_GENERIC, *_DOTTED, *self.resolver.names()]
+        raise CompileError(f"Unknown type name '{name}'", tree.range, hints=unknown_type(name, known_names))
+
+    def _subscripted(self, view: Subscript) -> Type:
+        if dotted_name(view.value) is None:
+            raise CompileError(
+                "Subscripted type must be a type identifier", view.value.range, hints=("write List[int] or the like",)
+            )
+        name = (dotted_name(view.value) or "").rpartition(".")[2]
+        if _BROADCASTING.fullmatch(name):
+            name = "List"
+        wanted = _GENERIC.get(name)
+        if wanted is None:
+            text = f"Unknown type constructor {view.value.range.text}"
+            raise CompileError(text, view.range, hints=unknown_type(name, _GENERIC))
+        trees = view.subscripts
+        if len(trees) == 1 and trees[0].kind == "tuple_literal":
+            trees = TupleLiteral(trees[0]).inputs
+        if wanted and len(trees) != wanted:
+            number = "one element type" if wanted == 1 else f"{wanted} element types"
+            text = f"{name} expected exactly {number} but found {len(trees)}"
+            raise CompileError(text, view.range, hints=(f"write {name}[{'str, int' if wanted == 2 else 'int'}]",))
+        return _make(name, [self.read(tree) for tree in trees], view)
+
+
+_GENERIC: Final = {
+    "List": 1, "list": 1, "Optional": 1, "Future": 1, "Dict": 2, "dict": 2, "Tuple": 0, "tuple": 0, "Union": 0,
+}  # fmt: skip
+"""Type constructors and how many types they take; 0 is any number."""
+
+
+def _make(name: str, parts: Sequence[Type], view: Subscript) -> Type:
+    if name in ("List", "list"):
+        return ListType(parts[0])
+    if name in ("Dict", "dict"):
+        if parts[0] not in (STR, INT, FLOAT, COMPLEX, BOOL, TENSOR):
+            raise CompileError(
+                f"Cannot create dict for key type '{parts[0]}', only int, float, complex, Tensor, "
+                "device and string keys are supported",
+                view.range,
+                hints=("use str(key)",),
+            )
+        return DictType(parts[0], parts[1])
+    if name in ("Tuple", "tuple"):
+        return TupleType(tuple(parts))
+    if name == "Future":
+        return FutureType(parts[0])
+    if name == "Union":
+        return union_of(parts)
+    if name == "Optional" and parts[0] is not NONE:
+        return parts[0] if isinstance(parts[0], OptionalType) else OptionalType(parts[0])
+    return parts[0]
+
+
+def dotted_name(tree: Tree) -> str | None:
+    """`a.b.c` as text; None when the tree is anything else."""
+    parts: list[str] = []
+    while tree.kind == ".":
+        view = Select(tree)
+        parts.append(view.name)
+        tree = view.value
+    if tree.kind != "variable":
+        return None
+    return ".".join([Var(tree).name, *reversed(parts)])

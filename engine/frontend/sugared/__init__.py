@@ -1,0 +1,1 @@
+"""Sugared values: the objects that expressions stand for while they are compiled."""

@@ -1,0 +1,79 @@
+"""Settings of Python's interpreter that compiling changes for a while: the recursion limit, the garbage collector.
+
+In: nothing.  Out: two contexts.  Inside `deep_recursion()` functions that call themselves once a level of a program's
+nesting do not run out of Python's stack.  How deep a program may nest is `MAX_NESTING` (brackets and blocks) and
+`MAX_HEIGHT` (levels of a tree, chains such as `a + b + c` included); deeper ones are refused before anything recurses
+over them.
+
+Inside `collecting_rarely()` (a decorator, too) the garbage collector runs after tens of thousands of new objects, not
+after hundreds.  Trees, graphs and plans are objects that stay: traversing all of them again and again took a sixth of
+the time of a first call.  Garbage is found all the same, only later.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+MAX_NESTING: Final = 400
+MAX_HEIGHT: Final = 600
+MAX_BLOCKS: Final = 240
+"""The maximal nesting of blocks in a graph; recursion over graphs takes up to three Python frames for each."""
+_FRAMES: Final = 15_000
+"""Python frames that a tree of `MAX_HEIGHT` may take, many for each level."""
+
+
+@contextmanager
+def deep_recursion() -> Iterator[None]:
+    """Raise Python's recursion limit while the block runs."""
+    before = sys.getrecursionlimit()
+    if before >= _FRAMES:
+        yield
+        return
+    sys.setrecursionlimit(_FRAMES)
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
+
+
+OBJECTS: Final = 50_000
+"""New objects, less those that were freed, between two runs of the collector."""
+
+
+class _Holders:
+    """The blocks of all threads that hold the collector back, and its thresholds before the first of them."""
+
+    def __init__(self) -> None:
+        self._lock, self._count, self._before = threading.Lock(), 0, gc.get_threshold()
+
+    def enter(self) -> None:
+        with self._lock:
+            self._count += 1
+            if self._count == 1:
+                first, *others = self._before = gc.get_threshold()
+                # 0 is a collector that is turned off
+                gc.set_threshold(first and max(first, OBJECTS), *others)
+
+    def leave(self) -> None:
+        with self._lock:
+            self._count -= 1
+            if self._count == 0:
+                gc.set_threshold(*self._before)
+
+
+_HOLDERS: Final = _Holders()
+
+
+@contextmanager
+def collecting_rarely() -> Iterator[None]:
+    """Hold the collector back until the last of these blocks ends, in any thread."""
+    _HOLDERS.enter()
+    try:
+        yield
+    finally:
+        _HOLDERS.leave()

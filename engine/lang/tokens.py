@@ -1,0 +1,34 @@
+"""Tokens: the words of a program's text, its keywords and its operators.
+
+Out: `Token`, which the lexer makes, and parsers and hints read.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from engine.lang.source import SourceRange
+
+KEYWORDS: Final = frozenset({
+    "def", "class", "if", "elif", "else", "while", "for", "in", "return", "is", "not", "and", "or", "True",
+    "False", "None", "global", "pass", "break", "continue", "assert", "raise", "del", "import", "with", "as",
+})  # fmt: skip
+OPERATORS: Final = (
+    "...", "**=", "<<=", ">>=", "//", "**", "<<", ">>", "<=", ">=", "==", "!=", "->", "+=", "-=", "*=", "/=",
+    "%=", "|=", "&=", "^=", "+", "-", "*", "/", "%", "@", "(", ")", "[", "]", ":", ",", "=", "{", "}", ">", "<",
+    ".", "?", "!", "&", "^", "|", "~",
+)  # fmt: skip
+EXTENDED_OPERATORS: Final = ("//=", "@=", ":=", ";")
+"""Operators of Python for which PyTorch's lexer has no token."""
+
+
+class Token(NamedTuple):
+    """One word of a text.
+
+    `kind` is "ident", "number", "string", "type_comment", "newline", "indent", "dedent" or "eof"; keywords
+    and operators are their own kinds, "is not" and "not in" among them.
+    """
+
+    kind: str
+    text: str
+    range: SourceRange

@@ -1,0 +1,89 @@
+"""The garbage collector is held back, and the recursion limit raised, for the time of a block."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from engine.lang.interpreter_settings import MAX_HEIGHT, OBJECTS, collecting_rarely, deep_recursion
+
+
+@pytest.fixture(autouse=True)
+def _threshold() -> Iterator[None]:
+    before = gc.get_threshold()
+    gc.set_threshold(700, 10, 10)
+    yield
+    gc.set_threshold(*before)
+
+
+def test_it_is_held_back_inside_and_as_before_afterwards() -> None:
+    with collecting_rarely():
+        assert gc.get_threshold()[0] == OBJECTS
+        with collecting_rarely():
+            pass
+        assert gc.get_threshold()[0] == OBJECTS
+    assert gc.get_threshold()[0] == 700
+
+
+def test_an_error_leaves_it_as_before() -> None:
+    with pytest.raises(ZeroDivisionError):
+        collecting_rarely()(lambda: 1 / 0)()
+    assert gc.get_threshold()[0] == 700
+
+
+def test_a_collector_that_is_off_or_rarer_stays_so() -> None:
+    for threshold in (0, OBJECTS + 1):
+        gc.set_threshold(threshold)
+        with collecting_rarely():
+            assert gc.get_threshold()[0] == threshold
+        assert gc.get_threshold()[0] == threshold
+
+
+def test_the_last_thread_that_leaves_ends_it() -> None:
+    inside, leave = threading.Event(), threading.Event()
+
+    def stay() -> None:
+        with collecting_rarely():
+            inside.set()
+            leave.wait(10)
+
+    other = threading.Thread(target=stay)
+    with collecting_rarely():
+        other.start()
+        assert inside.wait(10)
+    assert gc.get_threshold()[0] == OBJECTS
+    leave.set()
+    other.join()
+    assert gc.get_threshold()[0] == 700
+
+
+def test_garbage_goes_inside_too() -> None:
+    collected = []
+    gc.callbacks.append(lambda phase, info: collected.append(info["collected"]) if phase == "stop" else None)
+    try:
+        with collecting_rarely():
+            for _ in range(2 * OBJECTS):
+                ring: list[object] = []
+                ring.append(ring)
+    finally:
+        gc.callbacks.pop()
+    assert sum(collected) >= OBJECTS
+
+
+def depth(levels: int) -> int:
+    return 0 if levels == 0 else 1 + depth(levels - 1)
+
+
+def test_the_limit_is_raised_inside_and_restored() -> None:
+    before = sys.getrecursionlimit()
+    with deep_recursion():
+        assert depth(MAX_HEIGHT * 10) == MAX_HEIGHT * 10
+        inside = sys.getrecursionlimit()
+        with deep_recursion():
+            assert sys.getrecursionlimit() == inside
+        assert sys.getrecursionlimit() == inside
+    assert sys.getrecursionlimit() == before
