@@ -17,11 +17,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from engine.aten.dispatch.long_rows import LEAST, REAL, LongRows
+from engine.aten.dispatch.op import Op
 from engine.aten.kernels.blocks import BLOCK
 from engine.aten.kernels.expression import array_code, compile_expression
 from engine.aten.kernels.pointwise import EXACT, FUNCTIONS, OF_FLOATS
@@ -32,9 +33,6 @@ from engine.lang.errors import OperatorError, SchemaError
 from engine.lang.generated import define
 from engine.lang.schema import Argument, FunctionSchema
 from engine.lang.types import BOOL, NUMBER, OptionalType, TensorType
-
-if TYPE_CHECKING:
-    from engine.aten.dispatch.op import Op
 
 Rule = Callable[[tuple[Any, ...]], tuple[xp.NumpyDtype, xp.NumpyDtype]]
 
