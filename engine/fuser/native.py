@@ -23,7 +23,7 @@ from functools import partial
 from itertools import islice, repeat
 from typing import Any, Final, NamedTuple
 
-from engine.aten.dispatch import op as table
+from engine.aten.dispatch import table
 from engine.aten.dispatch.op import Op
 from engine.aten.python import binding
 from engine.aten.values.hooks import HOOKS

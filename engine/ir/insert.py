@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.aten.dispatch.op import overloads
+from engine.aten.dispatch.table import overloads
 from engine.ir.constants import insert_constant, type_of
 from engine.ir.graph import Graph, Node, Value
 from engine.ir.ops import accepts

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.aten.dispatch.op import Op, overloads
+from engine.aten.dispatch.op import Op
+from engine.aten.dispatch.table import overloads
 from engine.ir.graph import Node
 from engine.lang.schema import FunctionSchema
 from engine.lang.types import (

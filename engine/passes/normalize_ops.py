@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.aten.dispatch import op
+from engine.aten.dispatch import table
 from engine.ir.graph import Graph, Node
 from engine.ir.operator_names import ALIASES
 from engine.ir.rewrites import allowed
@@ -38,10 +38,10 @@ def _normalize(node: Node) -> bool:
         x, y = node.inputs[:2]
         node.replace_input(0, y)
         node.replace_input(1, x)
-        node.kind, node.op = "aten::sub", op.find("aten::sub.out" if len(node.inputs) > 3 else "aten::sub.Tensor")
+        node.kind, node.op = "aten::sub", table.find("aten::sub.out" if len(node.inputs) > 3 else "aten::sub.Tensor")
     else:
         node.kind = name
-        node.op = op.find(f"{name}.bool")
+        node.op = table.find(f"{name}.bool")
     return True
 
 

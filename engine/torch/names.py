@@ -49,7 +49,7 @@ HOMES: Final[dict[str, str]] = {
 }  # fmt: skip
 """Name -> module that defines it."""
 MODULES: Final[dict[str, str]] = {
-    "errors": "engine.lang.errors", "op": "engine.aten.dispatch.op", "jit": "engine.torch.jit",
+    "errors": "engine.lang.errors", "op": "engine.aten.dispatch.table", "jit": "engine.torch.jit",
     "nn": "engine.torch.nn",
     **{
         name: f"engine.torch.{name}"
@@ -89,6 +89,6 @@ def known() -> list[str]:
     """All names of the namespace, sorted."""
     prefix = "aten::"
     operators = [
-        n.removeprefix(prefix) for n in import_module("engine.aten.dispatch.op").names() if n.startswith(prefix)
+        n.removeprefix(prefix) for n in import_module("engine.aten.dispatch.table").names() if n.startswith(prefix)
     ]
     return sorted({*HOMES, *MODULES, *CONSTANTS, *operators})

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.aten.dispatch import calls
-from engine.aten.dispatch import op as table
+from engine.aten.dispatch import calls, table
+from engine.aten.dispatch.op import Op
 from engine.lang.errors import ArgumentError, did_you_mean
 
 
 class OpOverload:
     """One overload of one operator."""
 
-    def __init__(self, entry: table.Op) -> None:
+    def __init__(self, entry: Op) -> None:
         self._entry, self._schema = entry, entry.schema
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import engine.torch
-from engine.aten.dispatch import op
+from engine.aten.dispatch import table
 from engine.frontend.compilation.compile import compile_source, define
 from engine.frontend.names.resolve import TextResolver
 from engine.frontend.python.resolver import PythonUnit
@@ -159,7 +159,7 @@ def _as_schema(text: str) -> None:
 
 @cache
 def own_schemas() -> tuple[str, ...]:
-    return tuple(entry.text for entry in op.entries())
+    return tuple(entry.text for entry in table.entries())
 
 
 def _as_type(text: str) -> None:

@@ -27,7 +27,7 @@ from typing import Any, Final
 
 from engine.aten.autograd.engine import backward
 from engine.aten.dispatch.grad_mode import no_grad
-from engine.aten.dispatch.op import find
+from engine.aten.dispatch.table import find
 from engine.aten.values.tensor import Tensor
 from engine.executor.calls.call import Boundary
 from engine.executor.interpreter.interpreter import run

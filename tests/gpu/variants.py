@@ -15,7 +15,7 @@ import ml_dtypes
 import numpy as np
 
 from engine.aten.devices import philox
-from engine.aten.dispatch import op as table
+from engine.aten.dispatch import table
 from engine.aten.dispatch.compile import tensors_of
 from engine.aten.dispatch.op import Op
 from engine.aten.kernels.random import generator

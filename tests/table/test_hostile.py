@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from engine.aten.dispatch import op as table
+from engine.aten.dispatch import table
 from engine.aten.dispatch.op import Op
 from engine.lang.errors import EngineError
 from engine.lang.schema import Argument

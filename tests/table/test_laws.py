@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.aten.dispatch import op as table
+from engine.aten.dispatch import table
 from engine.aten.dispatch.op import Op
 from engine.aten.values.tensor import Tensor
 from engine.lang.types import ListType, TensorType

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.aten.dispatch import op as table
+from engine.aten.dispatch import table
 from engine.lang.schema_parser import parse_schema
 
 WANTED = (Path(__file__).parent / "schemas.txt").read_text().splitlines()

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Final
 
-from engine.aten.dispatch import op as table
+from engine.aten.dispatch import table
 from engine.aten.values.ivalue import Object
 from engine.lang.scalars import DTYPE_BY_NAME
 from engine.lang.types import ClassType, TensorType, TupleType, Type

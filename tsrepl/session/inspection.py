@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from engine.aten.dispatch import op as table
+from engine.aten.dispatch import table
 from engine.executor.plans.executor import code_of
 from engine.ir.clone import copy_graph
 from engine.ir.unit import Function

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 
-from engine.aten.dispatch import op as table
+from engine.aten.dispatch import table
 from engine.frontend.names.resolve import TextResolver
 from engine.frontend.sugared.sugared_value import Builder, SugaredValue
 from engine.frontend.sugared.values import BuiltinFunction

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import Final
 
-from engine.aten.dispatch import op as table
+from engine.aten.dispatch import table
 from engine.lang.counts import counted
 from engine.lang.errors import did_you_mean
 from tsrepl.session.failures import UsageError

@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from engine.aten.dispatch import calls
-from engine.aten.dispatch import op as table
+from engine.aten.dispatch import calls, table
 from engine.aten.values import libraries, xp
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.hot_helpers import HOT
@@ -288,7 +287,8 @@ def _stand_in_of(form: Any) -> Any:
 
 
 def _zeros_of(form: tuple[tuple[int, ...], xp.NumpyDtype]) -> Tensor:
-    return HOT.wrapped(np.zeros(*form) if not HOOKS.devices else libraries.zeros(*form))
+    zeros: Tensor = HOT.wrapped(np.zeros(*form) if not HOOKS.devices else libraries.zeros(*form))
+    return zeros
 
 
 def _expanded_to(x: Tensor, form: tuple[tuple[int, ...], xp.NumpyDtype]) -> Any:

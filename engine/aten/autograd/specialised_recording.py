@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 from engine.aten.autograd.formula import Read
 from engine.aten.autograd.node import Saved, edge_of, next_number
 from engine.aten.autograd.record import OperatorNode, Plan, Recipe, kind_of, mark, recipe_of, record
-from engine.aten.dispatch.compile import Body, safe, tensor_kind
+from engine.aten.dispatch.compile import safe, tensor_kind
 from engine.aten.dispatch.compose import run as run_operator
 from engine.aten.dispatch.device_dispatch import CROSSING
 from engine.aten.dispatch.grad_mode import MODE
+from engine.aten.dispatch.op import Body
 from engine.aten.values import promotion, xp
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.hot_helpers import HOT, hot_helper

@@ -27,7 +27,7 @@ _OURS: Final = "engine.aten."
 _SAME: Final = frozenset(
     f"{_OURS}{name}"
     for name in "values.tensor values.storage values.hooks values.libraries values.interchange values.xp dispatch.op "
-    "dispatch.compile dispatch.calls dispatch.overload_cache dispatch.compose dispatch.device_dispatch "
+    "dispatch.table dispatch.compile dispatch.calls dispatch.overload_cache dispatch.compose dispatch.device_dispatch "
     "dispatch.errors dispatch.wrapping dispatch.grad_mode python.binding python.methods formatting.printing "
     "kernels.random kernels.memory devices.namespace_rebinding devices.universal stepwise.language autograd".split()
 )

@@ -10,16 +10,14 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from engine.aten.dispatch.compose import run
+from engine.aten.dispatch.op import Op
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor
 from engine.lang import scalars
 from engine.lang.errors import OperatorError
-
-if TYPE_CHECKING:
-    from engine.aten.dispatch.op import Op
 
 FAST: Final = """
     _addmm_activation _convolution.deprecated _native_multi_head_attention addbmm addmm baddbmm bmm conv1d

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
-from engine.aten.dispatch import op as table
+from engine.aten.dispatch import table
 from engine.aten.dispatch.call_plan import Implemented, gathers_ints, plan_for
 from engine.aten.dispatch.mismatch import no_overload
 from engine.aten.dispatch.op import Op

@@ -11,17 +11,17 @@ as hook(op, args, run), where `run(*args)` does the work without that hook, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
 from engine.aten.dispatch import device_dispatch, errors
 from engine.aten.dispatch.dtype_support import Guard, guard_of
 from engine.aten.dispatch.layouts import laid_out
+from engine.aten.dispatch.op import Body, Compiled, Op, Written
 from engine.aten.dispatch.out_checks import IN_DTYPE_OF_OUT, WRITE_AGAIN, WRITE_APART, Check, check_of
 from engine.aten.dispatch.scalar import QUICK_ENVIRONMENT, PointwiseKernels, QuickCode, pointwise_kernels
 from engine.aten.dispatch.wrapping import (
@@ -42,38 +42,6 @@ from engine.aten.values.tensor import Tensor
 from engine.lang.generated import define, indented
 from engine.lang.schema import Argument, FunctionSchema
 from engine.lang.types import DEVICE, INT, ListType, OptionalType, TensorType, Type
-
-if TYPE_CHECKING:
-    from engine.aten.dispatch.op import Op
-
-
-class Written(NamedTuple):
-    """The work of an operator that is not traced: lines over the schema's arguments, and the objects they name."""
-
-    lines: Sequence[str]
-    environment: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Body:
-    """Lines of a function, the expression of their result, and the objects that the names in them stand for."""
-
-    lines: Sequence[str]
-    result: str
-    environment: dict[str, Any]
-
-
-class Compiled(NamedTuple):
-    """The functions of an operator in Python.
-
-    `run` looks at the hooks, `body` does not; without `written` both are one function that is not about tensors.
-    `text` is the body as text, where it runs on arrays.
-    """
-
-    run: Callable[..., Any]
-    body: Callable[..., Any]
-    written: Written | None = None
-    text: Body | None = None
 
 
 def compile_op(op: Op) -> Compiled:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from engine.aten.dispatch import op as table
+from engine.aten.dispatch import table
 from engine.aten.dispatch.grad_mode import MODE
 from engine.aten.values import xp
 from engine.aten.values.promotion import wide

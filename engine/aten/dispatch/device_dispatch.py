@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from engine.aten.devices import philox
 from engine.aten.devices.namespace_rebinding import twins_of
 from engine.aten.devices.universal import on_host
 from engine.aten.dispatch import quantized_forms
 from engine.aten.dispatch.errors import describe, refusal
+from engine.aten.dispatch.op import Op
 from engine.aten.kernels import random
 from engine.aten.values import libraries
 from engine.aten.values.hooks import HOOKS
@@ -22,9 +23,6 @@ from engine.aten.values.libraries import Library
 from engine.aten.values.tensor import Tensor
 from engine.lang import scalars
 from engine.lang.errors import EngineError, OperatorError, OperatorMemoryError
-
-if TYPE_CHECKING:
-    from engine.aten.dispatch.op import Op
 
 CROSSING: Final = frozenset({"aten::to", "aten::copy_", "aten::cpu", "aten::cuda", "aten::type_as"})
 """Operators whose arguments may be on different devices."""

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.dispatch.op import Op
 from engine.aten.kernels.checks import CHECKS
 from engine.aten.kernels.rules import no_kernel, shapes_message
 from engine.aten.values import xp
@@ -24,9 +25,6 @@ from engine.aten.values.tensor import Tensor
 from engine.lang.errors import OperatorDtypeError, OperatorError
 from engine.lang.schema import Argument
 from engine.lang.types import NUMBER, TensorType
-
-if TYPE_CHECKING:
-    from engine.aten.dispatch.op import Op
 
 _NO_KERNEL: Final = (
     # what is missing, kinds, operators whose first operand decides

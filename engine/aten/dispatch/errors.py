@@ -6,10 +6,11 @@ hint names the call with its dtypes and shapes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.dispatch.op import Op
 from engine.aten.kernels.rules import shapes_message
 from engine.aten.values import xp
 from engine.aten.values.promotion import result_type
@@ -22,9 +23,6 @@ from engine.lang.errors import (
     OperatorTypeError,
     OperatorValueError,
 )
-
-if TYPE_CHECKING:
-    from engine.aten.dispatch.op import Op
 
 REFUSALS: Final = (
     EngineError, ValueError, TypeError, IndexError, ArithmeticError, MemoryError, np.linalg.LinAlgError,

@@ -7,12 +7,11 @@ numpy lets many results lie as its operands do; a `view` of one that is not cont
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from engine.aten.dispatch.op import Op
+from engine.aten.dispatch.op import Op
 
 IN_C_ORDER: Final = frozenset(
     "aten::" + name

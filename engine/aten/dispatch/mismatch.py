@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from engine.aten.dispatch import op as table
+from engine.aten.dispatch import table
 from engine.aten.dispatch.errors import describe
 from engine.aten.dispatch.op import Op
 from engine.aten.dispatch.parameters import REFUSED, Parameter, element_of, keyword_of, parameters_of

@@ -1,99 +1,49 @@
-"""The operator table: one entry per operator, and everything reads it.
+"""An operator: one overload, with its facts and the functions that run it.
 
-An entry is written once, in `ops/<family>.py`, and carries exactly one body:
-
-    op("aten::exp(Tensor self) -> Tensor", scalar="exp(self)", dtype="float", variants="method inplace out",
-       gradient={"self": "grad * result"})
-    op("aten::mm(Tensor self, Tensor mat2) -> Tensor", kernel=mm, variants="method out", gradient={...})
-    op("aten::append.t(t[](a!) self, t(c -> *) el) -> t[](a!)", python=append, variants="method")
-    op("aten::square(Tensor self) -> Tensor", composite="self.pow(2)", variants="method inplace out")
-
-In: schema text, a body, facts.  Out: `Op`, found by name.  `Op.run(*args)` takes every argument of the
-schema in order and returns the result (a tuple when the schema has several, None when it has none).
-Schemas are parsed when first asked for and families imported when first searched, so that importing
-the engine stays cheap.  Order of entries of one name is the order in which overloads are tried.
+In: the facts of a row of the operator table (`table`), and the compiler of its functions (`compile`).  Out: `Op`, whose
+slots `impl`, `body` and `recorded` callers read at every call; they are filled when first needed, and an optimised
+implementation takes them and gives them back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from importlib import import_module
-from typing import Any, Final
+from typing import Any, NamedTuple
 
-from engine.aten.dispatch.compile import Compiled, Written, compile_op
 from engine.aten.values.hooks import HOOKS
-from engine.lang.errors import SchemaError
 from engine.lang.schema import FunctionSchema
 from engine.lang.schema_parser import parse_schema
 
-FAMILIES: Final[tuple[str, ...]] = (
-    "pointwise",
-    "matmul",
-    "shape",
-    "layout",
-    "parts",
-    "joining",
-    "reductions",
-    "comparison",
-    "activations",
-    "indexing",
-    "scatter",
-    "lookup",
-    "sorting",
-    "creation",
-    "types",
-    "random",
-    "random_families",
-    "normalization",
-    "lists",
-    "strings",
-    "dicts",
-    "scalars",
-    "conversion",
-    "attributes",
-    "control",
-    "convolution",
-    "pooling",
-    "resampling",
-    "losses",
-    "recurrent",
-    "recurrent_layers",
-    "elementwise",
-    "special",
-    "linalg",
-    "norms",
-    "products",
-    "factorizations",
-    "least_squares",
-    "fft",
-    "rearranging",
-    "selection",
-    "sequences",
-    "statistics",
-    "histograms",
-    "margins",
-    "grid_sample_sums",
-    "sampling",
-    "layers",
-    "quantization",
-    "quantized_layers",
-    "quantized_pointwise",
-    "quantized_recurrent",
-    "observing",
-    "vision",
-    "regions",
-    "audio",
-    "registered",
-    "aliases",
-    "backward",
-    "backward_selection",
-    "backward_linalg",
-    "gradients",
-    "autograd",
-)
-"""Modules of `engine.aten.ops`, in the order they are imported."""
+
+class Written(NamedTuple):
+    """The work of an operator that is not traced: lines over the schema's arguments, and the objects they name."""
+
+    lines: Sequence[str]
+    environment: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """Lines of a function, the expression of their result, and the objects that the names in them stand for."""
+
+    lines: Sequence[str]
+    result: str
+    environment: dict[str, Any]
+
+
+class Compiled(NamedTuple):
+    """The functions of an operator in Python.
+
+    `run` looks at the hooks, `body` does not; without `written` both are one function that is not about tensors.
+    `text` is the body as text, where it runs on arrays.
+    """
+
+    run: Callable[..., Any]
+    body: Callable[..., Any]
+    written: Written | None = None
+    text: Body | None = None
 
 
 @dataclass(eq=False, slots=True)
@@ -130,6 +80,8 @@ class Op:
     """The same where an argument requires grad."""
     inline: Written | None = None
     """The text of `impl` for functions that do the same in place of a call; None if an implementation may take it."""
+    compiler: Callable[[Op], Compiled] | None = None
+    """Makes the functions of the operator; the table gives it."""
     _schema: FunctionSchema | None = None
     _compiled: Compiled | None = None
 
@@ -171,7 +123,8 @@ class Op:
         return self._compiled
 
     def _first(self) -> Callable[..., Any]:
-        self._compiled = made = compile_op(self)
+        assert self.compiler is not None, f"{self.qualified_name} is not in the table"
+        self._compiled = made = self.compiler(self)
         self.impl, self.body, self.inline = made.run, made.body, made.written
         if HOOKS.native is not None:
             HOOKS.native(self)
@@ -206,114 +159,3 @@ def _first_recorded(op: Op, *args: Any) -> Any:
     made = op.compiled
     op.recorded = HOOKS.recorder(op, op.body, made.text if op.body is made.body else None)
     return op.recorded(*args)
-
-
-_by_name: dict[str, list[Op]] = {}
-_by_qualified_name: dict[str, Op] = {}
-_loaded = False
-NEW: Final[list[Callable[[Op], None]]] = []
-"""Listeners called for each entry registered later."""
-
-
-def op(text: str, *, variants: str = "", **facts: Any) -> Op:
-    """Register an operator (and its in-place and out forms, if `variants` names them); see the module's top.
-
-    Raises SchemaError when the name and overload are taken or there is not exactly one body.
-    """
-    entry = Op(text, variants=frozenset(variants.split()), **facts)
-    bodies = [b for b in (entry.scalar, entry.kernel, entry.python, entry.composite, entry.functional) if b is not None]
-    if len(bodies) != 1:
-        raise SchemaError(f"{entry.qualified_name} has {len(bodies)} bodies, and needs one")
-    _add(entry)
-    for variant, derived_text in derived_texts(entry):
-        _add(Op(derived_text, functional=entry, dtype=entry.dtype, variants=entry.variants & {"method", variant},
-                nondeterministic=entry.nondeterministic))  # fmt: skip
-    return entry
-
-
-def derived_texts(entry: Op) -> Iterator[tuple[str, str]]:
-    """Schema texts of the in-place and out forms that an entry asks for."""
-    head, _, rest = entry.text.partition("(")
-    arguments, _, _ = rest.rpartition(") -> ")
-    name, _, overload = head.partition(".")
-    inplace, out = _variant(entry, "inplace"), _variant(entry, "out")
-    if inplace is not None:
-        written = arguments.replace("Tensor self", "Tensor(a!) self", 1)
-        target = inplace or overload
-        yield "inplace", f"{name}_{'.' + target if target else ''}({written}) -> Tensor(a!)"
-    if out is not None:
-        star = "" if "*, " in arguments else "*, "
-        comma = ", " if arguments else ""
-        target = out or (f"{overload}_out" if overload else "out")
-        yield "out", f"{name}.{target}({arguments}{comma}{star}Tensor(a!) out) -> Tensor(a!)"
-
-
-def out_form(entry: Op, overload: str, names: str, *, named: bool = True) -> Op:
-    """Register the form of an operator with several results that writes them into the tensors `names`.
-
-    `named` tells whether its results carry the names that the operator's own have.
-    """
-    arguments = entry.text.partition("(")[2].rpartition(") -> ")[0]
-    star = "" if "*, " in arguments else "*, "
-    marks = [f"Tensor({letter}!)" for letter in "abcdefg"]
-    written = ", ".join(f"{mark} {name}" for mark, name in zip(marks, names.split(), strict=False))
-    results = entry.text.rpartition(") -> ")[2].strip("()").split(", ")
-    labels = ["".join(result.partition(" ")[1:]) if named else "" for result in results]
-    returned = ", ".join(f"{mark}{label}" for mark, label in zip(marks, labels, strict=False))
-    returned = f"({returned})" if len(labels) > 1 else returned
-    return op(f"{entry.name}.{overload}({arguments}, {star}{written}) -> {returned}", functional=entry)
-
-
-def _variant(entry: Op, wanted: str) -> str | None:
-    """None if the entry has no such variant, else the overload that it names for it (`out:dtype_out`), or ""."""
-    for variant in entry.variants:
-        kind, _, overload = variant.partition(":")
-        if kind == wanted:
-            return overload
-    return None
-
-
-def overloads(name: str) -> Sequence[Op]:
-    """The operators of that name (`aten::add`) in the order they are tried; empty when there are none."""
-    _load()
-    return _by_name.get(name, ())
-
-
-def registered(name: str) -> Sequence[Op]:
-    """The same of what has been imported so far: for families that build on others."""
-    return tuple(_by_name.get(name, ()))
-
-
-def find(qualified_name: str) -> Op | None:
-    """The operator `aten::add.Tensor`, or None."""
-    _load()
-    return _by_qualified_name.get(qualified_name)
-
-
-def names() -> list[str]:
-    """All names there are, sorted."""
-    _load()
-    return sorted(_by_name)
-
-
-def entries() -> list[Op]:
-    """Every entry, in order of registration."""
-    _load()
-    return list(_by_qualified_name.values())
-
-
-def _add(entry: Op) -> None:
-    if entry.qualified_name in _by_qualified_name:
-        raise SchemaError(f"operator {entry.qualified_name} is registered twice")
-    _by_qualified_name[entry.qualified_name] = entry
-    _by_name.setdefault(entry.name, []).append(entry)
-    for tell in NEW:
-        tell(entry)
-
-
-def _load() -> None:
-    global _loaded
-    if not _loaded:
-        _loaded = True
-        for family in FAMILIES:
-            import_module(f"engine.aten.ops.{family}")

@@ -7,16 +7,14 @@ runs as ever (`MOVING`), the rest has a function here by its name (`FORMS`), ove
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
+from engine.aten.dispatch.op import Op
 from engine.aten.values.quantizer import is_quantized, quantizer_of
 from engine.aten.values.tensor import Tensor
 from engine.lang.errors import OperatorDtypeError, OperatorError
-
-if TYPE_CHECKING:
-    from engine.aten.dispatch.op import Op
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 STRIDED: Final = frozenset(

@@ -17,11 +17,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
 from engine.aten.dispatch.long_rows import LEAST, REAL, LongRows
+from engine.aten.dispatch.op import Op
 from engine.aten.kernels.blocks import BLOCK
 from engine.aten.kernels.expression import array_code, compile_expression
 from engine.aten.kernels.pointwise import EXACT, FUNCTIONS, OF_FLOATS
@@ -33,23 +34,38 @@ from engine.lang.generated import define
 from engine.lang.schema import Argument, FunctionSchema
 from engine.lang.types import BOOL, NUMBER, OptionalType, TensorType
 
-if TYPE_CHECKING:
-    from engine.aten.dispatch.op import Op
-
 Rule = Callable[[tuple[Any, ...]], tuple[xp.NumpyDtype, xp.NumpyDtype]]
 
 
-class PointwiseKernels(NamedTuple):
-    """The expression of an operator as kernels over arrays.
+@dataclass(frozen=True, slots=True)
+class PointwiseKernels:
+    """The expression of an operator as kernels over arrays, which are written when asked for.
 
-    `kernel` takes all dtypes, `general` looks at the dtypes in every call; `quick` is the text for the common case, in
-    which the name `rows` stands for `rows`.
+    `quick` is the text for the common case, in which the name `rows` stands for `rows`.
     """
 
-    kernel: Callable[..., Any]
-    general: Callable[..., Any]
+    text: str
+    names: Sequence[str]
+    arrays: Sequence[str]
+    rule: Rule
+    long: LongRows | None
     quick: QuickCode | None
     rows: LongRows | None
+
+    @property
+    def general(self) -> Callable[..., Any]:
+        """A kernel that looks at the dtypes in every call."""
+        compute = compile_expression(self.text, self.names, self.arrays)
+        return _any_dtype(compute, self.rule, "alpha" in self.names, self.long)
+
+    @property
+    def kernel(self) -> Callable[..., Any]:
+        """A kernel that looks for the common case first."""
+        if self.quick is None:
+            return self.general
+        lines = self.quick.lines("return ", f"general({', '.join(self.names)})", {})
+        environment: dict[str, Any] = {**QUICK_ENVIRONMENT, "general": self.general, "rows": self.rows}
+        return define("kernel", self.names, lines, environment, f"<scalar {self.text}>")
 
 
 def pointwise_kernels(op: Op) -> PointwiseKernels:
@@ -59,15 +75,9 @@ def pointwise_kernels(op: Op) -> PointwiseKernels:
     names, arrays = [a.name for a in arguments], [a.name for a in arguments if is_tensor(a)]
     is_long_worth = not is_bool and _takes_several_steps(text)
     long = None if is_bool else LongRows(text, names, arrays, REAL if is_long_worth else xp.HALVES)
-    compute = compile_expression(text, names, arrays)
-    general = _any_dtype(compute, dtype_rule(op), "alpha" in names, long)
     quick = _quick_code(arguments, text, str(op.dtype), is_long_worth)
-    if quick is None:
-        return PointwiseKernels(general, general, None, None)
-    rows = LongRows(quick.expression, quick.names, quick.tensors)
-    lines = quick.lines("return ", f"general({', '.join(names)})", {})
-    environment: dict[str, Any] = {**QUICK_ENVIRONMENT, "general": general, "rows": rows}
-    return PointwiseKernels(define("kernel", names, lines, environment, f"<scalar {text}>"), general, quick, rows)
+    rows = None if quick is None else LongRows(text, names, arrays)
+    return PointwiseKernels(text, names, arrays, dtype_rule(op), long, quick, rows)
 
 
 def _takes_several_steps(text: str) -> bool:
@@ -93,22 +103,10 @@ class QuickCode:
     """The arguments in their order."""
     is_long_worth: bool
     """True if long arrays take another way, the function `rows`."""
-
-    @property
-    def is_exact(self) -> bool:
-        """True if it only moves and compares elements, so that numpy warns of nothing (conversions of numbers may)."""
-        if self.numbers:
-            return False
-        nodes = list(ast.walk(ast.parse(array_code(self.expression, self.tensors), mode="eval")))
-        called = {n.func.id for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
-        return called <= EXACT and not any(isinstance(n, (ast.BinOp, ast.Compare)) for n in nodes)
-
-    @property
-    def is_universal(self) -> bool:
-        """True if it calls only universal functions of numpy, which dispatch to other libraries' arrays themselves."""
-        nodes = ast.walk(ast.parse(array_code(self.expression, self.tensors), mode="eval"))
-        called = {n.func.id for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
-        return all(isinstance(QUICK_ENVIRONMENT.get(name), np.ufunc) for name in called)
+    is_exact: bool
+    """True if it only moves and compares elements, so that numpy warns of nothing (conversions of numbers may)."""
+    is_universal: bool
+    """True if it calls only universal functions of numpy, which dispatch to other libraries' arrays themselves."""
 
     def lines(self, begin: str, otherwise: str, spelled: Mapping[str, str]) -> list[str]:
         """Statements that evaluate it, or else `otherwise`, to what `begin` says; arrays go by the names `spelled`."""
@@ -155,7 +153,14 @@ def _quick_code(arguments: Sequence[Argument], text: str, dtype: str, is_long_wo
     tensors = tuple(a.name for a in arguments if is_tensor(a))
     numbers = tuple(a.name for a in arguments if a.name not in tensors)
     units = {a.name: 1 for a in arguments if a.kwarg_only and a.default == 1}
-    return QuickCode(text, tensors, numbers, units, tuple(a.name for a in arguments), is_long_worth)
+    nodes = list(ast.walk(ast.parse(array_code(text, tensors), mode="eval")))
+    called = {n.func.id for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+    computes = any(isinstance(n, (ast.BinOp, ast.Compare)) for n in nodes)
+    is_universal = all(isinstance(QUICK_ENVIRONMENT.get(name), np.ufunc) for name in called)
+    return QuickCode(
+        text, tensors, numbers, units, tuple(a.name for a in arguments), is_long_worth,
+        not (numbers or computes) and called <= EXACT, is_universal,
+    )  # fmt: skip
 
 
 def dtype_rule(op: Op) -> Rule:

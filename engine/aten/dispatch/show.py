@@ -6,7 +6,7 @@ that `engine.aten.dispatch.compile` wrote, with its look at the hooks, its work 
 
 from __future__ import annotations
 
-from engine.aten.dispatch import op as table
+from engine.aten.dispatch import table
 from engine.aten.dispatch.op import Op
 from engine.lang.errors import OperatorError, did_you_mean
 

@@ -83,7 +83,7 @@ def view(result: Array, source: Tensor) -> Tensor:
 
 def part(result: Array, source: Tensor) -> Tensor:
     """One of the views that an operator returns together: none of them may be written to while gradients flow."""
-    tensor = HOT.view(result, source)
+    tensor: Tensor = HOT.view(result, source)
     tensor._view_kind = "many"
     return tensor
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.dispatch.long_rows import LongRows
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.kernels import pointwise, special
 from engine.aten.kernels.blend import choose
 from engine.aten.kernels.blocks import BLOCK, in_blocks

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from engine.aten.dispatch import op as table
-from engine.aten.dispatch.op import Op, op
+from engine.aten.dispatch import table
+from engine.aten.dispatch.op import Op
+from engine.aten.dispatch.table import op
 
 _PAIRS: Final = (
     "absolute abs, arccos acos, arccosh acosh, arcsin asin, arcsinh asinh, arctan atan, arctan2 atan2, arctanh atanh, "

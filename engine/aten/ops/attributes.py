@@ -5,7 +5,7 @@ In: tensors and devices.  Out: ints, bools, strs, devices.
 
 from __future__ import annotations
 
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.values.tensor import Tensor
 from engine.lang.scalars import STRIDED, device
 

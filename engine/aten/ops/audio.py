@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from engine.aten.dispatch.compose import run
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.stepwise import filtering
 from engine.aten.values import xp
 from engine.aten.values.promotion import wide

@@ -9,7 +9,7 @@ from typing import Any
 
 from engine.aten.autograd import engine
 from engine.aten.dispatch.grad_mode import MODE, enable
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.values.tensor import Tensor
 
 

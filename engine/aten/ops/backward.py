@@ -15,7 +15,7 @@ import numpy as np
 from engine.aten.dispatch.compose import cast, run, sum_over, where
 from engine.aten.dispatch.grad_mode import MODE
 from engine.aten.dispatch.long_rows import LongRows
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.kernels.rules import reduce_dims, wrap_dim
 from engine.aten.ops.matmul import LETTERS, explicit_subscripts
 from engine.aten.values.hooks import HOOKS

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from engine.aten.dispatch.compose import cast, run, where
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.values.tensor import Tensor, from_numpy
 from engine.lang.errors import OperatorError
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.dispatch.compose import cast, run, sum_over
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.kernels.rules import wrap_dim
 from engine.aten.ops.backward import narrow_backward
 from engine.aten.ops.lookup import bags_of

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.kernels.rules import broadcast_shapes
 from engine.aten.values import xp
 from engine.aten.values.promotion import result_type, wide

@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.aten.dispatch.autocast import STATE as CASTS
 from engine.aten.dispatch.autocast import small_dtype
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.values.ivalue import EnumValue
 from engine.lang.errors import Error, OperatorError
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.formatting import values
 from engine.aten.values import arithmetic, xp
 from engine.aten.values.tensor import Tensor, tensor

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.dispatch.compose import run
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.kernels import depthwise
 from engine.aten.kernels.conv_checks import Geometry, batched, check, geometry, same_dims, spread
 from engine.aten.kernels.quick_convolution import Forward, quick_forward

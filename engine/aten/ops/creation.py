@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.dispatch.wrapping import overwrite, refuse_overlap, store_out
 from engine.aten.formatting.values import type_name
 from engine.aten.kernels.memory import check_memory

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.formatting.values import to_text
 from engine.lang.errors import OperatorError
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.dispatch.compose import cast, run
-from engine.aten.dispatch.op import op, out_form
+from engine.aten.dispatch.table import op, out_form
 from engine.aten.kernels import pointwise
 from engine.aten.kernels.random import Generator, generator
 from engine.aten.kernels.rules import no_kernel, wrap_dim

@@ -12,7 +12,7 @@ import numpy as np
 
 from engine.aten.dispatch.compose import run
 from engine.aten.dispatch.grad_mode import is_grad_enabled
-from engine.aten.dispatch.op import op, out_form
+from engine.aten.dispatch.table import op, out_form
 from engine.aten.kernels import singular
 from engine.aten.ops.linalg import adjoint, check_matrix, check_square, solve_kernel
 from engine.aten.values import xp

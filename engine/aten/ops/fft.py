@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.dispatch.compose import run
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.kernels.rules import existing_dim
 from engine.aten.values import xp
 from engine.aten.values.promotion import default_dtype, to_float

@@ -14,7 +14,8 @@ import numpy as np
 from engine.aten.dispatch.compose import MEAN, NONE, cast, run, where, widened
 from engine.aten.dispatch.grad_mode import MODE
 from engine.aten.dispatch.long_rows import LongRows
-from engine.aten.dispatch.op import Op, op, out_form, registered
+from engine.aten.dispatch.op import Op
+from engine.aten.dispatch.table import op, out_form, registered
 from engine.aten.values import xp
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor

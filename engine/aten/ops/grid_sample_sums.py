@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.kernels.accumulate import accumulate
 from engine.aten.kernels.memory import check_memory
 from engine.aten.stepwise import sampling

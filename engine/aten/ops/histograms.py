@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from engine.aten.dispatch.op import op, out_form
+from engine.aten.dispatch.table import op, out_form
 from engine.aten.kernels.memory import check_memory
 from engine.aten.kernels.rules import c_name, no_kernel
 from engine.aten.values import xp

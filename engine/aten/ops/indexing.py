@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.kernels.accumulate import add_at
 from engine.aten.kernels.rules import broadcast_shapes, wrap_dim
 from engine.aten.values import xp

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.kernels import rules
 from engine.aten.kernels.memory import check_memory
 from engine.aten.kernels.rules import existing_dim, wrap_dim, wrap_dims

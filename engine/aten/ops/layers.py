@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.dispatch.compose import cast, run, sum_over
-from engine.aten.dispatch.op import op, out_form
+from engine.aten.dispatch.table import op, out_form
 from engine.aten.kernels.random import generator
 from engine.aten.values import xp
 from engine.aten.values.tensor import Tensor

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.kernels.blocks import contiguous_copy
 from engine.aten.kernels.rules import is_dense, steps, wrap_dim
 from engine.aten.values.tensor import Tensor, wrapped

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from engine.aten.dispatch.op import op, out_form
+from engine.aten.dispatch.table import op, out_form
 from engine.aten.kernels import singular
 from engine.aten.ops.linalg import adjoint
 from engine.aten.values.xp import Array

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from engine.aten.dispatch.compose import run, where
-from engine.aten.dispatch.op import op, out_form
+from engine.aten.dispatch.table import op, out_form
 from engine.aten.kernels.rules import check_same_dtype, wrap_dims
 from engine.aten.values import xp
 from engine.aten.values.tensor import Tensor

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from functools import cmp_to_key, reduce
 from typing import Any, Final
 
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.formatting.values import type_name
 from engine.aten.kernels.memory import check_memory
 from engine.aten.values import arithmetic

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.kernels.accumulate import accumulate
 from engine.aten.kernels.conv_checks import tensor_type
 from engine.aten.kernels.rules import are_within, no_kernel

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.dispatch.compose import MEAN, NONE, SUM, cast, reduced, run, sum_over, where, widened, without_gradient
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.kernels.rules import are_within
 from engine.aten.values import xp
 from engine.aten.values.promotion import result_type

@@ -14,7 +14,7 @@ import numpy as np
 
 from engine.aten.dispatch.compose import MEAN, reduced, run, sum_over, where, without_gradient
 from engine.aten.dispatch.grad_mode import MODE
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.kernels.rules import no_kernel
 from engine.aten.stepwise.language import worth
 from engine.aten.stepwise.products import distances

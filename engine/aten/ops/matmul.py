@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.dispatch.compose import run
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.kernels.rules import broadcast_shapes, check_same_dtype, no_kernel
 from engine.aten.stepwise.language import worth
 from engine.aten.stepwise.products import whole_products

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from engine.aten.dispatch.compose import run, sum_over, where
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.kernels.rules import wrap_dim, wrap_dims
 from engine.aten.ops.linalg import check_matrix, check_square
 from engine.aten.values.tensor import Tensor

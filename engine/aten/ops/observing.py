@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from engine.aten.dispatch.compose import run
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.kernels.affine import chosen_between
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import Array

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.dispatch.wrapping import view
 from engine.aten.kernels.memory import check_memory
 from engine.aten.kernels.rules import wrap_dim

@@ -14,7 +14,7 @@ import numpy as np
 
 from engine.aten.dispatch.compose import run
 from engine.aten.dispatch.long_rows import LongRows
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.kernels import pointwise
 from engine.aten.kernels.blend import choose
 from engine.aten.kernels.rules import c_name, no_kernel, ordered_like

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.dispatch.compose import cast, mean_over, run, widened
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.kernels import pool_checks, quick_pooling
 from engine.aten.kernels.rules import no_kernel
 from engine.aten.kernels.windows import Space, offsets, pad, scatter_windows, shifted, windows

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.dispatch.compose import cast, run, where, widened
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.kernels.rules import wrap_dim, wrap_dims
 from engine.aten.ops.linalg import check_square, inv
 from engine.aten.ops.matmul import check_dtypes, unlike

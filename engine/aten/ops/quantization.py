@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.dispatch.op import op
 from engine.aten.dispatch.quantized_forms import form
+from engine.aten.dispatch.table import op
 from engine.aten.kernels import affine
 from engine.aten.quantized import pointwise
 from engine.aten.quantized import pooling as pooling

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.kernels.affine import limited
 from engine.aten.quantized import layers
 from engine.aten.quantized.packed import CONV, LINEAR, Conv, Linear, packed

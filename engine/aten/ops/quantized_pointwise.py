@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.dispatch.compose import run
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.kernels.affine import dequantize, fused, limited, quantize, quantized_late
 from engine.aten.quantized import pointwise
 from engine.aten.values.quantizer import LIMITS, Quantizer, integers_of, per_tensor, quantizer_of, wrapped

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.dispatch.compose import run
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.kernels import rowwise
 from engine.aten.ops.quantized_layers import content_of, shown
 from engine.aten.ops.recurrent import CELLS, Layer, State, in_layers, one_direction

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.devices import philox
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.dispatch.wrapping import overwrite, store_out
 from engine.aten.kernels.memory import check_memory
 from engine.aten.kernels.random import Generator, generator

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.dispatch.wrapping import overwrite
 from engine.aten.kernels.random import Generator, generator
 from engine.aten.kernels.rules import no_kernel

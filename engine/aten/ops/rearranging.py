@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.dispatch.compose import run
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.kernels.memory import check_memory
 from engine.aten.kernels.rules import infer_size, wrap_dim
 from engine.aten.ops.parts import chunk, narrow, select, slice_, split

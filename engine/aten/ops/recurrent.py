@@ -15,7 +15,7 @@ import numpy as np
 
 from engine.aten.dispatch.compose import run, where
 from engine.aten.dispatch.grad_mode import MODE
-from engine.aten.dispatch.op import op, out_form
+from engine.aten.dispatch.table import op, out_form
 from engine.aten.kernels.recurrence import LAYERS, lstm_cell
 from engine.aten.values import xp
 from engine.aten.values.hooks import HOOKS

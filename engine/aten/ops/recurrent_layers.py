@@ -13,7 +13,7 @@ import numpy as np
 
 from engine.aten.dispatch.compose import run
 from engine.aten.dispatch.grad_mode import MODE
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.kernels import recurrence, recurrence_backward
 from engine.aten.kernels.recurrence_backward import Run
 from engine.aten.ops.recurrent import CELLS, Layer, one_direction

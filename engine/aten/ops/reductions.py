@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.kernels.blocks import BLOCK
 from engine.aten.kernels.cumulative import running
 from engine.aten.kernels.order_statistics import kth_in_machine_code

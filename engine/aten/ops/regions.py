@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from engine.aten.dispatch.compose import cast, where, widened
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.kernels.rules import no_kernel
 from engine.aten.ops.vision import region_weights
 from engine.aten.values import xp

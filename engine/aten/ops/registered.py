@@ -5,7 +5,7 @@ In: tensors, lists.  Out: what one operator of each way to pass arguments gives:
 
 from __future__ import annotations
 
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 
 
 def first_of(inputs: list[list[str]]) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.dispatch.compose import run
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.kernels.rules import no_kernel
 from engine.aten.kernels.windows import pad as pad_zeros
 from engine.aten.values import xp

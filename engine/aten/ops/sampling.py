@@ -17,7 +17,7 @@ import numpy as np
 
 from engine.aten.dispatch.compose import cast, run, where, widened
 from engine.aten.dispatch.grad_mode import MODE
-from engine.aten.dispatch.op import op, out_form
+from engine.aten.dispatch.table import op, out_form
 from engine.aten.kernels.interpolation import numbered, weighted
 from engine.aten.ops.grid_sample_sums import around, around_grid
 from engine.aten.values import xp

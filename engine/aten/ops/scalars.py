@@ -12,7 +12,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.formatting.hashing import hash_value
 from engine.aten.kernels import rules
 from engine.aten.values import arithmetic as a

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.kernels.accumulate import accumulate, add_at
 from engine.aten.kernels.memory import check_memory
 from engine.aten.kernels.rules import are_within, broadcast_shapes, no_kernel, wrap_dim

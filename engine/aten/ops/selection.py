@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.dispatch.compose import run
-from engine.aten.dispatch.op import op, out_form
+from engine.aten.dispatch.table import op, out_form
 from engine.aten.kernels.accumulate import accumulate
 from engine.aten.kernels.memory import check_memory
 from engine.aten.kernels.order_statistics import SHORT, kth_in_machine_code, kth_place

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.dispatch.wrapping import store_out
 from engine.aten.kernels.memory import check_memory
 from engine.aten.kernels.rules import contiguous_strides, no_kernel

@@ -12,7 +12,7 @@ from typing import Any, Final
 from numpy.exceptions import AxisError
 
 from engine.aten.dispatch.compose import run
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.kernels import rules
 from engine.aten.kernels.blocks import contiguous_copy
 from engine.aten.kernels.rules import infer_size, view_strides, wrap_dim, wrap_dims

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.kernels.memory import check_memory
 from engine.aten.kernels.order_statistics import SHORT, top_places
 from engine.aten.kernels.rules import no_kernel, wrap_dim

@@ -10,7 +10,7 @@ import numpy as np
 
 from engine.aten.dispatch.compose import run
 from engine.aten.dispatch.long_rows import LongRows
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.kernels import bessel, gamma, special
 from engine.aten.kernels.memory import check_memory
 from engine.aten.kernels.rules import no_kernel

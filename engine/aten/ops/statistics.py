@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.dispatch.compose import run, where
-from engine.aten.dispatch.op import op, out_form
+from engine.aten.dispatch.table import op, out_form
 from engine.aten.kernels.rules import no_kernel, wrap_dim, wrap_dims
 from engine.aten.ops.reductions import nothing_in_the_middle
 from engine.aten.ops.sorting import order

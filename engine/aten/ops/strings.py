@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.formatting.values import from_bytes, length, normal, to_bytes
 from engine.aten.kernels.memory import check_memory
 from engine.aten.values.xp import UINT8

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.dispatch.op import op
+from engine.aten.dispatch.table import op
 from engine.aten.ops.creation import check_device
 from engine.aten.ops.layout import laid_out
 from engine.aten.values import libraries, xp

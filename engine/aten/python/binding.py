@@ -13,8 +13,8 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten import autograd
-from engine.aten.dispatch import calls
-from engine.aten.dispatch import op as table
+from engine.aten.dispatch import calls, table
+from engine.aten.dispatch.op import Op
 from engine.aten.formatting import printing
 from engine.aten.python import indexing
 from engine.aten.values import tensor as tensors
@@ -189,7 +189,7 @@ def bind_table() -> None:
         _bind_entry(entry)
 
 
-def _bind_entry(entry: table.Op) -> None:
+def _bind_entry(entry: Op) -> None:
     name = entry.name.removeprefix("aten::")
     if "method" in entry.variants and name not in vars(Tensor):
         setattr(Tensor, name, _Method(name))

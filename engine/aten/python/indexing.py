@@ -12,8 +12,7 @@ from typing import Any, Final, SupportsIndex
 
 import numpy as np
 
-from engine.aten.dispatch import calls
-from engine.aten.dispatch import op as table
+from engine.aten.dispatch import calls, table
 from engine.aten.dispatch.compose import run
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.hot_helpers import HOT

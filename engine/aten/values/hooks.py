@@ -9,15 +9,14 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
-if TYPE_CHECKING:
-    from engine.aten.values.tensor import Tensor
-
+Tensor = Any
+"""An `engine.aten.values.tensor.Tensor`, of a layer above."""
 Op = Any
-"""An `engine.aten.dispatch.op.Op`, of a layer above."""
+"""An `engine.aten.dispatch.op.Op`, likewise."""
 Body = Any
-"""An `engine.aten.dispatch.compile.Body`, likewise."""
+"""An `engine.aten.dispatch.op.Body`, likewise."""
 Hook = Callable[[Op, tuple[Any, ...], Callable[..., Any]], Any]
 """hook(op, args, run): does what the operator does, by `run(*args)`, and gives its result."""
 NOT_TRACED: Final[Any] = object()

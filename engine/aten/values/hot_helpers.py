@@ -7,14 +7,13 @@ through, so that an implementation that takes a slot is used everywhere at once,
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from engine.aten.values.tensor import Tensor
-
 _Helper = TypeVar("_Helper", bound=Callable[..., Any])
+Tensor = Any
+"""An `engine.aten.values.tensor.Tensor`, of a layer above."""
 
 
 class HotHelpers:

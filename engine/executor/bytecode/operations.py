@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from engine.aten.dispatch import op as table
+from engine.aten.dispatch import table
 from engine.aten.dispatch.op import Op
 from engine.aten.values.ivalue import Object
 from engine.executor.bytecode.pass_operations import PASS_OPERATIONS

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import reduce
 from typing import Any, Final
 
-from engine.aten.dispatch import op as table
+from engine.aten.dispatch import table
 from engine.aten.values.tensor import Tensor
 from engine.ir.graph import Node
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.dispatch import op as table
+from engine.aten.dispatch import table
 from engine.aten.dispatch.compile import array_kernel
 from engine.aten.dispatch.op import Op
 from engine.aten.kernels.recurrence import lstm_cell

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from engine.aten.dispatch import op
+from engine.aten.dispatch.op import Op
 from engine.frontend.emit.arguments import actuals_of, values_of
 from engine.frontend.emit.conditions import condition, if_value
 from engine.frontend.emit.emitter import Emitter
@@ -84,7 +84,7 @@ def folded(e: Emitter, value: Value, operator: str) -> Value:
     node = value.node
     inputs = constant_inputs(node) if node.kind == operator else None
     entry = node.op
-    if inputs is None or not isinstance(entry, op.Op):
+    if inputs is None or not isinstance(entry, Op):
         return value
     try:
         return e.constant(entry.run(*inputs), node.range)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.aten.dispatch import op
+from engine.aten.dispatch import table
 from engine.ir.constants import constant_value, insert_constant
 from engine.ir.graph import Block, Graph, Node, Value
 from engine.lang.types import BOOL, INT, Type
@@ -58,5 +58,5 @@ def _carry_count(graph: Graph, loop: Node, body: Block, trips: Value, zero: Valu
 
 def _append(graph: Graph, qualified_name: str, inputs: list[Value], type: Type) -> Value:
     node = graph.append(qualified_name.partition(".")[0], inputs, [type])
-    node.op = op.find(qualified_name)
+    node.op = table.find(qualified_name)
     return node.output

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from functools import cache, partial
 from typing import Final
 
-from engine.aten.dispatch.op import Op, overloads
+from engine.aten.dispatch.op import Op
+from engine.aten.dispatch.table import overloads
 
 _BASE: Final = (
     "angle count dict einsum gcd lgamma list polar "

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from engine.aten.dispatch import op
+from engine.aten.dispatch import table
 from engine.frontend.matching.schema_match import Actual
 from engine.frontend.names.torch_names import has_name
 from engine.frontend.standard_library import library
@@ -87,7 +87,7 @@ class TorchNamespace(Namespace):
         found = b.library(path) or self.python_value(b, name, range)
         operator = self.operator(name)
         if found is None and self.strict and not has_name(self.path, name, operator):
-            known = (each for each in op.names() if each.startswith("aten::"))
+            known = (each for each in table.names() if each.startswith("aten::"))
             names = [each for each in (each[6:] for each in known) if has_name(self.path, each, f"aten::{each}")]
             text = f"module '{self.path}': object has no attribute {name}"
             raise CompileError(text, range, hints=did_you_mean(name, [*names, *_CONSTANTS, *library.names()]))
@@ -107,7 +107,7 @@ class TorchNamespace(Namespace):
         if last == "prim":
             return f"prim::{name}"
         plain, prefixed = f"aten::{name}", f"aten::{_PREFIXED.get(last, '')}{name}"
-        return plain if op.overloads(plain) and not op.overloads(prefixed) else prefixed
+        return plain if table.overloads(plain) and not table.overloads(prefixed) else prefixed
 
 
 class OperatorNamespace(SugaredValue):
@@ -130,7 +130,7 @@ class OperatorNamespace(SugaredValue):
 
 def _takes_numbers(operator: str) -> bool:
     """True if there is such an operator, and not for tensors alone."""
-    return any(entry.schema.arguments[0].type is not TENSOR for entry in op.overloads(operator))
+    return any(entry.schema.arguments[0].type is not TENSOR for entry in table.overloads(operator))
 
 
 class MathNamespace(Namespace):

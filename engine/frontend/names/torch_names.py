@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.aten.dispatch import op
+from engine.aten.dispatch import table
 
 _ONLY_METHODS: Final = frozenset((
     "Bool Complex ComplexImplicit Delete Float FloatImplicit Int IntImplicit ScalarImplicit absolute_ add_ "
@@ -131,7 +131,7 @@ def has_name(path: str, name: str, operator: str) -> bool:
     """True if the namespace has that name, which would stand for `operator`; names that begin with `_` always pass."""
     if name.startswith("_"):
         return True
-    is_operator = bool(op.overloads(operator))
+    is_operator = bool(table.overloads(operator))
     if path == "torch":
         return name in _NO_OPERATORS or (is_operator and name not in _ONLY_METHODS and name not in _ONLY_IN_NN)
     if path == "torch.nn.functional":

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import is_dataclass
 from typing import Any, Final
 
-from engine.aten.dispatch import op
+from engine.aten.dispatch import table
 from engine.aten.values.ivalue import EnumValue, Object
 from engine.aten.values.tensor import Tensor
 from engine.frontend.compilation.class_definitions import enum_type
@@ -415,7 +415,7 @@ def _operators() -> Iterator[tuple[Any, str]]:
     yield warnings.warn, "aten::warn"
     for name, function in vars(math).items():
         operator = f"aten::{'mathremainder' if name == 'remainder' else name}"
-        if callable(function) and op.overloads(operator):
+        if callable(function) and table.overloads(operator):
             yield function, operator
 
 

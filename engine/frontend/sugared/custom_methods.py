@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.aten.dispatch import op
+from engine.aten.dispatch import table
 from engine.frontend.matching.convert import make_tuple
 from engine.ir.graph import Graph
 from engine.ir.unit import Function
@@ -48,7 +48,7 @@ def custom_class(qualname: str) -> ClassType | None:
 
 
 def _method(owner: ClassType, name: str, operator: str, index: int | None) -> Function:
-    entry = op.find(operator)
+    entry = table.find(operator)
     assert entry is not None, operator
     graph = Graph()
     self_value = graph.add_input("self", type=owner)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
-from engine.aten.dispatch import op
+from engine.aten.dispatch import table
 from engine.frontend.diagnostics.hints import value_hints
 from engine.frontend.matching.convert import make_tuple
 from engine.frontend.matching.overload_order import ordered_overloads
@@ -85,7 +85,7 @@ class Builder:
 
     def call_operator(self, name: str, call: Call) -> Value:
         """Call the overload of `aten::name` that fits.  Raises CompileError when there is none."""
-        if name in ALIASES and not op.overloads(name):
+        if name in ALIASES and not table.overloads(name):
             name = ALIASES[name]
         entries = [entry for entry in ordered_overloads(name) if entry.schema.qualified_name not in HIDDEN]
         schemas = [entry.schema for entry in entries]
@@ -140,9 +140,9 @@ def schema_of(callee: Callee, range: SourceRange | None) -> FunctionSchema:
 def unknown_operator(name: str, range: SourceRange | None) -> CompileError:
     """The error for an unknown operator."""
     text = f"Unknown builtin op: {name}.\n"
-    near = nearest(name, op.names(), 5)
+    near = nearest(name, table.names(), 5)
     last = name.rpartition("::")[2]
-    hints = did_you_mean(last, [*library.names(), *(each.rpartition("::")[2] for each in op.names())])
+    hints = did_you_mean(last, [*library.names(), *(each.rpartition("::")[2] for each in table.names())])
     if not near:
         text += f"Could not find any similar ops to {name}. This op may not exist or may not be supported yet"
         return CompileError(text, range, hints=hints)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from engine.aten.dispatch import op
+from engine.aten.dispatch import table
 from engine.frontend.diagnostics.hints import (
     attribute_hints,
     conversion_hints,
@@ -215,9 +215,9 @@ class BuiltinFunction(SugaredValue):
     def _hints(self, range: SourceRange) -> tuple[str, ...]:
         """Call the operator; if there is none of that name, other names of the torch namespace that are like it."""
         last = self.name.rpartition("::")[2]
-        if op.overloads(self.name):
+        if table.overloads(self.name):
             return (f"'{last}' is an operator, to be called",)
-        return did_you_mean(last, [*_OTHER_NAMES, *(name.rpartition("::")[2] for name in op.names())])
+        return did_you_mean(last, [*_OTHER_NAMES, *(name.rpartition("::")[2] for name in table.names())])
 
     def call(self, b: Builder, args: Sequence[Actual], kwargs: Sequence[Actual], range: SourceRange) -> SugaredValue:
         if self.leads and self.self_value is not None:
@@ -378,9 +378,9 @@ def _method_operator(value: Value, name: str) -> BuiltinFunction | None:
     Overloads that are written in TorchScript are no methods.
     """
     operator = f"aten::{name}"
-    aliased = operator in ALIASES and not op.overloads(operator)
+    aliased = operator in ALIASES and not table.overloads(operator)
     bound = BuiltinFunction(ALIASES[operator] if aliased else operator, value, leads=aliased)
-    for schema in (entry.schema for entry in op.overloads(bound.name)):
+    for schema in (entry.schema for entry in table.overloads(bound.name)):
         index = 0 if aliased else schema.index_of("self")
         if index is None or not schema.arguments:
             continue
@@ -412,7 +412,7 @@ def _known_attributes(type: Type) -> list[str]:
     if isinstance(type, OptionalType):
         return _known_attributes(type.element)
     wanted = {TensorType: "Tensor", ListType: "t[]", DictType: "Dict("}.get(type.__class__, str(type))
-    entries = (entry.text for entry in op.entries() if entry.text.startswith("aten::"))
+    entries = (entry.text for entry in table.entries() if entry.text.startswith("aten::"))
     methods = [text[6:].partition("(") for text in entries if text.partition("(")[2].startswith(wanted)]
     names = {name.partition(".")[0] for name, _, _ in methods}
     return sorted(names | set(_TENSOR_PROPERTIES)) if isinstance(type, TensorType) else sorted(names)

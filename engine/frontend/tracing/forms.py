@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from engine.aten.dispatch import op as table
+from engine.aten.dispatch import table
 from engine.aten.dispatch.calls import call
 from engine.aten.dispatch.op import Op
 from engine.aten.values.tensor import Tensor, tensor

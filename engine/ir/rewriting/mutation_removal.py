@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Final
 
-from engine.aten.dispatch.op import overloads
+from engine.aten.dispatch.table import overloads
 from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.graph import Graph, Node, Value
 from engine.ir.insert import insert_op

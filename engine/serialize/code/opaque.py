@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from engine.aten.dispatch import op
+from engine.aten.dispatch import table
 from engine.frontend.matching.schema_match import Actual
 from engine.frontend.names.namespaces import OperatorNamespace
 from engine.frontend.sugared.sugared_value import Builder, SugaredValue
@@ -29,7 +29,7 @@ _WRITTEN_ELSEWHERE: Final = ("prim", "torch")
 def is_opaque(node: Node) -> bool:
     """Is the node a call of an operator that is not in the table?"""
     namespace = node.kind.partition("::")[0]
-    return namespace not in _WRITTEN_ELSEWHERE and not op.overloads(node.kind)
+    return namespace not in _WRITTEN_ELSEWHERE and not table.overloads(node.kind)
 
 
 class OpaqueCalls:
@@ -44,7 +44,7 @@ class OpaqueCalls:
 
     def or_opaque(self, b: Builder, found: SugaredValue) -> SugaredValue:
         """`found`, or in place of an operator that there is not, one that stays opaque."""
-        if not isinstance(found, BuiltinFunction) or found.name in ALIASES or op.overloads(found.name):
+        if not isinstance(found, BuiltinFunction) or found.name in ALIASES or table.overloads(found.name):
             return found
         return found if b.written(found.name) else self.operator(found.name)
 

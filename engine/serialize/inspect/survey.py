@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from engine.aten.dispatch import op
+from engine.aten.dispatch import table
 from engine.aten.values.ivalue import Object
 from engine.aten.values.submodules import each_module, every_place, joined
 from engine.aten.values.tensor import Tensor
@@ -140,7 +140,7 @@ def operator_of(node: Node) -> str | None:
     """The operator's name with its overload; None for a node that is part of the language."""
     if is_opaque(node):
         return node.kind
-    if not op.overloads(node.kind):
+    if not table.overloads(node.kind):
         return None
     found = op_of(node)
     return found.qualified_name if found is not None else node.kind
@@ -215,7 +215,7 @@ def _named(texts: Any) -> Iterator[str]:
     for text in texts:
         for namespace, _, name in _CALLS.findall(text):
             full = f"{namespace or 'aten'}::{name}"
-            if namespace not in ("prim", "torch") and not op.overloads(full) and full not in _FORMS:
+            if namespace not in ("prim", "torch") and not table.overloads(full) and full not in _FORMS:
                 yield full
 
 

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Final
 
-from engine.aten.dispatch import op
+from engine.aten.dispatch import table
+from engine.aten.dispatch.op import Op
 from engine.frontend.compilation.compile import written_overloads
 from engine.frontend.lowering.modified_loops import canonicalize_modified_loops
 from engine.frontend.matching.schema_match import Actual, Call, Matched, match_schema
@@ -97,7 +98,7 @@ def _operator(lifter: Lifter, instruction: Instruction) -> None:
     if form is not None:
         form(lifter, instruction)
         return
-    entry = op.find(str(found))
+    entry = table.find(str(found))
     count = found.arguments
     if count is None:
         count = instruction.n if instruction.opcode == "OPN" or entry is None else len(entry.schema.arguments)
@@ -111,7 +112,7 @@ def _operator(lifter: Lifter, instruction: Instruction) -> None:
         lifter.stack.append(old.call(lifter.b, args, kwargs, place).as_value(lifter.b, place))
     elif entry is not None:
         _call_entry(lifter, entry, values)
-    elif op.overloads(found.name) or written_overloads(found.name):
+    elif table.overloads(found.name) or written_overloads(found.name):
         _call(lifter, found.name, values)
     else:
         lifter.push(found.name, values, TENSOR)  # one that is not known here, which says so when it runs
@@ -119,14 +120,14 @@ def _operator(lifter: Lifter, instruction: Instruction) -> None:
 
 def _call(lifter: Lifter, name: str, values: Sequence[Value]) -> None:
     """Call the overload of an operator that fits."""
-    entries = op.overloads(name)
+    entries = table.overloads(name)
     if len(entries) == 1:
         _call_entry(lifter, entries[0], values)
     else:
         lifter.stack.append(lifter.b.insert(name, values))
 
 
-def _call_entry(lifter: Lifter, entry: op.Op, values: Sequence[Value]) -> None:
+def _call_entry(lifter: Lifter, entry: Op, values: Sequence[Value]) -> None:
     """Call that very overload; arguments that were left out have their defaults."""
     args, kwargs = _arguments(entry.schema, [_wanted(lifter, *each) for each in _given(entry.schema, values)])
     matched: Matched = match_schema(lifter.b.graph, entry.schema, Call(args, kwargs))

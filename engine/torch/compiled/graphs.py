@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from engine.aten.dispatch.op import names as operator_names
-from engine.aten.dispatch.op import overloads
+from engine.aten.dispatch.table import names as operator_names
+from engine.aten.dispatch.table import overloads
 from engine.executor.conversion.to_python import to_python
 from engine.frontend.matching.schema_match import Actual, Call, match_schemas
 from engine.ir import clone, constants, graph, order

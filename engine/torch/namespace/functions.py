@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from engine.aten.dispatch import calls
-from engine.aten.dispatch import op as table
+from engine.aten.dispatch import calls, table
 from engine.aten.dispatch.errors import describe
 from engine.executor.calls.call import call_function
 from engine.frontend.compilation.compile import library_value

@@ -8,7 +8,7 @@ import pytest
 
 import engine.torch as torch
 from engine.aten.dispatch import autocast
-from engine.aten.dispatch.op import find
+from engine.aten.dispatch.table import find
 from engine.aten.values.hooks import HOOKS
 
 F = torch.nn.functional

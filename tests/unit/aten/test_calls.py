@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from engine.aten.dispatch import op as table
+from engine.aten.dispatch import table
 from engine.aten.dispatch.calls import call
 from engine.aten.values.tensor import tensor
 from engine.lang import scalars

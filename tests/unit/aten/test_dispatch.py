@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.aten.dispatch.op import Op, find
+from engine.aten.dispatch.op import Op
+from engine.aten.dispatch.table import find
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor, tensor
 from engine.lang.errors import OperatorError

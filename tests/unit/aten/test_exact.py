@@ -7,10 +7,11 @@ import warnings
 import numpy as np
 import pytest
 
-from engine.aten.dispatch import op as table
+from engine.aten.dispatch import table
 from engine.aten.dispatch.calls import call
 from engine.aten.dispatch.compile import compile_op
-from engine.aten.dispatch.op import Op, find
+from engine.aten.dispatch.op import Op
+from engine.aten.dispatch.table import find
 from engine.aten.values.tensor import Tensor
 
 _ODD = (np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.5, 3e38, -3e38, 1e-45, 7.0)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from engine.aten.dispatch import calls
-from engine.aten.dispatch.op import find
+from engine.aten.dispatch.table import find
 from engine.aten.values.tensor import Tensor, tensor
 from engine.lang.errors import OperatorError
 

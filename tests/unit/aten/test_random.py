@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.aten.dispatch import op as table
+from engine.aten.dispatch import table
 from engine.aten.kernels.random import Generator, generator
 from engine.aten.values.tensor import Tensor, tensor
 from engine.lang.errors import OperatorError

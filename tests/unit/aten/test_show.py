@@ -3,7 +3,7 @@
 import pytest
 
 import engine
-from engine.aten.dispatch.op import find
+from engine.aten.dispatch.table import find
 from engine.lang.errors import OperatorError
 
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import engine.torch as torch
-from engine.aten.dispatch import long_rows
-from engine.aten.dispatch import op as table
+from engine.aten.dispatch import long_rows, table
 from engine.aten.dispatch.long_rows import LongRows
 from engine.aten.stepwise import elementary
 from engine.aten.stepwise.language import COMPILER

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import engine.torch as torch
-from engine.aten.dispatch import op as table
+from engine.aten.dispatch import table
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor
 from engine.fuser import native

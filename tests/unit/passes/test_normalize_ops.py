@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.aten.dispatch import op
+from engine.aten.dispatch.op import Op
 from engine.frontend.compilation.compile import compile_source
 from engine.ir.operator_names import ALIASES
 
@@ -22,7 +22,7 @@ from engine.ir.operator_names import ALIASES
 def test_aliases(expression: str, kind: str) -> None:
     graph = compile_source(f"def f(x: Tensor):\n    return {expression}\n").functions["f"].graph
     assert graph.outputs[0].node.kind == kind
-    assert graph.outputs[0].node.op is None or isinstance(graph.outputs[0].node.op, op.Op)
+    assert graph.outputs[0].node.op is None or isinstance(graph.outputs[0].node.op, Op)
 
 
 def test_reversed_subtraction_of_tensors() -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import engine
-from engine.aten.dispatch import op
+from engine.aten.dispatch import table
 from engine.executor.interpreter.budget import Budget, BudgetedRunner
 from engine.executor.interpreter.interpreter import run_function
 from engine.lang.errors import ArchiveError, BudgetExceeded, EngineError
@@ -556,8 +556,8 @@ def test_code_reaches_nothing_outside(line, monkeypatch):
 
 @pytest.mark.parametrize("name", "save load from_file system exec open read_file write_file _load_for_mobile".split())
 def test_operators_that_touch_files_or_processes_do_not_exist(name):
-    assert not op.overloads(f"aten::{name}")
-    assert not op.overloads(f"prim::{name}")
+    assert not table.overloads(f"aten::{name}")
+    assert not table.overloads(f"prim::{name}")
 
 
 FORWARD = "  def forward(self : __torch__.M, x : Tensor) -> {}:\n{}    return {}\n"

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.autograd import no_grad
-from engine.aten.dispatch.op import overloads
+from engine.aten.dispatch.table import overloads
 from engine.aten.values.tensor import Tensor
 from engine.frontend.tracing.position import warn
 from engine.ir.constants import constant_value

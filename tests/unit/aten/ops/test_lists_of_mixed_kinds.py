@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import engine
-from engine.aten.dispatch import op as table
+from engine.aten.dispatch import table
 from engine.lang.errors import OperatorError
 
 

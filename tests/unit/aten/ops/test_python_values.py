@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.aten.dispatch import op as table
+from engine.aten.dispatch import table
 from engine.aten.values.tensor import tensor
 from engine.lang.errors import OperatorError
 from engine.lang.scalars import device

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from engine.aten.dispatch import op as table
+from engine.aten.dispatch import table
 from engine.lang.errors import EngineError
 
 _LINE = re.compile(r"(\S+) (\(.*\)) (->|!!) (.*?)(?: # writes ([\d ]+))?")

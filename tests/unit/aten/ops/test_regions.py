@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from engine.aten.autograd import gradcheck
-from engine.aten.dispatch import op as table
+from engine.aten.dispatch import table
 from engine.aten.values.tensor import Tensor
 from engine.lang.errors import OperatorError
 

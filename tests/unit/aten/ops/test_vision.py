@@ -9,7 +9,7 @@ import pytest
 
 import engine
 from engine.aten.autograd import gradcheck
-from engine.aten.dispatch import op as table
+from engine.aten.dispatch import table
 from engine.aten.dispatch.calls import call
 from engine.aten.values.tensor import Tensor
 from engine.lang.errors import OperatorError

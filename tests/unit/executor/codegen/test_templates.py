@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from engine.aten.dispatch.op import Op, find
+from engine.aten.dispatch.op import Op
+from engine.aten.dispatch.table import find
 from engine.aten.values.tensor import tensor
 from engine.executor.bytecode.operations import OPERATIONS
 from engine.executor.codegen.templates import NAMES, ROWS, Row

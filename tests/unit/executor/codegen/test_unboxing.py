@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from engine.aten.dispatch.op import Op, entries
+from engine.aten.dispatch.op import Op
+from engine.aten.dispatch.table import entries
 from engine.aten.kernels.pointwise import FUNCTIONS, OF_FLOATS
 from engine.aten.values.tensor import Tensor
 from engine.executor.calls.call import call_function

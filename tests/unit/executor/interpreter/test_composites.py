@@ -1,5 +1,6 @@
 """Operators written in TorchScript."""
 
+from engine.aten.dispatch.compile import compile_op
 from engine.aten.dispatch.op import Op
 from engine.aten.values.tensor import tensor
 from engine.executor.interpreter.composites import compile_composite
@@ -11,7 +12,7 @@ def test_a_composite_runs_its_expression() -> None:
 
 
 def test_the_table_finds_the_compiler() -> None:
-    op = Op("aten::thrice(int a) -> int", composite="a * 3")
+    op = Op("aten::thrice(int a) -> int", composite="a * 3", compiler=compile_op)
     assert op.run(2) == 6
 
 

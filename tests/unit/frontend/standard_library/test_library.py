@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.aten.dispatch import op
+from engine.aten.dispatch import table
 from engine.frontend.compilation.compile import compile_source, library_value, written_overloads
 from engine.frontend.standard_library import library
 from engine.frontend.standard_library.written_operators import sources
@@ -51,4 +51,4 @@ def test_overloads_of_library_functions() -> None:
 
 def test_operators_need_no_library() -> None:
     assert library_value("torch.nn.functional.linear") is None
-    assert op.overloads("aten::linear")
+    assert table.overloads("aten::linear")

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import engine.torch as torch
-from engine.aten.dispatch import op as table
+from engine.aten.dispatch import table
 from engine.aten.stepwise.language import COMPILER
 from engine.aten.values.promotion import set_default_dtype
 from engine.fuser import native

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from engine.aten.dispatch.op import Op, entries
+from engine.aten.dispatch.op import Op
+from engine.aten.dispatch.table import entries
 from engine.aten.values.tensor import Tensor
 from engine.ir.constants import insert_constant, tensor_type_of
 from engine.ir.facts.inference import find_facts
