@@ -27,19 +27,19 @@ from engine.lang.schema import Argument, FunctionSchema
 from engine.lang.types import BOOL, ClassType, TupleType, Type
 from engine.serialize.code.class_export import CodeExporter
 from engine.serialize.code.debug_records import DebugWriter
-from engine.serialize.code.qualified_names import ROOT, record_of
 from engine.serialize.code.source_import import SourceImporter
+from engine.serialize.container.progress import step, told
+from engine.serialize.container.qualified_names import ROOT, record_of
 from engine.serialize.container.read import WRITTEN_BY_SAVE, Container, checked_name
 from engine.serialize.container.write import ContainerWriter, replace_file, write_all
-from engine.serialize.explaining import explaining
+from engine.serialize.identify.load_errors import explain_load_errors
+from engine.serialize.legacy.model_json import MODEL, load_legacy
 from engine.serialize.mobile.file import is_bytecode_only, is_flatbuffer, open_program
-from engine.serialize.old.legacy import MODEL, load_legacy
-from engine.serialize.old.versions import DATA_FOLDER_SINCE, NEWEST_READ, OLDEST_WRITTEN
 from engine.serialize.pickling.read import Builder
 from engine.serialize.pickling.tensors import TensorReader, storage_bytes, wanted_device
 from engine.serialize.pickling.unpickle import NOT_RUN, Runner, unpickle
 from engine.serialize.pickling.write import Pickler
-from engine.serialize.progress import step, told
+from engine.serialize.upgrade.versions import DATA_FOLDER_SINCE, NEWEST_READ, OLDEST_WRITTEN
 
 ExtraFiles = dict[str, Any]
 PathOrFile = str | os.PathLike[str] | BinaryIO
@@ -75,10 +75,10 @@ def load_archive(
     or when it is saved; without, all is read and compared now.  Raises ArchiveError for everything that is wrong with
     the file.
     """
-    with explaining(path):
+    with explain_load_errors(path):
         container = open_program(path, mapped)
     try:
-        with explaining(path):
+        with explain_load_errors(path):
             module = _load(container, map_location, run, lazy)
         if extra_files is not None:
             _fill(extra_files, container)

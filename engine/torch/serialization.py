@@ -24,7 +24,7 @@ from engine.lang.errors import ArchiveError
 from engine.serialize.archive import PathOrFile
 from engine.serialize.container.read import Container
 from engine.serialize.container.write import ContainerWriter, replace_file, write_all
-from engine.serialize.explaining import explaining
+from engine.serialize.identify.load_errors import explain_load_errors
 from engine.serialize.mobile.file import open_program
 from engine.serialize.pickling.custom import notice_quantized
 from engine.serialize.pickling.read import Refusal
@@ -81,7 +81,7 @@ def load(f: PathOrFile, map_location: Any = None, **options: Any) -> Any:
 
 def _opened(f: PathOrFile, mapped: bool) -> Container:
     try:
-        with explaining(f):
+        with explain_load_errors(f):
             return open_program(f, mapped)
     except ArchiveError:
         from engine.torch.unusual_saves import in_todays_form  # few files need it

@@ -1,7 +1,8 @@
 """`torch.jit.upgraders`: what old archives mean by operators, as far as scripts ask.
 
 In: entries (from which version on an operator means something else, its old schema, the function that does what it
-did).  Out: the tables.  What is added is kept and shown; archives are read by `engine.serialize.old.upgrade` alone.
+did).  Out: the tables.  What is added is kept and shown; archives are read by
+`engine.serialize.upgrade.upgraders` alone.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from engine.ir.parser import parse_ir
 from engine.lang.errors import ArgumentError, IRError
-from engine.serialize.old.upgrade import upgrader_graphs
+from engine.serialize.upgrade.upgraders import upgrader_graphs
 from engine.torch.facade import wrap
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from IPython.core.display_functions import display
 from rich.console import Console
 
-from engine.serialize.progress import FileProgress
+from engine.serialize.container.progress import FileProgress
 from tsrepl.render import to_html, to_rich, to_text
 from tsrepl.session.replies import ErrorReply, Reply
 

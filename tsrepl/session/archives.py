@@ -17,7 +17,7 @@ from engine.serialize.inspect.survey import survey
 from engine.serialize.inspect.weights import MOST_OTHERS, Weights, open_tensors, open_weights
 from engine.serialize.mobile.file import open_program
 from engine.serialize.mobile.load import mobile_program
-from engine.serialize.old.upgrade import Rewrite
+from engine.serialize.upgrade.upgraders import Rewrite
 from tsrepl.session.failures import error_reply
 from tsrepl.session.replies import (
     CodeReply,

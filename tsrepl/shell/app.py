@@ -25,10 +25,10 @@ from tsrepl.render.lexers import EntryLexer
 from tsrepl.render.palette import PALETTE, prompt_style
 from tsrepl.render.terminal import print_reply
 from tsrepl.session.replies import Candidate
+from tsrepl.session.version import __version__
 from tsrepl.shell.completion import EntryCompleter
 from tsrepl.shell.keys import key_bindings
 from tsrepl.shell.toolbar import toolbar_text
-from tsrepl.version import __version__
 
 if TYPE_CHECKING:
     from tsrepl.session.session import Session

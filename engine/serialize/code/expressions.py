@@ -16,8 +16,8 @@ from engine.lang.errors import ArchiveError
 from engine.lang.types import NONE, FunctionType, OptionalType, TupleType, Type
 from engine.serialize.code.call_arguments import necessary_arguments
 from engine.serialize.code.python_text import tells_its_type
-from engine.serialize.code.qualified_names import is_identifier
 from engine.serialize.code.tagged_text import TaggedText
+from engine.serialize.container.qualified_names import is_identifier
 
 
 class Writer(Protocol):

@@ -19,7 +19,7 @@ from engine.lang.source import SourceRange
 from engine.lang.types import FunctionType, Type
 from engine.passes.erase_shape_information import unshaped
 from engine.serialize.code.python_text import qualname_of
-from engine.serialize.code.qualified_names import ROOT
+from engine.serialize.container.qualified_names import ROOT
 
 if TYPE_CHECKING:
     from engine.serialize.code.source_export import SourcePrinter

@@ -41,7 +41,7 @@ from engine.serialize.code.python_text import (
     qualname_of,
 )  # fmt: skip
 from engine.serialize.code.tagged_text import TaggedText
-from engine.serialize.old.versions import version_of
+from engine.serialize.upgrade.versions import version_of
 
 LONG_LINE: Final = 40
 """An inlined expression that reaches this column gets a line of its own."""

@@ -40,10 +40,10 @@ from engine.serialize.code.class_import import import_class
 from engine.serialize.code.debug_records import lazy_finder
 from engine.serialize.code.kept_text import KeptText
 from engine.serialize.code.opaque import ArchivedNamespace, MissingOperators, OpaqueCalls, unusable
-from engine.serialize.code.qualified_names import ROOT, name_of, prefix_of, record_of
-from engine.serialize.old.upgrade import operator_as_of
-from engine.serialize.old.versions import NEWEST_READ
-from engine.serialize.progress import step
+from engine.serialize.container.progress import step
+from engine.serialize.container.qualified_names import ROOT, name_of, prefix_of, record_of
+from engine.serialize.upgrade.upgraders import operator_as_of
+from engine.serialize.upgrade.versions import NEWEST_READ
 
 Constants = Callable[[], Sequence[Any]]
 DebugRecord = bytes | Callable[[], bytes] | None

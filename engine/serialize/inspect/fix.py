@@ -19,11 +19,11 @@ from engine.serialize.archive import load_archive, save_archive
 from engine.serialize.container.write import ContainerWriter, replace_file
 from engine.serialize.identify.identify import explained, identify
 from engine.serialize.inspect.survey import Survey, walked
+from engine.serialize.legacy.model_json import ATTRIBUTES, MODEL
 from engine.serialize.mobile.file import is_flatbuffer, open_program
-from engine.serialize.old.legacy import ATTRIBUTES, MODEL
-from engine.serialize.old.upgrade import Rewrite
 from engine.serialize.pickling.devices import replace_devices
 from engine.serialize.pickling.unpickle import Runner
+from engine.serialize.upgrade.upgraders import Rewrite
 
 _IN_CODE: Final = re.compile(r'torch\.device\("([a-z]+(?::\d+)?)"\)|\btorch\.(cuda|cpu)\(')
 _CODE: Final = ("code/", "libs/")

@@ -29,8 +29,8 @@ from engine.serialize.archive import load_archive
 from engine.serialize.code.opaque import is_opaque
 from engine.serialize.identify.identify import Identity, explained, identify
 from engine.serialize.mobile.file import open_program
-from engine.serialize.old.upgrade import Rewrite, rewrites_in
 from engine.serialize.pickling.unpickle import NOT_RUN
+from engine.serialize.upgrade.upgraders import Rewrite, rewrites_in
 
 _CALLS: Final = re.compile(r"(?<![\w.\"'])(?:ops\.(\w+)|(torch))\.(\w+)\(")
 FOREVER: Final = (1 << 63) - 1

@@ -23,15 +23,16 @@ from engine.aten.values.tensor import Tensor, from_numpy
 from engine.aten.values.xp import BFLOAT16, TO_NUMPY, Array, as_strided
 from engine.lang import scalars
 from engine.lang.errors import ArchiveError, did_you_mean
+from engine.serialize.container.progress import step
 from engine.serialize.container.read import Container, open_container
 from engine.serialize.identify.by_pickle import legacy_parts, mapped
 from engine.serialize.identify.identify import Identity, explained, identify
 from engine.serialize.inspect.safetensors import read_header
 from engine.serialize.inspect.survey import MOST_REPEATED
 from engine.serialize.inspect.tar_weights import tar_parts
+from engine.serialize.legacy.torch_save import storage_places
 from engine.serialize.mobile.file import open_program
 from engine.serialize.mobile.makers import described_module
-from engine.serialize.old.saved import storage_places
 from engine.serialize.pickling.other_tensors import RAW_DTYPES
 from engine.serialize.pickling.values import (
     DTYPES,
@@ -42,7 +43,6 @@ from engine.serialize.pickling.values import (
     plain_values,
     tensors_in,
 )
-from engine.serialize.progress import step
 
 _WIDER: Final = {
     "uint16": np.dtype("uint16"), "uint32": np.dtype("uint32"), "uint64": np.dtype("uint64"),

@@ -23,7 +23,7 @@ from engine.lang.custom_classes import foreign, is_custom_name
 from engine.lang.errors import CompileError
 from engine.lang.source import Source, SourceRange
 from engine.lang.types import ANY, NONE, ClassAttribute, ClassType, Type, unify
-from engine.serialize.code.qualified_names import ROOT, is_qualified
+from engine.serialize.container.qualified_names import ROOT, is_qualified
 from engine.serialize.mobile.value_types import general_type
 from engine.serialize.pickling.scan import Refusal
 from engine.serialize.pickling.unpickle import NOT_RUN, Filler, Runner

@@ -13,8 +13,8 @@ from __future__ import annotations
 import os
 from typing import BinaryIO, Final
 
-from engine.serialize.code.qualified_names import CODE_FOLDER
 from engine.serialize.container.file_bytes import file_bytes
+from engine.serialize.container.qualified_names import CODE_FOLDER
 from engine.serialize.container.read import Container, container_in
 
 IDENTIFIER: Final = b"PTMF"

@@ -37,8 +37,8 @@ from engine.serialize.mobile.bare import BareClasses
 from engine.serialize.mobile.bytecode import Instruction, MobileFunction, Operator
 from engine.serialize.mobile.control_flow import MAX_DEPTH, NEVER, Lifter, ReadType, Step, entry_of
 from engine.serialize.mobile.value_types import as_wanted
-from engine.serialize.old.upgrade import UPGRADES, operator_as_of
 from engine.serialize.pickling.scan import Refusal
+from engine.serialize.upgrade.upgraders import UPGRADES, operator_as_of
 
 _MOST_OUTPUTS: Final = 10_000
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from engine.serialize.code.qualified_names import is_qualified, record_of
 from engine.serialize.container.file_bytes import FileBytes
+from engine.serialize.container.qualified_names import is_qualified, record_of
 from engine.serialize.container.read import STORED, Container, Record, check_folders, checked_name
 from engine.serialize.mobile.file import IDENTIFIER, STORAGES
 from engine.serialize.mobile.flatbuffer import Buffer, Place, Table, refused
 from engine.serialize.mobile.schema import FORMS, OLDEST, ROOT_TABLE
-from engine.serialize.old.versions import NEWEST_READ
+from engine.serialize.upgrade.versions import NEWEST_READ
 
 
 def root_of(container: Container) -> Table:

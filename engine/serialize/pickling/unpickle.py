@@ -17,7 +17,7 @@ from engine.ir.unit import Function
 from engine.lang import scalars
 from engine.lang.custom_classes import is_custom
 from engine.lang.types import ClassType, EnumType, Type
-from engine.serialize.code.qualified_names import ROOT, is_qualified
+from engine.serialize.container.qualified_names import ROOT, is_qualified
 from engine.serialize.pickling.custom import ReadType, StateTypes, fill_custom, notice_quantized
 from engine.serialize.pickling.read import Builder, PickleMachine, Refusal, no_build, no_persistent
 from engine.serialize.pickling.scan import UnsupportedTensor

@@ -39,7 +39,7 @@ from engine.lang.types import (
     UnionType,
     members_of,
 )  # fmt: skip
-from engine.serialize.code.qualified_names import name_of, prefix_of
+from engine.serialize.container.qualified_names import name_of, prefix_of
 from engine.serialize.pickling.read import MAX_DEPTH
 from engine.serialize.pickling.tensors import packed_halves
 from engine.serialize.pickling.unpickle import Runner

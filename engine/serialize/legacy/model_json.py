@@ -25,8 +25,8 @@ from engine.lang import scalars
 from engine.lang.errors import ArchiveError, CompileError
 from engine.lang.source import Source
 from engine.lang.types import TENSOR, ClassType, Type
-from engine.serialize.code.qualified_names import ROOT, is_qualified
 from engine.serialize.code.source_import import SourceImporter, parse_code
+from engine.serialize.container.qualified_names import ROOT, is_qualified
 from engine.serialize.container.read import Container
 from engine.serialize.pickling.read import Builder
 from engine.serialize.pickling.scan import Refusal
