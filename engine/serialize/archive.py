@@ -49,7 +49,7 @@ _BYTE_ORDERS: Final = {b"little": False, b"big": True}
 _EXTRA: Final = "extra/"
 LONGEST_NAME: Final = 1 << 15
 _NO_NAME: Final = re.compile(r"[\\\ud800-\udfff]")
-"""What may stand in the name of a file and not in that of an archive's folder."""
+"""Characters that a file's name may contain and that of an archive's folder may not."""
 
 
 # -- loading
@@ -143,7 +143,7 @@ def _load(container: Container, map_location: scalars.device | str | None, run: 
 
 @dataclass(slots=True, eq=False)
 class _Filling:
-    """Runs `__setstate__` methods.  Where one calls an operator that nobody knows, the load goes on without it: then no
+    """Runs `__setstate__` methods.  Where one calls an unknown operator, the load goes on without it: then no
     program of the archive can run, and says so."""
 
     container: Container
@@ -162,7 +162,7 @@ class _Filling:
             return NOT_RUN
 
     def check(self) -> None:
-        """What is done before a function of the archive first runs."""
+        """Check the archive before one of its functions first runs.  Raises ArchiveError, MissingOperatorError."""
         check_all(self.container)
         if self.unfilled is not None:
             name, cause = self.unfilled
@@ -172,7 +172,7 @@ class _Filling:
 
 
 def check_all(container: Container) -> None:
-    """Compare what was not compared yet with its checksums, and tell how far that is.  Raises ArchiveError."""
+    """Compare all unchecked records with their checksums, reporting progress.  Raises ArchiveError."""
     names = sorted(container.unchecked)
     done, total = 0, sum(map(container.size, names))
     for name in names:
@@ -204,7 +204,7 @@ def _tuple_of(value: Any) -> tuple[Any, ...]:
 
 
 def _holds_a_name(value: Any) -> bool:
-    """Whether there is in it what a global name stands for, which only calls may use; shared parts are seen once."""
+    """True if the value contains a `Builder`, which only calls may use; shared parts are visited once."""
     waiting, seen = [value], set()
     while waiting:
         each = waiting.pop()
@@ -237,7 +237,7 @@ def _version_of(container: Container) -> int:
 
 
 def _byte_order(container: Container) -> bool:
-    """Must the numbers be turned round?"""
+    """True if the byte order of the tensors must be swapped."""
     order = container.read("byteorder") if "byteorder" in container else b"little"
     if order not in _BYTE_ORDERS:
         raise ArchiveError(f"the archive's byte order is {order!r:.40}", record="byteorder")
@@ -332,7 +332,7 @@ def _add_records(
 
     def seal(crcs: Mapping[str, int]) -> bytes:
         if source is not None:
-            # What is damaged may not get a checksum that says it is not.
+            # Damaged data must not get a new, valid checksum.
             for name, place in addresses.items():
                 source.compared(place, crcs[name])
             source.check()
@@ -342,7 +342,7 @@ def _add_records(
 
 
 def _check_extra(name: str) -> None:
-    """Raises ArchiveError for a name that nobody could read again."""
+    """Raises ArchiveError for a name that could not be read back."""
     try:
         encoded = name.encode()
         checked_name(_EXTRA.encode() + encoded, 0)

@@ -77,7 +77,7 @@ examples:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Do what the arguments say; the exit status."""
+    """Run the command of these arguments; returns the exit status."""
     _say_what_can_be_said()
     options = parsed(_parser(), sys.argv[1:] if argv is None else argv)
     try:
@@ -167,7 +167,7 @@ def _file_command(options: argparse.Namespace) -> int:
 
 
 def _errors_as_data(replies: Iterable[Reply]) -> Iterator[Reply]:
-    """Who reads JSON finds the error there too."""
+    """The replies, with each error also as JSON data."""
     from tsrepl.session.replies import DataReply, ErrorReply
 
     for reply in replies:

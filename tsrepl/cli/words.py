@@ -32,7 +32,7 @@ class CommandParser(argparse.ArgumentParser):
 
 
 def parsed(parser: CommandParser, words: Sequence[str]) -> argparse.Namespace:
-    """What the words say."""
+    """The parsed arguments; a mistake ends the program with hints."""
     commands = parser.commands()
     first = words[0] if words else "-"
     if not first.startswith("-") and first not in commands:

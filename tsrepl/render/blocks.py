@@ -67,7 +67,7 @@ class DiffLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """What changed between two texts, unchanged stretches left out."""
+    """Differences between two texts, unchanged stretches left out."""
 
     lines: tuple[DiffLine, ...]
     language: str = ""

@@ -1,4 +1,4 @@
-"""What changed between two texts, for reading.
+"""Differences between two texts, for reading.
 
 In: the text before and after.  Out: unified diff lines, long unchanged stretches folded into one that counts them.
 """

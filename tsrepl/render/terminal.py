@@ -161,6 +161,6 @@ def _hung(text: Text, width: int) -> list[Text]:
 
 
 def _break_point(text: str, width: int, indent: int) -> int:
-    """Where to break: after the last blank that fits, else at the width."""
+    """The position of the line break: after the last blank that fits, else at the width."""
     blank = text.rfind(" ", indent, width)
     return blank + 1 if blank > indent else width

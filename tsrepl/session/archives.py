@@ -193,14 +193,14 @@ def _table_of(weights: Weights) -> Section:
 
 
 def _others_of(weights: Weights) -> Iterator[Section]:
-    """What a checkpoint holds besides tensors."""
+    """Values other than tensors in a checkpoint."""
     if weights.others:
         note = f"only the first {MOST_OTHERS} are shown" if len(weights.others) == MOST_OTHERS else ""
         yield Section("", ("other values", ""), weights.others, note=note)
 
 
 def show_bytecode(path: str, method: str | None = None) -> Iterator[Reply]:
-    """What mobile devices run: the instructions of every function, or of one.  Raises ArchiveError for none."""
+    """The bytecode for mobile devices: instructions of every function, or of one.  Raises ArchiveError for none."""
     found = identify(path)
     container = open_program(path)
     try:

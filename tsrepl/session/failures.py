@@ -95,7 +95,7 @@ def error_replies(error: BaseException) -> list[ErrorReply]:
 
 
 def caution_replies(function: Function) -> list[TextReply]:
-    """What may surprise in the function's text."""
+    """Cautions about constructs in the function's text that may surprise."""
     found = []
     for caution in function.cautions:
         hints = "".join(f"; {hint}" for hint in caution.hints)

@@ -1,4 +1,4 @@
-"""What names stand for at the prompt and in definitions.
+"""Resolution of names at the prompt and in definitions.
 
 In: a name.  Out: what the compiler needs: functions and classes of the session, and at the prompt operators without
 their `torch.`.

@@ -71,14 +71,14 @@ class Program:
     workspace: Workspace
     module: Object | None = None
     seen: Survey | None = None
-    """What is in an archive that is shown and not run."""
+    """Summary of an archive that is shown and not run."""
 
     def every_function(self) -> list[Function]:
         """The functions and methods of the whole program."""
         return list(self.functions().values()) if self.seen is None else self.seen.functions
 
     def functions(self) -> dict[str, Function]:
-        """What can be called, by name."""
+        """The functions that can be called, by name."""
         if self.module is None:
             return {name: each for name, each in self.workspace.functions().items() if "." not in name}
         methods = self.module.type.methods
@@ -134,7 +134,7 @@ def run_program(path: str, method: str | None, inputs: Sequence[str], output: st
 
 
 def show_program(path: str, view: str | None, method: str | None) -> Iterator[Reply]:
-    """What is in a file, as `tsrepl show` tells it."""
+    """The contents of a file, as `tsrepl show` prints them."""
     return guarded(_show_program(path, view or "", method))
 
 
@@ -198,7 +198,7 @@ def _check_given(function: Function, takes: Sequence[Argument], args: Sequence[A
 
 
 def _defined(program: Program, inputs: Sequence[str]) -> Iterator[Reply]:
-    """What a text file without `main` defines; inputs have nowhere to go then."""
+    """The definitions of a text file without `main`, which takes no inputs."""
     known = program.functions()
     if inputs:
         raise CommandLineError(
@@ -256,7 +256,7 @@ def _evaluate(text: str, name: str) -> Any:
 
 
 def result_type(function: Function) -> Type:
-    """What the function returns."""
+    """The function's return type."""
     return function.schema.returns[0].type if function.schema.returns else NONE
 
 
@@ -298,7 +298,7 @@ def _show_program(path: str, view: str, method: str | None) -> Iterator[Reply]:
 
 
 def _compiled(functions: dict[str, Function]) -> tuple[dict[str, Function], list[EngineError]]:
-    """Those that compile, and what is wrong with the others: what is shown of a program is all of it that can be."""
+    """The functions that compile, and the errors of the others, so that all that can be shown is."""
     known, errors = {}, []
     for name, function in functions.items():
         try:
@@ -377,5 +377,5 @@ def _class_constants(module: Object, path: str) -> Iterator[str]:
 
 
 def is_text(path: str) -> bool:
-    """Is the file TorchScript text, going by its name?"""
+    """True if the file's name is that of TorchScript text."""
     return path.endswith(TEXT_ENDINGS)

@@ -1,4 +1,4 @@
-"""Which rewrite of which pass changes what an expression gives.
+"""Search for the rewrite of a pass that changes the value of an expression.
 
 In: an expression, and names of passes after it.  Out: a `TextReply`.
 """

@@ -1,4 +1,4 @@
-"""What happens inside of a module while it runs, stopping there, and cutting a part out.
+"""Taps into a running module, stopping at a place in it, and cutting a part out.
 
 In: a module, places (see `engine.torch.taps`), and for taps the expression that calls it.  Out: replies.
 """

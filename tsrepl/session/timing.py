@@ -1,4 +1,4 @@
-"""How long an expression takes.
+"""Timing of expressions.
 
 In: an expression.  Out: a `TimeReply`.  The expression is compiled once; rounds are long enough for the clock.
 """

@@ -1,4 +1,4 @@
-"""What the interpreter does, instruction by instruction.
+"""Traces of the interpreter, instruction by instruction.
 
 In: an expression.  Out: a `TraceReply`: each instruction with the registers it read and wrote.
 """
@@ -59,7 +59,7 @@ def _row(frame: Frame, depth: int, pc: int, reads: tuple[tuple[str, str], ...]) 
 
 
 def _writes(frame: Frame, instruction: Instruction) -> tuple[tuple[str, str], ...]:
-    """What the instruction wrote to its own frame: a call has not returned yet."""
+    """The registers the instruction wrote in its own frame: a call has not returned yet."""
     return () if instruction.opcode in (CALL, ENTER, EXIT) else _registers(frame, instruction.outputs)
 
 

@@ -34,12 +34,12 @@ class Names:
     counters: set[str] = field(default_factory=set)
 
     def branch(self) -> Names:
-        """The same reads and assignments, but what is defined from here on is known to the branch alone."""
+        """Names for a branch: reads and assignments are shared, definitions from here on are the branch's own."""
         return Names(self.reads, self.assigned, set(self.defined), self.deleted, self.counters)
 
 
 def names_of(statements: Iterable[Tree]) -> Names:
-    """What the statements read and set."""
+    """The names that the statements read and set."""
     names = Names()
     _run(statements, names)
     return names

@@ -1,3 +1,3 @@
-"""Which tsrepl this is.  A module of its own, so that every layer may ask."""
+"""The version of tsrepl, alone in its module since every layer reads it and `tsrepl --version` loads nothing else."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""What a session knows, and how entries run in it.
+"""The state of a session, and the running of entries in it.
 
 In: program text.  Out: replies; variables with their values and static types, functions and classes in one compilation
 unit.  An entry is compiled as a function: the variables it reads become typed parameters, those it sets come back as
@@ -53,7 +53,7 @@ class Workspace:
     # -- running text
 
     def next_name(self) -> str:
-        """What positions in the next entry name as their file."""
+        """The file name for source ranges in the next entry."""
         self.count += 1
         return f"<entry {self.count}>"
 
@@ -68,7 +68,7 @@ class Workspace:
             yield from error_replies(error)
 
     def syntax_errors(self, entries: Sequence[Entry], filename: str) -> Iterator[Reply]:
-        """What cannot even be read in entries that are not run."""
+        """The syntax errors in entries that are not run."""
         for entry in entries:
             try:
                 if not entry.is_command:
@@ -144,7 +144,7 @@ class Workspace:
             yield self.show(results[-1][1], results[-1][2])
 
     def _name_alone(self, statements: Sequence[Tree]) -> Reply | None:
-        """What to show for the name of a function, class or module standing alone; None for anything else."""
+        """The reply to the name of a function, class or module standing alone; None for anything else."""
         only = statements[0]
         if len(statements) > 1 or only.kind != ExprStmt.kind or ExprStmt(only).expression.kind != Var.kind:
             return None
@@ -265,7 +265,7 @@ class Workspace:
     # -- functions by name
 
     def is_target(self, text: str) -> bool:
-        """Does the text name a function, method or module, or is it an expression that compiles?"""
+        """True if the text names a function, method or module, or is an expression that compiles."""
         try:
             self.target(text)
         except Exception:

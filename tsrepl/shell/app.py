@@ -124,7 +124,7 @@ def run_shell() -> int:
 
 
 def banner() -> tuple[str, ...]:
-    """What the shell says first."""
+    """The shell's first lines."""
     return (
         f"tsrepl {__version__}: TorchScript, without PyTorch (Python {platform.python_version()})",
         "Type TorchScript. %help shows the commands, Tab completes, Ctrl-D leaves.",

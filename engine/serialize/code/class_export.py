@@ -163,7 +163,7 @@ def _qualname(type: Type) -> str:
 
 
 def _identity(type: Type) -> Hashable:
-    """What two types share that are written once: functions by themselves, the rest as types compare."""
+    """The key under which a type is written once: functions by identity, other types by equality."""
     if isinstance(type, FunctionType):
         return type.function  # type: ignore[return-value]
     return type

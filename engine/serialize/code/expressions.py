@@ -21,7 +21,7 @@ from engine.serialize.container.qualified_names import is_identifier
 
 
 class Writer(Protocol):
-    """What an expression needs of the printer it is written by."""
+    """The part of the source printer that expressions use."""
 
     def use(self, value: Value) -> str | TaggedText: ...
     def annotation(self, type: Type) -> str: ...

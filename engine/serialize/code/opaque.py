@@ -28,7 +28,7 @@ _WRITTEN_ELSEWHERE: Final = ("prim", "torch")
 
 
 def is_opaque(node: Node) -> bool:
-    """Is the node a call of an operator that is not in the table?"""
+    """True if the node calls an operator that is not in the table."""
     namespace = node.kind.partition("::")[0]
     return namespace not in _WRITTEN_ELSEWHERE and not op.overloads(node.kind)
 

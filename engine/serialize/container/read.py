@@ -95,7 +95,7 @@ class Container:
         return self._find(name).size
 
     def stored_size(self, name: str) -> int:
-        """What it takes of the file."""
+        """The record's size in the file in bytes, deflated or not."""
         return self._find(name).stored_size
 
     def read(self, name: str) -> bytes:
@@ -131,13 +131,13 @@ class Container:
             self.unchecked.discard(name)
 
     def compared(self, address: int, crc: int) -> None:
-        """What lies at that address has this checksum: if that is the record's, it is as it should be."""
+        """Mark the record at that address as checked if `crc` is its checksum."""
         name = self.seen.get(address)
         if name is not None and self.records[name].crc == crc:
             self.unchecked.discard(name)
 
     def close(self) -> None:
-        """Nothing is kept open; what is mapped goes away with its last tensor."""
+        """Do nothing: no file is kept open, and a mapping ends with its last tensor."""
 
     def _find(self, name: str) -> Record:
         record = self.records.get(name)
@@ -208,7 +208,7 @@ def _directory(file: memoryview, label: str) -> Iterator[Record]:
 
 
 def _find_directory(file: memoryview, label: str) -> tuple[int, int, int]:
-    """Where the central directory starts, its size, and how many entries it has."""
+    """The central directory's offset, size and number of entries."""
     length = len(file)
     if length == 0:
         raise ArchiveError(f"'{label}' is empty", offset=0, hints=(WRITTEN_BY_SAVE,))
@@ -237,7 +237,7 @@ def _find_directory(file: memoryview, label: str) -> tuple[int, int, int]:
 
 
 def _find_directory64(file: memoryview, locator_at: int) -> tuple[int, int, int, int] | None:
-    """Where the wide end record is, and what it says; None when there is none."""
+    """Offset and contents of the zip64 end record; None when there is none."""
     magic, disk, at, disks = LOCATOR64.unpack_from(file, locator_at)
     if magic != LOCATOR64_MAGIC:
         return None
@@ -363,7 +363,7 @@ def _locate(file: memoryview, entry: Record) -> tuple[Record, int]:
 
 
 def _descriptor_size(file: memoryview, at: int, expected: tuple[int | None, int, int]) -> int:
-    """How long the data descriptor is; its numbers must be those of the directory."""
+    """Length of the data descriptor in bytes; its numbers must be those of the directory."""
     for form in _DESCRIPTORS:
         piece = file[at : at + form.size]
         if (

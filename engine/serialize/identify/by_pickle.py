@@ -25,7 +25,7 @@ from engine.serialize.pickling.values import (
 )
 
 _MAGIC: Final = re.compile(rb"\x80[\2-\5](\x95.{8})?\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19\.", re.DOTALL)
-"""How files of torch.save begin that are no zip files: a pickle, of protocol 2 to 5, of one big number."""
+"""First bytes of torch.save files that are no zip files: a pickle, of protocol 2 to 5, of one big number."""
 _ORDINARY: Final = ("collections.", "torch._utils.", "torch.storage.", "builtins.", "__builtin__.", "copyreg.")
 _MOST_NAMES: Final = 6
 _RISKY: Final = frozenset(
@@ -82,7 +82,7 @@ def legacy_parts(data: Any) -> Described:
 
 
 def judged(value: Any, names: Iterable[str]) -> Finding:
-    """What kind of file has this value in its pickle; `value` is None where it could not be read."""
+    """The kind of file that has this value in its pickle; `value` is None where it could not be read."""
     names = list(names)
     foreign = [name for name in names if not name.startswith(_ORDINARY) and not _is_torch_word(name)]
     facts = _class_facts(foreign)
@@ -123,7 +123,7 @@ def plain_pickle(head: Head) -> Finding | None:
 
 
 def risky_names(names: Iterable[str]) -> list[str]:
-    """Those names that run something when Python's own pickle module loads them."""
+    """The names that run code when Python's own pickle module loads them."""
     return [name for name in names if name in _RISKY or name.partition(".")[0] in _RISKY]
 
 

@@ -1,4 +1,4 @@
-"""What a program can do, and what about it deserves a second look, told without running it.
+"""Static check of a program: its capabilities, and findings that deserve a second look.
 
 In: the path of an archive.  Out: a `Check`: numbers (classes, functions, weights, operators, loops) and findings, each
 "suspicious" (it will fail, or do what models have no need to) or a "note" (good to know).  Every rule is one function.
@@ -77,7 +77,7 @@ def _numbers(seen: Survey) -> Iterator[tuple[str, str]]:
 
 
 def _loops_told(loops: Sequence[Loop]) -> str:
-    """How many there are, and for how many it depends on the input how long they run."""
+    """The number of loops, and of those whose running time depends on the input."""
     by_data = sum(loop.kind != "counted" for loop in loops)
     if not by_data:
         return f"{len(loops):,}, with a fixed number of rounds" if loops else "none"

@@ -29,7 +29,7 @@ _IN_CODE: Final = re.compile(r'torch\.device\("([a-z]+(?::\d+)?)"\)|\btorch\.(cu
 _CODE: Final = ("code/", "libs/")
 _PICKLES: Final = ("data.pkl", "constants.pkl", "traced_inputs.pkl", ATTRIBUTES)
 _BYTECODE: Final = ("bytecode.pkl", "mobile_debug_handles.pkl")
-"""What was made of the code for mobile phones; it would still name the old devices."""
+"""Records compiled from the code for mobile devices; they would still name the old devices."""
 _KEPT: Final = ("meta",)
 """Devices that hold no numbers; they stay."""
 
@@ -46,7 +46,7 @@ class Change:
 
 
 class Repacked(NamedTuple):
-    """What `repack` did: versions before and after, sizes, old operators' calls, and the module as it was saved."""
+    """Result of `repack`: versions before and after, sizes, old operators' calls, and the module as it was saved."""
 
     before: str
     after: str

@@ -73,7 +73,7 @@ class Survey:
                     yield joined(path, attribute.name), attribute.kind, value
 
     def operators(self) -> Counter[str]:
-        """How often each operator is called, by its name with overload; opaque ones by their name alone."""
+        """Number of calls of each operator, by its name with overload; opaque ones by their name alone."""
         found: Counter[str] = Counter()
         for function in self.functions:
             found.update(filter(None, map(operator_of, function.graph.all_nodes())))
@@ -147,7 +147,7 @@ def operator_of(node: Node) -> str | None:
 
 
 def place_of(node: Node) -> str:
-    """Where the author wrote it: `model.py:12`."""
+    """The node's place in the author's source: `model.py:12`."""
     if node.range is None:
         return ""
     range = node.range.original()

@@ -48,7 +48,7 @@ class TarParts:
 
 
 def tar_parts(path: str) -> TarParts:
-    """What the file holds.  Raises ArchiveError."""
+    """The contents of the file.  Raises ArchiveError."""
     parts = TarParts(mapped(path))
     members = dict(_members(parts.data))
     missing = [name for name in ("storages", "tensors", "pickle") if name not in members]
@@ -102,7 +102,7 @@ class _Reader:
         return found
 
     def take(self, size: int) -> int:
-        """Where the next bytes begin."""
+        """The offset of the next `size` bytes, which are skipped."""
         start, self.at = self.at, self.at + size
         if size < 0 or self.at > self.end:
             raise self.cut_off()

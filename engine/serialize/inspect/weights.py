@@ -57,7 +57,7 @@ _UNREADABLE: Final = (
     ValueError, EOFError, KeyError, TypeError, SyntaxError, NotImplementedError, OSError, MemoryError,
     zipfile.BadZipFile, zlib.error, tokenize.TokenError,
 )  # fmt: skip
-"""What NumPy and the zip reader raise for damaged files."""
+"""Errors of NumPy and the zip reader for damaged files."""
 MOST_OTHERS: Final = 40
 _LIKELY: Final = ("state_dict", "model_state_dict", "model", "module", "net", "weights", "params", "ema")
 """Keys under which checkpoints keep the state dict."""
@@ -103,7 +103,7 @@ class Weights:
     metadata: dict[str, str] = field(default_factory=dict)
     close: Callable[[], object] = lambda: None
     others: tuple[tuple[str, str], ...] = ()
-    """What a checkpoint holds besides tensors, as text."""
+    """Values other than tensors in a checkpoint, as text."""
 
     def __enter__(self) -> Weights:
         return self

@@ -1,7 +1,7 @@
 """Files of torch.save from before PyTorch 1.6: pickles one after the other, then the storages.
 
-In: the file's bytes.  Out: where each storage lies; or the zip file that torch.save would write of them today, which
-whoever reads those can read.  The pickles are a magic number, the protocol, facts about the system, the value, and the
+In: the file's bytes.  Out: the place of each storage; or the zip file that torch.save would write today, which
+the readers of zip files read.  The pickles are a magic number, the protocol, facts about the system, the value, and the
 keys of the storages in the order in which they follow, each with its count of elements before it.
 """
 
@@ -35,7 +35,7 @@ def storage_places(data: MappedFile, value: Described) -> dict[str, tuple[int, i
 
 
 def as_zip_file(data: MappedFile) -> io.BytesIO:
-    """The same value in a zip file of today.  Raises ArchiveError."""
+    """The file's value as a zip file in the present format.  Raises ArchiveError."""
     value = legacy_parts(data)
     writer = ContainerWriter("archive")
     writer.add("data.pkl", data[value.start : value.end])

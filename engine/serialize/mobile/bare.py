@@ -39,11 +39,11 @@ class BareClasses:
     unit: CompilationUnit
     run: Runner | None
     open: set[ClassType] = field(default_factory=set)
-    """Those whose slots only their `__setstate__` knows."""
+    """Classes whose slots are known only to their `__setstate__`."""
     noted: dict[int, tuple[Any, str]] = field(default_factory=dict)
     """Empty lists and dicts, with the types that the file has for them."""
     widened: int = 0
-    """How often code turned out to set an attribute to what its type did not allow."""
+    """Number of attribute types widened because code sets a value of another type."""
 
     def find(self, qualname: str) -> Type | None:
         """The class of that name."""
@@ -73,7 +73,7 @@ class BareClasses:
         return general_type(value, self._noted_type)
 
     def _noted_type(self, value: Any) -> Type | None:
-        """What the file says of an empty list or dict; None where it says nothing, or nothing that is a type."""
+        """The type the file gives for an empty list or dict; None where it gives none."""
         if id(value) not in self.noted:
             return None
         try:
@@ -129,7 +129,7 @@ class BareClasses:
                 raise Refusal(f"'{attribute.name}' of a '{instance.type.qualname}' is not as it should be: {wrong}")
 
     def slot_type(self, type: ClassType, slot: int) -> Type:
-        """What a slot of its objects holds.  Raises Refusal where they have no such slot."""
+        """The type of a slot of its objects.  Raises PickleRefusal where they have no such slot."""
         if not 0 <= slot < len(type.attributes):
             raise Refusal(f"a '{type.qualname}' has no slot {slot}")
         return type.attributes[slot].type

@@ -166,7 +166,7 @@ class Lifter:
         self.depth -= 1
 
     def _jump(self, at: int, least: int, most: int, wanted: str = "") -> int:
-        """Where the jump at `at` leads: behind `least`, and not behind `most`."""
+        """The target of the jump at `at`: behind `least`, and not behind `most`."""
         opcode, x, _ = self.function.instructions[at] if 0 <= at < most else Instruction("", 0, 0)
         if (wanted and opcode != wanted) or not least < at + x <= most:
             raise Refusal("a jump leads where no block can be")

@@ -22,7 +22,7 @@ from engine.lang.errors import ArchiveError
 from engine.serialize.mobile.file import IDENTIFIER_AT
 
 RECORD: Final = "flatbuffer"
-"""What errors call the whole file by."""
+"""The record name that errors give for the whole file."""
 _MOST_SHARED: Final = 8
 """So many times the file's bytes may be read; what PyTorch writes shares nothing but texts, which are read once."""
 _REFERENCE: Final = struct.Struct("<I")
@@ -43,14 +43,14 @@ class Place(NamedTuple):
 
 
 class Member(NamedTuple):
-    """What a union holds: the name of its kind, and a table or the numbers of a struct."""
+    """The value of a union: the name of its kind, and a table or the numbers of a struct."""
 
     kind: str
     value: Any
 
 
 class Field(NamedTuple):
-    """Where a table's list has the field, what it is, and its value where the table does not have it."""
+    """A field of a table: its index in the vtable, its form, and its default."""
 
     number: int
     kind: str
@@ -126,7 +126,7 @@ class Buffer:
         return self.data[at : at + size]
 
     def follow(self, at: int) -> int:
-        """Where the reference at that place leads: forward, always."""
+        """The target of the reference at that place, always forward."""
         distance: int = self.number(_REFERENCE, at)
         if distance == 0 or at + distance >= len(self.data):
             raise refused(f"a reference leads to byte {at + distance:,} of {len(self.data):,}", at)
@@ -212,7 +212,7 @@ class Table:
         return [] if found is None else found
 
     def place_of(self, name: str) -> int:
-        """Where the field lies, for errors; the table's own place where it does not have it."""
+        """The field's offset, for errors; the table's own where it does not have the field."""
         return self._place(self.buffer.forms.tables[self.name][name].number) or self.at
 
     def _member(self, field: Field, at: int) -> Member | None:
@@ -232,7 +232,7 @@ class Table:
         return Member(kind, form.unpack(self.buffer.stretch(where, form.size)))
 
     def _place(self, number: int) -> int | None:
-        """Where the field of that number lies; None for a table without it."""
+        """The offset of the field of that number; None for a table without it."""
         away = self.places[number] if number < len(self.places) else 0
         return self.at + away if away else None
 

@@ -278,7 +278,7 @@ def _call_interface(lifter: Lifter, instruction: Instruction) -> None:
 
 
 def _calls(name: str, count: int) -> Step:
-    """What is an operator under another name."""
+    """The step of an instruction that is an operator under another name."""
     return lambda lifter, _: _call(lifter, name, lifter.take(count))
 
 

@@ -1,4 +1,4 @@
-"""What makes the tensors and objects in a mobile flatbuffer: those of a program, or descriptions of them.
+"""Constructors of the tensors and objects in a mobile flatbuffer: real ones, or descriptions of them.
 
 In: tables that describe them, and where a program's classes come from.  Out: `Tensor`s and `Object`s as the pickles of
 other archives give them, by the same checks; or, where a program is only looked at, `TensorEntry`s and dicts.
@@ -26,7 +26,7 @@ _DTYPES: Final = {each.number: each for each in (*scalars.DTYPES, *scalars.DTYPE
 _SCHEMES: Final = {
     0: "per_tensor_affine", 1: "per_channel_affine", 4: "per_channel_affine_float_qparams",
 }  # fmt: skip
-"""How numbers are quantized."""
+"""Quantization schemes."""
 
 
 def program_values(
@@ -39,7 +39,7 @@ def program_values(
 
 
 def described_module(container: Container) -> Any:
-    """What the program's module holds: its attributes by name, with a `TensorEntry` for each tensor."""
+    """The attributes of the program's module by name, with a `TensorEntry` for each tensor."""
     return Values(root_of(container), Describer(container)).module()
 
 

@@ -57,7 +57,7 @@ class Values:
         return self.value(self.root["state_obj"], self.root)
 
     def constants(self) -> tuple[Any, ...]:
-        """What the code calls `CONSTANTS.c0`, …"""
+        """The table of constants: `CONSTANTS.c0`, …"""
         return tuple(self.value(index, self.root) for index in self.root.listed("jit_constants"))
 
     def table(self, index: int, owner: Table) -> Table:
@@ -155,7 +155,7 @@ def _references(member: Member) -> Iterator[int]:
 
 
 def _guarded(action: Callable[[], Any], table: Table) -> Any:
-    """Do it; what is wrong is said with the byte."""
+    """Run the action; its errors are raised with the byte offset."""
     try:
         return action()
     except UnsupportedTensor as reason:

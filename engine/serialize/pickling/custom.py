@@ -32,7 +32,7 @@ MOST_PARTS: Final = 10_000
 
 @dataclass(slots=True, eq=False)
 class StateTypes:
-    """What a pickle says of the types of its lists and dicts; noted from when an object may need it."""
+    """Types that a pickle states for its lists and dicts; recorded once an object may need them."""
 
     _noted: dict[int, tuple[Any, Type | str]] = field(default_factory=dict)
     _is_on: bool = False

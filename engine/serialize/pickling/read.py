@@ -22,12 +22,12 @@ from engine.serialize.pickling.scan import Refusal as Refusal
 
 LOOK: Final = "tsrepl show lists its tensors, tsrepl extract takes them out"
 MAX_DEPTH: Final = 200
-"""How deep tuples, lists and dicts may nest: what is read is later walked by recursion."""
+"""Maximum nesting of tuples, lists and dicts: later code walks them by recursion."""
 
 
 @dataclass(frozen=True, slots=True)
 class Builder:
-    """What a global name stands for: what may be called with the pickled arguments.
+    """The meaning of a global name: something to be called with the pickled arguments.
 
     `call` takes them one by one, `call_bare` takes a single value that no tuple holds (as enums are
     written), `new` makes an empty instance of a class.
@@ -42,7 +42,7 @@ class Builder:
 _ATOMS: Final = (str, int, float, bool, type(None), Builder)
 
 Globals = Callable[[str, str], Any]
-"""(module, name) -> what it stands for; raises Refusal for a name it does not know."""
+"""(module, name) -> its meaning; raises PickleRefusal for an unknown name."""
 
 
 @dataclass(slots=True, eq=False)
@@ -74,7 +74,7 @@ class PickleMachine:
         return self._result()
 
     def _build_all(self, start: list[int]) -> None:
-        """Do what each opcode says; `start` holds the place of the one that is done now."""
+        """Execute each opcode; `start` holds the place of the current one."""
         data = self.data
         while True:
             start[0] = at = self.at
@@ -85,7 +85,7 @@ class PickleMachine:
             _OPCODES[code](self)
 
     def _guarded(self, action: Callable[[], object], place: Callable[[], int]) -> None:
-        """Do it; what is wrong is said with the record and the byte."""
+        """Run the action; its errors are raised with the record and the byte offset."""
         try:
             action()
         except UnsupportedTensor as reason:
@@ -456,7 +456,7 @@ _OPCODES: Final[Mapping[int, Callable[[PickleMachine], object]]] = {
         b"b": _build, b"Q": _persistent,
     }.items()
 }  # fmt: skip
-"""What each opcode builds; any that `scan` lets pass has its row."""
+"""The action of each opcode; any that `scan` lets pass has its row."""
 
 
 def no_persistent(_: Any) -> Any:

@@ -17,10 +17,10 @@ LINE: Final = 1 << 16
 """Longest text that ends with its line, in bytes."""
 ROOM: Final = 256 << 20
 GROWTH: Final = 32
-"""What a pickle builds may take `ROOM` bytes, or `GROWTH` times its length in the file: bombs are small in the file."""
+"""Limits on what a pickle builds: `ROOM` bytes, or `GROWTH` times its length in the file: bombs are small in the file."""
 STEPS: Final = 1_000_000
 STEPS_PER_BYTE: Final = 4
-"""Alike for the opcodes."""
+"""Limits on the number of opcodes, in the same way."""
 MAX_MARKS: Final = 800
 
 
@@ -28,7 +28,7 @@ _NO_TEXTS: Final = (None, None)
 IMPLIED: Final = {
     ord("C"): ("_codecs", "encode"), ord("B"): ("_codecs", "encode"), 0x8F: ("builtins", "set"),
 }  # fmt: skip
-"""What older protocols call by name to make bytes and sets, and newer ones have opcodes for."""
+"""Functions that older protocols call by name to make bytes and sets, and newer ones have opcodes for."""
 _KEEP_LAST: Final = frozenset(b"qrp\x94hjgX\x8c\x93\x95")
 """Opcodes that look after `Scan._last` themselves, or leave it as it is."""
 
@@ -42,7 +42,7 @@ class UnsupportedTensor(Refusal):
 
 
 class Row(NamedTuple):
-    """What an opcode does: the bytes that follow it, and how the stack and the memory change.
+    """The effect of an opcode: the bytes that follow it, and how the stack and the memory change.
 
     `argument` is a number of bytes, or the size of the number that counts them, negative; "line" and "lines" are
     one text and two.  A marked one takes the values above the last mark, then `pops`.
@@ -119,7 +119,7 @@ class Scan:
         return code
 
     def _argument(self, row: Row) -> tuple[int, int]:
-        """Where the argument starts and ends."""
+        """The start and end of the argument."""
         start = self.at + 1
         if row.argument == "lines":
             return start, self._line_end(self._line_end(start) + 1)

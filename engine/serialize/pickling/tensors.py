@@ -33,7 +33,7 @@ _MAX_BYTES: Final = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class StorageType:
-    """What `torch FloatStorage` stands for in a pickle."""
+    """A storage type in a pickle, such as `torch FloatStorage`."""
 
     dtype: scalars.dtype
 
@@ -139,7 +139,7 @@ class TensorReader:
         return Tensor(np.negative(array) if "neg" in lazy else array, requires_grad)
 
     def rebuild_oldest(self, loaded: Any, offset: Any, size: Any, stride: Any) -> Tensor:
-        """The same for `_rebuild_tensor`, of files from before PyTorch 0.4."""
+        """The tensor of a `_rebuild_tensor` call, of files from before PyTorch 0.4."""
         return self.rebuild(loaded, offset, size, stride, False, None)
 
     def rebuild_quantized(
@@ -189,7 +189,7 @@ def unpacked_halves(packed: Array) -> Array:
 
 
 def packed_halves(values: Array) -> Array:
-    """The same numbers, two in a byte."""
+    """The 4-bit numbers packed two in a byte."""
     flat = np.ascontiguousarray(values).reshape(-1)
     flat = np.concatenate([flat, np.zeros(flat.size % 2, np.uint8)])
     halves: Array = flat[::2] | (flat[1::2] << 4)

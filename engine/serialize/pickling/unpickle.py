@@ -1,4 +1,4 @@
-"""What the pickles of an archive mean: the table of global names, and how instances are filled.
+"""Unpickling of an archive's records: the allow-list of global names, and the filling of instances.
 
 In: a record of the archive, a reader for its tensors, a resolver for its classes.  Out: the value.
 The allow-list is `_TABLE`, the storage types, and the classes that the archive's own code defines.
@@ -27,7 +27,7 @@ from engine.serialize.pickling.value_types import misfit
 Runner = Callable[[Function, list[Any]], Any]
 """Runs a method with its arguments; archives need it for `__setstate__` and `__getstate__`."""
 NOT_RUN: Final = object()
-"""What a runner gives that does not run the method but notes that it would run; the instance stays empty then."""
+"""Result of a runner that only records that the method should run; the instance then stays empty."""
 ClassResolver = Callable[[str], Type | None]
 
 
@@ -99,7 +99,7 @@ _STORAGES: Final = {
     each.storage: StorageType(each) for each in (*scalars.DTYPES, *(scalars.DTYPE_WORDS[name] for name in QUANTIZED))
 }
 _WORDS: Final[dict[str, Any]] = {**scalars.DTYPE_BY_NAME, **scalars.QSCHEME_BY_NAME}
-"""What stands in the module `torch` and is a value."""
+"""Values in the module `torch`."""
 
 
 def unpickle(

@@ -1,7 +1,7 @@
-"""Does a value have the type its slot declares?
+"""Check of a value against the type its slot declares.
 
 In: a value and a TorchScript type.  Out: None, or what is wrong, in words.  Programs are typed, and
-what runs them believes the types; so every value that an archive brings is checked against them.
+the executor relies on the types; so every value that an archive brings is checked against them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _PYTHON: Final[dict[Type, tuple[type, ...]]] = {
 
 
 def misfit(value: Any, type: Type) -> str | None:
-    """What is wrong with `value` where a `type` is wanted; None when nothing is."""
+    """The reason why `value` is not of the type `type`, in words; None if it is."""
     return _Check().misfit(value, type)
 
 

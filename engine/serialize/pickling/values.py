@@ -57,7 +57,7 @@ class Described:
 
 
 def describe_pickle(data: Any, record: str, at: int = 0, objects: Mapping[int, Any] | None = None) -> Described:
-    """What the pickle at byte `at` of `data` (bytes, or a mapped file) holds.  Raises ArchiveError.
+    """The contents of the pickle at byte `at` of `data` (bytes, or a mapped file).  Raises ArchiveError.
 
     `objects` are what persistent ids that are numbers, as text, stand for in the oldest files.
     """
@@ -99,14 +99,14 @@ def tensors_in(value: Any) -> Iterator[tuple[str, TensorEntry]]:
 
 
 def is_module(value: Any) -> bool:
-    """Is this a pickled `nn.Module`?"""
+    """True for a pickled `nn.Module`."""
     return (
         isinstance(value, Foreign) and isinstance(value.state, dict) and isinstance(value.state.get("_modules"), dict)
     )
 
 
 def plain_values(value: Any) -> Iterator[tuple[str, str]]:
-    """What is in the value besides tensors, by a dotted name and as text: numbers, texts, lists of them, instances.
+    """Contents of the value other than tensors, by dotted name and as text: numbers, texts, lists, instances.
 
     A pickled module is left out, whose many settings say little.
     """
@@ -127,7 +127,7 @@ def _leaves(value: Any, prefix: str, depth: int) -> Iterator[tuple[str, str]]:
 
 
 def _opens(value: Any) -> bool:
-    """Are the parts of it told one by one?  Those of a list of numbers are not."""
+    """True if its parts are listed one by one; those of a list of numbers are not."""
     if isinstance(value, dict):
         return bool(value)
     parts = (*_NESTED, Foreign, TensorEntry, Parts)
@@ -185,7 +185,7 @@ def _joined(prefix: str, name: str) -> str:
 
 @dataclass(slots=True, eq=False)
 class _Table:
-    """What global names and persistent ids stand for."""
+    """Meanings of global names and persistent ids."""
 
     objects: Mapping[int, Any]
     names: dict[str, None] = field(default_factory=dict)

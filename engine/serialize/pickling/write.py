@@ -49,7 +49,7 @@ TypeName = Callable[[Type], str]
 """The name of a class in the archive, or its annotation with such names in it."""
 
 SAVED: Final = "attributes are saved that are tensors, numbers, text, devices, enums, lists, dicts, tuples, objects"
-"""What archives hold."""
+"""Types that archives can hold."""
 _LIST_BUILDERS: Final[dict[Type, str]] = {INT: "build_intlist", FLOAT: "build_doublelist", BOOL: "build_boollist"}
 
 
@@ -119,7 +119,7 @@ class Pickler:
         return [*value, *value.values()] if isinstance(value, dict) else value
 
     def _state(self, value: Object) -> Any:
-        """What `__getstate__` gives; it is called once."""
+        """The result of `__getstate__`, which is called once."""
         if id(value) not in self._states:
             if self.run is None:
                 raise ArchiveError(f"a '{value.type.qualname}' runs code to be saved, and nothing here can run it")

@@ -1,6 +1,6 @@
 """Operators that old archives mean differently: how their calls are written today.
 
-In: an operator's name and the version of the archive that calls it.  Out: what a call of it compiles to:
+In: an operator's name and the version of the archive that calls it.  Out: the compiled form of its call:
 the body of a function (an upgrader) that does with today's operators what the operator did then.  So `torch.div` of two
 integer tensors still divides without a rest in an archive of version 3, and is saved again as what it does.  The nodes
 remember the call that they stand for: `rewrites_in` tells which calls of a graph were rewritten.
@@ -123,7 +123,7 @@ class Rewrite(NamedTuple):
 
 
 def operator_as_of(version: int, name: str) -> SugaredValue:
-    """What `torch.name` stands for in an archive of that version."""
+    """The meaning of `torch.name` in an archive of that version."""
     upgrade = UPGRADES.get(name)
     current = BuiltinFunction(f"aten::{name}")
     return current if upgrade is None or version >= upgrade.below else _Upgraded(name, current)
@@ -158,7 +158,7 @@ def _compiled(text: str) -> Function:
 def _fitting(upgrader: Function, inputs: Sequence[Value]) -> Function:
     """The upgrader for arguments of these types: what it asks of the type of a number is answered now.
 
-    Whoever reads the saved code would answer it, and write other code then.
+    Otherwise a reader of the saved code would answer it, and write other code.
     """
     source = _source_of(upgrader)
     if "isinstance" not in source:
