@@ -35,7 +35,7 @@ from engine.serialize.container.write import ContainerWriter, replace_file, writ
 from engine.serialize.identify.load_errors import explain_load_errors
 from engine.serialize.legacy.model_json import MODEL, load_legacy
 from engine.serialize.mobile.file import is_bytecode_only, is_flatbuffer, open_program
-from engine.serialize.pickling.read import Builder
+from engine.serialize.pickling.read import PickleGlobal
 from engine.serialize.pickling.tensors import TensorReader, storage_bytes, wanted_device
 from engine.serialize.pickling.unpickle import NOT_RUN, Runner, unpickle
 from engine.serialize.pickling.write import Pickler
@@ -204,11 +204,11 @@ def _tuple_of(value: Any) -> tuple[Any, ...]:
 
 
 def _holds_a_name(value: Any) -> bool:
-    """True if the value contains a `Builder`, which only calls may use; shared parts are visited once."""
+    """True if the value contains a `PickleGlobal`, which only calls may use; shared parts are visited once."""
     waiting, seen = [value], set()
     while waiting:
         each = waiting.pop()
-        if isinstance(each, Builder):
+        if isinstance(each, PickleGlobal):
             return True
         if isinstance(each, (dict, tuple, list)) and id(each) not in seen:
             seen.add(id(each))

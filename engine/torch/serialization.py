@@ -27,7 +27,7 @@ from engine.serialize.container.write import ContainerWriter, replace_file, writ
 from engine.serialize.identify.load_errors import explain_load_errors
 from engine.serialize.mobile.file import open_program
 from engine.serialize.pickling.custom import notice_quantized
-from engine.serialize.pickling.read import Refusal
+from engine.serialize.pickling.read import PickleRefusal
 from engine.serialize.pickling.tensors import TensorReader, storage_bytes, wanted_device
 from engine.serialize.pickling.unpickle import unpickle
 from engine.torch import jit
@@ -104,7 +104,7 @@ def _state(container: Container, map_location: Any) -> Any:
 def _forget(instance: Any, _state: Any) -> None:
     """What state dicts of modules carry besides the tensors: versions of the modules' classes."""
     if type(instance) is not dict:
-        raise Refusal("it fills what is no dict")
+        raise PickleRefusal("it fills what is no dict")
 
 
 class _StatePickler:

@@ -17,7 +17,7 @@ from engine.serialize.inspect.survey import survey
 from engine.serialize.inspect.weights import MOST_OTHERS, Weights, open_tensors, open_weights
 from engine.serialize.mobile.file import open_program
 from engine.serialize.mobile.load import mobile_program
-from engine.serialize.upgrade.upgraders import Rewrite
+from engine.serialize.upgrade.upgraders import UpgradedCall
 from tsrepl.session.failures import error_reply
 from tsrepl.session.replies import (
     CodeReply,
@@ -144,7 +144,7 @@ def filled_section(classes: Sequence[str]) -> Section:
     return Section("filled while loading", rows=tuple((name,) for name in classes), note=note)
 
 
-def rewrites_section(rewrites: Sequence[Rewrite]) -> Section:
+def rewrites_section(rewrites: Sequence[UpgradedCall]) -> Section:
     """Calls of old operators, with what does their work today."""
     rows = tuple((each.operator, each.upgrader, each.place) for each in rewrites)
     note = "what these operators meant then is spelled out with today's"

@@ -22,7 +22,7 @@ from engine.lang.types import NONE, TupleType, Type
 from tsrepl.session.definitions import Definitions
 from tsrepl.session.failures import ENTRY
 from tsrepl.session.names import PromptResolver
-from tsrepl.session.trees import Names, names_of
+from tsrepl.session.trees import NameUses, names_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def compile_entry(
     return EntryFunction(function, parameters, results, lost, tuple(names.deleted & set(variables)))
 
 
-def _may_stay(name: str, names: Names) -> bool:
+def _may_stay(name: str, names: NameUses) -> bool:
     """True if the variable is set on some paths only, so that on the others its old value stays."""
     return name in names.assigned and name not in names.defined
 

@@ -26,7 +26,7 @@ from engine.lang.errors import (
     SchemaError,
 )
 from engine.lang.source import SourceRange
-from tsrepl.session.replies import ErrorReply, Place, TextReply
+from tsrepl.session.replies import CallPlace, ErrorReply, TextReply
 
 _TITLES: Final[tuple[tuple[type[BaseException], str], ...]] = (
     (ParseError, "Syntax error"),
@@ -149,9 +149,9 @@ def _execution_error(error: ExecutionError) -> ErrorReply:
     return ErrorReply(kind, message, places=places, hints=error.hints, details=details)
 
 
-def _place(frame: Frame, prefix: str = "") -> Place:
+def _place(frame: Frame, prefix: str = "") -> CallPlace:
     range = frame.range.original()
-    return Place(prefix + location_text(range, frame.function), range.excerpt())
+    return CallPlace(prefix + location_text(range, frame.function), range.excerpt())
 
 
 def _file_error(error: OSError) -> ErrorReply:

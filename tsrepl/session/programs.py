@@ -64,7 +64,7 @@ _NAMED: Final = re.compile(r"([A-Za-z_]\w*)\s*=(?!=)\s*(.*)", re.S)
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class LoadedProgram:
     """A file that was opened: a module, or a workspace with the functions of a text file."""
 
     path: str
@@ -163,12 +163,12 @@ def _run_program(path: str, method: str | None, inputs: Sequence[str], output: s
                 yield reply
         if failed:
             return
-        program = Program(path, workspace)
+        program = LoadedProgram(path, workspace)
         if method is None and "main" not in program.functions():
             yield from _defined(program, inputs)
             return
     else:
-        program = Program(path, workspace, open_archive(path))
+        program = LoadedProgram(path, workspace, open_archive(path))
     name = method or ("main" if program.module is None else MAIN)
     owner, function = program.locate(name)
     args, kwargs = read_inputs(inputs, function)
@@ -197,7 +197,7 @@ def _check_given(function: Function, takes: Sequence[Argument], args: Sequence[A
         )
 
 
-def _defined(program: Program, inputs: Sequence[str]) -> Iterator[Reply]:
+def _defined(program: LoadedProgram, inputs: Sequence[str]) -> Iterator[Reply]:
     """The definitions of a text file without `main`, which takes no inputs."""
     known = program.functions()
     if inputs:
@@ -309,7 +309,7 @@ def _compiled(functions: dict[str, Function]) -> tuple[dict[str, Function], list
     return known, errors
 
 
-def _shown(program: Program, view: str, known: dict[str, Function]) -> Iterator[Reply]:
+def _shown(program: LoadedProgram, view: str, known: dict[str, Function]) -> Iterator[Reply]:
     if not view:
         yield from _overview(program, known)
     elif view == "constants":
@@ -326,16 +326,16 @@ def _shown(program: Program, view: str, known: dict[str, Function]) -> Iterator[
             yield code_reply(name, function) if view == "code" else graph_reply(name, function)
 
 
-def _open(path: str) -> Program:
+def _open(path: str) -> LoadedProgram:
     if not is_text(path):
         seen = survey(path)
-        return Program(path, Workspace(), seen.module, seen)
+        return LoadedProgram(path, Workspace(), seen.module, seen)
     workspace = Workspace()
     workspace.define_all(read_text(path), path)
-    return Program(path, workspace)
+    return LoadedProgram(path, workspace)
 
 
-def _overview(program: Program, known: dict[str, Function]) -> Iterator[Reply]:
+def _overview(program: LoadedProgram, known: dict[str, Function]) -> Iterator[Reply]:
     if program.module is not None and program.seen is not None:
         name = name_from_path(program.path)
         yield file_reply(program.seen.identity, advice=False)
@@ -350,7 +350,7 @@ def _overview(program: Program, known: dict[str, Function]) -> Iterator[Reply]:
         yield ReportReply("", tuple(notes))
 
 
-def _trees(program: Program, known: dict[str, Function]) -> Iterator[Reply]:
+def _trees(program: LoadedProgram, known: dict[str, Function]) -> Iterator[Reply]:
     if program.module is not None:
         name = name_from_path(program.path)
         yield ModuleReply(name, module_node(name, program.module))
@@ -359,7 +359,7 @@ def _trees(program: Program, known: dict[str, Function]) -> Iterator[Reply]:
         yield TreeReply(name, tree_text(program.workspace.tree_of(name)))
 
 
-def _constants(program: Program, known: dict[str, Function]) -> Iterator[Reply]:
+def _constants(program: LoadedProgram, known: dict[str, Function]) -> Iterator[Reply]:
     rows = [
         f"{name}: CONSTANTS.{key} = {text}"
         for name, function in known.items()

@@ -163,7 +163,7 @@ class TextReply:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CallPlace:
     """One level of an error's call stack."""
 
     location: str
@@ -182,13 +182,13 @@ class ErrorReply:
     message: str
     location: str = ""
     excerpt: str = ""
-    places: tuple[Place, ...] = ()
+    places: tuple[CallPlace, ...] = ()
     hints: tuple[str, ...] = ()
     details: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class SlotRow:
     """One attribute of a module; `shape`, `dtype` and `bytes` are of tensors only."""
 
     name: str
@@ -210,7 +210,7 @@ class ModuleNode:
 
     name: str
     type: str
-    slots: tuple[Slot, ...]
+    slots: tuple[SlotRow, ...]
     methods: tuple[str, ...]
     children: tuple[ModuleNode, ...]
     parameters: int

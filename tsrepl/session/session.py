@@ -30,7 +30,7 @@ class Session:
         return list(self.run_text(text))
 
     def run_text(self, text: str, filename: str = "", *, stop: bool = True) -> Iterator[Reply]:
-        """Run an entry, or several, yielding each reply as it comes.  Without `stop`, a failure does not end the run."""
+        """Run an entry, or several, yielding each reply as it comes.  Without `stop`, a failure does not end it."""
         return run_text(self.workspace, text, filename, stop=stop)
 
     def evaluate(self, text: str) -> Any:

@@ -37,7 +37,7 @@ _NOTHING = re.compile(r"\s*(import\s+(torch|math|typing)|from\s+(typing|__future
 
 
 @dataclass(slots=True)
-class Variable:
+class SessionVariable:
     value: Any
     type: Type
 
@@ -46,7 +46,7 @@ class Variable:
 class Workspace:
     """Variables, definitions and the number of entries so far."""
 
-    variables: dict[str, Variable] = field(default_factory=dict)
+    variables: dict[str, SessionVariable] = field(default_factory=dict)
     definitions: Definitions = field(default_factory=Definitions)
     count: int = 0
 
@@ -134,7 +134,7 @@ class Workspace:
             self.variables.pop(name, None)
         for name, value, type in results:
             if name != LAST or type is not NONE:
-                self.variables[name] = Variable(value, type)
+                self.variables[name] = SessionVariable(value, type)
         self._narrow(statements, entry)
         if entry.lost:
             yield TextReply(
@@ -208,7 +208,7 @@ class Workspace:
 
     def bind(self, name: str, value: Any, type: Type) -> None:
         """Give a value a name."""
-        self.variables[name] = Variable(value, type)
+        self.variables[name] = SessionVariable(value, type)
 
     def lookup(self, name: str) -> Any:
         """The variable's value, what lies in it (`m.encoder`), or the function.  Raises UsageError.

@@ -7,12 +7,15 @@ first entry is typed.
 from __future__ import annotations
 
 import platform
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import platformdirs
 from prompt_toolkit import PromptSession
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.input import Input
@@ -26,7 +29,6 @@ from tsrepl.render.palette import PALETTE, prompt_style
 from tsrepl.render.terminal import print_reply
 from tsrepl.session.replies import Candidate
 from tsrepl.session.version import __version__
-from tsrepl.shell.completion import EntryCompleter
 from tsrepl.shell.keys import key_bindings
 from tsrepl.shell.toolbar import toolbar_text
 
@@ -36,6 +38,17 @@ if TYPE_CHECKING:
 PROMPT = "ts> "
 CONTINUATION = "... "
 LEAVE = frozenset({"exit", "quit", "exit()", "quit()", "%exit", "%quit"})
+
+
+class EntryCompleter(Completer):
+    """Asks `candidates(text before the cursor)`; the session may still be loading when it is made."""
+
+    def __init__(self, candidates: Callable[[str], list[Candidate]]) -> None:
+        self._candidates = candidates
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
+        for candidate in self._candidates(document.text_before_cursor):
+            yield Completion(candidate.text, -candidate.replaces, display=candidate.shown, display_meta=candidate.kind)
 
 
 class Shell:

@@ -150,9 +150,9 @@ class SourcePrinter:
     def _at(self, node: Node) -> Iterator[None]:
         """Mark the text written inside this block with the node's source range.
 
-        Packed tuples and lists that are inlined get no range: a reader of the code would take it
-        for that of the whole line, and save that.  Nor do constants that are no numbers: one of them stands for all that
-        are equal, written out or defaults, and which of them that is depends on where the lines begin.
+        Inlined lists, tuples, dicts and casts get no range: a reader of the code would take it for that of
+        the whole line, and save that.  Nor do constants that are no numbers: one of them stands for all that are equal,
+        written out or defaults, and which of them that is depends on where the lines begin.
         """
         self.ranges.append(self._place(node))
         yield

@@ -243,7 +243,7 @@ class ArchiveResolver:
             "torch": _TorchNamespace(importer.version, importer.opaque),
             "ops": ArchivedNamespace(importer.opaque),
             "CONSTANTS": _ConstantsNamespace(importer),
-            ROOT: _Namespace(importer, ROOT),
+            ROOT: _CodeNamespace(importer, ROOT),
         }
 
     def resolve_value(self, b: Builder, name: str, range: SourceRange) -> SugaredValue | None:
@@ -300,7 +300,7 @@ class _TableConstant(ConstantValue):
         return b.constant(self.constant, range, unshaped(type_of(self.constant)))
 
 
-class _Namespace(SugaredValue):
+class _CodeNamespace(SugaredValue):
     """`__torch__.foo`: a class or a function of the archive, or a part of their names."""
 
     __slots__ = ("_importer", "_path")
@@ -321,4 +321,4 @@ class _Namespace(SugaredValue):
                 raise CompileError(f"'{qualname}' cannot be used as a value", range)
             return value
         function = self._importer.find_function(qualname)
-        return FunctionValue(function) if function is not None else _Namespace(self._importer, qualname)
+        return FunctionValue(function) if function is not None else _CodeNamespace(self._importer, qualname)

@@ -61,7 +61,7 @@ _COMPRESSED: Final[tuple[tuple[bytes, str, str, Callable[[bytes], bytes] | None]
     (b"7z\xbc\xaf\x27\x1c", "7z", "7z x {file}", None),
     (b"Rar!\x1a\x07", "rar", "unrar x {file}", None),
 )  # fmt: skip
-"""First bytes of a compressed file, its format's name, the command that unpacks it, and a function for its first bytes."""
+"""First bytes of a compressed file, its format's name, the command that unpacks it, a function to read its start."""
 
 _BOM: Final = b"\xef\xbb\xbf"
 # Quantifiers are possessive: with backtracking, a few kilobytes of comments would take years.

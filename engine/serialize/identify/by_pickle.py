@@ -16,8 +16,8 @@ from engine.serialize.identify.by_bytes import clipped
 from engine.serialize.identify.kinds import Finding, Head
 from engine.serialize.pickling.values import (
     Described,
-    Parts,
     TensorEntry,
+    TensorParts,
     describe_pickle,
     is_module,
     names_in,
@@ -53,7 +53,7 @@ def legacy_save(head: Head) -> Finding | None:
     return found._replace(facts=(("format", "before PyTorch 1.6 (no zip file)"), *found.facts))
 
 
-class MappedFile(mmap.mmap):
+class MappedPickle(mmap.mmap):
     """A file's bytes, read when they are touched, that can be searched as bytes can."""
 
     def index(self, wanted: bytes, start: int) -> int:
@@ -63,10 +63,10 @@ class MappedFile(mmap.mmap):
         return at
 
 
-def mapped(path: str) -> MappedFile:
+def mapped(path: str) -> MappedPickle:
     """The file, which stays readable until the map is closed or forgotten."""
     with open(path, "rb") as file:
-        return MappedFile(file.fileno(), 0, access=mmap.ACCESS_READ)
+        return MappedPickle(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 def legacy_parts(data: Any) -> Described:
@@ -90,12 +90,12 @@ def judged(value: Any, names: Iterable[str]) -> Finding:
         return Finding("module-pickle", (*_tensor_facts(value), *facts))
     if value is None and any(name.startswith("torch._utils._rebuild") for name in names):
         return Finding("checkpoint", facts, "tensors that torch.save wrote")
-    if isinstance(value, (TensorEntry, Parts)):
+    if isinstance(value, (TensorEntry, TensorParts)):
         return Finding("tensors", _tensor_facts([value]), "a tensor that torch.save wrote")
     tensors = _tensor_facts(value)
     if not tensors:
         return Finding("torch-value", facts)
-    if isinstance(value, dict) and all(isinstance(each, (TensorEntry, Parts)) for each in value.values()):
+    if isinstance(value, dict) and all(isinstance(each, (TensorEntry, TensorParts)) for each in value.values()):
         return Finding("state-dict", tensors)
     if isinstance(value, dict) and set(value) == {"state", "param_groups"}:
         return Finding("optimizer", tensors)

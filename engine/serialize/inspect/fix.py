@@ -23,7 +23,7 @@ from engine.serialize.legacy.model_json import ATTRIBUTES, MODEL
 from engine.serialize.mobile.file import is_flatbuffer, open_program
 from engine.serialize.pickling.devices import replace_devices
 from engine.serialize.pickling.unpickle import Runner
-from engine.serialize.upgrade.upgraders import Rewrite
+from engine.serialize.upgrade.upgraders import UpgradedCall
 
 _IN_CODE: Final = re.compile(r'torch\.device\("([a-z]+(?::\d+)?)"\)|\btorch\.(cuda|cpu)\(')
 _CODE: Final = ("code/", "libs/")
@@ -52,7 +52,7 @@ class Repacked(NamedTuple):
     after: str
     size_before: int
     size_after: int
-    rewrites: list[Rewrite]
+    rewrites: list[UpgradedCall]
     module: Object
 
 

@@ -12,13 +12,13 @@ from typing import Any, Final
 
 from engine.lang.errors import ArchiveError
 from engine.serialize.container.write import ContainerWriter
-from engine.serialize.identify.by_pickle import MappedFile, legacy_parts
+from engine.serialize.identify.by_pickle import MappedPickle, legacy_parts
 from engine.serialize.pickling.values import Described, describe_pickle
 
 _COUNT: Final = 8
 
 
-def storage_places(data: MappedFile, value: Described) -> dict[str, tuple[int, int]]:
+def storage_places(data: MappedPickle, value: Described) -> dict[str, tuple[int, int]]:
     """First byte and number of bytes of each storage, by its key.  Raises ArchiveError."""
     keys = describe_pickle(data, "the keys of the storages", value.end)
     known, at, places = value.storages, keys.end, {}
@@ -34,7 +34,7 @@ def storage_places(data: MappedFile, value: Described) -> dict[str, tuple[int, i
     return places
 
 
-def as_zip_file(data: MappedFile) -> io.BytesIO:
+def as_zip_file(data: MappedPickle) -> io.BytesIO:
     """The file's value as a zip file in the present format.  Raises ArchiveError."""
     value = legacy_parts(data)
     writer = ContainerWriter("archive")

@@ -25,7 +25,7 @@ from engine.lang.source import Source, SourceRange
 from engine.lang.types import ANY, NONE, ClassAttribute, ClassType, Type, unify
 from engine.serialize.container.qualified_names import ROOT, is_qualified
 from engine.serialize.mobile.value_types import general_type
-from engine.serialize.pickling.scan import Refusal
+from engine.serialize.pickling.scan import PickleRefusal
 from engine.serialize.pickling.unpickle import NOT_RUN, Filler, Runner
 from engine.serialize.pickling.value_types import misfit
 
@@ -82,9 +82,9 @@ class BareClasses:
             return None
 
     def fill(self, instance: Any, state: Any) -> None:
-        """Give an object its attributes.  Raises Refusal."""
+        """Give an object its attributes.  Raises PickleRefusal."""
         if not isinstance(instance, Object):
-            raise Refusal("it fills what is no instance")
+            raise PickleRefusal("it fills what is no instance")
         if isinstance(instance, CustomObject):
             Filler(self.run).fill(instance, state)
             return
@@ -93,7 +93,7 @@ class BareClasses:
             self._set_state(instance, setstate, state)
             return
         if type(state) is not dict or any(type(name) is not str for name in state):
-            raise Refusal(f"the state of a '{instance.type.qualname}' is no dict of attributes")
+            raise PickleRefusal(f"the state of a '{instance.type.qualname}' is no dict of attributes")
         for name, value in state.items():
             self._fit(instance.type, name, value)
         instance.slots = [state.get(attribute.name) for attribute in instance.type.attributes]
@@ -114,11 +114,11 @@ class BareClasses:
 
     def _set_state(self, instance: Object, setstate: Any, state: Any) -> None:
         if self.run is None:
-            raise Refusal(f"a '{instance.type.qualname}' runs code to fill itself, and nothing here can run it")
+            raise PickleRefusal(f"a '{instance.type.qualname}' runs code to fill itself, and nothing here can run it")
         self.open.add(instance.type)
         wrong = misfit(state, setstate.schema.arguments[1].type)
         if wrong is not None:
-            raise Refusal(f"the state of a '{instance.type.qualname}': {wrong}")
+            raise PickleRefusal(f"the state of a '{instance.type.qualname}': {wrong}")
         setstate.ensure_defined()  # which tells the slots
         instance.slots = [None] * len(instance.type.attributes)
         if self.run(setstate, [instance, state]) is NOT_RUN:
@@ -126,16 +126,18 @@ class BareClasses:
         for attribute, value in zip(instance.type.attributes, instance.slots, strict=True):
             wrong = misfit(value, attribute.type)
             if wrong is not None:
-                raise Refusal(f"'{attribute.name}' of a '{instance.type.qualname}' is not as it should be: {wrong}")
+                raise PickleRefusal(
+                    f"'{attribute.name}' of a '{instance.type.qualname}' is not as it should be: {wrong}"
+                )
 
     def slot_type(self, type: ClassType, slot: int) -> Type:
         """The type of a slot of its objects.  Raises PickleRefusal where they have no such slot."""
         if not 0 <= slot < len(type.attributes):
-            raise Refusal(f"a '{type.qualname}' has no slot {slot}")
+            raise PickleRefusal(f"a '{type.qualname}' has no slot {slot}")
         return type.attributes[slot].type
 
     def let_have(self, type: ClassType, slot: int, of: Type) -> str:
-        """A slot into which a value of that type goes; its name.  Raises Refusal where it cannot."""
+        """A slot into which a value of that type goes; its name.  Raises PickleRefusal where it cannot."""
         if type in self.open and len(type.attributes) <= slot < MOST_SLOTS:
             for index in range(len(type.attributes), slot + 1):
                 type.add_attribute(f"slot_{index}", of if index == slot else NONE)

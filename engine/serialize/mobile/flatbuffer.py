@@ -1,6 +1,6 @@
 """Flatbuffers read in place, believing nothing: tables whose fields are found by their numbers.
 
-In: bytes, and forms that say what the fields of each table are.  Out: a `Table`, whose fields are read when they are
+In: bytes, and forms that say what the fields of each table are.  Out: a `FlatTable`, whose fields are read when
 asked for.  Every place is checked against the file before it is touched, and every number must lie where its size
 wants it.  References only lead forward, so that no table is inside itself; parts may be shared, and so a buffer gives
 no more bytes than a few times the file's.  What is wrong is an ArchiveError with the byte.
@@ -35,7 +35,7 @@ _NUMBERS: Final = {
 }  # fmt: skip
 
 
-class Place(NamedTuple):
+class ByteSpan(NamedTuple):
     """A stretch of the file."""
 
     start: int
@@ -93,7 +93,7 @@ def _default(kind: str, text: str) -> Any:
 
 
 @dataclass(slots=True, eq=False)
-class Buffer:
+class FlatBuffer:
     """A file, and how many bytes of it may still be read."""
 
     data: memoryview
@@ -101,7 +101,7 @@ class Buffer:
     left: int = 0
     _texts: dict[int, str] | None = None
 
-    def root(self, name: str, identifier: bytes) -> Table:
+    def root(self, name: str, identifier: bytes) -> FlatTable:
         """The outermost table.  Raises ArchiveError."""
         if bytes(self.data[IDENTIFIER_AT : IDENTIFIER_AT + 4]) != identifier:
             raise refused(f"it does not say '{identifier.decode()}'", IDENTIFIER_AT)
@@ -134,14 +134,14 @@ class Buffer:
 
     # -- what lies there
 
-    def table(self, name: str, at: int) -> Table:
+    def table(self, name: str, at: int) -> FlatTable:
         """The table that begins there."""
         fields = at - self.number(_DISTANCE, at)
         size, length = (self.number(_SHORT, fields + each) for each in (0, 2))
         if size < 4 or size % 2 or length < 4:
             raise refused(f"the list of the fields of a '{name}' is damaged", fields)
         places = struct.unpack(f"<{size // 2 - 2}H", self.stretch(fields + 4, size - 4))
-        return Table(self, name, at, length, places)
+        return FlatTable(self, name, at, length, places)
 
     def text(self, at: int) -> str:
         """The text there, decoded once; what is no UTF-8 survives as surrogates, as programs' strings are bytes."""
@@ -152,14 +152,14 @@ class Buffer:
             self._texts[at] = str(self.stretch(*place), "utf-8", "surrogateescape")
         return self._texts[at]
 
-    def vector(self, at: int, size: int, alignment: int = 1) -> Place:
-        """The place of the vector's elements, each of that size; `Place.size` is in bytes."""
+    def vector(self, at: int, size: int, alignment: int = 1) -> ByteSpan:
+        """The place of the vector's elements, each of that size; `ByteSpan.size` is in bytes."""
         start, count = at + 4, self.number(_REFERENCE, at)
         if start + count * size > len(self.data):
             raise refused(f"a vector of {count:,} elements does not fit the file", at)
         if count and start % alignment:
             raise refused("a vector's elements lie askew", start)
-        return Place(start, count * size)
+        return ByteSpan(start, count * size)
 
     def vector_of(self, kind: str, at: int) -> Any:
         """The elements of a vector: numbers, structs as tuples, texts or tables; of bytes only the place."""
@@ -180,10 +180,10 @@ class Buffer:
 
 
 @dataclass(slots=True, eq=False)
-class Table:
-    """A table; `table[field]` reads a field: a number, text, list, `Table`, `Member` or `Place`, None for none."""
+class FlatTable:
+    """A table; `table[field]` is a number, text, list, `FlatTable`, `Member` or `ByteSpan`, None for none."""
 
-    buffer: Buffer
+    buffer: FlatBuffer
     name: str
     at: int
     length: int

@@ -52,10 +52,10 @@ _PYTHON: Final[dict[Type, tuple[type, ...]]] = {
 
 def misfit(value: Any, type: Type) -> str | None:
     """The reason why `value` is not of the type `type`, in words; None if it is."""
-    return _Check().misfit(value, type)
+    return _TypeCheck().misfit(value, type)
 
 
-class _Check:
+class _TypeCheck:
     """One check; what is met again is not checked again, so that shared parts cost nothing (however often shared)."""
 
     def __init__(self) -> None:

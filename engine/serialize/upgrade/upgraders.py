@@ -105,7 +105,7 @@ UPGRADES: Final[dict[str, Upgrade]] = {
 }  # fmt: skip
 
 
-class Rewrite(NamedTuple):
+class UpgradedCall(NamedTuple):
     """One call of an old archive that compiles to something else today: which operator, by which upgrader, where."""
 
     operator: str
@@ -129,10 +129,10 @@ def operator_as_of(version: int, name: str) -> SugaredValue:
     return current if upgrade is None or version >= upgrade.below else _Upgraded(name, current)
 
 
-def rewrites_in(graph: Graph) -> list[Rewrite]:
+def rewrites_in(graph: Graph) -> list[UpgradedCall]:
     """The calls of the graph that were rewritten when it was read, in order."""
     calls = (call for node in graph.all_nodes() for call in node.inlined_from if call.function in upgraders())
-    return [Rewrite(f"aten::{upgraders()[call.function]}", *call) for call in dict.fromkeys(calls)]
+    return [UpgradedCall(f"aten::{upgraders()[call.function]}", *call) for call in dict.fromkeys(calls)]
 
 
 @cache
