@@ -1,4 +1,4 @@
-"""The few shapes that every reply is laid out in, between the reply and the two back ends.
+"""Blocks: the shapes that every reply is laid out in, between the reply and the two back ends.
 
 In: nothing.  Out: `Line`, `CodeBlock`, `Excerpt`, `TableBlock`, `Diff`, `TreeView`, `FoldBlock`.  Texts are plain,
 roles are names of the palette; terminal.py turns blocks into rich renderables and html.py into markup.

@@ -58,7 +58,7 @@ def stylesheet() -> str:
 
 
 def _colours(page: str, theme: str) -> str:
-    """One rule for each role, on pages that the selector `page` tells."""
+    """One rule for each role, on pages that match the selector `page`."""
     return "".join(
         f"{page}.tsrepl .{role}{{color:{getattr(colour, theme)}}}"
         for role, colour in PALETTE.items()

@@ -68,7 +68,7 @@ class CommandLineError(SessionError):
 
 
 def error_reply(error: BaseException) -> ErrorReply:
-    """The reply that tells of the error."""
+    """The reply for the error."""
     if isinstance(error, KeyboardInterrupt):
         return ErrorReply(INTERRUPTED, "the program was stopped; the session goes on")
     if isinstance(error, OSError) and not isinstance(error, EngineError):

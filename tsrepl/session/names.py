@@ -20,7 +20,7 @@ from engine.lang.types import Type
 
 
 class SessionResolver(TextResolver):
-    """Names that the session defines; `broken` tells why some of them cannot be used any more."""
+    """Names that the session defines; `broken` holds the reason why some cannot be used any more."""
 
     def __init__(self, unit: CompilationUnit, broken: Mapping[str, str]) -> None:
         super().__init__(unit)

@@ -254,7 +254,7 @@ class Workspace:
         return (*self.definitions.bindings(), *rows)
 
     def type_of_path(self, path: str) -> Type | None:
-        """The static type of `x` or `m.layer.weight`; None when it is none of the session's."""
+        """The static type of `x` or `m.layer.weight`; None if the session has no such name."""
         name, *rest = path.split(".")
         type = self.variables[name].type if name in self.variables else self.definitions.unit.find_type(name)
         for part in rest:

@@ -1,4 +1,4 @@
-"""The shell: read an entry, run it, show the replies, again.
+"""The shell's loop: read an entry, run it, show the replies.
 
 In: keys.  Out: text on the terminal.  The prompt stands before the engine is loaded: a thread loads it while the
 first entry is typed.
@@ -52,7 +52,7 @@ class EntryCompleter(Completer):
 
 
 class Shell:
-    """One dialogue.  `input` and `output` stand for the terminal where there is none (tests)."""
+    """One dialogue.  `input` and `output` replace the terminal in tests."""
 
     def __init__(
         self,

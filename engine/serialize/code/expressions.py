@@ -210,7 +210,7 @@ def _operator(writer: ExpressionPrinter, text: TaggedText, node: Node) -> None:
 
 
 def _unknown_operator(writer: ExpressionPrinter, text: TaggedText, node: Node) -> None:
-    """A call that archived code made of an operator nobody here knows: its node keeps the words of its arguments."""
+    """A call of an unknown operator from archived code: its node keeps the names of its keyword arguments."""
     words = node.attr(KEYWORDS) if node.has_attribute(KEYWORDS) else []
     positional = len(node.inputs) - len(words)
     write_list(writer, text, node.inputs[:positional])

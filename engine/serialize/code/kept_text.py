@@ -1,4 +1,4 @@
-"""Functions of an archive that call what an extension of PyTorch brings, and nobody here knows: their own text.
+"""The archive's own text of functions that call unknown operators, such as those of an extension of PyTorch.
 
 What such calls give is not known either, so that writing their graphs would be guessing.
 

@@ -1,4 +1,4 @@
-"""Operators that nobody here knows: calls of them in archived code stay in the graph as they are.
+"""Unknown operators: calls of them in archived code stay in the graph as they are.
 
 In: a call of `ops.mylib.fancy(x, 2)`.  Out: a node `mylib::fancy` that passes, printers and archives carry along, and
 that names itself when it runs.  What it gives is taken for a tensor, or for as many tensors as it is unpacked into.

@@ -1,4 +1,4 @@
-"""The zip file that an archive is: reading it, believing nothing.
+"""A reader of the zip file of an archive, which trusts nothing in it.
 
 In: a path or a binary file.  Out: a `Container` whose records are found by name (without the one top
 folder that holds them all) and read on demand, each against its checksum.  A file whose directory,
@@ -137,7 +137,7 @@ class Container:
             self.unchecked.discard(name)
 
     def close(self) -> None:
-        """Do nothing: no file is kept open, and a mapping ends with its last tensor."""
+        """A no-op: no file is kept open, and a mapping ends with its last tensor."""
 
     def _find(self, name: str) -> ArchiveRecord:
         record = self.records.get(name)

@@ -101,7 +101,7 @@ def _pointer_facts(data: bytes) -> tuple[tuple[str, str], ...]:
 
 
 def compressed(head: Head) -> Finding | None:
-    """A compressed file; where Python can, it is told what lies in it."""
+    """The finding for a compressed file, with the kind of its contents where Python can decompress it."""
     row = next((row for row in _COMPRESSED if head.data.startswith(row[0])), None)
     if row is None:
         return None

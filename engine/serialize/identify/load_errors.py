@@ -1,4 +1,4 @@
-"""Error hints for a file that was opened as a program and is none.
+"""Error hints for a file that was opened as a program and is not one.
 
 In: the path and the ArchiveError.  Out: the same error, or one that names the kind of file.  The identification stands
 in modules of its own, which are imported when an error occurs: most files are programs.

@@ -178,7 +178,7 @@ def _shown(value: Any) -> str:
 
 @dataclass(slots=True, eq=False)
 class _Texts:
-    """Texts of values; one that is shared is told once, and a long one that is part of another by its sum."""
+    """Texts of values; a shared one is written once, and a long one that is part of another by its checksum."""
 
     known: dict[int, str] = field(default_factory=dict)
 

@@ -40,7 +40,7 @@ MOST_REPEATED: Final = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class LoopSite:
-    """A loop of a function: how its number of rounds is told, and where it stands in the author's text."""
+    """A loop of a function: the way its number of rounds is determined, and its place in the author's text."""
 
     function: str
     kind: str

@@ -125,7 +125,7 @@ def load_weights(path: str | os.PathLike[str], key: str | None = None) -> dict[s
 
 
 def _read(path: str, weights: Mapping[str, Weight]) -> Iterator[tuple[str, Tensor]]:
-    """Each with its numbers; whoever listens hears how far that is."""
+    """Each weight with its numbers, reporting progress."""
     done, total = 0, sum(weight.bytes for weight in weights.values())
     for name, weight in weights.items():
         yield name, weight.tensor()
@@ -292,7 +292,7 @@ class _ZipStorages:
 
 
 def _swapped(raw: Array, entry: StorageEntry) -> Array:
-    """Big-endian numbers turned round; the halves of a complex number each by itself."""
+    """Big-endian numbers with their bytes swapped; the halves of a complex number each by itself."""
     if entry.kind.dtype is None:
         raise ArchiveError("big-endian storages without a dtype cannot be read")
     width = entry.kind.dtype.itemsize // (2 if entry.kind.dtype.category == "complex" else 1)

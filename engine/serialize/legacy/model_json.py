@@ -52,7 +52,7 @@ _Json = dict[str, Any]
 def load_legacy(
     container: Container, version: int, map_location: scalars.device | None, run: Runner | None, *, lazy: bool
 ) -> Object:
-    """The module in an archive of that layout.  Raises ArchiveError for what is wrong with it."""
+    """The module in an archive of that layout.  Raises ArchiveError for an invalid one."""
     model = _model(container)
     proto = _number(model, "protoVersion", 0)
     if not 0 <= proto <= _NEWEST_PROTO:

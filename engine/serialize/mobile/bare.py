@@ -1,7 +1,7 @@
 """Classes of which a file holds the objects and not the code, as mobile devices get them.
 
 In: objects' attributes by name, or what their `__setstate__` takes.  Out: classes that have these attributes, of types
-that fit all values that were met, and methods that are made from bytecode.  A class with `__setstate__` has slots that
+that fit all values found, and methods that are made from bytecode.  A class with `__setstate__` has slots that
 nothing names: `slot_0`, `slot_1`, ….
 """
 
@@ -34,7 +34,7 @@ MOST_SLOTS: Final = 10_000
 
 @dataclass(slots=True, eq=False)
 class BareClasses:
-    """The classes of one file, made as their objects are met."""
+    """The classes of one file, made as their objects are read."""
 
     unit: CompilationUnit
     run: Runner | None

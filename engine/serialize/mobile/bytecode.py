@@ -30,7 +30,7 @@ class MobileInstruction(NamedTuple):
 
 
 class Operator(NamedTuple):
-    """An operator that the instruction `OP` names by its number; how many arguments it is given, where that is told."""
+    """An operator named by the instruction `OP`, with the number of its arguments where the file has it."""
 
     name: str
     overload: str

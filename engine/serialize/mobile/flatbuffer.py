@@ -1,9 +1,9 @@
-"""Flatbuffers read in place, believing nothing: tables whose fields are found by their numbers.
+"""A reader of untrusted flatbuffers in place: tables whose fields are found by their numbers.
 
-In: bytes, and forms that say what the fields of each table are.  Out: a `FlatTable`, whose fields are read when
+In: bytes, and the forms of the fields of each table.  Out: a `FlatTable`, whose fields are read when
 asked for.  Every place is checked against the file before it is touched, and every number must lie where its size
 wants it.  References only lead forward, so that no table is inside itself; parts may be shared, and so a buffer gives
-no more bytes than a few times the file's.  What is wrong is an ArchiveError with the byte.
+no more bytes than a few times the file's.  Errors are ArchiveErrors with the byte offset.
 
 Note [The layout]
 A reference is a number of 32 bits, added to its own place.  A table begins with the distance back to its list of
@@ -242,6 +242,6 @@ class FlatTable:
 
 
 def refused(reason: str, offset: int) -> ArchiveError:
-    """The error for what is wrong with a file at that byte."""
+    """The error for an invalid file, with the byte offset."""
     hint = "the file is damaged, or not what PyTorch writes for mobile devices"
     return ArchiveError(f"the flatbuffer is refused: {reason}", record=RECORD, offset=offset, hints=(hint,))

@@ -152,7 +152,7 @@ def _arguments(schema: FunctionSchema, values: Sequence[Value]) -> tuple[list[Ac
 
 
 def _wanted(lifter: Lifter, argument: Argument | None, value: Value) -> Value:
-    """The value with the type that the argument has, where that tells more than is known of the value."""
+    """The value refined to the argument's type where that is narrower than the value's own."""
     if argument is None or has_variables(argument.type):
         return value
     found = as_wanted(value.type, argument.type)

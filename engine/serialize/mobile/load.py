@@ -1,4 +1,4 @@
-"""Programs of which a file holds bytecode and no code: their module, with methods that are made from the instructions.
+"""Loading of files with bytecode and no code: the module, with methods made from the instructions.
 
 In: an open container.  Out: the module, as from any other archive; its classes have the attributes that its objects
 have.  `mobile_program` gives the instructions themselves, to be looked at.

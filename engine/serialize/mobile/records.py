@@ -22,7 +22,7 @@ def root_of(container: Container) -> FlatTable:
 
 
 def version_of(root: FlatTable) -> int:
-    """The version that its operators are of.  Raises ArchiveError for one that nobody knows."""
+    """The version of its operators.  Raises ArchiveError for an unknown one."""
     version: int = root["bytecode_version"]
     if not OLDEST <= version <= NEWEST_READ:
         known = f"versions {OLDEST} to {NEWEST_READ} of this format are known"
@@ -35,7 +35,7 @@ def _root(data: memoryview) -> FlatTable:
 
 
 def flatbuffer_container(found: FileBytes) -> Container:
-    """The file, with the records that `file.py` tells of.  Raises ArchiveError."""
+    """The file, with the records described in `file.py`.  Raises ArchiveError."""
     records: dict[str, ArchiveRecord] = {}
     for record in _records(_root(found.data)):
         if record.name in records:

@@ -1,7 +1,7 @@
 """The values in a mobile flatbuffer: numbers, texts, containers, tensors and objects, made when they are asked for.
 
 In: the outermost table, and a `Maker` of tensors and objects (`makers.py`).  Out: values by their numbers.  A value is
-made of values with smaller numbers, and so of no value that holds it.  What is wrong is an ArchiveError with the byte.
+made of values with smaller numbers, and so of no value that holds it.  Errors are ArchiveErrors with the byte offset.
 """
 
 from __future__ import annotations

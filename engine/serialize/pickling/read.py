@@ -225,7 +225,7 @@ def _text(layout: str, *, strict: bool = True) -> Callable[[PickleMachine], None
 
     def step(machine: PickleMachine) -> None:
         raw = machine.take(form.unpack(machine.take(form.size))[0])
-        # Programs' strings are bytes: what is no UTF-8 survives as surrogates.
+        # Strings of programs are bytes: invalid UTF-8 is kept as surrogates.
         machine.push(raw.decode(errors="strict" if strict else "surrogateescape"))
 
     return step

@@ -1,6 +1,6 @@
 """Check of a value against the type its slot declares.
 
-In: a value and a TorchScript type.  Out: None, or what is wrong, in words.  Programs are typed, and
+In: a value and a TorchScript type.  Out: None, or the reason for a mismatch, in words.  Programs are typed, and
 the executor relies on the types; so every value that an archive brings is checked against them.
 """
 
@@ -47,7 +47,7 @@ _PYTHON: Final[dict[Type, tuple[type, ...]]] = {
     NUMBER: (int, float, complex), DEVICE: (scalars.device,), ANY_LIST: (list,), ANY_TUPLE: (tuple,),
     ANY_ENUM: (EnumValue,), ANY_CLASS: (Object,),
 }  # fmt: skip
-"""Types that a value's Python class tells (exactly: a bool is no int here)."""
+"""Types determined by a value's exact Python class (a bool is no int here)."""
 
 
 def misfit(value: Any, type: Type) -> str | None:
@@ -56,7 +56,7 @@ def misfit(value: Any, type: Type) -> str | None:
 
 
 class _TypeCheck:
-    """One check; what is met again is not checked again, so that shared parts cost nothing (however often shared)."""
+    """One check; no object is checked twice, so that shared parts cost nothing (however often shared)."""
 
     def __init__(self) -> None:
         self._passed: set[tuple[int, int]] = set()

@@ -32,7 +32,7 @@ MAX_VISITS: Final = 2_000_000
 MAX_DEPTH: Final = 6
 """So deep are values without tensors looked for."""
 MAX_SHOWN: Final = 6
-"""A longer list is told by its length."""
+"""A longer list is described by its length."""
 _NESTED: Final = (dict, list, tuple)
 
 

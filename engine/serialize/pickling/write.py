@@ -1,7 +1,7 @@
 """Writes values as the pickles that archives hold, opcode for opcode as PyTorch writes them.
 
 In: a value with its TorchScript type (programs' lists and dicts do not carry theirs).  Out: bytes of
-protocol 2, the storages that they refer to in order, and the classes that were met.  Strings, global
+protocol 2, the storages that they refer to in order, and the classes of the objects.  Strings, global
 names and devices are written once; instances get a memo number, tensors and containers where something
 else refers to them too (an instance's slot does, what `__getstate__` returned does not).
 """

@@ -1,4 +1,4 @@
-"""Operators that old archives mean differently: how their calls are written today.
+"""Operators whose meaning has changed since older archives: the present form of their calls.
 
 In: an operator's name and the version of the archive that calls it.  Out: the compiled form of its call:
 the body of a function (an upgrader) that does with today's operators what the operator did then.  So `torch.div` of two
@@ -143,7 +143,7 @@ def upgraders() -> dict[str, str]:
 
 @cache
 def _functions(name: str) -> tuple[Function, ...]:
-    """The upgraders of an operator; each a text of its own, so that its nodes tell where they come from."""
+    """The upgraders of an operator; each is a source of its own, so that the ranges of its nodes name it."""
     return tuple(_compiled(f"def {text}") for text in UPGRADES[name].text.split("\ndef ")[1:])
 
 
@@ -156,7 +156,7 @@ def _compiled(text: str) -> Function:
 
 
 def _fitting(upgrader: Function, inputs: Sequence[Value]) -> Function:
-    """The upgrader for arguments of these types: what it asks of the type of a number is answered now.
+    """The upgrader specialised for arguments of these types: its tests of a number's type are decided now.
 
     Otherwise a reader of the saved code would answer it, and write other code.
     """
@@ -174,12 +174,12 @@ def _source_of(upgrader: Function) -> str:
 
 
 def upgrader_graphs() -> dict[str, Graph]:
-    """The graph of every upgrader; its name tells the operator, the overload and the versions it is for."""
+    """The graph of every upgrader, by its name, made of the operator, the overload and the versions it is for."""
     return {function.name: function.graph for name in UPGRADES for function in _functions(name)}
 
 
 class _Upgraded(SugaredValue):
-    """An operator as it was; a call that fits none of its old overloads is one of those that never changed."""
+    """An operator of an older version; a call that fits no changed overload is one of the present operator."""
 
     __slots__ = ("_current", "_name")
     kind = "builtin"
