@@ -41,7 +41,7 @@ class UnsupportedTensor(PickleRefusal):
     """It describes a tensor of a kind that nothing here can be."""
 
 
-class Opcode(NamedTuple):
+class Effect(NamedTuple):
     """The effect of an opcode: the bytes that follow it, and how the stack and the memory change.
 
     `argument` is a number of bytes, or the size of the number that counts them, negative; "line" and "lines" are
@@ -118,7 +118,7 @@ class Scan:
         code: int = self.data[self.at]
         return code
 
-    def _argument(self, row: Opcode) -> tuple[int, int]:
+    def _argument(self, row: Effect) -> tuple[int, int]:
         """The start and end of the argument."""
         start = self.at + 1
         if row.argument == "lines":
@@ -139,7 +139,7 @@ class Scan:
             raise PickleRefusal("it is cut off")
         return end
 
-    def _move(self, row: Opcode, size: int) -> None:
+    def _move(self, row: Effect, size: int) -> None:
         floor = self._marks[-1] if self._marks else 0
         if row.marked:
             if not self._marks:
@@ -215,29 +215,29 @@ _STOP: Final = ord(".")
 _MEMOIZE: Final = 0x94
 _MEMO_COST: Final = 100
 _TEXTS: Final = (-1, -4, "line")
-_ATOM: Final = Opcode(0, 0, 1, 8)
-_ROWS: Final[dict[int, Opcode]] = {
+_ATOM: Final = Effect(0, 0, 1, 8)
+_ROWS: Final[dict[int, Effect]] = {
     code[0]: row
     for code, row in {
-        b"\x80": Opcode(1), b"(": Opcode(), b"N": _ATOM, b"\x88": _ATOM, b"\x89": _ATOM,
-        b"K": Opcode(1, 0, 1, 8), b"M": Opcode(2, 0, 1, 36), b"J": Opcode(4, 0, 1, 36), b"\x8a": Opcode(-1, 0, 1, 40),
-        b"G": Opcode(8, 0, 1, 32), b"X": Opcode(-4, 0, 1, 64), b"\x8c": Opcode(-1, 0, 1, 64),
-        b"T": Opcode(-4, 0, 1, 64),
-        b"U": Opcode(-1, 0, 1, 64),
-        b"I": Opcode("line", 0, 1, 36), b"L": Opcode("line", 0, 1, 36), b"F": Opcode("line", 0, 1, 32),
-        b"S": Opcode("line", 0, 1, 64), b"V": Opcode("line", 0, 1, 64),
-        b")": _ATOM, b"\x85": Opcode(0, 1, 1, 72), b"\x86": Opcode(0, 2, 1, 80), b"\x87": Opcode(0, 3, 1, 88),
-        b"t": Opcode(0, 0, 1, 64, True, 8), b"l": Opcode(0, 0, 1, 64, True, 8), b"d": Opcode(0, 0, 1, 72, True, 52),
-        b"]": Opcode(0, 0, 1, 64), b"a": Opcode(0, 2, 1, 8), b"e": Opcode(0, 1, 1, 0, True, 8),
-        b"}": Opcode(0, 0, 1, 72), b"s": Opcode(0, 3, 1, 104), b"u": Opcode(0, 1, 1, 0, True, 52),
-        b"q": Opcode(1, 1, 1), b"r": Opcode(4, 1, 1), b"p": Opcode("line", 1, 1), b"\x94": Opcode(0, 1, 1),
-        b"\x95": Opcode(8),
-        b"\x93": Opcode(0, 2, 1, 8), b"\x8f": Opcode(0, 0, 1, 400), b"C": Opcode(-1, 0, 1, 400),
-        b"B": Opcode(-4, 0, 1, 400),
-        b"h": Opcode(1, 0, 1, 8), b"j": Opcode(4, 0, 1, 8), b"g": Opcode("line", 0, 1, 8),
-        b"c": Opcode("lines", 0, 1, 8), b"R": Opcode(0, 2, 1, 400), b"\x81": Opcode(0, 2, 1, 200),
-        b"b": Opcode(0, 2, 1, 8),
-        b"Q": Opcode(0, 1, 1, 200), b"0": Opcode(0, 1), b"1": Opcode(0, 0, 0, 0, True), b"2": Opcode(0, 1, 2, 8),
+        b"\x80": Effect(1), b"(": Effect(), b"N": _ATOM, b"\x88": _ATOM, b"\x89": _ATOM,
+        b"K": Effect(1, 0, 1, 8), b"M": Effect(2, 0, 1, 36), b"J": Effect(4, 0, 1, 36), b"\x8a": Effect(-1, 0, 1, 40),
+        b"G": Effect(8, 0, 1, 32), b"X": Effect(-4, 0, 1, 64), b"\x8c": Effect(-1, 0, 1, 64),
+        b"T": Effect(-4, 0, 1, 64),
+        b"U": Effect(-1, 0, 1, 64),
+        b"I": Effect("line", 0, 1, 36), b"L": Effect("line", 0, 1, 36), b"F": Effect("line", 0, 1, 32),
+        b"S": Effect("line", 0, 1, 64), b"V": Effect("line", 0, 1, 64),
+        b")": _ATOM, b"\x85": Effect(0, 1, 1, 72), b"\x86": Effect(0, 2, 1, 80), b"\x87": Effect(0, 3, 1, 88),
+        b"t": Effect(0, 0, 1, 64, True, 8), b"l": Effect(0, 0, 1, 64, True, 8), b"d": Effect(0, 0, 1, 72, True, 52),
+        b"]": Effect(0, 0, 1, 64), b"a": Effect(0, 2, 1, 8), b"e": Effect(0, 1, 1, 0, True, 8),
+        b"}": Effect(0, 0, 1, 72), b"s": Effect(0, 3, 1, 104), b"u": Effect(0, 1, 1, 0, True, 52),
+        b"q": Effect(1, 1, 1), b"r": Effect(4, 1, 1), b"p": Effect("line", 1, 1), b"\x94": Effect(0, 1, 1),
+        b"\x95": Effect(8),
+        b"\x93": Effect(0, 2, 1, 8), b"\x8f": Effect(0, 0, 1, 400), b"C": Effect(-1, 0, 1, 400),
+        b"B": Effect(-4, 0, 1, 400),
+        b"h": Effect(1, 0, 1, 8), b"j": Effect(4, 0, 1, 8), b"g": Effect("line", 0, 1, 8),
+        b"c": Effect("lines", 0, 1, 8), b"R": Effect(0, 2, 1, 400), b"\x81": Effect(0, 2, 1, 200),
+        b"b": Effect(0, 2, 1, 8),
+        b"Q": Effect(0, 1, 1, 200), b"0": Effect(0, 1), b"1": Effect(0, 0, 0, 0, True), b"2": Effect(0, 1, 2, 8),
     }.items()
 }  # fmt: skip
 """Every opcode that may stand in a pickle; costs are a little more than what CPython takes."""
