@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tsrepl.version import __version__
+from tsrepl.session.version import __version__
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell

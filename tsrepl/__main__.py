@@ -1,4 +1,4 @@
-"""`python -m tsrepl` is the command `tsrepl`."""
+"""`python -m tsrepl` is the command `tsrepl`; Python looks for this module by its name."""
 
 import sys
 

@@ -27,19 +27,19 @@ from engine.lang.schema import Argument, FunctionSchema
 from engine.lang.types import BOOL, ClassType, TupleType, Type
 from engine.serialize.code.class_export import CodeExporter
 from engine.serialize.code.debug_records import DebugWriter
-from engine.serialize.code.qualified_names import ROOT, record_of
 from engine.serialize.code.source_import import SourceImporter
+from engine.serialize.container.progress import step, told
+from engine.serialize.container.qualified_names import ROOT, record_of
 from engine.serialize.container.read import WRITTEN_BY_SAVE, Container, checked_name
 from engine.serialize.container.write import ContainerWriter, replace_file, write_all
-from engine.serialize.explaining import explaining
+from engine.serialize.identify.load_errors import explain_load_errors
+from engine.serialize.legacy.model_json import MODEL, load_legacy
 from engine.serialize.mobile.file import is_bytecode_only, is_flatbuffer, open_program
-from engine.serialize.old.legacy import MODEL, load_legacy
-from engine.serialize.old.versions import DATA_FOLDER_SINCE, NEWEST_READ, OLDEST_WRITTEN
-from engine.serialize.pickling.read import Builder
+from engine.serialize.pickling.read import PickleGlobal
 from engine.serialize.pickling.tensors import TensorReader, storage_bytes, wanted_device
 from engine.serialize.pickling.unpickle import NOT_RUN, Runner, unpickle
 from engine.serialize.pickling.write import Pickler
-from engine.serialize.progress import step, told
+from engine.serialize.upgrade.versions import DATA_FOLDER_SINCE, NEWEST_READ, OLDEST_WRITTEN
 
 ExtraFiles = dict[str, Any]
 PathOrFile = str | os.PathLike[str] | BinaryIO
@@ -49,7 +49,7 @@ _BYTE_ORDERS: Final = {b"little": False, b"big": True}
 _EXTRA: Final = "extra/"
 LONGEST_NAME: Final = 1 << 15
 _NO_NAME: Final = re.compile(r"[\\\ud800-\udfff]")
-"""What may stand in the name of a file and not in that of an archive's folder."""
+"""Characters that a file's name may contain and that of an archive's folder may not."""
 
 
 # -- loading
@@ -75,10 +75,10 @@ def load_archive(
     or when it is saved; without, all is read and compared now.  Raises ArchiveError for everything that is wrong with
     the file.
     """
-    with explaining(path):
+    with explain_load_errors(path):
         container = open_program(path, mapped)
     try:
-        with explaining(path):
+        with explain_load_errors(path):
             module = _load(container, map_location, run, lazy)
         if extra_files is not None:
             _fill(extra_files, container)
@@ -143,7 +143,7 @@ def _load(container: Container, map_location: scalars.device | str | None, run: 
 
 @dataclass(slots=True, eq=False)
 class _Filling:
-    """Runs `__setstate__` methods.  Where one calls an operator that nobody knows, the load goes on without it: then no
+    """Runs `__setstate__` methods.  Where one calls an unknown operator, the load goes on without it: then no
     program of the archive can run, and says so."""
 
     container: Container
@@ -162,7 +162,7 @@ class _Filling:
             return NOT_RUN
 
     def check(self) -> None:
-        """What is done before a function of the archive first runs."""
+        """Check the archive before one of its functions first runs.  Raises ArchiveError, MissingOperatorError."""
         check_all(self.container)
         if self.unfilled is not None:
             name, cause = self.unfilled
@@ -172,7 +172,7 @@ class _Filling:
 
 
 def check_all(container: Container) -> None:
-    """Compare what was not compared yet with its checksums, and tell how far that is.  Raises ArchiveError."""
+    """Compare all unchecked records with their checksums, reporting progress.  Raises ArchiveError."""
     names = sorted(container.unchecked)
     done, total = 0, sum(map(container.size, names))
     for name in names:
@@ -204,11 +204,11 @@ def _tuple_of(value: Any) -> tuple[Any, ...]:
 
 
 def _holds_a_name(value: Any) -> bool:
-    """Whether there is in it what a global name stands for, which only calls may use; shared parts are seen once."""
+    """True if the value contains a `PickleGlobal`, which only calls may use; shared parts are visited once."""
     waiting, seen = [value], set()
     while waiting:
         each = waiting.pop()
-        if isinstance(each, Builder):
+        if isinstance(each, PickleGlobal):
             return True
         if isinstance(each, (dict, tuple, list)) and id(each) not in seen:
             seen.add(id(each))
@@ -237,7 +237,7 @@ def _version_of(container: Container) -> int:
 
 
 def _byte_order(container: Container) -> bool:
-    """Must the numbers be turned round?"""
+    """True if the byte order of the tensors must be swapped."""
     order = container.read("byteorder") if "byteorder" in container else b"little"
     if order not in _BYTE_ORDERS:
         raise ArchiveError(f"the archive's byte order is {order!r:.40}", record="byteorder")
@@ -332,7 +332,7 @@ def _add_records(
 
     def seal(crcs: Mapping[str, int]) -> bytes:
         if source is not None:
-            # What is damaged may not get a checksum that says it is not.
+            # Damaged data must not get a new, valid checksum.
             for name, place in addresses.items():
                 source.compared(place, crcs[name])
             source.check()
@@ -342,7 +342,7 @@ def _add_records(
 
 
 def _check_extra(name: str) -> None:
-    """Raises ArchiveError for a name that nobody could read again."""
+    """Raises ArchiveError for a name that could not be read back."""
     try:
         encoded = name.encode()
         checked_name(_EXTRA.encode() + encoded, 0)

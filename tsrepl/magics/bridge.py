@@ -54,7 +54,7 @@ def last_value(session: Session, before: set[int]) -> Any:
 
 
 def identities(session: Session) -> set[int]:
-    """What tells, after a cell, the values that were there before it."""
+    """The identities of the session's values, which tell the new ones after a cell."""
     return {id(value) for _, value, _ in session.variables()}
 
 

@@ -14,12 +14,12 @@ from typing import Any, Final
 from IPython.core.display_functions import display
 from rich.console import Console
 
-from engine.serialize.progress import FileProgress
+from engine.serialize.container.progress import FileProgress
 from tsrepl.render import to_html, to_rich, to_text
 from tsrepl.session.replies import ErrorReply, Reply
 
 WIDTH: Final = 100
-"""Columns of plain text, where nothing tells the page's width."""
+"""Columns of plain text, used where the page's width is unknown."""
 ERROR_WIDTH: Final = 80
 """Columns of errors, which pages break anywhere, in words too, where they are too narrow for a line."""
 EVERY: Final = 0.1

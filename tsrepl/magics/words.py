@@ -1,6 +1,7 @@
-"""Commands by the names that they have in a notebook: what says `%save` at the prompt says `%tsjit_save` there.
+"""Commands by their names in a notebook: `%save` at the prompt is `%tsjit_save` there.
 
-In: a reply.  Out: the same, with the commands that its texts speak of renamed.
+In: a reply.  Out: the same, with the commands that its texts mention renamed.  It stands alone, a pure function
+of replies that needs no IPython.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from tsrepl.session.replies import ErrorReply, HelpReply, HelpTopic, Reply, Text
 
 PREFIX: Final = "tsjit_"
 _SPEAK: Final = (TextReply, ErrorReply, HelpReply, HelpTopic)
-"""Replies that speak of commands; others show what programs hold."""
+"""Replies that mention commands; others show the contents of programs."""
 _NAMES: Final = "|".join(re.escape(command.name) for command in COMMANDS)
 _COMMAND: Final = re.compile(rf"(?<![\w{COMMAND}]){COMMAND}(?=(?:{_NAMES})\b)")
 

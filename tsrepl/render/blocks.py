@@ -1,7 +1,7 @@
-"""The few shapes that every reply is laid out in, between the reply and the two back ends.
+"""Blocks: the shapes that every reply is laid out in, between the reply and the two back ends.
 
-In: nothing.  Out: `Line`, `Code`, `Excerpt`, `Table`, `Diff`, `TreeView`, `Fold`.  Texts are plain, roles are names
-of the palette; terminal.py turns blocks into rich renderables and html.py into markup.
+In: nothing.  Out: `Line`, `CodeBlock`, `Excerpt`, `TableBlock`, `Diff`, `TreeView`, `FoldBlock`.  Texts are plain,
+roles are names of the palette; terminal.py turns blocks into rich renderables and html.py into markup.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class CodeBlock:
     """Text whose line breaks matter; `language` names a lexer of `highlight`, "" means none."""
 
     text: str
@@ -49,7 +49,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TableBlock:
     """Rows of cells; where the page is narrower than `stack_below` each row becomes a small paragraph."""
 
     columns: tuple[Column, ...]
@@ -67,7 +67,7 @@ class DiffLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """What changed between two texts, unchanged stretches left out."""
+    """Differences between two texts, unchanged stretches left out."""
 
     lines: tuple[DiffLine, ...]
     language: str = ""
@@ -82,7 +82,7 @@ class TreeView:
 
 
 @dataclass(frozen=True, slots=True)
-class Fold:
+class FoldBlock:
     """A headed section; a page may let the reader open and close it."""
 
     heading: tuple[Span, ...]
@@ -90,7 +90,7 @@ class Fold:
     is_open: bool = True
 
 
-Block = Line | Code | Excerpt | Table | Diff | TreeView | Fold
+Block = Line | CodeBlock | Excerpt | TableBlock | Diff | TreeView | FoldBlock
 
 
 def line(*parts: str | Span) -> Line:

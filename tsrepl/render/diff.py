@@ -1,6 +1,7 @@
-"""What changed between two texts, for reading.
+"""Differences between two texts, for reading.
 
 In: the text before and after.  Out: unified diff lines, long unchanged stretches folded into one that counts them.
+The module stands alone because it knows texts only, and no reply.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from html import escape
 from typing import Any
 
-from tsrepl.render.blocks import Block, Code, Column, Diff, Excerpt, Fold, Line, Span, Table, TreeView
+from tsrepl.render.blocks import Block, CodeBlock, Column, Diff, Excerpt, FoldBlock, Line, Span, TableBlock, TreeView
 from tsrepl.render.highlight import highlight
 from tsrepl.render.layout import blocks_of
 from tsrepl.render.palette import PALETTE
@@ -58,7 +58,7 @@ def stylesheet() -> str:
 
 
 def _colours(page: str, theme: str) -> str:
-    """One rule for each role, on pages that the selector `page` tells."""
+    """One rule for each role, on pages that match the selector `page`."""
     return "".join(
         f"{page}.tsrepl .{role}{{color:{getattr(colour, theme)}}}"
         for role, colour in PALETTE.items()
@@ -99,7 +99,7 @@ def _line(block: Line) -> str:
     return f"<p>{_spans(block.spans)}</p>"
 
 
-def _code(block: Code) -> str:
+def _code(block: CodeBlock) -> str:
     return f"<pre>{_spans(highlight(block.text, block.language))}</pre>"
 
 
@@ -109,13 +109,13 @@ def _excerpt(block: Excerpt) -> str:
     return f'<pre class="excerpt">{marked}</pre>'
 
 
-def _table(block: Table) -> str:
+def _table(block: TableBlock) -> str:
     head = "".join(f'<th scope="col"{_align(c)}>{escape(c.title)}</th>' for c in block.columns) if block.header else ""
     rows = "".join(f"<tr>{_row(block, row)}</tr>" for row in block.rows)
     return f"<table>{f'<thead><tr>{head}</tr></thead>' if head else ''}<tbody>{rows}</tbody></table>"
 
 
-def _row(block: Table, row: tuple[str, ...]) -> str:
+def _row(block: TableBlock, row: tuple[str, ...]) -> str:
     return "".join(f"<td{_align(c)}>{_cell(c, text)}</td>" for c, text in zip(block.columns, row, strict=True))
 
 
@@ -151,17 +151,17 @@ def _branch(block: TreeView) -> str:
     return f"<li><details open><summary>{_spans(block.label)}</summary><ul>{inner}</ul></details></li>"
 
 
-def _fold(block: Fold) -> str:
+def _fold(block: FoldBlock) -> str:
     inner = "".join(map(_render, block.blocks))
     return f"<details{' open' if block.is_open else ''}><summary>{_spans(block.heading)}</summary>{inner}</details>"
 
 
 _RENDERERS: dict[type[Any], Callable[[Any], str]] = {
     Line: _line,
-    Code: _code,
+    CodeBlock: _code,
     Excerpt: _excerpt,
-    Table: _table,
+    TableBlock: _table,
     Diff: _diff,
     TreeView: _tree,
-    Fold: _fold,
+    FoldBlock: _fold,
 }

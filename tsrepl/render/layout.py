@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.lang.counts import counted
 from tsrepl.render import reports
-from tsrepl.render.blocks import Block, Code, Column, Diff, Excerpt, Fold, Span, Table, TreeView, line
+from tsrepl.render.blocks import Block, CodeBlock, Column, Diff, Excerpt, FoldBlock, Span, TableBlock, TreeView, line
 from tsrepl.render.diff import diff_lines
 from tsrepl.render.printable import printable
 from tsrepl.session.replies import (
@@ -29,7 +29,7 @@ from tsrepl.session.replies import (
     Reply,
     ReportReply,
     SchemaReply,
-    Slot,
+    SlotRow,
     TapReply,
     TextReply,
     TimeReply,
@@ -56,7 +56,7 @@ def blocks_of(reply: Reply) -> list[Block]:
 def _value(reply: ValueReply) -> Iterator[Block]:
     if reply.type == "NoneType":
         return
-    yield Code(reply.text, "" if "tensor(" in reply.text else "python")
+    yield CodeBlock(reply.text, "" if "tensor(" in reply.text else "python")
     if reply.facts:
         yield line(Span(reply.facts, "muted"))
     elif reply.type not in _PLAIN_TYPES:
@@ -75,12 +75,13 @@ def _definition(reply: DefinitionReply) -> Iterator[Block]:
 
 
 def _graph(reply: GraphReply) -> Iterator[Block]:
-    yield Code(reply.text.rstrip("\n"), "ir")
+    yield CodeBlock(reply.text.rstrip("\n"), "ir")
 
 
 def _passes(reply: PassesReply) -> Iterator[Block]:
-    yield Fold(
-        (Span(reply.title, "title"), Span("  before the first pass", "muted")), (Code(reply.start.rstrip("\n"), "ir"),)
+    yield FoldBlock(
+        (Span(reply.title, "title"), Span("  before the first pass", "muted")),
+        (CodeBlock(reply.start.rstrip("\n"), "ir"),),
     )
     yield from map(_pass_step, reply.steps)
     changed = sum(step.changed for step in reply.steps)
@@ -97,7 +98,7 @@ def _pass_step(step: PassStep) -> Block:
         Span(step.name, "title"),
         Span(f"  +{added} -{removed} lines, {_duration(step.seconds)}", "muted"),
     )
-    return Fold(heading, (Diff(diff_lines(step.before, step.after), "ir"),))
+    return FoldBlock(heading, (Diff(diff_lines(step.before, step.after), "ir"),))
 
 
 def _size_of_change(step: PassStep) -> tuple[int, int]:
@@ -106,17 +107,17 @@ def _size_of_change(step: PassStep) -> tuple[int, int]:
 
 
 def _code(reply: CodeReply) -> Iterator[Block]:
-    yield Code(reply.text.rstrip("\n"), "python")
+    yield CodeBlock(reply.text.rstrip("\n"), "python")
     for name, text in reply.constants:
         yield line(Span(f"CONSTANTS.{name}", "constant"), " = ", text)
 
 
 def _tree(reply: TreeReply) -> Iterator[Block]:
-    yield Code(reply.text, "tree")
+    yield CodeBlock(reply.text, "tree")
 
 
 def _instructions(reply: InstructionsReply) -> Iterator[Block]:
-    yield Code(reply.text.rstrip("\n"), "instructions")
+    yield CodeBlock(reply.text.rstrip("\n"), "instructions")
 
 
 def _trace(reply: TraceReply) -> Iterator[Block]:
@@ -127,7 +128,7 @@ def _trace(reply: TraceReply) -> Iterator[Block]:
         Column("writes", "good"),
     )
     several = len({row.function for row in reply.rows}) > 1
-    yield Table(columns, tuple(_trace_row(row, several) for row in reply.rows), stack_below=NARROW)
+    yield TableBlock(columns, tuple(_trace_row(row, several) for row in reply.rows), stack_below=NARROW)
     if reply.left_out:
         yield line(Span(f"{reply.left_out} more instructions ran and were not kept", "warning"))
     yield line(Span("result ", "muted"), reply.result)
@@ -145,7 +146,7 @@ def _taps(reply: TapReply) -> Iterator[Block]:
     every = ((row.place or "(the module)", f"{row.count:,}", row.value) for row in reply.rows)
     rows = tuple(row if several else (row[0], row[2]) for row in every)
     if rows:
-        yield Table(shown, rows, stack_below=NARROW)
+        yield TableBlock(shown, rows, stack_below=NARROW)
     if reply.unreached:
         yield line(Span("warning: ", "warning"), f"the call never came to {_listed(reply.unreached)}")
     yield line(Span("result ", "muted"), reply.result)
@@ -158,7 +159,7 @@ def _registers(pairs: tuple[tuple[str, str], ...]) -> str:
 
 
 def _schema(reply: SchemaReply) -> Iterator[Block]:
-    yield Code("\n".join(reply.schemas), "ir")
+    yield CodeBlock("\n".join(reply.schemas), "ir")
     if reply.total > len(reply.schemas):
         yield line(Span(f"{len(reply.schemas)} of {reply.total}; a longer pattern finds fewer", "muted"))
 
@@ -169,7 +170,7 @@ def _who(reply: WhoReply) -> Iterator[Block]:
         return
     columns = (Column("name", "title"), Column("kind", "muted"), Column("type", "type"), Column("value"))
     rows = tuple((b.name, b.kind, b.type, b.summary) for b in reply.bindings)
-    yield Table(columns, rows, stack_below=NARROW)
+    yield TableBlock(columns, rows, stack_below=NARROW)
 
 
 def _time(reply: TimeReply) -> Iterator[Block]:
@@ -224,7 +225,7 @@ def _module_tree(node: ModuleNode) -> TreeView:
     return TreeView(label, (*methods, *slots, *map(_module_tree, node.children)))
 
 
-def _slot_label(slot: Slot) -> tuple[Span, ...]:
+def _slot_label(slot: SlotRow) -> tuple[Span, ...]:
     if slot.shape is None:
         return Span(slot.name), Span(f": {slot.type}", "type"), Span(f" = {slot.text}" if slot.text else "", "constant")
     sizes = " × ".join(map(str, slot.shape)) or "scalar"
@@ -242,10 +243,10 @@ def _help(reply: HelpReply) -> Iterator[Block]:
     yield from (line(text) for text in reply.paragraphs)
     if reply.topics:
         rows = tuple((topic.usage, topic.summary) for topic in reply.topics)
-        yield Table((Column("", "command"), Column("")), rows, header=False)
+        yield TableBlock((Column("", "command"), Column("")), rows, header=False)
     if reply.examples:
         yield line(Span("Examples", "muted"))
-        yield Code("\n".join(f"  {example}" for example in reply.examples), "entry")
+        yield CodeBlock("\n".join(f"  {example}" for example in reply.examples), "entry")
 
 
 _LAYOUTS: dict[type[Any], Callable[[Any], Iterator[Block]]] = {

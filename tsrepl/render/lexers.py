@@ -1,4 +1,4 @@
-"""What is what in the texts that we show: pygments lexers for graphs, instructions, trees and shell entries.
+"""Pygments lexers for graphs, instructions, trees and shell entries.
 
 In: text.  Out: tokens; `palette.role_of` says what each means.
 """
@@ -119,7 +119,7 @@ class TreeLexer(RegexLexer):  # type: ignore[misc]  # pygments has no types
 
 
 class EntryLexer(PythonLexer):  # type: ignore[misc]  # pygments has no types
-    """What is typed at the prompt: TorchScript, or a command."""
+    """Lexer for entries at the prompt: TorchScript, or a command."""
 
     name = "TorchScript entry"
     aliases: ClassVar[list[str]] = ["torchscript-entry"]

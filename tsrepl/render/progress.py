@@ -14,7 +14,7 @@ from typing import Final, Protocol
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from engine.serialize.progress import FileProgress, listening
+from engine.serialize.container.progress import FileProgress, listening
 
 PATIENCE: Final = 0.5
 """Seconds without a bar."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from tsrepl.render.blocks import Block, Code, Column, Diff, DiffLine, Fold, Span, Table, line
+from tsrepl.render.blocks import Block, CodeBlock, Column, Diff, DiffLine, FoldBlock, Span, TableBlock, line
 from tsrepl.render.diff import diff_lines
 from tsrepl.render.printable import safe_json
 from tsrepl.session.replies import DataReply, FileReply, ReportReply, Section
@@ -23,10 +23,10 @@ def file(reply: FileReply) -> Iterator[Block]:
     yield line(Span(reply.path, "title"), ": ", reply.what)
     if reply.facts:
         columns = (Column("", "muted"), Column(""))
-        yield Table(columns, tuple((f"  {label}", text) for label, text in reply.facts), header=False)
+        yield TableBlock(columns, tuple((f"  {label}", text) for label, text in reply.facts), header=False)
     if reply.advice:
         columns = (Column("", "good"), Column(""))
-        yield Table(columns, tuple(("  →", advice) for advice in reply.advice), header=False)
+        yield TableBlock(columns, tuple(("  →", advice) for advice in reply.advice), header=False)
 
 
 def report(reply: ReportReply) -> Iterator[Block]:
@@ -41,7 +41,7 @@ def _section(section: Section) -> Iterator[Block]:
     heading = Span(_MARKS[section.level] + section.heading, _ROLES[section.level])
     blocks = tuple(_body(section))
     if section.heading and blocks:
-        yield Fold((heading,), blocks)
+        yield FoldBlock((heading,), blocks)
     elif section.heading:
         yield line(heading)
     else:
@@ -59,7 +59,7 @@ def _body(section: Section) -> Iterator[Block]:
         named = tuple(
             Column(f"  {c.title}" if i == 0 else c.title, c.role, right=c.right) for i, c in enumerate(columns)
         )
-        yield Table(named, rows, stack_below=NARROW if len(columns) > 3 else 0, header=header)
+        yield TableBlock(named, rows, stack_below=NARROW if len(columns) > 3 else 0, header=header)
     if section.change is not None:
         yield Diff(_changes(*section.change), "python")
     if section.note:
@@ -75,4 +75,4 @@ def _changes(before: str, after: str) -> tuple[DiffLine, ...]:
 
 
 def data(reply: DataReply) -> Iterator[Block]:
-    yield Code(safe_json(json.dumps(reply.data, indent=2, ensure_ascii=False)))
+    yield CodeBlock(safe_json(json.dumps(reply.data, indent=2, ensure_ascii=False)))

@@ -16,7 +16,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 from rich.tree import Tree
 
-from tsrepl.render.blocks import Block, Code, Diff, Excerpt, Fold, Line, Span, Table, TreeView
+from tsrepl.render.blocks import Block, CodeBlock, Diff, Excerpt, FoldBlock, Line, Span, TableBlock, TreeView
 from tsrepl.render.highlight import highlight
 from tsrepl.render.layout import blocks_of
 from tsrepl.render.palette import PALETTE
@@ -60,7 +60,7 @@ def _line(block: Line, width: int) -> RenderableType:
     return _text(block.spans)
 
 
-def _code(block: Code, width: int) -> RenderableType:
+def _code(block: CodeBlock, width: int) -> RenderableType:
     return Text("\n").join(_hung(_text(highlight(block.text, block.language)), width))
 
 
@@ -74,7 +74,7 @@ def _excerpt(block: Excerpt, width: int) -> RenderableType:
     return Padding(lines, (0, 0, 0, indent), expand=False)
 
 
-def _table(block: Table, width: int) -> RenderableType:
+def _table(block: TableBlock, width: int) -> RenderableType:
     if width < block.stack_below:
         return Group(*_stacked(block))
     table = RichTable(
@@ -87,7 +87,7 @@ def _table(block: Table, width: int) -> RenderableType:
     return table
 
 
-def _stacked(block: Table) -> Iterator[RenderableType]:
+def _stacked(block: TableBlock) -> Iterator[RenderableType]:
     """Each row as a small paragraph: its first two cells on one line, the others below, titled."""
     for row in block.rows:
         cells = _cells(block, row)
@@ -97,7 +97,7 @@ def _stacked(block: Table) -> Iterator[RenderableType]:
                 yield Padding(Text.assemble((f"{column.title} ", PALETTE["muted"].rich), part), (0, 0, 0, 4))
 
 
-def _cells(block: Table, row: tuple[str, ...]) -> list[Text]:
+def _cells(block: TableBlock, row: tuple[str, ...]) -> list[Text]:
     return [
         _text(highlight(text, column.language) if column.language else [Span(text, column.role)])
         for column, text in zip(block.columns, row, strict=True)
@@ -123,18 +123,18 @@ def _grow(tree: Tree, children: Iterable[TreeView]) -> None:
         _grow(tree.add(_text(child.label)), child.children)
 
 
-def _fold(block: Fold, width: int) -> RenderableType:
+def _fold(block: FoldBlock, width: int) -> RenderableType:
     return Group(_text(block.heading), *(_render(inner, width) for inner in block.blocks))
 
 
 _RENDERERS: dict[type[Any], Callable[[Any, int], RenderableType]] = {
     Line: _line,
-    Code: _code,
+    CodeBlock: _code,
     Excerpt: _excerpt,
-    Table: _table,
+    TableBlock: _table,
     Diff: _diff,
     TreeView: _tree,
-    Fold: _fold,
+    FoldBlock: _fold,
 }
 
 
@@ -161,6 +161,6 @@ def _hung(text: Text, width: int) -> list[Text]:
 
 
 def _break_point(text: str, width: int, indent: int) -> int:
-    """Where to break: after the last blank that fits, else at the width."""
+    """The position of the line break: after the last blank that fits, else at the width."""
     blank = text.rfind(" ", indent, width)
     return blank + 1 if blank > indent else width

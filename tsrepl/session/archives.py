@@ -17,7 +17,7 @@ from engine.serialize.inspect.survey import survey
 from engine.serialize.inspect.weights import MOST_OTHERS, Weights, open_tensors, open_weights
 from engine.serialize.mobile.file import open_program
 from engine.serialize.mobile.load import mobile_program
-from engine.serialize.old.upgrade import Rewrite
+from engine.serialize.upgrade.upgraders import UpgradedCall
 from tsrepl.session.failures import error_reply
 from tsrepl.session.replies import (
     CodeReply,
@@ -144,7 +144,7 @@ def filled_section(classes: Sequence[str]) -> Section:
     return Section("filled while loading", rows=tuple((name,) for name in classes), note=note)
 
 
-def rewrites_section(rewrites: Sequence[Rewrite]) -> Section:
+def rewrites_section(rewrites: Sequence[UpgradedCall]) -> Section:
     """Calls of old operators, with what does their work today."""
     rows = tuple((each.operator, each.upgrader, each.place) for each in rewrites)
     note = "what these operators meant then is spelled out with today's"
@@ -193,14 +193,14 @@ def _table_of(weights: Weights) -> Section:
 
 
 def _others_of(weights: Weights) -> Iterator[Section]:
-    """What a checkpoint holds besides tensors."""
+    """Values other than tensors in a checkpoint."""
     if weights.others:
         note = f"only the first {MOST_OTHERS} are shown" if len(weights.others) == MOST_OTHERS else ""
         yield Section("", ("other values", ""), weights.others, note=note)
 
 
 def show_bytecode(path: str, method: str | None = None) -> Iterator[Reply]:
-    """What mobile devices run: the instructions of every function, or of one.  Raises ArchiveError for none."""
+    """The bytecode for mobile devices: instructions of every function, or of one.  Raises ArchiveError for none."""
     found = identify(path)
     container = open_program(path)
     try:

@@ -62,7 +62,7 @@ def write_arrays(path: str, value: Any) -> None:
 
 
 def check_writable(path: str) -> None:
-    """Is this a place for arrays?  Raises SessionError; asked before a long computation."""
+    """Raises SessionError if arrays cannot be written to the path; called before a long computation."""
     if not is_array_file(path):
         raise CommandLineError(f"'{path}' is neither .npz nor .npy", hints=("results are kept as arrays",))
     folder = os.path.dirname(os.path.realpath(path))

@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from engine.lang.errors import did_you_mean
-from tsrepl.session import files, inspection, looking, overview, searching, tapping, timing, tracing
+from tsrepl.session import files, inspection, looking, observing, overview, tapping
 from tsrepl.session.entries import COMMAND, Entry, split_entries
 from tsrepl.session.failures import INTERRUPTED, UsageError, error_replies
 from tsrepl.session.replies import ErrorReply, HelpReply, HelpTopic, Reply
@@ -78,7 +78,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
             inspection.passes, _TARGET + " Name passes to run these only, in that order.",
             ("%passes f", "%passes f constant_propagation dce")),
     Command("bisect", "%bisect expression [pass ...]", "which rewrite of which pass changes what an expression gives",
-            "expression", searching.bisect, "Names of passes at the end stand for the pipeline.",
+            "expression", observing.bisect, "Names of passes at the end stand for the pipeline.",
             ("%bisect f(1, 2)", "%bisect f(1, 2) inline dce")),
     Command("code", "%code f", "Python text printed from the graph", "function", inspection.code, _TARGET,
             ("%code f",)),
@@ -86,7 +86,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("instructions", "%instructions f", "what the interpreter runs: registers, operations, moves", "function",
             inspection.instructions, _TARGET, ("%instructions f",)),
     Command("trace", "%trace f(x)", "run, and show every instruction with the values it read and wrote", "expression",
-            tracing.trace, "", ("%trace f(x, x)",)),
+            observing.trace, "", ("%trace f(x, x)",)),
     Command("tap", "%tap m pattern ... -- call", "what comes out of the parts of a module during a call", "place",
             tapping.tap,
             "Patterns are paths of submodules (encoder.*), their variables (decoder:h) or lines of a file "
@@ -104,7 +104,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
             "Operators are written aten::add, torch.add or add.", ("%schema f", "%schema torch.add")),
     Command("ops", "%ops [pattern]", "the operators whose name contains the pattern", "operator", overview.ops,
             "* and ? match as in file names.", ("%ops relu", "%ops *_pool?d")),
-    Command("time", "%time expression", "how long an expression takes", "expression", timing.time, "",
+    Command("time", "%time expression", "how long an expression takes", "expression", observing.time, "",
             ("%time f(x, x)",)),
     Command("save", "%save name path", "write a function or module to an archive, a tensor to .npy", "name path",
             files.save, "PyTorch loads the archive with torch.jit.load.  What lies in a module is named by its path.",

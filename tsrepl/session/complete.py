@@ -1,4 +1,4 @@
-"""What could stand at the cursor.
+"""Completion at the cursor.
 
 In: the text before it.  Out: candidates: names of the session, operators after `torch.`, methods and attributes after a
 value, commands after `%`, files where a command takes one.
@@ -130,7 +130,7 @@ def _last_word(argument: str) -> str:
 
 
 def _without_quotes(word: str) -> str:
-    """What the word stands for; its last quotation mark may be missing still."""
+    """The word without its quotation marks, the last of which may be missing."""
     for ending in ("", "'", '"'):
         try:
             return "".join(shlex.split(word + ending))
@@ -168,7 +168,7 @@ def _names(workspace: Workspace) -> Iterator[tuple[str, str]]:
 
 
 def _members(workspace: Workspace, base: str) -> Found:
-    """What may follow `base.`: of an expression that is not a plain path, the methods of a tensor."""
+    """Names that may follow `base.`: for an expression that is not a plain path, the methods of a tensor."""
     if base == "torch":
         return _torch_names()
     if base.startswith("torch."):

@@ -19,7 +19,7 @@ MOST_PATHS: Final = 4
 MOST_ROWS: Final = 200
 LONGEST_VALUE: Final = 60
 _FROM_GIT: Final = (7, 9)
-"""How many words git gives a driver: path, old file, hash, mode, new file, hash, mode; for a renamed file two more."""
+"""Number of words git gives a driver: path, old file, hash, mode, new file, hash, mode; two more if renamed."""
 
 
 def diff(paths: Sequence[str], *, git: bool = False, as_data: bool = False) -> Iterator[Reply]:

@@ -1,6 +1,6 @@
-"""Where one entry ends and the next begins.
+"""Splitting of text into entries.
 
-In: text as it is typed, pasted or piped.  Out: is it complete, and the entries in it.  TorchScript has Python's
+In: text as it is typed, pasted or piped.  Out: its completeness, and the entries in it.  TorchScript has Python's
 layout, so Python's own compiler answers the question of completeness; nothing is ever run by it.
 """
 
@@ -56,7 +56,7 @@ def split_entries(text: str) -> list[Entry]:
 
 
 def is_complete(text: str) -> bool:
-    """May the text be run as it stands?  A block wants a blank line at its end; text that is wrong is complete."""
+    """True if the text is complete: a block needs a blank line at its end; invalid text is complete."""
     entries = split_entries(text)
     if not entries or entries[-1].is_command:
         return True
@@ -94,7 +94,7 @@ def _belongs_to_block(line: str) -> bool:
 
 
 def _possible_ends(lines: list[str], start: int) -> Iterator[tuple[int, bool]]:
-    """Where an entry that begins at `start` may end: behind lines that leave no bracket and no string open.
+    """Positions where an entry that begins at `start` may end: after lines that leave no bracket or string open.
 
     It must end, whatever is open, before a definition that begins a line inside of brackets: one is not closed.
     Python's compiler knows most of this, too, but it would read the text again for each line.
@@ -111,7 +111,7 @@ def _possible_ends(lines: list[str], start: int) -> Iterator[tuple[int, bool]]:
 
 
 def _open_after(line: str, depth: int, quotes: str) -> tuple[int, str]:
-    """How many brackets, and which triple quotes, are open after the line."""
+    """The number of brackets, and the triple quotes, open after the line."""
     at = 0
     while True:
         found = (_ENDS_OF_STRINGS[quotes] if quotes else _PIECE).search(line, at)

@@ -22,7 +22,7 @@ from engine.lang.types import NONE, TupleType, Type
 from tsrepl.session.definitions import Definitions
 from tsrepl.session.failures import ENTRY
 from tsrepl.session.names import PromptResolver
-from tsrepl.session.trees import Names, names_of
+from tsrepl.session.trees import NameUses, names_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class EntryFunction:
     deleted: tuple[str, ...]
 
     def split(self, value: Any) -> list[tuple[str, Any, Type]]:
-        """What the function returned, as (name, value, type)."""
+        """The function's results as (name, value, type)."""
         values = [value] if len(self.results) == 1 else list(value) if self.results else []
         return [(name, each, type) for (name, type), each in zip(self.results, values, strict=True)]
 
@@ -66,13 +66,13 @@ def compile_entry(
     return EntryFunction(function, parameters, results, lost, tuple(names.deleted & set(variables)))
 
 
-def _may_stay(name: str, names: Names) -> bool:
-    """Is the variable set on some paths, so that on the others its old value stays?"""
+def _may_stay(name: str, names: NameUses) -> bool:
+    """True if the variable is set on some paths only, so that on the others its old value stays."""
     return name in names.assigned and name not in names.defined
 
 
 def _body(statements: Sequence[Tree], kept: Sequence[str]) -> tuple[list[Tree], bool]:
-    """The statements, ended by a `return` of the names and of the last value; and is there such a value?"""
+    """The statements, ended by a `return` of the names and of the last value; and True if there is such a value."""
     last = statements[-1]
     shown = last.kind == ExprStmt.kind and not _prints(ExprStmt(last).expression)
     results = [Var.make(last.range, name) for name in kept] + ([ExprStmt(last).expression] if shown else [])
@@ -84,7 +84,7 @@ def _body(statements: Sequence[Tree], kept: Sequence[str]) -> tuple[list[Tree], 
 
 
 def _prints(tree: Tree) -> bool:
-    """Is it a call of `print`, which gives no value, not even None?"""
+    """True for a call of `print`, which gives no value, not even None."""
     callee = Apply(tree).callee if tree.kind == Apply.kind else None
     return callee is not None and callee.kind == Var.kind and Var(callee).name == "print"
 

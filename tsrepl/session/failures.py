@@ -26,7 +26,7 @@ from engine.lang.errors import (
     SchemaError,
 )
 from engine.lang.source import SourceRange
-from tsrepl.session.replies import ErrorReply, Place, TextReply
+from tsrepl.session.replies import CallPlace, ErrorReply, TextReply
 
 _TITLES: Final[tuple[tuple[type[BaseException], str], ...]] = (
     (ParseError, "Syntax error"),
@@ -68,7 +68,7 @@ class CommandLineError(SessionError):
 
 
 def error_reply(error: BaseException) -> ErrorReply:
-    """The reply that tells of the error."""
+    """The reply for the error."""
     if isinstance(error, KeyboardInterrupt):
         return ErrorReply(INTERRUPTED, "the program was stopped; the session goes on")
     if isinstance(error, OSError) and not isinstance(error, EngineError):
@@ -95,7 +95,7 @@ def error_replies(error: BaseException) -> list[ErrorReply]:
 
 
 def caution_replies(function: Function) -> list[TextReply]:
-    """What may surprise in the function's text."""
+    """Cautions about constructs in the function's text that may surprise."""
     found = []
     for caution in function.cautions:
         hints = "".join(f"; {hint}" for hint in caution.hints)
@@ -149,9 +149,9 @@ def _execution_error(error: ExecutionError) -> ErrorReply:
     return ErrorReply(kind, message, places=places, hints=error.hints, details=details)
 
 
-def _place(frame: CallFrame, prefix: str = "") -> Place:
+def _place(frame: CallFrame, prefix: str = "") -> CallPlace:
     range = frame.range.original()
-    return Place(prefix + location_text(range, frame.function), range.excerpt())
+    return CallPlace(prefix + location_text(range, frame.function), range.excerpt())
 
 
 def _file_error(error: OSError) -> ErrorReply:

@@ -12,7 +12,7 @@ from engine.aten.values.ivalue import Object
 from engine.aten.values.submodules import children_of, is_module, joined
 from engine.aten.values.tensor import Tensor
 from engine.lang.types import ClassAttribute, ClassType
-from tsrepl.session.replies import ModuleNode, Slot
+from tsrepl.session.replies import ModuleNode, SlotRow
 from tsrepl.session.values import summary
 
 DEEPEST = 128
@@ -57,15 +57,15 @@ def short_name(type: ClassType) -> str:
     return type.name
 
 
-def _slot(attribute: ClassAttribute, value: Any) -> Slot:
+def _slot(attribute: ClassAttribute, value: Any) -> SlotRow:
     name, kind, type = attribute.name, attribute.kind, str(attribute.type)
     if not isinstance(value, Tensor):
-        return Slot(name, kind, type, text=summary(value))
+        return SlotRow(name, kind, type, text=summary(value))
     count = 1
     for size in value.shape:
         count *= size
-    return Slot(name, kind, type, tuple(value.shape), value.dtype.name, count * value.dtype.itemsize, count)
+    return SlotRow(name, kind, type, tuple(value.shape), value.dtype.name, count * value.dtype.itemsize, count)
 
 
-def _order(slot: Slot) -> int:
+def _order(slot: SlotRow) -> int:
     return ("parameter", "buffer", "attribute").index(slot.kind)

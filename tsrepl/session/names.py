@@ -1,4 +1,4 @@
-"""What names stand for at the prompt and in definitions.
+"""Resolution of names at the prompt and in definitions.
 
 In: a name.  Out: what the compiler needs: functions and classes of the session, and at the prompt operators without
 their `torch.`.
@@ -19,7 +19,7 @@ from engine.lang.types import Type
 
 
 class SessionResolver(TextResolver):
-    """Names that the session defines; `broken` tells why some of them cannot be used any more."""
+    """Names that the session defines; `broken` holds the reason why some cannot be used any more."""
 
     def __init__(self, unit: CompilationUnit, broken: Mapping[str, str]) -> None:
         super().__init__(unit)

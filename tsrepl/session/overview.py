@@ -1,4 +1,4 @@
-"""What there is: in the session, and in the operator table.
+"""Listings of the session and of the operator table.
 
 In: a pattern.  Out: lists.
 """

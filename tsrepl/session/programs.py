@@ -64,21 +64,21 @@ _NAMED: Final = re.compile(r"([A-Za-z_]\w*)\s*=(?!=)\s*(.*)", re.S)
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class LoadedProgram:
     """A file that was opened: a module, or a workspace with the functions of a text file."""
 
     path: str
     workspace: Workspace
     module: Object | None = None
     seen: Survey | None = None
-    """What is in an archive that is shown and not run."""
+    """Summary of an archive that is shown and not run."""
 
     def every_function(self) -> list[Function]:
         """The functions and methods of the whole program."""
         return list(self.functions().values()) if self.seen is None else self.seen.functions
 
     def functions(self) -> dict[str, Function]:
-        """What can be called, by name."""
+        """The functions that can be called, by name."""
         if self.module is None:
             return {name: each for name, each in self.workspace.functions().items() if "." not in name}
         methods = self.module.type.methods
@@ -134,7 +134,7 @@ def run_program(path: str, method: str | None, inputs: Sequence[str], output: st
 
 
 def show_program(path: str, view: str | None, method: str | None) -> Iterator[Reply]:
-    """What is in a file, as `tsrepl show` tells it."""
+    """The contents of a file, as `tsrepl show` prints them."""
     return guarded(_show_program(path, view or "", method))
 
 
@@ -163,12 +163,12 @@ def _run_program(path: str, method: str | None, inputs: Sequence[str], output: s
                 yield reply
         if failed:
             return
-        program = Program(path, workspace)
+        program = LoadedProgram(path, workspace)
         if method is None and "main" not in program.functions():
             yield from _defined(program, inputs)
             return
     else:
-        program = Program(path, workspace, open_archive(path))
+        program = LoadedProgram(path, workspace, open_archive(path))
     name = method or ("main" if program.module is None else MAIN)
     owner, function = program.locate(name)
     args, kwargs = read_inputs(inputs, function)
@@ -197,8 +197,8 @@ def _check_given(function: Function, takes: Sequence[Argument], args: Sequence[A
         )
 
 
-def _defined(program: Program, inputs: Sequence[str]) -> Iterator[Reply]:
-    """What a text file without `main` defines; inputs have nowhere to go then."""
+def _defined(program: LoadedProgram, inputs: Sequence[str]) -> Iterator[Reply]:
+    """The definitions of a text file without `main`, which takes no inputs."""
     known = program.functions()
     if inputs:
         raise CommandLineError(
@@ -256,7 +256,7 @@ def _evaluate(text: str, name: str) -> Any:
 
 
 def result_type(function: Function) -> Type:
-    """What the function returns."""
+    """The function's return type."""
     return function.schema.returns[0].type if function.schema.returns else NONE
 
 
@@ -298,7 +298,7 @@ def _show_program(path: str, view: str, method: str | None) -> Iterator[Reply]:
 
 
 def _compiled(functions: dict[str, Function]) -> tuple[dict[str, Function], list[EngineError]]:
-    """Those that compile, and what is wrong with the others: what is shown of a program is all of it that can be."""
+    """The functions that compile, and the errors of the others, so that all that can be shown is."""
     known, errors = {}, []
     for name, function in functions.items():
         try:
@@ -309,7 +309,7 @@ def _compiled(functions: dict[str, Function]) -> tuple[dict[str, Function], list
     return known, errors
 
 
-def _shown(program: Program, view: str, known: dict[str, Function]) -> Iterator[Reply]:
+def _shown(program: LoadedProgram, view: str, known: dict[str, Function]) -> Iterator[Reply]:
     if not view:
         yield from _overview(program, known)
     elif view == "constants":
@@ -326,16 +326,16 @@ def _shown(program: Program, view: str, known: dict[str, Function]) -> Iterator[
             yield code_reply(name, function) if view == "code" else graph_reply(name, function)
 
 
-def _open(path: str) -> Program:
+def _open(path: str) -> LoadedProgram:
     if not is_text(path):
         seen = survey(path)
-        return Program(path, Workspace(), seen.module, seen)
+        return LoadedProgram(path, Workspace(), seen.module, seen)
     workspace = Workspace()
     workspace.define_all(read_text(path), path)
-    return Program(path, workspace)
+    return LoadedProgram(path, workspace)
 
 
-def _overview(program: Program, known: dict[str, Function]) -> Iterator[Reply]:
+def _overview(program: LoadedProgram, known: dict[str, Function]) -> Iterator[Reply]:
     if program.module is not None and program.seen is not None:
         name = name_from_path(program.path)
         yield file_reply(program.seen.identity, advice=False)
@@ -350,7 +350,7 @@ def _overview(program: Program, known: dict[str, Function]) -> Iterator[Reply]:
         yield ReportReply("", tuple(notes))
 
 
-def _trees(program: Program, known: dict[str, Function]) -> Iterator[Reply]:
+def _trees(program: LoadedProgram, known: dict[str, Function]) -> Iterator[Reply]:
     if program.module is not None:
         name = name_from_path(program.path)
         yield ModuleReply(name, module_node(name, program.module))
@@ -359,7 +359,7 @@ def _trees(program: Program, known: dict[str, Function]) -> Iterator[Reply]:
         yield TreeReply(name, tree_text(program.workspace.tree_of(name)))
 
 
-def _constants(program: Program, known: dict[str, Function]) -> Iterator[Reply]:
+def _constants(program: LoadedProgram, known: dict[str, Function]) -> Iterator[Reply]:
     rows = [
         f"{name}: CONSTANTS.{key} = {text}"
         for name, function in known.items()
@@ -377,5 +377,5 @@ def _class_constants(module: Object, path: str) -> Iterator[str]:
 
 
 def is_text(path: str) -> bool:
-    """Is the file TorchScript text, going by its name?"""
+    """True if the file's name is that of TorchScript text."""
     return path.endswith(TEXT_ENDINGS)

@@ -1,4 +1,4 @@
-"""What a session answers, as data.
+"""The replies of a session, as data.
 
 In: nothing.  Out: the `Reply` records that every door (shell, notebook, command line) shows in its own way.
 Texts in them are plain: no colours, no markup, no width.
@@ -108,7 +108,7 @@ class TraceRow:
 
 @dataclass(frozen=True, slots=True)
 class TraceReply:
-    """What the interpreter did, instruction by instruction; `left_out` rows were not kept."""
+    """The interpreter's trace, instruction by instruction; `left_out` rows were not kept."""
 
     title: str
     rows: tuple[TraceRow, ...]
@@ -144,7 +144,7 @@ class WhoReply:
 
 @dataclass(frozen=True, slots=True)
 class TimeReply:
-    """How long an expression takes: seconds for one run, best and mean of `repeats` rounds of `loops` runs."""
+    """The time an expression takes: seconds for one run, best and mean of `repeats` rounds of `loops` runs."""
 
     expression: str
     first: float
@@ -163,7 +163,7 @@ class TextReply:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CallPlace:
     """One level of an error's call stack."""
 
     location: str
@@ -172,7 +172,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class ErrorReply:
-    """What went wrong.
+    """An error.
 
     `kind` is a short title, `details` whatever else the message says, `location` and `excerpt` tell the place (the
     excerpt marks it with `~~~ <--- HERE`), `places` the calls that led there, outermost first, `hints` what mends it.
@@ -182,13 +182,13 @@ class ErrorReply:
     message: str
     location: str = ""
     excerpt: str = ""
-    places: tuple[Place, ...] = ()
+    places: tuple[CallPlace, ...] = ()
     hints: tuple[str, ...] = ()
     details: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class SlotRow:
     """One attribute of a module; `shape`, `dtype` and `bytes` are of tensors only."""
 
     name: str
@@ -210,7 +210,7 @@ class ModuleNode:
 
     name: str
     type: str
-    slots: tuple[Slot, ...]
+    slots: tuple[SlotRow, ...]
     methods: tuple[str, ...]
     children: tuple[ModuleNode, ...]
     parameters: int
@@ -228,7 +228,7 @@ class ModuleReply:
 
 @dataclass(frozen=True, slots=True)
 class TapRow:
-    """What came out at a place: `value` the last time, of `count` times."""
+    """The output at a place: `value` the last time, of `count` times."""
 
     place: str
     count: int
@@ -237,7 +237,7 @@ class TapRow:
 
 @dataclass(frozen=True, slots=True)
 class TapReply:
-    """What came out of the parts of a module during a call, in the order of the first time, and the call's `result`.
+    """The outputs of the parts of a module during a call, in order of their first time, and the call's `result`.
 
     `name` is what the session keeps the values as, "" if it does not; for the patterns in `unreached` nothing came.
     """
@@ -251,7 +251,7 @@ class TapReply:
 
 @dataclass(frozen=True, slots=True)
 class FileReply:
-    """What a file is: `what` in words, facts (label, text), what to do next."""
+    """The identity of a file: `what` in words, facts (label, text), advice."""
 
     path: str
     what: str
@@ -277,7 +277,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class ReportReply:
-    """What was found out about one or two files; `status` is what the command line exits with."""
+    """A report about one or two files; `status` is the exit status of the command."""
 
     title: str
     sections: tuple[Section, ...]
@@ -286,7 +286,7 @@ class ReportReply:
 
 @dataclass(frozen=True, slots=True)
 class DataReply:
-    """The same for programs: a value that JSON can hold."""
+    """A reply for other programs: a value that JSON can hold."""
 
     data: Any
     status: int = 0

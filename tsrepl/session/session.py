@@ -30,7 +30,7 @@ class Session:
         return list(self.run_text(text))
 
     def run_text(self, text: str, filename: str = "", *, stop: bool = True) -> Iterator[Reply]:
-        """The same, each reply as it comes.  Without `stop`, entries after one that failed run too."""
+        """Run an entry, or several, yielding each reply as it comes.  Without `stop`, a failure does not end it."""
         return run_text(self.workspace, text, filename, stop=stop)
 
     def evaluate(self, text: str) -> Any:
@@ -58,7 +58,7 @@ class Session:
         return self.workspace.bindings()
 
     def complete(self, before: str) -> list[Candidate]:
-        """What could stand at the end of `before`."""
+        """Completions at the end of `before`."""
         return complete.candidates(self.workspace, before)
 
     def reset(self) -> None:

@@ -1,4 +1,4 @@
-"""What happens inside of a module while it runs, stopping there, and cutting a part out.
+"""Taps into a running module, stopping at a place in it, and cutting a part out.
 
 In: a module, places (see `engine.torch.jit.probing.taps`), and for taps the expression that calls it.  Out: replies.
 """
@@ -26,7 +26,7 @@ PART: Final = "part"
 """The name of what is cut out, unless another is given."""
 
 
-class _Watched(NamedTuple):
+class _WatchedPlace(NamedTuple):
     """`m pattern ... -- call`, read."""
 
     module: Object
@@ -82,7 +82,7 @@ def cut(workspace: Workspace, argument: str) -> Iterable[Reply]:
     yield TextReply(hint if node.parameters else f"it has no parameters; {hint}")
 
 
-def _read(workspace: Workspace, argument: str, usage: str) -> _Watched:
+def _read(workspace: Workspace, argument: str, usage: str) -> _WatchedPlace:
     """Raises UsageError unless the argument is written as the usage says."""
     left, separator, call = f"{argument} ".partition(f" {CALL} ")
     words = words_of(left)
@@ -90,7 +90,7 @@ def _read(workspace: Workspace, argument: str, usage: str) -> _Watched:
         raise UsageError(f"say which call to watch, behind {CALL}", hints=(f"write {usage}",))
     if len(words) < 2:
         raise UsageError("name a module, then the places in it", hints=(f"write {usage}",))
-    return _Watched(_module(workspace, words[0]), tuple(words[1:]), call.strip())
+    return _WatchedPlace(_module(workspace, words[0]), tuple(words[1:]), call.strip())
 
 
 def _module(workspace: Workspace, path: str) -> Object:

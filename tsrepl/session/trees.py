@@ -20,7 +20,7 @@ def tree_text(tree: Tree, width: int = WIDTH) -> str:
 
 
 @dataclass(slots=True)
-class Names:
+class NameUses:
     """The names of a stretch of statements.
 
     `reads` may be wanted from outside, in order of their first use; `assigned` are set somewhere, `defined` on
@@ -33,24 +33,24 @@ class Names:
     deleted: set[str] = field(default_factory=set)
     counters: set[str] = field(default_factory=set)
 
-    def branch(self) -> Names:
-        """The same reads and assignments, but what is defined from here on is known to the branch alone."""
-        return Names(self.reads, self.assigned, set(self.defined), self.deleted, self.counters)
+    def branch(self) -> NameUses:
+        """Names for a branch: reads and assignments are shared, definitions from here on are the branch's own."""
+        return NameUses(self.reads, self.assigned, set(self.defined), self.deleted, self.counters)
 
 
-def names_of(statements: Iterable[Tree]) -> Names:
-    """What the statements read and set."""
-    names = Names()
+def names_of(statements: Iterable[Tree]) -> NameUses:
+    """The names that the statements read and set."""
+    names = NameUses()
     _run(statements, names)
     return names
 
 
-def _run(statements: Iterable[Tree], names: Names) -> None:
+def _run(statements: Iterable[Tree], names: NameUses) -> None:
     for statement in statements:
         _RULES.get(statement.kind, _read)(statement, names)
 
 
-def _read(tree: Tree, names: Names) -> None:
+def _read(tree: Tree, names: NameUses) -> None:
     """Everything in the expression is read, but for what its comprehensions set themselves."""
     if tree.kind == "variable":
         name = tree.child(0).text
@@ -64,7 +64,7 @@ def _read(tree: Tree, names: Names) -> None:
         _read(child, names)
 
 
-def _read_comprehension(tree: Tree, names: Names) -> None:
+def _read_comprehension(tree: Tree, names: NameUses) -> None:
     *elements, target, iterated = tree.trees
     _read(iterated, names)
     inner = names.branch()
@@ -73,7 +73,7 @@ def _read_comprehension(tree: Tree, names: Names) -> None:
         _read(element, inner)
 
 
-def _set(target: Tree, names: Names) -> None:
+def _set(target: Tree, names: NameUses) -> None:
     """The target of an assignment: a name is set, of anything else the parts are read."""
     if target.kind == "variable":
         names.assigned[target.child(0).text] = None
@@ -86,21 +86,21 @@ def _set(target: Tree, names: Names) -> None:
         _read(target, names)
 
 
-def _assign(tree: Tree, names: Names) -> None:
+def _assign(tree: Tree, names: NameUses) -> None:
     targets, *rest = tree.trees
     for part in rest[:1]:
         _read(part, names)
     _set(targets, names)
 
 
-def _aug_assign(tree: Tree, names: Names) -> None:
+def _aug_assign(tree: Tree, names: NameUses) -> None:
     target, *rest = tree.trees
     for part in (target, *rest):
         _read(part, names)
     _set(target, names)
 
 
-def _if(tree: Tree, names: Names) -> None:
+def _if(tree: Tree, names: NameUses) -> None:
     condition, *bodies = tree.trees
     _read(condition, names)
     after: list[set[str]] = []
@@ -112,12 +112,12 @@ def _if(tree: Tree, names: Names) -> None:
     names.defined = set.intersection(*after) if after else names.defined
 
 
-def _while(tree: Tree, names: Names) -> None:
+def _while(tree: Tree, names: NameUses) -> None:
     _read(tree.child(0), names)
     _run(tree.child(1).trees, names.branch())
 
 
-def _for(tree: Tree, names: Names) -> None:
+def _for(tree: Tree, names: NameUses) -> None:
     targets, iterated, body = tree.trees
     _read(iterated, names)
     names.counters |= set(variables(targets))
@@ -126,7 +126,7 @@ def _for(tree: Tree, names: Names) -> None:
     _run(body.trees, inner)
 
 
-def _with(tree: Tree, names: Names) -> None:
+def _with(tree: Tree, names: NameUses) -> None:
     items, body = tree.trees
     for item in items.trees:
         expression, *target = item.trees
@@ -136,7 +136,7 @@ def _with(tree: Tree, names: Names) -> None:
     _run(body.trees, names)
 
 
-def _delete(tree: Tree, names: Names) -> None:
+def _delete(tree: Tree, names: NameUses) -> None:
     for target in tree.child(0).trees:
         _read(target, names)
         if target.kind == "variable":
@@ -149,7 +149,7 @@ def _delete(tree: Tree, names: Names) -> None:
 _LEAVE: Final = ("raise", "return")
 _COMPREHENSIONS: Final = ("list_comp", "dict_comp")
 _UNPACKED: Final = ("list", "tuple_literal", "starred", "option")
-_RULES: Final[dict[str, Callable[[Tree, Names], None]]] = {
+_RULES: Final[dict[str, Callable[[Tree, NameUses], None]]] = {
     "assign": _assign,
     "aug_assign": _aug_assign,
     "if": _if,

@@ -1,4 +1,4 @@
-"""What a session knows, and how entries run in it.
+"""The state of a session, and the running of entries in it.
 
 In: program text.  Out: replies; variables with their values and static types, functions and classes in one compilation
 unit.  An entry is compiled as a function: the variables it reads become typed parameters, those it sets come back as
@@ -37,7 +37,7 @@ _NOTHING = re.compile(r"\s*(import\s+(torch|math|typing)|from\s+(typing|__future
 
 
 @dataclass(slots=True)
-class Variable:
+class SessionVariable:
     value: Any
     type: Type
 
@@ -46,14 +46,14 @@ class Variable:
 class Workspace:
     """Variables, definitions and the number of entries so far."""
 
-    variables: dict[str, Variable] = field(default_factory=dict)
+    variables: dict[str, SessionVariable] = field(default_factory=dict)
     definitions: Definitions = field(default_factory=Definitions)
     count: int = 0
 
     # -- running text
 
     def next_name(self) -> str:
-        """What positions in the next entry name as their file."""
+        """The file name for source ranges in the next entry."""
         self.count += 1
         return f"<entry {self.count}>"
 
@@ -68,7 +68,7 @@ class Workspace:
             yield from error_replies(error)
 
     def syntax_errors(self, entries: Sequence[Entry], filename: str) -> Iterator[Reply]:
-        """What cannot even be read in entries that are not run."""
+        """The syntax errors in entries that are not run."""
         for entry in entries:
             try:
                 if not entry.is_command:
@@ -134,7 +134,7 @@ class Workspace:
             self.variables.pop(name, None)
         for name, value, type in results:
             if name != LAST or type is not NONE:
-                self.variables[name] = Variable(value, type)
+                self.variables[name] = SessionVariable(value, type)
         self._narrow(statements, entry)
         if entry.lost:
             yield TextReply(
@@ -144,7 +144,7 @@ class Workspace:
             yield self.show(results[-1][1], results[-1][2])
 
     def _name_alone(self, statements: Sequence[Tree]) -> Reply | None:
-        """What to show for the name of a function, class or module standing alone; None for anything else."""
+        """The reply to the name of a function, class or module standing alone; None for anything else."""
         only = statements[0]
         if len(statements) > 1 or only.kind != ExprStmt.kind or ExprStmt(only).expression.kind != Var.kind:
             return None
@@ -208,7 +208,7 @@ class Workspace:
 
     def bind(self, name: str, value: Any, type: Type) -> None:
         """Give a value a name."""
-        self.variables[name] = Variable(value, type)
+        self.variables[name] = SessionVariable(value, type)
 
     def lookup(self, name: str) -> Any:
         """The variable's value, what lies in it (`m.encoder`), or the function.  Raises UsageError.
@@ -254,7 +254,7 @@ class Workspace:
         return (*self.definitions.bindings(), *rows)
 
     def type_of_path(self, path: str) -> Type | None:
-        """The static type of `x` or `m.layer.weight`; None when it is none of the session's."""
+        """The static type of `x` or `m.layer.weight`; None if the session has no such name."""
         name, *rest = path.split(".")
         type = self.variables[name].type if name in self.variables else self.definitions.unit.find_type(name)
         for part in rest:
@@ -265,7 +265,7 @@ class Workspace:
     # -- functions by name
 
     def is_target(self, text: str) -> bool:
-        """Does the text name a function, method or module, or is it an expression that compiles?"""
+        """True if the text names a function, method or module, or is an expression that compiles."""
         try:
             self.target(text)
         except Exception:

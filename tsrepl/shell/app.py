@@ -1,4 +1,4 @@
-"""The shell: read an entry, run it, show the replies, again.
+"""The shell's loop: read an entry, run it, show the replies.
 
 In: keys.  Out: text on the terminal.  The prompt stands before the engine is loaded: a thread loads it while the
 first entry is typed.
@@ -7,12 +7,15 @@ first entry is typed.
 from __future__ import annotations
 
 import platform
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import platformdirs
 from prompt_toolkit import PromptSession
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.input import Input
@@ -25,10 +28,9 @@ from tsrepl.render.lexers import EntryLexer
 from tsrepl.render.palette import PALETTE, prompt_style
 from tsrepl.render.terminal import print_reply
 from tsrepl.session.replies import Candidate
-from tsrepl.shell.completion import EntryCompleter
+from tsrepl.session.version import __version__
 from tsrepl.shell.keys import key_bindings
 from tsrepl.shell.toolbar import toolbar_text
-from tsrepl.version import __version__
 
 if TYPE_CHECKING:
     from tsrepl.session.session import Session
@@ -38,8 +40,19 @@ CONTINUATION = "... "
 LEAVE = frozenset({"exit", "quit", "exit()", "quit()", "%exit", "%quit"})
 
 
+class EntryCompleter(Completer):
+    """Asks `candidates(text before the cursor)`; the session may still be loading when it is made."""
+
+    def __init__(self, candidates: Callable[[str], list[Candidate]]) -> None:
+        self._candidates = candidates
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
+        for candidate in self._candidates(document.text_before_cursor):
+            yield Completion(candidate.text, -candidate.replaces, display=candidate.shown, display_meta=candidate.kind)
+
+
 class Shell:
-    """One dialogue.  `input` and `output` stand for the terminal where there is none (tests)."""
+    """One dialogue.  `input` and `output` replace the terminal in tests."""
 
     def __init__(
         self,
@@ -124,7 +137,7 @@ def run_shell() -> int:
 
 
 def banner() -> tuple[str, ...]:
-    """What the shell says first."""
+    """The shell's first lines."""
     return (
         f"tsrepl {__version__}: TorchScript, without PyTorch (Python {platform.python_version()})",
         "Type TorchScript. %help shows the commands, Tab completes, Ctrl-D leaves.",

@@ -1,4 +1,4 @@
-"""What the keys do while an entry is typed.
+"""Key bindings while an entry is typed.
 
 In: nothing.  Out: the key bindings of the prompt: Enter runs an entry that is complete and goes on with one that is
 not, Tab indents at the start of a line and completes elsewhere, Backspace takes back a whole step of indent.
@@ -28,7 +28,7 @@ def key_bindings() -> KeyBindings:
 
 
 def ends_entry(document: Document) -> bool:
-    """Does Enter run what is typed, rather than start a new line?"""
+    """True if Enter runs the text typed, rather than starting a new line."""
     text = document.text
     if not text.strip():
         return True

@@ -1,6 +1,7 @@
 """The line at the foot of the terminal.
 
 In: what the session has defined, the terminal's width.  Out: one line of styled text that fits.
+A function of its own module, since it needs no running prompt and is tested without one.
 """
 
 from __future__ import annotations

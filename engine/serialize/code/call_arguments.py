@@ -1,4 +1,4 @@
-"""Which arguments of an operator must be written, and what the default of a parameter is written as.
+"""The arguments of an operator that must be written, and the text of a parameter's default.
 
 In: a node and its schema.  Out: how many arguments are left once trailing ones that equal their defaults
 are dropped.
@@ -14,7 +14,7 @@ from engine.lang.schema import Argument, FunctionSchema
 
 
 def necessary_arguments(schema: FunctionSchema, node: Node) -> tuple[int, int]:
-    """How many leading arguments must be written, and how many trailing out arguments there are."""
+    """The number of leading arguments that must be written, and of trailing out arguments."""
     arguments = schema.arguments
     outs = 0
     while outs < len(arguments) and _is_out(arguments[-1 - outs]):

@@ -14,8 +14,8 @@ from engine.ir.constants import type_of
 from engine.lang.custom_classes import is_custom
 from engine.lang.types import ClassType, EnumType, FunctionType, InterfaceType, TupleType, Type
 from engine.serialize.code.python_text import ConstantTable, annotation, qualname_of
-from engine.serialize.code.qualified_names import TypeNames, is_identifier, name_of, prefix_of
 from engine.serialize.code.source_export import SourcePrinter
+from engine.serialize.container.qualified_names import TypeNames, is_identifier, name_of, prefix_of
 
 
 @dataclass(slots=True, eq=False)
@@ -163,7 +163,7 @@ def _qualname(type: Type) -> str:
 
 
 def _identity(type: Type) -> Hashable:
-    """What two types share that are written once: functions by themselves, the rest as types compare."""
+    """The key under which a type is written once: functions by identity, other types by equality."""
     if isinstance(type, FunctionType):
         return type.function  # type: ignore[return-value]
     return type

@@ -55,7 +55,7 @@ def _script_class(importer: SourceImporter, qualname: str, definition: ClassDef)
 def _class(importer: SourceImporter, type: ClassType, definition: ClassDef) -> None:
     # The class is known before its attributes are, since their types, and the methods, may name it.
     importer.unit.add_type(type.qualname, type)
-    body = _Body(importer, type)
+    body = _ClassBody(importer, type)
     for tree in definition.body:
         if tree.kind != "def":
             body.statement(tree)
@@ -72,7 +72,7 @@ def _class(importer: SourceImporter, type: ClassType, definition: ClassDef) -> N
     type.methods.update((name, function) for name, function in functions.items() if name not in no_methods)
 
 
-class _Body:
+class _ClassBody:
     """The lines of a class that are no methods; `named` holds the lists of names by kind."""
 
     def __init__(self, importer: SourceImporter, type: ClassType) -> None:

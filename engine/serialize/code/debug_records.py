@@ -1,4 +1,4 @@
-"""Debug records: which original source each stretch of an archive's code was written from.
+"""Debug records: the original source range of each piece of an archive's code.
 
 In: the (offset, range) marks of printed text.  Out: a `.debug_pkl` record as PyTorch writes it, and back:
 a function from an offset of the code to the range in the author's file.
@@ -63,7 +63,7 @@ class DebugWriter:
 def _original(range: SourceRange | None) -> _Place:
     """The author's source, and the place in it in bytes."""
     if range is not None and range.source.original is not None:
-        # Code that was loaded: what its own record does not tell is known to nobody.
+        # Loaded code: without an entry in its own debug record, the original range is unknown.
         range = range.source.original(range.start)
     if range is None:
         return _NOWHERE, 0, 0
@@ -104,7 +104,7 @@ class _Strings:
 def lazy_finder(read: Callable[[], bytes], record: str) -> Find:
     """A function from offsets to original ranges; the record is read at its first call.
 
-    A record that cannot be read is as none at all: what it tells is never needed to run a program.
+    A record that cannot be read is treated as missing, since no program needs it to run.
     """
     found: list[Find] = []
 
@@ -120,7 +120,7 @@ def lazy_finder(read: Callable[[], bytes], record: str) -> Find:
 
 
 def _finder(value: Any) -> Find:
-    """The function that a debug record describes; it knows nothing if the record makes no sense."""
+    """The function that a debug record describes; it returns None throughout if the record is invalid."""
     try:
         entries = _Entries(*value[1:]).ranges() if value and value[0] == _FORMAT else _Entries((), value).ranges()
     except (TypeError, ValueError, IndexError, KeyError):

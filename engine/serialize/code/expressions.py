@@ -16,12 +16,12 @@ from engine.lang.errors import ArchiveError
 from engine.lang.types import NONE, FunctionType, OptionalType, TupleType, Type
 from engine.serialize.code.call_arguments import necessary_arguments
 from engine.serialize.code.python_text import tells_its_type
-from engine.serialize.code.qualified_names import is_identifier
 from engine.serialize.code.tagged_text import TaggedText
+from engine.serialize.container.qualified_names import is_identifier
 
 
-class Writer(Protocol):
-    """What an expression needs of the printer it is written by."""
+class ExpressionPrinter(Protocol):
+    """The part of the source printer that expressions use."""
 
     def use(self, value: Value) -> str | TaggedText: ...
     def annotation(self, type: Type) -> str: ...
@@ -30,16 +30,21 @@ class Writer(Protocol):
     def depend(self, type: Type) -> None: ...
 
 
-Row = Callable[[Writer, TaggedText, Node], None]
+Row = Callable[[ExpressionPrinter, TaggedText, Node], None]
 
 
-def write_expression(writer: Writer, text: TaggedText, node: Node) -> None:
+def write_expression(writer: ExpressionPrinter, text: TaggedText, node: Node) -> None:
     """Append the right-hand side of the node.  Raises ArchiveError for what has no text form."""
     _ROWS.get(node.kind, _operator)(writer, text, node)
 
 
 def write_list(
-    writer: Writer, text: TaggedText, values: Sequence[Value], before: str = "", after: str = "", between: str = ", "
+    writer: ExpressionPrinter,
+    text: TaggedText,
+    values: Sequence[Value],
+    before: str = "",
+    after: str = "",
+    between: str = ", ",
 ) -> None:
     text.write(before)
     for index, value in enumerate(values):
@@ -47,7 +52,7 @@ def write_list(
     text.write(after)
 
 
-def _constant(writer: Writer, text: TaggedText, node: Node) -> None:
+def _constant(writer: ExpressionPrinter, text: TaggedText, node: Node) -> None:
     type = node.output.type
     if isinstance(type, FunctionType):
         text.write(writer.function_name(type))
@@ -62,15 +67,15 @@ def _listed(before: str, after: str = ")") -> Row:
     return lambda writer, text, node: write_list(writer, text, node.inputs, before, after)
 
 
-def _annotated(writer: Writer, text: TaggedText, node: Node) -> None:
+def _annotated(writer: ExpressionPrinter, text: TaggedText, node: Node) -> None:
     text.write("annotate(", writer.annotation(node.output.type), ", ", writer.use(node.input), ")")
 
 
-def _item(writer: Writer, text: TaggedText, node: Node) -> None:
+def _item(writer: ExpressionPrinter, text: TaggedText, node: Node) -> None:
     text.write(_grouped(writer, node.inputs[0]), "[", writer.use(node.inputs[1]), "]")
 
 
-def _grouped(writer: Writer, value: Value) -> str | TaggedText:
+def _grouped(writer: ExpressionPrinter, value: Value) -> str | TaggedText:
     """The value as what an index or a dot can follow: names stand alone, expressions in brackets."""
     used = writer.use(value)
     return used if isinstance(used, str) and is_identifier(used) else _bracketed(used)
@@ -82,7 +87,7 @@ def _bracketed(used: str | TaggedText) -> TaggedText | str:
     return TaggedText(used.stack).write("(", used, ")")
 
 
-def _tuple(writer: Writer, text: TaggedText, node: Node) -> None:
+def _tuple(writer: ExpressionPrinter, text: TaggedText, node: Node) -> None:
     type = node.output.type
     if isinstance(type, TupleType) and type.name is not None:
         write_list(writer, text, node.inputs, writer.annotation(type) + "(", ")")
@@ -90,15 +95,15 @@ def _tuple(writer: Writer, text: TaggedText, node: Node) -> None:
     write_list(writer, text, node.inputs, "(", ",)" if len(node.inputs) == 1 else ")")
 
 
-def _tuple_index(writer: Writer, text: TaggedText, node: Node) -> None:
+def _tuple_index(writer: ExpressionPrinter, text: TaggedText, node: Node) -> None:
     text.write("(", writer.use(node.inputs[0]), ")[", writer.use(node.inputs[1]), "]")
 
 
-def _tuple_slice(writer: Writer, text: TaggedText, node: Node) -> None:
+def _tuple_slice(writer: ExpressionPrinter, text: TaggedText, node: Node) -> None:
     text.write("(", writer.use(node.inputs[0]), f")[{node.attr('beg')}:{node.attr('end')}]")
 
 
-def _list(writer: Writer, text: TaggedText, node: Node) -> None:
+def _list(writer: ExpressionPrinter, text: TaggedText, node: Node) -> None:
     type = node.output.type
     plain = node.inputs and all(map(tells_its_type, type.contained()))
     text.write("" if plain else f"annotate({writer.annotation(type)}, ")
@@ -106,7 +111,7 @@ def _list(writer: Writer, text: TaggedText, node: Node) -> None:
     text.write("" if plain else ")")
 
 
-def _dict(writer: Writer, text: TaggedText, node: Node) -> None:
+def _dict(writer: ExpressionPrinter, text: TaggedText, node: Node) -> None:
     type = node.output.type
     plain = node.inputs and all(map(tells_its_type, type.contained()))
     text.write("" if plain else f"annotate({writer.annotation(type)}, ", "{")
@@ -115,12 +120,12 @@ def _dict(writer: Writer, text: TaggedText, node: Node) -> None:
     text.write("}", "" if plain else ")")
 
 
-def _create_object(writer: Writer, text: TaggedText, node: Node) -> None:
+def _create_object(writer: ExpressionPrinter, text: TaggedText, node: Node) -> None:
     name = writer.annotation(node.output.type)
     text.write(f"{name}.__new__({name})")
 
 
-def _get_attr(writer: Writer, text: TaggedText, node: Node) -> None:
+def _get_attr(writer: ExpressionPrinter, text: TaggedText, node: Node) -> None:
     name = node.attr("name")
     if is_identifier(name):
         text.write(writer.use(node.inputs[0]), ".", name)
@@ -128,30 +133,30 @@ def _get_attr(writer: Writer, text: TaggedText, node: Node) -> None:
         text.write("getattr(", writer.use(node.inputs[0]), ", ", quoted(name), ")")
 
 
-def _arguments(writer: Writer, text: TaggedText, node: Node) -> None:
+def _arguments(writer: ExpressionPrinter, text: TaggedText, node: Node) -> None:
     write_list(writer, text, node.inputs[1:], "", ", " if len(node.inputs) > 1 else "")
 
 
-def _call_function(writer: Writer, text: TaggedText, node: Node) -> None:
+def _call_function(writer: ExpressionPrinter, text: TaggedText, node: Node) -> None:
     # As plain text, for the name to stem from this call: one constant may stand for the function in several.
     text.write(str(writer.use(node.inputs[0])), "(")
     _arguments(writer, text, node)
     text.write(")")
 
 
-def _python_call(writer: Writer, text: TaggedText, node: Node) -> None:
+def _python_call(writer: ExpressionPrinter, text: TaggedText, node: Node) -> None:
     text.write(f"^{node.attr('name')}()(")
     write_list(writer, text, node.inputs, "", ")")
 
 
-def _call_method(writer: Writer, text: TaggedText, node: Node) -> None:
+def _call_method(writer: ExpressionPrinter, text: TaggedText, node: Node) -> None:
     text.write("(", writer.use(node.inputs[0]), ")", ".", node.attr("name"), "(")
     _arguments(writer, text, node)
     text.write(")")
     writer.depend(node.inputs[0].type)
 
 
-def _unwrap_optional(writer: Writer, text: TaggedText, node: Node) -> None:
+def _unwrap_optional(writer: ExpressionPrinter, text: TaggedText, node: Node) -> None:
     text.write("torch._unwrap_optional(")
     if node.input.type == NONE or constant_value(node.input) is None:
         # The type of None alone would be lost.
@@ -161,32 +166,32 @@ def _unwrap_optional(writer: Writer, text: TaggedText, node: Node) -> None:
     text.write(")")
 
 
-def _unchecked_cast(writer: Writer, text: TaggedText, node: Node) -> None:
+def _unchecked_cast(writer: ExpressionPrinter, text: TaggedText, node: Node) -> None:
     text.write("unchecked_cast(", writer.annotation(node.output.type), ", ", writer.use(node.input), ")")
 
 
-def _isinstance(writer: Writer, text: TaggedText, node: Node) -> None:
+def _isinstance(writer: ExpressionPrinter, text: TaggedText, node: Node) -> None:
     types = [writer.annotation(type) for type in node.attr("types")]
     shown = types[0] if len(types) == 1 else f"({', '.join(types)})"
     text.write("isinstance(", writer.use(node.input), ", ", shown, ")")
 
 
-def _uninitialized(writer: Writer, text: TaggedText, node: Node) -> None:
+def _uninitialized(writer: ExpressionPrinter, text: TaggedText, node: Node) -> None:
     text.write("uninitialized(", writer.annotation(node.output.type), ")")
 
 
-def _tolist(writer: Writer, text: TaggedText, node: Node) -> None:
+def _tolist(writer: ExpressionPrinter, text: TaggedText, node: Node) -> None:
     text.write("annotate(", writer.annotation(node.output.type), ", ", writer.use(node.inputs[0]), ".tolist())")
 
 
 def _enum_part(name: str) -> Row:
-    def write(writer: Writer, text: TaggedText, node: Node) -> None:
+    def write(writer: ExpressionPrinter, text: TaggedText, node: Node) -> None:
         text.write("(", writer.use(node.input), f").{name}")
 
     return write
 
 
-def _operator(writer: Writer, text: TaggedText, node: Node) -> None:
+def _operator(writer: ExpressionPrinter, text: TaggedText, node: Node) -> None:
     """Any operator: `torch.add(x, y)`; arguments that equal their defaults are left out at the end."""
     text.write(_OPERATOR_NAMES.get(node.kind) or operator_name(node.kind), "(")
     op = op_of(node)
@@ -204,8 +209,8 @@ def _operator(writer: Writer, text: TaggedText, node: Node) -> None:
     text.write(")")
 
 
-def _unknown_operator(writer: Writer, text: TaggedText, node: Node) -> None:
-    """A call that archived code made of an operator nobody here knows: its node keeps the words of its arguments."""
+def _unknown_operator(writer: ExpressionPrinter, text: TaggedText, node: Node) -> None:
+    """A call of an unknown operator from archived code: its node keeps the names of its keyword arguments."""
     words = node.attr(KEYWORDS) if node.has_attribute(KEYWORDS) else []
     positional = len(node.inputs) - len(words)
     write_list(writer, text, node.inputs[:positional])

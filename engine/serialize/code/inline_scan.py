@@ -1,4 +1,4 @@
-"""Which nodes are written inside the expression that uses them, instead of as a statement of their own.
+"""Nodes to inline: those written inside the expression that uses them, not as statements of their own.
 
 In: a block.  Out: the set of such nodes.  A node is inlined when its one value has one use, no name the
 author gave it, and it stands exactly where a reader evaluating the expression would come to it, so that
@@ -17,7 +17,7 @@ from engine.ir.graph import Block, Node, Value
 _NEVER: Final = frozenset({"prim::isinstance"})
 """A test of a type as a condition would refine types a second time when read back."""
 _NO_ARGUMENTS: Final = frozenset({"prim::fork", "prim::awaitable"})
-"""What these use may be used more than once by the code they hold."""
+"""Kinds whose inputs are not inlined, since their blocks may use them more than once."""
 
 
 def inlined_nodes(block: Block, inlined: set[Node]) -> None:

@@ -1,4 +1,4 @@
-"""Functions of an archive that call what an extension of PyTorch brings, and nobody here knows: their own text.
+"""The archive's own text of functions that call unknown operators, such as those of an extension of PyTorch.
 
 What such calls give is not known either, so that writing their graphs would be guessing.
 
@@ -19,7 +19,7 @@ from engine.lang.source import SourceRange
 from engine.lang.types import FunctionType, Type
 from engine.passes.erase_shape_information import unshaped
 from engine.serialize.code.python_text import qualname_of
-from engine.serialize.code.qualified_names import ROOT
+from engine.serialize.container.qualified_names import ROOT
 
 if TYPE_CHECKING:
     from engine.serialize.code.source_export import SourcePrinter

@@ -1,4 +1,4 @@
-"""Operators that nobody here knows: calls of them in archived code stay in the graph as they are.
+"""Unknown operators: calls of them in archived code stay in the graph as they are.
 
 In: a call of `ops.mylib.fancy(x, 2)`.  Out: a node `mylib::fancy` that passes, printers and archives carry along, and
 that names itself when it runs.  What it gives is taken for a tensor, or for as many tensors as it is unpacked into.
@@ -27,7 +27,7 @@ _WRITTEN_ELSEWHERE: Final = ("prim", "torch")
 
 
 def is_opaque(node: Node) -> bool:
-    """Is the node a call of an operator that is not in the table?"""
+    """True if the node calls an operator that is not in the table."""
     namespace = node.kind.partition("::")[0]
     return namespace not in _WRITTEN_ELSEWHERE and not table.overloads(node.kind)
 

@@ -79,7 +79,7 @@ _GENERIC: Final[dict[type, str]] = {
 
 
 def tells_its_type(element: Type) -> bool:
-    """Can the type of a list's elements be told from the elements?"""
+    """True if the element type of a list can be inferred from its elements."""
     return element not in (ANY, NUMBER) and not isinstance(element, (OptionalType, UnionType, InterfaceType))
 
 

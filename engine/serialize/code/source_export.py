@@ -41,7 +41,7 @@ from engine.serialize.code.python_text import (
     qualname_of,
 )  # fmt: skip
 from engine.serialize.code.tagged_text import TaggedText
-from engine.serialize.old.versions import version_of
+from engine.serialize.upgrade.versions import version_of
 
 LONG_LINE: Final = 40
 """An inlined expression that reaches this column gets a line of its own."""
@@ -58,13 +58,13 @@ def function_code(function: Function) -> str:
 
 
 def is_method(function: Function) -> bool:
-    """Does it take the object that it is a method of first, whatever its author calls that?"""
+    """True if the function is a method: its first argument, of any name, is the object that owns it."""
     owner = function.schema.arguments[0].type if function.schema.arguments else None
     return isinstance(owner, ClassType) and function.qualname == f"{owner.qualname}.{function.name}"
 
 
 def _kept_text(function: Function) -> Any:
-    """What is written in the place of its graph; None where that is the graph.  Raises CompileError."""
+    """The archive's own text, kept for a function that does not compile here; else None.  Raises CompileError."""
     try:
         function.ensure_defined()
     except MissingOperatorError:
@@ -148,11 +148,11 @@ class SourcePrinter:
 
     @contextmanager
     def _at(self, node: Node) -> Iterator[None]:
-        """What is written meanwhile stems from where the node stems from.
+        """Mark the text written inside this block with the node's source range.
 
-        What is packed on the way into another expression stems from nowhere: a reader of the code would take its place
-        for that of the whole line, and save that.  So do constants that are no numbers: one of them stands for all that
-        are equal, written out or defaults, and which of them that is depends on where the lines begin.
+        Inlined lists, tuples, dicts and casts get no range: a reader of the code would take it for that of
+        the whole line, and save that.  Nor do constants that are no numbers: one of them stands for all that are equal,
+        written out or defaults, and which of them that is depends on where the lines begin.
         """
         self.ranges.append(self._place(node))
         yield
@@ -164,7 +164,7 @@ class SourcePrinter:
         return None if is_packed or is_shared else node.range
 
     def use(self, value: Value) -> str | TaggedText:
-        """How later text refers to the value."""
+        """The text by which later text refers to the value."""
         assert value in self._texts, f"{value!r} is used before it is written"
         return self._texts[value]
 

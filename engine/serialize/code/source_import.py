@@ -2,8 +2,8 @@
 
 In: the archive's code records by prefix, its table of constants.  Out: types and functions of one
 `CompilationUnit`, under the names they have in the archive.  A record is parsed when a name in it is
-first needed, a class is set up then, and bodies are compiled when they are first needed, by whatever thread, or all
-together by `compile_all`.  What is wrong with one is an ArchiveError in either case.
+first needed, a class is set up then, and bodies are compiled when first needed, by any thread, or all
+together by `compile_all`.  An error in one is an ArchiveError in either case.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ from engine.serialize.code.class_import import import_class
 from engine.serialize.code.debug_records import lazy_finder
 from engine.serialize.code.kept_text import KeptText
 from engine.serialize.code.opaque import ArchivedNamespace, MissingOperators, OpaqueCalls, unusable
-from engine.serialize.code.qualified_names import ROOT, name_of, prefix_of, record_of
-from engine.serialize.old.upgrade import operator_as_of
-from engine.serialize.old.versions import NEWEST_READ
-from engine.serialize.progress import step
+from engine.serialize.container.progress import step
+from engine.serialize.container.qualified_names import ROOT, name_of, prefix_of, record_of
+from engine.serialize.upgrade.upgraders import operator_as_of
+from engine.serialize.upgrade.versions import NEWEST_READ
 
 Constants = Callable[[], Sequence[Any]]
 DebugRecord = bytes | Callable[[], bytes] | None
-"""A debug record, or what reads it when it is first needed."""
+"""A debug record, or a function that reads it."""
 
 
 class CodeRecords(Protocol):
-    """Where the code comes from."""
+    """Source of code records."""
 
     def text(self, prefix: str) -> tuple[str, DebugRecord] | None:
         """The code of the names under `prefix`, and its debug record; None when there is none."""
@@ -63,7 +63,7 @@ class SourceImporter:
         self.unit = CompilationUnit()
         self.version = version
         self.before_run: Callable[[], None] | None = None
-        """What is done before a function of the archive runs for the first time."""
+        """Check to be called before a function of the archive first runs."""
         self.opaque = OpaqueCalls()
         self._constants = constants
         self.resolver = ArchiveResolver(self)
@@ -94,7 +94,7 @@ class SourceImporter:
         return TypeReader(self.resolver).read(parse_expression(Source(annotation, "<annotation>")))
 
     def find_signed_type(self, qualname: str) -> Type | None:
-        """The same, with the signatures of its methods read, which tell the interfaces that it has."""
+        """The type of that name, its methods' signatures read, which determine the interfaces it implements."""
         found = self.find_type(qualname)
         self.read_signatures()
         return found
@@ -132,7 +132,7 @@ class SourceImporter:
 
         One that does not compile for want of an operator that is not known here says so.
         """
-        if self._is_compiling:  # whatever needs this body tells what is wrong
+        if self._is_compiling:  # the outer call reports the error
             create(function)
             return
         known, self._is_compiling = len(self.opaque.names), True
@@ -170,7 +170,7 @@ class SourceImporter:
             step("compiling", "", done, len(self.unit.functions))
 
     def guarded(self, action: Callable[[], object], qualname: str) -> None:
-        """Run the action; what is wrong with the code is said as what is wrong with the archive."""
+        """Run the action; an error in the code is raised as an ArchiveError."""
         try:
             action()
         except (ArchiveError, MissingOperators):
@@ -187,7 +187,7 @@ class SourceImporter:
         return tree if tree is not None and tree.kind == kind else None
 
     def _trees(self, prefix: str) -> dict[str, Tree]:
-        """What one record defines, by name; parsed once."""
+        """Definitions of one record by name; parsed once."""
         if prefix not in self._parsed:
             found = self._records.text(prefix)
             self._parsed[prefix] = {} if found is None else _by_name(parse_code(found[0], record_of(prefix), found[1]))
@@ -195,7 +195,7 @@ class SourceImporter:
 
 
 _VERSION_LINE: Final = re.compile(r"op_version_set = \d+")
-"""The first line of code before PyTorch 1.4; what it says is said by the archive's version."""
+"""The first line of code before PyTorch 1.4; it repeats the archive's version."""
 
 
 def parse_code(text: str, record: str, debug: DebugRecord) -> list[Tree]:
@@ -216,7 +216,7 @@ def _place(error: EngineError, qualname: str) -> tuple[str, int | None]:
     """The record that the error is about, and where in it: the innermost place that is in the archive."""
     places = [error.range, *(frame.range for frame in reversed(error.frames))]
     for place in places:
-        if place is not None and not place.source.filename.startswith("<"):  # as what is written here is called
+        if place is not None and not place.source.filename.startswith("<"):  # as the engine's own sources are called
             return place.source.filename, place.start
     return _record(qualname), next((place.start for place in places if place is not None), None)
 
@@ -242,7 +242,7 @@ class ArchiveResolver:
             "torch": _TorchNamespace(importer.version, importer.opaque),
             "ops": ArchivedNamespace(importer.opaque),
             "CONSTANTS": _ConstantsNamespace(importer),
-            ROOT: _Namespace(importer, ROOT),
+            ROOT: _CodeNamespace(importer, ROOT),
         }
 
     def resolve_value(self, b: Builder, name: str, range: SourceRange) -> SugaredValue | None:
@@ -299,7 +299,7 @@ class _TableConstant(ConstantValue):
         return b.constant(self.constant, range, unshaped(type_of(self.constant)))
 
 
-class _Namespace(SugaredValue):
+class _CodeNamespace(SugaredValue):
     """`__torch__.foo`: a class or a function of the archive, or a part of their names."""
 
     __slots__ = ("_importer", "_path")
@@ -320,4 +320,4 @@ class _Namespace(SugaredValue):
                 raise CompileError(f"'{qualname}' cannot be used as a value", range)
             return value
         function = self._importer.find_function(qualname)
-        return FunctionValue(function) if function is not None else _Namespace(self._importer, qualname)
+        return FunctionValue(function) if function is not None else _CodeNamespace(self._importer, qualname)

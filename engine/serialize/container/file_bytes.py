@@ -1,6 +1,6 @@
 """The bytes of an archive's file, of which no more are read than are looked at.
 
-In: a path or an open binary file.  Out: writable memory that belongs to nobody else: what is written there never
+In: a path or an open binary file.  Out: private writable memory: what is written there never
 reaches the file.  A large file is mapped: the system reads a page when it is first touched, and copies it when it is
 first written.  The map stays whole when another file takes the place of the mapped one, as saving does it; a file
 that somebody else cuts off in place is not ours to survive, and `mapped=False` reads everything for that case.

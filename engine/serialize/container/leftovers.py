@@ -1,7 +1,7 @@
 """Temporary files that a save leaves beside its target when its process is killed.
 
 In: the path that is saved to.  Out: a name for a temporary file, a hold on it that ends with the process however that
-ends, and, at the next save to the same path, the removal of those that nobody holds any more.
+ends, and, at the next save to the same path, the removal of those that no process holds any more.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ except ImportError:  # a system without such locks: nothing is removed there
     fcntl = None  # type: ignore[assignment]
 
 STALE_AFTER: Final = 600.0
-"""Seconds without a change after which a file that nobody holds is taken for left over."""
+"""Seconds without a change after which a file that no process holds is taken for left over."""
 _LONGEST: Final = 100
 
 

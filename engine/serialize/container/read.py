@@ -1,4 +1,4 @@
-"""The zip file that an archive is: reading it, believing nothing.
+"""A reader of the zip file of an archive, which trusts nothing in it.
 
 In: a path or a binary file.  Out: a `Container` whose records are found by name (without the one top
 folder that holds them all) and read on demand, each against its checksum.  A file whose directory,
@@ -54,7 +54,7 @@ WRITTEN_BY_SAVE: Final = "an archive is what torch.jit.save writes; check that t
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class ArchiveRecord:
     """One file of the archive, as its directory describes it; `start` is where its bytes begin."""
 
     name: str
@@ -77,7 +77,7 @@ class Container:
     data: memoryview
     label: str
     folder: str
-    records: dict[str, Record]
+    records: dict[str, ArchiveRecord]
     file: BinaryIO | None = None
     mapped: MappedFile | None = None
     unchecked: set[str] = field(default_factory=set)
@@ -95,7 +95,7 @@ class Container:
         return self._find(name).size
 
     def stored_size(self, name: str) -> int:
-        """What it takes of the file."""
+        """The record's size in the file in bytes, deflated or not."""
         return self._find(name).stored_size
 
     def read(self, name: str) -> bytes:
@@ -131,15 +131,15 @@ class Container:
             self.unchecked.discard(name)
 
     def compared(self, address: int, crc: int) -> None:
-        """What lies at that address has this checksum: if that is the record's, it is as it should be."""
+        """Mark the record at that address as checked if `crc` is its checksum."""
         name = self.seen.get(address)
         if name is not None and self.records[name].crc == crc:
             self.unchecked.discard(name)
 
     def close(self) -> None:
-        """Nothing is kept open; what is mapped goes away with its last tensor."""
+        """A no-op: no file is kept open, and a mapping ends with its last tensor."""
 
-    def _find(self, name: str) -> Record:
+    def _find(self, name: str) -> ArchiveRecord:
         record = self.records.get(name)
         if record is None:
             raise ArchiveError(f"the archive has no record '{name}'", record=name, hints=(WRITTEN_BY_SAVE,))
@@ -178,7 +178,7 @@ def _refuse(reason: str, offset: int | None = None) -> ArchiveError:
 # -- the directory
 
 
-def _directory(file: memoryview, label: str) -> Iterator[Record]:
+def _directory(file: memoryview, label: str) -> Iterator[ArchiveRecord]:
     """The entries of the central directory, each checked by itself."""
     start, size, count = _find_directory(file, label)
     data = bytes(_slice(file, start, size))
@@ -199,7 +199,7 @@ def _directory(file: memoryview, label: str) -> Iterator[Record]:
         size, stored_size, header = _widened((size, stored_size, header), extra, start + at)
         if method == STORED and size != stored_size:
             raise _refuse("an entry has two different sizes", start + at)
-        yield Record(
+        yield ArchiveRecord(
             checked_name(data[name_at : name_at + name_size], start + at), method, crc, stored_size, size, header
         )
         at = following
@@ -208,7 +208,7 @@ def _directory(file: memoryview, label: str) -> Iterator[Record]:
 
 
 def _find_directory(file: memoryview, label: str) -> tuple[int, int, int]:
-    """Where the central directory starts, its size, and how many entries it has."""
+    """The central directory's offset, size and number of entries."""
     length = len(file)
     if length == 0:
         raise ArchiveError(f"'{label}' is empty", offset=0, hints=(WRITTEN_BY_SAVE,))
@@ -237,7 +237,7 @@ def _find_directory(file: memoryview, label: str) -> tuple[int, int, int]:
 
 
 def _find_directory64(file: memoryview, locator_at: int) -> tuple[int, int, int, int] | None:
-    """Where the wide end record is, and what it says; None when there is none."""
+    """Offset and contents of the zip64 end record; None when there is none."""
     magic, disk, at, disks = LOCATOR64.unpack_from(file, locator_at)
     if magic != LOCATOR64_MAGIC:
         return None
@@ -289,7 +289,7 @@ def checked_name(raw: bytes, offset: int) -> str:
     return name
 
 
-def _check_growth(entries: list[Record], length: int) -> None:
+def _check_growth(entries: list[ArchiveRecord], length: int) -> None:
     total = sum(entry.size for entry in entries if entry.method == DEFLATED)
     if total > max(MAX_INFLATED, MAX_RATIO * length):
         largest = max(entries, key=lambda entry: entry.size * (entry.method == DEFLATED))
@@ -297,7 +297,7 @@ def _check_growth(entries: list[Record], length: int) -> None:
         raise ArchiveError(reason, record=largest.name.partition("/")[2])
 
 
-def _top_folder(entries: list[Record], label: str) -> str:
+def _top_folder(entries: list[ArchiveRecord], label: str) -> str:
     folders = {entry.name.partition("/")[0] for entry in entries}
     if not folders:
         raise ArchiveError(f"'{label}' holds no records", offset=0, hints=(WRITTEN_BY_SAVE,))
@@ -306,17 +306,17 @@ def _top_folder(entries: list[Record], label: str) -> str:
     return folders.pop()
 
 
-def _located(file: memoryview, entries: list[Record], folder: str) -> dict[str, Record]:
+def _located(file: memoryview, entries: list[ArchiveRecord], folder: str) -> dict[str, ArchiveRecord]:
     """The records by name, their local headers checked; folders are left out."""
     end = 0
-    places: dict[int, Record] = {}
+    places: dict[int, ArchiveRecord] = {}
     for entry in sorted(entries, key=lambda e: e.header):
         if entry.header < end:
             raise _refuse(f"record '{entry.name}' overlaps another", entry.header)
         places[entry.header], end = _locate(file, entry)
     if end > len(file):
         raise _refuse("its last record is cut off", end)
-    records: dict[str, Record] = {}
+    records: dict[str, ArchiveRecord] = {}
     for entry in entries:
         name = entry.name[len(folder) + 1 :]
         if name in records:
@@ -329,7 +329,7 @@ def _located(file: memoryview, entries: list[Record], folder: str) -> dict[str, 
     return records
 
 
-def check_folders(records: Mapping[str, Record], more: Iterable[str] = ()) -> None:
+def check_folders(records: Mapping[str, ArchiveRecord], more: Iterable[str] = ()) -> None:
     """Raises ArchiveError where a name is that of a record and of a folder; `more` are folders' names, with a slash."""
     # What lies in a folder follows its name at once when names that end in slashes are sorted.
     ordered = sorted(f"{name}/" for name in records)
@@ -339,7 +339,7 @@ def check_folders(records: Mapping[str, Record], more: Iterable[str] = ()) -> No
         raise _refuse(f"'{both}' is a record and a folder", records[both].header)
 
 
-def _locate(file: memoryview, entry: Record) -> tuple[Record, int]:
+def _locate(file: memoryview, entry: ArchiveRecord) -> tuple[ArchiveRecord, int]:
     """The entry with the place of its bytes, its local header compared with the directory; where the next may begin."""
     fields = LOCAL.unpack(_slice(file, entry.header, LOCAL.size))
     magic, _, flags, method, _, _, crc, stored_size, size, name_size, extra_size = fields
@@ -359,11 +359,11 @@ def _locate(file: memoryview, entry: Record) -> tuple[Record, int]:
         same = same and here == there
     if not same:
         raise _refuse(f"the header of record '{entry.name}' disagrees with the directory", entry.header)
-    return Record(entry.name.partition("/")[2], method, *there, entry.header, start), end
+    return ArchiveRecord(entry.name.partition("/")[2], method, *there, entry.header, start), end
 
 
 def _descriptor_size(file: memoryview, at: int, expected: tuple[int | None, int, int]) -> int:
-    """How long the data descriptor is; its numbers must be those of the directory."""
+    """Length of the data descriptor in bytes; its numbers must be those of the directory."""
     for form in _DESCRIPTORS:
         piece = file[at : at + form.size]
         if (
@@ -378,7 +378,7 @@ def _descriptor_size(file: memoryview, at: int, expected: tuple[int | None, int,
 # -- contents
 
 
-def _inflate(data: memoryview, record: Record) -> bytes:
+def _inflate(data: memoryview, record: ArchiveRecord) -> bytes:
     machine = zlib.decompressobj(-zlib.MAX_WBITS)
     try:
         inflated = machine.decompress(data, record.size + 1)
@@ -389,7 +389,7 @@ def _inflate(data: memoryview, record: Record) -> bytes:
     return inflated
 
 
-def _check_crc(record: Record, crc: int) -> None:
+def _check_crc(record: ArchiveRecord, crc: int) -> None:
     if record.crc not in (crc, None):
         raise ArchiveError(
             "its bytes do not match their checksum", record=record.name, hints=("copy the file again: it is damaged",)

@@ -161,7 +161,7 @@ def _target_of(path: str | os.PathLike[str]) -> Path:
 
 
 def write_all(file: Any, pieces: Iterable[Contents]) -> None:
-    """Write the pieces into an open file, or whatever has its method `write`, all of each however often it takes."""
+    """Write the pieces completely into an open file or other object with a method `write`."""
     for piece in pieces:
         rest = memoryview(piece)
         while len(rest):

@@ -1,1 +1,1 @@
-"""What a file is, told from its bytes."""
+"""Identification of files by their bytes."""

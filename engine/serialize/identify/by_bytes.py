@@ -44,11 +44,11 @@ _STARTS: Final[tuple[tuple[int, bytes, Finding], ...]] = (
     (0, b"\xcf\xfa\xed\xfe", Finding("executable", title="a program or library for macOS, and no model")),
     (0, b"version https://git-lfs.github.com/spec/v1", Finding("lfs-pointer")),
 )  # fmt: skip
-"""Where the bytes stand, the bytes, what they say."""
+"""Offset of the bytes, the bytes, the finding."""
 
 
 def _xz_head(data: bytes) -> bytes:
-    """The file says how much memory it wants; it gets a little."""
+    """Up to 1024 bytes of the contents; the file states the memory it needs, which is limited here."""
     return lzma.LZMADecompressor(memlimit=_MOST_MEMORY).decompress(data, 1024)
 
 
@@ -61,10 +61,10 @@ _COMPRESSED: Final[tuple[tuple[bytes, str, str, Callable[[bytes], bytes] | None]
     (b"7z\xbc\xaf\x27\x1c", "7z", "7z x {file}", None),
     (b"Rar!\x1a\x07", "rar", "unrar x {file}", None),
 )  # fmt: skip
-"""How a compressed file starts, what it is called, how it is unpacked, and what gives the first bytes in it."""
+"""First bytes of a compressed file, its format's name, the command that unpacks it, a function to read its start."""
 
 _BOM: Final = b"\xef\xbb\xbf"
-# Whatever may repeat takes all it can and gives nothing back: else a few kilobytes of comments took years.
+# Quantifiers are possessive: with backtracking, a few kilobytes of comments would take years.
 _HTML: Final = re.compile(rb"\s*+(?:<!--(?>.*?-->)\s*+)*+<(!doctype\s+html|html|head|body)\b", re.I | re.S)
 _TITLE: Final = re.compile(rb"<title\b[^>]{0,200}+>([^<]{0,400})", re.I)
 _SERVER_ERROR: Final = re.compile(
@@ -73,7 +73,7 @@ _SERVER_ERROR: Final = re.compile(
 )  # fmt: skip
 _SOURCE: Final = re.compile(r"^(def|class|import|from|@\w|async def) ?\w", re.M)
 _PICKLE_TEXT: Final = re.compile(rb"(\(dp\d+\n|\(lp\d+\n|c[\w.]+\n\w+\n(p\d+\n|\())")
-"""How pickles of the oldest protocol begin, which are text: a dict, a list, an instance."""
+"""First bytes of pickles of protocol 0, which is text: a dict, a list, an instance."""
 _LONGEST_FACT: Final = 160
 _LONGEST_JSON: Final = 16 << 20
 
@@ -101,7 +101,7 @@ def _pointer_facts(data: bytes) -> tuple[tuple[str, str], ...]:
 
 
 def compressed(head: Head) -> Finding | None:
-    """A compressed file; where Python can, it is told what lies in it."""
+    """The finding for a compressed file, with the kind of its contents where Python can decompress it."""
     row = next((row for row in _COMPRESSED if head.data.startswith(row[0])), None)
     if row is None:
         return None
@@ -185,7 +185,7 @@ _ONNX_FIELDS: Final = {1: 0, 2: 2, 3: 2, 4: 2, 5: 0, 6: 2, 7: 2, 8: 2, 14: 2, 20
 
 
 def onnx(head: Head) -> Finding | None:
-    """Are the fields those of an ONNX ModelProto: an IR version first, and a graph or a set of operators?"""
+    """True if the fields are those of an ONNX ModelProto: an IR version first, then a graph or operator set."""
     if not head.data.startswith(b"\x08"):
         return None
     facts: dict[str, str] = {}

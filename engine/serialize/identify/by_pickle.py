@@ -16,8 +16,8 @@ from engine.serialize.identify.by_bytes import clipped
 from engine.serialize.identify.kinds import Finding, Head
 from engine.serialize.pickling.values import (
     Described,
-    Parts,
     TensorEntry,
+    TensorParts,
     describe_pickle,
     is_module,
     names_in,
@@ -25,7 +25,7 @@ from engine.serialize.pickling.values import (
 )
 
 _MAGIC: Final = re.compile(rb"\x80[\2-\5](\x95.{8})?\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19\.", re.DOTALL)
-"""How files of torch.save begin that are no zip files: a pickle, of protocol 2 to 5, of one big number."""
+"""First bytes of torch.save files that are no zip files: a pickle, of protocol 2 to 5, of one big number."""
 _ORDINARY: Final = ("collections.", "torch._utils.", "torch.storage.", "builtins.", "__builtin__.", "copyreg.")
 _MOST_NAMES: Final = 6
 _RISKY: Final = frozenset(
@@ -53,7 +53,7 @@ def legacy_save(head: Head) -> Finding | None:
     return found._replace(facts=(("format", "before PyTorch 1.6 (no zip file)"), *found.facts))
 
 
-class MappedFile(mmap.mmap):
+class MappedPickle(mmap.mmap):
     """A file's bytes, read when they are touched, that can be searched as bytes can."""
 
     def index(self, wanted: bytes, start: int) -> int:
@@ -63,10 +63,10 @@ class MappedFile(mmap.mmap):
         return at
 
 
-def mapped(path: str) -> MappedFile:
+def mapped(path: str) -> MappedPickle:
     """The file, which stays readable until the map is closed or forgotten."""
     with open(path, "rb") as file:
-        return MappedFile(file.fileno(), 0, access=mmap.ACCESS_READ)
+        return MappedPickle(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 def legacy_parts(data: Any) -> Described:
@@ -82,7 +82,7 @@ def legacy_parts(data: Any) -> Described:
 
 
 def judged(value: Any, names: Iterable[str]) -> Finding:
-    """What kind of file has this value in its pickle; `value` is None where it could not be read."""
+    """The kind of file that has this value in its pickle; `value` is None where it could not be read."""
     names = list(names)
     foreign = [name for name in names if not name.startswith(_ORDINARY) and not _is_torch_word(name)]
     facts = _class_facts(foreign)
@@ -90,12 +90,12 @@ def judged(value: Any, names: Iterable[str]) -> Finding:
         return Finding("module-pickle", (*_tensor_facts(value), *facts))
     if value is None and any(name.startswith("torch._utils._rebuild") for name in names):
         return Finding("checkpoint", facts, "tensors that torch.save wrote")
-    if isinstance(value, (TensorEntry, Parts)):
+    if isinstance(value, (TensorEntry, TensorParts)):
         return Finding("tensors", _tensor_facts([value]), "a tensor that torch.save wrote")
     tensors = _tensor_facts(value)
     if not tensors:
         return Finding("torch-value", facts)
-    if isinstance(value, dict) and all(isinstance(each, (TensorEntry, Parts)) for each in value.values()):
+    if isinstance(value, dict) and all(isinstance(each, (TensorEntry, TensorParts)) for each in value.values()):
         return Finding("state-dict", tensors)
     if isinstance(value, dict) and set(value) == {"state", "param_groups"}:
         return Finding("optimizer", tensors)
@@ -123,7 +123,7 @@ def plain_pickle(head: Head) -> Finding | None:
 
 
 def risky_names(names: Iterable[str]) -> list[str]:
-    """Those names that run something when Python's own pickle module loads them."""
+    """The names that run code when Python's own pickle module loads them."""
     return [name for name in names if name in _RISKY or name.partition(".")[0] in _RISKY]
 
 

@@ -77,7 +77,7 @@ def _without_directory(head: Head) -> Finding:
 
 
 def _missing_end(head: Head) -> int | None:
-    """How many bytes of its end record are missing; None where nothing of it is there."""
+    """Number of bytes missing from the end record; None if all of it is missing."""
     with open(head.path, "rb") as file:
         file.seek(max(0, head.size - 65557))
         tail = file.read()
@@ -93,7 +93,7 @@ def _top_level(*wanted: str) -> Callable[[list[str]], bool]:
 
 
 def _inside(*wanted: str) -> Callable[[list[str]], bool]:
-    """Are these names there below one top folder?"""
+    """A predicate: True if all of these names occur below a top folder."""
     return lambda names: set(wanted) <= {name.partition("/")[2] for name in names}
 
 
@@ -108,7 +108,7 @@ _KINDS: Final[tuple[tuple[Callable[[list[str]], bool], Finding], ...]] = (
 
 
 def _models_in(names: list[str]) -> tuple[str, ...]:
-    """How to come to the files in it that may be models."""
+    """Commands that extract the files in it that may be models."""
     found = [
         name for name in names if name.endswith(_MODELS) and name.isprintable() and not {"{", "}", "'"} & set(name)
     ]
@@ -116,7 +116,7 @@ def _models_in(names: list[str]) -> tuple[str, ...]:
 
 
 def _refused(names: list[str], error: ArchiveError) -> Finding:
-    """The strict reader does not take it: a zip file of somebody else's, or a damaged archive."""
+    """The finding for a file the strict reader refuses: an ordinary zip file, or a damaged archive."""
     last = {name.rpartition("/")[2] for name in names}
     if "data.pkl" in names or "model.json" in names:
         advice = "unzip it into a folder and zip that, from outside: zip -0 -r model.pt folder"
@@ -179,7 +179,7 @@ def _text(container: Container, name: str) -> str:
 
 
 def _saved(container: Container) -> Finding:
-    """What torch.save put into a zip file."""
+    """The finding for a zip file of torch.save."""
     if container.size("data.pkl") > MOST_PICKLE:
         return Finding("torch-value", (("note", "its pickle is too large to be looked at"),))
     try:

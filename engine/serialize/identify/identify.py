@@ -1,7 +1,7 @@
-"""What a file is: read from its first bytes and the names in it, never from its own name, and nothing of it is run.
+"""Identify a file by its first bytes and the names in it, never by its own name, and without running it.
 
-In: a path.  Out: an `Identity`: a kind, what it is in words, facts about it, what to do with it next.  Whoever was
-given the wrong kind of file explains it with `explained`, so that there is one answer to "what is this?".
+In: a path.  Out: an `Identity`: a kind, its title, facts about the file, advice.  Code that was
+given the wrong kind of file adds that to its error with `explained`, so that the answer has one home.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _RULES: Final[tuple[Rule, ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a file is.
+    """The kind of a file, with facts and advice.
 
     `kind` is a word of `KINDS` that programs can rely on, `title` the same for people, `facts` what else its bytes say
     (label, text), `advice` what to do next, `size` its bytes.
@@ -48,17 +48,17 @@ class Identity:
 
     @property
     def is_program(self) -> bool:
-        """Is it an archive that `load_archive` reads?"""
+        """True if it is an archive that `load_archive` reads."""
         return KINDS[self.kind].is_program
 
     @property
     def has_weights(self) -> bool:
-        """Does `load_weights` read tensors from it?"""
+        """True if `load_weights` reads tensors from it."""
         return KINDS[self.kind].has_weights
 
 
 def identify(path: str | os.PathLike[str]) -> Identity:
-    """What the file is.  Raises ArchiveError (MissingFileError) where there is none to read."""
+    """The file's identity.  Raises ArchiveError (MissingFileError) where there is none to read."""
     name = os.fsdecode(path)
     head = _head(name)
     finding = next((found for rule in _RULES if (found := rule(head)) is not None), Finding("unknown"))

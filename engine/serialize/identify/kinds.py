@@ -20,7 +20,7 @@ class Kind(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """What a rule found out; `title` and `advice` are more exact than the kind's, which stand behind them."""
+    """A rule's result; `title` and `advice`, if given, are more exact than those of the kind."""
 
     kind: str
     facts: tuple[tuple[str, str], ...] = ()

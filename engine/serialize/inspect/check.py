@@ -1,4 +1,4 @@
-"""What a program can do, and what about it deserves a second look, told without running it.
+"""Static check of a program: its capabilities, and findings that deserve a second look.
 
 In: the path of an archive.  Out: a `Check`: numbers (classes, functions, weights, operators, loops) and findings, each
 "suspicious" (it will fail, or do what models have no need to) or a "note" (good to know).  Every rule is one function.
@@ -18,7 +18,7 @@ from engine.ir.graph import Node
 from engine.lang.counts import counted
 from engine.lang.custom_classes import is_foreign
 from engine.lang.scalars import DTYPE_BY_NUMBER, device
-from engine.serialize.inspect.survey import Loop, Survey, place_of, survey
+from engine.serialize.inspect.survey import LoopSite, Survey, place_of, survey
 
 SUSPICIOUS: Final = "suspicious"
 NOTE: Final = "note"
@@ -28,7 +28,7 @@ MOST_PLACES: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckFinding:
     """Something about the file: what it is, and where (places, or names)."""
 
     level: str
@@ -43,8 +43,8 @@ class Check:
     survey: Survey
     numbers: tuple[tuple[str, str], ...]
     operators: dict[str, int]
-    loops: tuple[Loop, ...]
-    findings: tuple[Finding, ...]
+    loops: tuple[LoopSite, ...]
+    findings: tuple[CheckFinding, ...]
 
     @property
     def is_suspicious(self) -> bool:
@@ -76,8 +76,8 @@ def _numbers(seen: Survey) -> Iterator[tuple[str, str]]:
     yield "loops", _loops_told(seen.loops())
 
 
-def _loops_told(loops: Sequence[Loop]) -> str:
-    """How many there are, and for how many it depends on the input how long they run."""
+def _loops_told(loops: Sequence[LoopSite]) -> str:
+    """The number of loops, and of those whose running time depends on the input."""
     by_data = sum(loop.kind != "counted" for loop in loops)
     if not by_data:
         return f"{len(loops):,}, with a fixed number of rounds" if loops else "none"
@@ -91,33 +91,33 @@ def _length(items: Iterable[Any]) -> int:
 
 # -- rules
 
-Rule = Callable[[Survey], Iterator[Finding]]
+Rule = Callable[[Survey], Iterator[CheckFinding]]
 
 
-def _missing(seen: Survey) -> Iterator[Finding]:
+def _missing(seen: Survey) -> Iterator[CheckFinding]:
     missing = seen.missing()
     if missing:
         names = tuple(f"{name} ({count}×)" for name, count in missing.most_common())
-        yield Finding(SUSPICIOUS, "operators that are not known here; calling them fails", names)
+        yield CheckFinding(SUSPICIOUS, "operators that are not known here; calling them fails", names)
 
 
-def _foreign(seen: Survey) -> Iterator[Finding]:
+def _foreign(seen: Survey) -> Iterator[CheckFinding]:
     names = tuple(sorted({each.qualname for each in seen.classes if is_foreign(each)}))
     if names:
-        yield Finding(SUSPICIOUS, "classes that are not known here; their objects are kept as they are", names)
+        yield CheckFinding(SUSPICIOUS, "classes that are not known here; their objects are kept as they are", names)
 
 
-def _broken(seen: Survey) -> Iterator[Finding]:
+def _broken(seen: Survey) -> Iterator[CheckFinding]:
     for name, error in seen.broken:
-        yield Finding(SUSPICIOUS, f"{name} does not compile", (error.split("\n")[0],))
+        yield CheckFinding(SUSPICIOUS, f"{name} does not compile", (error.split("\n")[0],))
 
 
-def _filled(seen: Survey) -> Iterator[Finding]:
+def _filled(seen: Survey) -> Iterator[CheckFinding]:
     if seen.filled:
-        yield Finding(SUSPICIOUS, "code that runs while loading (__setstate__)", tuple(seen.filled))
+        yield CheckFinding(SUSPICIOUS, "code that runs while loading (__setstate__)", tuple(seen.filled))
 
 
-def _loops(seen: Survey) -> Iterator[Finding]:
+def _loops(seen: Survey) -> Iterator[CheckFinding]:
     for kind, level, text in (
         ("endless", SUSPICIOUS, "loops that never end by themselves"),
         ("while", NOTE, "loops that run while a condition holds"),
@@ -125,32 +125,32 @@ def _loops(seen: Survey) -> Iterator[Finding]:
     ):
         found = [loop.place or loop.function for loop in seen.loops() if loop.kind == kind]
         if found:
-            yield Finding(level, text, _clipped(found))
+            yield CheckFinding(level, text, _clipped(found))
 
 
-def _records(seen: Survey) -> Iterator[Finding]:
+def _records(seen: Survey) -> Iterator[CheckFinding]:
     """Records that nothing reads: a place to hide things."""
     known = ("code/", "data/", "constants/", "tensors/", "extra/", ".data/", "libs/", "traced_inputs/")
     whole = {"data.pkl", "constants.pkl", "version", "byteorder", "model.json", "attributes.pkl", "bytecode.pkl"}
     whole |= {"traced_inputs.pkl", "mobile_debug_handles.pkl", ".format_version", ".storage_alignment"}
     strange = [name for name in seen.records if name not in whole and not name.startswith(known)]
     if strange:
-        yield Finding(SUSPICIOUS, "records that no program reads", _clipped(strange))
+        yield CheckFinding(SUSPICIOUS, "records that no program reads", _clipped(strange))
     extra = [name for name in seen.records if name.startswith("extra/")]
     if extra:
-        yield Finding(NOTE, "files that came along (extra files)", _clipped(extra))
+        yield CheckFinding(NOTE, "files that came along (extra files)", _clipped(extra))
 
 
-def _rewrites(seen: Survey) -> Iterator[Finding]:
+def _rewrites(seen: Survey) -> Iterator[CheckFinding]:
     found = [
         f"{each.operator} is done by {each.upgrader}" + (f", {each.place}" if each.place else "")
         for each in seen.rewrites()
     ]
     if found:
-        yield Finding(NOTE, "operators that meant something else then, and keep that meaning", _clipped(found))
+        yield CheckFinding(NOTE, "operators that meant something else then, and keep that meaning", _clipped(found))
 
 
-def _devices(seen: Survey) -> Iterator[Finding]:
+def _devices(seen: Survey) -> Iterator[CheckFinding]:
     found = {
         f"{place_of(node)} {value}".strip(): None
         for node in _nodes(seen, "prim::Constant")
@@ -158,10 +158,10 @@ def _devices(seen: Survey) -> Iterator[Finding]:
     }
     if found:
         text = "devices other than the CPU in the code; tsrepl fix --device cpu changes them"
-        yield Finding(NOTE, text, _clipped(found))
+        yield CheckFinding(NOTE, text, _clipped(found))
 
 
-def _large(seen: Survey) -> Iterator[Finding]:
+def _large(seen: Survey) -> Iterator[CheckFinding]:
     """Tensors of a size that stands in the code, larger than any model needs."""
     found = []
     for kind in _MAKERS:
@@ -170,7 +170,7 @@ def _large(seen: Survey) -> Iterator[Finding]:
             if size > LARGE:
                 found.append(f"{place_of(node)} {kind.partition('::')[2]} of {counted(size, 'byte')}".strip())
     if found:
-        yield Finding(SUSPICIOUS, "tensors larger than 1 GiB that the code asks for", _clipped(found))
+        yield CheckFinding(SUSPICIOUS, "tensors larger than 1 GiB that the code asks for", _clipped(found))
 
 
 _MAKERS: Final = tuple(f"aten::{name}" for name in "zeros ones empty full rand randn randint randperm arange".split())
@@ -192,14 +192,14 @@ def _asked_for(node: Node) -> int:
     return count * (dtype.itemsize if dtype is not None else 4)
 
 
-def _random(seen: Survey) -> Iterator[Finding]:
+def _random(seen: Survey) -> Iterator[CheckFinding]:
     named = ("rand", "bernoulli", "multinomial", "normal", "poisson", "dropout", "uniform_", "exponential_")
     found = [name for name in seen.operators() if name.partition("::")[2].startswith(named)]
     if found:
-        yield Finding(NOTE, "results may differ from run to run (random operators)", _clipped(sorted(found)))
+        yield CheckFinding(NOTE, "results may differ from run to run (random operators)", _clipped(sorted(found)))
 
 
-def _numbers_that_are_none(seen: Survey) -> Iterator[Finding]:
+def _numbers_that_are_none(seen: Survey) -> Iterator[CheckFinding]:
     found = []
     for path, _, tensor in seen.tensors():
         # A view may show the same numbers any number of times.
@@ -207,13 +207,13 @@ def _numbers_that_are_none(seen: Survey) -> Iterator[Finding]:
         if tensor.dtype.category in ("float", "complex") and not np.isfinite(array).all():
             found.append(path)
     if found:
-        yield Finding(NOTE, "weights that hold NaN or infinity", _clipped(found))
+        yield CheckFinding(NOTE, "weights that hold NaN or infinity", _clipped(found))
 
 
-def _printing(seen: Survey) -> Iterator[Finding]:
+def _printing(seen: Survey) -> Iterator[CheckFinding]:
     found = [place_of(node) for kind in ("prim::Print", "aten::warn") for node in _nodes(seen, kind)]
     if found:
-        yield Finding(NOTE, "code that prints or warns", _clipped(found))
+        yield CheckFinding(NOTE, "code that prints or warns", _clipped(found))
 
 
 def _nodes(seen: Survey, kind: str) -> Iterator[Node]:

@@ -1,4 +1,4 @@
-"""How two model files differ: code, attributes, weights by tensor.
+"""Differences between two model files: code, attributes, weights by tensor.
 
 In: two paths.  Out: a `Comparison`.  Programs are compared by the paths of their modules, so that classes may have
 other numbers in their names; functions by their code, and where that differs by their graphs without names.  Weights
@@ -83,7 +83,7 @@ class Comparison:
     values: tuple[ValueChange, ...]
     weights: tuple[WeightChange, ...]
     compared: int = 0
-    """How many tensors both files have."""
+    """Number of tensors in both files."""
 
     @property
     def is_same(self) -> bool:
@@ -91,7 +91,7 @@ class Comparison:
 
 
 def compare(before: str | os.PathLike[str], after: str | os.PathLike[str]) -> Comparison:
-    """How `after` differs from `before`.  Raises ArchiveError for what can be compared with nothing."""
+    """The differences of `after` from `before`.  Raises ArchiveError for a file that cannot be compared."""
     with _opened(before) as a, _opened(after) as b:
         kinds = [ValueChange("kind of file", a.identity.title, b.identity.title)]
         facts = kinds if a.identity.title != b.identity.title else []
@@ -158,7 +158,7 @@ def _opened(path: str | os.PathLike[str]) -> _Side:
 
 
 def _numbers_of(weight: Weight) -> Callable[[], Array]:
-    """What reads its numbers; a tensor on the device meta has none."""
+    """A function that reads its numbers; a tensor on the device meta has none."""
     return weight.array if weight.has_numbers else lambda: np.empty(0)
 
 
@@ -178,7 +178,7 @@ def _shown(value: Any) -> str:
 
 @dataclass(slots=True, eq=False)
 class _Texts:
-    """Texts of values; one that is shared is told once, and a long one that is part of another by its sum."""
+    """Texts of values; a shared one is written once, and a long one that is part of another by its checksum."""
 
     known: dict[int, str] = field(default_factory=dict)
 
@@ -285,7 +285,7 @@ def _weight_changes(before: _Entries, after: _Entries) -> Iterator[WeightChange]
 
 
 def _differing(a: Array, b: Array) -> Array:
-    """Where two numbers differ; NaN equals NaN, so that a file equals itself."""
+    """A mask of the positions that differ; NaN equals NaN, so that a file equals itself."""
     with np.errstate(all="ignore"):
         return np.asarray((a != b) & ~((a != a) & (b != b)))
 

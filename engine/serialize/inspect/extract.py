@@ -61,7 +61,7 @@ def extract_weights(path: str | os.PathLike[str], target: str) -> Named:
 
 
 def write_arrays(target: str, arrays: Named) -> None:
-    """Write arrays in the format that the target's name tells.  Raises ArchiveError."""
+    """Write arrays in the format of the target's file name.  Raises ArchiveError."""
     if target.endswith(".safetensors"):
         write_safetensors(target, arrays, {"format": "pt"})
         return

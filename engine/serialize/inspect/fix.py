@@ -19,17 +19,17 @@ from engine.serialize.archive import load_archive, save_archive
 from engine.serialize.container.write import ContainerWriter, replace_file
 from engine.serialize.identify.identify import explained, identify
 from engine.serialize.inspect.survey import Survey, walked
+from engine.serialize.legacy.model_json import ATTRIBUTES, MODEL
 from engine.serialize.mobile.file import is_flatbuffer, open_program
-from engine.serialize.old.legacy import ATTRIBUTES, MODEL
-from engine.serialize.old.upgrade import Rewrite
 from engine.serialize.pickling.devices import replace_devices
 from engine.serialize.pickling.unpickle import Runner
+from engine.serialize.upgrade.upgraders import UpgradedCall
 
 _IN_CODE: Final = re.compile(r'torch\.device\("([a-z]+(?::\d+)?)"\)|\btorch\.(cuda|cpu)\(')
 _CODE: Final = ("code/", "libs/")
 _PICKLES: Final = ("data.pkl", "constants.pkl", "traced_inputs.pkl", ATTRIBUTES)
 _BYTECODE: Final = ("bytecode.pkl", "mobile_debug_handles.pkl")
-"""What was made of the code for mobile phones; it would still name the old devices."""
+"""Records compiled from the code for mobile devices; they would still name the old devices."""
 _KEPT: Final = ("meta",)
 """Devices that hold no numbers; they stay."""
 
@@ -46,13 +46,13 @@ class Change:
 
 
 class Repacked(NamedTuple):
-    """What `repack` did: versions before and after, sizes, old operators' calls, and the module as it was saved."""
+    """Result of `repack`: versions before and after, sizes, old operators' calls, and the module as it was saved."""
 
     before: str
     after: str
     size_before: int
     size_after: int
-    rewrites: list[Rewrite]
+    rewrites: list[UpgradedCall]
     module: Object
 
 

@@ -49,7 +49,7 @@ class Header:
 
 
 def read_header(path: str) -> Header:
-    """What the file holds.  Raises ArchiveError when header and file do not fit together."""
+    """The contents the header describes.  Raises ArchiveError when header and file do not fit together."""
     total = os.path.getsize(path)
     with open(path, "rb") as file:
         start = file.read(8)
@@ -92,7 +92,7 @@ def _placed(name: str, entry: Any, body: tuple[int, int]) -> Placed:
 
 
 def _too_many(shape: Sequence[int]) -> bool:
-    """Could no array have this shape, even though it may hold nothing?"""
+    """True if no array can have this shape, even an empty one."""
     return math.prod(max(size, 1) for size in shape) >= 1 << 56
 
 

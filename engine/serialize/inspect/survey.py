@@ -29,8 +29,8 @@ from engine.serialize.archive import load_archive
 from engine.serialize.code.opaque import is_opaque
 from engine.serialize.identify.identify import Identity, explained, identify
 from engine.serialize.mobile.file import open_program
-from engine.serialize.old.upgrade import Rewrite, rewrites_in
 from engine.serialize.pickling.unpickle import NOT_RUN
+from engine.serialize.upgrade.upgraders import UpgradedCall, rewrites_in
 
 _CALLS: Final = re.compile(r"(?<![\w.\"'])(?:ops\.(\w+)|(torch))\.(\w+)\(")
 FOREVER: Final = (1 << 63) - 1
@@ -39,8 +39,8 @@ MOST_REPEATED: Final = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
-    """A loop of a function: how its number of rounds is told, and where it stands in the author's text."""
+class LoopSite:
+    """A loop of a function: the way its number of rounds is determined, and its place in the author's text."""
 
     function: str
     kind: str
@@ -73,7 +73,7 @@ class Survey:
                     yield joined(path, attribute.name), attribute.kind, value
 
     def operators(self) -> Counter[str]:
-        """How often each operator is called, by its name with overload; opaque ones by their name alone."""
+        """Number of calls of each operator, by its name with overload; opaque ones by their name alone."""
         found: Counter[str] = Counter()
         for function in self.functions:
             found.update(filter(None, map(operator_of, function.graph.all_nodes())))
@@ -88,14 +88,14 @@ class Survey:
         named = Counter(_named(self.code.values())) if self.broken else Counter()
         return found | named
 
-    def rewrites(self) -> list[Rewrite]:
+    def rewrites(self) -> list[UpgradedCall]:
         """The calls of old operators, each with what does its work today and the author's line, if it is known."""
         found = [each for function in self.functions for each in rewrites_in(function.graph)]
         return list(dict.fromkeys(each._replace(range=each.range and each.range.original()) for each in found))
 
-    def loops(self) -> list[Loop]:
+    def loops(self) -> list[LoopSite]:
         return [
-            Loop(function.qualname, _loop_kind(node), place_of(node))
+            LoopSite(function.qualname, _loop_kind(node), place_of(node))
             for function in self.functions
             for node in function.graph.find_all_nodes("prim::Loop")
         ]
@@ -132,7 +132,7 @@ def survey(path: str | os.PathLike[str]) -> Survey:
 
 def walked(result: Survey) -> Survey:
     """The survey, with the classes and functions that can be reached from its module."""
-    _Walk(result).types([each.type for _, each in reversed(list(each_module(result.module)))])
+    _SurveyWalk(result).types([each.type for _, each in reversed(list(each_module(result.module)))])
     return result
 
 
@@ -147,7 +147,7 @@ def operator_of(node: Node) -> str | None:
 
 
 def place_of(node: Node) -> str:
-    """Where the author wrote it: `model.py:12`."""
+    """The node's place in the author's source: `model.py:12`."""
     if node.range is None:
         return ""
     range = node.range.original()
@@ -155,7 +155,7 @@ def place_of(node: Node) -> str:
 
 
 @dataclass(slots=True, eq=False)
-class _Walk:
+class _SurveyWalk:
     """Everything that can be reached from the module's class."""
 
     survey: Survey

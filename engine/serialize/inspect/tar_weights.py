@@ -22,9 +22,9 @@ import numpy as np
 
 from engine.aten.values.xp import Array
 from engine.lang.errors import ArchiveError
-from engine.serialize.identify.by_pickle import MappedFile, mapped
+from engine.serialize.identify.by_pickle import MappedPickle, mapped
 from engine.serialize.pickling.entries import StorageEntry, StorageKind, TensorEntry, checked
-from engine.serialize.pickling.scan import Refusal
+from engine.serialize.pickling.scan import PickleRefusal
 from engine.serialize.pickling.values import describe_pickle
 
 _BLOCK: Final = 512
@@ -36,7 +36,7 @@ MOST_MEMBERS: Final = 1000
 class TarParts:
     """`objects` are tensors and storages by their keys; `places` where a storage's bytes lie in `data`."""
 
-    data: MappedFile
+    data: MappedPickle
     value: Any = None
     objects: dict[int, TensorEntry | StorageEntry] = field(default_factory=dict)
     places: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -48,22 +48,22 @@ class TarParts:
 
 
 def tar_parts(path: str) -> TarParts:
-    """What the file holds.  Raises ArchiveError."""
+    """The contents of the file.  Raises ArchiveError."""
     parts = TarParts(mapped(path))
     members = dict(_members(parts.data))
     missing = [name for name in ("storages", "tensors", "pickle") if name not in members]
     if missing:
         raise ArchiveError(f"the tar file has no member '{missing[0]}'")
     try:
-        _read_storages(parts, _Reader(parts.data, "storages", *members["storages"]))
-        _read_tensors(parts, _Reader(parts.data, "tensors", *members["tensors"]))
-        parts.value = _Reader(parts.data, "pickle", *members["pickle"]).pickle(parts.objects)
-    except Refusal as reason:
+        _read_storages(parts, _TarReader(parts.data, "storages", *members["storages"]))
+        _read_tensors(parts, _TarReader(parts.data, "tensors", *members["tensors"]))
+        parts.value = _TarReader(parts.data, "pickle", *members["pickle"]).pickle(parts.objects)
+    except PickleRefusal as reason:
         raise ArchiveError(f"the tar file is refused: {reason}") from None
     return parts
 
 
-def _members(data: MappedFile) -> Iterator[tuple[str, tuple[int, int]]]:
+def _members(data: MappedPickle) -> Iterator[tuple[str, tuple[int, int]]]:
     """Name, start and end of each; a header says how far it is to the next."""
     at = 0
     for _ in range(MOST_MEMBERS):
@@ -80,10 +80,10 @@ def _members(data: MappedFile) -> Iterator[tuple[str, tuple[int, int]]]:
 
 
 @dataclass(slots=True, eq=False)
-class _Reader:
+class _TarReader:
     """Reads one member from its start to its end."""
 
-    data: MappedFile
+    data: MappedPickle
     name: str
     at: int
     end: int
@@ -98,11 +98,11 @@ class _Reader:
     def count(self) -> int:
         found = self.pickle()
         if type(found) is not int or not 0 <= found <= self.end - self.at:
-            raise Refusal(f"'{self.name}' does not begin with a count")
+            raise PickleRefusal(f"'{self.name}' does not begin with a count")
         return found
 
     def take(self, size: int) -> int:
-        """Where the next bytes begin."""
+        """The offset of the next `size` bytes, which are skipped."""
         start, self.at = self.at, self.at + size
         if size < 0 or self.at > self.end:
             raise self.cut_off()
@@ -112,15 +112,15 @@ class _Reader:
         start = self.take(8 * count)
         return struct.unpack(f"<{count}q", self.data[start : self.at])
 
-    def cut_off(self) -> Refusal:
-        return Refusal(f"'{self.name}' is shorter than what it describes")
+    def cut_off(self) -> PickleRefusal:
+        return PickleRefusal(f"'{self.name}' is shorter than what it describes")
 
 
-def _read_storages(parts: TarParts, reader: _Reader) -> None:
+def _read_storages(parts: TarParts, reader: _TarReader) -> None:
     for _ in range(reader.count()):
         key, location, kind = _triple(reader.pickle())
         if not isinstance(kind, StorageKind) or kind.dtype is None or type(location) is not str:
-            raise Refusal("a storage is not described by its key, place and type")
+            raise PickleRefusal("a storage is not described by its key, place and type")
         (count,) = reader.numbers(1)
         size = count * kind.dtype.itemsize
         parts.places[str(key)] = (reader.take(size), size)
@@ -128,29 +128,29 @@ def _read_storages(parts: TarParts, reader: _Reader) -> None:
     views = reader.pickle()
     for view in views if isinstance(views, (list, tuple)) else ():
         if not isinstance(view, tuple) or len(view) != 4 or any(type(each) is not int for each in view):
-            raise Refusal("a view of a storage is not described by four numbers")
+            raise PickleRefusal("a view of a storage is not described by four numbers")
         _add_view(parts, *view)
 
 
 def _add_view(parts: TarParts, key: int, root: int, offset: int, count: int) -> None:
     of = parts.objects.get(root)
     if not isinstance(of, StorageEntry) or of.kind.dtype is None or not 0 <= offset <= offset + count <= of.count:
-        raise Refusal("a view of a storage leaves it")
+        raise PickleRefusal("a view of a storage leaves it")
     start, unit = parts.places[of.key][0], of.kind.dtype.itemsize
     parts.places[str(key)] = (start + offset * unit, count * unit)
     parts.objects[key] = StorageEntry(str(key), of.kind, of.location, count)
 
 
-def _read_tensors(parts: TarParts, reader: _Reader) -> None:
+def _read_tensors(parts: TarParts, reader: _TarReader) -> None:
     for _ in range(reader.count()):
         key, root, _ = _triple(reader.pickle())
         storage = parts.objects.get(root) if type(root) is int else None
         if not isinstance(storage, StorageEntry) or storage.kind.dtype is None:
-            raise Refusal("a tensor lies in no storage of the file")
+            raise PickleRefusal("a tensor lies in no storage of the file")
         start = reader.take(8)
         (dimensions,) = struct.unpack("<i", reader.data[start : start + 4])
         if not 0 <= dimensions <= 64:
-            raise Refusal(f"a tensor has {dimensions} dimensions")
+            raise PickleRefusal(f"a tensor has {dimensions} dimensions")
         size, stride = reader.numbers(dimensions), reader.numbers(dimensions)
         (offset,) = reader.numbers(1)
         parts.objects[key] = checked(storage, storage.kind.dtype, storage.count, offset, size, stride)
@@ -158,5 +158,5 @@ def _read_tensors(parts: TarParts, reader: _Reader) -> None:
 
 def _triple(value: Any) -> tuple[int, Any, Any]:
     if not isinstance(value, tuple) or len(value) != 3 or type(value[0]) is not int:
-        raise Refusal("a tensor or a storage is not described by three values")
+        raise PickleRefusal("a tensor or a storage is not described by three values")
     return value

@@ -23,15 +23,16 @@ from engine.aten.values.tensor import Tensor, from_numpy
 from engine.aten.values.xp import BFLOAT16, TO_NUMPY, Array, as_strided
 from engine.lang import scalars
 from engine.lang.errors import ArchiveError, did_you_mean
+from engine.serialize.container.progress import step
 from engine.serialize.container.read import Container, open_container
 from engine.serialize.identify.by_pickle import legacy_parts, mapped
 from engine.serialize.identify.identify import Identity, explained, identify
 from engine.serialize.inspect.safetensors import read_header
 from engine.serialize.inspect.survey import MOST_REPEATED
 from engine.serialize.inspect.tar_weights import tar_parts
+from engine.serialize.legacy.torch_save import storage_places
 from engine.serialize.mobile.file import open_program
 from engine.serialize.mobile.makers import described_module
-from engine.serialize.old.saved import storage_places
 from engine.serialize.pickling.other_tensors import RAW_DTYPES
 from engine.serialize.pickling.values import (
     DTYPES,
@@ -42,7 +43,6 @@ from engine.serialize.pickling.values import (
     plain_values,
     tensors_in,
 )
-from engine.serialize.progress import step
 
 _WIDER: Final = {
     "uint16": np.dtype("uint16"), "uint32": np.dtype("uint32"), "uint64": np.dtype("uint64"),
@@ -57,7 +57,7 @@ _UNREADABLE: Final = (
     ValueError, EOFError, KeyError, TypeError, SyntaxError, NotImplementedError, OSError, MemoryError,
     zipfile.BadZipFile, zlib.error, tokenize.TokenError,
 )  # fmt: skip
-"""What NumPy and the zip reader raise for damaged files."""
+"""Errors of NumPy and the zip reader for damaged files."""
 MOST_OTHERS: Final = 40
 _LIKELY: Final = ("state_dict", "model_state_dict", "model", "module", "net", "weights", "params", "ema")
 """Keys under which checkpoints keep the state dict."""
@@ -103,7 +103,7 @@ class Weights:
     metadata: dict[str, str] = field(default_factory=dict)
     close: Callable[[], object] = lambda: None
     others: tuple[tuple[str, str], ...] = ()
-    """What a checkpoint holds besides tensors, as text."""
+    """Values other than tensors in a checkpoint, as text."""
 
     def __enter__(self) -> Weights:
         return self
@@ -125,7 +125,7 @@ def load_weights(path: str | os.PathLike[str], key: str | None = None) -> dict[s
 
 
 def _read(path: str, weights: Mapping[str, Weight]) -> Iterator[tuple[str, Tensor]]:
-    """Each with its numbers; whoever listens hears how far that is."""
+    """Each weight with its numbers, reporting progress."""
     done, total = 0, sum(weight.bytes for weight in weights.values())
     for name, weight in weights.items():
         yield name, weight.tensor()
@@ -292,7 +292,7 @@ class _ZipStorages:
 
 
 def _swapped(raw: Array, entry: StorageEntry) -> Array:
-    """Big-endian numbers turned round; the halves of a complex number each by itself."""
+    """Big-endian numbers with their bytes swapped; the halves of a complex number each by itself."""
     if entry.kind.dtype is None:
         raise ArchiveError("big-endian storages without a dtype cannot be read")
     width = entry.kind.dtype.itemsize // (2 if entry.kind.dtype.category == "complex" else 1)

@@ -1,7 +1,7 @@
 """Classes of which a file holds the objects and not the code, as mobile devices get them.
 
 In: objects' attributes by name, or what their `__setstate__` takes.  Out: classes that have these attributes, of types
-that fit all values that were met, and methods that are made from bytecode.  A class with `__setstate__` has slots that
+that fit all values found, and methods that are made from bytecode.  A class with `__setstate__` has slots that
 nothing names: `slot_0`, `slot_1`, ….
 """
 
@@ -22,9 +22,9 @@ from engine.lang.custom_classes import foreign, is_custom_name
 from engine.lang.errors import CompileError
 from engine.lang.source import Source, SourceRange
 from engine.lang.types import ANY, NONE, ClassAttribute, ClassType, Type, unify
-from engine.serialize.code.qualified_names import ROOT, is_qualified
+from engine.serialize.container.qualified_names import ROOT, is_qualified
 from engine.serialize.mobile.value_types import general_type
-from engine.serialize.pickling.scan import Refusal
+from engine.serialize.pickling.scan import PickleRefusal
 from engine.serialize.pickling.unpickle import NOT_RUN, Filler, Runner
 from engine.serialize.pickling.value_types import misfit
 
@@ -33,16 +33,16 @@ MOST_SLOTS: Final = 10_000
 
 @dataclass(slots=True, eq=False)
 class BareClasses:
-    """The classes of one file, made as their objects are met."""
+    """The classes of one file, made as their objects are read."""
 
     unit: CompilationUnit
     run: Runner | None
     open: set[ClassType] = field(default_factory=set)
-    """Those whose slots only their `__setstate__` knows."""
+    """Classes whose slots are known only to their `__setstate__`."""
     noted: dict[int, tuple[Any, str]] = field(default_factory=dict)
     """Empty lists and dicts, with the types that the file has for them."""
     widened: int = 0
-    """How often code turned out to set an attribute to what its type did not allow."""
+    """Number of attribute types widened because code sets a value of another type."""
 
     def find(self, qualname: str) -> Type | None:
         """The class of that name."""
@@ -72,7 +72,7 @@ class BareClasses:
         return general_type(value, self._noted_type)
 
     def _noted_type(self, value: Any) -> Type | None:
-        """What the file says of an empty list or dict; None where it says nothing, or nothing that is a type."""
+        """The type the file gives for an empty list or dict; None where it gives none."""
         if id(value) not in self.noted:
             return None
         try:
@@ -81,9 +81,9 @@ class BareClasses:
             return None
 
     def fill(self, instance: Any, state: Any) -> None:
-        """Give an object its attributes.  Raises Refusal."""
+        """Give an object its attributes.  Raises PickleRefusal."""
         if not isinstance(instance, Object):
-            raise Refusal("it fills what is no instance")
+            raise PickleRefusal("it fills what is no instance")
         if isinstance(instance, CustomObject):
             Filler(self.run).fill(instance, state)
             return
@@ -92,7 +92,7 @@ class BareClasses:
             self._set_state(instance, setstate, state)
             return
         if type(state) is not dict or any(type(name) is not str for name in state):
-            raise Refusal(f"the state of a '{instance.type.qualname}' is no dict of attributes")
+            raise PickleRefusal(f"the state of a '{instance.type.qualname}' is no dict of attributes")
         for name, value in state.items():
             self._fit(instance.type, name, value)
         instance.slots = [state.get(attribute.name) for attribute in instance.type.attributes]
@@ -113,11 +113,11 @@ class BareClasses:
 
     def _set_state(self, instance: Object, setstate: Any, state: Any) -> None:
         if self.run is None:
-            raise Refusal(f"a '{instance.type.qualname}' runs code to fill itself, and nothing here can run it")
+            raise PickleRefusal(f"a '{instance.type.qualname}' runs code to fill itself, and nothing here can run it")
         self.open.add(instance.type)
         wrong = misfit(state, setstate.schema.arguments[1].type)
         if wrong is not None:
-            raise Refusal(f"the state of a '{instance.type.qualname}': {wrong}")
+            raise PickleRefusal(f"the state of a '{instance.type.qualname}': {wrong}")
         setstate.ensure_defined()  # which tells the slots
         instance.slots = [None] * len(instance.type.attributes)
         if self.run(setstate, [instance, state]) is NOT_RUN:
@@ -125,16 +125,18 @@ class BareClasses:
         for attribute, value in zip(instance.type.attributes, instance.slots, strict=True):
             wrong = misfit(value, attribute.type)
             if wrong is not None:
-                raise Refusal(f"'{attribute.name}' of a '{instance.type.qualname}' is not as it should be: {wrong}")
+                raise PickleRefusal(
+                    f"'{attribute.name}' of a '{instance.type.qualname}' is not as it should be: {wrong}"
+                )
 
     def slot_type(self, type: ClassType, slot: int) -> Type:
-        """What a slot of its objects holds.  Raises Refusal where they have no such slot."""
+        """The type of a slot of its objects.  Raises PickleRefusal where they have no such slot."""
         if not 0 <= slot < len(type.attributes):
-            raise Refusal(f"a '{type.qualname}' has no slot {slot}")
+            raise PickleRefusal(f"a '{type.qualname}' has no slot {slot}")
         return type.attributes[slot].type
 
     def let_have(self, type: ClassType, slot: int, of: Type) -> str:
-        """A slot into which a value of that type goes; its name.  Raises Refusal where it cannot."""
+        """A slot into which a value of that type goes; its name.  Raises PickleRefusal where it cannot."""
         if type in self.open and len(type.attributes) <= slot < MOST_SLOTS:
             for index in range(len(type.attributes), slot + 1):
                 type.add_attribute(f"slot_{index}", of if index == slot else NONE)

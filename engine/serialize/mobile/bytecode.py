@@ -21,7 +21,7 @@ _SHORT.maxstring = _SHORT.maxother = 2 * _MAX_SHOWN
 T = TypeVar("T")
 
 
-class Instruction(NamedTuple):
+class MobileInstruction(NamedTuple):
     """An opcode with its two operands; what they mean depends on it."""
 
     opcode: str
@@ -30,7 +30,7 @@ class Instruction(NamedTuple):
 
 
 class Operator(NamedTuple):
-    """An operator that the instruction `OP` names by its number; how many arguments it is given, where that is told."""
+    """An operator named by the instruction `OP`, with the number of its arguments where the file has it."""
 
     name: str
     overload: str
@@ -46,7 +46,7 @@ class MobileFunction(NamedTuple):
     name: str
     arguments: tuple[tuple[str, str], ...]
     returns: tuple[str, ...]
-    instructions: tuple[Instruction, ...]
+    instructions: tuple[MobileInstruction, ...]
     operators: tuple[Operator, ...]
     constants: tuple[Any, ...]
     types: tuple[str, ...]
@@ -65,7 +65,7 @@ class MobileFunction(NamedTuple):
         told = (self._meaning(at, each) for at, each in enumerate(self.instructions))
         return [f"{text:<24}{meaning}".rstrip() for text, meaning in zip(shown, told, strict=True)]
 
-    def _meaning(self, at: int, instruction: Instruction) -> str:
+    def _meaning(self, at: int, instruction: MobileInstruction) -> str:
         explain = _MEANINGS.get(instruction.opcode)
         return explain(self, at, instruction) if explain else ""
 
@@ -91,26 +91,26 @@ def _entry(table: Sequence[T], index: int) -> T | str:
     return table[index] if 0 <= index < len(table) else "(no such entry)"
 
 
-def _named_operator(function: MobileFunction, _: int, instruction: Instruction) -> str:
+def _named_operator(function: MobileFunction, _: int, instruction: MobileInstruction) -> str:
     found = _entry(function.operators, instruction.x)
     count = found.arguments if isinstance(found, Operator) else None
     return f"{found}" if count is None else f"{found}, {counted(count, 'argument')}"
 
 
-def _constant(function: MobileFunction, _: int, instruction: Instruction) -> str:
+def _constant(function: MobileFunction, _: int, instruction: MobileInstruction) -> str:
     shown = " ".join(_SHORT.repr(_entry(function.constants, instruction.x)).split())
     return shown if len(shown) <= _MAX_SHOWN else f"{shown[:_MAX_SHOWN]}…"
 
 
-def _type(function: MobileFunction, _: int, instruction: Instruction) -> str:
+def _type(function: MobileFunction, _: int, instruction: MobileInstruction) -> str:
     return str(_entry(function.types, instruction.x))
 
 
-def _target(_function: MobileFunction, at: int, instruction: Instruction) -> str:
+def _target(_function: MobileFunction, at: int, instruction: MobileInstruction) -> str:
     return f"-> {at + instruction.x}"
 
 
-_MEANINGS: Final[dict[str, Callable[[MobileFunction, int, Instruction], str]]] = {
+_MEANINGS: Final[dict[str, Callable[[MobileFunction, int, MobileInstruction], str]]] = {
     "OP": _named_operator, "OPN": _named_operator, "LOADC": _constant,
     **dict.fromkeys("LIST_CONSTRUCT DICT_CONSTRUCT NAMED_TUPLE_CONSTRUCT CREATE_OBJECT ISINSTANCE".split(), _type),
     **dict.fromkeys(("JF", "JMP", "LOOP"), _target),

@@ -24,8 +24,8 @@ from engine.lang.schema import FunctionSchema
 from engine.lang.source import Source, SourceRange
 from engine.lang.types import INT, Type, unify
 from engine.serialize.mobile.bare import BareClasses
-from engine.serialize.mobile.bytecode import Instruction, MobileFunction
-from engine.serialize.pickling.scan import Refusal
+from engine.serialize.mobile.bytecode import MobileFunction, MobileInstruction
+from engine.serialize.pickling.scan import PickleRefusal
 
 _MOST_STEPS: Final = 50
 """So often may an instruction be followed: loops are followed again where types turn out wider."""
@@ -33,7 +33,7 @@ _MOST_ROUNDS: Final = 6
 """So often a loop is followed with ever wider types."""
 MAX_DEPTH: Final = 100
 ReadType = Callable[[str], Type]
-Step = Callable[["Lifter", Instruction], None]
+Step = Callable[["Lifter", MobileInstruction], None]
 
 
 @dataclass(slots=True, eq=False)
@@ -64,10 +64,10 @@ class Lifter:
         self.stack = [self.b.graph.add_input(each.name, each.type) for each in schema.arguments]
         try:
             if not code or code[-1].opcode != "RET":
-                raise Refusal("it does not end with RET")
+                raise PickleRefusal("it does not end with RET")
             self.follow(0, len(code) - 1)
             self.b.graph.register_output(self.stack.pop() if self.stack else self.b.constant(None))
-        except (Refusal, EngineError) as error:
+        except (PickleRefusal, EngineError) as error:
             raise self._refused(error) from error
         return self.b
 
@@ -89,7 +89,7 @@ class Lifter:
             self.b.graph.current_range = SourceRange(self.source, *self.source.line_span(at))
             self.steps += 1
             if self.steps > _MOST_STEPS * len(self.function.instructions):
-                raise Refusal("its loops nest so that their types are not found soon")
+                raise PickleRefusal("its loops nest so that their types are not found soon")
             instruction = self.function.instructions[at]
             block = _BLOCKS.get(instruction.opcode)
             if block is not None:
@@ -97,7 +97,7 @@ class Lifter:
                 continue
             step = self.step_of.get(instruction.opcode)
             if step is None:
-                raise Refusal("this instruction has no form in a graph here")
+                raise PickleRefusal("this instruction has no form in a graph here")
             step(self, instruction)
             at += 1
 
@@ -111,7 +111,7 @@ class Lifter:
             self.block(node.add_block(), first, last, base)
         then, other = node.blocks
         if len(then.outputs) != len(other.outputs):
-            raise Refusal("its two ways leave different numbers of values")
+            raise PickleRefusal("its two ways leave different numbers of values")
         for one, two in zip(then.outputs, other.outputs, strict=True):
             self.stack.append(node.add_output(_joined(one, two)))
         return behind
@@ -120,10 +120,10 @@ class Lifter:
         """`LOOP`: the place behind it.  Where a round leaves a value of a wider type, it is followed anew with that."""
         behind = self._jump(at, at, end)
         if self._jump(behind - 1, at - 1, end, "JMP") != at:
-            raise Refusal("a loop does not lead back to its beginning")
+            raise PickleRefusal("a loop does not lead back to its beginning")
         count = self.function.instructions[at].n
         if count < 2:
-            raise Refusal("a loop has no condition")
+            raise PickleRefusal("a loop has no condition")
         carried = self.take(count - 2)
         condition, most, _ = self.pop(), self.pop(), self.pop()
         types = [value.type for value in carried]
@@ -132,7 +132,7 @@ class Lifter:
             if found == types:
                 return behind
             types = found
-        raise Refusal("the types of what a loop carries do not settle")
+        raise PickleRefusal("the types of what a loop carries do not settle")
 
     def _round(self, at: int, behind: int, inputs: Sequence[Value], types: list[Type]) -> list[Type]:
         """The loop with carried values of these types, or what other types they need (then there is no loop yet)."""
@@ -141,7 +141,7 @@ class Lifter:
         self.stack += [body.add_input(type) for type in (INT, *types)]
         self.block(body, at + 1, behind - 1, base)
         if len(body.outputs) != len(types) + 1:
-            raise Refusal("a round of a loop leaves another number of values")
+            raise PickleRefusal("a round of a loop leaves another number of values")
         given = [value.type for value in body.outputs[1:]]
         wider = [_wider(mine, new) for mine, new in zip(types, given, strict=True)]
         if wider == types:
@@ -154,35 +154,35 @@ class Lifter:
         """Follow a block: what it leaves on the stack above `base` is its output.  Registers of it end with it."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            raise Refusal(f"its blocks nest deeper than {MAX_DEPTH}")
+            raise PickleRefusal(f"its blocks nest deeper than {MAX_DEPTH}")
         registers, self.registers = self.registers, dict(self.registers)
         with self.b.graph.inserting_at(block):
             self.follow(start, end)
         if len(self.stack) < base:
-            raise Refusal("a block takes values that are not its own")
+            raise PickleRefusal("a block takes values that are not its own")
         for value in self.take(len(self.stack) - base):
             block.register_output(value)
         self.registers = registers
         self.depth -= 1
 
     def _jump(self, at: int, least: int, most: int, wanted: str = "") -> int:
-        """Where the jump at `at` leads: behind `least`, and not behind `most`."""
-        opcode, x, _ = self.function.instructions[at] if 0 <= at < most else Instruction("", 0, 0)
+        """The target of the jump at `at`: behind `least`, and not behind `most`."""
+        opcode, x, _ = self.function.instructions[at] if 0 <= at < most else MobileInstruction("", 0, 0)
         if (wanted and opcode != wanted) or not least < at + x <= most:
-            raise Refusal("a jump leads where no block can be")
+            raise PickleRefusal("a jump leads where no block can be")
         return at + x
 
     # -- values
 
     def pop(self) -> Value:
         if not self.stack:
-            raise Refusal("it takes a value that is not there")
+            raise PickleRefusal("it takes a value that is not there")
         return self.stack.pop()
 
     def take(self, count: int) -> list[Value]:
         """So many values from the top of the stack, the deepest first."""
         if not 0 <= count <= len(self.stack):
-            raise Refusal("it takes values that are not there")
+            raise PickleRefusal("it takes values that are not there")
         values = self.stack[len(self.stack) - count :]
         del self.stack[len(self.stack) - count :]
         return values
@@ -196,7 +196,7 @@ class Lifter:
 
 def entry_of(table: Sequence[Any], index: int, what: str) -> Any:
     if not 0 <= index < len(table):
-        raise Refusal(f"there is no {what} {index}")
+        raise PickleRefusal(f"there is no {what} {index}")
     return table[index]
 
 

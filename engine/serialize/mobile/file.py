@@ -13,8 +13,8 @@ from __future__ import annotations
 import os
 from typing import BinaryIO, Final
 
-from engine.serialize.code.qualified_names import CODE_FOLDER
 from engine.serialize.container.file_bytes import file_bytes
+from engine.serialize.container.qualified_names import CODE_FOLDER
 from engine.serialize.container.read import Container, container_in
 
 IDENTIFIER: Final = b"PTMF"
@@ -38,7 +38,7 @@ def is_flatbuffer(container: Container) -> bool:
 
 
 def holds_code(container: Container) -> bool:
-    """Is there TorchScript in it?"""
+    """True if the program contains TorchScript code."""
     return any(name.startswith(CODE_FOLDER) for name in container.names())
 
 
@@ -47,7 +47,7 @@ def holds_bytecode(container: Container) -> bool:
 
 
 def is_bytecode_only(container: Container) -> bool:
-    """Is there nothing else to run?"""
+    """True if bytecode is all there is to run."""
     return holds_bytecode(container) and not holds_code(container)
 
 

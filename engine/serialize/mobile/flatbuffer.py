@@ -1,9 +1,9 @@
-"""Flatbuffers read in place, believing nothing: tables whose fields are found by their numbers.
+"""A reader of untrusted flatbuffers in place: tables whose fields are found by their numbers.
 
-In: bytes, and forms that say what the fields of each table are.  Out: a `Table`, whose fields are read when they are
+In: bytes, and the forms of the fields of each table.  Out: a `FlatTable`, whose fields are read when
 asked for.  Every place is checked against the file before it is touched, and every number must lie where its size
 wants it.  References only lead forward, so that no table is inside itself; parts may be shared, and so a buffer gives
-no more bytes than a few times the file's.  What is wrong is an ArchiveError with the byte.
+no more bytes than a few times the file's.  Errors are ArchiveErrors with the byte offset.
 
 Note [The layout]
 A reference is a number of 32 bits, added to its own place.  A table begins with the distance back to its list of
@@ -22,7 +22,7 @@ from engine.lang.errors import ArchiveError
 from engine.serialize.mobile.file import IDENTIFIER_AT
 
 RECORD: Final = "flatbuffer"
-"""What errors call the whole file by."""
+"""The record name that errors give for the whole file."""
 _MOST_SHARED: Final = 8
 """So many times the file's bytes may be read; what PyTorch writes shares nothing but texts, which are read once."""
 _REFERENCE: Final = struct.Struct("<I")
@@ -35,7 +35,7 @@ _NUMBERS: Final = {
 }  # fmt: skip
 
 
-class Place(NamedTuple):
+class ByteSpan(NamedTuple):
     """A stretch of the file."""
 
     start: int
@@ -43,14 +43,14 @@ class Place(NamedTuple):
 
 
 class Member(NamedTuple):
-    """What a union holds: the name of its kind, and a table or the numbers of a struct."""
+    """The value of a union: the name of its kind, and a table or the numbers of a struct."""
 
     kind: str
     value: Any
 
 
 class Field(NamedTuple):
-    """Where a table's list has the field, what it is, and its value where the table does not have it."""
+    """A field of a table: its index in the vtable, its form, and its default."""
 
     number: int
     kind: str
@@ -93,7 +93,7 @@ def _default(kind: str, text: str) -> Any:
 
 
 @dataclass(slots=True, eq=False)
-class Buffer:
+class FlatBuffer:
     """A file, and how many bytes of it may still be read."""
 
     data: memoryview
@@ -101,7 +101,7 @@ class Buffer:
     left: int = 0
     _texts: dict[int, str] | None = None
 
-    def root(self, name: str, identifier: bytes) -> Table:
+    def root(self, name: str, identifier: bytes) -> FlatTable:
         """The outermost table.  Raises ArchiveError."""
         if bytes(self.data[IDENTIFIER_AT : IDENTIFIER_AT + 4]) != identifier:
             raise refused(f"it does not say '{identifier.decode()}'", IDENTIFIER_AT)
@@ -126,7 +126,7 @@ class Buffer:
         return self.data[at : at + size]
 
     def follow(self, at: int) -> int:
-        """Where the reference at that place leads: forward, always."""
+        """The target of the reference at that place, always forward."""
         distance: int = self.number(_REFERENCE, at)
         if distance == 0 or at + distance >= len(self.data):
             raise refused(f"a reference leads to byte {at + distance:,} of {len(self.data):,}", at)
@@ -134,14 +134,14 @@ class Buffer:
 
     # -- what lies there
 
-    def table(self, name: str, at: int) -> Table:
+    def table(self, name: str, at: int) -> FlatTable:
         """The table that begins there."""
         fields = at - self.number(_DISTANCE, at)
         size, length = (self.number(_SHORT, fields + each) for each in (0, 2))
         if size < 4 or size % 2 or length < 4:
             raise refused(f"the list of the fields of a '{name}' is damaged", fields)
         places = struct.unpack(f"<{size // 2 - 2}H", self.stretch(fields + 4, size - 4))
-        return Table(self, name, at, length, places)
+        return FlatTable(self, name, at, length, places)
 
     def text(self, at: int) -> str:
         """The text there, decoded once; what is no UTF-8 survives as surrogates, as programs' strings are bytes."""
@@ -152,14 +152,14 @@ class Buffer:
             self._texts[at] = str(self.stretch(*place), "utf-8", "surrogateescape")
         return self._texts[at]
 
-    def vector(self, at: int, size: int, alignment: int = 1) -> Place:
-        """The place of the vector's elements, each of that size; `Place.size` is in bytes."""
+    def vector(self, at: int, size: int, alignment: int = 1) -> ByteSpan:
+        """The place of the vector's elements, each of that size; `ByteSpan.size` is in bytes."""
         start, count = at + 4, self.number(_REFERENCE, at)
         if start + count * size > len(self.data):
             raise refused(f"a vector of {count:,} elements does not fit the file", at)
         if count and start % alignment:
             raise refused("a vector's elements lie askew", start)
-        return Place(start, count * size)
+        return ByteSpan(start, count * size)
 
     def vector_of(self, kind: str, at: int) -> Any:
         """The elements of a vector: numbers, structs as tuples, texts or tables; of bytes only the place."""
@@ -180,10 +180,10 @@ class Buffer:
 
 
 @dataclass(slots=True, eq=False)
-class Table:
-    """A table; `table[field]` reads a field: a number, text, list, `Table`, `Member` or `Place`, None for none."""
+class FlatTable:
+    """A table; `table[field]` is a number, text, list, `FlatTable`, `Member` or `ByteSpan`, None for none."""
 
-    buffer: Buffer
+    buffer: FlatBuffer
     name: str
     at: int
     length: int
@@ -212,7 +212,7 @@ class Table:
         return [] if found is None else found
 
     def place_of(self, name: str) -> int:
-        """Where the field lies, for errors; the table's own place where it does not have it."""
+        """The field's offset, for errors; the table's own where it does not have the field."""
         return self._place(self.buffer.forms.tables[self.name][name].number) or self.at
 
     def _member(self, field: Field, at: int) -> Member | None:
@@ -232,7 +232,7 @@ class Table:
         return Member(kind, form.unpack(self.buffer.stretch(where, form.size)))
 
     def _place(self, number: int) -> int | None:
-        """Where the field of that number lies; None for a table without it."""
+        """The offset of the field of that number; None for a table without it."""
         away = self.places[number] if number < len(self.places) else 0
         return self.at + away if away else None
 
@@ -242,6 +242,6 @@ class Table:
 
 
 def refused(reason: str, offset: int) -> ArchiveError:
-    """The error for what is wrong with a file at that byte."""
+    """The error for an invalid file, with the byte offset."""
     hint = "the file is damaged, or not what PyTorch writes for mobile devices"
     return ArchiveError(f"the flatbuffer is refused: {reason}", record=RECORD, offset=offset, hints=(hint,))

@@ -35,11 +35,11 @@ from engine.lang.types import (
     Type,
 )
 from engine.serialize.mobile.bare import BareClasses
-from engine.serialize.mobile.bytecode import Instruction, MobileFunction, Operator
+from engine.serialize.mobile.bytecode import MobileFunction, MobileInstruction, Operator
 from engine.serialize.mobile.control_flow import MAX_DEPTH, NEVER, Lifter, ReadType, Step, entry_of
 from engine.serialize.mobile.value_types import as_wanted
-from engine.serialize.old.upgrade import UPGRADES, operator_as_of
-from engine.serialize.pickling.scan import Refusal
+from engine.serialize.pickling.scan import PickleRefusal
+from engine.serialize.upgrade.upgraders import UPGRADES, operator_as_of
 
 _MOST_OUTPUTS: Final = 10_000
 
@@ -71,28 +71,28 @@ def schema_of(function: MobileFunction, read_type: ReadType) -> FunctionSchema:
 # -- instructions
 
 
-def _load(lifter: Lifter, instruction: Instruction) -> None:
+def _load(lifter: Lifter, instruction: MobileInstruction) -> None:
     found = lifter.registers.get(instruction.x)
     if found is None:
-        raise Refusal(f"register {instruction.x} holds nothing here")
+        raise PickleRefusal(f"register {instruction.x} holds nothing here")
     lifter.stack.append(found)
 
 
-def _store(lifter: Lifter, instruction: Instruction) -> None:
+def _store(lifter: Lifter, instruction: MobileInstruction) -> None:
     lifter.registers[instruction.x] = lifter.pop()
 
 
-def _store_several(lifter: Lifter, instruction: Instruction) -> None:
+def _store_several(lifter: Lifter, instruction: MobileInstruction) -> None:
     for offset, value in enumerate(lifter.take(instruction.n)):
         lifter.registers[instruction.x + offset] = value
 
 
-def _constant(lifter: Lifter, instruction: Instruction) -> None:
+def _constant(lifter: Lifter, instruction: MobileInstruction) -> None:
     value = entry_of(lifter.function.constants, instruction.x, "constant")
     lifter.stack.append(lifter.b.constant(value, None, lifter.classes.type_of(value)))
 
 
-def _operator(lifter: Lifter, instruction: Instruction) -> None:
+def _operator(lifter: Lifter, instruction: MobileInstruction) -> None:
     found: Operator = entry_of(lifter.function.operators, instruction.x, "operator")
     form = _FORMS.get(found.name)
     if form is not None:
@@ -153,14 +153,14 @@ def _arguments(schema: FunctionSchema, values: Sequence[Value]) -> tuple[list[Ac
 
 
 def _wanted(lifter: Lifter, argument: Argument | None, value: Value) -> Value:
-    """The value with the type that the argument has, where that tells more than is known of the value."""
+    """The value refined to the argument's type where that is narrower than the value's own."""
     if argument is None or has_variables(argument.type):
         return value
     found = as_wanted(value.type, argument.type)
     return value if found is value.type else lifter.b.cast(value, found)
 
 
-def _get_attribute(lifter: Lifter, instruction: Instruction) -> None:
+def _get_attribute(lifter: Lifter, instruction: MobileInstruction) -> None:
     owner = lifter.pop()
     type = _class_of(owner)
     of = lifter.classes.slot_type(type, instruction.x)
@@ -168,7 +168,7 @@ def _get_attribute(lifter: Lifter, instruction: Instruction) -> None:
     lifter.stack[-1].node.set_attr("name", type.attributes[instruction.x].name)
 
 
-def _set_attribute(lifter: Lifter, instruction: Instruction) -> None:
+def _set_attribute(lifter: Lifter, instruction: MobileInstruction) -> None:
     value, owner = lifter.pop(), lifter.pop()
     name = lifter.classes.let_have(_class_of(owner), instruction.x, value.type)
     lifter.b.node("prim::SetAttr", [owner, value], []).set_attr("name", name)
@@ -176,38 +176,38 @@ def _set_attribute(lifter: Lifter, instruction: Instruction) -> None:
 
 def _class_of(value: Value) -> ClassType:
     if not isinstance(value.type, ClassType):
-        raise Refusal(f"a value of type '{value.type.annotation_str}' has no attributes")
+        raise PickleRefusal(f"a value of type '{value.type.annotation_str}' has no attributes")
     return value.type
 
 
-def _construct_list(lifter: Lifter, instruction: Instruction) -> None:
+def _construct_list(lifter: Lifter, instruction: MobileInstruction) -> None:
     lifter.push("prim::ListConstruct", lifter.take(instruction.n), _of(lifter, instruction, ListType))
 
 
-def _construct_dict(lifter: Lifter, instruction: Instruction) -> None:
+def _construct_dict(lifter: Lifter, instruction: MobileInstruction) -> None:
     lifter.push("prim::DictConstruct", lifter.take(instruction.n), _of(lifter, instruction, DictType))
 
 
-def _of(lifter: Lifter, instruction: Instruction, wanted: type[Type]) -> Type:
+def _of(lifter: Lifter, instruction: MobileInstruction, wanted: type[Type]) -> Type:
     found = lifter.type_at(instruction.x)
     if not isinstance(found, wanted):
-        raise Refusal(f"what is made is of the type '{found.annotation_str}'")
+        raise PickleRefusal(f"what is made is of the type '{found.annotation_str}'")
     return found
 
 
-def _construct_tuple(lifter: Lifter, instruction: Instruction) -> None:
+def _construct_tuple(lifter: Lifter, instruction: MobileInstruction) -> None:
     lifter.stack.append(lifter.b.tuple(lifter.take(instruction.x)))
 
 
-def _tuple_index(lifter: Lifter, _: Instruction) -> None:
+def _tuple_index(lifter: Lifter, _: MobileInstruction) -> None:
     index, value = lifter.pop(), lifter.pop()
     number, elements = constant_value(index), _elements(value)
     if type(number) is not int or not -len(elements) <= number < len(elements):
-        raise Refusal("an index of a tuple is not in it")
+        raise PickleRefusal("an index of a tuple is not in it")
     lifter.push("prim::TupleIndex", [value, index], elements[number])
 
 
-def _tuple_slice(lifter: Lifter, instruction: Instruction) -> None:
+def _tuple_slice(lifter: Lifter, instruction: MobileInstruction) -> None:
     value = lifter.pop()
     start, end = instruction.x, instruction.x + instruction.n
     lifter.push("prim::TupleSlice", [value], TupleType(_elements(value)[start:end]))
@@ -216,41 +216,41 @@ def _tuple_slice(lifter: Lifter, instruction: Instruction) -> None:
 
 def _elements(value: Value) -> tuple[Type, ...]:
     if not isinstance(value.type, TupleType):
-        raise Refusal(f"a '{value.type.annotation_str}' is used as a tuple")
+        raise PickleRefusal(f"a '{value.type.annotation_str}' is used as a tuple")
     return value.type.elements
 
 
-def _unpack_tuple(lifter: Lifter, _: Instruction) -> None:
+def _unpack_tuple(lifter: Lifter, _: MobileInstruction) -> None:
     value = lifter.pop()
     lifter.stack += lifter.b.node("prim::TupleUnpack", [value], _elements(value)).outputs
 
 
-def _unpack_list(lifter: Lifter, instruction: Instruction) -> None:
+def _unpack_list(lifter: Lifter, instruction: MobileInstruction) -> None:
     value = lifter.pop()
     if not isinstance(value.type, ListType) or not 0 <= instruction.x <= _MOST_OUTPUTS:
-        raise Refusal(f"a '{value.type.annotation_str}' is unpacked as a list")
+        raise PickleRefusal(f"a '{value.type.annotation_str}' is unpacked as a list")
     lifter.stack += lifter.b.node("prim::ListUnpack", [value], [value.type.element] * instruction.x).outputs
 
 
-def _to_list(lifter: Lifter, _: Instruction) -> None:
+def _to_list(lifter: Lifter, _: MobileInstruction) -> None:
     """A list, so many deep, of numbers of a kind."""
     values = lifter.take(3)
     depth, kind = (constant_value(value) for value in values[1:])
     if type(depth) is not int or not 0 <= depth <= MAX_DEPTH or kind not in range(len(_NUMBERS)):
-        raise Refusal("a list is made of a tensor in a way that is not known")
+        raise PickleRefusal("a list is made of a tensor in a way that is not known")
     found = _NUMBERS[kind]
     for _level in range(depth):
         found = ListType(found)
     lifter.push("prim::tolist", values, found)
 
 
-def _isinstance(lifter: Lifter, instruction: Instruction) -> None:
+def _isinstance(lifter: Lifter, instruction: MobileInstruction) -> None:
     types = [lifter.type_at(instruction.x + offset) for offset in range(min(instruction.n, _MOST_OUTPUTS))]
     lifter.push("prim::isinstance", [lifter.pop()], BOOL)
     lifter.stack[-1].node.set_attr("types", types, "tys")
 
 
-def _cast(lifter: Lifter, _: Instruction) -> None:
+def _cast(lifter: Lifter, _: MobileInstruction) -> None:
     """A value of which a test has told that it is not None."""
     value = lifter.pop()
     if isinstance(value.type, OptionalType):
@@ -258,32 +258,32 @@ def _cast(lifter: Lifter, _: Instruction) -> None:
     lifter.stack.append(value)
 
 
-def _uninitialized(lifter: Lifter, _: Instruction) -> None:
+def _uninitialized(lifter: Lifter, _: MobileInstruction) -> None:
     lifter.push(NEVER, [], NONE)
 
 
-def _format(lifter: Lifter, instruction: Instruction) -> None:
+def _format(lifter: Lifter, instruction: MobileInstruction) -> None:
     _call(lifter, "aten::format", lifter.take(instruction.x))
 
 
-def _call_interface(lifter: Lifter, instruction: Instruction) -> None:
+def _call_interface(lifter: Lifter, instruction: MobileInstruction) -> None:
     name = entry_of(lifter.function.constants, instruction.x, "constant")
     values = lifter.take(instruction.n)
     if not values or not isinstance(name, str):
-        raise Refusal("a method of nothing is called")
+        raise PickleRefusal("a method of nothing is called")
     callee = _class_of(values[0]).methods.get(name)
     if callee is None:
-        raise Refusal(f"'{values[0].type.annotation_str}' has no method '{name:.80}'")
+        raise PickleRefusal(f"'{values[0].type.annotation_str}' has no method '{name:.80}'")
     call = Call([Actual(value) for value in values])
     lifter.stack.append(lifter.b.call_method(name, callee.schema, call))
 
 
 def _calls(name: str, count: int) -> Step:
-    """What is an operator under another name."""
+    """The step of an instruction that is an operator under another name."""
     return lambda lifter, _: _call(lifter, name, lifter.take(count))
 
 
-def _drop(lifter: Lifter, _: Instruction) -> None:
+def _drop(lifter: Lifter, _: MobileInstruction) -> None:
     lifter.pop()
 
 

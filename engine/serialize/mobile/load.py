@@ -1,4 +1,4 @@
-"""Programs of which a file holds bytecode and no code: their module, with methods that are made from the instructions.
+"""Loading of files with bytecode and no code: the module, with methods made from the instructions.
 
 In: an open container.  Out: the module, as from any other archive; its classes have the attributes that its objects
 have.  `mobile_program` gives the instructions themselves, to be looked at.
@@ -29,7 +29,7 @@ from engine.serialize.mobile.program import flatbuffer_program, pickled_program
 from engine.serialize.mobile.records import root_of
 from engine.serialize.mobile.values import Values
 from engine.serialize.pickling.tensors import TensorReader
-from engine.serialize.pickling.unpickle import Names, Runner, unpickle
+from engine.serialize.pickling.unpickle import GlobalNames, Runner, unpickle
 
 _DATA: Final = "data.pkl"
 _MOST_ROUNDS: Final = 5
@@ -82,7 +82,7 @@ def load_bytecode(
 
 def _values(container: Container, classes: BareClasses, map_location: scalars.device | None) -> Values:
     tensors = TensorReader(container, STORAGES, map_location=map_location)
-    return Values(root_of(container), ProgramMaker(tensors, Names(tensors, classes.find, {}), classes))
+    return Values(root_of(container), ProgramMaker(tensors, GlobalNames(tensors, classes.find, {}), classes))
 
 
 def _function(

@@ -1,4 +1,4 @@
-"""What makes the tensors and objects in a mobile flatbuffer: those of a program, or descriptions of them.
+"""Constructors of the tensors and objects in a mobile flatbuffer: real ones, or descriptions of them.
 
 In: tables that describe them, and where a program's classes come from.  Out: `Tensor`s and `Object`s as the pickles of
 other archives give them, by the same checks; or, where a program is only looked at, `TensorEntry`s and dicts.
@@ -13,20 +13,20 @@ from engine.lang import scalars
 from engine.serialize.container.read import Container
 from engine.serialize.mobile.bare import BareClasses
 from engine.serialize.mobile.file import STORAGES
-from engine.serialize.mobile.flatbuffer import Table
+from engine.serialize.mobile.flatbuffer import FlatTable
 from engine.serialize.mobile.records import root_of
 from engine.serialize.mobile.values import Values
 from engine.serialize.pickling.entries import StorageEntry, StorageKind, TensorEntry, checked
-from engine.serialize.pickling.other_tensors import Parts, quantized
-from engine.serialize.pickling.scan import Refusal, UnsupportedTensor
+from engine.serialize.pickling.other_tensors import TensorParts, quantized
+from engine.serialize.pickling.scan import PickleRefusal, UnsupportedTensor
 from engine.serialize.pickling.tensors import StorageType, TensorReader
-from engine.serialize.pickling.unpickle import ClassResolver, Filler, Names, Runner
+from engine.serialize.pickling.unpickle import ClassResolver, Filler, GlobalNames, Runner
 
 _DTYPES: Final = {each.number: each for each in (*scalars.DTYPES, *scalars.DTYPE_WORDS.values())}
 _SCHEMES: Final = {
     0: "per_tensor_affine", 1: "per_channel_affine", 4: "per_channel_affine_float_qparams",
 }  # fmt: skip
-"""How numbers are quantized."""
+"""Quantization schemes."""
 
 
 def program_values(
@@ -34,12 +34,12 @@ def program_values(
 ) -> Values:
     """The values of a program, whose classes come from its code; `run` runs a `__setstate__`."""
     tensors = TensorReader(container, STORAGES, map_location=map_location)
-    names = Names(tensors, classes, {})
+    names = GlobalNames(tensors, classes, {})
     return Values(root_of(container), ProgramMaker(tensors, names, Filler(run, names.tags)))
 
 
 def described_module(container: Container) -> Any:
-    """What the program's module holds: its attributes by name, with a `TensorEntry` for each tensor."""
+    """The attributes of the program's module by name, with a `TensorEntry` for each tensor."""
     return Values(root_of(container), Describer(container)).module()
 
 
@@ -48,10 +48,10 @@ class ProgramMaker:
     """Makes a program's tensors and objects as those in pickles are made: by the same names, with the same checks."""
 
     tensors: TensorReader
-    names: Names
+    names: GlobalNames
     filler: Filler | BareClasses
 
-    def tensor(self, described: Table) -> Any:
+    def tensor(self, described: FlatTable) -> Any:
         key, location, count = _place(self.tensors.container, described)
         storage = self.tensors.load(("storage", StorageType(_dtype(described)), key, location, count))
         view: tuple[Any, ...] = (storage, *_view(described), described["requires_grad"], {})
@@ -61,7 +61,7 @@ class ProgramMaker:
         build = self.names.find("torch._utils", "_rebuild_qtensor").call
         return build(*view[:4], self._quantizer(how), *view[4:])
 
-    def _quantizer(self, how: Table) -> tuple[Any, ...]:
+    def _quantizer(self, how: FlatTable) -> tuple[Any, ...]:
         """The scheme, then scale and zero point, or tensors of them and their dimension."""
         scheme = self.names.find("torch", _scheme(how))
         if how["scales"] is None:
@@ -84,7 +84,7 @@ class ProgramMaker:
         module, _, name = qualname.rpartition(".")
         found = self.names.find(module, name)
         if getattr(found, how, None) is None:
-            raise Refusal(f"a value is of '{qualname:.80}', of which the file's code says nothing that fits")
+            raise PickleRefusal(f"a value is of '{qualname:.80}', of which the file's code says nothing that fits")
         return found
 
 
@@ -94,7 +94,7 @@ class Describer:
 
     container: Container
 
-    def tensor(self, described: Table) -> TensorEntry | Parts:
+    def tensor(self, described: FlatTable) -> TensorEntry | TensorParts:
         dtype = _dtype(described)
         key, location, count = _place(self.container, described)
         storage = StorageEntry(key, StorageKind(dtype), location, count)
@@ -103,7 +103,7 @@ class Describer:
             return checked(storage, dtype, count, *_view(described))
         return quantized(storage, *_view(described), self._quantizer(how))
 
-    def _quantizer(self, how: Table) -> tuple[Any, ...]:
+    def _quantizer(self, how: FlatTable) -> tuple[Any, ...]:
         scheme = _scheme(how)
         if how["scales"] is None:
             return (scheme, how["scale"], how["zero_point"])
@@ -119,36 +119,36 @@ class Describer:
         return value
 
 
-def _dtype(described: Table) -> scalars.dtype:
+def _dtype(described: FlatTable) -> scalars.dtype:
     dtype = _DTYPES.get(described["scalar_type"])
     if dtype is None:
         raise UnsupportedTensor(f"a tensor is of the dtype {described['scalar_type']}, which is not known")
     return dtype
 
 
-def _place(container: Container, described: Table) -> tuple[str, str, int]:
+def _place(container: Container, described: FlatTable) -> tuple[str, str, int]:
     """The storage's key, device and number of elements."""
     key = str(described["storage_location_index"])
     name = f"{STORAGES}/{key}"
     if name not in container:
-        raise Refusal(f"a tensor lies in the storage {key}, which is not there")
+        raise PickleRefusal(f"a tensor lies in the storage {key}, which is not there")
     return key, "cpu", container.size(name) // _dtype(described).itemsize
 
 
-def _view(described: Table) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+def _view(described: FlatTable) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
     return described["storage_offset"], tuple(described.listed("sizes")), tuple(described.listed("strides"))
 
 
-def _scheme(how: Table) -> str:
+def _scheme(how: FlatTable) -> str:
     name = _SCHEMES.get(how["qscheme"])
     if name is None:
         raise UnsupportedTensor(f"a tensor is quantized in the way {how['qscheme']}, which is not known")
     return name
 
 
-def _plain(how: Table, name: str) -> Table:
+def _plain(how: FlatTable, name: str) -> FlatTable:
     """The tensor of scales or zero points, which is not quantized itself."""
-    found: Table | None = how[name]
+    found: FlatTable | None = how[name]
     if found is None or found["quantized_schema"] is not None:
-        raise Refusal("a quantized tensor's description is damaged")
+        raise PickleRefusal("a quantized tensor's description is damaged")
     return found

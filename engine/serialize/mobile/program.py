@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 from engine.lang import scalars
 from engine.lang.errors import ArchiveError
 from engine.serialize.container.read import Container
-from engine.serialize.mobile.bytecode import Instruction, MobileFunction, MobileProgram, Operator
+from engine.serialize.mobile.bytecode import MobileFunction, MobileInstruction, MobileProgram, Operator
 from engine.serialize.mobile.file import BYTECODE
-from engine.serialize.mobile.flatbuffer import Table, refused
+from engine.serialize.mobile.flatbuffer import FlatTable, refused
 from engine.serialize.mobile.records import version_of
 from engine.serialize.mobile.schema import OPCODES
 from engine.serialize.mobile.values import Values
@@ -87,10 +87,10 @@ def _text(value: Any) -> str:
     return value
 
 
-def _instruction(value: Any) -> Instruction:
+def _instruction(value: Any) -> MobileInstruction:
     if not isinstance(value, tuple) or len(value) != 3 or tuple(map(type, value)) != (str, int, int):
         raise _damaged("an instruction is not an opcode with two numbers")
-    return Instruction(*value)
+    return MobileInstruction(*value)
 
 
 def _operator(value: Any) -> Operator:
@@ -113,7 +113,7 @@ def _default(value: Any) -> tuple[str, Any]:
 # -- from a flatbuffer
 
 
-def _from_table(table: Table, values: Values) -> MobileFunction:
+def _from_table(table: FlatTable, values: Values) -> MobileFunction:
     schema = table["schema"]
     arguments = [] if schema is None else schema.listed("arguments")
     returns = [] if schema is None else schema.listed("returns")
@@ -131,12 +131,12 @@ def _from_table(table: Table, values: Values) -> MobileFunction:
     )
 
 
-def _instruction_of(table: Table, code: int, n: int, x: int) -> Instruction:
+def _instruction_of(table: FlatTable, code: int, n: int, x: int) -> MobileInstruction:
     if not 0 <= code < len(OPCODES):
         raise refused(f"an instruction has the number {code}, and {len(OPCODES)} are known", table.at)
-    return Instruction(OPCODES[code], x, n)
+    return MobileInstruction(OPCODES[code], x, n)
 
 
-def _operator_of(table: Table) -> Operator:
+def _operator_of(table: FlatTable) -> Operator:
     count = table["num_args_serialized"]
     return Operator(table["name"] or "", table["overload_name"] or "", count if count >= 0 else None)

@@ -7,22 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from engine.serialize.code.qualified_names import is_qualified, record_of
 from engine.serialize.container.file_bytes import FileBytes
-from engine.serialize.container.read import STORED, Container, Record, check_folders, checked_name
+from engine.serialize.container.qualified_names import is_qualified, record_of
+from engine.serialize.container.read import STORED, ArchiveRecord, Container, check_folders, checked_name
 from engine.serialize.mobile.file import IDENTIFIER, STORAGES
-from engine.serialize.mobile.flatbuffer import Buffer, Place, Table, refused
+from engine.serialize.mobile.flatbuffer import ByteSpan, FlatBuffer, FlatTable, refused
 from engine.serialize.mobile.schema import FORMS, OLDEST, ROOT_TABLE
-from engine.serialize.old.versions import NEWEST_READ
+from engine.serialize.upgrade.versions import NEWEST_READ
 
 
-def root_of(container: Container) -> Table:
+def root_of(container: Container) -> FlatTable:
     """The outermost table of a flatbuffer.  Raises ArchiveError."""
     return _root(container.data)
 
 
-def version_of(root: Table) -> int:
-    """The version that its operators are of.  Raises ArchiveError for one that nobody knows."""
+def version_of(root: FlatTable) -> int:
+    """The version of its operators.  Raises ArchiveError for an unknown one."""
     version: int = root["bytecode_version"]
     if not OLDEST <= version <= NEWEST_READ:
         known = f"versions {OLDEST} to {NEWEST_READ} of this format are known"
@@ -30,13 +30,13 @@ def version_of(root: Table) -> int:
     return version
 
 
-def _root(data: memoryview) -> Table:
-    return Buffer(data, FORMS).root(ROOT_TABLE, IDENTIFIER)
+def _root(data: memoryview) -> FlatTable:
+    return FlatBuffer(data, FORMS).root(ROOT_TABLE, IDENTIFIER)
 
 
 def flatbuffer_container(found: FileBytes) -> Container:
-    """The file, with the records that `file.py` tells of.  Raises ArchiveError."""
-    records: dict[str, Record] = {}
+    """The file, with the records described in `file.py`.  Raises ArchiveError."""
+    records: dict[str, ArchiveRecord] = {}
     for record in _records(_root(found.data)):
         if record.name in records:
             raise refused(f"two parts are named '{record.name}'", record.header)
@@ -45,7 +45,7 @@ def flatbuffer_container(found: FileBytes) -> Container:
     return Container(found.data, found.label, "", records, None, found.mapped)
 
 
-def _records(root: Table) -> Iterator[Record]:
+def _records(root: FlatTable) -> Iterator[ArchiveRecord]:
     for source in root.listed("jit_sources"):
         prefix = source["name"] or ""
         if not is_qualified(prefix):
@@ -62,6 +62,6 @@ def _records(root: Table) -> Iterator[Record]:
         yield _record(f"{STORAGES}/{index}", storage, "data")
 
 
-def _record(name: str, table: Table, field: str) -> Record:
-    start, size = table[field] or Place(table.at, 0)
-    return Record(name, STORED, None, size, size, table.at, start)
+def _record(name: str, table: FlatTable, field: str) -> ArchiveRecord:
+    start, size = table[field] or ByteSpan(table.at, 0)
+    return ArchiveRecord(name, STORED, None, size, size, table.at, start)

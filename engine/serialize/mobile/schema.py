@@ -1,6 +1,6 @@
-"""What the flatbuffers of PyTorch's mobile programs hold: the forms of their tables, as the public format has them.
+"""The schema of PyTorch's mobile flatbuffers: the forms of their tables, as the public format has them.
 
-In: nothing.  Out: `FORMS`, and what the numbers of instructions mean.  Most parts are values: the table `Module` lists
+In: nothing.  Out: `FORMS`, and the meaning of instruction numbers.  Most parts are values: the table `Module` lists
 all of them in `ivalues`, and other tables name them by their numbers there, of which 0 is None.
 """
 
@@ -63,7 +63,7 @@ FORMS: Final = Forms(
 CLASS_WITH_FIELDS: Final = 1
 CUSTOM_CLASS: Final = 2
 CLASS_WITH_SETSTATE: Final = 3
-"""How objects of a type are made: from their attributes, by C++ code, by a method of their own."""
+"""The ways to make objects of a type: from their attributes, by C++ code, by a method of their own."""
 
 OPCODES: Final = (
     "OP OPN LOAD MOVE STOREN STORE DROP DROPR LOADC JF JMP LOOP RET WAIT CALL GUARD TYPECHECK FAIL_GUARD PROFILE_OP "

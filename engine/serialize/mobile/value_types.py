@@ -90,7 +90,7 @@ class _Types:
 
 
 def as_wanted(actual: Type, wanted: Type) -> Type:
-    """What a value of which too little is known is where that type is wanted: that; else what it is."""
+    """The wanted type for a value whose own type is unknown or too wide; else its own type."""
     if actual.is_subtype_of(wanted) or isinstance(wanted, OptionalType):
         return actual
     may_be = actual in (ANY, NONE) or any(each.is_subtype_of(wanted) for each in members_of(actual))

@@ -1,7 +1,7 @@
 """The values in a mobile flatbuffer: numbers, texts, containers, tensors and objects, made when they are asked for.
 
 In: the outermost table, and a `Maker` of tensors and objects (`makers.py`).  Out: values by their numbers.  A value is
-made of values with smaller numbers, and so of no value that holds it.  What is wrong is an ArchiveError with the byte.
+made of values with smaller numbers, and so of no value that holds it.  Errors are ArchiveErrors with the byte offset.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import Any, Final, Protocol
 
 from engine.lang import scalars
 from engine.lang.errors import ArchiveError, BudgetExceeded, EngineError, UnsupportedTensorError
-from engine.serialize.mobile.flatbuffer import RECORD, Member, Table, refused
+from engine.serialize.mobile.flatbuffer import RECORD, FlatTable, Member, refused
 from engine.serialize.mobile.schema import CLASS_WITH_FIELDS
 from engine.serialize.pickling.read import LOOK, MAX_DEPTH
-from engine.serialize.pickling.scan import Refusal, UnsupportedTensor
+from engine.serialize.pickling.scan import PickleRefusal, UnsupportedTensor
 
 
 class Maker(Protocol):
     """Makes what depends on who asks."""
 
-    def tensor(self, described: Table) -> Any:
+    def tensor(self, described: FlatTable) -> Any:
         """A tensor, from its `TensorMetadata`."""
 
     def instance(self, qualname: str, state: Any) -> Any:
@@ -38,10 +38,10 @@ class Maker(Protocol):
 class Values:
     """The values by their numbers; number 0 is None."""
 
-    root: Table
+    root: FlatTable
     maker: Maker
-    _tables: list[Table] = field(default_factory=list)
-    _types: list[Table] = field(default_factory=list)
+    _tables: list[FlatTable] = field(default_factory=list)
+    _types: list[FlatTable] = field(default_factory=list)
     _known: dict[int, tuple[Any, int]] = field(default_factory=dict)
     """A value, and how deep it nests."""
 
@@ -57,22 +57,22 @@ class Values:
         return self.value(self.root["state_obj"], self.root)
 
     def constants(self) -> tuple[Any, ...]:
-        """What the code calls `CONSTANTS.c0`, …"""
+        """The table of constants: `CONSTANTS.c0`, …"""
         return tuple(self.value(index, self.root) for index in self.root.listed("jit_constants"))
 
-    def table(self, index: int, owner: Table) -> Table:
+    def table(self, index: int, owner: FlatTable) -> FlatTable:
         """The table of that value.  Raises ArchiveError when there is none."""
         if index >= len(self._tables):
             raise refused(f"it refers to the value {index}, and there are {len(self._tables)}", owner.at)
         return self._tables[index]
 
-    def value(self, index: int, owner: Table) -> Any:
+    def value(self, index: int, owner: FlatTable) -> Any:
         """The value of that number, which `owner` refers to.  Raises ArchiveError."""
         for each in sorted(self._needed(index, owner)):
             self._known[each] = self._made(each)
         return self._known[index][0]
 
-    def _needed(self, index: int, owner: Table) -> set[int]:
+    def _needed(self, index: int, owner: FlatTable) -> set[int]:
         """The numbers of the values that are to be made for that one, itself included."""
         needed: set[int] = set()
         waiting = [(index, owner, len(self._tables))]
@@ -107,7 +107,7 @@ class Values:
             raise refused(f"it nests deeper than {MAX_DEPTH}", held.at)
         return value, parts.depth + 1
 
-    def object_type(self, index: int, owner: Table) -> Table:
+    def object_type(self, index: int, owner: FlatTable) -> FlatTable:
         if index >= len(self._types):
             raise refused(f"an object is of the type {index}, and there are {len(self._types)}", owner.at)
         return self._types[index]
@@ -118,7 +118,7 @@ class _Parts:
     """A value's table, and the values that it is made of."""
 
     values: Values
-    table: Table
+    table: FlatTable
     depth: int = 0
 
     def one(self, name: str) -> Any:
@@ -130,7 +130,7 @@ class _Parts:
     def text(self, name: str) -> str:
         found: str | None = self.table[name]
         if found is None:
-            raise Refusal(f"a '{self.table.name}' lacks its text")
+            raise PickleRefusal(f"a '{self.table.name}' lacks its text")
         return found
 
     def _part(self, index: int) -> Any:
@@ -154,13 +154,13 @@ def _references(member: Member) -> Iterator[int]:
         yield from found if isinstance(found, list) else (found,) if found is not None else ()
 
 
-def _guarded(action: Callable[[], Any], table: Table) -> Any:
-    """Do it; what is wrong is said with the byte."""
+def _guarded(action: Callable[[], Any], table: FlatTable) -> Any:
+    """Run the action; its errors are raised with the byte offset."""
     try:
         return action()
     except UnsupportedTensor as reason:
         raise UnsupportedTensorError(str(reason), record=RECORD, offset=table.at, hints=(LOOK,)) from None
-    except Refusal as reason:
+    except PickleRefusal as reason:
         raise refused(str(reason), table.at) from None
     except BudgetExceeded as error:
         raise BudgetExceeded(error.message, record=RECORD, offset=table.at, hints=error.hints) from None
@@ -176,7 +176,7 @@ def _guarded(action: Callable[[], Any], table: Table) -> Any:
 def _dict(parts: _Parts) -> dict[Any, Any]:
     keys, values = parts.several("keys"), parts.several("values")
     if len(keys) != len(values) or any(isinstance(key, (list, dict, tuple)) for key in keys):
-        raise Refusal("the keys of a dict are not those that programs can have")
+        raise PickleRefusal("the keys of a dict are not those that programs can have")
     return dict(zip(keys, values, strict=True))
 
 
@@ -187,7 +187,7 @@ def _object(parts: _Parts) -> Any:
         return parts.values.maker.instance(qualname, parts.one("state"))
     names, attributes = type.listed("attr_names"), parts.several("attrs")
     if len(names) != len(attributes) or len(set(names)) != len(names):
-        raise Refusal(f"a '{qualname:.80}' has {len(attributes)} attributes with {len(set(names))} names")
+        raise PickleRefusal(f"a '{qualname:.80}' has {len(attributes)} attributes with {len(set(names))} names")
     return parts.values.maker.instance(qualname, dict(zip(names, attributes, strict=True)))
 
 

@@ -18,7 +18,7 @@ from engine.aten.values.tensor import Tensor
 from engine.ir.constants import type_of
 from engine.lang import scalars
 from engine.lang.types import ANY, BOOL, FLOAT, INT, TENSOR, ListType, TupleType, Type
-from engine.serialize.pickling.read import Builder, Refusal
+from engine.serialize.pickling.read import PickleGlobal, PickleRefusal
 from engine.serialize.pickling.value_types import misfit
 
 ReadType = Callable[[str], Type]
@@ -32,7 +32,7 @@ MOST_PARTS: Final = 10_000
 
 @dataclass(slots=True, eq=False)
 class StateTypes:
-    """What a pickle says of the types of its lists and dicts; noted from when an object may need it."""
+    """Types that a pickle states for its lists and dicts; recorded once an object may need them."""
 
     _noted: dict[int, tuple[Any, Type | str]] = field(default_factory=dict)
     _is_on: bool = False
@@ -47,7 +47,7 @@ class StateTypes:
             names[_MODULE, name] = self._noting(names[_MODULE, name], ListType(element))
         names[_MODULE, "restore_type_tag"] = self._noting(names[_MODULE, "restore_type_tag"], None)
 
-    def _noting(self, builder: Builder, type: Type | None) -> Builder:
+    def _noting(self, builder: PickleGlobal, type: Type | None) -> PickleGlobal:
         build = builder.call
         assert build is not None
 
@@ -56,7 +56,7 @@ class StateTypes:
             self._noted[id(value)] = (value, type if type is not None else args[1])
             return value
 
-        return Builder(builder.name, call)
+        return PickleGlobal(builder.name, call)
 
     def type_of(self, value: Any, read_type: ReadType | None) -> Type:
         """The type of a state.  Raises EngineError for a tag that is no type."""
@@ -74,14 +74,14 @@ class StateTypes:
 
 
 def fill_custom(instance: CustomObject, state: Any, types: StateTypes, read_type: ReadType | None) -> None:
-    """Give the object its state.  Raises Refusal, OperatorError for one that its class cannot have."""
+    """Give the object its state.  Raises PickleRefusal, OperatorError for one that its class cannot have."""
     known = CLASSES.get(instance.type)
     if known is None:
         instance.state, instance.state_type = state, types.type_of(state, read_type)
         return
     wrong = misfit(state, known.state_type)
     if wrong is not None:
-        raise Refusal(f"the state of a '{instance.type.qualname}': {wrong}")
+        raise PickleRefusal(f"the state of a '{instance.type.qualname}': {wrong}")
     instance.state, instance.state_type = state, known.state_type
     instance.content = known.read(state)
 

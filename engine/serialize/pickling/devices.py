@@ -88,7 +88,7 @@ def _edits(
 
 @dataclass(slots=True, eq=False)
 class _Uses:
-    """What the texts of a pickle are used for; sets of operations by the one that wrote the text."""
+    """Uses of the texts of a pickle: sets of operations by the one that wrote the text."""
 
     steps: list[tuple[str, Any, int]]
     devices: dict[int, set[int]] = field(default_factory=dict)
@@ -137,7 +137,7 @@ class _Uses:
         self._stack += [kept] * len(opcode.stack_after)
 
     def _pop(self, opcode: Any) -> list[Any]:
-        """What the operation takes, in order; with a mark, everything above it and what lies below it."""
+        """The operands of the operation, in order; with a mark, everything above it and the value below it."""
         before = opcode.stack_before
         if pickletools.markobject not in before:
             count = len(before)

@@ -49,7 +49,7 @@ class TensorEntry:
 def checked(
     storage: StorageEntry, d: scalars.dtype, count: int, offset: Any, size: Any, stride: Any, lazy: tuple[str, ...] = ()
 ) -> TensorEntry:
-    """A view of `count` elements of the storage.  Raises Refusal when it leaves them."""
+    """A view of `count` elements of the storage.  Raises PickleRefusal when it leaves them."""
     size, stride = (tuple(each) if isinstance(each, list) else each for each in (size, stride))
     check_view(count, d.itemsize, offset, size, stride)
     return TensorEntry(storage, d, offset, size, stride, lazy=lazy)

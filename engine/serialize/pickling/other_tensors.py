@@ -1,7 +1,7 @@
 """Tensors that are more than numbers in rows: quantized, sparse, nested ones, and those without any numbers.
 
 In: the arguments of the functions that PyTorch's pickles name for them.  Out: a `TensorEntry` with a note on what its
-integers stand for, or `Parts`, the plain tensors that it is made of, by name:
+integers stand for, or `TensorParts`, the plain tensors that it is made of, by name:
 
     coo.indices        int64    2 × 2      of a sparse_coo tensor of 2 × 3
     coo.values         float32  2          of a sparse_coo tensor of 2 × 3
@@ -14,29 +14,29 @@ from typing import Any, Final
 
 from engine.lang import scalars
 from engine.serialize.pickling.entries import StorageEntry, StorageKind, TensorEntry, checked
-from engine.serialize.pickling.scan import Refusal
+from engine.serialize.pickling.scan import PickleRefusal
 
 RAW_DTYPES: Final = {"qint8": "int8", "quint8": "uint8", "qint32": "int32"}
 """Dtype of a quantized tensor -> that of the integers in its memory."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Parts:
+class TensorParts:
     """Plain tensors by the name that each has inside; "" is the tensor's own."""
 
     entries: tuple[tuple[str, TensorEntry], ...]
 
 
-def _damaged() -> Refusal:
-    return Refusal("a tensor's description is damaged")
+def _damaged() -> PickleRefusal:
+    return PickleRefusal("a tensor's description is damaged")
 
 
-def _parts(names: str, found: Any, note: str) -> Parts:
+def _parts(names: str, found: Any, note: str) -> TensorParts:
     """The tensors under these names, each with the note."""
     if not isinstance(found, (list, tuple)) or not all(isinstance(each, TensorEntry) for each in found):
         raise _damaged()
     named = zip(names.split(), found, strict=True)
-    return Parts(tuple((name, replace(each, note=note)) for name, each in named))
+    return TensorParts(tuple((name, replace(each, note=note)) for name, each in named))
 
 
 def _shown(sizes: Any) -> str:
@@ -45,7 +45,9 @@ def _shown(sizes: Any) -> str:
     return " × ".join(map(str, sizes)) or "no dimensions"
 
 
-def quantized(storage: Any, offset: Any, size: Any, stride: Any, quantizer: Any, *_rest: Any) -> TensorEntry | Parts:
+def quantized(
+    storage: Any, offset: Any, size: Any, stride: Any, quantizer: Any, *_rest: Any
+) -> TensorEntry | TensorParts:
     """`_rebuild_qtensor`: integers, and how they become numbers."""
     kind = storage.kind.dtype if isinstance(storage, StorageEntry) else None
     if kind is None or not isinstance(quantizer, tuple) or len(quantizer) < 3:
@@ -56,13 +58,13 @@ def quantized(storage: Any, offset: Any, size: Any, stride: Any, quantizer: Any,
         note = f"quantized by channels of dimension {axis[0] if axis else 0}"
         of_it = f"of a {kind.name} tensor of {_shown(entry.shape)}"
         parts = _parts("scales zero_points", (scale, zero), of_it).entries
-        return Parts((("", replace(entry, note=note)), *parts))
+        return TensorParts((("", replace(entry, note=note)), *parts))
     if not all(isinstance(each, (int, float)) for each in (scale, zero)):
         raise _damaged()
     return replace(entry, note=f"quantized: {scale} × (number − {zero})")
 
 
-def sparse(layout: Any, *described: Any) -> Parts:
+def sparse(layout: Any, *described: Any) -> TensorParts:
     """`_rebuild_sparse_tensor`, of every layout.
 
     torch.save gives its name and `(indices, values, size)`, torch.jit.save its number, size, requires_grad and parts.
@@ -87,7 +89,7 @@ _SPARSE: Final = {
 }  # fmt: skip
 
 
-def nested(*data: Any) -> Parts:
+def nested(*data: Any) -> TensorParts:
     """`_rebuild_nested_tensor`."""
     if len(data) != 4:
         raise _damaged()

@@ -2,7 +2,7 @@
 
 In: bytes, a table of the global names that may appear, and who answers persistent ids.  Out: the value.
 `scan` walks over all opcodes and every global name is found before anything is built.  Every opcode is a
-row of one table, every global name a `Builder` from an allow-list or a class that the caller's resolver knows;
+row of one table, every global name a `PickleGlobal` from an allow-list or a class that the caller's resolver knows;
 nothing is imported, no attribute is looked up, and numbers and texts are parsed, never evaluated.  What is not
 known is refused with ArchiveError that names record, byte and reason.
 """
@@ -18,16 +18,16 @@ from typing import Any, Final
 
 from engine.lang.errors import ArchiveError, BudgetExceeded, EngineError, UnsupportedTensorError
 from engine.serialize.pickling.scan import IMPLIED, Scan, UnsupportedTensor
-from engine.serialize.pickling.scan import Refusal as Refusal
+from engine.serialize.pickling.scan import PickleRefusal as PickleRefusal
 
 LOOK: Final = "tsrepl show lists its tensors, tsrepl extract takes them out"
 MAX_DEPTH: Final = 200
-"""How deep tuples, lists and dicts may nest: what is read is later walked by recursion."""
+"""Maximum nesting of tuples, lists and dicts: later code walks them by recursion."""
 
 
 @dataclass(frozen=True, slots=True)
-class Builder:
-    """What a global name stands for: what may be called with the pickled arguments.
+class PickleGlobal:
+    """The meaning of a global name: something to be called with the pickled arguments.
 
     `call` takes them one by one, `call_bare` takes a single value that no tuple holds (as enums are
     written), `new` makes an empty instance of a class.
@@ -39,10 +39,10 @@ class Builder:
     new: Callable[[], Any] | None = None
 
 
-_ATOMS: Final = (str, int, float, bool, type(None), Builder)
+_ATOMS: Final = (str, int, float, bool, type(None), PickleGlobal)
 
 Globals = Callable[[str, str], Any]
-"""(module, name) -> what it stands for; raises Refusal for a name it does not know."""
+"""(module, name) -> its meaning; raises PickleRefusal for an unknown name."""
 
 
 @dataclass(slots=True, eq=False)
@@ -74,7 +74,7 @@ class PickleMachine:
         return self._result()
 
     def _build_all(self, start: list[int]) -> None:
-        """Do what each opcode says; `start` holds the place of the one that is done now."""
+        """Execute each opcode; `start` holds the place of the current one."""
         data = self.data
         while True:
             start[0] = at = self.at
@@ -85,12 +85,12 @@ class PickleMachine:
             _OPCODES[code](self)
 
     def _guarded(self, action: Callable[[], object], place: Callable[[], int]) -> None:
-        """Do it; what is wrong is said with the record and the byte."""
+        """Run the action; its errors are raised with the record and the byte offset."""
         try:
             action()
         except UnsupportedTensor as reason:
             raise UnsupportedTensorError(str(reason), record=self.record, offset=place(), hints=(LOOK,)) from None
-        except Refusal as reason:
+        except PickleRefusal as reason:
             raise self._error(str(reason), place()) from None
         except BudgetExceeded as error:
             raise BudgetExceeded(error.message, record=self.record, offset=place(), hints=error.hints) from None
@@ -107,7 +107,7 @@ class PickleMachine:
 
     def _result(self) -> Any:
         if len(self.stack) != 1 or self.marks:
-            raise Refusal("it ends with more or less than one value")
+            raise PickleRefusal("it ends with more or less than one value")
         return self.stack[0]
 
     # -- bytes
@@ -135,7 +135,7 @@ class PickleMachine:
 
     def pop(self) -> Any:
         if len(self.stack) <= (self.marks[-1] if self.marks else 0):
-            raise Refusal("it takes a value that is not there")
+            raise PickleRefusal("it takes a value that is not there")
         return self.stack.pop()
 
     def top(self) -> Any:
@@ -146,7 +146,7 @@ class PickleMachine:
     def pop_mark(self) -> list[Any]:
         """The values above the last mark, which goes away too."""
         if not self.marks:
-            raise Refusal("it closes what it never opened")
+            raise PickleRefusal("it closes what it never opened")
         start = self.marks.pop()
         values = self.stack[start:]
         del self.stack[start:]
@@ -155,7 +155,7 @@ class PickleMachine:
     def hold(self, container: Any, parts: Sequence[Any]) -> None:
         """Note that `container` now holds `parts`.
 
-        Raises Refusal when that nests too deep, or when something holds `container` already: what is
+        Raises PickleRefusal when that nests too deep, or when something holds `container` already: what is
         written fills a container before it uses it, and so nothing can hold itself.
         """
         depth = self._depth(container)
@@ -166,9 +166,9 @@ class PickleMachine:
             # The part is kept beside its depth, so that its id is not given to another.
             self._depths[id(part)] = (part, self._depth(part), True)
         if self._is_held(container):
-            raise Refusal("it fills what it has used already")
+            raise PickleRefusal("it fills what it has used already")
         if depth > MAX_DEPTH:
-            raise Refusal(f"it nests deeper than {MAX_DEPTH}")
+            raise PickleRefusal(f"it nests deeper than {MAX_DEPTH}")
         if depth:
             self._depths[id(container)] = (container, depth, False)
 
@@ -225,7 +225,7 @@ def _text(layout: str, *, strict: bool = True) -> Callable[[PickleMachine], None
 
     def step(machine: PickleMachine) -> None:
         raw = machine.take(form.unpack(machine.take(form.size))[0])
-        # Programs' strings are bytes: what is no UTF-8 survives as surrogates.
+        # Strings of programs are bytes: invalid UTF-8 is kept as surrogates.
         machine.push(raw.decode(errors="strict" if strict else "surrogateescape"))
 
     return step
@@ -256,7 +256,7 @@ def _long1(machine: PickleMachine) -> None:
 
 def _in_64_bits(number: int) -> int:
     if not -(1 << 63) <= number < 1 << 63:
-        raise Refusal("an integer does not fit 64 bits")
+        raise PickleRefusal("an integer does not fit 64 bits")
     return number
 
 
@@ -264,14 +264,14 @@ def _parsed_int(machine: PickleMachine) -> None:
     """`I12`; `I00` and `I01` are False and True.  `L12L` too."""
     text = machine.line()
     if not _INTEGER.fullmatch(text):
-        raise Refusal(f"{text!r:.40} is no integer")
+        raise PickleRefusal(f"{text!r:.40} is no integer")
     machine.push(text == "01" if text in ("00", "01") else _in_64_bits(int(text.removesuffix("L"))))
 
 
 def _parsed_float(machine: PickleMachine) -> None:
     text = machine.line()
     if not _FLOAT.fullmatch(text):
-        raise Refusal(f"{text!r:.40} is no number")
+        raise PickleRefusal(f"{text!r:.40} is no number")
     machine.push(float(text))
 
 
@@ -279,7 +279,7 @@ def _parsed_string(machine: PickleMachine) -> None:
     """`S'it\\'s'`: the text between the quotes, its escapes resolved."""
     text = machine.line()
     if not _STRING.fullmatch(text):
-        raise Refusal(f"{text!r:.40} is no string")
+        raise PickleRefusal(f"{text!r:.40} is no string")
     machine.push(_ESCAPE.sub(_unescaped, text[1:-1]))
 
 
@@ -333,7 +333,7 @@ def _appends(machine: PickleMachine) -> None:
 def _extend(machine: PickleMachine, values: list[Any]) -> None:
     target = machine.top()
     if type(target) is not list:
-        raise Refusal("it appends to what is no list")
+        raise PickleRefusal("it appends to what is no list")
     machine.hold(target, values)
     target.extend(values)
 
@@ -350,11 +350,11 @@ def _setitems(machine: PickleMachine) -> None:
 def _update(machine: PickleMachine, values: list[Any]) -> None:
     target = machine.top()
     if type(target) is not dict or len(values) % 2:
-        raise Refusal("it sets items of what is no dict")
+        raise PickleRefusal("it sets items of what is no dict")
     machine.hold(target, values)
     for key, value in zip(values[::2], values[1::2], strict=True):
-        if isinstance(key, (list, dict, tuple, Builder)):
-            raise Refusal("a dict has a key that programs cannot have")
+        if isinstance(key, (list, dict, tuple, PickleGlobal)):
+            raise PickleRefusal("a dict has a key that programs cannot have")
         target[key] = value
 
 
@@ -366,7 +366,7 @@ def _global(machine: PickleMachine) -> None:
 def _stack_global(machine: PickleMachine) -> None:
     name, module = machine.pop(), machine.pop()
     if type(name) is not str or type(module) is not str:
-        raise Refusal("a global name is no text")
+        raise PickleRefusal("a global name is no text")
     machine.push(machine.find_global(module, name))
 
 
@@ -397,23 +397,23 @@ def _call_implied(machine: PickleMachine, code: int, arguments: tuple[Any, ...])
 
 def _reduce(machine: PickleMachine) -> None:
     arguments, builder = machine.pop(), machine.pop()
-    if type(builder) is not Builder:
-        raise Refusal("it calls what cannot be called")
+    if type(builder) is not PickleGlobal:
+        raise PickleRefusal("it calls what cannot be called")
     if builder.call_bare is not None:
         machine.push(builder.call_bare(arguments))
         return
     if builder.call is None or type(arguments) is not tuple:
-        raise Refusal(f"it calls '{builder.name}' as that cannot be called")
+        raise PickleRefusal(f"it calls '{builder.name}' as that cannot be called")
     try:
         machine.push(builder.call(*arguments))
     except TypeError:
-        raise Refusal(f"it calls '{builder.name}' with the wrong arguments") from None
+        raise PickleRefusal(f"it calls '{builder.name}' with the wrong arguments") from None
 
 
 def _newobj(machine: PickleMachine) -> None:
     arguments, builder = machine.pop(), machine.pop()
-    if type(builder) is not Builder or builder.new is None or arguments != ():
-        raise Refusal("it makes an instance of what is no class")
+    if type(builder) is not PickleGlobal or builder.new is None or arguments != ():
+        raise PickleRefusal("it makes an instance of what is no class")
     machine.push(builder.new())
 
 
@@ -456,12 +456,12 @@ _OPCODES: Final[Mapping[int, Callable[[PickleMachine], object]]] = {
         b"b": _build, b"Q": _persistent,
     }.items()
 }  # fmt: skip
-"""What each opcode builds; any that `scan` lets pass has its row."""
+"""The action of each opcode; any that `scan` lets pass has its row."""
 
 
 def no_persistent(_: Any) -> Any:
-    raise Refusal("it refers to a tensor, and there are none here")
+    raise PickleRefusal("it refers to a tensor, and there are none here")
 
 
 def no_build(_instance: Any, _state: Any) -> None:
-    raise Refusal("it fills an instance, and there are none here")
+    raise PickleRefusal("it fills an instance, and there are none here")

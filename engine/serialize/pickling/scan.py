@@ -17,10 +17,10 @@ LINE: Final = 1 << 16
 """Longest text that ends with its line, in bytes."""
 ROOM: Final = 256 << 20
 GROWTH: Final = 32
-"""What a pickle builds may take `ROOM` bytes, or `GROWTH` times its length in the file: bombs are small in the file."""
+"""Limits on what a pickle builds: `ROOM` bytes, or `GROWTH` times its length in the file, since bombs are short."""
 STEPS: Final = 1_000_000
 STEPS_PER_BYTE: Final = 4
-"""Alike for the opcodes."""
+"""Limits on the number of opcodes, in the same way."""
 MAX_MARKS: Final = 800
 
 
@@ -28,21 +28,21 @@ _NO_TEXTS: Final = (None, None)
 IMPLIED: Final = {
     ord("C"): ("_codecs", "encode"), ord("B"): ("_codecs", "encode"), 0x8F: ("builtins", "set"),
 }  # fmt: skip
-"""What older protocols call by name to make bytes and sets, and newer ones have opcodes for."""
+"""Functions that older protocols call by name to make bytes and sets, and newer ones have opcodes for."""
 _KEEP_LAST: Final = frozenset(b"qrp\x94hjgX\x8c\x93\x95")
 """Opcodes that look after `Scan._last` themselves, or leave it as it is."""
 
 
-class Refusal(Exception):
+class PickleRefusal(Exception):
     """Why a pickle is refused; raised by the walk, by the machine that builds, and by builders."""
 
 
-class UnsupportedTensor(Refusal):
+class UnsupportedTensor(PickleRefusal):
     """It describes a tensor of a kind that nothing here can be."""
 
 
-class Row(NamedTuple):
-    """What an opcode does: the bytes that follow it, and how the stack and the memory change.
+class Effect(NamedTuple):
+    """The effect of an opcode: the bytes that follow it, and how the stack and the memory change.
 
     `argument` is a number of bytes, or the size of the number that counts them, negative; "line" and "lines" are
     one text and two.  A marked one takes the values above the last mark, then `pops`.
@@ -58,7 +58,7 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class GlobalName:
     """A global name in a pickle, and the byte where it stands."""
 
     offset: int
@@ -74,7 +74,7 @@ class Scan:
     at: int
     stored: int | None = None
     """The pickle's length in the file; None where it is the data's own."""
-    names: dict[tuple[str, str], Name] = field(default_factory=dict)
+    names: dict[tuple[str, str], GlobalName] = field(default_factory=dict)
     _height: int = 0
     _marks: list[int] = field(default_factory=list)
     _memo: dict[int, str | None] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class Scan:
     _cost: int = 0
 
     def run(self) -> None:
-        """Walk to the end.  Raises Refusal; `at` is then where."""
+        """Walk to the end.  Raises PickleRefusal; `at` is then where."""
         length = len(self.data) if self.stored is None else self.stored
         room, most = max(ROOM, GROWTH * length), max(STEPS, STEPS_PER_BYTE * length)
         steps = 0
@@ -95,7 +95,7 @@ class Scan:
                 break
             row = _ROWS.get(code)
             if row is None:
-                raise Refusal(f"opcode {bytes([code])!r} has no place in an archive")
+                raise PickleRefusal(f"opcode {bytes([code])!r} has no place in an archive")
             start, end = self._argument(row)
             special = _SPECIAL.get(code)
             if code not in _KEEP_LAST:
@@ -104,22 +104,22 @@ class Scan:
                 special(self, code, start, end)
             self._move(row, end - start if row.argument in _TEXTS else 0)
             if self._cost > room:
-                raise Refusal(f"what it describes takes more than {room} bytes")
+                raise PickleRefusal(f"what it describes takes more than {room} bytes")
             if steps > most:
-                raise Refusal(f"it has more than {most} opcodes")
+                raise PickleRefusal(f"it has more than {most} opcodes")
             self.at = end + (row.argument in ("line", "lines"))
         if self._height != 1 or self._marks:
-            raise Refusal("it ends with more or less than one value")
+            raise PickleRefusal("it ends with more or less than one value")
         self.at += 1
 
     def _byte(self) -> int:
         if self.at >= len(self.data):
-            raise Refusal("it is cut off")
+            raise PickleRefusal("it is cut off")
         code: int = self.data[self.at]
         return code
 
-    def _argument(self, row: Row) -> tuple[int, int]:
-        """Where the argument starts and ends."""
+    def _argument(self, row: Effect) -> tuple[int, int]:
+        """The start and end of the argument."""
         start = self.at + 1
         if row.argument == "lines":
             return start, self._line_end(self._line_end(start) + 1)
@@ -130,25 +130,25 @@ class Scan:
         if end <= len(self.data) and row.argument < 0:
             start, end = end, end + int.from_bytes(self.data[start:end], "little")
         if end > len(self.data):
-            raise Refusal("it is cut off")
+            raise PickleRefusal("it is cut off")
         return start, end
 
     def _line_end(self, start: int) -> int:
         end: int = self.data.find(b"\n", start, start + LINE)
         if end < 0:
-            raise Refusal("it is cut off")
+            raise PickleRefusal("it is cut off")
         return end
 
-    def _move(self, row: Row, size: int) -> None:
+    def _move(self, row: Effect, size: int) -> None:
         floor = self._marks[-1] if self._marks else 0
         if row.marked:
             if not self._marks:
-                raise Refusal("it closes what it never opened")
+                raise PickleRefusal("it closes what it never opened")
             self._cost += row.per_value * (self._height - floor)
             self._height = self._marks.pop()
             floor = self._marks[-1] if self._marks else 0
         if self._height - row.pops < floor:
-            raise Refusal("it takes a value that is not there")
+            raise PickleRefusal("it takes a value that is not there")
         self._height += row.pushes - row.pops
         self._cost += row.cost + size
 
@@ -157,7 +157,7 @@ class Scan:
     def _mark(self, _code: int, _start: int, _end: int) -> None:
         self._marks.append(self._height)
         if len(self._marks) > MAX_MARKS:
-            raise Refusal("it nests too deep")
+            raise PickleRefusal("it nests too deep")
 
     def _put(self, code: int, start: int, end: int) -> None:
         index = len(self._memo) if code == _MEMOIZE else self._index(code, start, end)
@@ -168,7 +168,7 @@ class Scan:
     def _get(self, code: int, start: int, end: int) -> None:
         index = self._index(code, start, end)
         if index not in self._memo:
-            raise Refusal(f"it uses memo {index} before it is set")
+            raise PickleRefusal(f"it uses memo {index} before it is set")
         self._last = (self._last[1], self._memo[index])
 
     def _index(self, code: int, start: int, end: int) -> int:
@@ -176,7 +176,7 @@ class Scan:
         if code not in b"pg":
             return int.from_bytes(raw, "little")
         if not raw.isdigit() or len(raw) > 9:
-            raise Refusal(f"it has a memo number {raw!r:.40}")
+            raise PickleRefusal(f"it has a memo number {raw!r:.40}")
         return int(raw)
 
     def _text(self, _code: int, start: int, end: int) -> None:
@@ -190,13 +190,13 @@ class Scan:
         try:
             module, _, name = bytes(self.data[start:end]).decode().partition("\n")
         except UnicodeDecodeError:
-            raise Refusal("a global name is not UTF-8") from None
+            raise PickleRefusal("a global name is not UTF-8") from None
         self._found(module, name)
 
     def _stacked_name(self, _code: int, _start: int, _end: int) -> None:
         module, name = self._last
         if module is None or name is None:
-            raise Refusal("a global name does not stand right before it is used")
+            raise PickleRefusal("a global name does not stand right before it is used")
         self._last = _NO_TEXTS
         self._found(module, name)
 
@@ -204,36 +204,40 @@ class Scan:
         self._found(*IMPLIED[code])
 
     def _found(self, module: str, name: str) -> None:
-        self.names.setdefault((module, name), Name(self.at, module, name))
+        self.names.setdefault((module, name), GlobalName(self.at, module, name))
 
     def _protocol(self, _code: int, start: int, _end: int) -> None:
         if not 2 <= self.data[start] <= 5:
-            raise Refusal(f"pickle protocol {self.data[start]} has no place in an archive")
+            raise PickleRefusal(f"pickle protocol {self.data[start]} has no place in an archive")
 
 
 _STOP: Final = ord(".")
 _MEMOIZE: Final = 0x94
 _MEMO_COST: Final = 100
 _TEXTS: Final = (-1, -4, "line")
-_ATOM: Final = Row(0, 0, 1, 8)
-_ROWS: Final[dict[int, Row]] = {
+_ATOM: Final = Effect(0, 0, 1, 8)
+_ROWS: Final[dict[int, Effect]] = {
     code[0]: row
     for code, row in {
-        b"\x80": Row(1), b"(": Row(), b"N": _ATOM, b"\x88": _ATOM, b"\x89": _ATOM,
-        b"K": Row(1, 0, 1, 8), b"M": Row(2, 0, 1, 36), b"J": Row(4, 0, 1, 36), b"\x8a": Row(-1, 0, 1, 40),
-        b"G": Row(8, 0, 1, 32), b"X": Row(-4, 0, 1, 64), b"\x8c": Row(-1, 0, 1, 64), b"T": Row(-4, 0, 1, 64),
-        b"U": Row(-1, 0, 1, 64),
-        b"I": Row("line", 0, 1, 36), b"L": Row("line", 0, 1, 36), b"F": Row("line", 0, 1, 32),
-        b"S": Row("line", 0, 1, 64), b"V": Row("line", 0, 1, 64),
-        b")": _ATOM, b"\x85": Row(0, 1, 1, 72), b"\x86": Row(0, 2, 1, 80), b"\x87": Row(0, 3, 1, 88),
-        b"t": Row(0, 0, 1, 64, True, 8), b"l": Row(0, 0, 1, 64, True, 8), b"d": Row(0, 0, 1, 72, True, 52),
-        b"]": Row(0, 0, 1, 64), b"a": Row(0, 2, 1, 8), b"e": Row(0, 1, 1, 0, True, 8),
-        b"}": Row(0, 0, 1, 72), b"s": Row(0, 3, 1, 104), b"u": Row(0, 1, 1, 0, True, 52),
-        b"q": Row(1, 1, 1), b"r": Row(4, 1, 1), b"p": Row("line", 1, 1), b"\x94": Row(0, 1, 1), b"\x95": Row(8),
-        b"\x93": Row(0, 2, 1, 8), b"\x8f": Row(0, 0, 1, 400), b"C": Row(-1, 0, 1, 400), b"B": Row(-4, 0, 1, 400),
-        b"h": Row(1, 0, 1, 8), b"j": Row(4, 0, 1, 8), b"g": Row("line", 0, 1, 8),
-        b"c": Row("lines", 0, 1, 8), b"R": Row(0, 2, 1, 400), b"\x81": Row(0, 2, 1, 200), b"b": Row(0, 2, 1, 8),
-        b"Q": Row(0, 1, 1, 200), b"0": Row(0, 1), b"1": Row(0, 0, 0, 0, True), b"2": Row(0, 1, 2, 8),
+        b"\x80": Effect(1), b"(": Effect(), b"N": _ATOM, b"\x88": _ATOM, b"\x89": _ATOM,
+        b"K": Effect(1, 0, 1, 8), b"M": Effect(2, 0, 1, 36), b"J": Effect(4, 0, 1, 36), b"\x8a": Effect(-1, 0, 1, 40),
+        b"G": Effect(8, 0, 1, 32), b"X": Effect(-4, 0, 1, 64), b"\x8c": Effect(-1, 0, 1, 64),
+        b"T": Effect(-4, 0, 1, 64),
+        b"U": Effect(-1, 0, 1, 64),
+        b"I": Effect("line", 0, 1, 36), b"L": Effect("line", 0, 1, 36), b"F": Effect("line", 0, 1, 32),
+        b"S": Effect("line", 0, 1, 64), b"V": Effect("line", 0, 1, 64),
+        b")": _ATOM, b"\x85": Effect(0, 1, 1, 72), b"\x86": Effect(0, 2, 1, 80), b"\x87": Effect(0, 3, 1, 88),
+        b"t": Effect(0, 0, 1, 64, True, 8), b"l": Effect(0, 0, 1, 64, True, 8), b"d": Effect(0, 0, 1, 72, True, 52),
+        b"]": Effect(0, 0, 1, 64), b"a": Effect(0, 2, 1, 8), b"e": Effect(0, 1, 1, 0, True, 8),
+        b"}": Effect(0, 0, 1, 72), b"s": Effect(0, 3, 1, 104), b"u": Effect(0, 1, 1, 0, True, 52),
+        b"q": Effect(1, 1, 1), b"r": Effect(4, 1, 1), b"p": Effect("line", 1, 1), b"\x94": Effect(0, 1, 1),
+        b"\x95": Effect(8),
+        b"\x93": Effect(0, 2, 1, 8), b"\x8f": Effect(0, 0, 1, 400), b"C": Effect(-1, 0, 1, 400),
+        b"B": Effect(-4, 0, 1, 400),
+        b"h": Effect(1, 0, 1, 8), b"j": Effect(4, 0, 1, 8), b"g": Effect("line", 0, 1, 8),
+        b"c": Effect("lines", 0, 1, 8), b"R": Effect(0, 2, 1, 400), b"\x81": Effect(0, 2, 1, 200),
+        b"b": Effect(0, 2, 1, 8),
+        b"Q": Effect(0, 1, 1, 200), b"0": Effect(0, 1), b"1": Effect(0, 0, 0, 0, True), b"2": Effect(0, 1, 2, 8),
     }.items()
 }  # fmt: skip
 """Every opcode that may stand in a pickle; costs are a little more than what CPython takes."""

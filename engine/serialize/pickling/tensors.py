@@ -24,7 +24,7 @@ from engine.aten.values.xp import QUANTIZED, TO_NUMPY, Array, NumpyDtype, as_str
 from engine.lang import scalars
 from engine.lang.errors import ArchiveError, OperatorError, OperatorTypeError
 from engine.serialize.container.read import Container
-from engine.serialize.pickling.read import Refusal
+from engine.serialize.pickling.read import PickleRefusal
 
 _KEY: Final = re.compile(r"[A-Za-z0-9_.\-]{1,200}")
 _MAX_DIMS: Final = 32
@@ -33,7 +33,7 @@ _MAX_BYTES: Final = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class StorageType:
-    """What `torch FloatStorage` stands for in a pickle."""
+    """A storage type in a pickle, such as `torch FloatStorage`."""
 
     dtype: scalars.dtype
 
@@ -60,24 +60,24 @@ class TensorReader:
     _storages: dict[str, LoadedStorage] = field(default_factory=dict)
 
     def load(self, pid: Any) -> LoadedStorage:
-        """The storage of a persistent id `("storage", type, key, location, count)`.  Raises Refusal."""
+        """The storage of a persistent id `("storage", type, key, location, count)`.  Raises PickleRefusal."""
         if type(pid) is tuple and len(pid) == 6 and pid[5] is None:
             pid = pid[:5]  # old files say of a storage whether it is a part of another one
         if type(pid) is not tuple or len(pid) != 5 or pid[0] != "storage" or not isinstance(pid[1], StorageType):
-            raise Refusal("it refers to something that is no storage")
+            raise PickleRefusal("it refers to something that is no storage")
         _, kind, key, location, count = pid
         if type(key) is not str or not _KEY.fullmatch(key) or type(location) is not str or type(count) is not int:
-            raise Refusal(f"a storage has the key {key!r:.40}")
+            raise PickleRefusal(f"a storage has the key {key!r:.40}")
         known = self._storages.get(key)
         if known is None:
             array = self._mapped(self._read(key, kind.dtype, count), location)
             known = self._storages[key] = LoadedStorage(kind.dtype, Storage(array))
         if known.dtype is not kind.dtype or known.storage.owner.size < count:
-            raise Refusal(f"storage '{key}' is described in two ways")
+            raise PickleRefusal(f"storage '{key}' is described in two ways")
         return known
 
     def _mapped(self, array: Array, location: str) -> Array:
-        """The storage's memory where it is wanted.  Raises Refusal where there is no such device."""
+        """The storage's memory where it is wanted.  Raises PickleRefusal where there is no such device."""
         wanted = self.map_location
         if callable(wanted):
             chosen = wanted(Storage(array), location)
@@ -94,16 +94,18 @@ class TensorReader:
             libraries.checked(place)
         except OperatorError:
             what = f"its tensors lie on '{wanted}', which is not here; load it with map_location='cpu'"
-            raise Refusal(what) from None
+            raise PickleRefusal(what) from None
         return place
 
     def _read(self, key: str, dtype: scalars.dtype, count: int) -> Array:
         name = f"{self.folder}/{key}"
         if name not in self.container:
-            raise Refusal(f"there is no record '{name}' for one of its storages")
+            raise PickleRefusal(f"there is no record '{name}' for one of its storages")
         size = self.container.size(name)
         if count != size // dtype.itemsize:
-            raise Refusal(f"storage '{key}' is said to hold {count} {dtype.name} numbers, its record {size} bytes")
+            raise PickleRefusal(
+                f"storage '{key}' is said to hold {count} {dtype.name} numbers, its record {size} bytes"
+            )
         if not count:
             return np.empty(0, _memory_dtype(dtype))
         array = np.frombuffer(self.container.view(name), _memory_dtype(dtype), count)
@@ -117,18 +119,18 @@ class TensorReader:
     def rebuild(
         self, loaded: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, metadata: Any = None
     ) -> Tensor:
-        """The tensor that a `_rebuild_tensor_v2` call describes.  Raises Refusal when it leaves its storage.
+        """The tensor that a `_rebuild_tensor_v2` call describes.  Raises PickleRefusal when it leaves its storage.
 
         `metadata` may say that the tensor is its memory's conjugate or negative, which here gets memory of its own.
         """
         if not isinstance(loaded, LoadedStorage) or type(requires_grad) is not bool or hooks not in ({}, None):
-            raise Refusal("a tensor's description is damaged")
+            raise PickleRefusal("a tensor's description is damaged")
         dtype, base = loaded.dtype, loaded.storage.owner
         if dtype.name in QUANTIZED:
-            raise Refusal(f"a {dtype.name} tensor does not say how it is quantized")
+            raise PickleRefusal(f"a {dtype.name} tensor does not say how it is quantized")
         check_view(base.size, dtype.itemsize, offset, size, stride)
         if requires_grad and dtype.category not in ("float", "complex"):
-            raise Refusal(f"a {dtype.name} tensor cannot require gradients")
+            raise PickleRefusal(f"a {dtype.name} tensor cannot require gradients")
         strides = tuple(step * dtype.itemsize for step in stride)
         array = as_strided(base[offset:], size, strides)
         lazy = {key for key in ("conj", "neg") if metadata.get(key) is True} if type(metadata) is dict else ()
@@ -139,17 +141,17 @@ class TensorReader:
         return Tensor(np.negative(array) if "neg" in lazy else array, requires_grad)
 
     def rebuild_oldest(self, loaded: Any, offset: Any, size: Any, stride: Any) -> Tensor:
-        """The same for `_rebuild_tensor`, of files from before PyTorch 0.4."""
+        """The tensor of a `_rebuild_tensor` call, of files from before PyTorch 0.4."""
         return self.rebuild(loaded, offset, size, stride, False, None)
 
     def rebuild_quantized(
         self, loaded: Any, offset: Any, size: Any, stride: Any, how: Any, requires_grad: Any, hooks: Any
     ) -> Tensor:
-        """The tensor that a `_rebuild_qtensor` call describes.  Raises Refusal, OperatorError."""
+        """The tensor that a `_rebuild_qtensor` call describes.  Raises PickleRefusal, OperatorError."""
         if not isinstance(loaded, LoadedStorage) or type(requires_grad) is not bool or hooks not in ({}, None):
-            raise Refusal("a tensor's description is damaged")
+            raise PickleRefusal("a tensor's description is damaged")
         if loaded.dtype.name not in QUANTIZED:
-            raise Refusal(f"a quantized tensor has a storage of {loaded.dtype.name}")
+            raise PickleRefusal(f"a quantized tensor has a storage of {loaded.dtype.name}")
         base, halved = loaded.storage.owner, loaded.dtype.name == "quint4x2"
         check_view(base.size * (2 if halved else 1), 1 if halved else loaded.dtype.itemsize, offset, size, stride)
         quantizer = quantizer_from(loaded.dtype, size, how)
@@ -163,20 +165,20 @@ class TensorReader:
 def quantizer_from(dtype: scalars.dtype, size: tuple[int, ...], how: Any) -> Quantizer:
     """The quantizer of a pickle's tuple: a scheme, then a scale and a zero point, or tensors of them and a dimension.
 
-    Raises Refusal, OperatorError.
+    Raises PickleRefusal, OperatorError.
     """
     scheme = how[0] if type(how) is tuple and how else None
     if not isinstance(scheme, scalars.qscheme):
-        raise Refusal("a quantized tensor does not say how it is quantized")
+        raise PickleRefusal("a quantized tensor does not say how it is quantized")
     kinds = tuple(map(type, how[1:]))
     if scheme.number in _UNIFORM and kinds == (float, int):
         return per_tensor(dtype, how[1], how[2])
     if scheme.number not in _UNIFORM and kinds == (Tensor, Tensor, int):
         scales, zeros = how[1].array, how[2].array
         if scales.dtype.kind != "f" or zeros.dtype.kind not in "iuf" or is_quantized(scales) or is_quantized(zeros):
-            raise Refusal("a quantized tensor has scales or zero points that are no such numbers")
+            raise PickleRefusal("a quantized tensor has scales or zero points that are no such numbers")
         return per_channel(dtype, scales, zeros, how[3], size)
-    raise Refusal(f"a quantized tensor's scheme {scheme!r} is described as another")
+    raise PickleRefusal(f"a quantized tensor's scheme {scheme!r} is described as another")
 
 
 _UNIFORM: Final = (PER_TENSOR, 2)
@@ -189,7 +191,7 @@ def unpacked_halves(packed: Array) -> Array:
 
 
 def packed_halves(values: Array) -> Array:
-    """The same numbers, two in a byte."""
+    """The 4-bit numbers packed two in a byte."""
     flat = np.ascontiguousarray(values).reshape(-1)
     flat = np.concatenate([flat, np.zeros(flat.size % 2, np.uint8)])
     halves: Array = flat[::2] | (flat[1::2] << 4)
@@ -220,18 +222,18 @@ def wanted_device(map_location: Any) -> Any:
 
 
 def check_view(count: int, itemsize: int, offset: Any, size: Any, stride: Any) -> None:
-    """Raises Refusal unless the view lies inside a storage of `count` elements."""
+    """Raises PickleRefusal unless the view lies inside a storage of `count` elements."""
     numbers = (offset, *size, *stride) if type(size) is tuple and type(stride) is tuple else (None,)
     if any(type(n) is not int or n < 0 for n in numbers) or len(size) != len(stride) or len(size) > _MAX_DIMS:
-        raise Refusal(f"a tensor has sizes {size!r:.60} and strides {stride!r:.60}")
+        raise PickleRefusal(f"a tensor has sizes {size!r:.60} and strides {stride!r:.60}")
     elements = 1
     for extent in size:
         elements *= max(extent, 1)
     if elements * itemsize > _MAX_BYTES or any(step * itemsize > _MAX_BYTES for step in stride):
-        raise Refusal("a tensor is larger than any memory")
+        raise PickleRefusal("a tensor is larger than any memory")
     last = offset + sum((extent - 1) * step for extent, step in zip(size, stride, strict=True))
     if offset > count or (0 not in size and last >= count):
-        raise Refusal(f"a tensor reaches element {last} of a storage that has {count}")
+        raise PickleRefusal(f"a tensor reaches element {last} of a storage that has {count}")
 
 
 def storage_bytes(storage: Storage) -> bytes | memoryview:

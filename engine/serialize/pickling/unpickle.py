@@ -1,4 +1,4 @@
-"""What the pickles of an archive mean: the table of global names, and how instances are filled.
+"""Unpickling of an archive's records: the allow-list of global names, and the filling of instances.
 
 In: a record of the archive, a reader for its tensors, a resolver for its classes.  Out: the value.
 The allow-list is `_TABLE`, the storage types, and the classes that the archive's own code defines.
@@ -17,9 +17,9 @@ from engine.ir.unit import Function
 from engine.lang import scalars
 from engine.lang.custom_classes import is_custom
 from engine.lang.types import ClassType, EnumType, Type
-from engine.serialize.code.qualified_names import ROOT, is_qualified
+from engine.serialize.container.qualified_names import ROOT, is_qualified
 from engine.serialize.pickling.custom import ReadType, StateTypes, fill_custom, notice_quantized
-from engine.serialize.pickling.read import Builder, PickleMachine, Refusal, no_build, no_persistent
+from engine.serialize.pickling.read import PickleGlobal, PickleMachine, PickleRefusal, no_build, no_persistent
 from engine.serialize.pickling.scan import UnsupportedTensor
 from engine.serialize.pickling.tensors import StorageType, TensorReader
 from engine.serialize.pickling.value_types import misfit
@@ -27,20 +27,20 @@ from engine.serialize.pickling.value_types import misfit
 Runner = Callable[[Function, list[Any]], Any]
 """Runs a method with its arguments; archives need it for `__setstate__` and `__getstate__`."""
 NOT_RUN: Final = object()
-"""What a runner gives that does not run the method but notes that it would run; the instance stays empty then."""
+"""Result of a runner that only records that the method should run; the instance then stays empty."""
 ClassResolver = Callable[[str], Type | None]
 
 
 def _tensor_list(values: Any) -> list[Any]:
     if type(values) is not list or not all(isinstance(each, Tensor) for each in values):
-        raise Refusal("a list of tensors holds something else")
+        raise PickleRefusal("a list of tensors holds something else")
     return values
 
 
 def _typed_list(kind: type) -> Callable[[Any], list[Any]]:
     def check(values: Any) -> list[Any]:
         if type(values) is not list or any(type(each) is not kind for each in values):
-            raise Refusal(f"a list of {kind.__name__} holds something else")
+            raise PickleRefusal(f"a list of {kind.__name__} holds something else")
         return values
 
     return check
@@ -49,31 +49,31 @@ def _typed_list(kind: type) -> Callable[[Any], list[Any]]:
 def _tagged(value: Any, tag: Any) -> Any:
     # The tag repeats what the slot's own type says, and the slot is checked against that.
     if type(tag) is not str:
-        raise Refusal("a type tag is no string")
+        raise PickleRefusal("a type tag is no string")
     return value
 
 
 def _complex(real: Any, imag: Any) -> complex:
     if type(real) is not float or type(imag) is not float:
-        raise Refusal("a complex number is not made of two floats")
+        raise PickleRefusal("a complex number is not made of two floats")
     return complex(real, imag)
 
 
 def _device(*parts: Any) -> scalars.device:
     if len(parts) not in (1, 2) or type(parts[0]) is not str or any(type(p) is not int for p in parts[1:]):
-        raise Refusal("a device is not made of its name")
+        raise PickleRefusal("a device is not made of its name")
     return scalars.device(":".join(map(str, parts)))
 
 
 def _ordered_dict(items: Any = ()) -> dict[Any, Any]:
     if items != ():
-        raise Refusal("an ordered dict is filled by its constructor")
+        raise PickleRefusal("an ordered dict is filled by its constructor")
     return {}
 
 
 def _size(sizes: Any = ()) -> Size:
     if type(sizes) is not tuple or any(type(each) is not int for each in sizes):
-        raise Refusal("a size is not made of integers")
+        raise PickleRefusal("a size is not made of integers")
     return Size(sizes)
 
 
@@ -88,7 +88,7 @@ _TABLE: Final[dict[tuple[str, str], Callable[..., Any]]] = {
     ("torch.jit._pickle", "build_tensorlist"): _tensor_list,
     ("torch.jit._pickle", "restore_type_tag"): _tagged,
 }
-_PLAIN: Final = {name: Builder(".".join(name), call) for name, call in _TABLE.items()}
+_PLAIN: Final = {name: PickleGlobal(".".join(name), call) for name, call in _TABLE.items()}
 _OTHER_TENSORS: Final = {
     "torch._utils._rebuild_nested_tensor": "nested",
     "torch._utils._rebuild_sparse_tensor": "sparse", "torch._utils._rebuild_sparse_csr_tensor": "sparse",
@@ -99,7 +99,7 @@ _STORAGES: Final = {
     each.storage: StorageType(each) for each in (*scalars.DTYPES, *(scalars.DTYPE_WORDS[name] for name in QUANTIZED))
 }
 _WORDS: Final[dict[str, Any]] = {**scalars.DTYPE_BY_NAME, **scalars.QSCHEME_BY_NAME}
-"""What stands in the module `torch` and is a value."""
+"""Values in the module `torch`."""
 
 
 def unpickle(
@@ -109,7 +109,7 @@ def unpickle(
     classes: ClassResolver | None = None,
     run: Runner | None = None,
     build: Callable[[Any, Any], None] = no_build,
-    more: Mapping[tuple[str, str], Builder] | None = None,
+    more: Mapping[tuple[str, str], PickleGlobal] | None = None,
     stored: int | None = None,
     read_type: ReadType | None = None,
 ) -> Any:
@@ -119,27 +119,29 @@ def unpickle(
     filled.  `more` are further names.
     `stored` is the pickle's length in the file, where it lies compressed in it, `read_type` reads annotations.
     """
-    names = Names(tensors, classes, more or {})
+    names = GlobalNames(tensors, classes, more or {})
     own = build is not no_build or not classes
     fill = build if own else Filler(run, names.tags, read_type).fill
     load = tensors.load if tensors else no_persistent
     return PickleMachine(data, record, names.find, load, fill, stored=stored).run()
 
 
-class Names:
+class GlobalNames:
     """Finds what a global name stands for."""
 
     def __init__(
-        self, tensors: TensorReader | None, classes: ClassResolver | None, more: Mapping[tuple[str, str], Builder]
+        self, tensors: TensorReader | None, classes: ClassResolver | None, more: Mapping[tuple[str, str], PickleGlobal]
     ) -> None:
         self._classes = classes
         self._known: dict[tuple[str, str], Any] = {**_PLAIN, **more}
         self.tags = StateTypes()
         if tensors is not None:
-            self._known["torch._utils", "_rebuild_tensor_v2"] = Builder("_rebuild_tensor_v2", tensors.rebuild)
-            self._known["torch._utils", "_rebuild_tensor"] = Builder("_rebuild_tensor", tensors.rebuild_oldest)
-            self._known["torch._utils", "_rebuild_qtensor"] = Builder("_rebuild_qtensor", tensors.rebuild_quantized)
-            self._known["torch._utils", "_rebuild_parameter"] = Builder("_rebuild_parameter", _parameter)
+            self._known["torch._utils", "_rebuild_tensor_v2"] = PickleGlobal("_rebuild_tensor_v2", tensors.rebuild)
+            self._known["torch._utils", "_rebuild_tensor"] = PickleGlobal("_rebuild_tensor", tensors.rebuild_oldest)
+            self._known["torch._utils", "_rebuild_qtensor"] = PickleGlobal(
+                "_rebuild_qtensor", tensors.rebuild_quantized
+            )
+            self._known["torch._utils", "_rebuild_parameter"] = PickleGlobal("_rebuild_parameter", _parameter)
 
     def find(self, module: str, name: str) -> Any:
         known = self._known.get((module, name))
@@ -157,21 +159,21 @@ class Names:
         if other is not None:
             raise UnsupportedTensor(f"it holds {other} tensors, which programs here cannot have")
         if module.partition(".")[0] != ROOT or self._classes is None:
-            raise Refusal(f"the global name '{qualname:.200}' is not allowed in an archive")
+            raise PickleRefusal(f"the global name '{qualname:.200}' is not allowed in an archive")
         found = self._classes(qualname) if is_qualified(qualname) else None
         if isinstance(found, ClassType) and is_custom(found):
             self.tags.begin(self._known)
-            return Builder(qualname, new=lambda: CustomObject(found))
+            return PickleGlobal(qualname, new=lambda: CustomObject(found))
         if isinstance(found, ClassType):
-            return Builder(qualname, new=lambda: Object(found))
+            return PickleGlobal(qualname, new=lambda: Object(found))
         if isinstance(found, EnumType):
-            return Builder(qualname, call_bare=lambda value: _enum_member(found, value))
-        raise Refusal(f"the archive has no class '{qualname:.200}'")
+            return PickleGlobal(qualname, call_bare=lambda value: _enum_member(found, value))
+        raise PickleRefusal(f"the archive has no class '{qualname:.200}'")
 
 
 def _parameter(data: Any, requires_grad: Any, _hooks: Any) -> Tensor:
     if not isinstance(data, Tensor) or type(requires_grad) is not bool:
-        raise Refusal("a parameter's description is damaged")
+        raise PickleRefusal("a parameter's description is damaged")
     data.requires_grad = requires_grad
     return as_parameter(data)  # type: ignore[no-any-return]
 
@@ -180,7 +182,7 @@ def _enum_member(type: EnumType, value: Any) -> EnumValue:
     for name, known in type.members:
         if known.__class__ is value.__class__ and known == value:
             return EnumValue(type, name)
-    raise Refusal(f"enum '{type.qualname}' has no member with the value {value!r:.40}")
+    raise PickleRefusal(f"enum '{type.qualname}' has no member with the value {value!r:.40}")
 
 
 class Filler:
@@ -191,7 +193,7 @@ class Filler:
 
     def fill(self, instance: Any, state: Any) -> None:
         if not isinstance(instance, Object):
-            raise Refusal("it fills what is no instance")
+            raise PickleRefusal("it fills what is no instance")
         if isinstance(instance, CustomObject):
             fill_custom(instance, state, self._tags, self._read_type)
             return
@@ -200,27 +202,27 @@ class Filler:
             self._set_state(instance, setstate, state)
             return
         if type(state) is not dict:
-            raise Refusal(f"the state of a '{instance.type.qualname}' is no dict")
+            raise PickleRefusal(f"the state of a '{instance.type.qualname}' is no dict")
         for attribute in instance.type.attributes:
             if attribute.name not in state:
-                raise Refusal(f"the state of a '{instance.type.qualname}' lacks '{attribute.name}'")
+                raise PickleRefusal(f"the state of a '{instance.type.qualname}' lacks '{attribute.name}'")
             value = state[attribute.name]
             wrong = misfit(value, attribute.type)
             if wrong is not None:
-                raise Refusal(f"attribute '{attribute.name}' of '{instance.type.qualname}': {wrong}")
+                raise PickleRefusal(f"attribute '{attribute.name}' of '{instance.type.qualname}': {wrong}")
             notice_quantized(value)
             instance.set(attribute.name, value)
 
     def _set_state(self, instance: Object, setstate: Any, state: Any) -> None:
         if self._run is None:
-            raise Refusal(f"a '{instance.type.qualname}' runs code to fill itself, and nothing here can run it")
+            raise PickleRefusal(f"a '{instance.type.qualname}' runs code to fill itself, and nothing here can run it")
         wrong = misfit(state, setstate.schema.arguments[1].type)
         if wrong is not None:
-            raise Refusal(f"the state of a '{instance.type.qualname}': {wrong}")
+            raise PickleRefusal(f"the state of a '{instance.type.qualname}': {wrong}")
         if self._run(setstate, [instance, state]) is NOT_RUN:
             return
         for attribute in instance.type.attributes:
             wrong = misfit(instance.get(attribute.name), attribute.type)
             if wrong is not None:
                 place = f"attribute '{attribute.name}' of '{instance.type.qualname}'"
-                raise Refusal(f"{place} is not as it should be after __setstate__: {wrong}")
+                raise PickleRefusal(f"{place} is not as it should be after __setstate__: {wrong}")

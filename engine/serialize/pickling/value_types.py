@@ -1,7 +1,7 @@
-"""Does a value have the type its slot declares?
+"""Check of a value against the type its slot declares.
 
-In: a value and a TorchScript type.  Out: None, or what is wrong, in words.  Programs are typed, and
-what runs them believes the types; so every value that an archive brings is checked against them.
+In: a value and a TorchScript type.  Out: None, or the reason for a mismatch, in words.  Programs are typed, and
+the executor relies on the types; so every value that an archive brings is checked against them.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ _PYTHON: Final[dict[Type, tuple[type, ...]]] = {
     NUMBER: (int, float, complex), DEVICE: (scalars.device,), ANY_LIST: (list,), ANY_TUPLE: (tuple,),
     ANY_ENUM: (EnumValue,), ANY_CLASS: (Object,),
 }  # fmt: skip
-"""Types that a value's Python class tells (exactly: a bool is no int here)."""
+"""Types determined by a value's exact Python class (a bool is no int here)."""
 
 
 def misfit(value: Any, type: Type) -> str | None:
-    """What is wrong with `value` where a `type` is wanted; None when nothing is."""
-    return _Check().misfit(value, type)
+    """The reason why `value` is not of the type `type`, in words; None if it is."""
+    return _TypeCheck().misfit(value, type)
 
 
-class _Check:
-    """One check; what is met again is not checked again, so that shared parts cost nothing (however often shared)."""
+class _TypeCheck:
+    """One check; no object is checked twice, so that shared parts cost nothing (however often shared)."""
 
     def __init__(self) -> None:
         self._passed: set[tuple[int, int]] = set()

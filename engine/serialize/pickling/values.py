@@ -18,10 +18,10 @@ from engine.lang.errors import ArchiveError
 from engine.serialize.pickling.entries import StorageEntry as StorageEntry
 from engine.serialize.pickling.entries import StorageKind, checked
 from engine.serialize.pickling.entries import TensorEntry as TensorEntry
-from engine.serialize.pickling.other_tensors import Parts as Parts
+from engine.serialize.pickling.other_tensors import TensorParts as TensorParts
 from engine.serialize.pickling.other_tensors import nested, quantized, sparse, without_numbers
-from engine.serialize.pickling.read import Builder, PickleMachine
-from engine.serialize.pickling.scan import Refusal
+from engine.serialize.pickling.read import PickleGlobal, PickleMachine
+from engine.serialize.pickling.scan import PickleRefusal
 
 DTYPES: Final = {**scalars.DTYPE_BY_NAME, **scalars.DTYPE_WORDS}
 """Every dtype that files may have, whether tensors here can have it or not."""
@@ -32,7 +32,7 @@ MAX_VISITS: Final = 2_000_000
 MAX_DEPTH: Final = 6
 """So deep are values without tensors looked for."""
 MAX_SHOWN: Final = 6
-"""A longer list is told by its length."""
+"""A longer list is described by its length."""
 _NESTED: Final = (dict, list, tuple)
 
 
@@ -57,7 +57,7 @@ class Described:
 
 
 def describe_pickle(data: Any, record: str, at: int = 0, objects: Mapping[int, Any] | None = None) -> Described:
-    """What the pickle at byte `at` of `data` (bytes, or a mapped file) holds.  Raises ArchiveError.
+    """The contents of the pickle at byte `at` of `data` (bytes, or a mapped file).  Raises ArchiveError.
 
     `objects` are what persistent ids that are numbers, as text, stand for in the oldest files.
     """
@@ -66,7 +66,7 @@ def describe_pickle(data: Any, record: str, at: int = 0, objects: Mapping[int, A
     machine.at = at
     try:
         value = machine.run()
-    except Refusal as reason:
+    except PickleRefusal as reason:
         raise ArchiveError(f"the pickle is refused: {reason}", record=record) from None
     return Described(value, list(table.names), machine.at, table.storages, at)
 
@@ -95,18 +95,18 @@ def tensors_in(value: Any) -> Iterator[tuple[str, TensorEntry]]:
 
     Raises ArchiveError for a value that shares its parts so that it would take forever to walk.
     """
-    return _Walk().tensors(value, "")
+    return _TensorWalk().tensors(value, "")
 
 
 def is_module(value: Any) -> bool:
-    """Is this a pickled `nn.Module`?"""
+    """True for a pickled `nn.Module`."""
     return (
         isinstance(value, Foreign) and isinstance(value.state, dict) and isinstance(value.state.get("_modules"), dict)
     )
 
 
 def plain_values(value: Any) -> Iterator[tuple[str, str]]:
-    """What is in the value besides tensors, by a dotted name and as text: numbers, texts, lists of them, instances.
+    """Contents of the value other than tensors, by dotted name and as text: numbers, texts, lists, instances.
 
     A pickled module is left out, whose many settings say little.
     """
@@ -114,7 +114,7 @@ def plain_values(value: Any) -> Iterator[tuple[str, str]]:
 
 
 def _leaves(value: Any, prefix: str, depth: int) -> Iterator[tuple[str, str]]:
-    if isinstance(value, (TensorEntry, Parts)) or is_module(value):
+    if isinstance(value, (TensorEntry, TensorParts)) or is_module(value):
         return
     if isinstance(value, Foreign):
         yield prefix, f"an instance of {value.name}"
@@ -127,10 +127,10 @@ def _leaves(value: Any, prefix: str, depth: int) -> Iterator[tuple[str, str]]:
 
 
 def _opens(value: Any) -> bool:
-    """Are the parts of it told one by one?  Those of a list of numbers are not."""
+    """True if its parts are listed one by one; those of a list of numbers are not."""
     if isinstance(value, dict):
         return bool(value)
-    parts = (*_NESTED, Foreign, TensorEntry, Parts)
+    parts = (*_NESTED, Foreign, TensorEntry, TensorParts)
     return isinstance(value, (list, tuple)) and any(isinstance(each, parts) for each in value)
 
 
@@ -141,7 +141,7 @@ def _short(value: Any) -> str:
 
 
 @dataclass(slots=True, eq=False)
-class _Walk:
+class _TensorWalk:
     """One walk over a value, which may hold the same part many times."""
 
     visits: int = 0
@@ -152,7 +152,7 @@ class _Walk:
             raise ArchiveError("the pickle holds too many values")
         if isinstance(value, TensorEntry):
             yield prefix, value
-        elif isinstance(value, Parts):
+        elif isinstance(value, TensorParts):
             yield from ((_joined(prefix, name) if name else prefix, each) for name, each in value.entries)
         elif isinstance(value, Foreign):
             yield from self._instance(value, prefix)
@@ -185,7 +185,7 @@ def _joined(prefix: str, name: str) -> str:
 
 @dataclass(slots=True, eq=False)
 class _Table:
-    """What global names and persistent ids stand for."""
+    """Meanings of global names and persistent ids."""
 
     objects: Mapping[int, Any]
     names: dict[str, None] = field(default_factory=dict)
@@ -200,8 +200,8 @@ class _Table:
             return DTYPES[name]
         build = _BUILDERS.get(full)
         if build is not None:
-            return Builder(full, build)
-        return Builder(full, lambda *arguments: _made(full, arguments), new=lambda: Foreign(full))
+            return PickleGlobal(full, build)
+        return PickleGlobal(full, lambda *arguments: _made(full, arguments), new=lambda: Foreign(full))
 
     def persistent(self, pid: Any) -> Any:
         if isinstance(pid, tuple) and len(pid) == 4 and pid[0] == "module":
@@ -215,7 +215,7 @@ class _Table:
         kind, key, location, count = pid[1:5]
         plain = isinstance(kind, StorageKind) and all(isinstance(each, str) for each in (key, location))
         if not plain or type(count) is not int or count < 0:
-            raise Refusal("a storage's description is damaged")
+            raise PickleRefusal("a storage's description is damaged")
         found = StorageEntry(key, kind, location, count)
         return self.storages.setdefault(key, found) if self.storages.get(key, found) == found else found
 
@@ -230,7 +230,7 @@ def _made(name: str, arguments: tuple[Any, ...]) -> Foreign:
     if (
         name in ("copyreg._reconstructor", "copy_reg._reconstructor")
         and arguments
-        and isinstance(arguments[0], Builder)
+        and isinstance(arguments[0], PickleGlobal)
     ):
         return Foreign(arguments[0].name)
     return Foreign(name, arguments)
@@ -238,7 +238,7 @@ def _made(name: str, arguments: tuple[Any, ...]) -> Foreign:
 
 def _tensor(storage: Any, offset: Any, size: Any, stride: Any, *rest: Any) -> TensorEntry:
     if not isinstance(storage, StorageEntry) or storage.kind.dtype is None:
-        raise Refusal("a tensor's description is damaged")
+        raise PickleRefusal("a tensor's description is damaged")
     lazy = tuple(key for key in ("conj", "neg") if rest and type(rest[-1]) is dict and rest[-1].get(key) is True)
     return checked(storage, storage.kind.dtype, storage.count, offset, size, stride, lazy)
 
@@ -247,7 +247,7 @@ def _tensor_of_bytes(
     storage: Any, offset: Any, size: Any, stride: Any, _grad: Any, _hooks: Any, dtype: Any, *_rest: Any
 ) -> TensorEntry:
     if not isinstance(storage, StorageEntry) or not isinstance(dtype, scalars.dtype):
-        raise Refusal("a tensor's description is damaged")
+        raise PickleRefusal("a tensor's description is damaged")
     unit = 1 if storage.kind.dtype is None else storage.kind.dtype.itemsize
     return checked(storage, dtype, storage.count * unit // dtype.itemsize, offset, size, stride)
 
@@ -260,14 +260,14 @@ def _parameter(data: Any, *_rest: Any) -> Any:
 
 def _of_type(build: Any, _kind: Any, arguments: Any, _state: Any = None) -> Any:
     """A tensor of a subclass: the tensor."""
-    if not isinstance(build, Builder) or build.call is None or not isinstance(arguments, tuple):
-        raise Refusal("a tensor's description is damaged")
+    if not isinstance(build, PickleGlobal) or build.call is None or not isinstance(arguments, tuple):
+        raise PickleRefusal("a tensor's description is damaged")
     return build.call(*arguments)
 
 
 def _ordered_dict(items: Any = ()) -> dict[Any, Any]:
     if not isinstance(items, (list, tuple)) or any(len(each) != 2 for each in items):
-        raise Refusal("an ordered dict is not made of pairs")
+        raise PickleRefusal("an ordered dict is not made of pairs")
     return dict(map(tuple, items))
 
 

@@ -1,7 +1,7 @@
 """Writes values as the pickles that archives hold, opcode for opcode as PyTorch writes them.
 
 In: a value with its TorchScript type (programs' lists and dicts do not carry theirs).  Out: bytes of
-protocol 2, the storages that they refer to in order, and the classes that were met.  Strings, global
+protocol 2, the storages that they refer to in order, and the classes of the objects.  Strings, global
 names and devices are written once; instances get a memo number, tensors and containers where something
 else refers to them too (an instance's slot does, what `__getstate__` returned does not).
 """
@@ -39,7 +39,7 @@ from engine.lang.types import (
     UnionType,
     members_of,
 )  # fmt: skip
-from engine.serialize.code.qualified_names import name_of, prefix_of
+from engine.serialize.container.qualified_names import name_of, prefix_of
 from engine.serialize.pickling.read import MAX_DEPTH
 from engine.serialize.pickling.tensors import packed_halves
 from engine.serialize.pickling.unpickle import Runner
@@ -49,7 +49,7 @@ TypeName = Callable[[Type], str]
 """The name of a class in the archive, or its annotation with such names in it."""
 
 SAVED: Final = "attributes are saved that are tensors, numbers, text, devices, enums, lists, dicts, tuples, objects"
-"""What archives hold."""
+"""Types that archives can hold."""
 _LIST_BUILDERS: Final[dict[Type, str]] = {INT: "build_intlist", FLOAT: "build_doublelist", BOOL: "build_boollist"}
 
 
@@ -119,7 +119,7 @@ class Pickler:
         return [*value, *value.values()] if isinstance(value, dict) else value
 
     def _state(self, value: Object) -> Any:
-        """What `__getstate__` gives; it is called once."""
+        """The result of `__getstate__`, which is called once."""
         if id(value) not in self._states:
             if self.run is None:
                 raise ArchiveError(f"a '{value.type.qualname}' runs code to be saved, and nothing here can run it")

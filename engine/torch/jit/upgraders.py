@@ -1,7 +1,8 @@
 """`torch.jit.upgraders`: tables of changed operators for old archives, as far as scripts use them.
 
 In: entries (the version since which an operator behaves differently, its old schema, the function with the old
-behaviour).  Out: the tables.  Additions are only stored; archives are read by `engine.serialize.old.upgrade` alone.
+behaviour).  Out: the tables.  Additions are only stored; archives are read by `engine.serialize.upgrade.upgraders`
+alone.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from engine.ir.parser import parse_ir
 from engine.lang.errors import ArgumentError, IRError
-from engine.serialize.old.upgrade import upgrader_graphs
+from engine.serialize.upgrade.upgraders import upgrader_graphs
 from engine.torch.compiled.facade import wrap
 
 

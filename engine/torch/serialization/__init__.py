@@ -24,10 +24,10 @@ from engine.lang.errors import ArchiveError
 from engine.serialize.archive import PathOrFile
 from engine.serialize.container.read import Container
 from engine.serialize.container.write import ContainerWriter, replace_file, write_all
-from engine.serialize.explaining import explaining
+from engine.serialize.identify.load_errors import explain_load_errors
 from engine.serialize.mobile.file import open_program
 from engine.serialize.pickling.custom import notice_quantized
-from engine.serialize.pickling.read import Refusal
+from engine.serialize.pickling.read import PickleRefusal
 from engine.serialize.pickling.tensors import TensorReader, storage_bytes, wanted_device
 from engine.serialize.pickling.unpickle import unpickle
 from engine.torch import jit
@@ -81,7 +81,7 @@ def load(f: PathOrFile, map_location: Any = None, **options: Any) -> Any:
 
 def _opened(f: PathOrFile, mapped: bool) -> Container:
     try:
-        with explaining(f):
+        with explain_load_errors(f):
             return open_program(f, mapped)
     except ArchiveError:
         from engine.torch.serialization.legacy_load import in_todays_form  # few files need it
@@ -104,7 +104,7 @@ def _state(container: Container, map_location: Any) -> Any:
 def _forget(instance: Any, _state: Any) -> None:
     """Drop the attributes of state dicts: the versions of the modules' classes."""
     if type(instance) is not dict:
-        raise Refusal("it fills what is no dict")
+        raise PickleRefusal("it fills what is no dict")
 
 
 class _StatePickler:

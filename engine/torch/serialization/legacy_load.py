@@ -13,7 +13,7 @@ from engine.lang.errors import ArchiveError
 from engine.serialize.archive import PathOrFile
 from engine.serialize.identify.by_pickle import mapped
 from engine.serialize.identify.identify import Identity, explained, identify
-from engine.serialize.old.saved import as_zip_file
+from engine.serialize.legacy.torch_save import as_zip_file
 
 
 def in_todays_form(f: PathOrFile) -> io.BytesIO | None:

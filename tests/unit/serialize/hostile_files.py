@@ -20,7 +20,7 @@ import numpy as np
 import engine
 import engine.torch as torch
 from engine.lang.errors import EngineError
-from tests.unit.serialize.test_hostile import CLASS, archive, text, zipped
+from tests.unit.serialize.hostile_archives import CLASS, archive, text, zipped
 from tsrepl.cli import main
 
 STEERING = "\x1b[2J\x1b]0;title\x07\x9b31m\u202e"

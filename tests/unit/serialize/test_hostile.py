@@ -18,52 +18,25 @@ import pytest
 
 import engine
 from engine.aten.dispatch import table
-from engine.executor.interpreter.budget import Budget, BudgetedRunner
 from engine.executor.interpreter.interpreter import run_function
 from engine.lang.errors import ArchiveError, BudgetExceeded, EngineError
 from engine.serialize.archive import load_archive
 from engine.serialize.container.read import open_container
 from engine.serialize.container.write import ContainerWriter
-from tests.unit.serialize.model_files import compiled
+from tests.unit.serialize.hostile_archives import (
+    CLASS,
+    MODULE,
+    SOON,
+    _int,
+    archive,
+    load,
+    refused,
+    tensor,
+    text,
+    zipped,
+)
 
 FUNCTION = Path(__file__).parent / "archives" / "function.pt"
-CLASS = b"class M(Module):\n  __parameters__ = []\n  __buffers__ = []\n  training : bool\n"
-EMPTY = b"\x80\x02)."
-MODULE = b"\x80\x02c__torch__\nM\n)\x81}(X\x08\0\0\0training\x88ub."
-SOON = 20
-"""Seconds that a refusal may take on a busy machine."""
-
-
-def archive(**changes):
-    """An archive of one module, with some of its records (by name) replaced, added, or, with None, left out."""
-    records = {"data.pkl": MODULE, "code/__torch__.py": CLASS, "constants.pkl": EMPTY, "version": b"3\n"}
-    writer = ContainerWriter("m")
-    for name, data in {**records, **changes}.items():
-        if data is not None:
-            writer.add(name, data)
-    return b"".join(writer.pieces())
-
-
-def zipped(entries, compression=zipfile.ZIP_STORED):
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", compression) as z:
-        for name, data in entries:
-            z.writestr(name, data)
-    return file.getvalue()
-
-
-def load(data, **options):
-    return compiled(load_archive(io.BytesIO(data), run=BudgetedRunner(Budget(**options))))
-
-
-def refused(data, **options):
-    """The error for this archive, which has to name a place."""
-    start = time.monotonic()
-    with pytest.raises(ArchiveError) as caught:
-        load(data, **options)
-    assert time.monotonic() - start < SOON
-    assert caught.value.record or caught.value.offset is not None, caught.value
-    return caught.value
 
 
 @pytest.fixture(autouse=True)
@@ -80,10 +53,6 @@ def test_what_all_these_are_made_from_is_a_good_archive():
 
 
 # -- pickles
-
-
-def text(value):
-    return b"X" + struct.pack("<I", len(value)) + value
 
 
 @pytest.mark.parametrize("record", ["data.pkl", "constants.pkl"])
@@ -256,22 +225,6 @@ def test_a_tuple_that_holds_itself_twice_over_and_over_is_refused_by_its_slot_or
 
 
 # -- tensors
-
-
-def tensor(count=4, offset=0, size=b"K\x04\x85", stride=b"K\x01\x85", key=b"0", kind=b"FloatStorage", where=b"cpu"):
-    pid = b"(" + text(b"storage") + b"ctorch\n" + kind + b"\n" + text(key) + text(where) + _int(count) + b"tQ"
-    return (
-        b"ctorch._utils\n_rebuild_tensor_v2\n("
-        + pid
-        + _int(offset)
-        + size
-        + stride
-        + b"\x89ccollections\nOrderedDict\n)RtR"
-    )
-
-
-def _int(value):
-    return b"\x8a\x08" + struct.pack("<q", value)
 
 
 def holding(data, **records):

@@ -21,19 +21,18 @@ from engine.serialize.inspect.check import check_archive
 from engine.serialize.inspect.compare import compare
 from engine.serialize.inspect.extract import extract_weights
 from engine.serialize.inspect.survey import survey
-from tests.unit.serialize.model_files import entangled
-from tests.unit.serialize.test_hostile import (
+from tests.unit.serialize.hostile_archives import (
     CLASS,
     EMPTY,
     MODULE,
     SOON,
     archive,
-    compiled,
     refused,
     tensor,
     text,
     zipped,
 )
+from tests.unit.serialize.model_files import compiled, entangled
 
 
 @pytest.fixture(autouse=True)

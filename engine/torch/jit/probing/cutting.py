@@ -28,7 +28,7 @@ from engine.lang.errors import ArgumentError, did_you_mean
 from engine.lang.schema import Argument, FunctionSchema
 from engine.lang.types import BOOL, ClassType, TupleType
 from engine.passes.pipeline import run_pipeline
-from engine.serialize.code.qualified_names import ROOT, is_identifier
+from engine.serialize.container.qualified_names import ROOT, is_identifier
 from engine.torch.jit.probing.taps import variable_name
 
 _MAIN: Final = "forward"

@@ -36,7 +36,7 @@ from engine.executor.plans.switches import watching
 from engine.ir.graph import Value
 from engine.lang.errors import ArgumentError, did_you_mean
 from engine.lang.types import TupleType, Type
-from engine.serialize.code.qualified_names import CODE_FOLDER
+from engine.serialize.container.qualified_names import CODE_FOLDER
 
 _COMPUTE: Final = (OPERATE, CALL, ASSIGN, WAIT, FORK)
 _NOTHING: Final = ("prim::Uninitialized",)

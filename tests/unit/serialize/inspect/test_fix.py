@@ -12,9 +12,9 @@ from engine.lang.errors import ArchiveError
 from engine.serialize.inspect.compare import compare
 from engine.serialize.inspect.fix import fix_devices, repack
 from engine.serialize.pickling.devices import replace_devices
+from tests.unit.serialize.legacy.model_json_files import NET, model
+from tests.unit.serialize.legacy.model_json_files import archive as old_archive
 from tests.unit.serialize.model_files import ARCHIVES, FILES, archive, method
-from tests.unit.serialize.old.test_legacy import NET, model
-from tests.unit.serialize.old.test_legacy import archive as old_archive
 
 
 def test_every_change_is_told_with_its_line(tmp_path):

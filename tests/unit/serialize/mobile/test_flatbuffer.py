@@ -8,7 +8,7 @@ import pytest
 
 from engine.lang.errors import ArchiveError
 from engine.serialize.mobile.file import IDENTIFIER
-from engine.serialize.mobile.flatbuffer import Buffer, Member, Table
+from engine.serialize.mobile.flatbuffer import FlatBuffer, FlatTable, Member
 from engine.serialize.mobile.schema import FORMS
 from tests.unit.serialize.mobile.flatbuffer_maker import Maker, Shared
 from tests.unit.serialize.model_files import ARCHIVES
@@ -16,17 +16,17 @@ from tests.unit.serialize.model_files import ARCHIVES
 MOBILE = (ARCHIVES / "mobile.ff").read_bytes()
 
 
-def root(data: bytes) -> Table:
-    return Buffer(memoryview(data), FORMS).root("Module", IDENTIFIER)
+def root(data: bytes) -> FlatTable:
+    return FlatBuffer(memoryview(data), FORMS).root("Module", IDENTIFIER)
 
 
-def everything(table: Table) -> int:
+def everything(table: FlatTable) -> int:
     """Read every field; how many tables there are."""
     count = 1
     for name in FORMS.tables[table.name]:
         value = table[name]
         parts = value if isinstance(value, list) else [value.value if isinstance(value, Member) else value]
-        count += sum(everything(each) for each in parts if isinstance(each, Table))
+        count += sum(everything(each) for each in parts if isinstance(each, FlatTable))
     return count
 
 

@@ -13,7 +13,7 @@ from engine.executor.calls.call import call_function
 from engine.lang.errors import ArchiveError, ExecutionError
 from engine.serialize.archive import load_archive
 from engine.serialize.mobile.schema import OPCODES
-from engine.serialize.old.upgrade import rewrites_in
+from engine.serialize.upgrade.upgraders import rewrites_in
 from tests.unit.serialize.mobile.flatbuffer_maker import function, program
 
 SELF = ("self", "__torch__.M")

@@ -7,7 +7,7 @@ import pickletools
 
 import pytest
 
-from engine.serialize.pickling.scan import GROWTH, ROOM, STEPS, Refusal, Scan
+from engine.serialize.pickling.scan import GROWTH, ROOM, STEPS, PickleRefusal, Scan
 
 
 def walk(data: bytes, stored: int | None = None) -> Scan:
@@ -41,7 +41,7 @@ def test_every_truncation_is_refused_at_a_place_inside() -> None:
     data = pickle.dumps({"a": [1, 2.5, ("x", None)], "b": {1: 2}}, 2)
     for length in range(len(data)):
         scan = Scan(data[:length], 0)
-        with pytest.raises(Refusal):
+        with pytest.raises(PickleRefusal):
             scan.run()
         assert scan.at <= length
 
@@ -75,7 +75,7 @@ def test_every_truncation_is_refused_at_a_place_inside() -> None:
     ],
 )
 def test_what_does_not_add_up_is_refused(data: bytes, reason: str) -> None:
-    with pytest.raises(Refusal, match=reason):
+    with pytest.raises(PickleRefusal, match=reason):
         walk(data)
 
 
@@ -83,9 +83,9 @@ def test_memory_and_opcodes_are_bounded_by_the_length_in_the_file() -> None:
     many = b"(" + b"}" * 600_000 + b"t."
     assert walk(many).at == len(many)
     deep = b"(" + b"]" * (ROOM // 64 + 1) + b"t."
-    with pytest.raises(Refusal, match=r"opcodes|takes more than"):
+    with pytest.raises(PickleRefusal, match=r"opcodes|takes more than"):
         walk(deep, stored=1000)
-    with pytest.raises(Refusal, match="opcodes"):
+    with pytest.raises(PickleRefusal, match="opcodes"):
         walk(b"N" + b"20" * STEPS + b".", stored=1000)
     assert GROWTH * len(deep) < 64 * len(deep)
 

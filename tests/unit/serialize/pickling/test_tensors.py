@@ -12,7 +12,7 @@ from engine.lang.errors import ArchiveError
 from engine.lang.types import TENSOR, ListType, TupleType
 from engine.serialize.container.read import open_container
 from engine.serialize.container.write import ContainerWriter
-from engine.serialize.pickling.read import Refusal
+from engine.serialize.pickling.read import PickleRefusal
 from engine.serialize.pickling.tensors import StorageType, TensorReader, check_view, storage_bytes
 from engine.serialize.pickling.unpickle import unpickle
 from engine.serialize.pickling.write import Pickler
@@ -104,7 +104,7 @@ def test_big_endian_records_are_turned_round():
     ],
 )
 def test_views_outside_their_storage_are_refused(offset, size, stride):
-    with pytest.raises(Refusal):
+    with pytest.raises(PickleRefusal):
         check_view(4, 4, offset, size, stride)
 
 
@@ -149,7 +149,7 @@ def test_a_storage_is_read_once():
     ],
 )
 def test_bad_persistent_ids_are_refused(pid, reason):
-    with pytest.raises(Refusal, match=reason):
+    with pytest.raises(PickleRefusal, match=reason):
         persistent(*pid)
 
 
@@ -157,7 +157,7 @@ def test_one_storage_with_two_types_is_refused():
     reader = TensorReader(container({"data/0": bytes(16)}), "data")
     reader.load(("storage", FLOATS, "0", "cpu", 4))
     longs = unpickle(b"\x80\x02ctorch\nLongStorage\n.", "x")
-    with pytest.raises(Refusal, match="two ways"):
+    with pytest.raises(PickleRefusal, match="two ways"):
         reader.load(("storage", longs, "0", "cpu", 2))
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from tsrepl.session.replies import (
     Binding,
+    CallPlace,
     CodeReply,
     DataReply,
     DefinitionReply,
@@ -17,12 +18,11 @@ from tsrepl.session.replies import (
     ModuleReply,
     PassesReply,
     PassStep,
-    Place,
     Reply,
     ReportReply,
     SchemaReply,
     Section,
-    Slot,
+    SlotRow,
     TapReply,
     TapRow,
     TextReply,
@@ -44,7 +44,7 @@ graph(%x.1 : Tensor,
 """
 SMALLER = GRAPH.replace("  %5 : Tensor = aten::add(%x.1, %x.1, %4)\n", "").replace("%5", "%x.1")
 _LINEAR = ModuleNode(
-    "fc", "Linear", (Slot("weight", "parameter", "Tensor", (2, 3), "float32", 24, 6),), ("forward",), (), 6, 24
+    "fc", "Linear", (SlotRow("weight", "parameter", "Tensor", (2, 3), "float32", 24, 6),), ("forward",), (), 6, 24
 )
 
 REPLIES: dict[str, Reply] = {
@@ -88,12 +88,13 @@ REPLIES: dict[str, Reply] = {
     "runtime error": ErrorReply(
         "RuntimeError", "shapes do not fit", details="\n".join(f"reason {i}" for i in range(20)),
         places=(
-            Place("entry 4", "f(x)\n~~~~ <--- HERE"),
-            Place("entry 3, line 2, in f", "return x @ x\n       ~~~~~ <--- HERE"),
+            CallPlace("entry 4", "f(x)\n~~~~ <--- HERE"),
+            CallPlace("entry 3, line 2, in f", "return x @ x\n       ~~~~~ <--- HERE"),
         ),
     ),
     "module": ModuleReply(
-        "m", ModuleNode("m", "Net", (Slot("scale", "attribute", "float", text="0.5"),), ("forward",), (_LINEAR,), 6, 24)
+        "m",
+        ModuleNode("m", "Net", (SlotRow("scale", "attribute", "float", text="0.5"),), ("forward",), (_LINEAR,), 6, 24)
     ),
     "shared modules": ModuleReply(
         "m",

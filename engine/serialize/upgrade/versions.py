@@ -1,7 +1,8 @@
-"""Archive versions: what was written when, and which operators changed their meaning at which version.
+"""Archive versions: the operators that changed their meaning, with the version of the change.
 
 In: qualified operator names.  Out: the least version an archive that uses them must say it has, so that
-readers do not take it for an older one and change its calls.
+readers do not take it for an older one and change its calls.  Alone because the writer and the readers of records need
+the numbers without the frontend that `upgraders.py` imports.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from engine.serialize.archive import load_archive, save_archive
 from engine.serialize.container.write import ContainerWriter
 from engine.serialize.inspect.fix import repack
 from engine.serialize.inspect.survey import survey
-from engine.serialize.old.upgrade import rewrites_in, upgrader_graphs, upgraders
+from engine.serialize.upgrade.upgraders import rewrites_in, upgrader_graphs, upgraders
 from tests.unit.serialize.model_files import archive, method
 
 CODE = """class M(Module):

@@ -1,6 +1,6 @@
-"""Operators that old archives mean differently: how their calls are written today.
+"""Operators whose meaning has changed since older archives: the present form of their calls.
 
-In: an operator's name and the version of the archive that calls it.  Out: what a call of it compiles to:
+In: an operator's name and the version of the archive that calls it.  Out: the compiled form of its call:
 the body of a function (an upgrader) that does with today's operators what the operator did then.  So `torch.div` of two
 integer tensors still divides without a rest in an archive of version 3, and is saved again as what it does.  The nodes
 remember the call that they stand for: `rewrites_in` tells which calls of a graph were rewritten.
@@ -104,7 +104,7 @@ UPGRADES: Final[dict[str, Upgrade]] = {
 }  # fmt: skip
 
 
-class Rewrite(NamedTuple):
+class UpgradedCall(NamedTuple):
     """One call of an old archive that compiles to something else today: which operator, by which upgrader, where."""
 
     operator: str
@@ -122,16 +122,16 @@ class Rewrite(NamedTuple):
 
 
 def operator_as_of(version: int, name: str) -> SugaredValue:
-    """What `torch.name` stands for in an archive of that version."""
+    """The meaning of `torch.name` in an archive of that version."""
     upgrade = UPGRADES.get(name)
     current = BuiltinFunction(f"aten::{name}")
     return current if upgrade is None or version >= upgrade.below else _Upgraded(name, current)
 
 
-def rewrites_in(graph: Graph) -> list[Rewrite]:
+def rewrites_in(graph: Graph) -> list[UpgradedCall]:
     """The calls of the graph that were rewritten when it was read, in order."""
     calls = (call for node in graph.all_nodes() for call in node.inlined_from if call.function in upgraders())
-    return [Rewrite(f"aten::{upgraders()[call.function]}", *call) for call in dict.fromkeys(calls)]
+    return [UpgradedCall(f"aten::{upgraders()[call.function]}", *call) for call in dict.fromkeys(calls)]
 
 
 @cache
@@ -142,7 +142,7 @@ def upgraders() -> dict[str, str]:
 
 @cache
 def _functions(name: str) -> tuple[Function, ...]:
-    """The upgraders of an operator; each a text of its own, so that its nodes tell where they come from."""
+    """The upgraders of an operator; each is a source of its own, so that the ranges of its nodes name it."""
     return tuple(_compiled(f"def {text}") for text in UPGRADES[name].text.split("\ndef ")[1:])
 
 
@@ -155,9 +155,9 @@ def _compiled(text: str) -> Function:
 
 
 def _fitting(upgrader: Function, inputs: Sequence[Value]) -> Function:
-    """The upgrader for arguments of these types: what it asks of the type of a number is answered now.
+    """The upgrader specialised for arguments of these types: its tests of a number's type are decided now.
 
-    Whoever reads the saved code would answer it, and write other code then.
+    Otherwise a reader of the saved code would answer it, and write other code.
     """
     source = _source_of(upgrader)
     if "isinstance" not in source:
@@ -173,12 +173,12 @@ def _source_of(upgrader: Function) -> str:
 
 
 def upgrader_graphs() -> dict[str, Graph]:
-    """The graph of every upgrader; its name tells the operator, the overload and the versions it is for."""
+    """The graph of every upgrader, by its name, made of the operator, the overload and the versions it is for."""
     return {function.name: function.graph for name in UPGRADES for function in _functions(name)}
 
 
 class _Upgraded(SugaredValue):
-    """An operator as it was; a call that fits none of its old overloads is one of those that never changed."""
+    """An operator of an older version; a call that fits no changed overload is one of the present operator."""
 
     __slots__ = ("_current", "_name")
     kind = "builtin"

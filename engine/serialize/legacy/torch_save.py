@@ -1,7 +1,7 @@
 """Files of torch.save from before PyTorch 1.6: pickles one after the other, then the storages.
 
-In: the file's bytes.  Out: where each storage lies; or the zip file that torch.save would write of them today, which
-whoever reads those can read.  The pickles are a magic number, the protocol, facts about the system, the value, and the
+In: the file's bytes.  Out: the place of each storage; or the zip file that torch.save would write today, which
+the readers of zip files read.  The pickles are a magic number, the protocol, facts about the system, the value, and the
 keys of the storages in the order in which they follow, each with its count of elements before it.
 """
 
@@ -12,13 +12,13 @@ from typing import Any, Final
 
 from engine.lang.errors import ArchiveError
 from engine.serialize.container.write import ContainerWriter
-from engine.serialize.identify.by_pickle import MappedFile, legacy_parts
+from engine.serialize.identify.by_pickle import MappedPickle, legacy_parts
 from engine.serialize.pickling.values import Described, describe_pickle
 
 _COUNT: Final = 8
 
 
-def storage_places(data: MappedFile, value: Described) -> dict[str, tuple[int, int]]:
+def storage_places(data: MappedPickle, value: Described) -> dict[str, tuple[int, int]]:
     """First byte and number of bytes of each storage, by its key.  Raises ArchiveError."""
     keys = describe_pickle(data, "the keys of the storages", value.end)
     known, at, places = value.storages, keys.end, {}
@@ -34,8 +34,8 @@ def storage_places(data: MappedFile, value: Described) -> dict[str, tuple[int, i
     return places
 
 
-def as_zip_file(data: MappedFile) -> io.BytesIO:
-    """The same value in a zip file of today.  Raises ArchiveError."""
+def as_zip_file(data: MappedPickle) -> io.BytesIO:
+    """The file's value as a zip file in the present format.  Raises ArchiveError."""
     value = legacy_parts(data)
     writer = ContainerWriter("archive")
     writer.add("data.pkl", data[value.start : value.end])

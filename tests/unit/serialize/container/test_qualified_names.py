@@ -1,6 +1,6 @@
 """Names of classes and functions in an archive."""
 
-from engine.serialize.code.qualified_names import TypeNames, is_identifier, name_of, prefix_of, record_of
+from engine.serialize.container.qualified_names import TypeNames, is_identifier, name_of, prefix_of, record_of
 
 
 def test_parts():

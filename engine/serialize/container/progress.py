@@ -1,4 +1,4 @@
-"""How far a long load or save is: events for whoever shows a bar.
+"""Progress of a long load or save, as events for a progress bar.
 
 In: what is being done, and how much of it is done.  Out: calls of the listener with `FileProgress`; with no listener,
 next to nothing.  `with listening(listener):` sets the listener for what this thread does inside.

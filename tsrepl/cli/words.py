@@ -1,4 +1,4 @@
-"""The command line's words: mistakes in them are told with the nearest word, and with the usage of their command.
+"""The arguments of the command line: errors name the nearest valid word and the usage of the command.
 
 In: the words behind `tsrepl`.  Out: what they say; or the program ends with status 2.
 """
@@ -21,7 +21,7 @@ class CommandParser(argparse.ArgumentParser):
         self.error("\n".join([message, *(f"hint: {hint}" for hint in hints)]))
 
     def flags(self) -> Iterator[str]:
-        """The options that it knows."""
+        """The options of this parser."""
         for action in self._actions:
             yield from action.option_strings
 
@@ -32,7 +32,7 @@ class CommandParser(argparse.ArgumentParser):
 
 
 def parsed(parser: CommandParser, words: Sequence[str]) -> argparse.Namespace:
-    """What the words say."""
+    """The parsed arguments; a mistake ends the program with hints."""
     commands = parser.commands()
     first = words[0] if words else "-"
     if not first.startswith("-") and first not in commands:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.serialize.old.versions import version_of
+from engine.serialize.upgrade.versions import version_of
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from tsrepl import cli_files
-from tsrepl.cli_words import CommandParser, parsed
-from tsrepl.version import __version__
+from tsrepl.cli import files
+from tsrepl.cli.words import CommandParser, parsed
+from tsrepl.session.version import __version__
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -77,7 +77,7 @@ examples:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Do what the arguments say; the exit status."""
+    """Run the command of these arguments; returns the exit status."""
     _say_what_can_be_said()
     options = parsed(_parser(), sys.argv[1:] if argv is None else argv)
     try:
@@ -107,7 +107,7 @@ def _dispatch(options: argparse.Namespace) -> int:
         return _run(options)
     if options.action == "show":
         return _show(options)
-    if options.action in cli_files.BY_NAME:
+    if options.action in files.BY_NAME:
         return _file_command(options)
     if options.command is not None:
         return _run_text(options.command, "-c", stop=True)
@@ -158,7 +158,7 @@ def _show(options: argparse.Namespace) -> int:
 def _file_command(options: argparse.Namespace) -> int:
     from tsrepl.session.programs import guarded
 
-    command = cli_files.BY_NAME[options.action]
+    command = files.BY_NAME[options.action]
     replies = guarded(command.run(options))
     if getattr(options, "json", False):
         replies = _errors_as_data(replies)
@@ -167,7 +167,7 @@ def _file_command(options: argparse.Namespace) -> int:
 
 
 def _errors_as_data(replies: Iterable[Reply]) -> Iterator[Reply]:
-    """Who reads JSON finds the error there too."""
+    """The replies, with each error also as JSON data."""
     from tsrepl.session.replies import DataReply, ErrorReply
 
     for reply in replies:
@@ -233,7 +233,7 @@ def _parser() -> CommandParser:
     views = show.add_mutually_exclusive_group()
     for view, help_text in _VIEWS.items():
         views.add_argument(f"--{view}", dest="view", action="store_const", const=view, help=help_text)
-    cli_files.add_commands(partial(_new_parser, actions.add_parser))
+    files.add_commands(partial(_new_parser, actions.add_parser))
     return parser
 
 

@@ -1,4 +1,4 @@
-"""Qualified names: `__torch__.foo.Bar`, where its code lies, and how two of one name are told apart.
+"""Qualified names such as `__torch__.foo.Bar`: the records of their code, and mangling for uniqueness.
 
 In: names.  Out: prefixes, record paths, and names that are unique in one archive.
 """
@@ -41,7 +41,7 @@ def record_of(prefix: str) -> str:
 
 @dataclass(slots=True, eq=False)
 class TypeNames:
-    """Gives every class and function the name it has in one archive: its own, mangled where that is taken."""
+    """Names of classes and functions in one archive: their own, mangled where taken."""
 
     _names: dict[Hashable, str] = field(default_factory=dict)
     _used: set[str] = field(default_factory=set)
@@ -69,5 +69,5 @@ class TypeNames:
 
 
 def below_root(qualname: str) -> str:
-    """Names that stand at no root are put below `__torch__`, where archives keep everything."""
+    """The name below `__torch__`, where archives keep everything; one that is there already is unchanged."""
     return qualname if qualname.partition(".")[0] == ROOT else f"{ROOT}.{qualname}"

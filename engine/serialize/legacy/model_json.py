@@ -25,11 +25,11 @@ from engine.lang import scalars
 from engine.lang.errors import ArchiveError, CompileError
 from engine.lang.source import Source
 from engine.lang.types import TENSOR, ClassType, Type
-from engine.serialize.code.qualified_names import ROOT, is_qualified
 from engine.serialize.code.source_import import SourceImporter, parse_code
+from engine.serialize.container.qualified_names import ROOT, is_qualified
 from engine.serialize.container.read import Container
-from engine.serialize.pickling.read import Builder
-from engine.serialize.pickling.scan import Refusal
+from engine.serialize.pickling.read import PickleGlobal
+from engine.serialize.pickling.scan import PickleRefusal
 from engine.serialize.pickling.tensors import StorageType, TensorReader
 from engine.serialize.pickling.unpickle import Runner, unpickle
 from engine.serialize.pickling.value_types import misfit
@@ -52,7 +52,7 @@ _Json = dict[str, Any]
 def load_legacy(
     container: Container, version: int, map_location: scalars.device | None, run: Runner | None, *, lazy: bool
 ) -> Object:
-    """The module in an archive of that layout.  Raises ArchiveError for what is wrong with it."""
+    """The module in an archive of that layout.  Raises ArchiveError for an invalid one."""
     model = _model(container)
     proto = _number(model, "protoVersion", 0)
     if not 0 <= proto <= _NEWEST_PROTO:
@@ -149,7 +149,7 @@ def _tensor(container: Container, reader: TensorReader, index: int, described: _
     try:
         loaded = reader.load(("storage", StorageType(dtype), name, _text(described, "device"), count))
         return reader.rebuild(loaded, *view, described.get("requiresGrad") is True, {})
-    except Refusal as refusal:
+    except PickleRefusal as refusal:
         raise ArchiveError(f"tensor {index} is refused: {refusal}", record=key) from None
 
 
@@ -162,10 +162,10 @@ def _attributes(
 
     def tensor(index: Any) -> Tensor:
         if type(index) is not int or not 0 <= index < len(tensors):
-            raise Refusal(f"the archive has no tensor {index!r:.40}")
+            raise PickleRefusal(f"the archive has no tensor {index!r:.40}")
         return tensors[index]
 
-    more = {("torch.jit._pickle", "build_tensor_from_id"): Builder("build_tensor_from_id", tensor)}
+    more = {("torch.jit._pickle", "build_tensor_from_id"): PickleGlobal("build_tensor_from_id", tensor)}
     values = unpickle(container.read(ATTRIBUTES), ATTRIBUTES, None, importer.find_signed_type, run, more=more)
     if not isinstance(values, (tuple, list)):
         raise ArchiveError("the table of attributes is no tuple", record=ATTRIBUTES)

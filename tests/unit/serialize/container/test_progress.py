@@ -3,10 +3,9 @@
 import numpy as np
 
 import engine
-from engine.serialize import progress
-from engine.serialize.container import file_bytes
+from engine.serialize.container import file_bytes, progress
+from engine.serialize.container.progress import FileProgress, listening, told
 from engine.serialize.inspect.weights import load_weights
-from engine.serialize.progress import FileProgress, listening, told
 from tests.unit.serialize.model_files import ARCHIVES, FILES
 
 

@@ -1,1 +1,0 @@
-"""Older and smaller forms: what changed between versions, and how it is read today."""
