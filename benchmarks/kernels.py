@@ -18,7 +18,7 @@ import numpy as np
 from beside import TORCH, Call, summary, table
 
 import engine.torch as engine_torch
-from engine.fuser import native
+from engine.fuser.entries import native
 
 Build = Callable[[Any, Callable[..., Any]], Call]
 """Of a library and a maker of random tensors."""

@@ -20,8 +20,7 @@ from engine.aten.dispatch.op import Op
 from engine.executor.bytecode.operations import OPERATIONS
 from engine.executor.codegen.source import GeneratedSource
 from engine.executor.codegen.unboxing import makes_new_tensor
-from engine.fuser import native
-from engine.fuser.entries import forms
+from engine.fuser.entries import forms, native
 from engine.ir.graph import Graph, Node
 from engine.ir.ops import op_of
 

@@ -24,11 +24,11 @@ from engine.fuser.entries.entry import Form, Method, Try, Work
 from engine.fuser.entries.joining import JOINING, Joining
 from engine.fuser.entries.making import MAKING, Making
 from engine.fuser.entries.pointwise import REAL, Parameter, Pointwise, library_calls
+from engine.fuser.entries.process import layout, row_function
 from engine.fuser.entries.products import PRODUCTS, Product
 from engine.fuser.entries.row_entry import Rows
 from engine.fuser.entries.row_table import ROWS
 from engine.fuser.expression import HALVES, KINDS, Unsupported, Value, typed
-from engine.fuser.process import layout, row_function
 from engine.lang.schema import Argument
 from engine.lang.types import NUMBER, OptionalType, TensorType
 

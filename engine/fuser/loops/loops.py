@@ -14,7 +14,8 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.stepwise.language import COMPILER, Entry, Key, Loop
-from engine.fuser import machine, native
+from engine.fuser import machine
+from engine.fuser.entries import native
 from engine.fuser.loops.text import loop_text
 from engine.fuser.loops.writer import Unreadable
 

@@ -25,8 +25,9 @@ from engine.aten.values.size import Size
 from engine.aten.values.storage import Storage
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import TO_NUMPY
-from engine.fuser import cpython_abi, machine, native, process
+from engine.fuser import cpython_abi, machine
 from engine.fuser.cpython_abi import AbiError, slot_offset
+from engine.fuser.entries import native, process
 from engine.fuser.primitives import text as llvm_text
 from engine.fuser.primitives.helpers import ARRAY_BASE, TUPLE_ITEMS, Places
 from engine.fuser.primitives.questions import GETTERS, METHODS

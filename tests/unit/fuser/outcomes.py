@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import engine.torch as torch
 from engine.aten.values.tensor import Tensor
-from engine.fuser import native
+from engine.fuser.entries import native
 
 
 @contextmanager

@@ -10,8 +10,9 @@ import pytest
 
 from engine.aten.dispatch import table
 from engine.aten.values.tensor import Tensor
-from engine.fuser import cpython_abi, machine, native, process
+from engine.fuser import cpython_abi, machine
 from engine.fuser.cpython_abi import AbiError
+from engine.fuser.entries import native, process
 
 Patch = pytest.MonkeyPatch
 X = Tensor(np.arange(6.0))

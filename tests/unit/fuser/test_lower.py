@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from engine.aten.kernels.expression import compile_expression
-from engine.fuser import machine, process
+from engine.fuser import machine
+from engine.fuser.entries import process
 from engine.fuser.entries.samples import DTYPES
 from engine.fuser.expression import FLOATS, KINDS, Element, Literal, typed
 from engine.fuser.lower import BLOCK, DECLARATIONS, OUT, Loop, Row, function_text, literal_text, steps

@@ -18,8 +18,7 @@ import engine.torch as torch
 from engine.aten.dispatch import table
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor
-from engine.fuser import native
-from engine.fuser.entries import forms, samples
+from engine.fuser.entries import forms, native, samples
 from engine.fuser.expression import HALVES, KINDS
 from engine.fuser.primitives import primitives
 from tests.unit.fuser.outcomes import copied, only_native, outcome, tensors
@@ -324,7 +323,7 @@ def _run(program: str, **environment: str) -> str:
 
 _LOOP = """
 import sys, engine.torch as torch
-import engine.fuser.native as native
+import engine.fuser.entries.native as native
 x = torch.ones(3)
 for _ in range({calls}): y = x + x
 print("llvmlite" in sys.modules, end=" ")

@@ -14,7 +14,7 @@ from engine.executor.plans.executor import executor_of
 from engine.executor.plans.plan import ExecutionPlan
 from engine.executor.plans.switches import optimized_execution
 from engine.frontend.compilation.compile import compile_source
-from engine.fuser import native
+from engine.fuser.entries import native
 from engine.ir.unit import Function
 from engine.lang.errors import ExecutionError
 

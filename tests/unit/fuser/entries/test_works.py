@@ -11,8 +11,7 @@ import engine.torch as torch
 from engine.aten.dispatch import table
 from engine.aten.stepwise.language import COMPILER
 from engine.aten.values.promotion import set_default_dtype
-from engine.fuser import native
-from engine.fuser.entries import forms, samples
+from engine.fuser.entries import forms, native, samples
 from engine.fuser.entries.joining import JOINING
 from engine.fuser.entries.making import MAKING
 from engine.fuser.entries.row_entry import ROLES

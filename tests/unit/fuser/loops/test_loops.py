@@ -20,7 +20,8 @@ from engine.aten.stepwise import (
 )
 from engine.aten.stepwise import language as written
 from engine.aten.stepwise.language import COMPILER, Cells, Loop, double, floor, like, loop, nearest, root, whole
-from engine.fuser import machine, native
+from engine.fuser import machine
+from engine.fuser.entries import native
 from engine.fuser.loops import loops
 from engine.fuser.loops.text import loop_text
 from engine.fuser.loops.writer import Unreadable

@@ -18,7 +18,7 @@ from engine.aten.values.parameter import Parameter
 from engine.aten.values.size import Size
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import FROM_NUMPY
-from engine.fuser import native
+from engine.fuser.entries import native
 from engine.fuser.primitives import primitives
 from engine.lang.errors import OperatorIndexError
 from engine.lang.scalars import CPU

@@ -28,9 +28,9 @@ from engine.aten.dispatch.op import Op
 from engine.aten.python import binding
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor
-from engine.fuser import cpython_abi, machine, process
+from engine.fuser import cpython_abi, machine
 from engine.fuser.cpython_abi import AbiError
-from engine.fuser.entries import entry, samples
+from engine.fuser.entries import entry, process, samples
 from engine.fuser.entries.entry import Form
 from engine.fuser.entries.forms import Watched, form_of, has_form, kind_of_call, methods_of, rows_given
 from engine.fuser.expression import KINDS, Unsupported
