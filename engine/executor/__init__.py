@@ -1,4 +1,8 @@
-"""Running programs.  Importing it lets operators compile TorchScript and call functions of programs."""
+"""Running programs.
+
+Importing it takes two slots of `engine.aten.values.hooks`, which operators, a lower layer, call: one compiles operators
+that are written in TorchScript, the other runs functions of programs.
+"""
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -9,13 +13,13 @@ from engine.aten.values.hooks import HOOKS
 
 
 def _compile_composite(op: Op) -> Callable[..., Any]:
-    """The compiler is loaded once such an operator runs."""
+    """Compile an operator written in TorchScript; the compiler is loaded when the first of these runs."""
     compiled: Callable[..., Any] = import_module("engine.executor.interpreter.composites").compile_composite(op)
     return compiled
 
 
 def _call(function: Any, args: Sequence[Any]) -> Any:
-    """The interpreter is loaded once an operator calls a program's function, as sorting by `__lt__` does."""
+    """Run a program's function for an operator, as sorting by `__lt__` does; loads the interpreter on first use."""
     return import_module("engine.executor.interpreter.interpreter").run_function(function, args)
 
 

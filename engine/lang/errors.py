@@ -23,7 +23,7 @@ MAX_TOLD: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class CallFrame:
     """One call on the way to the error: the function, and the range of the call in it."""
 
     function: str
@@ -45,7 +45,7 @@ class EngineError(Exception):
         range: SourceRange | None = None,
         *,
         hints: Iterable[str] = (),
-        frames: Iterable[Frame] = (),
+        frames: Iterable[CallFrame] = (),
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -82,7 +82,7 @@ class EngineError(Exception):
             ]
         return "\n".join([*parts, *map(_hint, self.hints)])
 
-    def called_from(self, frame: Frame) -> None:
+    def called_from(self, frame: CallFrame) -> None:
         """Add an outer call, which led to the error."""
         for error in (self, *self.others):
             error.frames = (frame, *error.frames)
@@ -110,7 +110,7 @@ class CompileError(EngineError, RuntimeError):
         range: SourceRange | None = None,
         *,
         hints: Iterable[str] = (),
-        frames: Iterable[Frame] = (),
+        frames: Iterable[CallFrame] = (),
     ) -> None:
         if len(message) > _LONGEST_LINE:  # it contains names of the program, of any length
             message = "\n".join(map(_clipped, message.split("\n")))
@@ -251,7 +251,7 @@ class Error(ExecutionError):
         range: SourceRange | None = None,
         *,
         python_class: str = "Exception",
-        frames: Iterable[Frame] = (),
+        frames: Iterable[CallFrame] = (),
     ) -> None:
         super().__init__(message, range, frames=frames)
         self.python_class = python_class

@@ -1,4 +1,4 @@
-"""Lets an If that only chooses between two values be an operator.
+"""Replaces an If that only chooses between two values by an operator.
 
     %r : int = prim::If(%c)                               %r : int = prim::IfThenElse(%c, %a, %b)
       block0():
@@ -17,7 +17,7 @@ from engine.ir.views import IfView
 
 
 def add_if_then_else(graph: Graph) -> bool:
-    """Replace them, inner ones first: they may be all that an outer one does not let go of."""
+    """Replace such Ifs, inner ones first, since an outer If can only be replaced once its branches are empty."""
     changed = False
     for node in reversed(graph.find_all_nodes("prim::If")):
         if node.outputs and _only_chooses(IfView(node)) and allowed(node, "prim::IfThenElse"):

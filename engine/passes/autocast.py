@@ -71,7 +71,7 @@ def _is_autocast(value: Value) -> bool:
 
 
 class _Caster:
-    """Goes through the nodes in their order, and knows which blocks are entered."""
+    """Visits the nodes in order, with a stack of the autocast blocks that are entered."""
 
     def __init__(self) -> None:
         self._entered: list[_Casting | None] = []

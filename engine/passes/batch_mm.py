@@ -145,7 +145,7 @@ def _batch_side(factor: Value, side: int, db: AliasDb) -> bool:
 
 
 def _products_with(factor: Value, side: int, db: AliasDb) -> list[Node]:
-    """In order; squares have it on both sides and do not count, nor do products that a batch has replaced."""
+    """The products with the factor on that side, in order; without squares and products that a batch has replaced."""
     home = factor.node.block
     users = [user for user, offset in factor.uses if offset == side and user.kind == "aten::mm" and user.block is home]
     products = [user for user in users if user.inputs[1 - side] is not factor and not db.has_writers(user)]

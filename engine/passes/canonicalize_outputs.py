@@ -26,7 +26,7 @@ def canonicalize_outputs(graph: Graph) -> bool:
 
 
 def _order_block(block: Block) -> bool:
-    """From the last node to the first, since the order of later results decides first uses."""
+    """Reorder from the last node to the first, since the order of later results decides first uses."""
     changed = False
     for node in block.reversed_nodes():
         if node.kind in ("prim::If", "prim::Loop"):

@@ -21,7 +21,7 @@ from engine.passes.pipeline import find_pass
 
 
 def complete_shape_analysis(graph: Graph, args: Sequence[Any] = (), with_grad: bool = True) -> bool:
-    """Let types tell what the arguments imply; without arguments the inputs' types stand as they are.
+    """Write into the types what the arguments imply; without arguments the inputs' types stand as they are.
 
     An input needs a gradient if its argument does; as in the reference `with_grad` makes no difference to the types.
     """

@@ -48,7 +48,7 @@ def constant_pooling(graph: Graph) -> bool:
 
 
 def _may_merge(db: AliasDb, node: Node, found: Node) -> bool:
-    """A constant that somebody writes to must stay alone, and so must two that escape: `is` can tell them apart."""
+    """True unless the constants are written to, or both escape, where `is` would tell them apart."""
     if not is_mutable_type(node.output.type):
         return True
     return not any(map(db.has_writers, (node.output, found.output)))

@@ -26,7 +26,7 @@ _KIND: Final = "prim::FunctionalGraph"
 
 
 def create_functional_graphs(graph: Graph) -> bool:
-    """Make the groups."""
+    """Gather the nodes in functional graphs."""
     groups: list[_Group] = []
     _find_groups(graph.block, AliasDb(graph), groups)
     changed = False
@@ -72,7 +72,7 @@ class _Group:
         self._is_closed = self._is_random = False
 
     def pass_by(self, node: Node) -> None:
-        """The node stays between the group and what comes after."""
+        """Note that the node stays in place, between the group and nodes that join it later."""
         self._passed.add(node)
         self._written |= self.db.writes_of(node)
         self._is_closed = self._is_closed or self.db.has_side_effects(node)

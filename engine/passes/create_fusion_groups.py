@@ -33,7 +33,7 @@ def create_fusion_groups(
 
 
 def _may_join(node: Node) -> bool:
-    """Pointwise operators, and chunks that only these use."""
+    """True for pointwise operators, and for chunks that only these use."""
     if node.kind != "prim::ConstantChunk":
         return is_pure_pointwise(node)
     users = [use.user for value in node.outputs for use in value.uses]

@@ -22,7 +22,7 @@ _Known = dict[Hashable, Node]
 
 
 def cse(graph: Graph) -> bool:
-    """Let equal nodes be one."""
+    """Merge equal nodes."""
     return _merge_equal(graph.block, AliasDb(graph), {})
 
 
@@ -43,5 +43,5 @@ def _merge_equal(block: Block, db: AliasDb, outer: _Known) -> bool:
 
 
 def _may_share(db: AliasDb, node: Node, found: Node) -> bool:
-    """Two results must not become one where a caller could tell."""
+    """True unless a caller could tell that two results became one."""
     return not all(any(db.escapes(v) or db.is_given_away(v) for v in each.outputs) for each in (node, found))

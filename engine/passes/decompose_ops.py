@@ -16,7 +16,7 @@ from engine.ir.rewriting.dead_code import remove_dead_code
 
 
 def decompose_ops(graph: Graph) -> bool:
-    """Split them, and remove dead code if there were any."""
+    """Split such operators, and remove dead code if there were any."""
     found = [node for node in graph.find_all_nodes("aten::addmm") if _has_no_factors(node)]
     found = [node for node in found if allowed(node, "aten::mm and aten::add")]
     for node in found:

@@ -13,12 +13,12 @@ from engine.lang.types import TENSOR, DictType, FutureType, ListType, OptionalTy
 
 
 def erase_shape_information(graph: Graph) -> bool:
-    """Let every tensor be a Tensor."""
+    """Replace every tensor type by plain `Tensor`."""
     return _erase_in(graph.block)
 
 
 def unshaped(type: Type) -> Type:
-    """The type without what is known of its tensors."""
+    """The type with plain `Tensor` for every tensor type in it."""
     if isinstance(type, TensorType):
         return TENSOR
     if isinstance(type, TupleType):

@@ -1,4 +1,4 @@
-"""Takes it that convolutions give as many dimensions as their names say.
+"""Assumes that convolutions return as many dimensions as their names say.
 
     %1 : Tensor = aten::conv2d(%x, …)                  %1 : Tensor = aten::conv2d(%x, …)
     %2 : int = aten::dim(%1)                      →     %2 : int = prim::Constant[value=4]()
@@ -18,7 +18,7 @@ _DIMENSIONS: Final = {"aten::conv1d": 3, "aten::conv2d": 4, "aten::conv3d": 5}
 
 
 def fold_conv_dims(graph: Graph) -> bool:
-    """Let the number of dimensions be a constant."""
+    """Replace `dim()` of a convolution's result by a constant."""
     changed = False
     for node in graph.find_all_nodes("aten::dim"):
         dimensions = _DIMENSIONS.get(node.input.node.kind)

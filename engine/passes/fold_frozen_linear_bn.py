@@ -62,7 +62,7 @@ def _rank(layer: Layer) -> int | None:
 
 
 def _ask(node: Node, linear: Node, before: Sequence[Value]) -> None:
-    """Let the weights be those from before, and the normalization be done, unless there are two dimensions."""
+    """Choose at run time: folded weights for two dimensions, else the original ones and the normalization."""
     graph = node.graph
     with graph.inserting_at(linear, linear.range):
         dimensions = insert_op(graph, "aten::dim", linear.inputs[0])

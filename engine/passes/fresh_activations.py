@@ -1,4 +1,4 @@
-"""Lets activations that write over what was just made for them give new tensors instead.
+"""Replaces in-place activations of values made just for them by functional ones.
 
     %y : Tensor = aten::conv2d(%x, %w, %b, …)             %y : Tensor = aten::conv2d(%x, %w, %b, …)
     %z : Tensor = aten::relu_(%y)                   →     %z : Tensor = aten::relu(%y)
@@ -18,7 +18,7 @@ from engine.ir.rewrites import allowed
 _ACTIVATIONS: Final = frozenset(
     f"aten::{name}_" for name in "celu elu hardsigmoid hardswish hardtanh leaky_relu relu relu6 selu silu".split()
 )
-"""Those whose result has the dtype of their argument, written or not."""
+"""Activations whose result has the dtype of their argument, in place or not."""
 _MAKERS: Final = frozenset(
     f"aten::{name}"
     for name in "add sub mul mm bmm matmul addmm linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d "
@@ -28,7 +28,7 @@ _MAKERS: Final = frozenset(
 
 
 def fresh_activations(graph: Graph) -> bool:
-    """Rename the activations that need not write."""
+    """Replace in-place activations whose write cannot be observed."""
     written = [node for node in graph.all_nodes() if node.kind in _ACTIVATIONS and _owns_argument(node)]
     changed = False
     for node in written:

@@ -1,4 +1,4 @@
-"""Lets activations write over what only they use.
+"""Replaces activations of values that only they use by in-place ones.
 
     %y : Tensor = aten::add(%x, %x, %1)                   %y : Tensor = aten::add(%x, %x, %1)
     %z : Tensor = aten::relu(%y)                    →     %z : Tensor = aten::relu_(%y)
@@ -28,7 +28,7 @@ _GIVES_FLOATS: Final = ("aten::sigmoid", "aten::tanh")
 
 
 def functional_to_inplace_activation(graph: Graph) -> bool:
-    """Rename the activations that may write."""
+    """Replace the activations that may write to their argument."""
     db, changed = AliasDb(graph), False
     for node in graph.all_nodes():
         if _has_right_dtype(node) and _owns_argument(node, db) and allowed(node, f"{node.kind}_"):

@@ -20,7 +20,7 @@ from engine.lang.types import TENSOR, OptionalType, TensorType
 
 
 def fuse_linear(graph: Graph) -> bool:
-    """Rewrite sums with a bias first, then what is left of the products."""
+    """Rewrite sums with a bias first, then the remaining products."""
     db, changed = AliasDb(graph), False
     for node in graph.find_all_nodes("aten::addmm"):
         changed |= _fuse_addmm(node, db)

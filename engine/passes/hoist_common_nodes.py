@@ -36,24 +36,24 @@ def hoist_common_nodes(graph: Graph) -> bool:
 
 
 def _hoist(view: IfView, db: AliasDb) -> bool:
-    """One walk: what is hoisted makes its users, which come after it, look alike."""
+    """Hoist in one walk: once a node is hoisted, its users in both branches become equal."""
     others = dict.fromkeys(_quiet_nodes(view.else_block, db))
     constants = {node_key(node): node for node in others if not node.inputs}
     changed = False
     for node in _quiet_nodes(view.then_block, db):
-        twin = _twin(node, others, constants)
-        if twin is not None and allowed(twin, node):
+        equal = _equal_node(node, others, constants)
+        if equal is not None and allowed(equal, node):
             node.move_before(view.node)
-            del others[twin]
-            constants.pop(node_key(twin), None)
-            twin.replace_all_uses_with(node)
-            twin.destroy()
+            del others[equal]
+            constants.pop(node_key(equal), None)
+            equal.replace_all_uses_with(node)
+            equal.destroy()
             changed = True
     return changed
 
 
 def _quiet_nodes(block: Block, db: AliasDb) -> Iterator[Node]:
-    """The nodes before the first that the world notices, less those that must not be moved."""
+    """The movable nodes before the first with side effects."""
     for node in block.nodes():
         if db.has_side_effects(node) or db.is_mutable(node):
             return
@@ -61,7 +61,7 @@ def _quiet_nodes(block: Block, db: AliasDb) -> Iterator[Node]:
             yield node
 
 
-def _twin(node: Node, others: Container[Node], constants: Mapping[Hashable, Node]) -> Node | None:
+def _equal_node(node: Node, others: Container[Node], constants: Mapping[Hashable, Node]) -> Node | None:
     """The node of the other branch that does the same with values from before the If."""
     key = node_key(node)
     if key is None or any(value.node.block is node.block for value in node.inputs):

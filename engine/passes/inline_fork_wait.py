@@ -15,7 +15,7 @@ from engine.ir.rewrites import allowed
 
 
 def inline_fork_wait(graph: Graph) -> bool:
-    """Inline the forks."""
+    """Inline forks whose futures are only waited for."""
     forks = [node for node in graph.find_all_nodes("prim::fork") if _is_only_waited_for(node)]
     forks = [node for node in forks if allowed(node, "its body")]
     for node in forks:

@@ -17,7 +17,7 @@ from engine.ir.rewriting.subgraphs import ungroup
 
 
 def inline_functional_graphs(graph: Graph) -> bool:
-    """Put what they do in their place."""
+    """Replace each functional graph by its body."""
     groups = [n for n in graph.find_all_nodes("prim::FunctionalGraph") if allowed(n, "what it does")]
     for node in groups:
         ungroup(node)

@@ -1,4 +1,4 @@
-"""Lets activations that write to fresh memory give new tensors instead.
+"""Replaces in-place activations of fresh memory by functional ones.
 
     %y : Tensor = aten::add(%x, %x, %1)                   %y : Tensor = aten::add(%x, %x, %1)
     %z : Tensor = aten::relu_(%y)                   →     %2 : Tensor = aten::relu(%y)
@@ -22,5 +22,5 @@ _ACTIVATIONS: Final = frozenset((
 
 
 def inplace_to_functional_activation(graph: Graph) -> bool:
-    """Remove their writes."""
+    """Replace in-place activations of fresh memory."""
     return remove_tensor_writes(graph, _ACTIVATIONS)

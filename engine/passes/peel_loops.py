@@ -28,7 +28,7 @@ from engine.lang.types import BOOL
 
 
 def peel_loops(graph: Graph, *, times: int = 1) -> bool:
-    """Peel so many iterations off the innermost loops."""
+    """Peel iterations off the innermost loops."""
     loops = [
         node
         for node in graph.find_all_nodes("prim::Loop")
@@ -69,7 +69,7 @@ def _peel(view: LoopView, times: int) -> None:
 
 
 def _carry_condition(loop: Node) -> None:
-    """Give whether the loop would have gone on as its first result."""
+    """Make the loop's final condition its first result."""
     view = LoopView(loop)
     condition = view.next_condition
     loop.insert_input(2, view.initial_condition)

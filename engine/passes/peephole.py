@@ -37,7 +37,7 @@ _EQUAL_TO_ITSELF: Final = (INT, FLOAT, BOOL, ListType(INT))
 
 
 def peephole(graph: Graph, *, shapes: bool = True) -> bool:
-    """Apply all rules once; without `shapes` none that take what is known of single tensors for granted."""
+    """Apply all rules once; without `shapes` only those that do not rely on shapes and dtypes in tensor types."""
     changed = apply_rules(graph, _TENSOR_RULES)
     if shapes:
         changed |= apply_rules(graph, _SHAPE_RULES)
@@ -51,7 +51,7 @@ def peephole(graph: Graph, *, shapes: bool = True) -> bool:
 
 
 def _know_nones(graph: Graph) -> bool:
-    """A value that can be nothing but None is that constant."""
+    """Replace values that can only be None by the constant."""
     changed = False
     for node in graph.all_nodes():
         if node.kind == "prim::Constant":

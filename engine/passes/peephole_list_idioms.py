@@ -16,5 +16,5 @@ from engine.ir.rewriting.list_idioms import apply_list_idioms
 
 
 def peephole_list_idioms(graph: Graph) -> bool:
-    """Replace what is known of lists."""
+    """Replace lengths, elements, sums and slices of known lists."""
     return apply_list_idioms(graph)

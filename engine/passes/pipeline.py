@@ -124,7 +124,7 @@ PASSES: Final[dict[str, PassRow]] = {
     for name, stages, change in ([part.strip() for part in row.split(" | ")] for row in _TABLE.strip().splitlines())
 }
 """Every pass: one file of this package each.  The stages are `compile`, after emitting (`engine.frontend.lowering`);
-`plans`, before execution (`engine.executor.plans`); `freeze` (`engine.torch.freezing`); `named`, in one of `PIPELINES`;
+`plans`, before execution (`engine.executor.plans`); `freeze`, in `torch.jit.freeze`; `named`, in one of `PIPELINES`;
 `request`, when nothing else runs it but a caller that asks for it by its name."""
 
 

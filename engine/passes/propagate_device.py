@@ -12,5 +12,5 @@ from engine.ir.graph import Graph
 
 
 def propagate_device(graph: Graph) -> bool:
-    """Let types tell devices."""
+    """Write devices into tensor types."""
     return apply_facts(graph, ("device",))

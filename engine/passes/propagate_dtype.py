@@ -14,5 +14,5 @@ from engine.ir.graph import Graph
 
 
 def propagate_dtype(graph: Graph) -> bool:
-    """Let types tell dtypes."""
+    """Write dtypes into tensor types."""
     return apply_facts(graph, ("dtype",))

@@ -12,5 +12,5 @@ from engine.ir.graph import Graph
 
 
 def propagate_input_shapes(graph: Graph) -> bool:
-    """Let types tell what the inputs' types imply."""
+    """Write into tensor types what the inputs' types imply."""
     return apply_facts(graph)

@@ -14,5 +14,5 @@ from engine.ir.graph import Graph
 
 
 def propagate_requires_grad(graph: Graph) -> bool:
-    """Let types tell that no gradient is needed."""
+    """Mark the types of tensors that need no gradient."""
     return apply_facts(graph, ("requires_grad",))

@@ -14,5 +14,5 @@ from engine.ir.graph import Graph
 
 
 def propagate_shapes_on_graph(graph: Graph) -> bool:
-    """Let types tell sizes."""
+    """Write sizes into tensor types."""
     return apply_facts(graph, ("sizes",))

@@ -1,4 +1,4 @@
-"""Lets tuples be of the types that their elements turned out to have.
+"""Refines types of tuples by the types of their elements.
 
     %1 : (Tensor, int) = prim::TupleConstruct(%x, %n)     →     %1 : (Float(2), int) = prim::TupleConstruct(%x, %n)
 

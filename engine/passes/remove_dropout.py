@@ -23,7 +23,7 @@ _DROPOUTS: Final = (
 
 
 def remove_dropout(graph: Graph) -> bool:
-    """Let the argument stand for the result."""
+    """Replace the results of such dropouts by their arguments."""
     idle = [node for node in graph.all_nodes() if _drops_nothing(node) and allowed(node, node.inputs[0])]
     for node in idle:
         node.output.replace_all_uses_with(node.inputs[0])

@@ -14,7 +14,7 @@ from engine.ir.rewrites import allowed
 
 
 def remove_expands(graph: Graph) -> bool:
-    """Let what was expanded be used as it is."""
+    """Replace expanded values by the original ones."""
     implicit = [node for node in graph.find_all_nodes("aten::expand") if constant_bool(node.inputs[2]) is True]
     implicit = [node for node in implicit if allowed(node, node.inputs[0])]
     for node in implicit:

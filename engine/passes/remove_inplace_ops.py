@@ -46,7 +46,7 @@ def _replace(node: Node) -> None:
 
 
 def _sees(user: Node, new: Node) -> bool:
-    """Is the user in the block of the new node, or deeper?  Behind that block the old value has to do."""
+    """True if the user is in the block of the new node, or deeper; users behind that block keep the old value."""
     block = user.block
     while block is not None and block is not new.block:
         block = block.owner.block if block.owner is not None else None

@@ -27,7 +27,7 @@ _COUNTS: Final = ("aten::size", "aten::dim", "aten::len", "aten::numel")
 
 
 def size_arithmetic(graph: Graph) -> bool:
-    """Let whole numbers that come out of such arithmetic come from numbers."""
+    """Replace ints read from such tensors by arithmetic on numbers."""
     known: dict[Value, bool] = {}
     numbers: dict[Value, Value] = {}
     changed = False

@@ -80,7 +80,7 @@ class _Specializer:
         return found.pop() if len(found) == 1 else _Is.UNKNOWN
 
     def _any_is_there(self, values: Sequence[Value]) -> bool | None:
-        """Is any gradient there?  None where only the run can tell."""
+        """True if any gradient is present, False if none is; None if only the run can tell."""
         if any(self._of(value) is _Is.THERE for value in values):
             return True
         return False if self._all(values) is _Is.MISSING else None
@@ -150,7 +150,7 @@ class _Specializer:
 
 
 def _is_computed(node: Node) -> bool:
-    """Is what the node gives surely a tensor?  What comes out of containers may be missing."""
+    """True if the node surely returns a tensor; elements of containers may be missing."""
     if node.namespace != "aten" or node.kind in ("aten::__getitem__", "aten::wait"):
         return False
     return all(isinstance(value.type, TensorType) for value in node.outputs)

@@ -12,11 +12,11 @@ from engine.ir.unit import Function
 from engine.lang.errors import (
     ArchiveError,
     ArgumentError,
+    CallFrame,
     CompileError,
     EngineError,
     Error,
     ExecutionError,
-    Frame,
     IRError,
     MissingExtraError,
     MissingFileError,
@@ -149,7 +149,7 @@ def _execution_error(error: ExecutionError) -> ErrorReply:
     return ErrorReply(kind, message, places=places, hints=error.hints, details=details)
 
 
-def _place(frame: Frame, prefix: str = "") -> Place:
+def _place(frame: CallFrame, prefix: str = "") -> Place:
     range = frame.range.original()
     return Place(prefix + location_text(range, frame.function), range.excerpt())
 

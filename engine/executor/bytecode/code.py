@@ -28,7 +28,7 @@ Note [Control flow]
                             @end:   x = Assign a
 
 A loop whose condition is the constant True does not test it; one that may run 2**63 - 1 times (a `while`) does not
-test its count, nor count if nobody asks for the number.
+test its count, and counts only if its body uses the number.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Code:
     __slots__ = ("__weakref__", "blank", "constants", "graph", "instructions", "name", "program", "values")
 
     def __init__(self, graph: Graph, name: str) -> None:
-        emitter = _Emitter(name)
+        emitter = _CodeBuilder(name)
         emitter.emit_graph(graph)
         self.graph, self.name = graph, name
         self.instructions: tuple[Instruction, ...] = tuple(place_moves_and_drops(emitter.instructions))
@@ -88,7 +88,7 @@ class Code:
         self.blank: list[Any] = [None] * (len(self.values) - len(graph.inputs) + 1)
 
     def register_of(self, value: Value) -> int:
-        """Where the value lives.  Raises ValueError when it is none of this code's."""
+        """The register that holds the value.  Raises ValueError if the graph does not have it."""
         return self.values.index(value)
 
     def listing(self) -> str:
@@ -107,7 +107,7 @@ class Code:
 
 
 @dataclass(eq=False, slots=True)
-class _Emitter:
+class _CodeBuilder:
     """Appends instructions; jumps forward get their target once it is reached."""
 
     name: str
@@ -138,7 +138,7 @@ class _Emitter:
         self, opcode: int, node: Node | None, inputs: Sequence[int] = (), outputs: Sequence[int] = (),
         operand: Any = None, name: str = "",
     ) -> int:  # fmt: skip
-        """Append an instruction; its index."""
+        """Append an instruction; returns its index."""
         name = name or OPCODES[opcode].name or (node.kind.partition("::")[2] if node else "")
         self.instructions.append(Instruction(opcode, name, tuple(inputs), tuple(outputs), operand, node=node))
         return len(self.instructions) - 1
@@ -152,7 +152,7 @@ class _Emitter:
             self.emit(ASSIGN, node, inputs, outputs)
 
     def jump_here(self, *jumps: int) -> None:
-        """Let these jumps go to the next instruction."""
+        """Set the target of these jumps to the next instruction."""
         for at in jumps:
             old = self.instructions[at]
             self.instructions[at] = replace(old, operand=len(self.instructions))
@@ -169,7 +169,7 @@ class _Emitter:
             _EMITTERS.get(node.kind, _emit_operation)(self, node)
 
 
-def _emit_operation(to: _Emitter, node: Node) -> None:
+def _emit_operation(to: _CodeBuilder, node: Node) -> None:
     if node.has_attribute("Subgraph"):
         function = _subgraph(to, node)
         to.emit(CALL, node, to.read(node.inputs), to.define_all(node.outputs), lambda inputs: (function, inputs))
@@ -177,28 +177,28 @@ def _emit_operation(to: _Emitter, node: Node) -> None:
     to.emit(OPERATE, node, to.read(node.inputs), to.define_all(node.outputs), operation_of(node))
 
 
-def _emit_constant(to: _Emitter, node: Node) -> None:
+def _emit_constant(to: _CodeBuilder, node: Node) -> None:
     value = constant_value(node.output)
     assert value is not NOT_CONSTANT, f"a constant without a value: {node}"
     to.constant(value, node, to.define(node.output))
 
 
-def _emit_call(opcode: int) -> Callable[[_Emitter, Node], None]:
-    def emit(to: _Emitter, node: Node) -> None:
+def _emit_call(opcode: int) -> Callable[[_CodeBuilder, Node], None]:
+    def emit(to: _CodeBuilder, node: Node) -> None:
         to.emit(opcode, node, to.read(node.inputs), to.define_all(node.outputs), CALLEES[node.kind](node))
 
     return emit
 
 
-def _emit_fork(to: _Emitter, node: Node) -> None:
+def _emit_fork(to: _CodeBuilder, node: Node) -> None:
     to.emit(FORK, node, to.read(node.inputs), to.define_all(node.outputs), _subgraph(to, node))
 
 
-def _emit_wait(to: _Emitter, node: Node) -> None:
+def _emit_wait(to: _CodeBuilder, node: Node) -> None:
     to.emit(WAIT, node, to.read(node.inputs), to.define_all(node.outputs))
 
 
-def _emit_if(to: _Emitter, node: Node) -> None:
+def _emit_if(to: _CodeBuilder, node: Node) -> None:
     then, otherwise = node.blocks
     to_else = to.emit(JUMP_IF_NOT, node, to.read(node.inputs))
     to.emit_block(then)
@@ -213,7 +213,7 @@ def _emit_if(to: _Emitter, node: Node) -> None:
     to.jump_here(to_end)
 
 
-def _emit_loop(to: _Emitter, node: Node) -> None:
+def _emit_loop(to: _CodeBuilder, node: Node) -> None:
     (body,) = node.blocks
     max_count, first_condition, *first = to.read(node.inputs)
     limited = constant_value(node.inputs[0]) != MAX_TRIP_COUNT
@@ -243,12 +243,12 @@ def _emit_loop(to: _Emitter, node: Node) -> None:
     to.assign(node, to.read(body.inputs[1:]), to.define_all(node.outputs))
 
 
-def _subgraph(to: _Emitter, node: Node) -> Function:
+def _subgraph(to: _CodeBuilder, node: Node) -> Function:
     """The node's own graph as a function; in tracebacks it goes by the name of the function around it."""
     return Function(to.name, _graph=node.attr("Subgraph"))
 
 
-_EMITTERS: Final[dict[str, Callable[[_Emitter, Node], None]]] = {
+_EMITTERS: Final[dict[str, Callable[[_CodeBuilder, Node], None]]] = {
     "prim::Constant": _emit_constant,
     "prim::If": _emit_if,
     "prim::Loop": _emit_loop,

@@ -23,7 +23,7 @@ from engine.lang.source import SourceRange
 
 
 class Opcode(NamedTuple):
-    """`name` is what listings show (None: the name of the operation), `operand` what the instruction carries."""
+    """`name` is shown in listings (None: the operation's name); `operand` describes the instruction's operand."""
 
     name: str | None
     operand: str
@@ -87,7 +87,7 @@ class Instruction:
 
 
 def encode(instruction: Instruction, constants: Sequence[Any], scratch: int) -> Step:
-    """The instruction as the interpreter's loop wants it; results of operations without outputs go to `scratch`."""
+    """The instruction as a step of the interpreter's loop; results of operations without outputs go to `scratch`."""
     opcode, operand = instruction.opcode, instruction.operand
     source: Any = gatherer(instruction.inputs)
     target: Any = _target(instruction.outputs, scratch)

@@ -1,4 +1,4 @@
-"""When values die: move flags, and drops where the last use depends on which way control flow went.
+"""Liveness of registers: move flags at last uses, and drops where the last use depends on control flow.
 
 In: instructions in order, jumps among them.  Out: the same with move flags set, and with a `Drop` after an
 instruction whose result nobody uses and at the start of a branch on which a value is not needed any more.
@@ -71,7 +71,7 @@ def _drops_on_branches(
 
 
 def _moves(instruction: Instruction, live_after: int) -> tuple[bool, ...]:
-    """A register is moved from where it is read last, once even if it is read twice."""
+    """A flag for each input: True at the last read of its register, once even if the instruction reads it twice."""
     inputs = instruction.inputs
     return tuple(not live_after >> r & 1 and r not in inputs[at + 1 :] for at, r in enumerate(inputs))
 

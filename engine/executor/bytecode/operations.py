@@ -2,7 +2,7 @@
 
 In: a node.  Out: a callable.  Ordinary operators have it in the operator table.  Nodes without a schema, whose
 meaning lies in their attributes, types or number of outputs, are the rows of `OPERATIONS` (kind -> maker);
-those that call TorchScript functions are the rows of `CALLEES`, whose callables tell what to call with what.
+those that call TorchScript functions are the rows of `CALLEES`, whose callables give the function and its arguments.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def operation_of(node: Node) -> Operation:
 
 
 def op_of(node: Node) -> Op | None:
-    """The operator that the node stands for: what it was matched with, else the first whose schema fits its inputs."""
+    """The node's operator: the one it was matched with, else the first overload whose schema fits its inputs."""
     if node.op is None:
         node.op = next((op for op in table.overloads(node.kind) if _fits(op, node)), None)
     assert node.op is None or isinstance(node.op, Op)
@@ -64,7 +64,7 @@ def op_of(node: Node) -> Op | None:
 
 
 def _missing(node: Node) -> Operation:
-    """Refuses to run, with the operator's name.  What no call gets to may lack its operator: a branch not taken."""
+    """An operation that raises with the operator's name when it runs, so that branches never taken may lack theirs."""
 
     def refuse(*_: Any) -> Any:
         types = ", ".join(str(value.type) for value in node.inputs)
@@ -173,7 +173,7 @@ def _class_of(type: Type) -> ClassType:
 
 
 def _container_item(_: Node) -> Operation:
-    """`layers[i]` where only the run tells which: modules by number, or by name."""
+    """`layers[i]` with an index known only at run time: modules by number, or by name."""
 
     def item(owner: Object, index: int | str) -> Any:
         parts = {
@@ -256,7 +256,7 @@ def _identity(value: Any) -> Any:
 
 
 def _tensor_of_data(node: Node) -> Operation:
-    """`torch.tensor([])`: only the list's type tells of what it is; one of tensors is refused."""
+    """`torch.tensor(data)`; an empty list takes its dtype from the list's type, and lists of tensors are refused."""
     element = node.inputs[0].type
     op = op_of(node)
     if op is None:
@@ -274,7 +274,7 @@ def _tensor_of_data(node: Node) -> Operation:
 
 
 _NUMBER_OF_EMPTY: Final[dict[Type, int]] = {INT: int64.number, BOOL: bool_.number}
-"""Types of elements that say what dtype a tensor of no such element has, where it is not that of floats."""
+"""Element types -> the dtype of a tensor made of an empty list of them, if it is not the floating default."""
 
 
 def _is_empty(data: Any) -> bool:

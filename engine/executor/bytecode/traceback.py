@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple, TypeVar
 
 from engine.ir.graph import Node
-from engine.lang.errors import EngineError, Error, ExecutionDtypeError, ExecutionError, Frame
+from engine.lang.errors import CallFrame, EngineError, Error, ExecutionDtypeError, ExecutionError
 
 T = TypeVar("T")
 
@@ -26,17 +26,17 @@ _ADVICE: Final[dict[type[Exception], str]] = {
 
 
 MAX_SHOWN_CALLS: Final = 40
-"""Of a deeper stack, the middle is left out."""
+"""The middle of a deeper stack is left out."""
 
 
-class Place(NamedTuple):
-    """Where a call stands: the function's name, and the node that runs."""
+class CallSite(NamedTuple):
+    """The position of a call under way: the function's name, and the node that runs."""
 
     function: str
     node: Node | None
 
 
-def execution_error(error: Exception, calls: Iterable[Place]) -> ExecutionError:
+def execution_error(error: Exception, calls: Iterable[CallSite]) -> ExecutionError:
     """The error as users see it; `calls` are the calls under way, outermost first."""
     calls = list(calls)
     frames = tuple(frame for call in _shortened(calls) for frame in _frames(call))
@@ -59,8 +59,8 @@ def _shortened(calls: list[T]) -> list[T]:
     return calls[: MAX_SHOWN_CALLS // 2] + calls[-MAX_SHOWN_CALLS // 2 :]
 
 
-def _message(error: Exception, calls: list[Place]) -> str:
-    """`KeyError: 3 (in aten::__getitem__)`: what Python says, and what it was doing."""
+def _message(error: Exception, calls: list[CallSite]) -> str:
+    """Python's message and the operator that raised it: `KeyError: 3 (in aten::__getitem__)`."""
     text = str(error) or type(error).__name__
     if isinstance(error, AttributeError) and text.startswith("'NoneType' object"):
         text = "Expected a proper Tensor but got None (or an undefined Tensor in C++)"
@@ -69,15 +69,15 @@ def _message(error: Exception, calls: list[Place]) -> str:
     return (f"{type(error).__name__}: {text}" if isinstance(error, KeyError) else text) + where
 
 
-def _frames(call: Place) -> Iterator[Frame]:
+def _frames(call: CallSite) -> Iterator[CallFrame]:
     return frames_of_node(call.node, call.function) if call.node else iter(())
 
 
-def frames_of_node(node: Node, function: str) -> Iterator[Frame]:
+def frames_of_node(node: Node, function: str) -> Iterator[CallFrame]:
     """The node's place in `function`, and before it the calls through which it was inlined, outermost first."""
     for inlined in node.inlined_from:
         if inlined.range:
-            yield Frame(function, inlined.range.original())
+            yield CallFrame(function, inlined.range.original())
         function = inlined.function
     if node.range:
-        yield Frame(function, node.range.original())
+        yield CallFrame(function, node.range.original())

@@ -59,7 +59,7 @@ def fork_call(function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
 
 
 def boundary_of(executor: GraphExecutor) -> Boundary:
-    """The function's boundary, worked out at its first call."""
+    """The function's boundary, made at its first call."""
     if executor.boundary is None:
         executor.boundary = Boundary(executor.function.schema)
     assert isinstance(executor.boundary, Boundary)
@@ -67,7 +67,7 @@ def boundary_of(executor: GraphExecutor) -> Boundary:
 
 
 class Boundary:
-    """A schema's conversions, ready to use: `inputs` for arguments, `result` (None: nothing to do) for what returns."""
+    """The conversions of a schema: `inputs` for arguments, `result` for the returned value (None: it needs none)."""
 
     __slots__ = ("_converters", "_plain", "_positional", "_rest", "result", "schema")
 
@@ -80,7 +80,7 @@ class Boundary:
         self.result = to_python(schema.returns[0].type) if len(schema.returns) == 1 else None
 
     def plain_inputs(self, args: Sequence[Any]) -> Sequence[Any] | None:
-        """Those of arguments that stand for themselves, as most do, with defaults for those at the end; else None."""
+        """The arguments with defaults appended, if none needs a conversion, as is usual; else None."""
         count = len(args)
         if count > self._positional or (rest := self._rest[count]) is None:
             return None
@@ -178,7 +178,7 @@ _HIGH: Final = 2**63
 
 
 def _plain_types(of: Type) -> frozenset[type]:
-    """The Python types whose values are values of that type without a second look."""
+    """The Python types whose values need no conversion to the type."""
     if isinstance(of, OptionalType):
         inner = _plain_types(of.element)
         return inner | {type(None)} if inner else inner
@@ -186,7 +186,7 @@ def _plain_types(of: Type) -> frozenset[type]:
 
 
 def _defaults_from(place: int, arguments: Sequence[Argument]) -> tuple[Any, ...] | None:
-    """The defaults of the arguments from that place on; None where one has none, or one that a call makes anew."""
+    """The defaults of the arguments from that place on; None if one has none, or a default that each call copies."""
     rest = arguments[place:]
     if not all(a.has_default and type(a.default) in _UNCHANGING for a in rest):
         return None
@@ -197,7 +197,7 @@ _UNCHANGING: Final = frozenset({int, float, bool, str, type(None)})
 
 
 def _converter(argument: Argument) -> Callable[[Any], Any]:
-    """The argument's conversion; where a list of one length is wanted, one number stands for all."""
+    """The argument's conversion; one number is broadcast to a list of fixed length, as `int[2]`."""
     convert, length = from_python(argument.type), argument.broadcast
     if length is None:
         return convert
@@ -205,7 +205,7 @@ def _converter(argument: Argument) -> Callable[[Any], Any]:
 
 
 def _default(argument: Argument) -> Any:
-    """Schemas keep lists as tuples; a list that a program wrote is the same one at every call, as in Python."""
+    """The default as a call takes it: a schema's tuple as a new list; a program's own list is shared between calls."""
     value = argument.default
     if argument.broadcast is not None and isinstance(value, (int, float)):
         return [value] * argument.broadcast

@@ -30,9 +30,9 @@ class FunctionBuilder:
     names: dict[Value, str] = field(default_factory=dict)
     arrays: dict[Value, str] = field(default_factory=dict)
     moved: dict[Value, str] = field(default_factory=dict)
-    """Expressions that stand where their value is used."""
+    """Values -> expressions that are written where the value is used (see Note [Moved expressions])."""
     masks: dict[Node, str] = field(default_factory=dict)
-    """Variables with the masks of dropouts."""
+    """Dropouts -> variables that hold their masks."""
     bound: dict[Any, str] = field(default_factory=dict)
     count: int = 0
     indent: int = 0
@@ -48,7 +48,7 @@ class FunctionBuilder:
         return name
 
     def bind(self, what: str, thing: Any) -> str:
-        """The name of an object in the environment; things that are one object have one name."""
+        """The name of an object in the environment; the same object gets the same name."""
         key = (thing.dtype, thing.tobytes()) if isinstance(thing, np.ndarray) and what == "constant" else id(thing)
         if key not in self.bound:
             self.bound[key] = name = f"{what}_{len(self.bound)}"
@@ -72,7 +72,7 @@ class FunctionBuilder:
         return self.arrays[value] if value in self.arrays else f"{self.value(value)}.array"
 
     def assign(self, targets: Sequence[str], sources: Sequence[str], node: Node) -> None:
-        """All at once; one after the other where that is the same."""
+        """Assign sources to targets simultaneously; in separate lines where no target is read after it is written."""
         pairs = [(t, s) for t, s in zip(targets, sources, strict=True) if t != s]
         written: set[str] = set()
         in_order = True

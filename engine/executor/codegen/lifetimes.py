@@ -1,4 +1,4 @@
-"""Where values of a graph die: for generated code, whose blocks nest as the graph's do.
+"""Lifetimes of a graph's values, for generated code, whose blocks nest as the graph's do.
 
 In: a graph.  Out: `Deaths`: which values are not needed any more behind a node, at the start of a branch, behind the
 results of a block, or once a loop has taken its first values.  Only values that may hold memory are of interest.

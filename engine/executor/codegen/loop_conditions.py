@@ -1,4 +1,4 @@
-"""The condition under which a loop goes on, in terms of what it carries.
+"""Conditions of `while` loops, in terms of the values that the loop carries.
 
 In: a `prim::Loop`.  Out: the two nodes that test it, where one text does for both.
 
@@ -49,7 +49,7 @@ def _corresponds(loop: Node, first: Value, again: Value) -> bool:
 
 
 def carried_place(loop: Node, first: Value, again: Value) -> int | None:
-    """Among the inputs of the body, what is `first` at the start and `again` behind every iteration."""
+    """The index of the body's input that is `first` initially and `again` after each iteration, or None."""
     if first is again:
         return None
     (body,) = loop.blocks
@@ -58,7 +58,7 @@ def carried_place(loop: Node, first: Value, again: Value) -> int | None:
 
 
 def qualified_name(node: Node) -> str:
-    """The operator that the node stands for; empty where it is none."""
+    """The qualified name of the node's operator; empty if it has none."""
     if node.kind in CALLEES or node.kind in ("prim::If", "prim::Loop"):
         return ""
     op = op_of(node)

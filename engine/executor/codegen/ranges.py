@@ -1,4 +1,4 @@
-"""Between which bounds the ints of a graph lie, so that generated code leaves out checks that never fail.
+"""Integer range analysis of a graph, so that generated code leaves out checks that never fail.
 
 In: a graph.  Out: `Ranges`: for each int an interval of 64-bit numbers.  Bounds come from constants, from what
 operators give, and from the conditions under which loops go on; what a loop carries is widened to the end of the
@@ -37,7 +37,7 @@ class Ranges:
         return self._known.get(value, ALL)
 
     def unwrapped(self, node: Node) -> Interval | None:
-        """Where the mathematical result of an operator on ints lies, which may be outside 64 bits; None: unknown."""
+        """The interval of the mathematical result of an operator on ints, which may exceed 64 bits; None: unknown."""
         op = op_of(node)
         rule = _RULES.get(op.qualified_name) if op is not None else None
         return rule([self.of(value) for value in node.inputs]) if rule else None

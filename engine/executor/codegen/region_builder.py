@@ -8,7 +8,7 @@ them, compiled when it is first needed.
       a3 = x.array.dot(w.array)                             x0, x1 = x; k0, k1, = k
       a4 = tanh(a3)                                   →     t0 = hollow(k0)
       v4 = …                                                attach_0(t0, x0, x1); made.append(t0._grad_fn)
-      if …: stretch_5((v1, v2), (f3, a4), (v4,))            t1 = kept(k1)
+      if …: region_5((v1, v2), (f3, a4), (v4,))            t1 = kept(k1)
                                                             attach_1(t1, t0); made.append(t1._grad_fn)
                                                             record.through(0, t1)
 """
@@ -45,13 +45,13 @@ from engine.lang.types import OptionalType, TensorType
 
 @dataclass(eq=False, slots=True)
 class OpenRegion:
-    """A region that is being written: its nodes so far, and names that are not let go of before its end."""
+    """A region that is being written: its nodes so far, and the variables that are kept until its end."""
 
     block: Block
     nodes: list[Node] = field(default_factory=list)
     inside: set[Value] = field(default_factory=set)
     forms: dict[Value, str] = field(default_factory=dict)
-    """Variables with the forms of arrays that are gone."""
+    """Variables that hold shape and dtype of arrays that were let go of."""
     postponed: list[Value] = field(default_factory=list)
     used: set[Value] = field(default_factory=set)
 
@@ -62,8 +62,8 @@ class OpenRegion:
             self.nodes.append(node)
 
     def keeps(self, value: Value, out: FunctionBuilder, regions: DeferredRegions) -> bool:
-        """Does the region need what has the value's name, which nobody else does any more?  Of arrays of which only
-        the form is wanted it takes that now."""
+        """True if the region needs the value's variable, which has no other uses left.  If it needs only shape and
+        dtype of an array, these are stored here and the array may go."""
         if value in self.inside and value.node.kind == "prim::ListConstruct":
             return False
         if value in self.inside and value in out.arrays and value not in out.names and not regions.reads(value):
@@ -78,7 +78,7 @@ class OpenRegion:
 
 
 class RegionBuilder:
-    """The end of a region."""
+    """Writes the end of a region: the line that hands its values over, and the function that makes its history."""
 
     def __init__(self, out: FunctionBuilder, regions: DeferredRegions, opened: OpenRegion) -> None:
         self.out, self.regions, self.opened = out, regions, opened
@@ -152,7 +152,7 @@ class RegionBuilder:
         return name
 
     def log(self, text: str) -> str:
-        """The name for what a variable of the function holds now."""
+        """The name, in the function that makes the history, of the present value of a variable."""
         return self.logged.setdefault(text, f"k{len(self.logged)}")
 
     def operand(self, value: Value) -> str:
@@ -169,7 +169,7 @@ class RegionBuilder:
         return self.bind("constant", constant) if constant is not NOT_CONSTANT else self.log(self.out.value(value))
 
     def result(self, value: Value, source: Value | None) -> None:
-        """A line that makes a tensor of what is known of a result; `source`: what it may show."""
+        """Write a line that makes a tensor for a result; `source`: the tensor of which it may be a view."""
         self.names[value] = name = f"t{len(self.names)}"
         if self.regions.reads(value) or value in self.results:
             logged = self.log(self.out.arrays[value])
@@ -210,7 +210,7 @@ class RegionBuilder:
                 self.lines.append(f"record.through({self.results[value]}, {self.names[value]})")
 
     def _note_dependence(self, node: Node, values: Iterable[Value], through: frozenset[int] | None) -> None:
-        """Which results depend on which tensors from outside; `through`: places with a gradient, if not all."""
+        """Note the tensors from outside that the results depend on; `through`: places with a gradient, if not all."""
         found: set[int] = set()
         for value in self.regions.depends(node):
             inputs = value.node.inputs if value.node.kind == "prim::ListConstruct" else [value]
@@ -280,14 +280,14 @@ def _convolved(n: int, attach: Any, run: Callable[..., Tensor]) -> Callable[...,
 
 
 def _tensors_of(node: Node) -> list[Value]:
-    """The tensors that a node gives, the parts of its list included."""
+    """The tensors that a node returns, including the parts of a list."""
     if isinstance(node.outputs[0].type, TensorType):
         return [*node.outputs]
     return [*node.output.uses[0].user.outputs]
 
 
 def _source(node: Node) -> Value | None:
-    """The tensor whose memory the results may show."""
+    """The tensor of which the results may be views."""
     op = op_of(node)
     assert op is not None
     returned = op.schema.returns[0].alias

@@ -1,7 +1,7 @@
 """A graph as the source of one Python function.
 
-In: a graph, and what is known of its values.  Out: `Source`: text, the objects that it names, and for each line the
-node it belongs to.  Values are local variables (`v3`; `a3` for the bare array of a tensor), If and Loop are Python's
+In: a graph, and facts about its values.  Out: `GeneratedSource`: text, the objects that it names, and for each line its
+node.  Values are local variables (`v3`; `a3` for the bare array of a tensor), If and Loop are Python's
 own control flow, operators are expressions (`templates`, `unboxing`) or calls.  The same graph gives the same text.
 
     graph(%n : int):                                  def f(v0):
@@ -57,11 +57,11 @@ NO_FUNCTIONS: Final[Mapping[Node, Callable[..., Any]]] = {}
 
 
 class NotGenerated(Exception):
-    """The graph has to be run by the interpreter; the text says why."""
+    """The graph has to be run by the interpreter, for the reason in the message."""
 
 
 @dataclass(slots=True)
-class Source:
+class GeneratedSource:
     """`nodes[i]` is the node of line i + 1.  `calls`: the function takes the depth of calls as one more argument.
     `waits`: it may have to wait for a future, and keeps its thread meanwhile."""
 
@@ -71,9 +71,9 @@ class Source:
     calls: bool
     waits: bool
     variables: dict[Value, str]
-    """Where a value is found while the function runs."""
+    """Values -> the variables that hold them while the function runs."""
     genuine: frozenset[Node]
-    """Nodes that are calls, whose errors are their own; what others raise is only Python's."""
+    """Nodes that are calls, whose errors are the operator's own; other nodes raise Python's errors."""
     regions: tuple[DeferredRegion, ...] = ()
     """The regions that are recorded later."""
 
@@ -85,15 +85,19 @@ def generate(
     name: str = "f",
     native: Mapping[Node, Callable[..., Any]] = NO_FUNCTIONS,
     waits: bool = True,
-) -> Source:
-    """Write the function; `records` says that an operator may have to be recorded for gradients, `name` what forked
-    parts of it go by, `native` what functions of tensors do some of its nodes, `waits` that what has to be recorded may
-    be when gradients are asked for.  Raises NotGenerated."""
+) -> GeneratedSource:
+    """Write the function.  Raises NotGenerated.
+
+    `records`: operators may have to be recorded for gradients; `waits`: they may be recorded when gradients are asked
+    for; `native`: functions of tensors that compute some of the nodes; `name`: the name of forked parts.
+    """
     return PlanWriter(graph, Unboxing(graph, records, native, waits), name, native).write()
 
 
 @dataclass(eq=False, slots=True)
 class PlanWriter:
+    """Writes one graph as a function: control flow and nodes, line by line into `out`."""
+
     graph: Graph
     unboxing: Unboxing
     name: str
@@ -105,16 +109,16 @@ class PlanWriter:
     """Nodes that the condition of a loop stands for."""
     calls: bool = False
     genuine: set[Node] = field(default_factory=set)
-    twins: dict[Value, str] = field(default_factory=dict)
-    """Tensors that nothing is recorded of, of values that are arrays as well."""
+    unrecorded: dict[Value, str] = field(default_factory=dict)
+    """Values that are arrays -> variables with tensors of them that no gradient is recorded for."""
     regions: list[DeferredRegion] = field(default_factory=list)
     region: OpenRegion | None = None
-    """The one that is being written."""
+    """The region that is being written."""
 
     def __post_init__(self) -> None:
         self.deaths, self.ranges = Deaths(self.graph), Ranges(self.graph)
 
-    def write(self) -> Source:
+    def write(self) -> GeneratedSource:
         self.calls = any(node.kind in CALLEES for node in self.graph.all_nodes())
         quiet = any(map(self.unboxing.is_unboxed, self.graph.all_nodes()))
         waits = self.graph.find_node("aten::wait") is not None
@@ -145,15 +149,15 @@ class PlanWriter:
             self.out.line("loud(token)")
         variables = {**self.out.arrays, **self.out.names}
         text = "\n".join(self.out.lines) + "\n"
-        genuine, regions = frozenset(self.genuine), tuple(self.regions)
-        return Source(text, self.out.environment, tuple(self.out.nodes), self.calls, waits, variables, genuine, regions)
+        out, genuine, regions = self.out, frozenset(self.genuine), tuple(self.regions)
+        return GeneratedSource(text, out.environment, tuple(out.nodes), self.calls, waits, variables, genuine, regions)
 
     def results(self) -> str:
         outputs = [self.out.value(value) for value in self.graph.outputs]
         return outputs[0] if len(outputs) == 1 else f"({', '.join(outputs)})" if outputs else "None"
 
     def load_arrays(self) -> None:
-        """Arrays of arguments that keep them, read once."""
+        """Read the arrays of arguments once, if no tensor may come to have another array."""
         if self.unboxing.reseats:
             return
         for value in self.graph.inputs:
@@ -168,12 +172,12 @@ class PlanWriter:
     # -- lines and names
 
     def forget(self, values: Iterable[Value], keep: Sequence[str] = ()) -> None:
-        """Let go of what dies here, unless the region wants it."""
+        """Clear the variables of values that die here, unless the region needs them."""
         if self.region is not None:
             assert self.unboxing.regions is not None
             opened, regions = self.region, self.unboxing.regions
             values = [value for value in values if not opened.keeps(value, self.out, regions)]
-        held = [table[v] for v in values for table in (self.out.names, self.out.arrays, self.twins) if v in table]
+        held = [table[v] for v in values for table in (self.out.names, self.out.arrays, self.unrecorded) if v in table]
         names = [name for name in dict.fromkeys(held) if name not in keep]
         if names:
             self.out.line(f"{' = '.join(names)} = None")
@@ -201,7 +205,7 @@ class PlanWriter:
             self.end_region()
 
     def follow(self, block: Block, node: Node) -> None:
-        """Begin or end the region, if one does here."""
+        """Begin or end a region before the node, if one begins or ends there."""
         regions = self.unboxing.regions
         if regions is None:
             return
@@ -249,7 +253,7 @@ class PlanWriter:
             self.give(node, f"{operation}({', '.join(map(self.out.value, node.inputs))})")
 
     def give(self, node: Node, text: str) -> None:
-        """Let the node's outputs be what the expression gives."""
+        """Assign the expression to the node's outputs."""
         if not node.outputs:
             self.out.line(text, node)
             return
@@ -257,14 +261,14 @@ class PlanWriter:
         self.out.line(f"{targets} = {text}", node)
 
     def operation(self, node: Node) -> str:
-        """The name of the function that does the node."""
+        """The name of the function that computes the node."""
         self.genuine.add(node)
         what = "".join(c if c.isalnum() else "_" for c in node.kind.partition("::")[2])
         function = self.native.get(node) if self.unboxing.may_call(node) else None
         return self.out.bind(what, function or operation_of(node))
 
     def ask(self, node: Node) -> None:
-        """Answer a question about a tensor's shape or dtype from its array."""
+        """Write a query of a tensor's shape or dtype as an expression over its array."""
         self.give(node, question(node).format(self.out.array(node.inputs[0]), *map(self.out.value, node.inputs[1:])))
 
     def write_array(self, node: Node) -> None:
@@ -285,27 +289,27 @@ class PlanWriter:
                 self.wrap(value, name)
 
     def write_called(self, node: Node) -> None:
-        """A function of tensors between arrays."""
+        """Write a call of a function of tensors whose operands and result are arrays."""
         name = self.out.define(node.output, "a")
         tensor = "v" + name[1:]
-        self.out.line(f"{tensor} = {self.operation(node)}({', '.join(map(self.twin, node.inputs))})", node)
+        self.out.line(f"{tensor} = {self.operation(node)}({', '.join(map(self.without_history, node.inputs))})", node)
         self.out.line(f"{name} = {tensor}.array")
-        self.twins[node.output] = tensor
+        self.unrecorded[node.output] = tensor
         if not all(map(self.unboxing.takes_array, node.output.uses)):
             self.out.names[node.output] = tensor
 
-    def twin(self, value: Value) -> str:
-        """A value; of a tensor one that nothing is recorded of."""
+    def without_history(self, value: Value) -> str:
+        """The value; instead of a tensor one of the same array that no gradient is recorded for."""
         if not tensor_in(value.type) or constant_value(value) is None:
             return self.out.value(value)
-        if value in self.twins:
-            return self.twins[value]
+        if value in self.unrecorded:
+            return self.unrecorded[value]
         if isinstance(value.type, TensorType):
             return f"wrapped({self.out.array(value)})"
         return f"(None if {self.out.value(value)} is None else wrapped({self.out.value(value)}.array))"
 
     def wrap(self, value: Value, name: str) -> None:
-        """A tensor of a new array."""
+        """Write lines that make a tensor of a new array."""
         self.out.names[value] = tensor = "v" + name[1:]
         for line in (f"{tensor} = new(Tensor)", f"{tensor}.array = {name}", *fresh_lines(tensor)):
             self.out.line(line)
@@ -349,7 +353,7 @@ class PlanWriter:
         return found is None or found[0] < LOW or found[1] > HIGH
 
     def may_move(self, node: Node, row: Row) -> bool:
-        """See Note [Moved expressions]."""
+        """True if the node's expression may be written where its result is used.  See Note [Moved expressions]."""
         if row.raises or (row.divides and not self.divisor_is_not_zero(node)):
             return False
         uses = node.output.uses
@@ -441,7 +445,7 @@ class PlanWriter:
         self.out.line(f"while {test or 'True'}:", node)
 
     def _test_of(self, body: Block, condition: tuple[Node, Node]) -> str:
-        """The condition in terms of what is carried."""
+        """The expression of the loop's condition over its carried values."""
         first, again = condition
         loop = body.owner
         assert loop is not None

@@ -33,7 +33,7 @@ class Row:
 
     @property
     def is_plain(self) -> bool:
-        """May it be moved to where its result is used?  It cannot fail and takes each input once."""
+        """True if the expression may move to where its result is used: it cannot fail, and takes each input once."""
         simple = not (self.wraps or self.raises or self.divides or self.largest or self.is_statement)
         return simple and all(self.text.count(f"{{{i}}}") <= 1 for i in range(3))
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from engine.aten.dispatch.op import Op
 from engine.executor.bytecode.operations import OPERATIONS
-from engine.executor.codegen.source import Source
+from engine.executor.codegen.source import GeneratedSource
 from engine.executor.codegen.unboxing import makes_new_tensor
 from engine.fuser import native
 from engine.fuser.entries import forms
@@ -26,9 +26,9 @@ from engine.ir.graph import Graph, Node
 from engine.ir.ops import op_of
 
 Run = Callable[..., Any]
-Write = Callable[[Mapping[Node, Run]], tuple[Source, Run]]
+Write = Callable[[Mapping[Node, Run]], tuple[GeneratedSource, Run]]
 """Writes the plan's function with these functions of tensors for these nodes."""
-Install = Callable[[Source, Run], None]
+Install = Callable[[GeneratedSource, Run], None]
 
 _PATIENCE: Final = 50
 """The number of calls before the next check that everything has been compiled."""
@@ -53,7 +53,7 @@ class TierUp:
     nodes: Sequence[Node]
     write: Write
     install: Install
-    source: Source
+    source: GeneratedSource
     run: Run
     kinds: dict[Node, str | None] = field(default_factory=dict)
     """The kind of native entry that takes each node's arguments; None if it varies."""

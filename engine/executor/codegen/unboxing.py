@@ -299,7 +299,7 @@ class Unboxing:
             self._facts[node.output] = Facts(tensors[0].dtype, op.name in _OF_MATRICES or bool(rank), rank)
 
     def _takes_arrays(self, node: Node) -> bool:
-        """Are several operands arrays?  To make tensors of them takes longer than numpy's function does."""
+        """True if several operands are arrays; making tensors of them would take longer than numpy's function."""
         return sum(value.node in self._unboxed for value in node.inputs) > 1
 
     def _analyze_unpacking(self, node: Node) -> None:

@@ -16,7 +16,7 @@ from engine.executor.concurrency.workers import WORKERS
 
 
 class Suspendable(Protocol):
-    """A run: `resume` goes on until the end (True), or to a future that is not complete."""
+    """A run: `resume` continues to the end (True), or to a future that is not complete."""
 
     result: Any
     waiting_for: Future | None
@@ -25,7 +25,7 @@ class Suspendable(Protocol):
 
 
 Beginning = Callable[[Sequence[Any]], Suspendable | Callable[[], Any]]
-"""Given the arguments: a run that may suspend, or all that is to be done."""
+"""Maps arguments to a run that may suspend, or to a function that does all the work."""
 
 
 class ForkedTask:
@@ -72,7 +72,7 @@ class ForkedTask:
 
 
 def fork(begin: Beginning, inputs: Sequence[Any]) -> Future:
-    """Let a worker run it."""
+    """The future of the function's result, which a worker computes."""
     task = ForkedTask(begin, inputs)
     WORKERS.submit(task.go_on)
     return task.future

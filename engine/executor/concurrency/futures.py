@@ -1,4 +1,4 @@
-"""Results that arrive later: what `fork` gives and `wait` takes.
+"""Futures: results that arrive later, made by `fork` and awaited by `wait`.
 
 In: a result from elsewhere.  Out: a `Future`, with the methods that PyTorch's has; an error is kept until somebody
 waits.  `launch` does work at once, on the thread that asks for it.
@@ -36,7 +36,7 @@ class Future:
         self._settle(value, None)
 
     def set_exception(self, error: BaseException) -> None:
-        """Complete it with an error, which whoever waits will meet.  Raises ExecutionError when it is complete."""
+        """Complete it with an error, which `wait` raises.  Raises ExecutionError when it is complete."""
         self._settle(None, error)
 
     def value(self) -> Any:
@@ -112,7 +112,7 @@ class Future:
 
 
 def launch(work: Callable[[], Any]) -> Future:
-    """Do the work and keep what comes of it."""
+    """The complete future of the work's result or ExecutionError; the work is done at once."""
     future = Future()
     try:
         future.set_result(work())

@@ -33,14 +33,14 @@ class Workers:
         return self._threads
 
     def submit(self, task: Task) -> None:
-        """Let a thread do it, soon; tasks begin in the order in which they came."""
+        """Queue the task for a thread; tasks begin in the order of submission."""
         self._tasks.put(task)
         if self._threads - self._blocked < self.size:
             self._staff()
 
     @contextmanager
     def blocking(self) -> Iterator[None]:
-        """The thread waits meanwhile; if it is one of these, another may work."""
+        """A block in which the current thread waits; if it is a worker, another thread may take its place."""
         if not self.is_worker():
             yield
             return
@@ -76,4 +76,4 @@ class Workers:
 
 
 WORKERS: Final = Workers(max(2, os.cpu_count() or 1))
-"""Those of this process."""
+"""The workers of this process."""

@@ -53,11 +53,11 @@ Converter = Callable[[Any], Any]
 
 
 class Mismatch(Exception):
-    """The value is none of the type; the text says why where the type's name alone does not."""
+    """The value is not of the type; the message says why if the type's name alone does not."""
 
 
 def from_python(type: Type) -> Converter:
-    """The function that takes Python values for the type; it raises Mismatch."""
+    """The function that converts Python values to the type; it raises Mismatch."""
     simple = _FROM_SIMPLE.get(type) if type.__class__ is INT.__class__ else None
     if simple is not None:
         return simple
@@ -150,7 +150,7 @@ def _to_tensor(value: Any) -> Any:
 
 
 def _to_any(value: Any) -> Any:
-    """The value with the type that it shows; containers have to show one for all their elements."""
+    """The value, converted by its own Python type; elements of a container must have one common type."""
     if value is None or isinstance(value, (bool, int, float, complex, str, Tensor, device, Future)):
         return value
     if isinstance(value, (np.ndarray, np.generic)):
@@ -180,7 +180,7 @@ def _uniform(values: list[Any]) -> list[Any]:
 
 
 def unwrapped(value: Any) -> Object | EnumValue | None:
-    """The program's value behind what Python sees of it; None when there is none."""
+    """The program's value behind a Python wrapper; None if it wraps none."""
     inner = value if isinstance(value, (Object, EnumValue)) else getattr(value, "_ivalue", None)
     return inner if isinstance(inner, (Object, EnumValue)) else None
 

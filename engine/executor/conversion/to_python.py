@@ -45,7 +45,7 @@ PYTHON_CLASSES: Final = PythonClasses()
 
 
 def to_python(type: Type) -> Converter | None:
-    """The function that gives values of the type to Python; None when there is nothing to change."""
+    """The function that converts values of the type for Python; None if they need no conversion."""
     if type is ANY:
         return _any_to_python
     maker = _TO.get(type.__class__)
@@ -92,7 +92,7 @@ def _optional_out(type: Any) -> Converter | None:
 
 
 def _any_to_python(value: Any) -> Any:
-    """By what the value is: its declared type does not tell."""
+    """The Python value of a value of unknown type."""
     if isinstance(value, tuple):
         return tuple(map(_any_to_python, value))
     if isinstance(value, list):

@@ -33,7 +33,7 @@ except ImportError:  # a system without limits on processes
     resource = None  # type: ignore[assignment]
 
 MAX_PRODUCT: Final = 10**14
-"""Of the sizes of two tensors that are multiplied with each other: a few seconds at most."""
+"""The largest product of sizes of multiplied tensors: a few seconds of work at most."""
 _PRODUCTS: Final = (
     "mm", "matmul", "bmm", "baddbmm", "addmm", "addbmm", "linear", "einsum", "tensordot", "cdist", "bilinear", "conv",
     "_conv", "multi_head", "scaled_dot", "linalg", "lstm", "gru", "rnn", "kron", "outer",
@@ -52,7 +52,7 @@ class Budget:
 
 @dataclass(slots=True, eq=False)
 class BudgetedRunner:
-    """Runs functions, all on one budget."""
+    """Runs functions that share one budget."""
 
     budget: Budget = field(default_factory=Budget)
     steps: int = 0
@@ -80,7 +80,7 @@ class BudgetedRunner:
         return BudgetExceeded(f"'{function.qualname}', which runs while loading, takes more than {what}", hints=_HINTS)
 
     def _charge(self, state: InterpreterState) -> None:
-        """Before an instruction.  Raises BudgetExceeded when nothing is left for it."""
+        """The hook before each instruction.  Raises BudgetExceeded when nothing is left for it."""
         self.steps += 1
         if self.steps > self.budget.steps:
             raise BudgetExceeded(f"{self.budget.steps} steps")
@@ -118,7 +118,7 @@ def _is_for_want_of_memory(error: BaseException | None) -> bool:
 
 @contextmanager
 def _limited_growth(nbytes: int) -> Iterator[None]:
-    """Let the process grow by so much and no more, where the system can do that; it holds for all of its threads."""
+    """A block in which the whole process may grow by so many bytes at most, where the system has such limits."""
     size = _address_space()
     if resource is None or size is None:
         yield

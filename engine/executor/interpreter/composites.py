@@ -1,7 +1,7 @@
-"""Operators that are written in TorchScript.
+"""Operators whose bodies are written in TorchScript.
 
 In: an entry of the operator table with a `composite` body, an expression in terms of its arguments.  Out: a Python
-function that runs it.
+function that runs it.  It stands alone since it imports the compiler, which is loaded when such an operator first runs.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ from engine.executor.bytecode.instructions import (
     Instruction,
     Step,
 )  # fmt: skip
-from engine.executor.bytecode.traceback import Place, execution_error
+from engine.executor.bytecode.traceback import CallSite, execution_error
 from engine.executor.concurrency.forks import fork
 from engine.executor.concurrency.futures import Future, launch
 from engine.executor.plans.executor import RECENT, GraphExecutor, code_of, executor_of
@@ -57,7 +57,7 @@ from engine.ir.unit import Function
 from engine.lang.errors import ExecutionError
 
 MAX_DEPTH: Final = 10_000
-"""Calls within calls before a program is taken to recur without end."""
+"""The greatest depth of calls; deeper recursion is taken to be endless."""
 
 Hook = Callable[["InterpreterState"], object]
 
@@ -211,7 +211,7 @@ class InterpreterState:
         except AssertionError:
             raise
         except Exception as error:
-            places = [Place(frame.code.name, frame.instruction.node) for frame in self.frames]
+            places = [CallSite(frame.code.name, frame.instruction.node) for frame in self.frames]
             found = self._leave_contexts(execution_error(error, places))
             raise found from (None if isinstance(error, ExecutionError) else error)
 
@@ -276,7 +276,7 @@ def run_function(function: Function, args: Sequence[Any]) -> Any:
 
 
 def run(executor: GraphExecutor, inputs: Sequence[Any]) -> Any:
-    """Run it the fastest way there is for these inputs.  Raises ExecutionError."""
+    """Run it in the fastest tier available for these inputs.  Raises ExecutionError."""
     if HOOKS.trace is not None or (SWITCHES.special and not is_optimizing()) or _is_packing():
         return InterpreterState(executor.code, hooks_of_thread()).run(*inputs)
     plan = (executor.anywhere if HOOKS.devices else executor).plan_for(inputs)
@@ -298,7 +298,7 @@ def _is_packing() -> bool:
 
 
 MAX_GENERATED_DEPTH: Final = 100
-"""Calls within calls of generated code, which take Python's stack; deeper ones are the interpreter's."""
+"""The greatest depth of calls in generated code, which use Python's stack; the interpreter runs deeper ones."""
 _FRAMES_OF_CALL: Final = 3
 _SPARE_FRAMES: Final = 100
 
@@ -338,7 +338,7 @@ def _leave(entered: list[Any]) -> None:
 
 
 def fork_function(function: Function, inputs: Sequence[Any]) -> Future:
-    """Start the function; while calls are traced or watched, on this thread, which is the one that is."""
+    """Start the function; on this thread, at once, while this thread is traced or watched."""
     if HOOKS.trace is not None or hooks_of_thread():
         return launch(lambda: run_function(function, inputs))
     return fork(partial(_begin, function), inputs)
@@ -348,7 +348,7 @@ RUNTIME.call, RUNTIME.fork, RUNTIME.leave = _call_from_generated, fork_function,
 
 
 def _begin(function: Function, inputs: Sequence[Any]) -> InterpreterState | Callable[[], Any]:
-    """Generated code where nothing in it can wait, else a run that may be suspended."""
+    """The generated code, if nothing in it can wait; else a run that may be suspended."""
     executor = executor_of(function)
     if SWITCHES.special and not is_optimizing():
         code = executor.code

@@ -29,19 +29,19 @@ from engine.lang.interpreter_settings import collecting_rarely
 from engine.passes.pipeline import run_pipeline
 
 MAX_PLANS: Final = 20
-"""Plans that a function keeps."""
+"""The number of plans that a function keeps at most."""
 
 
 class GraphExecutor:
-    """The ways to run one function.  `graph` is the one that runs where nothing is known of the arguments; `boundary`
-    is what `call` works out once about calls from Python."""
+    """Runs one function.  `graph` is the generic graph, which runs for any arguments; `boundary` holds the conversions
+    for calls from Python, which `engine.executor.calls` makes once."""
 
     __slots__ = (
         "_anywhere", "_calls", "_code", "_lookups", "_recent", "boundary", "cache", "function", "graph", "reader",
     )  # fmt: skip
 
     def __init__(self, function: Function, device: scalars.device | None = scalars.CPU) -> None:
-        """`device` is where tensors are; None: anywhere."""
+        """`device` is the device of all tensors; None: any."""
         self.function = function
         self._anywhere: GraphExecutor | None = None
         self.graph: Graph = copy_graph(function.graph)
@@ -56,7 +56,7 @@ class GraphExecutor:
 
     @property
     def anywhere(self) -> GraphExecutor:
-        """The same for tensors that may be on any device, made when first asked for."""
+        """The executor of the function for tensors on any device, made when first asked for."""
         if self._anywhere is None:
             self._anywhere = GraphExecutor(self.function, None)
         return self._anywhere
@@ -70,7 +70,7 @@ class GraphExecutor:
 
     @property
     def recent_graph(self) -> Graph:
-        """The graph of the plan that ran last, else that which runs for any arguments; do not change it."""
+        """The graph of the plan that ran last, else the generic one; do not change it."""
         plan = self._recent[1] or (self._anywhere._recent[1] if self._anywhere else None)
         return plan.graph if plan else self.graph
 
@@ -83,7 +83,7 @@ class GraphExecutor:
         return replace(found, hits=calls - found.misses)
 
     def plan_for(self, inputs: Sequence[Any]) -> ExecutionPlan:
-        """The plan for such inputs, made if need be; calls like the one before do not even look for it."""
+        """The plan for such inputs, made if there is none; inputs like those of the call before skip the look-up."""
         key = self.reader.read(*inputs)
         next(self._calls)
         known, plan = self._recent
@@ -116,7 +116,7 @@ class GraphExecutor:
 
 _GUARD: Final = threading.Lock()
 _LOCKS: Final[dict[Function, Any]] = {}
-"""Of functions whose executors are being made: making one may run others, so there is no one lock for all."""
+"""A lock for each function whose executor is being made; one for all would block, since making one may run others."""
 
 
 def executor_of(function: Function) -> GraphExecutor:
@@ -145,7 +145,7 @@ def code_of(function: Function) -> Code:
 
 
 class _Recent:
-    """The plan that ran last, in whatever thread."""
+    """A cell for the plan that ran last, in any thread."""
 
     __slots__ = ("plan",)
 

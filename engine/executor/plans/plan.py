@@ -23,8 +23,8 @@ from engine.aten.dispatch.wrapping import fresh
 from engine.aten.values.tensor import Tensor
 from engine.executor.bytecode.code import Code
 from engine.executor.bytecode.operations import CALLEES, operation_of
-from engine.executor.bytecode.traceback import Place, execution_error
-from engine.executor.codegen.source import FUNCTION, NotGenerated, Source, generate
+from engine.executor.bytecode.traceback import CallSite, execution_error
+from engine.executor.codegen.source import FUNCTION, GeneratedSource, NotGenerated, generate
 from engine.executor.codegen.tier_up import TierUp, pointwise
 from engine.executor.concurrency.futures import Future
 from engine.executor.plans.pipelines import (
@@ -61,7 +61,7 @@ class ExecutionPlan:
     spec: ArgumentSpec
     graph: Graph
     entry: Any = None
-    generated: Source | None = None
+    generated: GeneratedSource | None = None
     reason: str = ""
     _code: Code | None = None
 
@@ -143,14 +143,14 @@ def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key) -> None:
 
     waits = not is_anywhere
 
-    def write(native: Mapping[Node, Callable[..., Any]]) -> tuple[Source, Callable[..., Any]]:
+    def write(native: Mapping[Node, Callable[..., Any]]) -> tuple[GeneratedSource, Callable[..., Any]]:
         source = generate(plan.graph, records=records, name=plan.name, native=native, waits=waits)
         for region in source.regions:
             region.when_asked = record_at_once
         environment = {**source.environment, **RUNTIME.functions(), _PLAN: (plan, source)}
         return source, compile_function(source.text, FUNCTION, environment, f"<plan of {plan.name}>")
 
-    def install(source: Source, run: Callable[..., Any]) -> None:
+    def install(source: GeneratedSource, run: Callable[..., Any]) -> None:
         plan.generated, plan.entry = source, run
 
     def record_at_once() -> None:
@@ -263,14 +263,14 @@ def failure(error: Exception) -> ExecutionError:
         _, source, node, variables = frames[-1]
         if node is not None and node not in source.genuine:
             error = _own_error(source, node, variables) or error
-    found = execution_error(error, [Place(plan.name, node) for plan, _, node, _ in frames])
+    found = execution_error(error, [CallSite(plan.name, node) for plan, _, node, _ in frames])
     found.__cause__ = None if isinstance(error, ExecutionError) else error
     return found
 
 
 def _generated_frames(
     trace: TracebackType | None,
-) -> Iterator[tuple[ExecutionPlan, Source, Node | None, Mapping[str, Any]]]:
+) -> Iterator[tuple[ExecutionPlan, GeneratedSource, Node | None, Mapping[str, Any]]]:
     """The generated functions in a traceback, outermost first: plan, source, current node and variables of each."""
     while trace is not None:
         frame = trace.tb_frame
@@ -280,7 +280,7 @@ def _generated_frames(
         trace = trace.tb_next
 
 
-def _own_error(source: Source, node: Node, variables: Mapping[str, Any]) -> Exception | None:
+def _own_error(source: GeneratedSource, node: Node, variables: Mapping[str, Any]) -> Exception | None:
     """The error that the node's operator raises."""
     try:
         operation_of(node)(*(_found(source, value, variables) for value in node.inputs))
@@ -289,7 +289,7 @@ def _own_error(source: Source, node: Node, variables: Mapping[str, Any]) -> Exce
     return None
 
 
-def _found(source: Source, value: Value, variables: Mapping[str, Any]) -> Any:
+def _found(source: GeneratedSource, value: Value, variables: Mapping[str, Any]) -> Any:
     """A value's content while the function runs; expressions that were moved are computed."""
     constant = constant_value(value)
     if constant is not NOT_CONSTANT:

@@ -17,7 +17,7 @@ P = TypeVar("P")
 
 @dataclass(slots=True)
 class CacheStatistics:
-    """`hits` counts lookups that found a plan, also one that was being made; `evictions` plans that had to go."""
+    """`hits` counts lookups that found a plan, also one that was being made; `evictions` the plans evicted."""
 
     hits: int = 0
     misses: int = 0
@@ -35,7 +35,7 @@ class _Pending:
 
 
 class PlanCache(Generic[P]):
-    """At most `bound` plans; the one that was used longest ago goes first."""
+    """At most `bound` plans; the least recently used is evicted."""
 
     __slots__ = ("_lock", "_pending", "_plans", "bound", "statistics")
 

@@ -12,7 +12,7 @@ from engine.executor.plans.spec import ArgumentSpec
 
 @dataclass(frozen=True, slots=True)
 class PlanLookup:
-    """A call looked for its plan.  `reason` says why there was none: what differs from the call before."""
+    """A call looked for its plan.  `reason` says why there was none: the difference from the call before."""
 
     function: str
     spec: ArgumentSpec
@@ -34,7 +34,7 @@ class PlanCompiled:
 
 @dataclass(frozen=True, slots=True)
 class PlanEvicted:
-    """A cache was full, and let go of the plan that was not used for longest."""
+    """A full cache evicted its least recently used plan."""
 
     function: str
     plans: int

@@ -21,7 +21,7 @@ from engine.lang.types import OptionalType, TensorType, TupleType, Type
 Key = tuple[Any, ...]
 """Grad mode, then of each tensor (numpy dtype, rank, requires_grad) or None."""
 Path = tuple[int, ...]
-"""Where a tensor is: the argument, then indices of tuples in it."""
+"""The position of a tensor: the argument's index, then indices of tuples in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class SpecReader:
         self.read: Callable[..., Key] = _reader(len(inputs), self.paths)
 
     def spec(self, key: Key) -> ArgumentSpec:
-        """The key as people see it."""
+        """The key as an `ArgumentSpec`."""
         return ArgumentSpec(key[0], self.names, tuple(_tensor_spec(part, self.device) for part in key[1:]))
 
 

@@ -1,7 +1,7 @@
 """Settings of a thread that decide how calls run, besides the program: optimisation, listeners, hooks.
 
 In: `optimized_execution(False)`, `listening(listener)`.  Out: `SWITCHES.special`, which is zero while nobody asks for
-anything unusual, so that a call reads one attribute; `is_optimizing()`, `tell(event)` for those who see it is not.
+anything unusual, so that a call reads one attribute; `is_optimizing()` and `tell(event)` for when it is not.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class _OfThread(threading.local):
 
 
 class _Switches:
-    """`special` counts wishes and listeners of all threads."""
+    """Switches of all threads: `special` counts the blocks in which any is set."""
 
     __slots__ = ("listeners", "lock", "special")
 
@@ -40,7 +40,7 @@ def is_optimizing() -> bool:
 
 
 def hooks_of_thread() -> tuple[Callable[[Any], object], ...]:
-    """The hook called for every instruction that this thread runs (see `watching`)."""
+    """The hooks called for every instruction that this thread runs (see `watching`)."""
     return _THREAD.hooks
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from engine.frontend.diagnostics.advice import to_fit
+from engine.frontend.diagnostics.hints import conversion_hints
 from engine.frontend.emit import Emitter
 from engine.frontend.matching.convert import convert, unwrap_optional
 from engine.frontend.syntax.tree import Tree
@@ -84,7 +84,7 @@ def _defaults(
             f"Return value was annotated as having type {wanted.annotation_str} but is actually of type "
             f"{made.type.annotation_str}",
             given[wrong][1].range,
-            hints=to_fit(actual[wrong], wanted.elements[wrong], given[wrong][1].range),
+            hints=conversion_hints(actual[wrong], wanted.elements[wrong], given[wrong][1].range),
         )
     return found | dict(zip((i for i, _ in given), _value_of(e, value, range), strict=True))
 
@@ -116,7 +116,7 @@ def evaluate_default(tree: Tree, type: Type | None, name: str, e: Emitter) -> An
                 f'Expected a default value of type {type.annotation_str} on parameter "{name}" but it is of type '
                 f"{value.type.annotation_str}",
                 tree.range,
-                hints=to_fit(value.type, type, tree.range),
+                hints=conversion_hints(value.type, type, tree.range),
             )
     return _value_of(e, value, tree.range)
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from engine.frontend.diagnostics.advice import to_fit, unknown_name
+from engine.frontend.diagnostics.hints import conversion_hints, name_hints
 from engine.frontend.emit.environment import Environment, Variable
 from engine.frontend.emit.recovery import LEAVE, Recovery
 from engine.frontend.matching.convert import convert
@@ -156,7 +156,7 @@ class Emitter(Builder):
             hints = [f"it is used in line {range.line}", f"give {name} a value in both branches, or before the `if`"]
             raise CompileError(why[0], why[1], hints=hints)
         known = [*self.environment.names(), *GLOBALS, *self.resolver.names()]
-        raise CompileError(f"undefined value {name}", range, hints=unknown_name(name, known))
+        raise CompileError(f"undefined value {name}", range, hints=name_hints(name, known))
 
     def find(self, name: str, range: SourceRange) -> SugaredValue | None:
         self.check_known(name, range)
@@ -207,7 +207,7 @@ class Emitter(Builder):
                 f"Variable '{name}' is annotated with type {annotated.annotation_str} but is being assigned to a value "
                 f"of type {simple.type.annotation_str}",
                 range,
-                hints=to_fit(simple.type, annotated, None),
+                hints=conversion_hints(simple.type, annotated, None),
             )
         self.store(name, simple, annotated or simple.type, range)
 

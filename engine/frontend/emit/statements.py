@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.frontend.diagnostics.advice import to_fit
+from engine.frontend.diagnostics.hints import conversion_hints
 from engine.frontend.emit.branches import branch
 from engine.frontend.emit.conditions import condition
 from engine.frontend.emit.emitter import Emitter
@@ -63,7 +63,7 @@ def return_value(e: Emitter, value: Value, range: SourceRange, place: SourceRang
                 f"Return value was annotated as having type {declared.annotation_str} but is actually of type "
                 f"{value.type.annotation_str}",
                 place,
-                hints=to_fit(value.type, declared, place),
+                hints=conversion_hints(value.type, declared, place),
             )
         e.returned = declared
     else:
@@ -81,7 +81,7 @@ def _joined(before: Type, type: Type, range: SourceRange) -> Type:
             f"Previous return statement returned a value of type {before.annotation_str} but this return statement "
             f"returns a value of type {type.annotation_str}",
             range,
-            hints=to_fit(type, before, range),
+            hints=conversion_hints(type, before, range),
         )
     return joined
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from engine.frontend.diagnostics.advice import may_be_another
+from engine.frontend.diagnostics.hints import narrowing_hints
 from engine.frontend.emit.emitter import Emitter
 from engine.frontend.matching.schema_match import Actual
 from engine.frontend.sugared.modules import ModuleValue
@@ -262,7 +262,7 @@ def assign_subscript(e: Emitter, tree: Tree, new: Value, range: SourceRange) -> 
     try:
         e.insert("aten::_set_item", [value, e.expression(parts[0]), new], range)
     except CompileError as error:
-        error.hints = (_FIXED if value.type is STR else may_be_another(value.type, "the value")) or error.hints
+        error.hints = (_FIXED if value.type is STR else narrowing_hints(value.type, "the value")) or error.hints
         raise
 
 

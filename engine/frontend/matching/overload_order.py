@@ -41,7 +41,7 @@ _FIRST: Final[dict[str, tuple[str, ...]]] = {
 """Operator -> the overloads that are tried before its others."""
 
 
-def tried(name: str) -> Sequence[Op]:
+def ordered_overloads(name: str) -> Sequence[Op]:
     """The overloads of the operator in the order in which calls try them."""
     entries = tuple(overloads(name))
     return _sorted(name, entries) if len(entries) > 1 else entries

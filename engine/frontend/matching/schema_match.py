@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from engine.frontend.diagnostics.advice import is_unannotated, may_be_another, shown, to_fit
+from engine.frontend.diagnostics.hints import conversion_hints, is_unannotated, narrowing_hints, source_text
 from engine.frontend.matching.convert import Operand, convert, converted_type, is_convertible_to_list, unwrap_optional
 from engine.frontend.matching.type_variables import TypeVariables, evaluate, has_variables, match_variables
 from engine.ir.constants import insert_constant
@@ -270,7 +270,9 @@ def _hints(failures: Sequence[_Attempt], call: Call) -> list[str]:
         named = ", ".join(name for name in known if name not in ("self", "input"))
         takes = f"it takes {named}" if named else "it takes no keyword arguments"
         return [hint for name in unknown for hint in did_you_mean(name, known)] or [takes]
-    doubtful = [hint for each in given for hint in may_be_another(each.value.type, shown(each.range, "the argument"))]
+    doubtful = [
+        hint for each in given for hint in narrowing_hints(each.value.type, source_text(each.range, "the argument"))
+    ]
     if doubtful:
         return list(dict.fromkeys(doubtful))
     nearest = max(failures, key=lambda failure: failure.matched)
@@ -297,7 +299,7 @@ def _conversions(failure: _Attempt) -> Iterator[str]:
         yield f"without an annotation [] is a List[Tensor] and {{}} a Dict[str, Tensor]: write `{annotated}`"
         return
     is_whole = actual.range is not None and failure.call.range is not None and actual.range.holds(failure.call.range)
-    yield from to_fit(actual.value.type, wanted, None if is_whole else actual.range)
+    yield from conversion_hints(actual.value.type, wanted, None if is_whole else actual.range)
 
 
 def _annotated(item: Actual, container: Actual) -> str:

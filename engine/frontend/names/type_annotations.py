@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from engine.frontend.diagnostics.advice import unknown_type
+from engine.frontend.diagnostics.hints import type_hints
 from engine.frontend.names.resolve import Resolver
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Select, StringLiteral, Subscript, TupleLiteral, Var
@@ -104,7 +104,7 @@ class TypeReader:
         if found is not None:
             return found
         known_names = [*_NAMES, *_GENERIC, *_DOTTED, *self.resolver.names()]
-        raise CompileError(f"Unknown type name '{name}'", tree.range, hints=unknown_type(name, known_names))
+        raise CompileError(f"Unknown type name '{name}'", tree.range, hints=type_hints(name, known_names))
 
     def _subscripted(self, view: Subscript) -> Type:
         if dotted_name(view.value) is None:
@@ -117,7 +117,7 @@ class TypeReader:
         wanted = _GENERIC.get(name)
         if wanted is None:
             text = f"Unknown type constructor {view.value.range.text}"
-            raise CompileError(text, view.range, hints=unknown_type(name, _GENERIC))
+            raise CompileError(text, view.range, hints=type_hints(name, _GENERIC))
         trees = view.subscripts
         if len(trees) == 1 and trees[0].kind == "tuple_literal":
             trees = TupleLiteral(trees[0]).inputs

@@ -15,7 +15,7 @@ from engine.lang.errors import CompileError, did_you_mean
 from engine.lang.source import SourceRange
 
 
-class Sugaring(Protocol):
+class SugaredLookup(Protocol):
     """Finds the sugared value for any Python value; `constant` lets scalars be constants of the program."""
 
     def sugared(self, b: Builder, value: Any, range: SourceRange, *, constant: bool = False) -> SugaredValue: ...
@@ -44,7 +44,7 @@ class PythonTorchNamespace(TorchNamespace):
 
     __slots__ = ("module", "resolver")
 
-    def __init__(self, module: types.ModuleType, resolver: Sugaring) -> None:
+    def __init__(self, module: types.ModuleType, resolver: SugaredLookup) -> None:
         super().__init__(module.__name__.replace("engine.torch", "torch").replace("engine", "torch"))
         self.module, self.resolver = module, resolver
 
@@ -65,7 +65,7 @@ class PythonModule(SugaredValue):
     __slots__ = ("module", "resolver")
     kind = "module"
 
-    def __init__(self, module: types.ModuleType, resolver: Sugaring) -> None:
+    def __init__(self, module: types.ModuleType, resolver: SugaredLookup) -> None:
         self.module, self.resolver = module, resolver
 
     def attr(self, b: Builder, name: str, range: SourceRange) -> SugaredValue:

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
 from engine.aten.dispatch import table
-from engine.frontend.diagnostics.advice import as_value
+from engine.frontend.diagnostics.hints import value_hints
 from engine.frontend.matching.convert import make_tuple
-from engine.frontend.matching.overload_order import tried
+from engine.frontend.matching.overload_order import ordered_overloads
 from engine.frontend.matching.schema_match import Actual, Call, Matched, match_schemas
 from engine.frontend.standard_library import library
 from engine.ir.clone import inline_graph
@@ -25,7 +25,7 @@ from engine.ir.constants import insert_constant
 from engine.ir.graph import Graph, Node, Value
 from engine.ir.operator_names import ALIASES
 from engine.ir.unit import CompilationUnit, Function
-from engine.lang.errors import CompileError, Frame, did_you_mean
+from engine.lang.errors import CallFrame, CompileError, did_you_mean
 from engine.lang.schema import FunctionSchema
 from engine.lang.source import SourceRange
 from engine.lang.spelling import nearest
@@ -87,7 +87,7 @@ class Builder:
         """Call the overload of `aten::name` that fits.  Raises CompileError when there is none."""
         if name in ALIASES and not table.overloads(name):
             name = ALIASES[name]
-        entries = [entry for entry in tried(name) if entry.schema.qualified_name not in HIDDEN]
+        entries = [entry for entry in ordered_overloads(name) if entry.schema.qualified_name not in HIDDEN]
         schemas = [entry.schema for entry in entries]
         written = self.written(name)
         if not schemas and not written:
@@ -131,7 +131,7 @@ def schema_of(callee: Callee, range: SourceRange | None) -> FunctionSchema:
         schema: FunctionSchema = callee.schema
     except CompileError as error:
         if range is not None:
-            error.called_from(Frame(callee.name, range))
+            error.called_from(CallFrame(callee.name, range))
             error.range = error.range or range
         raise
     return schema
@@ -162,7 +162,7 @@ class SugaredValue:
 
     def as_value(self, b: Builder, range: SourceRange) -> Value:
         """As a first-class value."""
-        raise CompileError(f"{self.describe()} cannot be used as a value", range, hints=as_value(self.kind))
+        raise CompileError(f"{self.describe()} cannot be used as a value", range, hints=value_hints(self.kind))
 
     def attr(self, b: Builder, name: str, range: SourceRange) -> SugaredValue:
         raise CompileError(f"attribute lookup is not defined on {self.describe()}", range)

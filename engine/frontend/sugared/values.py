@@ -11,7 +11,14 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from engine.aten.dispatch import table
-from engine.frontend.diagnostics.advice import may_be_another, no_attribute, not_a_tuple, not_iterable, shown, to_fit
+from engine.frontend.diagnostics.hints import (
+    attribute_hints,
+    conversion_hints,
+    iteration_hints,
+    narrowing_hints,
+    source_text,
+    unpacking_hints,
+)
 from engine.frontend.matching.convert import EMPTY_LIST, convert, unpack_tuple
 from engine.frontend.matching.schema_match import Actual, Call
 from engine.frontend.matching.type_variables import evaluate, match_variables
@@ -98,7 +105,7 @@ class SimpleValue(SugaredValue):
             return [SimpleValue(value) for value in unpack_tuple(b.graph, self.value)]
         if not isinstance(self.type, ListType):
             text = f"{self.type.annotation_str} cannot be used as a tuple"
-            raise CompileError(text, range, hints=not_a_tuple(self.type, shown(range, "x")))
+            raise CompileError(text, range, hints=unpacking_hints(self.type, source_text(range, "x")))
         if size is None:
             text = "cannot statically infer the expected size of a list in this context"
             raise CompileError(text, range, hints=("take its elements by index: x[0], x[1:]",))
@@ -113,7 +120,7 @@ class SimpleValue(SugaredValue):
         if isinstance(self.type, TupleType):
             return SugaredTuple([SimpleValue(value) for value in unpack_tuple(b.graph, self.value)])
         text = f"'{self.type.annotation_str}' object is not iterable"
-        raise CompileError(text, range, hints=not_iterable(self.type, range))
+        raise CompileError(text, range, hints=iteration_hints(self.type, range))
 
     def item(self, b: Builder, index: Value, hint: Type | None, range: SourceRange) -> SugaredValue:
         if isinstance(hint, InterfaceType) and _all_offer(self.type, hint):
@@ -392,7 +399,7 @@ def _no_attribute(value: Value, name: str, range: SourceRange) -> CompileError:
     if isinstance(type, ClassType) and name in type.unresolved:
         text += f" ({type.unresolved[name]})"
     owner = range.text.rpartition(".")[0]
-    return CompileError(text, range, hints=no_attribute(type, name, _known_attributes(type), owner or "the value"))
+    return CompileError(text, range, hints=attribute_hints(type, name, _known_attributes(type), owner or "the value"))
 
 
 def _known_attributes(type: Type) -> list[str]:
@@ -447,7 +454,7 @@ def set_attribute(b: Builder, value: Value, name: str, new: Value, range: Source
             f"Wrong type for attribute assignment. Expected {attribute.type.annotation_str} but got "
             f"{new.type.annotation_str}",
             range,
-            hints=to_fit(new.type, attribute.type, None),
+            hints=conversion_hints(new.type, attribute.type, None),
         )
     b.node("prim::SetAttr", [value, new], (), range).set_attr("name", name)
 
@@ -466,7 +473,7 @@ def item_of(b: Builder, value: Value, index: Value, range: SourceRange) -> Value
         return tuple_item(b, value, index, range)
     if isinstance(type, ClassType) and "__getitem__" in type.methods:
         return MethodValue(value, "__getitem__").call(b, [Actual(index, range)], (), range).as_value(b, range)
-    hints = may_be_another(type, shown(range).partition("[")[0])
+    hints = narrowing_hints(type, source_text(range).partition("[")[0])
     raise CompileError(f"'{type.annotation_str}' object is not subscriptable", range, hints=hints)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from engine.lang import errors
-from engine.lang.errors import ArchiveError, CompileError, EngineError, Error, ExecutionError, Frame, ParseError
+from engine.lang.errors import ArchiveError, CallFrame, CompileError, EngineError, Error, ExecutionError, ParseError
 from engine.lang.source import Source, SourceRange
 
 SOURCE = Source("def f(x):\n    return g(x)\n", "m.py")
@@ -55,12 +55,12 @@ def test_an_error_without_a_place() -> None:
 
 
 def test_the_calls_that_led_there_innermost_first() -> None:
-    text = str(CompileError("wrong", CALL, frames=(Frame("outer", CALL), Frame("inner", CALL))))
+    text = str(CompileError("wrong", CALL, frames=(CallFrame("outer", CALL), CallFrame("inner", CALL))))
     assert text.index("'inner' is being compiled") < text.index("'outer' is being compiled")
 
 
 def test_a_run_time_error_has_a_traceback() -> None:
-    text = str(ExecutionError("division by 0", frames=(Frame("f", CALL),)))
+    text = str(ExecutionError("division by 0", frames=(CallFrame("f", CALL),)))
     assert text.startswith("Traceback of TorchScript (most recent call last):\n")
     assert text.endswith("\nRuntimeError: division by 0")
     assert str(ExecutionError("division by 0")) == "division by 0"
@@ -83,7 +83,7 @@ def test_others_are_numbered_and_follow() -> None:
     assert error is first
     assert error.others == (second, third)
     assert str(error) == f"{first.told_alone()}\n\nError 2 of 3: two\n\nError 3 of 3: three"
-    error.called_from(Frame("f", CALL))
+    error.called_from(CallFrame("f", CALL))
     assert [len(each.frames) for each in (first, second, third)] == [1, 1, 1]
 
 

@@ -1,4 +1,4 @@
-"""What constant propagation leaves for the run, since the run refuses it."""
+"""Constant propagation leaves to the run what the run refuses."""
 
 from __future__ import annotations
 

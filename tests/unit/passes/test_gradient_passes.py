@@ -1,4 +1,4 @@
-"""What a caller may tell `specialize_autogradzero`, and what `check_inplace` refuses."""
+"""The arguments of `specialize_autogradzero`, and the graphs that `check_inplace` refuses."""
 
 from __future__ import annotations
 

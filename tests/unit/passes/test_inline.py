@@ -1,4 +1,4 @@
-"""Where inlining stops."""
+"""Calls that inlining leaves in place."""
 
 from __future__ import annotations
 

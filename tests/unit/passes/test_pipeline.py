@@ -41,7 +41,7 @@ def test_every_pass_is_found_by_its_name() -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_a_pass_says_whether_it_changed_anything(name: str) -> None:
-    """What is not reported as a change prints as before."""
+    """A graph that a pass reports as unchanged prints as before."""
     for text in (TEXT, "graph(%x : Tensor):\n  return (%x)\n"):
         graph = parse_ir(text)
         changed = run_pass(name, graph, verifier)

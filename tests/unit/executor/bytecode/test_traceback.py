@@ -5,7 +5,7 @@ import pytest
 from engine.aten.values.tensor import tensor
 from engine.executor.bytecode import operations
 from engine.executor.bytecode.code import Code
-from engine.executor.bytecode.traceback import MAX_SHOWN_CALLS, Place, execution_error, frames_of_node
+from engine.executor.bytecode.traceback import MAX_SHOWN_CALLS, CallSite, execution_error, frames_of_node
 from engine.executor.interpreter.interpreter import InterpreterState, run_function
 from engine.frontend.compilation.compile import compile_source
 from engine.ir.graph import InlinedFrom
@@ -99,10 +99,10 @@ def test_of_a_deep_stack_the_middle_is_left_out() -> None:
     graph = parse_ir("graph(%x : int):\n  %y : int = aten::neg(%x)\n  return (%y)\n")
     (node,) = graph.nodes()
     node.range = Source("raise\n").whole()
-    outer = [Place(f"f{i}", node) for i in range(1000)]
+    outer = [CallSite(f"f{i}", node) for i in range(1000)]
     error = execution_error(ValueError("x"), outer)
     assert len(error.frames) == MAX_SHOWN_CALLS
-    around = execution_error(error, [Place("g", node)] * MAX_SHOWN_CALLS)
+    around = execution_error(error, [CallSite("g", node)] * MAX_SHOWN_CALLS)
     shown = [frame.function for frame in around.frames]
     assert (len(shown), shown[0], shown[-1]) == (MAX_SHOWN_CALLS, "g", "f999")
 

@@ -73,7 +73,7 @@ def tensors(result: Any) -> list[Tensor]:
 
 
 def gradients(function: Function, needs_y: bool = True) -> tuple[list[Any], list[Any]]:
-    """What a call gives, and the gradients of it all, weighted."""
+    """The results of a call, and the gradients of their weighted sum."""
     x, y = leaves()
     y.requires_grad = needs_y
     found = tensors(call_function(function, (x, y)))

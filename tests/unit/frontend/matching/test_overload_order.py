@@ -3,7 +3,7 @@
 import pytest
 
 import engine.aten.ops
-from engine.frontend.matching.overload_order import tried
+from engine.frontend.matching.overload_order import ordered_overloads
 
 assert engine.aten.ops
 
@@ -21,9 +21,9 @@ assert engine.aten.ops
     ],
 )
 def test_overloads_are_tried_in_this_order(name: str, wanted: str) -> None:
-    found = [entry.schema.overload or "-" for entry in tried(f"aten::{name}")]
+    found = [entry.schema.overload or "-" for entry in ordered_overloads(f"aten::{name}")]
     assert found[: len(wanted.split())] == wanted.split()
 
 
 def test_nothing_is_lost() -> None:
-    assert len(tried("aten::div")) == len(set(tried("aten::div"))) > 10
+    assert len(ordered_overloads("aten::div")) == len(set(ordered_overloads("aten::div"))) > 10

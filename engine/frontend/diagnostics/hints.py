@@ -35,13 +35,13 @@ _NUMBERS: Final = frozenset([INT, FLOAT, COMPLEX, BOOL, NUMBER])
 _CASTS: Final = {INT: "int", FLOAT: "float", COMPLEX: "complex", BOOL: "bool", STR: "str"}
 
 
-def shown(range: SourceRange | None, otherwise: str = "...") -> str:
+def source_text(range: SourceRange | None, otherwise: str = "...") -> str:
     """The program's text of a value if it is short, else `otherwise`."""
     text = range.text if range is not None else ""
     return text if 0 < len(text) <= _LONGEST and "\n" not in text else otherwise
 
 
-def may_be_another(type: Type, text: str) -> Hints:
+def narrowing_hints(type: Type, text: str) -> Hints:
     """Hints for a value that may be None or of several types."""
     if isinstance(type, OptionalType):
         return (f"{text} may be None; make sure that it is not: `if {text} is not None:`",)
@@ -50,11 +50,11 @@ def may_be_another(type: Type, text: str) -> Hints:
     return ()
 
 
-def to_fit(actual: Type, wanted: Type, range: SourceRange | None) -> Hints:
+def conversion_hints(actual: Type, wanted: Type, range: SourceRange | None) -> Hints:
     """Hints to convert a value of one type to another."""
-    text = shown(range)
+    text = source_text(range)
     inner = wanted.element if isinstance(wanted, OptionalType) else wanted
-    doubtful = may_be_another(actual, text)
+    doubtful = narrowing_hints(actual, text)
     if doubtful or wanted is ANY:
         return doubtful
     if actual is NONE:
@@ -108,13 +108,13 @@ _METHODS: Final[Mapping[type[Type], Mapping[str, str]]] = {
 """Methods that other libraries and languages have, and older versions had -> what to write instead."""
 
 
-def no_attribute(type: Type, name: str, known: Iterable[str], owner: str) -> Hints:
+def attribute_hints(type: Type, name: str, known: Iterable[str], owner: str) -> Hints:
     """Hints for `owner.name`, where values of the type have no such attribute."""
     inner = type.element if isinstance(type, OptionalType) else type
     known_otherwise = _METHODS.get(inner.__class__, {}).get(name)
     if known_otherwise is not None:
         return (known_otherwise,)
-    return may_be_another(type, owner) or did_you_mean(name, known)
+    return narrowing_hints(type, owner) or did_you_mean(name, known)
 
 
 _NAMES: Final = {
@@ -129,7 +129,7 @@ _NAMES: Final = {
 }  # fmt: skip
 
 
-def unknown_name(name: str, known: Iterable[str]) -> Hints:
+def name_hints(name: str, known: Iterable[str]) -> Hints:
     """Hints for an undefined name."""
     return (_NAMES[name],) if name in _NAMES else did_you_mean(name, known)
 
@@ -154,7 +154,7 @@ _TYPES: Final = {
 }  # fmt: skip
 
 
-def unknown_type(name: str, known: Iterable[str]) -> Hints:
+def type_hints(name: str, known: Iterable[str]) -> Hints:
     """Hints for an annotation that names no type."""
     last = name.rpartition(".")[2]
     if last in _TYPES:
@@ -173,21 +173,21 @@ _AS_VALUE: Final = {
 }
 
 
-def as_value(kind: str) -> Hints:
+def value_hints(kind: str) -> Hints:
     """Hints for something that is no first-class value."""
     return (_AS_VALUE[kind],) if kind in _AS_VALUE else ()
 
 
-def not_a_tuple(type: Type, text: str) -> Hints:
+def unpacking_hints(type: Type, text: str) -> Hints:
     """Hints for unpacking something that has no fixed number of parts."""
     if isinstance(type, TensorType):
         return (f"write {text}.unbind(); its length is checked when it runs",)
-    return may_be_another(type, text)
+    return narrowing_hints(type, text)
 
 
-def not_iterable(type: Type, range: SourceRange | None) -> Hints:
+def iteration_hints(type: Type, range: SourceRange | None) -> Hints:
     """Hints for a loop over something that has no items."""
-    text = shown(range, "n")
+    text = source_text(range, "n")
     if type is INT:
         return (f"to count, write range({text})",)
-    return may_be_another(type, text)
+    return narrowing_hints(type, text)
