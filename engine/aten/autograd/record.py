@@ -38,7 +38,7 @@ class Plan:
     formulas: tuple[tuple[Formula, tuple[int, ...]], ...]
     reads: tuple[Read, ...]
     holds: bool | None
-    """Is a tensor kept?  None: that depends on the call."""
+    """True if a tensor is kept; None if that depends on the call."""
     step: Step | None = None
     """The backward step, written out when it is first taken."""
 

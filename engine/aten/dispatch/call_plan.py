@@ -127,7 +127,7 @@ def _written(
 
 
 def gathers_ints(op: Op) -> int | None:
-    """Where the operator takes a list that may be spelled as several numbers, if it is a list of ints."""
+    """The place of the list that may be spelled as several numbers, if the operator takes one of ints."""
     arguments = op.schema.arguments
     place = next((i for i, a in enumerate(arguments) if isinstance(a.type, ListType)), None)
     if place is None or any(not a.kwarg_only for a in arguments[place + 1 :]):

@@ -88,7 +88,7 @@ _INTO_ANY: Final = frozenset(
     f"aten::{name}_out"
     for name in ("add.Scalar", "sub.Scalar", "mul.Scalar", "div.Scalar", "div.Scalar_mode", "floor_divide.Scalar")
 )
-"""Where Python programs take the number for a tensor, so that the result is converted to the dtype of `out`."""
+"""Operators whose number Python programs take for a tensor: the result is converted to the dtype of `out`."""
 
 
 def _into_any(op: Op, values: list[Any]) -> Any:

@@ -81,7 +81,7 @@ def _problems(op: Op, args: tuple[Any, ...], kwargs: Mapping[str, Any], is_metho
 
 
 def _gathers(parameters: Sequence[Parameter]) -> int | None:
-    """Where numbers without brackets are taken for a list."""
+    """The place of the list that numbers without brackets are taken for."""
     last = next((i for i, p in enumerate(parameters) if element_of(p.type) == INT), None)
     if last is None or parameters[last].broadcast_ints or any(not p.kwarg_only for p in parameters[last + 1 :]):
         return None

@@ -53,14 +53,29 @@ def cached(resolve: Resolve) -> Run:
     def call(
         _0: Any = _NONE, _1: Any = _NONE, _2: Any = _NONE, _3: Any = _NONE, _4: Any = _NONE, /, *more: Any, **named: Any
     ) -> Any:
-        """Most calls have one to four arguments without names, and those go without a tuple of them."""
+        """Most calls have one to four arguments without names and at most two with, and go without a tuple of them."""
         try:
             if hooks.trace is not None:
                 pass
             elif named:
-                values = (*given(_0, _1, _2, _3, _4, more), *named.values())
-                if (plan := find((*map(type, values), *named))) is not None:
-                    return plan.impl(*values)
+                if _0 is _NONE or _2 is not _NONE or len(named) > 2:
+                    args, values = given(_0, _1, _2, _3, _4, more), named.values()
+                    if (plan := find((*map(type, args), *named, *map(type, values)))) is not None:
+                        return plan.impl(*args, *values)
+                elif len(named) == 2:
+                    (name, other), (value, second) = named, named.values()
+                    if _1 is _NONE:
+                        if (plan := find((type(_0), name, other, type(value), type(second)))) is not None:
+                            return plan.impl(_0, value, second)
+                    elif (plan := find((type(_0), type(_1), name, other, type(value), type(second)))) is not None:
+                        return plan.impl(_0, _1, value, second)
+                else:
+                    (name,), (value,) = named, named.values()
+                    if _1 is _NONE:
+                        if (plan := find((type(_0), name, type(value)))) is not None:
+                            return plan.impl(_0, value)
+                    elif (plan := find((type(_0), type(_1), name, type(value)))) is not None:
+                        return plan.impl(_0, _1, value)
             elif _1 is _NONE:
                 if type(_0) is first.kind:
                     return first.plan.impl(_0)
@@ -86,7 +101,7 @@ def cached(resolve: Resolve) -> Run:
         if hooks.trace is not None:
             return resolve(args, named, False)[0]
         result, plan, by_elements = resolve(args, named, True)
-        key = type(args[0]) if len(args) == 1 and not named else (*map(type, (*args, *named.values())), *named)
+        key = type(args[0]) if len(args) == 1 and not named else (*map(type, args), *named, *map(type, named.values()))
         known = plans.get(key)
         if by_elements or isinstance(known, _ByElements):
             if not isinstance(known, _ByElements):

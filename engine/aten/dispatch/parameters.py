@@ -94,7 +94,7 @@ def is_identity(type: Type, value: Any) -> bool:
 
 
 def is_size(value: Any) -> bool:
-    """Can it stand for a number in a list of sizes?  These are tensors while a program is traced."""
+    """True if it can stand for a number in a list of sizes; those are tensors while a program is traced."""
     if isinstance(value, Tensor):
         return is_traced() or (value.array.size == 1 and value.dtype.category == "int")
     return type(value) is int

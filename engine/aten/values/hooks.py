@@ -47,14 +47,15 @@ class Hooks:
     """The hooks in force; None costs one attribute read."""
 
     grad: Hook | None = None
+    """Called where an argument requires grad; `engine.aten.autograd` sets it when it is imported."""
     recorder: Callable[[Op, Callable[..., Any], Body | None], Callable[..., Any]] | None = None
-    """Makes the function that does, for one operator and its body (and the text of that), what `recorded` does."""
+    """Makes `Op.recorded`: `recorded` specialised to an operator and its body (with its text); set with `grad`."""
     recorded: Hook | None = None
-    """The hook of which `recorder` knows; another one in `grad` is called itself."""
+    """The hook that `recorder` specialises, set with `grad`; while another one is in `grad`, that is called."""
     rebased: int = 0
     """The number of tensors that came to require grad by a write, so that views of them may not know yet."""
     paused: set[int] = field(default_factory=set)
-    """Threads that record nothing for now: which threads those are their `MODE` says, this only that there are some."""
+    """Threads that record nothing now, for a quick test that there are any; `grad_mode.MODE` tells whether this one."""
     trace: Hook | None = None
     """Called for every operator; made of the hooks that stepped in, see `step_in`."""
     tracer: Tracer | None = None
@@ -62,7 +63,7 @@ class Hooks:
     composite: Callable[[Op], Callable[..., Any]] | None = None
     """Compiles TorchScript bodies; the layer that knows the language sets it."""
     native: Callable[[Op], None] | None = None
-    """Called when an operator's functions are made; an optimised implementation may take `op.impl` then or later."""
+    """Called when an operator's functions are made, for an implementation to take `op.impl`; `engine.fuser` sets it."""
     devices: bool = False
     """True if there may be tensors on other devices than the CPU; until then nobody asks where one is."""
     quantized: bool = False

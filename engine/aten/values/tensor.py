@@ -108,7 +108,7 @@ class Tensor(metaclass=TensorType):
 
     @property
     def requires_grad(self) -> bool:
-        """Do backward passes care for this tensor?  Setting it raises OperatorError where that cannot be."""
+        """True if backward passes compute a gradient for it; setting it raises OperatorError where that cannot be."""
         return self._requires_grad or (self._base is not None and ABOVE.history(self) is not None)
 
     @requires_grad.setter

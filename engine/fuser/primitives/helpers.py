@@ -15,9 +15,9 @@ from engine.fuser import cpython_abi as abi
 from engine.fuser.writing import Layout, Text, define, pointer
 
 ARRAY_BASE: Final = 48
-"""Where an array keeps whose memory it shows."""
+"""The offset of an array's `base`, the owner of its memory."""
 TUPLE_ITEMS: Final = 24
-"""Where a tuple keeps its items."""
+"""The offset of a tuple's items."""
 
 
 @dataclass(frozen=True, slots=True)

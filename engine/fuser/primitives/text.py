@@ -179,7 +179,7 @@ def _as_strided(text: Text, places: Places) -> None:
 
 _MOST_DIMENSIONS: Final = 32
 _TUPLE_SIZE: Final = 16
-"""Where a tuple keeps how many items it has."""
+"""The offset of a tuple's length."""
 
 
 def _form(text: Text, places: Places) -> None:
