@@ -35,7 +35,7 @@ _OFTEN: Final = 8
 
 
 class Deferred(Node):
-    """Where the history of one result of a stretch begins: hands its gradient on to the operator's own node."""
+    """The grad_fn of one result of a deferred region: passes its gradient on to the operator's own node."""
 
     __slots__ = ("_found", "record")
     _found: tuple[Node | Edge | None] | None
@@ -147,8 +147,8 @@ class Record:
 def _hold_to_versions(
     nodes: Sequence[Any], changed: dict[int, tuple[Storage, int]], stood_for: dict[int, Tensor | None]
 ) -> None:
-    """What nodes keep of memory that was written to in between has the version that it had before, and is the tensor
-    itself, of which the error tells."""
+    """Reset saved tensors whose memory was written to in between to the earlier version and the tensor itself, so
+    that their error is raised and names it."""
     for node in nodes:
         for value in getattr(node, "kept", None) or ():
             for saved in value if isinstance(value, list) else (value,):
@@ -227,7 +227,7 @@ class Stretch:
 
 
 def _view_requires(tensor: Tensor) -> bool:
-    """Does the view require grad?  Its node is up to date then."""
+    """True if the view requires grad, in which case its node is up to date."""
     return tensor.grad_fn is not None or tensor._requires_grad
 
 

@@ -89,7 +89,7 @@ class Formula:
 
     @property
     def whole(self) -> Whole | None:
-        """What it is one result of, if it is."""
+        """The function that computes several gradients at once, if this formula is one of its results."""
         return self._functions()[1]
 
     def _functions(self) -> tuple[Callable[..., Any], Whole | None]:
@@ -217,7 +217,7 @@ class _Factors(ast.NodeTransformer):
 
 
 def _through(tree: ast.AST) -> frozenset[int] | None:
-    """Which results' gradients a formula reads: `grad` is that of the first."""
+    """Indices of the results whose gradients a formula reads: `grad` is that of the first."""
     nodes = list(ast.walk(tree))
     chosen = {
         id(n.value): n.slice.value

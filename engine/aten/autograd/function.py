@@ -24,7 +24,7 @@ from engine.lang.errors import OperatorDtypeError, OperatorError, OperatorTypeEr
 
 
 class FunctionContext(Node):
-    """What `forward` leaves for `backward`: tensors by `save_for_backward`, everything else as attributes."""
+    """The context `ctx`: tensors saved by `save_for_backward`, everything else as attributes."""
 
     def __init__(self, function: type[Function], inputs: Sequence[Any]) -> None:
         super().__init__(views.edges_of(inputs) if MODE.enabled else [None] * len(inputs))
@@ -55,20 +55,20 @@ class FunctionContext(Node):
         self.non_differentiable = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Whether backward gets zeros (the default) or None for outputs that had no gradient."""
+        """Set if backward receives zeros (the default) or None for outputs without a gradient."""
         self.materialize_grads = value
 
     # -- for backward
 
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
-        """What `save_for_backward` kept.  Raises OperatorError after the graph was freed or a tensor written to."""
+        """The saved tensors.  Raises OperatorError after the graph was freed or a tensor written to."""
         if self._saved is None:
             raise used_twice()
         return tuple(None if saved is None else saved.unpack(self) for saved in self._saved)
 
     def keep(self, results: Sequence[Any]) -> None:
-        """Turn what was marked into what lives as long as the node."""
+        """Save the marked tensors in a form that lives as long as the node."""
         places = {id(result): i for i, result in enumerate(results)}
         self._saved = [None if t is None else save(t, places.get(id(t), -1)) for t in self._to_save]
         self._to_save = self.dirty = self.non_differentiable = ()
@@ -126,7 +126,7 @@ def _context_of(function: type[Function]) -> type[FunctionContext]:
 
 
 def _place(value: Any) -> views.Place | None:
-    """Where an argument that is a view is in its base; None where there is no telling."""
+    """The placement of a view in its base; None for other values, and where it cannot be determined."""
     if not isinstance(value, Tensor) or value._base is None:
         return None
     try:

@@ -139,8 +139,8 @@ def _end(leaf: Tensor, gradient: Gradient, keep: bool, caught: Caught | None) ->
 
 
 def _place_of(source: Any) -> tuple[Any, Any, int, Any]:
-    """Where the gradient for a source goes: to a node or a leaf, under which key, to which of its results, in what
-    form.  Leaves are known by their number, whether they have a node or not."""
+    """The destination of a source's gradient: node or leaf, its key, the index of its result, and the form.
+    Leaves are keyed by `id`, with or without a node."""
     if isinstance(source, Tensor):
         array = source.array
         return source, id(source), 0, (array.shape, array.dtype)
@@ -151,7 +151,7 @@ def _place_of(source: Any) -> tuple[Any, Any, int, Any]:
 
 
 def _uses(roots: Iterable[Node]) -> dict[Any, int]:
-    """How many edges lead to every node and leaf on the way down."""
+    """Number of edges that lead to each reachable node and leaf."""
     uses: dict[Any, int] = dict.fromkeys(roots, 0)
     stack = list(uses)
     source: Any

@@ -1,4 +1,4 @@
-"""What the nodes of operators are called: `AddBackward0`.
+"""Names of the operators' nodes: `AddBackward0`.
 
 In: an entry of the operator table.  Out: a name, PyTorch's where it does not just follow from the operator's.
 """

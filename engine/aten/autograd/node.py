@@ -30,7 +30,7 @@ next_number: Final = itertools.count().__next__
 
 
 class Form(NamedTuple):
-    """What a gradient has to look like."""
+    """Shape and dtype required of a gradient."""
 
     shape: tuple[int, ...]
     dtype: xp.NumpyDtype
@@ -106,7 +106,7 @@ class Node:
 
 
 class AccumulateGrad(Node):
-    """Where gradients of a leaf end: they are added to its `.grad`.  A leaf has one as long as somebody needs it."""
+    """Node that adds gradients to the `.grad` of a leaf, which holds it weakly: it lives while it is referenced."""
 
     __slots__ = ("variable",)
 
@@ -152,7 +152,7 @@ def _edge_to(source: Tensor | Node | Edge | None) -> Edge | None:
 
 
 def edge_of(tensor: Tensor) -> Edge | None:
-    """Where the tensor's gradient goes; None where nobody asks for it."""
+    """The edge that receives the tensor's gradient; None if the tensor does not require grad."""
     if not tensor.requires_grad:
         return None
     form = tensor.array.shape, tensor.array.dtype
@@ -268,7 +268,7 @@ def sum_to_size(x: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def fits(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
-    """Could a tensor of shape `into` have been broadcast to `shape`?"""
+    """True if a tensor of shape `into` can be broadcast to `shape`."""
     tail = shape[len(shape) - len(into) :]
     return len(into) <= len(shape) and all(a in (1, b) for a, b in zip(into, tail, strict=True))
 

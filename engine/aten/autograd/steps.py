@@ -60,7 +60,7 @@ def _applied(node: Node, gradients: list[Gradient]) -> Sequence[Gradient]:
 
 
 def _changed(hook: Hook, gradient: Tensor) -> Tensor:
-    """What a hook makes of a gradient.  Raises OperatorError (or OperatorTypeError) where that cannot be one."""
+    """The gradient returned by a hook.  Raises OperatorError (or OperatorTypeError) if it does not fit."""
     changed = hook(gradient)
     if changed is None:
         return gradient

@@ -23,7 +23,7 @@ from engine.lang.errors import OperatorError
 
 
 class Place(NamedTuple):
-    """Where a view is in its base, both as shapes and byte strides.
+    """Placement of a view in its base, both as shapes and byte strides.
 
     Of a view of real numbers in a complex base (`as_parts`), the base's are those of its real and imaginary parts.
     """
@@ -50,7 +50,7 @@ class Place(NamedTuple):
 
 
 def place_of(tensor: Tensor) -> Place | None:
-    """Where a view is in its base; None for a tensor that is no view."""
+    """Placement of a view in its base; None for a tensor that is no view."""
     if tensor._base is None:
         return None
     view, base = tensor.array, tensor._base.array

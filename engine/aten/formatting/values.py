@@ -87,12 +87,12 @@ def from_bytes(data: bytes) -> str:
 
 
 def length(text: str) -> int:
-    """How many bytes it has."""
+    """Number of bytes of the text."""
     return len(text) if text.isascii() else len(to_bytes(text))
 
 
 def normal(text: str) -> str:
-    """The text with bytes that together are UTF-8, though they came apart, made characters."""
+    """The text with adjacent escaped bytes that form valid UTF-8 decoded to characters."""
     return text if text.isascii() else from_bytes(to_bytes(text))
 
 

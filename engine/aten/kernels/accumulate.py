@@ -45,7 +45,7 @@ def _is_all(part: Any) -> bool:
 
 
 def _are_places(target: Array, parts: tuple[Any, ...], axis: int) -> bool:
-    """Does each part hold whole numbers, all of places that there are?"""
+    """True if each part is a non-empty array of integers within the bounds of its dimension."""
     if not target.flags.c_contiguous or target.ndim < axis + len(parts) or not parts:
         return False
     return all(

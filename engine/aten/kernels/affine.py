@@ -48,7 +48,7 @@ def limited(scaled: Array, zero: Any, quantizer: Quantizer) -> Array:
 
 
 def above_zero_of(values: Array, quantizer: Quantizer) -> Array:
-    """What the integers of numbers are above the zero point, as float32, for one scale."""
+    """The quantized integers of `values` minus the zero point, as float32, for a per-tensor quantizer."""
     zero = np.float32(quantizer.zero_point)
     low, high = quantizer.limits
     moved = np.rint(values * (np.float32(1) / np.float32(quantizer.scale)) + zero)
@@ -120,10 +120,10 @@ def channels_last(array: Array) -> Array:
 
 
 def is_channels_last(array: Array) -> bool:
-    """Does it lie so, and not in the usual order as well?"""
+    """True if the array is dense in channels-last order and not C-contiguous as well."""
     return array.ndim > 3 and not array.flags.c_contiguous and bool(np.moveaxis(array, 1, -1).flags.c_contiguous)
 
 
 def laid_out_like(array: Array, source: Array) -> Array:
-    """The result of an operator that keeps the layout of images."""
+    """The result of an operator that preserves the memory format of its input."""
     return channels_last(array) if is_channels_last(source) and array.ndim == source.ndim else array

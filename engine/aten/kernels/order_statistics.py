@@ -1,4 +1,4 @@
-"""Which of equal values selections find.
+"""Positions that selections return among equal values.
 
 In: one row of numbers.  Out: places.  Where values are equal, nothing says which of their places an operator answers
 with; these go through a row as the reference does, so that they come to the same ones.  They are plain loops, meant for

@@ -22,7 +22,7 @@ _KNOWN: Final[dict[Hashable, Forward]] = {}
 
 
 def key_of(name: str, x: Array, *settings: Any) -> Hashable:
-    """What such a call is known by."""
+    """The cache key of a call: name, type, shape, dtype and settings."""
     return (name, type(x), x.shape, x.dtype, *(tuple(each) if type(each) is list else each for each in settings))
 
 

@@ -67,7 +67,7 @@ def _variants(alias: str, entry: Op) -> str:
 
 
 def _has_tensor_self(entry: Op) -> bool:
-    """Is it an operator of tensors, and no in-place or out form (those come with it)?"""
+    """True for an operator of tensors that is neither an in-place nor an out variant (those come with it)."""
     arguments = entry.text.partition("(")[2]
     return "Tensor" in arguments and "(a!)" not in arguments and "Tensor[] a" not in arguments
 

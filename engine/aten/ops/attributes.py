@@ -1,4 +1,4 @@
-"""What tensors and devices tell about themselves.
+"""Attributes of tensors and devices.
 
 In: tensors and devices.  Out: ints, bools, strs, devices.
 """

@@ -1,4 +1,4 @@
-"""What gradient formulas are made of where an expression is not enough.
+"""Helpers of gradient formulas that cannot be written as one expression.
 
 In: the gradient of a result, and what the formula passes along.  Out: the gradient of an argument.  Nearly all are
 made of other operators, so that they have gradients themselves; what only looks at numbers of elements takes sizes.
@@ -29,7 +29,7 @@ Dims = Sequence[int] | int | None
 
 
 def unreduced(grad: Tensor, size: list[int], dim: Dims, keepdim: bool) -> Tensor:
-    """What was reduced over dimensions, repeated along them."""
+    """`grad` of a reduction, expanded to the shape before it."""
     if not keepdim and size:
         axes = reduce_dims(dim, len(size))
         grad = run("reshape", grad, [1 if i in axes else n for i, n in enumerate(size)])
@@ -373,7 +373,7 @@ op("aten::_as_strided_backward(Tensor grad, Tensor self, int[] size, int[] strid
 
 
 def clamp_backward(grad: Tensor, self: Tensor, low: Any, high: Any) -> Tensor:
-    """Where the number was within its limits."""
+    """`grad` where `self` is within the limits, else 0."""
     for limit, inside in ((low, "ge"), (high, "le")):
         if limit is not None:
             kind = "Tensor" if isinstance(limit, Tensor) else "Scalar"
@@ -382,7 +382,7 @@ def clamp_backward(grad: Tensor, self: Tensor, low: Any, high: Any) -> Tensor:
 
 
 def clamp_limit_backward(grad: Tensor, self: Tensor, low: Tensor | None, high: Tensor | None, of_low: bool) -> Tensor:
-    """Where a limit took the place of the number; the upper one wins if they are crossed."""
+    """`grad` where a limit replaced the element, else 0; the upper limit has priority if they are crossed."""
     if of_low:
         assert low is not None
         taken = run("lt.Tensor", self, low)

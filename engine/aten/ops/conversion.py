@@ -57,7 +57,7 @@ def int_of_str(written: str) -> int:
 
 
 def float_of_str(written: str) -> float:
-    """What C reads as a number: decimal or hexadecimal, inf, nan, perhaps after white space."""
+    """The number as C's `strtod` parses it: decimal or hexadecimal, inf, nan, after optional white space."""
     stripped = written.lstrip(_SPACE)
     match = _FLOAT.match(stripped)
     if match is None or match.end() < len(stripped):

@@ -367,7 +367,7 @@ def check_elements(data: list[Any], level: int = 0) -> None:
 
 
 def _natural(data: Any) -> xp.NumpyDtype | None:
-    """What a single number becomes; None for what is none, or has no place in 64 bits."""
+    """The dtype of a single Python number; None for other values, and for integers beyond 64 bits."""
     kind = type(data)
     if kind is float:
         return default_dtype()

@@ -83,7 +83,7 @@ def many_dimensions(name: str) -> Callable[..., Array]:
 
 
 def _geometry(x: Array, s: Sequence[int] | None, dim: Sequence[int] | None) -> tuple[list[int], tuple[int, ...]]:
-    """How long each of which dimensions is made; -1: as it is."""
+    """Transform lengths (-1: unchanged) and the dimensions that they belong to."""
     if dim is not None:
         axes = tuple(existing_dim(d, x.ndim) for d in dim)
         if len(set(axes)) < len(axes):

@@ -107,7 +107,7 @@ def layer_norm_backward(
 
 
 def _are_alike(*tensors: Tensor | None) -> bool:
-    """Are all of one dtype that is computed in itself?"""
+    """True if all have one dtype, in which the computation runs without conversion."""
     dtypes = {t.array.dtype for t in tensors if t is not None}
     return len(dtypes) == 1 and dtypes <= FLOATS
 

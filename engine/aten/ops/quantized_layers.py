@@ -34,7 +34,7 @@ _LARGEST_HALF: Final = 65504.0
 
 
 def content_of(object_: CustomObject) -> Any:
-    """What an object's operators read.  Raises OperatorError for one that is empty."""
+    """The unpacked content of a custom object.  Raises OperatorError for an empty one."""
     if object_.content is None:
         raise OperatorError(f"a '{object_.type.qualname}' has no weights: it was made without a state")
     return object_.content

@@ -81,7 +81,7 @@ def poisson(self: Array, source: Any) -> Array:
 
 
 def binomial(count: Array, prob: Array, source: Any) -> Array:
-    """How many of `count` tries succeed."""
+    """Samples of the binomial distribution."""
     if (count < 0).any() or not ((prob >= 0) & (prob <= 1)).all():
         raise OperatorError("binomial: counts must not be negative, and probabilities lie in [0, 1]")
     drawn = _numpy_generator(source).binomial(count.astype(np.int64), prob.astype(np.float64))

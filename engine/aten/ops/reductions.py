@@ -152,7 +152,7 @@ def _check_not_empty(name: str, self: Array, axes: Sequence[int]) -> None:
 
 
 def _first_place(self: Array, axis: int, largest: bool) -> Array:
-    """Where the extreme first stands; a NaN counts as the extreme."""
+    """Index of the first extreme element; a NaN counts as the extreme."""
     x = self if self.dtype in xp.FLOATS else self.astype(wide(self.dtype), copy=False)
     return np.asarray(x.argmax(axis) if largest else x.argmin(axis))
 

@@ -180,7 +180,7 @@ def _crossings(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def _within(points: Array, centre: Array, halves: Array) -> Array:
-    """(pairs, points): do they lie in the boxes?"""
+    """Mask (pairs, points) of the points that lie in the boxes."""
     apart = points - centre[:, None]
     reach = (halves * halves).sum(-1)[:, None]
     along = (apart[:, :, None] * halves[:, None]).sum(-1)

@@ -174,7 +174,7 @@ def scatter_reduce(self: Array, dim: int, index: Array, src: Array, reduce: str,
 
 
 def _neutral(reduce: str, d: xp.NumpyDtype) -> Any:
-    """What leaves the other operand of a reduction as it is."""
+    """The identity element of a reduction."""
     if reduce in ("amax", "amin") and d.kind == "b":
         return reduce == "amin"
     if reduce in ("amax", "amin") and d.kind in "iu":

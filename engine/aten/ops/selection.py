@@ -251,7 +251,7 @@ def index_reduce(self: Array, dim: int, index: Array, source: Array, reduce: str
 
 
 def _neutral(reduce: str, d: xp.NumpyDtype) -> Any:
-    """What leaves the other operand of a reduction as it is."""
+    """The identity element of a reduction."""
     if reduce in ("prod", "mean"):
         return int(reduce == "prod")
     limits = np.iinfo(d) if d.kind in "iu" else None

@@ -96,7 +96,7 @@ def _taken(self: Array, places: Array, dim: int) -> Array:
 
 
 def _sure_places(self: Array, k: int, dim: int, largest: bool) -> Array | None:
-    """Where the first k stand, if they are few and no two of them, nor the one after them, are equal (or NaN)."""
+    """Indices of the first k, if k is small and no two of the first k + 1 are equal (or NaN); else None."""
     count = self.shape[dim]
     if self.dtype not in xp.FLOATS or not 0 < k <= count // 8:
         return None

@@ -85,7 +85,7 @@ _ROUNDED: Final = {"lower": "floor", "higher": "ceil", "nearest": "round"}
 def quantile(
     self: Tensor, q: Any, dim: int | None, keepdim: bool, interpolation: str, ignore_nan: bool = False
 ) -> Tensor:
-    """Where the share q of the values lies below, between the two nearest of them."""
+    """The q-quantile of the values, interpolated between the two nearest."""
     _check_quantile(self, q, interpolation)
     levels = Tensor(np.asarray(q, self.array.dtype)) if isinstance(q, float) else q
     axis = wrap_dim(dim, self.ndim) if dim is not None else 0

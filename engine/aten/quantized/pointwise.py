@@ -211,7 +211,7 @@ def pad(x: Array, sizes: Sequence[int], mode: str, value: float | None) -> Array
 
 @form("copy_", "copy")
 def copy(x: Array, source: Array, *_: Any) -> Array:
-    """What is written to a quantized tensor, as that stands for numbers."""
+    """`source` converted to the quantizer of `x`."""
     if not is_quantized(x):
         raise OperatorError(
             "Copying from quantized Tensor to non-quantized Tensor is not allowed, please use dequantize"

@@ -68,9 +68,9 @@ class Loop:
         return self.function(*args)
 
     def run(self, work: int, *args: Any) -> int | None:
-        """What machine code returns; None if there is none (yet), and nothing has happened.
+        """The result of the machine code; None, with nothing done, if it has not been compiled (yet).
 
-        `work` is about how many steps the loop takes.
+        `work` is the approximate number of steps that the loop takes.
         """
         if work < LEAST or COMPILER.request is None:
             return None
@@ -96,7 +96,7 @@ class Loop:
 
 
 def worth(x: Any) -> bool:
-    """Is it an array of the CPU large enough, and may there be machine code?"""
+    """True if `x` is a numpy array large enough for machine code, and a compiler is installed."""
     return type(x) is np.ndarray and x.size >= LEAST and COMPILER.request is not None
 
 

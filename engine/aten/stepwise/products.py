@@ -34,7 +34,7 @@ def rows_multiplied(x: Cells, result: Cells, rows: int, length: int) -> None:
 def distances(
     a: Cells, b: Cells, result: Cells, batch: int, rows: int, others: int, width: int, is_square: int
 ) -> None:  # fmt: skip
-    """How far each row of a is from each of b: the sum of what lies between them, or the root of its squares."""
+    """The 1-norm or 2-norm distance of each row of `a` to each row of `b`."""
     for n in range(batch):
         for i in range(rows):
             first = (n * rows + i) * width

@@ -67,7 +67,7 @@ def kth_of_rows(
 
 @loop
 def stable_places(x: Cells, values: Cells, places: Cells, rows: int, length: int, k: int) -> None:
-    """Where the k-th of each row, whose value is known, stands if equal ones keep their order; a NaN wins."""
+    """Position of the k-th smallest of each row, given its value, in a stable order; a NaN has priority."""
     for row in range(rows):
         base = row * length
         value, rank = values[row], k

@@ -141,7 +141,7 @@ _NEGATIVE_NAN: Final = math.copysign(math.nan, -1.0)
 
 
 def is_negative_nan(value: float) -> bool:
-    """What `0.0 / 0.0` gives, and `float("nan")` is not."""
+    """True for a NaN with its sign bit set, such as `0.0 / 0.0`, and False for `float("nan")`."""
     return value != value and math.copysign(1.0, value) < 0
 
 

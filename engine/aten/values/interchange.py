@@ -101,7 +101,7 @@ def dlpack(
 
 
 def cuda_array_interface(self: Tensor) -> Any:
-    """How libraries for GPUs describe the memory.  Raises AttributeError on the CPU."""
+    """The tensor's `__cuda_array_interface__`.  Raises AttributeError on the CPU."""
     if not self.is_cuda:
         raise AttributeError("a tensor on the CPU has no __cuda_array_interface__: its memory is not on a GPU")
     if self.requires_grad:
@@ -164,6 +164,6 @@ def array_of(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Array
 
 
 def wrapped(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
-    """What numpy's functions make of a tensor is a tensor again."""
+    """`__array_wrap__`: a result of numpy's functions as a tensor."""
     result = libraries.as_array(array)
     return Tensor(result) if result.dtype in xp.FROM_NUMPY else array

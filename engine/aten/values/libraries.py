@@ -21,7 +21,7 @@ from engine.lang.errors import OperatorAssertionError, OperatorError
 
 @dataclass(frozen=True, eq=False)
 class Library:
-    """What arrays on one kind of device are made of, and how they come there and back."""
+    """The array library of one kind of device, and the transfers between it and the host."""
 
     kind: str
     """The device's type: "cuda"."""
@@ -118,7 +118,7 @@ ARRAYS: Final[set[type]] = {np.ndarray}
 
 
 class _Places:
-    """Where programs make tensors that they name no device for: on the CPU, if nothing else was said."""
+    """The default device of new tensors, and the stack of devices entered by `with`."""
 
     def __init__(self) -> None:
         self._chosen: ContextVar[tuple[scalars.device, ...]] = ContextVar("chosen", default=())
@@ -168,7 +168,7 @@ def existing(place: scalars.device) -> scalars.device:
 
 
 def is_there(kind: str) -> bool:
-    """Is there such a device, and its library?"""
+    """True if the array library for devices of this kind is available."""
     try:
         library(kind)
     except OperatorError:
@@ -207,7 +207,7 @@ def library_of(array: Any) -> Library | None:
 
 
 def is_array(value: Any) -> bool:
-    """Is it an array, of whatever library?"""
+    """True for an array of any library."""
     return isinstance(value, np.ndarray) or type(value) in _BY_ARRAY
 
 
@@ -223,13 +223,13 @@ def on_host(value: Any) -> Any:
 
 
 def device_of(array: Any) -> scalars.device:
-    """Where the array is."""
+    """The array's device."""
     found = _BY_ARRAY.get(type(array))
     return scalars.CPU if found is None else scalars.device(found.kind, found.index_of(array))
 
 
 def checked(device: scalars.device | None) -> scalars.device | None:
-    """The device, with its number, where there is such a one; raises OperatorError where there is not."""
+    """The device, with its index; raises OperatorError if it does not exist."""
     if device is None or device.type == "cpu":
         return device
     if device.index is None:
@@ -278,7 +278,7 @@ def zeros(shape: Sequence[int], d: Any, takes_memory: bool = True) -> Any:
 
 
 def address(array: Any) -> int:
-    """Where the array's memory starts, on its device."""
+    """Address of the array's first element, on its device."""
     found = _BY_ARRAY.get(type(array))
     if found is not None:
         return found.address(array)

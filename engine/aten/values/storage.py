@@ -32,7 +32,7 @@ class Storage:
         return as_strided(self.owner, (self.owner.size,), (self.owner.itemsize,))
 
     def offset_of(self, array: Array) -> int:
-        """Where `array`, a view of this block, starts, in elements."""
+        """Offset of `array`, a view of this block, in elements."""
         if array.size == 0:
             return 0
         return (address(array) - address(self.owner)) // array.itemsize

@@ -58,7 +58,7 @@ def _walk(module: Object, prefix: str, seen: set[int] | None) -> Iterator[tuple[
 
 
 def is_entangled(module: Object) -> bool:
-    """Are there more places than anybody wants to see, or one that holds itself?"""
+    """True if the tree of submodules is too large to list, or a module contains itself."""
     places: dict[int, int] = {}
     opened: set[int] = set()
     waiting = [module]

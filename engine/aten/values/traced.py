@@ -56,7 +56,7 @@ class TracedFloat(float):
 
 
 def number_of(tensor: Tensor) -> Any:
-    """What `tensor.item()` gives.  Raises OperatorError unless the tensor has one element."""
+    """`tensor.item()`, as a traced number while tracing.  Raises OperatorError unless the tensor has one element."""
     if HOOKS.trace is None or tensor.array.size != 1:
         return tensor.item()
     number = xp.to_list(tensor.array.reshape(()))
@@ -69,7 +69,7 @@ def number_of(tensor: Tensor) -> Any:
 
 
 def int_of(tensor: Tensor) -> Any:
-    """What `int(tensor)` gives."""
+    """`int(tensor)`, as a traced int while tracing."""
     number = number_of(tensor)
     return number if isinstance(number, TracedInt) else int(tensor)
 

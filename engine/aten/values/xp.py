@@ -137,8 +137,8 @@ def to_list(array: Array) -> Any:
 
 
 def _warning_switches() -> tuple[Callable[[Any], Any], Any, Callable[[Any], None]]:
-    """How to silence numpy, with what, and how to undo it: one context variable where numpy keeps it there, else
-    `np.errstate`."""
+    """Functions that silence numpy's warnings and restore them, and the argument of the first: a context variable
+    where numpy has one, else `np.errstate`."""
     try:
         from numpy._core.umath import _extobj_contextvar, _make_extobj
     except ImportError:
