@@ -186,12 +186,12 @@ class device:
             object.__setattr__(self, "index", int(match[2]))
 
     def __enter__(self) -> device:
-        """Programs make tensors there meanwhile, if they name no device.  Raises OperatorError where there is none."""
-        PLACES.enter(self)
+        """Make it the default device of new tensors within the block.  Raises OperatorError where there is none."""
+        DEFAULT_DEVICE.enter(self)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        PLACES.leave()
+        DEFAULT_DEVICE.leave()
 
     def __str__(self) -> str:
         return self.type if self.index is None else f"{self.type}:{self.index}"
@@ -204,8 +204,8 @@ class device:
 CPU = device("cpu")
 
 
-class Places:
-    """Where programs make tensors that they name no device for.  Who has the devices puts in what does it."""
+class DefaultDevice:
+    """The slot of the default device: `engine.aten.values.libraries`, which knows the devices, provides its methods."""
 
     def enter(self, place: device) -> None:
         """Raises OperatorError where there is no such device."""
@@ -215,7 +215,7 @@ class Places:
     def leave(self) -> None: ...
 
 
-PLACES = Places()
+DEFAULT_DEVICE = DefaultDevice()
 
 
 def layout_named(name: str) -> layout:

@@ -26,7 +26,7 @@ from engine.aten.values.tensor import Tensor, wrapped
 from engine.lang.errors import OperatorError, OperatorTypeError, OperatorValueError
 
 Tensors = Tensor | Sequence[Tensor]
-Place = tuple[Node, int]
+NodeResult = tuple[Node, int]
 
 
 @dataclass(eq=False, slots=True)
@@ -34,7 +34,7 @@ class _Pass:
     """One walk: how many uses of a node's inputs are still to come, and the gradients that have arrived."""
 
     keep: bool
-    wanted: dict[Place, list[int]]
+    wanted: dict[NodeResult, list[int]]
     """For gradients of given tensors: where they pass, and their positions among the results."""
     found: list[Gradient]
     pending: dict[Node, int] = field(default_factory=dict)

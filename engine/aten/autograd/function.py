@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.autograd import views
-from engine.aten.autograd.node import Form, Gradient, Node, Saved, fits, fitted, twin, used_twice
+from engine.aten.autograd.node import Form, Gradient, Node, Saved, detached_alias, fits, fitted, used_twice
 from engine.aten.autograd.saving import save
 from engine.aten.dispatch.grad_mode import MODE, no_grad
 from engine.aten.values import libraries, promotion
@@ -125,7 +125,7 @@ def _context_of(function: type[Function]) -> type[FunctionContext]:
     return kind
 
 
-def _place(value: Any) -> views.Place | None:
+def _place(value: Any) -> views.Placement | None:
     """The placement of a view in its base; None for other values, and where it cannot be determined."""
     if not isinstance(value, Tensor) or value._base is None:
         return None
@@ -171,7 +171,7 @@ class Function:
 
 
 def _attach(
-    context: FunctionContext, args: tuple[Any, ...], results: list[Any], places: list[views.Place | None]
+    context: FunctionContext, args: tuple[Any, ...], results: list[Any], places: list[views.Placement | None]
 ) -> list[Any]:
     """Give the results their history; `places` are where arguments that are views were in their bases."""
     dirty = {id(t) for t in context.dirty}
@@ -203,7 +203,7 @@ def _attach(
 
 def _shown(given: Tensor) -> Tensor:
     """An argument that was returned as it is: a view of it."""
-    view = twin(given)
+    view = detached_alias(given)
     view._base = given if given._base is None else given._base
     return view
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from engine.aten.autograd.engine import grad
-from engine.aten.autograd.node import twin
+from engine.aten.autograd.node import detached_alias
 from engine.aten.dispatch.compose import run
 from engine.aten.dispatch.grad_mode import enable_grad
 from engine.aten.values.tensor import Tensor
@@ -123,7 +123,7 @@ def _listed(values: Nested, name: str, of: str) -> tuple[list[Tensor], bool]:
 
 
 def _leaf(tensor: Tensor) -> Tensor:
-    leaf = twin(tensor)
+    leaf = detached_alias(tensor)
     leaf.requires_grad = True
     return leaf
 

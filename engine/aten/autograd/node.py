@@ -193,8 +193,8 @@ class RemovableHandle:
 _MODIFIED: Final = "one of the variables needed for gradient computation has been modified by an inplace operation"
 
 
-def twin(tensor: Tensor) -> Tensor:
-    """The same values outside autograd, in the same memory and with the same version."""
+def detached_alias(tensor: Tensor) -> Tensor:
+    """A tensor without history over the same memory, with the same version counter."""
     return Tensor(tensor.array, storage=tensor.memory)
 
 

@@ -32,7 +32,7 @@ from engine.lang.errors import OperatorError, OperatorIndexError
 ALL: Final = "function method inplace out"
 METHOD: Final = "function method out"
 _PAIR: Final = "-> (Tensor values, Tensor indices)"
-_PLACES: Final = "zeros_like(self).scatter(dim, indices, grad)"
+_SCATTERED: Final = "zeros_like(self).scatter(dim, indices, grad)"
 
 # ------------------------------------------------------------------ extremes
 

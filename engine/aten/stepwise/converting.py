@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from engine.aten.stepwise.language import Cells, like, loop
+from engine.aten.stepwise.language import Buffer, like, loop
 
 
 @loop
-def convert(x: Cells, result: Cells, count: int) -> None:
+def convert(x: Buffer, result: Buffer, count: int) -> None:
     for i in range(count):
         result[i] = like(result, x[i])

@@ -5,7 +5,7 @@ one in machine code, if there is some for arrays of those dtypes, and says wheth
 caller takes its steps over arrays.  Called as it is, a loop is a function of Python, and that is its definition.
 
 Note [What a loop may say]
-Parameters are arrays (`Cells`: contiguous, seen as flat, none overlaps another one that is written), `int` or
+Parameters are arrays (`Buffer`: contiguous, seen as flat, none overlaps another one that is written), `int` or
 `float`. There are assignments, `if`, `while`, `for ... in range(...)`, `break`, `continue`, `return` of a whole
 number (0 where none is returned); numbers, comparisons, `and`, `or`, `not`, conditional expressions (both sides are
 computed); the functions of this module, `abs`, `min` and `max`, and other loops (written out in place) for their
@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import numpy as np
 
-Cells = Any
+Buffer = Any
 """An array whose elements are read and written by their places in memory order."""
 Entry = Callable[..., int]
 """Machine code, called with addresses and numbers."""
@@ -116,9 +116,9 @@ double: Final = np.float64
 """A number in double precision."""
 
 
-def like(cells: Cells, value: Any) -> Any:
+def like(buffer: Buffer, value: Any) -> Any:
     """A number as an element of that array."""
-    return cells.dtype.type(value)
+    return buffer.dtype.type(value)
 
 
 def whole(value: Any) -> int:

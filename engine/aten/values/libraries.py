@@ -117,7 +117,7 @@ ARRAYS: Final[set[type]] = {np.ndarray}
 """Every type of array that tensors may have."""
 
 
-class _Places:
+class _DefaultDevice:
     """The default device of new tensors, and the stack of devices entered by `with`."""
 
     def __init__(self) -> None:
@@ -132,30 +132,30 @@ class _Places:
         self._chosen.set(self._chosen.get()[:-1])
 
     def choose(self, place: scalars.device | None) -> None:
-        """From now on, in every thread.  Raises OperatorError where there is no such device."""
+        """Set the default of every thread.  Raises OperatorError where there is no such device."""
         self._usual = None if place is None else existing(place)
 
     def forget(self, kind: str) -> None:
-        """Take back the choice of a device that is there no more."""
+        """Reset the default if its kind of device is no longer available."""
         if self._usual is not None and self._usual.type == kind:
             self._usual = None
 
     def now(self) -> scalars.device | None:
-        """None is the CPU."""
+        """The device of new tensors; None for the CPU."""
         chosen = self._chosen.get()
         place = chosen[-1] if chosen else self._usual
         return None if place is None or place.type == "cpu" else place
 
     def set_aside(self) -> Any:
-        """Compiled programs make tensors on the CPU: `restore` takes what this returns."""
+        """Make the CPU the default, as in compiled programs; returns the token for `restore`."""
         return self._chosen.set((scalars.CPU,))
 
     def restore(self, token: Any) -> None:
         self._chosen.reset(token)
 
 
-PLACES: Final = _Places()
-scalars.PLACES.enter, scalars.PLACES.leave = PLACES.enter, PLACES.leave  # type: ignore[method-assign]
+DEFAULT_DEVICE: Final = _DefaultDevice()
+scalars.DEFAULT_DEVICE.enter, scalars.DEFAULT_DEVICE.leave = DEFAULT_DEVICE.enter, DEFAULT_DEVICE.leave  # type: ignore[method-assign]
 
 
 def existing(place: scalars.device) -> scalars.device:
@@ -198,7 +198,7 @@ def unload(kind: str) -> None:
         del _BY_ARRAY[found.array]
         ARRAYS.discard(found.array)
     HOOKS.devices = bool(_LOADED) or HOOKS.quantized
-    PLACES.forget(kind)
+    DEFAULT_DEVICE.forget(kind)
 
 
 def library_of(array: Any) -> Library | None:
