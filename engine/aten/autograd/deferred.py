@@ -1,4 +1,4 @@
-"""Recording that waits until somebody asks for gradients.
+"""Deferred recording: histories of regions are built when first needed.
 
 In: what a stretch of generated code computed, as arrays.  Out: its results know that they have a history; the nodes of
 the operators are made when a backward pass (or a program) first looks behind them.  So a program that records gradients
@@ -31,7 +31,7 @@ _new: Final[Callable[..., Any]] = object.__new__
 _LOCK: Final = threading.RLock()
 """Nodes are made by one thread at a time."""
 _OFTEN: Final = 8
-"""So many histories have to be asked for before anything is concluded from that."""
+"""Number of requested histories before statistics are evaluated."""
 
 
 class Deferred(Node):
@@ -75,7 +75,7 @@ Seen = tuple[Any, Any, int, Storage | None]
 
 
 class Record:
-    """One run of a stretch: tensors from outside with what they were, values, and the nodes of results."""
+    """One run of a region: its outside tensors with their states, values, and the nodes of results."""
 
     __slots__ = ("flags", "nodes", "number", "seen", "storages", "stretch", "tensors", "values", "versions")
     stretch: Stretch
@@ -132,7 +132,7 @@ class Record:
         return {id(s): (s, version) for s, version in pairs if s is not None and s.version != version}
 
     def through(self, place: int, tensor: Tensor) -> None:
-        """The tensor is the stretch's result of that number: what follows goes by the result's node."""
+        """Make the tensor the region's result of that index, with that result's node as its history."""
         found = self.nodes[place]
         node = None if found is None else found()
         inner = tensor._grad_fn
@@ -231,7 +231,7 @@ def _view_requires(tensor: Tensor) -> bool:
     return tensor.grad_fn is not None or tensor._requires_grad
 
 
-# ------------------------------------------------------------------ what written functions call
+# ------------------------------------------------------------------ helpers of generated functions
 
 
 def hollow(form: tuple[tuple[int, ...], xp.NumpyDtype]) -> Tensor:

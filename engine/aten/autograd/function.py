@@ -118,7 +118,7 @@ _kinds: Final[weakref.WeakKeyDictionary[type[Any], type[FunctionContext]]] = wea
 
 
 def _context_of(function: type[Function]) -> type[FunctionContext]:
-    """The function's own kind of node: the name says whose it is."""
+    """The node class of a function, named after it."""
     kind = _kinds.get(function)
     if kind is None:
         kind = _kinds[function] = type(f"{function.__name__}Backward", (FunctionContext,), {})
@@ -155,7 +155,7 @@ class Function:
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
-        """Run the function; what it returns has it as history if a positional argument requires grad."""
+        """Run the function; its results have it as their grad_fn if a positional argument requires grad."""
         context = _context_of(cls)(cls, args)
         places = [_place(arg) for arg in args]
         with no_grad():
@@ -213,7 +213,7 @@ def _form(result: Any) -> Form:
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
-    """A `backward` whose own gradient cannot be taken: it runs without being recorded."""
+    """Decorator of a `backward` that is not differentiable itself: it runs without recording."""
 
     @functools.wraps(backward)
     def once(ctx: Any, *gradients: Any) -> Any:

@@ -89,7 +89,7 @@ class Node:
         raise NotImplementedError
 
     def release(self) -> None:
-        """Let go of what was kept for the backward pass."""
+        """Release the tensors saved for the backward pass."""
 
     def register_hook(self, hook: Hook) -> RemovableHandle:
         """Call `hook(outgoing gradients, incoming gradients)` after the node; it may return others."""
@@ -129,7 +129,7 @@ class AccumulateGrad(Node):
 
 
 def accumulate(variable: Tensor, gradient: Tensor) -> None:
-    """Add to `.grad`: in place, unless what happens is recorded itself."""
+    """Add to `.grad`, in place unless grad mode is enabled."""
     before = variable._grad
     if MODE.enabled:
         variable.grad = run("clone", gradient, 0) if before is None else before + gradient

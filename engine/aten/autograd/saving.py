@@ -22,7 +22,7 @@ Unpack = Callable[[Any], Tensor]
 
 
 def save(tensor: Tensor, output: int = -1) -> Saved:
-    """Keep the tensor for the node whose result number `output` it is (-1: it is none)."""
+    """Save the tensor for a node; `output` is its index among the node's results (-1: it is not a result)."""
     hooks = MODE.packing
     return Saved(tensor, output) if hooks is None else Packed(tensor, output, *hooks)
 
@@ -51,7 +51,7 @@ class Packed(Saved):
 
 @contextmanager
 def _apart() -> Iterator[None]:
-    """Hooks are not recorded, and what they do is not packed."""
+    """Run hooks without recording and without packing."""
     before = MODE.enabled, MODE.packing
     enable(False)
     MODE.packing = None

@@ -28,7 +28,7 @@ def call_tensor_hooks(node: Node, inputs: dict[int, Tensor]) -> None:
 
 
 def apply(node: Node, inputs: dict[int, Tensor], keep: bool, checks_nan: bool = False) -> Sequence[Gradient]:
-    """The node's step between its own hooks; what it kept is let go unless it is to be kept."""
+    """The node's step between its own hooks; its saved tensors are released unless `keep`."""
     if not inputs:
         return [None] * len(node.edges)
     count = len(node.outputs)

@@ -64,7 +64,7 @@ def place_of(tensor: Tensor) -> Placement | None:
 
 
 class CopySlices(Node):
-    """A write to a part of a tensor: the first edge is the tensor's before, the others those of the operator."""
+    """A write to a part of a tensor: the first edge is that of the tensor before it, the others the operator's."""
 
     def __init__(
         self, base: Tensor, operator: Node, of_target: int | None, before: Placement, after: Placement
@@ -210,7 +210,7 @@ def _refused_view(target: Tensor) -> str:
 
 
 def copy_with_history(tensor: Tensor) -> Tensor:
-    """The values as they are now, for a formula that reads what its operator overwrites."""
+    """A copy of the values, for a formula that reads a tensor which its operator overwrites."""
     copy = Tensor(_copied(tensor.array))
     if tensor.grad_fn is not None:
         copy.attach(tensor.grad_fn, tensor.output_nr)
@@ -226,5 +226,5 @@ def form_of(tensor: Tensor) -> Form:
 
 
 def edges_of(values: Sequence[object]) -> list[Edge | None]:
-    """An edge for each value; None for what is no tensor or needs no gradient."""
+    """An edge for each value; None for values that are not tensors or do not require grad."""
     return [edge_of(v) if isinstance(v, Tensor) else None for v in values]

@@ -129,7 +129,7 @@ class ReboundNamespace:
         return getattr(self.namespace, name, function)
 
     def _method(self, method: Any) -> Any:
-        """`np.ndarray.argmax` and the like."""
+        """A method of `np.ndarray`, such as `np.ndarray.argmax`, looked up on its argument."""
         name: str = method.__name__
         return method if method.__objclass__ is not np.ndarray else lambda array, *args: getattr(array, name)(*args)
 
@@ -201,7 +201,7 @@ class _ReboundGlobals(dict[str, Any]):
         self.rebinding, self.original = rebinding, original
 
     def __missing__(self, name: str) -> Any:
-        value = self.original[name]  # the KeyError of names that are not there is what Python expects
+        value = self.original[name]  # Python expects the KeyError of an undefined name
         made = self.rebinding.of(value)
         if made is not value or isinstance(value, (type, FunctionType, ModuleType)):
             self[name] = made

@@ -50,7 +50,7 @@ def set_printoptions(
     profile: str | None = None,
     sci_mode: bool | None = None,
 ) -> None:
-    """Change what is given; `profile` ("default", "short", "full") stands for the first four.  Raises ValueError."""
+    """Change the given options; `profile` ("default", "short", "full") sets the first four.  Raises ValueError."""
     if profile is not None and profile.lower() not in _PROFILES:
         raise ValueError(f"there is no profile {profile!r}, only {', '.join(map(repr, _PROFILES))}")
     names = ("precision", "threshold", "edgeitems", "linewidth")

@@ -188,7 +188,7 @@ def tag_name(value: Any) -> str:
 
 
 def type_name(value: Any) -> str:
-    """The type of a value as an annotation; what an empty container would hold is not known."""
+    """The type of a value as an annotation; the element type of an empty container is unknown."""
     if value is None:
         return "NoneType"
     if isinstance(value, list):

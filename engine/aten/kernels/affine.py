@@ -1,4 +1,4 @@
-"""From numbers to integers and back.
+"""Affine quantization of arrays: numbers to integers and back.
 
 In: arrays and quantizers.  Out: arrays.  Everything is rounded as PyTorch rounds on x86: scales are float32 where they
 meet numbers, halves go to the even neighbour, what is out of range goes to the limit.
@@ -41,7 +41,7 @@ def rounded(values: Array, quantizer: Quantizer) -> Array:
 
 
 def limited(scaled: Array, zero: Any, quantizer: Quantizer) -> Array:
-    """Whole numbers as integers, the zero point added; what is no number is the lower limit."""
+    """Rounded numbers plus the zero point, as integers; NaN becomes the lower limit."""
     low, high = quantizer.limits
     wide = scaled if quantizer.integer.itemsize == 1 else scaled.astype(np.float64)  # float32 holds all bytes
     return np.asarray(np.fmin(np.fmax(wide + zero, low), high)).astype(quantizer.integer)

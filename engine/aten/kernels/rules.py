@@ -97,7 +97,7 @@ def broadcast_shapes(a: Shape, b: Shape) -> Shape:
 
 
 def view_strides(array: Array, shape: Shape) -> tuple[int, ...] | None:
-    """Byte strides that show `array` in another shape without copying, or None when there are none."""
+    """Byte strides that show `array` in another shape without copying, or None if a copy is needed."""
     if array.size == 0:
         return contiguous_strides(shape, array.itemsize)
     strides: list[int] = []
@@ -186,7 +186,7 @@ def ordered_like(result: Array, operands: Sequence[Array]) -> Array:
 
 
 def _fastest_first(shape: Shape, strides: Sequence[tuple[int, ...]]) -> list[int]:
-    """Dimensions by stride, sorted by insertion so that what is not told apart stays as in C."""
+    """Dimensions by stride, in a stable insertion sort, so that ambiguous ones stay in C order."""
     order = list(range(len(shape)))[::-1]
     for i in range(1, len(order)):
         here = i

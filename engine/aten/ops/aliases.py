@@ -40,7 +40,7 @@ _RENAMED: Final = (
 )
 _NO_METHOD: Final = ("special_", "linalg_", "concat", "row_stack")
 _INTO_OUT: Final = ("divide", "multiply", "subtract")
-"""Of their out= forms there is one, without the number's."""
+"""Operators with a single out= variant, without one for numbers."""
 
 
 def _copy_entry(entry: Op, text: str, variants: str) -> Op:
@@ -53,7 +53,7 @@ def _copy_entry(entry: Op, text: str, variants: str) -> Op:
 
 
 def _renamed_gradient(entry: Op, text: str) -> dict[str, str]:
-    """The formulas where the arguments keep their names; what has others never meets autograd under this name."""
+    """The gradient formulas, if the alias has the same argument names; else autograd never sees this name."""
     return dict(entry.gradient) if all(f" {a.name}" in text for a in entry.schema.arguments) else {}
 
 

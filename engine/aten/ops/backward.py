@@ -54,7 +54,7 @@ def aminmax_backward(
     of_min: Tensor | None, of_max: Tensor | None, self: Tensor, least: Tensor, greatest: Tensor, dim: int | None,
     keepdim: bool,
 ) -> Tensor:  # fmt: skip
-    """The same for both extremes at once."""
+    """The same for minimum and maximum together."""
     pairs = [(grad, result) for grad, result in ((of_min, least), (of_max, greatest)) if grad is not None]
     parts = [extreme_backward(grad, self, result, dim, keepdim) for grad, result in pairs]
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]

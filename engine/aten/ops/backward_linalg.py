@@ -1,4 +1,4 @@
-"""Gradients of matrices taken apart: see `backward`.
+"""Gradients of matrix decompositions: see `backward`.
 
 In: gradients of the parts (None for those that nothing depends on), the parts.  Out: the gradient of the matrix.
 

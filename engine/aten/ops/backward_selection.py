@@ -1,4 +1,4 @@
-"""Gradients of looking up, gathering and scattering: see `backward`.
+"""Gradients of embedding, gather and scatter operators: see `backward`.
 
 In: the gradient of a result, indices, and what else the formula passes along.  Out: the gradient of an argument.
 """

@@ -150,7 +150,7 @@ def complex_implicit(value: Tensor) -> complex:
 
 
 def tolist(value: Tensor, dimensions: int, element: int) -> Any:
-    """Nested lists, so many deep, of the element type that the program annotated."""
+    """Nested lists of the annotated depth and element type."""
     array = value.array
     if array.ndim != dimensions:
         raise OperatorError("Output annotation list dimension and runtime tensor dimension must match for tolist()")

@@ -387,7 +387,7 @@ def lu(A: Array, pivot: bool) -> tuple[Array, Array, Array]:
 
 
 def lu_solve(LU: Array, pivots: Array, B: Array, left: bool, adjoint_: bool) -> Array:
-    """X of A X = B (`left`) or X A = B, where LU and pivots are what A was made of."""
+    """X of A X = B (`left`) or X A = B, from the LU factorization of A and its pivots."""
     check_matrix("torch.linalg.lu_solve", LU)
     p, lower, upper = lu_unpack(LU, pivots, True, True)
     whole = p @ lower @ upper

@@ -101,7 +101,7 @@ def embedding_bag(
 
 
 def _summed(weight: Array, indices: Array, offsets: Array, count: int, shares: Array | None) -> Array | None:
-    """The sums of bags in machine code, if there is some; bags lie one after the other."""
+    """The sums of consecutive bags in machine code; None if it is not compiled."""
     if not worth(weight) or weight.dtype not in xp.FLOATS or not indices.size:
         return None
     if shares is not None and shares.dtype is not weight.dtype:

@@ -90,7 +90,7 @@ op("aten::_root_distances_backward(Tensor grad, Tensor x1, Tensor x2, Tensor res
 
 
 def _distances_one_by_one(x1: Array, x2: Array, is_square: bool) -> Array | None:
-    """In machine code, if there is some."""
+    """The same in machine code; None if it is not compiled."""
     if not (worth(x1) and x1.shape[:-2] == x2.shape[:-2] and x2.size):
         return None
     batch, (rows, width), others = math.prod(x1.shape[:-2]), x1.shape[-2:], x2.shape[-2]

@@ -157,7 +157,7 @@ def matmul(self: Array, other: Array) -> Array:
 
 
 def _product_name(left: int, right: int) -> str:
-    """The product that tensors of so many dimensions come down to, by the name of its code."""
+    """Name of the product to which `matmul` reduces for these numbers of dimensions."""
     if left == right == 1:
         return "dot"
     if min(left, right) > 2:
@@ -271,7 +271,7 @@ def linear(input: Array, weight: Array, bias: Array | None) -> Array:
 
 
 def _linear_of_floats(input: Array, weight: Array, bias: Array | None) -> Array:
-    """One product of matrices, whatever the batch, to whose result the bias is added in place."""
+    """One matrix product for the whole batch; the bias is added to its result in place."""
     rows = input if input.ndim <= 2 else input.reshape(-1, input.shape[-1])
     product = np.asarray(rows.dot(weight.T))
     if bias is not None:
@@ -282,7 +282,7 @@ def _linear_of_floats(input: Array, weight: Array, bias: Array | None) -> Array:
 
 
 def unlike(self: Array, mat2: Array) -> OperatorError:
-    """The refusal of a sum whose parts have two dtypes."""
+    """The error for a sum of operands of two dtypes."""
     return OperatorError(
         f"self and mat2 must have the same dtype, but got {xp.ir_name(self.dtype)} and {xp.ir_name(mat2.dtype)}"
     )
@@ -409,7 +409,7 @@ LETTERS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def explicit_subscripts(equation: str, ndims: list[int]) -> tuple[list[str], str]:
-    """The letters of each operand and of the result, with letters for what `...` stands for."""
+    """The letters of each operand and of the result, with letters for the dimensions of `...`."""
     left, arrow, right = equation.partition("->")
     operands = left.split(",")
     free = [letter for letter in LETTERS if letter not in equation]

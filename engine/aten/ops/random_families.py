@@ -24,7 +24,7 @@ Draw = Callable[..., Array]
 
 
 def _fill(name: str, arguments: str, draw: Draw) -> None:
-    """Register `name_`, which fills a tensor with what `draw(generator, shape, *arguments)` gives."""
+    """Register `name_`, which fills a tensor with the samples of `draw(generator, shape, *arguments)`."""
 
     def body(self: Tensor, *rest: Any) -> Tensor:
         *parameters, source = rest

@@ -199,7 +199,7 @@ def _vector_form(name: str, n: int, has_align: bool) -> Callable[..., Tensor]:
 
 
 def _without_align(kernel: Callable[..., Array], at: int) -> Callable[..., Array]:
-    """The kernel for operators that have no such argument."""
+    """The kernel for operators without that argument."""
     return lambda *args: kernel(*args[:at], False, *args[at:])
 
 

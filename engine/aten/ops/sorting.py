@@ -86,7 +86,7 @@ def _first_places(row: list[float], k: int, largest: bool) -> list[int]:
 
 
 def _taken(self: Array, places: Array, dim: int) -> Array:
-    """`np.take_along_axis` for places that there are."""
+    """`np.take_along_axis` without bounds checks."""
     if self.ndim == 1:
         return np.asarray(self[places])
     last = self.ndim - 1

@@ -56,7 +56,7 @@ def nanmedian(self: Array) -> Array:
 
 
 def nanmedian_dim(self: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
-    """The lower middle of what is not NaN, and where it stands."""
+    """The lower median of the elements that are not NaN, and its index."""
     axis = wrap_dim(dim, self.ndim)
     if self.ndim == 0:
         return self.copy(), np.zeros((), np.int64)

@@ -184,7 +184,7 @@ def deform_conv2d(
     input: Tensor, weight: Tensor, offset: Tensor, mask: Tensor, bias: Tensor, stride_h: int, stride_w: int,
     pad_h: int, pad_w: int, dilation_h: int, dilation_w: int, groups: int, offset_groups: int, use_mask: bool,
 ) -> Tensor:  # fmt: skip
-    """A convolution each of whose kernel's places is moved, and weighted, at every place of the image."""
+    """Deformable convolution: each kernel element has an offset and a weight at every output position."""
     steps = ((stride_h, pad_h, dilation_h), (stride_w, pad_w, dilation_w))
     places = _check_bent(input, weight, offset, mask, steps, groups, offset_groups, use_mask)
     batch, taps = input.shape[0], weight.shape[2] * weight.shape[3]

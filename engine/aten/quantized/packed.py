@@ -93,7 +93,7 @@ class Linear:
 
     @cached_property
     def columns(self) -> Array:
-        """The weight transposed, as float32: what is above the zero points, or the numbers."""
+        """The transposed weight as float32: integers minus their zero points, or plain numbers."""
         array = self.weight.above if isinstance(self.weight, Weight) else self.weight.array
         return np.ascontiguousarray(array.T, np.float32)
 

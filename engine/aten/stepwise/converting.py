@@ -1,4 +1,7 @@
-"""Numbers in another precision.  In: numbers, flat.  Out: written."""
+"""Conversion of numbers to another precision.  In: numbers, flat.  Out: written.
+
+On its own, since `engine.aten.values.xp` needs this loop and no other.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Filters whose every output depends on outputs before it.
 
-In: signals (rows, length), flat, and the factors of earlier outputs.  Out: written behind the places that the first
-outputs look back at.
+In: signals (rows, length), flat, and the factors of earlier outputs.  Out: written after the elements that the
+first outputs depend on.  On its own, as the loops of `engine.aten.ops.audio`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Groups of numbers less their means, divided by their spreads; the gradients of that, and of the same for rows.
+"""Group normalization and its gradients, and the gradients of layer normalization.
 
 In: numbers, flat; weights and biases (of which `has_` says whether they count).  Out: written.  Sums are taken over
 `PART` numbers and then added up in double precision.

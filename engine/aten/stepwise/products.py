@@ -1,4 +1,4 @@
-"""Products that BLAS has not, and distances.
+"""Products that BLAS lacks, and distances.
 
 In: matrices, flat.  Out: written.
 """

@@ -1,4 +1,4 @@
-"""Elements of images at places that data names, weighted and added up; and what gives the gradients of that.
+"""Weighted sums of image elements at given indices, and their gradients.
 
 In: images (planes, size), flat; for each of `corners` and each image of the batch `count` places in it (-1: nowhere,
 which counts as zero) and weights.  Out: written.  See `engine.aten.ops.grid_sample_sums`.

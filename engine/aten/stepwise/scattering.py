@@ -1,4 +1,4 @@
-"""Numbers taken from, and added into, places that data names.
+"""Gather and scatter-add at given indices.
 
 In: arrays as (outer, size, inner), flat; places along `size`, which may repeat.  Out: written.  Values are added in
 memory order.  Loops that check places return 1 + the number of the first one outside, else 0.

@@ -137,7 +137,7 @@ floor: Final = int_rounded_by(math.floor)
 # ------------------------------------------------------------------ floats
 
 _NEGATIVE_NAN: Final = math.copysign(math.nan, -1.0)
-"""What processors answer where there is no answer; C's text for it shows the sign."""
+"""The NaN that processors return for invalid operations; C prints its sign."""
 
 
 def is_negative_nan(value: float) -> bool:
@@ -366,7 +366,7 @@ def by_kind(
 
 
 def through_c(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A function of a number of unknown kind, whose answer C keeps as int, float or complex of single precision."""
+    """A function of a number of unknown kind, whose result C stores as int, float or single-precision complex."""
 
     def narrowed(a: Number) -> Number:
         result: Number = function(a)

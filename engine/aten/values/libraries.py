@@ -1,7 +1,7 @@
 """The array libraries: numpy for the CPU, and for each other kind of device the one that brings its arrays.
 
 In: a device, or an array.  Out: the `Library` of it, loaded when first asked for.  A tensor's device is that of its
-array, so there is nothing here that a tensor has to remember.
+array, so tensors store no device.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class Library:
     release: Callable[[], None]
     """Give back the memory that is held and not in use."""
     solving: Callable[[Callable[..., Any]], Callable[..., Any]]
-    """A function of linear algebra as one that takes what numpy's takes, and raises where that raises."""
+    """A function of linear algebra adapted to take and refuse the same arguments as numpy's."""
     cuda: Any
-    """What manages devices, streams and events, by the names that cupy.cuda has."""
+    """The module that manages devices, streams and events, with the names of `cupy.cuda`."""
     failures: tuple[type[Exception], ...] = ()
-    """What the library raises where the device fails, or is asked for what it has not."""
+    """Exceptions that the library raises for failures of the device and for unsupported requests."""
 
 
 def _cuda() -> Library:
@@ -110,7 +110,7 @@ def _solving(cupy: Any, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 LOADERS: Final[dict[str, Callable[[], Library]]] = {"cuda": _cuda}
-"""Device type -> what brings its library."""
+"""Device type -> the loader of its library."""
 _LOADED: Final[dict[str, Library]] = {}
 _BY_ARRAY: Final[dict[type, Library]] = {}
 ARRAYS: Final[set[type]] = {np.ndarray}
@@ -192,7 +192,7 @@ def library(kind: str) -> Library:
 
 
 def unload(kind: str) -> None:
-    """Forget the library of that type of device: the next use loads it anew."""
+    """Forget the library of that type of device: the next use loads it again."""
     found = _LOADED.pop(kind, None)
     if found is not None:
         del _BY_ARRAY[found.array]
@@ -202,7 +202,7 @@ def unload(kind: str) -> None:
 
 
 def library_of(array: Any) -> Library | None:
-    """The library that the array is from; None for numpy, and for what is no array."""
+    """The library of the array; None for numpy's arrays and for other values."""
     return _BY_ARRAY.get(type(array))
 
 
@@ -212,7 +212,7 @@ def is_array(value: Any) -> bool:
 
 
 def as_array(value: Any) -> Any:
-    """An array of any library as it is, all else as numpy's."""
+    """An array of any library unchanged; other values as a numpy array."""
     return value if type(value) in ARRAYS else np.asarray(value)
 
 
@@ -262,7 +262,7 @@ _PLACE: Final[ContextVar[scalars.device | None]] = ContextVar("place", default=N
 
 
 def beside(arrays: Sequence[Any], function: Callable[..., Any], *args: Any) -> Any:
-    """Call it; what `zeros` gives meanwhile is on the device of these arrays."""
+    """Call it with the device of these arrays as the current one, on which `zeros` allocates."""
     place = next((device_of(array) for array in arrays if library_of(array) is not None), None)
     token = _PLACE.set(place)
     try:

@@ -92,7 +92,7 @@ class Storage:
         return Storage(self.owner.copy())
 
     def to(self, device: Any) -> Storage:
-        """The block on that device, itself if it is there.  Raises OperatorError where there is none such."""
+        """The block on that device, itself if it is there.  Raises OperatorError if it does not exist."""
         array = libraries.moved(self.owner, scalars.device(device))
         return self if array is self.owner else Storage(array)
 

@@ -36,7 +36,7 @@ UINT8: Final[NumpyDtype] = np.dtype(np.uint8)
 BOOL: Final[NumpyDtype] = np.dtype(np.bool_)
 HALVES: Final = (FLOAT16, BFLOAT16)
 FLOATS: Final = frozenset({FLOAT32, FLOAT64})
-"""What is computed in itself."""
+"""Dtypes in which computation runs without conversion."""
 
 TO_NUMPY: Final[dict[dtype, NumpyDtype]] = {d: BFLOAT16 if d is scalars.bfloat16 else np.dtype(d.name) for d in DTYPES}
 QUANTIZED: Final[dict[str, NumpyDtype]] = {"qint8": np.dtype("i1"), "quint8": np.dtype("u1"), "qint32": np.dtype("i4"),
@@ -160,7 +160,7 @@ switch, SILENT, loud = _warning_switches()
 
 
 def quiet() -> Any:
-    """Silence numpy; `loud` takes what this returns."""
+    """Silence numpy's warnings; returns the token for `loud`."""
     return switch(SILENT)
 
 

@@ -1,4 +1,4 @@
-"""Loops (see Note [What a loop may say]) as LLVM's text.
+"""Loops (see Note [The language of loops]) as LLVM's text.
 
 In: a `Loop` and the dtypes of its arrays.  Out: the text of a module with one function, `loop`, and the kinds of its
 parameters.  Raises `Unreadable` for what is no loop.
