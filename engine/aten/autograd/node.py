@@ -26,7 +26,7 @@ Hook = Callable[..., Any]
 
 _make: Final[Callable[[type, Sequence[Any]], Any]] = tuple.__new__
 next_number: Final = itertools.count().__next__
-"""How far recording has come."""
+"""Counter of recorded nodes."""
 
 
 class Form(NamedTuple):

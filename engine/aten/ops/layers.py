@@ -21,7 +21,7 @@ from engine.lang.errors import OperatorError, OperatorIndexError
 # ------------------------------------------------------------------ dropout
 
 _SELU_DEPTH: Final = 1.7580993408473766
-"""How far below zero SELU tends to; alpha dropout replaces elements by that."""
+"""The negative saturation value of SELU; alpha dropout replaces elements by it."""
 
 
 def _check_probability(p: float) -> None:

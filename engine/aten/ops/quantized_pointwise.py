@@ -181,7 +181,7 @@ for _n in (1, 2):
 
 
 _RANKS: Final = {None: (2, 3, 4, 5), 1: (2, 3), 2: (4,), 3: (5,)}
-"""How many dimensions the input may have."""
+"""The ranks that the input may have."""
 
 
 def _batch_norm(dims: int | None, relu: bool) -> Body:

@@ -148,7 +148,7 @@ op(f"torchvision::ps_roi_pool{_REGIONS}) -> (Tensor, Tensor)", python=ps_roi_poo
 # ------------------------------------------------------------------ turned boxes
 
 _PAIRS: Final = 1 << 14
-"""How many pairs of boxes are looked at at a time."""
+"""The number of pairs of boxes computed at a time."""
 
 
 def _cross(a: Array, b: Array) -> Array:

@@ -63,7 +63,7 @@ def _kept(boxes: Array, threshold: float) -> Iterator[int]:
 # ------------------------------------------------------------------ regions
 
 _ELEMENTS: Final = 1 << 22
-"""How many numbers regions may take up at a time."""
+"""The most numbers that regions may take up at a time."""
 
 
 def _weights(start: Array, size: Array, counts: Array, pooled: int, extent: int) -> Array:
