@@ -18,7 +18,12 @@ import numpy as np
 import pytest
 
 import engine.aten
-from engine.aten.devices.namespace_rebinding import _MAKERS, _OF_NUMPY, _SAME, _SUBCLASSED
+from engine.aten.devices.namespace_rebinding import (
+    _CREATION_FUNCTIONS,
+    _DEVICE_AWARE,
+    _NUMPY_ONLY,
+    _TAKING_SUBOK,
+)
 from engine.aten.devices.universal import _ACCUMULATIONS, _AT, _REDUCTIONS
 
 cupy = pytest.importorskip("cupy", reason="cupy is not installed")
@@ -32,10 +37,10 @@ OF_UFUNCS_ON_HOST = frozenset("maximum minimum multiply logaddexp".split())
 
 
 def modules() -> Iterator[Path]:
-    """Modules whose functions have twins."""
+    """Modules whose functions are rebound."""
     for path in sorted(ROOT.rglob("*.py")):
         name = ".".join(("engine", "aten", *path.relative_to(ROOT).with_suffix("").parts))
-        if name not in _SAME and not name.startswith("engine.aten.autograd") and "stepwise" not in path.parts:
+        if name not in _DEVICE_AWARE and not name.startswith("engine.aten.autograd") and "stepwise" not in path.parts:
             yield path
 
 
@@ -91,7 +96,7 @@ def uses(path: Path) -> Iterator[tuple[int, tuple[str, ...], frozenset[str]]]:
 def trouble(names: tuple[str, ...], given: frozenset[str]) -> str:
     """What cupy would not do with it; empty when all is well."""
     first, original = names[0], found_in(np, names)
-    if first in _OF_NUMPY or original is None or isinstance(original, (type, ModuleType)) or not callable(original):
+    if first in _NUMPY_ONLY or original is None or isinstance(original, (type, ModuleType)) or not callable(original):
         return ""
     if isinstance(getattr(np, first), np.ufunc) and len(names) == 2:
         return _method_trouble(first, names[1])
@@ -99,7 +104,7 @@ def trouble(names: tuple[str, ...], given: frozenset[str]) -> str:
     if function is None:
         return "" if first in ON_HOST or isinstance(original, np.ufunc) else "cupy lacks it, so it runs on the CPU"
     known = keywords(function)
-    taken = given - {"subok"} if first in _SUBCLASSED else given
+    taken = given - {"subok"} if first in _TAKING_SUBOK else given
     missing = taken - known if known is not None else frozenset()
     return f"cupy's does not take {', '.join(sorted(missing))}" if missing else ""
 
@@ -141,4 +146,4 @@ def test_arrays_of_cupy_have_the_methods_that_kernels_call(path: Path) -> None:
 
 
 def test_makers_of_arrays_are_cupy_s() -> None:
-    assert not [name for name in _MAKERS if not hasattr(cupy, name)]
+    assert not [name for name in _CREATION_FUNCTIONS if not hasattr(cupy, name)]

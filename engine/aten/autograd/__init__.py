@@ -1,6 +1,6 @@
 """Gradients: operators on tensors that require grad leave a trail, which backward passes follow.
 
-Importing it makes dispatch record and gives tensors `backward`, hooks and the like.
+Importing it installs recording in dispatch and gives tensors `backward` and hooks.
 """
 
 from __future__ import annotations

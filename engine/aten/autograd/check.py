@@ -22,7 +22,7 @@ def gradcheck(
     func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
     raise_exception: bool = True,
 ) -> bool:  # fmt: skip
-    """Do the gradients of `func` at `inputs` equal central differences of step `eps`?
+    """True if the gradients of `func` at `inputs` equal central differences of step `eps`.
 
     Inputs that require grad should be float64.  Raises OperatorError where they differ (or returns False).
     """

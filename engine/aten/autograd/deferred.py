@@ -1,4 +1,4 @@
-"""Recording that waits until somebody asks for gradients.
+"""Deferred recording: histories of regions are built when first needed.
 
 In: what a region of generated code computed, as arrays.  Out: its results know that they have a history; the nodes of
 the operators are made when a backward pass (or a program) first looks behind them.  So a program that records gradients
@@ -31,11 +31,11 @@ _new: Final[Callable[..., Any]] = object.__new__
 _LOCK: Final = threading.RLock()
 """Nodes are made by one thread at a time."""
 _OFTEN: Final = 8
-"""So many histories have to be asked for before anything is concluded from that."""
+"""Number of requested histories before statistics are evaluated."""
 
 
 class Deferred(Node):
-    """Where the history of one result of a region begins: hands its gradient on to the operator's own node."""
+    """The grad_fn of one result of a deferred region: passes its gradient on to the operator's own node."""
 
     __slots__ = ("_found", "record")
     _found: tuple[Node | Edge | None] | None
@@ -75,7 +75,7 @@ Seen = tuple[Any, Any, int, Storage | None]
 
 
 class Record:
-    """One run of a region: tensors from outside with what they were, values, and the nodes of results."""
+    """One run of a region: its outside tensors with their states, values, and the nodes of results."""
 
     __slots__ = ("flags", "nodes", "number", "region", "seen", "storages", "tensors", "values", "versions")
     region: DeferredRegion
@@ -132,7 +132,7 @@ class Record:
         return {id(s): (s, version) for s, version in pairs if s is not None and s.version != version}
 
     def through(self, place: int, tensor: Tensor) -> None:
-        """The tensor is the region's result of that number: what follows goes by the result's node."""
+        """Make the tensor the region's result of that index, with that result's node as its history."""
         found = self.nodes[place]
         node = None if found is None else found()
         inner = tensor._grad_fn
@@ -147,8 +147,8 @@ class Record:
 def _hold_to_versions(
     nodes: Sequence[Any], changed: dict[int, tuple[Storage, int]], stood_for: dict[int, Tensor | None]
 ) -> None:
-    """What nodes keep of memory that was written to in between has the version that it had before, and is the tensor
-    itself, of which the error tells."""
+    """Reset saved tensors whose memory was written to in between to the earlier version and the tensor itself, so
+    that their error is raised and names it."""
     for node in nodes:
         for value in getattr(node, "kept", None) or ():
             for saved in value if isinstance(value, list) else (value,):
@@ -227,11 +227,11 @@ class DeferredRegion:
 
 
 def _view_requires(tensor: Tensor) -> bool:
-    """Does the view require grad?  Its node is up to date then."""
+    """True if the view requires grad, in which case its node is up to date."""
     return tensor.grad_fn is not None or tensor._requires_grad
 
 
-# ------------------------------------------------------------------ what written functions call
+# ------------------------------------------------------------------ helpers of generated functions
 
 
 def hollow(form: tuple[tuple[int, ...], xp.NumpyDtype]) -> Tensor:

@@ -1,8 +1,8 @@
-"""The backward pass: gradients from results to what they were computed from.
+"""The backward pass: gradients from results back to their inputs.
 
 In: tensors, the gradients to begin with.  Out: `.grad` of leaves, or the gradients of given tensors.  Nodes are taken
 latest first, each once all that its results were used for is done; a heap and a table of counts, no recursion.
-Where nothing but `.grad` of all leaves is wanted, `descent` does it; the pass that is here has an eye for more.
+Where only `.grad` of all leaves is needed, `leaf_backward` does it; this pass is the general one.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from engine.aten.values.tensor import Tensor, wrapped
 from engine.lang.errors import OperatorError, OperatorTypeError, OperatorValueError
 
 Tensors = Tensor | Sequence[Tensor]
-Place = tuple[Node, int]
+NodeResult = tuple[Node, int]
 
 
 @dataclass(eq=False, slots=True)
 class _Pass:
-    """One walk: how many uses of a node's inputs are still to come, and the gradients that have arrived."""
+    """State of one backward pass: pending uses of each node, and the gradients that have arrived."""
 
     keep: bool
-    wanted: dict[Place, list[int]]
+    wanted: dict[NodeResult, list[int]]
     """For gradients of given tensors: where they pass, and their positions among the results."""
     found: list[Gradient]
     pending: dict[Node, int] = field(default_factory=dict)
     arrived: dict[Node, dict[int, Tensor]] = field(default_factory=dict)
     useful: set[Node] | None = None
-    """The nodes on a way to what is wanted; None: all are."""
+    """Nodes on a path to the requested tensors; None: all nodes."""
     asked: set[Node] = field(default_factory=set)
-    """Those whose own gradients are wanted."""
+    """Nodes whose own gradients are requested."""
     ready: list[tuple[float, int, Node]] = field(default_factory=list)
     checks_nan: bool = field(default_factory=lambda: MODE.checks_nan)
 
@@ -109,7 +109,7 @@ def _reachable(roots: Iterable[Node]) -> dict[Node, int]:
 
 
 def _useful(nodes: Iterable[Node], wanted: set[Node], accumulating: set[Node]) -> set[Node]:
-    """The nodes that lead to what is wanted; edges lead to earlier nodes or leaves."""
+    """The nodes from which the requested tensors are reachable; edges lead to earlier nodes or leaves."""
     leading: set[Node] = set()
     useful: set[Node] = set(accumulating)
     for node in sorted((n for n in nodes if not isinstance(n, AccumulateGrad)), key=lambda n: n.sequence):
@@ -158,7 +158,7 @@ def _descend(roots: Sequence[Root], keep: bool, create_graph: bool, caught: Caug
         enable(before)
 
 
-# ------------------------------------------------------------------ what programs call
+# ------------------------------------------------------------------ public functions
 
 
 def backward(

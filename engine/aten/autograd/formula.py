@@ -75,7 +75,7 @@ class Formula:
     reads: tuple[Read, ...]
     uses_grad: bool
     through: frozenset[int] | None
-    """The results whose gradients it reads; None: all."""
+    """Indices of the results whose gradients the formula reads; None: all."""
     is_complex: bool
     """It speaks of complex numbers itself: see Note [Complex gradients]."""
     write: Callable[[], tuple[Callable[..., Any], Whole | None]]
@@ -88,7 +88,7 @@ class Formula:
 
     @property
     def whole(self) -> Whole | None:
-        """What it is one result of, if it is."""
+        """The function that computes several gradients at once, if this formula is one of its results."""
         return self._functions()[1]
 
     def _functions(self) -> tuple[Callable[..., Any], Whole | None]:
@@ -176,7 +176,7 @@ def _size_asked(args: list[ast.expr], forms: set[str]) -> ast.expr | None:
 
 
 def _name_overloads(tree: ast.AST) -> dict[str, Any]:
-    """Let calls that can only mean one overload be calls of it; the operators, by the names that they get."""
+    """Resolve calls to the only overload that fits; returns the operators by the names in the tree."""
     found: dict[str, Any] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and (op := _meant(node)) is not None:
@@ -199,7 +199,7 @@ def _meant(call: ast.Call) -> Op | None:
 
 
 class _Factors(ast.NodeTransformer):
-    """Lets products with numbers that are 1 unless a program says otherwise be taken where it does."""
+    """Skips products with factors whose default is 1, unless the call gives another value."""
 
     def __init__(self, names: set[str]) -> None:
         self._names = names
@@ -213,7 +213,7 @@ class _Factors(ast.NodeTransformer):
 
 
 def _through(tree: ast.AST) -> frozenset[int] | None:
-    """Which results' gradients a formula reads: `grad` is that of the first."""
+    """Indices of the results whose gradients a formula reads: `grad` is that of the first."""
     nodes = list(ast.walk(tree))
     chosen = {
         id(n.value): n.slice.value
@@ -314,4 +314,4 @@ _OF_FORMS: Final[dict[str, Any]] = {
     "_size_of": _size_of, "_numel_of": lambda form: math.prod(form[0]), "_dim_of": lambda form: len(form[0]),
     "_zeros_of": _zeros_of, "_stand_in_of": _stand_in_of, "_expanded_to": _expanded_to, "_reshaped_to": _reshaped_to,
 }  # fmt: skip
-"""What formulas ask of a tensor's form."""
+"""Attributes of a tensor's form that formulas read."""

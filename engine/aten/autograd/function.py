@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.autograd import views
-from engine.aten.autograd.node import Form, Gradient, Node, Saved, fits, fitted, twin, used_twice
+from engine.aten.autograd.node import Form, Gradient, Node, Saved, detached_alias, fits, fitted, used_twice
 from engine.aten.autograd.saving import save
 from engine.aten.dispatch.grad_mode import MODE, no_grad
 from engine.aten.values import libraries, promotion
@@ -24,7 +24,7 @@ from engine.lang.errors import OperatorDtypeError, OperatorError, OperatorTypeEr
 
 
 class FunctionContext(Node):
-    """What `forward` leaves for `backward`: tensors by `save_for_backward`, everything else as attributes."""
+    """The context `ctx`: tensors saved by `save_for_backward`, everything else as attributes."""
 
     def __init__(self, function: type[Function], inputs: Sequence[Any]) -> None:
         super().__init__(views.edges_of(inputs) if MODE.enabled else [None] * len(inputs))
@@ -55,20 +55,20 @@ class FunctionContext(Node):
         self.non_differentiable = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Whether backward gets zeros (the default) or None for outputs that had no gradient."""
+        """Set if backward receives zeros (the default) or None for outputs without a gradient."""
         self.materialize_grads = value
 
     # -- for backward
 
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
-        """What `save_for_backward` kept.  Raises OperatorError after the graph was freed or a tensor written to."""
+        """The saved tensors.  Raises OperatorError after the graph was freed or a tensor written to."""
         if self._saved is None:
             raise used_twice()
         return tuple(None if saved is None else saved.unpack(self) for saved in self._saved)
 
     def keep(self, results: Sequence[Any]) -> None:
-        """Turn what was marked into what lives as long as the node."""
+        """Save the marked tensors in a form that lives as long as the node."""
         places = {id(result): i for i, result in enumerate(results)}
         self._saved = [None if t is None else save(t, places.get(id(t), -1)) for t in self._to_save]
         self._to_save = self.dirty = self.non_differentiable = ()
@@ -118,15 +118,15 @@ _kinds: Final[weakref.WeakKeyDictionary[type[Any], type[FunctionContext]]] = wea
 
 
 def _context_of(function: type[Function]) -> type[FunctionContext]:
-    """The function's own kind of node: the name says whose it is."""
+    """The node class of a function, named after it."""
     kind = _kinds.get(function)
     if kind is None:
         kind = _kinds[function] = type(f"{function.__name__}Backward", (FunctionContext,), {})
     return kind
 
 
-def _place(value: Any) -> views.Place | None:
-    """Where an argument that is a view is in its base; None where there is no telling."""
+def _place(value: Any) -> views.Placement | None:
+    """The placement of a view in its base; None for other values, and where it cannot be determined."""
     if not isinstance(value, Tensor) or value._base is None:
         return None
     try:
@@ -155,7 +155,7 @@ class Function:
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
-        """Run the function; what it returns has it as history if a positional argument requires grad."""
+        """Run the function; its results have it as their grad_fn if a positional argument requires grad."""
         context = _context_of(cls)(cls, args)
         places = [_place(arg) for arg in args]
         with no_grad():
@@ -171,7 +171,7 @@ class Function:
 
 
 def _attach(
-    context: FunctionContext, args: tuple[Any, ...], results: list[Any], places: list[views.Place | None]
+    context: FunctionContext, args: tuple[Any, ...], results: list[Any], places: list[views.Placement | None]
 ) -> list[Any]:
     """Give the results their history; `places` are where arguments that are views were in their bases."""
     dirty = {id(t) for t in context.dirty}
@@ -203,7 +203,7 @@ def _attach(
 
 def _shown(given: Tensor) -> Tensor:
     """An argument that was returned as it is: a view of it."""
-    view = twin(given)
+    view = detached_alias(given)
     view._base = given if given._base is None else given._base
     return view
 
@@ -213,7 +213,7 @@ def _form(result: Any) -> Form:
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
-    """A `backward` whose own gradient cannot be taken: it runs without being recorded."""
+    """Decorator of a `backward` that is not differentiable itself: it runs without recording."""
 
     @functools.wraps(backward)
     def once(ctx: Any, *gradients: Any) -> Any:

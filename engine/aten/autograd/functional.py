@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from engine.aten.autograd.engine import grad
-from engine.aten.autograd.node import twin
+from engine.aten.autograd.node import detached_alias
 from engine.aten.dispatch.compose import run
 from engine.aten.dispatch.grad_mode import enable_grad
 from engine.aten.values.tensor import Tensor
@@ -123,7 +123,7 @@ def _listed(values: Nested, name: str, of: str) -> tuple[list[Tensor], bool]:
 
 
 def _leaf(tensor: Tensor) -> Tensor:
-    leaf = twin(tensor)
+    leaf = detached_alias(tensor)
     leaf.requires_grad = True
     return leaf
 
@@ -131,7 +131,7 @@ def _leaf(tensor: Tensor) -> Tensor:
 def _called(
     func: Function, given: Sequence[Tensor], create_graph: bool, strict: bool
 ) -> tuple[list[Tensor], bool, list[Tensor]]:
-    """The outputs, whether there is only one, and the inputs that they were computed from."""
+    """The outputs, True if there is a single one, and the inputs that they were computed from."""
     with enable_grad():
         kept = [t.view_as(t) if create_graph and t.requires_grad else _leaf(t) for t in given]
         result = func(*kept)
@@ -164,7 +164,7 @@ def _grads(
 
 
 def _vectors(given: Nested, like: Sequence[Tensor]) -> list[Tensor]:
-    """The vectors of a product, which must look like what they are multiplied with."""
+    """The vectors of a product, checked against the shapes of their factors."""
     if given is None:
         if len(like) != 1 or math.prod(like[0].shape) != 1:
             raise OperatorError("The vector v can only be None if there is one number that it belongs to.")

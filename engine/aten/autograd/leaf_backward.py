@@ -1,9 +1,9 @@
-"""The backward pass from results down to all leaves, where gradients of the leaves are all that is wanted.
+"""The backward pass from results to all leaves, for passes that need no other gradients.
 
 In: nodes, each with the gradient of one of its results.  Out: gradients, added to `.grad` of the leaves or handed over.
 Nodes are taken latest first, each once all that its results were used for is done.
 
-Nothing is made here that nobody looks at: a node's sources are its edges, and a leaf has a node of its own only where
+Nothing unused is allocated here: a node's sources are its edges, and a leaf has a node of its own only where
 a program has asked for it.
 """
 
@@ -26,7 +26,7 @@ Others = dict[Node, dict[int, Tensor]]
 
 
 def descend(roots: Sequence[Root], keep: bool, caught: Caught | None = None) -> bool:
-    """The whole pass; `keep` what another one needs.  The roots are no nodes of leaves.
+    """The whole pass; `keep` retains the graph for another one.  The roots are not AccumulateGrad nodes.
 
     With `caught` nothing is added to `.grad`, and what would be goes there; False, and nothing done, where there are
     other leaves than those that it names.
@@ -93,7 +93,7 @@ def _has_hooks(node: Node) -> Any:
 
 
 def _first(roots: Sequence[Root], pending: Mapping[Any, int], ready: list[tuple[float, int, Node]]) -> Node | None:
-    """The node to begin with if there is only one; otherwise they are `ready`, but for those on the way of others."""
+    """The root, if there is only one; otherwise None, with the roots that no other root reaches put into `ready`."""
     if len(roots) == 1:
         return roots[0][0]
     for node in {root[0] for root in roots}:
@@ -139,8 +139,8 @@ def _end(leaf: Tensor, gradient: Gradient, keep: bool, caught: Caught | None) ->
 
 
 def _place_of(source: Any) -> tuple[Any, Any, int, Any]:
-    """Where the gradient for a source goes: to a node or a leaf, under which key, to which of its results, in what
-    form.  Leaves are known by their number, whether they have a node or not."""
+    """The destination of a source's gradient: node or leaf, its key, the index of its result, and the form.
+    Leaves are keyed by `id`, with or without a node."""
     if isinstance(source, Tensor):
         array = source.array
         return source, id(source), 0, (array.shape, array.dtype)
@@ -151,7 +151,7 @@ def _place_of(source: Any) -> tuple[Any, Any, int, Any]:
 
 
 def _uses(roots: Iterable[Node]) -> dict[Any, int]:
-    """How many edges lead to every node and leaf on the way down."""
+    """Number of edges that lead to each reachable node and leaf."""
     uses: dict[Any, int] = dict.fromkeys(roots, 0)
     stack = list(uses)
     source: Any

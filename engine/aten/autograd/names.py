@@ -1,4 +1,4 @@
-"""What the nodes of operators are called: `AddBackward0`.
+"""Names of the operators' nodes: `AddBackward0`.
 
 In: an entry of the operator table.  Out: a name, PyTorch's where it does not just follow from the operator's.
 """
@@ -18,12 +18,12 @@ _OTHER: Final = {
     "chunk": "Split", "narrow": "Slice", "true_divide": "Div", "movedim": "Permute", "zero": "Zero", "linear": "Addmm",
     "_lstm_layer": "MkldnnRnnLayer", "_gru_layer": "Stack", "_rnn_tanh_layer": "Stack", "_rnn_relu_layer": "Stack",
 }  # fmt: skip
-"""Operators (or overloads) whose node is named after another."""
+"""Operators (or overloads) whose node has the name of another operator."""
 _SECOND: Final = frozenset({
     "sum.dim_IntList", "mean.dim", "rsub.Scalar", "pow.Tensor_Tensor", "max", "min", "squeeze.dim", "prod.dim_int",
     "median", "masked_fill.Tensor", "normal.Tensor_float", "clamp.Tensor", "index_fill.int_Tensor", "scatter.value",
 })  # fmt: skip
-"""Overloads whose node counts as 1, since another one of the name is 0."""
+"""Overloads whose node name ends in 1, since that of another overload ends in 0."""
 
 
 def node_name(op: Op) -> str:

@@ -30,7 +30,7 @@ next_number: Final = itertools.count().__next__
 
 
 class Form(NamedTuple):
-    """What a gradient has to look like."""
+    """Shape and dtype required of a gradient."""
 
     shape: tuple[int, ...]
     dtype: xp.NumpyDtype
@@ -89,7 +89,7 @@ class Node:
         raise NotImplementedError
 
     def release(self) -> None:
-        """Let go of what was kept for the backward pass."""
+        """Release the tensors saved for the backward pass."""
 
     def register_hook(self, hook: Hook) -> RemovableHandle:
         """Call `hook(outgoing gradients, incoming gradients)` after the node; it may return others."""
@@ -106,7 +106,7 @@ class Node:
 
 
 class AccumulateGrad(Node):
-    """Where gradients of a leaf end: they are added to its `.grad`.  A leaf has one as long as somebody needs it."""
+    """Node that adds gradients to the `.grad` of a leaf, which holds it weakly: it lives while it is referenced."""
 
     __slots__ = ("variable",)
 
@@ -129,7 +129,7 @@ class AccumulateGrad(Node):
 
 
 def accumulate(variable: Tensor, gradient: Tensor) -> None:
-    """Add to `.grad`: in place, unless what happens is recorded itself."""
+    """Add to `.grad`, in place unless grad mode is enabled."""
     before = variable._grad
     if MODE.enabled:
         variable.grad = run("clone", gradient, 0) if before is None else before + gradient
@@ -152,7 +152,7 @@ def _edge_to(source: Tensor | Node | Edge | None) -> Edge | None:
 
 
 def edge_of(tensor: Tensor) -> Edge | None:
-    """Where the tensor's gradient goes; None where nobody asks for it."""
+    """The edge that receives the tensor's gradient; None if the tensor does not require grad."""
     if not tensor.requires_grad:
         return None
     form = tensor.array.shape, tensor.array.dtype
@@ -193,8 +193,8 @@ class RemovableHandle:
 _MODIFIED: Final = "one of the variables needed for gradient computation has been modified by an inplace operation"
 
 
-def twin(tensor: Tensor) -> Tensor:
-    """The same values outside autograd, in the same memory and with the same version."""
+def detached_alias(tensor: Tensor) -> Tensor:
+    """A tensor without history over the same memory, with the same version counter."""
     return Tensor(tensor.array, storage=tensor.memory)
 
 
@@ -268,6 +268,6 @@ def sum_to_size(x: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def fits(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
-    """Could a tensor of shape `into` have been broadcast to `shape`?"""
+    """True if a tensor of shape `into` can be broadcast to `shape`."""
     tail = shape[len(shape) - len(into) :]
     return len(into) <= len(shape) and all(a in (1, b) for a, b in zip(into, tail, strict=True))

@@ -1,4 +1,4 @@
-"""What nodes keep of tensors, and hooks that keep something else in their place.
+"""Tensors saved by nodes, and hooks that save something else in their place.
 
 In: a tensor that a backward pass will need.  Out: a `Saved`; inside `saved_tensors_hooks`, one that holds what the
 program's `pack` made of the tensor (a file's name, fewer bits), and gives what its `unpack` makes of that.
@@ -22,7 +22,7 @@ Unpack = Callable[[Any], Tensor]
 
 
 def save(tensor: Tensor, output: int = -1) -> Saved:
-    """Keep the tensor for the node whose result number `output` it is (-1: it is none)."""
+    """Save the tensor for a node; `output` is its index among the node's results (-1: it is not a result)."""
     hooks = MODE.packing
     return Saved(tensor, output) if hooks is None else Packed(tensor, output, *hooks)
 
@@ -51,7 +51,7 @@ class Packed(Saved):
 
 @contextmanager
 def _apart() -> Iterator[None]:
-    """Hooks are not recorded, and what they do is not packed."""
+    """Run hooks without recording and without packing."""
     before = MODE.enabled, MODE.packing
     enable(False)
     MODE.packing = None
@@ -63,7 +63,7 @@ def _apart() -> Iterator[None]:
 
 
 class saved_tensors_hooks:
-    """What is recorded inside keeps `pack(tensor)`, of which `unpack` makes a tensor again."""
+    """Context in which nodes save `pack(tensor)`, from which `unpack` restores the tensor."""
 
     def __init__(self, pack_hook: Pack, unpack_hook: Unpack) -> None:
         self._hooks = pack_hook, unpack_hook

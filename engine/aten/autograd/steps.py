@@ -28,7 +28,7 @@ def call_tensor_hooks(node: Node, inputs: dict[int, Tensor]) -> None:
 
 
 def apply(node: Node, inputs: dict[int, Tensor], keep: bool, checks_nan: bool = False) -> Sequence[Gradient]:
-    """The node's step between its own hooks; what it kept is let go unless it is to be kept."""
+    """The node's step between its own hooks; its saved tensors are released unless `keep`."""
     if not inputs:
         return [None] * len(node.edges)
     count = len(node.outputs)
@@ -60,7 +60,7 @@ def _applied(node: Node, gradients: list[Gradient]) -> Sequence[Gradient]:
 
 
 def _changed(hook: Hook, gradient: Tensor) -> Tensor:
-    """What a hook makes of a gradient.  Raises OperatorError (or OperatorTypeError) where that cannot be one."""
+    """The gradient returned by a hook.  Raises OperatorError (or OperatorTypeError) if it does not fit."""
     changed = hook(gradient)
     if changed is None:
         return gradient

@@ -22,8 +22,8 @@ from engine.aten.values.xp import Array, as_strided
 from engine.lang.errors import OperatorError
 
 
-class Place(NamedTuple):
-    """Where a view is in its base, both as shapes and byte strides.
+class Placement(NamedTuple):
+    """Placement of a view in its base, both as shapes and byte strides.
 
     Of a view of real numbers in a complex base (`as_parts`), the base's are those of its real and imaginary parts.
     """
@@ -49,8 +49,8 @@ class Place(NamedTuple):
         return tuple(8 * s // self.itemsize for s in strides)
 
 
-def place_of(tensor: Tensor) -> Place | None:
-    """Where a view is in its base; None for a tensor that is no view."""
+def place_of(tensor: Tensor) -> Placement | None:
+    """Placement of a view in its base; None for a tensor that is no view."""
     if tensor._base is None:
         return None
     view, base = tensor.array, tensor._base.array
@@ -60,13 +60,15 @@ def place_of(tensor: Tensor) -> Place | None:
     if view.itemsize != base.itemsize:
         raise OperatorError("gradients through views of another element size are not supported")
     offset = address(view) - address(base) if view.size and base.size else 0
-    return Place(view.shape, view.strides, offset, base.shape, base.strides, base.itemsize, as_parts)
+    return Placement(view.shape, view.strides, offset, base.shape, base.strides, base.itemsize, as_parts)
 
 
 class CopySlices(Node):
-    """A write to a part of a tensor: the first edge is the tensor's before, the others those of the operator."""
+    """A write to a part of a tensor: the first edge is that of the tensor before it, the others the operator's."""
 
-    def __init__(self, base: Tensor, operator: Node, of_target: int | None, before: Place, after: Place) -> None:
+    def __init__(
+        self, base: Tensor, operator: Node, of_target: int | None, before: Placement, after: Placement
+    ) -> None:
         others = [e for i, e in enumerate(operator.edges) if i != of_target]
         super().__init__([edge_of(base), *others])
         self.operator, self.of_target = operator, of_target
@@ -89,7 +91,7 @@ class CopySlices(Node):
         self.operator.release()
 
 
-def _joined(flat: Tensor, place: Place) -> Tensor:
+def _joined(flat: Tensor, place: Placement) -> Tensor:
     """The gradient of a base, from one number for each of its elements."""
     shaped: Tensor = flat.reshape(list(place.base_shape))
     return run("view_as_complex", shaped) if place.as_parts else shaped
@@ -98,7 +100,7 @@ def _joined(flat: Tensor, place: Place) -> Tensor:
 class AsStridedBackward0(Node):
     """A view of a base that was written to: a part of it."""
 
-    def __init__(self, base: Tensor, place: Place) -> None:
+    def __init__(self, base: Tensor, place: Placement) -> None:
         super().__init__([edge_of(base)])
         self.place = place
         self.dtype = base.array.real.dtype if place.as_parts else base.array.dtype
@@ -124,7 +126,7 @@ def history(view: Tensor) -> Node | None:
     return node
 
 
-def rebase(target: Tensor, node: Node, of_target: int | None, before: Place | None, is_moved: bool = True) -> None:
+def rebase(target: Tensor, node: Node, of_target: int | None, before: Placement | None, is_moved: bool = True) -> None:
     """The target was written to by the operator of `node`; its own gradient is that of edge `of_target`.
 
     `is_moved`: it may show another part of its base than before.
@@ -208,7 +210,7 @@ def _refused_view(target: Tensor) -> str:
 
 
 def copy_with_history(tensor: Tensor) -> Tensor:
-    """The values as they are now, for a formula that reads what its operator overwrites."""
+    """A copy of the values, for a formula that reads a tensor which its operator overwrites."""
     copy = Tensor(_copied(tensor.array))
     if tensor.grad_fn is not None:
         copy.attach(tensor.grad_fn, tensor.output_nr)
@@ -224,5 +226,5 @@ def form_of(tensor: Tensor) -> Form:
 
 
 def edges_of(values: Sequence[object]) -> list[Edge | None]:
-    """An edge for each value; None for what is no tensor or needs no gradient."""
+    """An edge for each value; None for values that are not tensors or do not require grad."""
     return [edge_of(v) if isinstance(v, Tensor) else None for v in values]

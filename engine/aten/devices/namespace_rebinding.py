@@ -1,12 +1,12 @@
-"""Code over numpy as the same code over another array library.
+"""Namespace rebinding: functions written over numpy, run over another array library.
 
-In: a function of ours, a library.  Out: its twin, which knows the library as `np`.
+In: a function of the engine, a library.  Out: the same function rebound, for which `np` is that library.
 
-Note [Twins]
-Kernels are code over an array namespace, which they call `np`.  For the CPU that is numpy.  For another device each
-function gets a twin when first needed: the same code, in whose globals `np` is the library of the device, arrays are
-arrays there, and functions of ours are twins too.  So a kernel is written once, and costs the CPU nothing; what makes
-arrays anew makes them where the operands are.
+Note [Namespace rebinding]
+Kernels are written over an array namespace, which they call `np`.  For the CPU that is numpy.  For another device each
+function is rebound when first needed: the same code with other globals, in which `np` is the library of the device,
+arrays are arrays there, and functions of the engine are rebound too.  So a kernel is written once, and costs the CPU
+nothing; functions that create arrays create them on the device of the operands.
 """
 
 from __future__ import annotations
@@ -23,42 +23,42 @@ from engine.aten.devices.universal import Universal, on_host
 from engine.aten.values.libraries import Library
 from engine.aten.values.xp import BFLOAT16
 
-_OURS: Final = "engine.aten."
-_SAME: Final = frozenset(
-    f"{_OURS}{name}"
+_PACKAGE: Final = "engine.aten."
+_DEVICE_AWARE: Final = frozenset(
+    f"{_PACKAGE}{name}"
     for name in "values.tensor values.storage values.hooks values.libraries values.interchange values.xp dispatch.op "
     "dispatch.table dispatch.compile dispatch.calls dispatch.overload_cache dispatch.compose dispatch.device_dispatch "
     "dispatch.errors dispatch.wrapping dispatch.grad_mode python.binding python.methods formatting.printing "
     "kernels.random kernels.memory devices.namespace_rebinding devices.universal stepwise.language autograd".split()
 )
-"""Modules whose functions look at the arrays that they are given, or see none."""
-_OF_NUMPY: Final = frozenset({
+"""Modules that are not rebound: their functions dispatch on the arrays that they are given, or handle none."""
+_NUMPY_ONLY: Final = frozenset({
     "dtype", "generic", "errstate", "iinfo", "finfo", "promote_types", "can_cast", "newaxis", "pi", "inf", "nan", "e",
     "broadcast_shapes", "ndindex", "random", "ufunc", "prod", "exceptions", "isscalar", "euler_gamma",
 })  # fmt: skip
-"""What is numpy's for every library: it has no arrays in it.  (`prod` is of shapes, unless it is given an array.)"""
+"""Names that stay numpy's for every library, as they handle no arrays; `prod` of sizes is numpy's too."""
 
 
-_MAKERS: Final = frozenset(
+_CREATION_FUNCTIONS: Final = frozenset(
     "array asarray ascontiguousarray asfortranarray asanyarray copy zeros ones empty full zeros_like ones_like "
     "empty_like full_like arange linspace logspace eye identity tri indices meshgrid diag diagflat vander bartlett "
     "blackman hamming hanning kaiser fromfunction concatenate stack hstack vstack dstack column_stack atleast_1d "
     "atleast_2d atleast_3d where broadcast_to triu_indices tril_indices".split()
 )
-"""Functions whose results are on the device, whatever they are given."""
-_SUBCLASSED: Final = frozenset("empty_like zeros_like ones_like full_like".split())
-"""Functions that numpy asks whether subclasses of arrays are to be kept; elsewhere there are none."""
-_KEEPERS: Final = frozenset("where tril triu around round clip".split())
+"""Functions whose results are on the device, whatever their operands are."""
+_TAKING_SUBOK: Final = frozenset("empty_like zeros_like ones_like full_like".split())
+"""Functions with numpy's parameter `subok`, which other libraries lack."""
+_DTYPE_PRESERVING: Final = frozenset("where tril triu around round clip".split())
 """Functions whose results have their operands' dtype; cupy makes float32 of bfloat16."""
 
 
-class Twins:
-    """The twins of one library."""
+class ReboundNamespace:
+    """Functions, modules and tables rebound to one library."""
 
     def __init__(self, library: Library) -> None:
         self.library = library
         self.namespace = _Namespace(self, np, library.namespace)
-        self._globals: dict[str, _Globals] = {}
+        self._globals: dict[str, _ReboundGlobals] = {}
         self._known: dict[int, tuple[Any, Any]] = {}
         self.kinds: dict[type, Callable[[Any], Any]] = {
             FunctionType: self._function, partial: self._partial, ModuleType: self._module, CellType: self._cell,
@@ -68,7 +68,7 @@ class Twins:
         }  # fmt: skip
 
     def of(self, value: Any) -> Any:
-        """The value as this library's code sees it."""
+        """The value rebound to this library; itself if it needs no rebinding."""
         make = self.kinds.get(type(value))
         if make is None:
             return value
@@ -80,24 +80,24 @@ class Twins:
 
     def _function(self, function: FunctionType) -> Any:
         module = function.__module__ or ""
-        if module not in ("", "builtins") and not module.startswith(_OURS):
+        if module not in ("", "builtins") and not module.startswith(_PACKAGE):
             return self._of_numpy(function) if module.startswith("numpy") else function
-        if module in _SAME or module.startswith(f"{_OURS}autograd"):
+        if module in _DEVICE_AWARE or module.startswith(f"{_PACKAGE}autograd"):
             return function
         cells = tuple(CellType() for _ in function.__closure__ or ())
         code = function.__code__.replace()
         made = FunctionType(code, self.globals(function), function.__name__, function.__defaults__, cells or None)
         made.__kwdefaults__ = function.__kwdefaults__
-        self._known[id(function)] = (function, made)  # before it is looked into: functions may know themselves
+        self._known[id(function)] = (function, made)  # before its closure is rebound: functions may be recursive
         for cell, own in zip(cells, function.__closure__ or (), strict=True):
             cell.cell_contents = self.of(own.cell_contents)
         return made
 
-    def globals(self, function: FunctionType) -> _Globals:
+    def globals(self, function: FunctionType) -> _ReboundGlobals:
         names = function.__globals__
         found = self._globals.get(names.get("__name__", ""))
         if found is None or found.original is not names:
-            found = _Globals(self, names)
+            found = _ReboundGlobals(self, names)
             if "__name__" in names:
                 self._globals[names["__name__"]] = found
         return found
@@ -113,7 +113,7 @@ class Twins:
         name = module.__name__
         if name.startswith("numpy."):
             return getattr(self.namespace, name.partition(".")[2])
-        return _Ours(self, module) if name.startswith(_OURS) and name not in _SAME else module
+        return _ReboundModule(self, module) if name.startswith(_PACKAGE) and name not in _DEVICE_AWARE else module
 
     def _of_numpy(self, function: Any) -> Any:
         owner = getattr(function, "__self__", None)
@@ -129,7 +129,7 @@ class Twins:
         return getattr(self.namespace, name, function)
 
     def _method(self, method: Any) -> Any:
-        """`np.ndarray.argmax` and the like."""
+        """A method of `np.ndarray`, such as `np.ndarray.argmax`, looked up on its argument."""
         name: str = method.__name__
         return method if method.__objclass__ is not np.ndarray else lambda array, *args: getattr(array, name)(*args)
 
@@ -158,8 +158,8 @@ class Twins:
         return values if type(values) is not tuple or all(map(_is, made, values)) else made
 
 
-def _among(array: type, host: Callable[..., Any], device: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that is numpy's for what is not on the device: numbers, lists of them, its own arrays."""
+def _by_operands(array: type, host: Callable[..., Any], device: Callable[..., Any]) -> Callable[..., Any]:
+    """`device` if an operand is on the device, else `host`: for numbers, lists of them and numpy's arrays."""
 
     def function(*args: Any, **kwargs: Any) -> Any:
         return (device if _holds(array, args) or _holds(array, kwargs.values()) else host)(*args, **kwargs)
@@ -175,8 +175,8 @@ def _without_subclasses(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *args, subok=False, **kwargs: function(*args, **kwargs)
 
 
-def _keeping_dtype(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same, with results in the dtype that numpy would give them if bfloat16 is among the operands'."""
+def _preserving_dtype(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` with results in the dtype that numpy would give them where an operand is bfloat16."""
 
     def kept(*args: Any, **kwargs: Any) -> Any:
         made = function(*args, **kwargs)
@@ -193,42 +193,42 @@ def _is(a: Any, b: Any) -> bool:
     return a is b
 
 
-class _Globals(dict[str, Any]):
-    """The names of a module; each is looked up there when first used."""
+class _ReboundGlobals(dict[str, Any]):
+    """The globals of a rebound function: names of the original module, each rebound when first used."""
 
-    def __init__(self, twins: Twins, original: dict[str, Any]) -> None:
+    def __init__(self, rebinding: ReboundNamespace, original: dict[str, Any]) -> None:
         super().__init__(__builtins__=builtins, __name__=original.get("__name__", ""))
-        self.twins, self.original = twins, original
+        self.rebinding, self.original = rebinding, original
 
     def __missing__(self, name: str) -> Any:
-        value = self.original[name]  # the KeyError of names that are not there is what Python expects
-        made = self.twins.of(value)
+        value = self.original[name]  # Python expects the KeyError of an undefined name
+        made = self.rebinding.of(value)
         if made is not value or isinstance(value, (type, FunctionType, ModuleType)):
             self[name] = made
         return made
 
 
-class _Ours:
-    """A module of ours, with twins of its functions."""
+class _ReboundModule:
+    """A module of the engine whose functions are rebound."""
 
-    def __init__(self, twins: Twins, module: ModuleType) -> None:
-        self._twins, self._module = twins, module
+    def __init__(self, rebinding: ReboundNamespace, module: ModuleType) -> None:
+        self._rebinding, self._module = rebinding, module
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._module, name)
-        made = self._twins.of(value)
+        made = self._rebinding.of(value)
         if made is not value or isinstance(value, (type, FunctionType)):
             setattr(self, name, made)
         return made
 
 
 class _Namespace:
-    """`np` of the twins: the library's functions; where it has none, numpy's over copies on the CPU."""
+    """`np` of rebound functions: the library's functions; where it has none, numpy's over copies on the CPU."""
 
-    def __init__(self, twins: Twins, original: Any, library: Any) -> None:
-        self._twins, self._original, self._library = twins, original, library
+    def __init__(self, rebinding: ReboundNamespace, original: Any, library: Any) -> None:
+        self._rebinding, self._original, self._library = rebinding, original, library
         if original is np:
-            self.ndarray = twins.library.array
+            self.ndarray = rebinding.library.array
             self.prod = self._prod
 
     def __getattr__(self, name: str) -> Any:
@@ -237,28 +237,28 @@ class _Namespace:
         return made
 
     def _find(self, name: str, original: Any) -> Any:
-        if name in _OF_NUMPY or isinstance(original, type):
+        if name in _NUMPY_ONLY or isinstance(original, type):
             return original
         found = getattr(self._library, name, None)
         if isinstance(original, ModuleType):
-            return _Namespace(self._twins, original, found)
+            return _Namespace(self._rebinding, original, found)
         if isinstance(original, np.ufunc):
-            return self._twins.of(original)
+            return self._rebinding.of(original)
         if not callable(original):
             return original if found is None else found
         if found is None:
-            return partial(on_host, self._twins.library, original)
+            return partial(on_host, self._rebinding.library, original)
         if self._original is np.linalg:
-            return self._twins.library.solving(found)
-        if name in _SUBCLASSED:
+            return self._rebinding.library.solving(found)
+        if name in _TAKING_SUBOK:
             return _without_subclasses(found)
-        made = _keeping_dtype(found) if name in _KEEPERS else found
-        if name in _MAKERS or original.__module__ != "numpy":
+        made = _preserving_dtype(found) if name in _DTYPE_PRESERVING else found
+        if name in _CREATION_FUNCTIONS or original.__module__ != "numpy":
             return made
-        return _among(self._twins.library.array, original, made)
+        return _by_operands(self._rebinding.library.array, original, made)
 
     def _prod(self, values: Any, *args: Any, **kwargs: Any) -> Any:
-        used = self._library if type(values) is self._twins.library.array else np
+        used = self._library if type(values) is self._rebinding.library.array else np
         return used.prod(values, *args, **kwargs)
 
 
@@ -266,12 +266,12 @@ class _Namespace:
 def _cached() -> None: ...
 
 
-_OF_LIBRARY: Final[dict[Library, Twins]] = {}
+_BY_LIBRARY: Final[dict[Library, ReboundNamespace]] = {}
 
 
-def twins_of(library: Library) -> Twins:
-    """The twins that code has for this library."""
-    found = _OF_LIBRARY.get(library)
+def rebound_for(library: Library) -> ReboundNamespace:
+    """The rebound namespace of this library, made at its first use."""
+    found = _BY_LIBRARY.get(library)
     if found is None:
-        found = _OF_LIBRARY[library] = Twins(library)
+        found = _BY_LIBRARY[library] = ReboundNamespace(library)
     return found

@@ -81,11 +81,11 @@ def of_device(device: Any) -> Philox:
 
 
 _SEED: Final = [DEFAULT_SEED]
-"""What devices begin with."""
+"""The initial seed of all devices."""
 
 
 def restart(seed: int) -> None:
-    """Start the streams of all devices anew, also of those that nobody has used yet."""
+    """Restart the streams of all devices, including devices not yet used."""
     _SEED[0] = seed
     for each in _OF_DEVICE.values():
         each.manual_seed(seed)

@@ -35,7 +35,7 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
 
 
 def is_pinned(self: Tensor, device: Any = None) -> bool:
-    """Is it in such memory?"""
+    """True if the tensor is in pinned memory."""
     if _KIND not in libraries.loaded() or self.is_cuda:
         return False
     base: Any = storage_of(self.array).owner.base

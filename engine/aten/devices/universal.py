@@ -19,7 +19,7 @@ _REDUCTIONS: Final = {
 }  # fmt: skip
 _ACCUMULATIONS: Final = {"add": "cumsum", "multiply": "cumprod"}
 _AT: Final = {"add": frozenset("iIlLqQefd"), "maximum": frozenset("iIlLqQfd"), "minimum": frozenset("iIlLqQfd")}
-"""Functions whose `at` cupy has, and for which dtypes."""
+"""Functions whose `at` cupy provides, and the dtypes that it supports."""
 
 
 _OF_TRUTH: Final = frozenset({"logical_and", "logical_or", "logical_xor", "logical_not"})

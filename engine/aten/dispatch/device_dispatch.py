@@ -1,7 +1,7 @@
 """Operators where the arrays are not numpy's.
 
 In: an operator's kernel or body and its arguments.  Out: its result, on the device of its arguments.  The code is that
-for the CPU, see Note [Twins]; a few kernels that need what libraries have not run on the CPU (`ON_HOST`).
+for the CPU, see Note [Namespace rebinding]; a few kernels that need what libraries have not run on the CPU (`ON_HOST`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, Final
 
 from engine.aten.devices import philox
-from engine.aten.devices.namespace_rebinding import twins_of
+from engine.aten.devices.namespace_rebinding import rebound_for
 from engine.aten.devices.universal import on_host
 from engine.aten.dispatch import quantized_forms
 from engine.aten.dispatch.errors import describe, refusal
@@ -59,7 +59,7 @@ def place_of(args: Sequence[Any], op: Op | None = None) -> scalars.device | None
         if libraries.library_of(array) is not None:
             return libraries.device_of(array)
         is_free = False
-    return libraries.PLACES.now() if is_free and op is not None and _is_told_places(op) else None
+    return libraries.DEFAULT_DEVICE.now() if is_free and op is not None and _is_told_places(op) else None
 
 
 @cache
@@ -86,7 +86,7 @@ def computed(op: Op, kernel: Callable[..., Any], *args: Any) -> Any:
                 return on_host(library, kernel, *map(_without_device, args))
         if op.name in ON_HOST or op.qualified_name in ON_HOST:
             return on_host(library, kernel, *map(_without_device, args))
-        return _given(library, twins_of(library).of(kernel), args)
+        return _given(library, rebound_for(library).of(kernel), args)
 
 
 def _given(library: Library, function: Callable[..., Any], args: Sequence[Any]) -> Any:
@@ -135,7 +135,7 @@ def worked(op: Op, work: Callable[..., Any], *args: Any) -> Any:
         return _drawn(op, work, args, place)
     library = libraries.library(place.type)
     with library.on(place.index):
-        return _given(library, twins_of(library).of(work), args)
+        return _given(library, rebound_for(library).of(work), args)
 
 
 def _drawn(op: Op, work: Callable[..., Any], args: Sequence[Any], place: scalars.device) -> Any:
@@ -206,7 +206,7 @@ def _crossed(op: Op, kernel: Callable[..., Any], args: Sequence[Any]) -> Any:
     if library is None:
         return kernel(first, *rest)
     with library.on(library.index_of(first)):
-        return _given(library, twins_of(library).of(kernel), (first, *rest))
+        return _given(library, rebound_for(library).of(kernel), (first, *rest))
 
 
 def rescued(op: Op, body: Callable[..., Any], args: tuple[Any, ...], error: Exception) -> Any:

@@ -84,15 +84,15 @@ def _loop_of(text: str, names: Sequence[str], arrays: Sequence[bool]) -> Loop:
     """A loop that evaluates the expression for each place."""
     kinds = dict(zip(names, arrays, strict=True))
     value = _Elements(kinds).visit(ast.parse(text, mode="eval")).body
-    given = ", ".join(f"{name}: {'Cells' if kinds[name] else 'float'}" for name in names)
-    frame = f"def loop({given}, _result: Cells, _count: int) -> None:\n for _i in range(_count):\n  _result[_i] = 0"
+    given = ", ".join(f"{name}: {'Buffer' if kinds[name] else 'float'}" for name in names)
+    frame = f"def loop({given}, _result: Buffer, _count: int) -> None:\n for _i in range(_count):\n  _result[_i] = 0"
     tree = ast.parse(frame).body[0]
     assert isinstance(tree, ast.FunctionDef)
     assert isinstance(tree.body[0], ast.For)
     assert isinstance(tree.body[0].body[0], ast.Assign)
     tree.body[0].body[0].value = value
     ast.fix_missing_locations(tree)
-    names_known = {**_FUNCTIONS, "Cells": Any}
+    names_known = {**_FUNCTIONS, "Buffer": Any}
     exec(compile(ast.Module([tree], []), f"<{text}>", "exec"), names_known)
     return Loop(names_known["loop"], is_alike=False, tree=tree)
 

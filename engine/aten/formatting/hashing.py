@@ -21,7 +21,7 @@ _DEVICE_TYPES: Final = {"cpu": 0, "cuda": 1, "meta": 14}
 
 
 def hash_value(value: Any) -> int:
-    """Raises OperatorError for what has no hash (lists, dicts, complex numbers)."""
+    """Raises OperatorError for unhashable values (lists, dicts, complex numbers)."""
     return wrap(_hash(value))
 
 

@@ -28,7 +28,7 @@ Format = Callable[[Any], str]
 
 @dataclass(slots=True)
 class PrintOptions:
-    """How `repr` shows tensors: digits, from how many elements on only edges, how many at each edge, width of lines."""
+    """Settings of `repr`: digits, elements above which it summarizes, elements shown at each edge, line width."""
 
     precision: int = 4
     threshold: float = 1000
@@ -50,7 +50,7 @@ def set_printoptions(
     profile: str | None = None,
     sci_mode: bool | None = None,
 ) -> None:
-    """Change what is given; `profile` ("default", "short", "full") stands for the first four.  Raises ValueError."""
+    """Change the given options; `profile` ("default", "short", "full") sets the first four.  Raises ValueError."""
     if profile is not None and profile.lower() not in _PROFILES:
         raise ValueError(f"there is no profile {profile!r}, only {', '.join(map(repr, _PROFILES))}")
     names = ("precision", "threshold", "edgeitems", "linewidth")
@@ -63,7 +63,7 @@ def set_printoptions(
 
 @dataclass(frozen=True, slots=True)
 class _Style:
-    """How elements print: a function, and the width that all are padded to."""
+    """Format of elements: a function, and the width to which all are padded."""
 
     format: Format
     width: int
@@ -223,7 +223,7 @@ def _vector(array: Array, indent: int, cut: bool, style: _Style) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """How C++ prints elements: divided by `scale`, in columns of `width`."""
+    """C++'s format of elements: divided by `scale`, in columns of `width`."""
 
     scale: float
     width: int
@@ -284,7 +284,7 @@ def _four_digits_exponent(value: float) -> str:
 
 
 def _digits(value: float) -> int:
-    """How many digits stand before the point (0 and less: below 1)."""
+    """Number of digits before the decimal point (0 or less for values below 1)."""
     return math.floor(math.log10(value)) + 1 if value != 0 else 1
 
 

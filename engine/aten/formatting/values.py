@@ -87,12 +87,12 @@ def from_bytes(data: bytes) -> str:
 
 
 def length(text: str) -> int:
-    """How many bytes it has."""
+    """Number of bytes of the text."""
     return len(text) if text.isascii() else len(to_bytes(text))
 
 
 def normal(text: str) -> str:
-    """The text with bytes that together are UTF-8, though they came apart, made characters."""
+    """The text with adjacent escaped bytes that form valid UTF-8 decoded to characters."""
     return text if text.isascii() else from_bytes(to_bytes(text))
 
 
@@ -188,7 +188,7 @@ def tag_name(value: Any) -> str:
 
 
 def type_name(value: Any) -> str:
-    """The type of a value as an annotation; what an empty container would hold is not known."""
+    """The type of a value as an annotation; the element type of an empty container is unknown."""
     if value is None:
         return "NoneType"
     if isinstance(value, list):

@@ -21,9 +21,9 @@ _WIDE: Final = 128
 
 
 def accumulate(function: np.ufunc, target: Array, key: Any, values: Array, checked: bool = False) -> None:
-    """`target[key] = function(target[key], values)`, place by place; raises IndexError for places that there are not.
+    """`target[key] = function(target[key], values)`, element by element; raises IndexError for indices out of bounds.
 
-    `checked` says that all parts of the key are arrays of places from 0 on that there are.
+    `checked` promises that all parts of the key are arrays of valid, non-negative indices.
     """
     parts = key if isinstance(key, tuple) else (key,)
     if checked and target.flags.c_contiguous:
@@ -45,7 +45,7 @@ def _is_all(part: Any) -> bool:
 
 
 def _are_places(target: Array, parts: tuple[Any, ...], axis: int) -> bool:
-    """Does each part hold whole numbers, all of places that there are?"""
+    """True if each part is a non-empty array of integers within the bounds of its dimension."""
     if not target.flags.c_contiguous or target.ndim < axis + len(parts) or not parts:
         return False
     return all(
@@ -69,7 +69,7 @@ def _into_flat(function: np.ufunc, target: Array, places: Array, values: Array) 
 
 
 def _into_rows(function: np.ufunc, target: Array, axis: int, places: Array, values: Array) -> None:
-    """Along one dimension: everything else that there is at a place of it is a row."""
+    """Accumulation along one dimension: each index of it selects a row of all other dimensions."""
     row = target.shape[:axis] + target.shape[axis + 1 :]
     shape = target.shape[:axis] + places.shape + target.shape[axis + 1 :]
     given = np.broadcast_to(values, shape).reshape(*target.shape[:axis], places.size, *target.shape[axis + 1 :])
@@ -88,7 +88,7 @@ def _into_rows(function: np.ufunc, target: Array, axis: int, places: Array, valu
 
 
 def _add_rows(target: Array, axis: int, places: Array, given: Array) -> bool:
-    """The same in machine code, if there is some."""
+    """The same in machine code; False if it is not compiled."""
     if not worth(given):
         return False
     size = target.shape[axis]

@@ -1,4 +1,4 @@
-"""From numbers to integers and back.
+"""Affine quantization of arrays: numbers to integers and back.
 
 In: arrays and quantizers.  Out: arrays.  Everything is rounded as PyTorch rounds on x86: scales are float32 where they
 meet numbers, halves go to the even neighbour, what is out of range goes to the limit.
@@ -41,14 +41,14 @@ def rounded(values: Array, quantizer: Quantizer) -> Array:
 
 
 def limited(scaled: Array, zero: Any, quantizer: Quantizer) -> Array:
-    """Whole numbers as integers, the zero point added; what is no number is the lower limit."""
+    """Rounded numbers plus the zero point, as integers; NaN becomes the lower limit."""
     low, high = quantizer.limits
     wide = scaled if quantizer.integer.itemsize == 1 else scaled.astype(np.float64)  # float32 holds all bytes
     return np.asarray(np.fmin(np.fmax(wide + zero, low), high)).astype(quantizer.integer)
 
 
 def above_zero_of(values: Array, quantizer: Quantizer) -> Array:
-    """What the integers of numbers are above the zero point, as float32, for one scale."""
+    """The quantized integers of `values` minus the zero point, as float32, for a per-tensor quantizer."""
     zero = np.float32(quantizer.zero_point)
     low, high = quantizer.limits
     moved = np.rint(values * (np.float32(1) / np.float32(quantizer.scale)) + zero)
@@ -120,10 +120,10 @@ def channels_last(array: Array) -> Array:
 
 
 def is_channels_last(array: Array) -> bool:
-    """Does it lie so, and not in the usual order as well?"""
+    """True if the array is dense in channels-last order and not C-contiguous as well."""
     return array.ndim > 3 and not array.flags.c_contiguous and bool(np.moveaxis(array, 1, -1).flags.c_contiguous)
 
 
 def laid_out_like(array: Array, source: Array) -> Array:
-    """The result of an operator that keeps the layout of images."""
+    """The result of an operator that preserves the memory format of its input."""
     return channels_last(array) if is_channels_last(source) and array.ndim == source.ndim else array

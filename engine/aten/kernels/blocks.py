@@ -1,4 +1,4 @@
-"""Work on large arrays in pieces that stay in the processor's cache.
+"""Blockwise computation over large arrays, in blocks that fit the processor's cache.
 
 In: arrays, and what is to be done with a piece.  Out: arrays.  A formula of several steps that numpy takes one after
 another over millions of elements waits for memory at every step; piece by piece it does so once.

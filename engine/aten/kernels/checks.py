@@ -1,4 +1,4 @@
-"""What operators ask of their arguments beyond a dtype they have code for.
+"""Argument checks of operators beyond dtype support.
 
 In: a call's arguments, tensors as arrays.  Out: nothing, or OperatorError.  `CHECKS` has the operators by name, or by
 name and overload; `refused` runs them before a kernel.

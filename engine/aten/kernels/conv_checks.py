@@ -1,4 +1,4 @@
-"""What convolutions refuse before they look at an element.
+"""Argument checks of convolutions, made before any element is read.
 
 In: the arrays or tensors of a call and its geometry.  Raises OperatorError, with the words for each mistake.
 """
@@ -174,7 +174,7 @@ def _output_padding(g: Geometry) -> None:
 
 
 def batched(name: str, n: int, input: Any, weight: Any) -> bool:
-    """Does the input of `name` have a batch?  Raises OperatorError if it has yet other dimensions."""
+    """True if the input of `name` has a batch dimension.  Raises OperatorError for any other number of dimensions."""
     if input.ndim in (n + 1, n + 2):
         return bool(input.ndim == n + 2)
     raise OperatorError(

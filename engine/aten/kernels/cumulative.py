@@ -48,7 +48,7 @@ _LOOPS: Final[dict[np.ufunc, tuple[Loop, Loop]]] = {
 
 
 def _in_machine_code(function: np.ufunc, x: Array, axis: int, d: np.dtype[Any]) -> Array | None:
-    """The same without numpy, if there is code for it; added up in that dtype."""
+    """The same in machine code, accumulated in the given dtype; None if it is not compiled."""
     by_rows, side_by_side = _LOOPS.get(function, (None, None))
     if by_rows is None or side_by_side is None or not worth(x):
         return None
@@ -74,7 +74,7 @@ def _in_blocks(function: np.ufunc, source: Array, result: Array) -> None:
 
 
 def _side_by_side(function: np.ufunc, source: Array, result: Array) -> None:
-    """All that lies beside each other is taken a step further at once."""
+    """Each step adds one slice, over all other dimensions together."""
     for rows, out in zip(source, result, strict=True):
         total = rows[0].astype(np.float64)
         out[0] = rows[0]

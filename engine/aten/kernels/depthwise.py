@@ -23,7 +23,7 @@ _BLOCK: Final = 65536
 
 
 def _in_planes(function: Loop, given: Sequence[Array], result: Array, x: Sizes, out: Sizes, space: Space) -> bool:
-    """Run a loop over images of shape x (batch, channels, rows, columns) in machine code, if there is some."""
+    """Run a loop over images (batch, channels, rows, columns) in machine code, if it is compiled."""
     known = (x, (*x[:2], *out), (x[1], *space.kernel))
     if any(each.shape not in known for each in (*given, result)) or min(*space.stride, *space.dilation) < 1:
         return False  # there is nothing that machine code could be sure of

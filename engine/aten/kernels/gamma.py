@@ -152,7 +152,7 @@ def _incomplete(a: Array, x: Array, lower: bool) -> Array:
 
 
 def _first_of(rules: Sequence[tuple[Any, float]], otherwise: Array) -> Array:
-    """At each place the value of the first rule whose condition holds there."""
+    """For each element the value of the first rule whose condition holds for it."""
     for condition, value in reversed(rules):
         otherwise = np.where(condition, value, otherwise)
     return otherwise

@@ -1,4 +1,4 @@
-"""Elements of images at places between the pixels, over arrays, where nobody records it.
+"""Interpolation of images at positions between pixels, over arrays, without autograd.
 
 In: images (batch, channels, *space), and corners: for each the whole places (batch, *out) by dimension and the weight
 of what stands there.  Out: (batch, channels, *out).  Channels are laid beside each other, so that a place is one row.
@@ -34,7 +34,7 @@ def weighted(images: Array, corners: Iterable[tuple[Sequence[Array], Array]]) ->
 
 
 def numbered(spots: Sequence[Array], sizes: Sequence[int]) -> tuple[Array, Array]:
-    """Places as numbers in memory order (0 where there is none), and whether there is one."""
+    """Flat indices of the positions (0 for those outside the image), and a mask of those inside."""
     inside: Array | None = None
     flat: Array | None = None
     for spot, size in zip(spots, sizes, strict=True):

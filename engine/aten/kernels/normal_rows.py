@@ -1,4 +1,4 @@
-"""Rows of numbers less their means, divided by their spreads; and the gradients of that.
+"""Normalization of rows to zero mean and unit variance, and its gradients.
 
 In: matrices of floats.  Out: the same.  It takes several steps over the numbers, so it is done some rows at a time,
 which stay in the processor's cache.

@@ -1,8 +1,8 @@
-"""Which of equal values selections find.
+"""Positions that selections return among equal values.
 
-In: one row of numbers.  Out: places.  Where values are equal, nothing says which of their places an operator answers
-with; these go through a row as the reference does, so that they come to the same ones.  They are plain loops, meant for
-short rows; who selects looks first whether there is a tie at all.
+In: one row of numbers.  Out: indices.  Where values are equal, no rule defines which of their indices is returned;
+these functions go through a row in the reference's order, so that they return the same.  They are plain loops for
+short rows; callers check first that there is a tie.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ def kth_place(row: Sequence[Any], k: int) -> int:
 
 
 def kth_in_machine_code(x: Array, axis: int, k: int, is_stable: bool = False) -> tuple[Array, Array] | None:
-    """The k-th smallest along a dimension, which is kept, and its place, if there is code for that.
+    """The k-th smallest along a dimension, which is kept, and its index; None without machine code.
 
-    `is_stable`: of equal ones that which sorting stably puts there; and a NaN wins.
+    `is_stable`: of equal elements, the index is that of a stable sort; NaN counts as the extreme.
     """
     if not worth(x):
         return None
@@ -66,7 +66,7 @@ def kth_in_machine_code(x: Array, axis: int, k: int, is_stable: bool = False) ->
 
 
 def _split_around(items: list[Item], low: int, high: int) -> tuple[int, int]:
-    """Part what is before the pivot at `low` from what is behind it."""
+    """Partition the range around the pivot at `low`."""
     i, j, pivot = low + 1, high, items[low]
     while True:
         i += 1

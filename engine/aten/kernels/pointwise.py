@@ -24,7 +24,7 @@ def _is_int(value: Any) -> bool:
 
 
 def check_divisor(dividend: Any, divisor: Any) -> None:
-    """Raise OperatorError if whole numbers, where there are any, are divided by a zero."""
+    """Raise OperatorError if integers are divided by zero."""
     if _is_int(divisor) and not np.all(divisor) and np.size(dividend):
         raise OperatorError(ZERO_DIVISION, hints=("an integer tensor was divided by zero",))
 
@@ -174,7 +174,7 @@ EXACT: Final = frozenset({
     "neg", "abs", "maximum", "minimum", "relu", "eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite",
     "logical_not", "logical_and", "logical_or", "logical_xor",
 })  # fmt: skip
-"""Those whose results, for floats, are never inexact: numpy does not warn of them."""
+"""Functions whose results for floats are always exact: numpy never warns for them."""
 
 
 def _relu_of_floats(x: Any) -> Any:
@@ -182,7 +182,7 @@ def _relu_of_floats(x: Any) -> Any:
 
 
 def _power_of_floats(a: Any, b: Any) -> Any:
-    """Squares are what powers are mostly for."""
+    """Power of floats, with squares as a fast path."""
     return np.square(a) if type(b) is not np.ndarray and b == 2 else np.power(a, b)
 
 
@@ -203,4 +203,4 @@ OF_FLOATS: Final[dict[str, Callable[..., Any]]] = {
     "sigmoid": _sigmoid_of_floats,
     "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "round": np.rint,
 }  # fmt: skip
-"""The same functions of arrays of float32 or float64, where there is less to look at."""
+"""The same functions for arrays of float32 or float64, with fewer checks."""

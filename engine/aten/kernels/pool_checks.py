@@ -1,4 +1,4 @@
-"""What pooling refuses before it looks at an element.
+"""Argument checks of pooling, made before any element is read.
 
 In: the shape of the input, and the sizes asked for.  Raises OperatorError; each function names what it checks.
 """

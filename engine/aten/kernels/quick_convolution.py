@@ -1,4 +1,4 @@
-"""Convolutions of sizes that were met before: what follows from the sizes alone is worked out once.
+"""Convolutions with precomputed geometry: what follows from the sizes alone is computed once.
 
 In: the shapes of an input and a weight with the geometry.  Out: a function of the arrays: it pads, lays the windows
 side by side as columns, and multiplies.  It is for real floats that are computed in their own precision, and for

@@ -1,4 +1,4 @@
-"""Pooling of sizes that were met before: what follows from the sizes alone is worked out once.
+"""Pooling with precomputed geometry: what follows from the sizes alone is computed once.
 
 In: the shape and dtype of an input with the checked geometry.  Out: a function of the array, which takes the greatest
 or the average of each window.  Averages are those of real floats that are computed in their own precision; what else
@@ -22,7 +22,7 @@ _KNOWN: Final[dict[Hashable, Forward]] = {}
 
 
 def key_of(name: str, x: Array, *settings: Any) -> Hashable:
-    """What such a call is known by."""
+    """The cache key of a call: name, type, shape, dtype and settings."""
     return (name, type(x), x.shape, x.dtype, *(tuple(each) if type(each) is list else each for each in settings))
 
 
@@ -38,7 +38,7 @@ def keep(key: Hashable, forward: Forward) -> Forward:
 
 
 def greatest(space: Space, places: Sizes, after: Sizes, lowest: Any) -> Forward:
-    """The greatest of each window; `after` is the padding behind, `lowest` what it is made of."""
+    """The maximum of each window; `after` is the padding at the end, `lowest` its value."""
     first, *others = _seen(space, places)
     pads = any(space.padding) or any(after)
 

@@ -41,7 +41,7 @@ class Generator:
         self.manual_seed(DEFAULT_SEED)
 
     def manual_seed(self, seed: int) -> Generator:
-        """Start the stream of `seed` anew.  Raises OperatorError for what is no integer."""
+        """Restart the stream from `seed`.  Raises OperatorError unless it is an integer."""
         if not isinstance(seed, SupportsIndex):
             raise OperatorError(f"a seed is an integer, not a {type(seed).__name__}")
         seed = seed.__index__()
@@ -60,7 +60,7 @@ class Generator:
         return self._seed
 
     def state_bytes(self) -> bytes:
-        """All that decides on what comes next, for `restore`."""
+        """The complete state of the generator, for `restore`."""
         inner = self._bits.state["state"]
         spare = math.nan if self._spare is None else self._spare
         key: bytes = inner["key"].astype("<u4").tobytes()

@@ -115,7 +115,7 @@ def _rnn(activation: Callable[[Array, Array], object]) -> Run:
 
 
 def _projected(x: Array, w: Array, *biases: Array | None) -> Array:
-    """What the input contributes to the gates of all steps."""
+    """The input's contribution to the gates of all steps."""
     gates: Array = x.reshape(-1, x.shape[-1]).dot(w.T)
     for bias in biases:
         if bias is not None:

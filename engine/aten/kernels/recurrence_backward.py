@@ -46,7 +46,7 @@ class Run(NamedTuple):
 
 
 class Gradients(NamedTuple):
-    """What a backward pass through a layer gives; `states` as many as it has."""
+    """Gradients of a layer's arguments; `states` has one for each of the layer's states."""
 
     x: Array
     states: States

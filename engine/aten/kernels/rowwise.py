@@ -51,7 +51,7 @@ def _joined(integers: Array, scale: Array, bias: Array, bits: int) -> Array:
 
 
 def unpacked(rows: Array, bits: int) -> Array:
-    """The numbers.  Raises OperatorError for what is no such matrix."""
+    """The dequantized matrix.  Raises OperatorError for a matrix that is not packed this way."""
     tail = 2 * _TAIL[bits].itemsize
     if rows.ndim != 2 or rows.dtype != np.uint8 or rows.shape[1] < tail:
         raise OperatorError(f"a matrix of bytes is wanted here, whose rows end in {tail} bytes of scale and bias")

@@ -1,4 +1,4 @@
-"""What kernels share: dimensions, shapes, and how their errors are worded.
+"""Rules shared by kernels: dimensions, shapes, and the wording of their errors.
 
 In: numbers that a program gave as dimensions or sizes.  Out: the same, checked and counted from the
 front.
@@ -97,7 +97,7 @@ def broadcast_shapes(a: Shape, b: Shape) -> Shape:
 
 
 def view_strides(array: Array, shape: Shape) -> tuple[int, ...] | None:
-    """Byte strides that show `array` in another shape without copying, or None when there are none."""
+    """Byte strides that show `array` in another shape without copying, or None if a copy is needed."""
     if array.size == 0:
         return contiguous_strides(shape, array.itemsize)
     strides: list[int] = []
@@ -138,7 +138,7 @@ def contiguous_strides(shape: Shape, itemsize: int) -> tuple[int, ...]:
 
 
 def are_within(places: Array, size: int) -> bool:
-    """Are all of these numbers at least 0 and below `size`?  One look at them: what is below 0 is great as unsigned."""
+    """True if all indices lie in [0, size); one pass suffices, as negative numbers are huge when viewed as unsigned."""
     if not places.size:
         return True
     greatest: int = places.view(_UNSIGNED[places.dtype.itemsize]).max()
@@ -156,7 +156,7 @@ def steps(array: Array) -> tuple[int, ...]:
 
 
 def is_dense(array: Array) -> bool:
-    """Does the array fill a block of memory without gaps or overlaps, in whatever order?"""
+    """True if the array fills a block of memory without gaps or overlaps, with its dimensions in any order."""
     steps = sorted((s, n) for s, n in zip(array.strides, array.shape, strict=True) if n != 1)
     expected = array.itemsize
     for stride, size in steps:
@@ -186,7 +186,7 @@ def ordered_like(result: Array, operands: Sequence[Array]) -> Array:
 
 
 def _fastest_first(shape: Shape, strides: Sequence[tuple[int, ...]]) -> list[int]:
-    """Dimensions by stride, sorted by insertion so that what is not told apart stays as in C."""
+    """Dimensions by stride, in a stable insertion sort, so that ambiguous ones stay in C order."""
     order = list(range(len(shape)))[::-1]
     for i in range(1, len(order)):
         here = i
@@ -213,7 +213,7 @@ def _compared(shape: Shape, strides: Sequence[tuple[int, ...]], a: int, b: int) 
 
 
 def overlaps_partly(a: Array, b: Array) -> bool:
-    """Do two dense arrays share memory without being the same view of it?  (Of others nobody asks.)"""
+    """True if two dense arrays share memory without being the same view of it; False for arrays that are not dense."""
     if not (a.size and b.size and is_dense(a) and is_dense(b)):
         return False
     start_a, start_b = address(a), address(b)
@@ -247,7 +247,7 @@ def c_name(d: xp.NumpyDtype) -> str:
 
 
 def broadcast_message(a: tuple[int, ...], b: tuple[int, ...]) -> str | None:
-    """What keeps two shapes from broadcasting, in PyTorch's words; None when they do."""
+    """PyTorch's error message for two shapes that do not broadcast; None if they do."""
     count = max(len(a), len(b))
     long_a, long_b = (1,) * (count - len(a)) + a, (1,) * (count - len(b)) + b
     for dim in reversed(range(count)):
@@ -258,7 +258,7 @@ def broadcast_message(a: tuple[int, ...], b: tuple[int, ...]) -> str | None:
 
 
 def shapes_message(shapes: Sequence[tuple[int, ...]]) -> str | None:
-    """What keeps shapes from broadcasting together; None when they do."""
+    """PyTorch's error message for shapes that do not broadcast together; None if they do."""
     known: tuple[int, ...] = ()
     for shape in shapes:
         message = broadcast_message(known, shape)

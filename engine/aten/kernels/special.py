@@ -102,7 +102,7 @@ def erfcx(x: Any) -> Any:
 
 
 def erfcinv(q: Any) -> Any:
-    """Where erfc is q, for q of (0, 1]; Newton's steps on its logarithm."""
+    """The inverse of erfc for q in (0, 1], by Newton's method on its logarithm."""
     logarithm = np.log(q)
     z = np.sqrt(np.maximum(-logarithm - 0.5 * np.log(np.maximum(-logarithm, 1.0) * np.pi), 0.0))
     for _ in range(8):

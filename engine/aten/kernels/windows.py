@@ -18,7 +18,7 @@ Sizes = tuple[int, ...]
 
 
 class Space(NamedTuple):
-    """How a kernel moves along each dimension."""
+    """Size, stride, padding and dilation of a sliding window along each dimension."""
 
     kernel: Sizes
     stride: Sizes
@@ -26,7 +26,7 @@ class Space(NamedTuple):
     dilation: Sizes
 
     def extent(self) -> Sizes:
-        """How far the kernel reaches."""
+        """Size of the dilated kernel along each dimension."""
         return tuple(d * (k - 1) + 1 for d, k in zip(self.dilation, self.kernel, strict=True))
 
 

@@ -227,7 +227,7 @@ def dropout_(self: Tensor, p: float, train: bool) -> Tensor:
 
 
 def _keep_mask(like: Array, p: float) -> Array:
-    """Zeros with probability p, elsewhere what keeps the mean."""
+    """Random mask: 0 with probability p, else the factor that preserves the mean."""
     if p == 1:
         return np.zeros(like.shape, like.dtype)
     return (generator().bernoulli(like.shape, 1 - p) / (1 - p)).astype(like.dtype)

@@ -41,7 +41,7 @@ _RENAMED: Final = (
 )
 _NO_METHOD: Final = ("special_", "linalg_", "concat", "row_stack")
 _INTO_OUT: Final = ("divide", "multiply", "subtract")
-"""Of their out= forms there is one, without the number's."""
+"""Operators with a single out= variant, without one for numbers."""
 
 
 def _copy_entry(entry: Op, text: str, variants: str) -> Op:
@@ -54,7 +54,7 @@ def _copy_entry(entry: Op, text: str, variants: str) -> Op:
 
 
 def _renamed_gradient(entry: Op, text: str) -> dict[str, str]:
-    """The formulas where the arguments keep their names; what has others never meets autograd under this name."""
+    """The gradient formulas, if the alias has the same argument names; else autograd never sees this name."""
     return dict(entry.gradient) if all(f" {a.name}" in text for a in entry.schema.arguments) else {}
 
 
@@ -68,7 +68,7 @@ def _variants(alias: str, entry: Op) -> str:
 
 
 def _has_tensor_self(entry: Op) -> bool:
-    """Is it an operator of tensors, and no in-place or out form (those come with it)?"""
+    """True for an operator of tensors that is neither an in-place nor an out variant (those come with it)."""
     arguments = entry.text.partition("(")[2]
     return "Tensor" in arguments and "(a!)" not in arguments and "Tensor[] a" not in arguments
 

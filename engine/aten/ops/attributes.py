@@ -1,4 +1,4 @@
-"""What tensors and devices tell about themselves.
+"""Attributes of tensors and devices.
 
 In: tensors and devices.  Out: ints, bools, strs, devices.
 """
@@ -37,7 +37,7 @@ op("prim::grad(Tensor a) -> Tensor(*)", python=lambda a: a.grad)
 
 
 def requires_grad_(tensor: Tensor, requires_grad: bool) -> Tensor:
-    """Turn the recording of gradients on or off.  Raises OperatorError for what has none, and for what is no leaf."""
+    """Set `requires_grad`.  Raises OperatorError for dtypes without gradients and for non-leaf tensors."""
     tensor.requires_grad = requires_grad
     return tensor
 

@@ -24,7 +24,7 @@ from engine.lang.errors import OperatorError
 
 
 _STEP: Final = 1000
-"""A step over arrays takes as long as about so many of a loop's."""
+"""Number of loop steps that take about as long as one step over arrays."""
 
 
 def _check_filter(signals: Array, factors: Array, padded: Array) -> None:
@@ -42,7 +42,7 @@ def _check_filter(signals: Array, factors: Array, padded: Array) -> None:
 
 
 def _filter(signals: Array, factors: Array, padded: Array) -> None:
-    """Each output is its input less the outputs before it (and what stands in its place), times their factors."""
+    """Each output is its input minus the earlier outputs times their factors (recursive filter)."""
     batch, channels, length = signals.shape
     order = factors.shape[1]
     x, a = np.ascontiguousarray(signals), np.ascontiguousarray(factors)

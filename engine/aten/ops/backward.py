@@ -1,4 +1,4 @@
-"""What gradient formulas are made of where an expression is not enough.
+"""Helpers of gradient formulas that cannot be written as one expression.
 
 In: the gradient of a result, and what the formula passes along.  Out: the gradient of an argument.  Nearly all are
 made of other operators, so that they have gradients themselves; what only looks at numbers of elements takes sizes.
@@ -29,7 +29,7 @@ Dims = Sequence[int] | int | None
 
 
 def unreduced(grad: Tensor, size: list[int], dim: Dims, keepdim: bool) -> Tensor:
-    """What was reduced over dimensions, repeated along them."""
+    """`grad` of a reduction, expanded to the shape before it."""
     if not keepdim and size:
         axes = reduce_dims(dim, len(size))
         grad = run("reshape", grad, [1 if i in axes else n for i, n in enumerate(size)])
@@ -54,7 +54,7 @@ def aminmax_backward(
     of_min: Tensor | None, of_max: Tensor | None, self: Tensor, least: Tensor, greatest: Tensor, dim: int | None,
     keepdim: bool,
 ) -> Tensor:  # fmt: skip
-    """The same for both extremes at once."""
+    """The same for minimum and maximum together."""
     pairs = [(grad, result) for grad, result in ((of_min, least), (of_max, greatest)) if grad is not None]
     parts = [extreme_backward(grad, self, result, dim, keepdim) for grad, result in pairs]
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
@@ -373,7 +373,7 @@ op("aten::_as_strided_backward(Tensor grad, Tensor self, int[] size, int[] strid
 
 
 def clamp_backward(grad: Tensor, self: Tensor, low: Any, high: Any) -> Tensor:
-    """Where the number was within its limits."""
+    """`grad` where `self` is within the limits, else 0."""
     for limit, inside in ((low, "ge"), (high, "le")):
         if limit is not None:
             kind = "Tensor" if isinstance(limit, Tensor) else "Scalar"
@@ -382,7 +382,7 @@ def clamp_backward(grad: Tensor, self: Tensor, low: Any, high: Any) -> Tensor:
 
 
 def clamp_limit_backward(grad: Tensor, self: Tensor, low: Tensor | None, high: Tensor | None, of_low: bool) -> Tensor:
-    """Where a limit took the place of the number; the upper one wins if they are crossed."""
+    """`grad` where a limit replaced the element, else 0; the upper limit has priority if they are crossed."""
     if of_low:
         assert low is not None
         taken = run("lt.Tensor", self, low)

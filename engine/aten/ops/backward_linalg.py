@@ -1,4 +1,4 @@
-"""Gradients of matrices taken apart: see `backward`.
+"""Gradients of matrix decompositions: see `backward`.
 
 In: gradients of the parts (None for those that nothing depends on), the parts.  Out: the gradient of the matrix.
 
@@ -35,7 +35,7 @@ def _with_diagonal(x: Tensor, values: Tensor | float) -> Tensor:
 
 
 def _gaps(values: Tensor) -> Tensor:
-    """How far each value is from each other one; 1 on the diagonal."""
+    """Pairwise differences of the values, with 1 on the diagonal."""
     return _with_diagonal(values.unsqueeze(-2) - values.unsqueeze(-1), 1)
 
 

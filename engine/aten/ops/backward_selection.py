@@ -1,4 +1,4 @@
-"""Gradients of looking up, gathering and scattering: see `backward`.
+"""Gradients of embedding, gather and scatter operators: see `backward`.
 
 In: the gradient of a result, indices, and what else the formula passes along.  Out: the gradient of an argument.
 """
@@ -65,7 +65,7 @@ def embedding_bag_backward(
 
 
 def _first_greatest(rows: Array, bag: Array, result: Array) -> Array:
-    """Which elements are the ones that the bags' maxima were taken from."""
+    """Mask of the elements that the bags' maxima were taken from, the first of equal ones."""
     chosen = rows == result[bag]
     seen = np.zeros(result.shape, np.bool_)
     for i, place in enumerate(bag):

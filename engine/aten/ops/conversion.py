@@ -57,7 +57,7 @@ def int_of_str(written: str) -> int:
 
 
 def float_of_str(written: str) -> float:
-    """What C reads as a number: decimal or hexadecimal, inf, nan, perhaps after white space."""
+    """The number as C's `strtod` parses it: decimal or hexadecimal, inf, nan, after optional white space."""
     stripped = written.lstrip(_SPACE)
     match = _FLOAT.match(stripped)
     if match is None or match.end() < len(stripped):
@@ -150,7 +150,7 @@ def complex_implicit(value: Tensor) -> complex:
 
 
 def tolist(value: Tensor, dimensions: int, element: int) -> Any:
-    """Nested lists, so many deep, of the element type that the program annotated."""
+    """Nested lists of the annotated depth and element type."""
     array = value.array
     if array.ndim != dimensions:
         raise OperatorError("Output annotation list dimension and runtime tensor dimension must match for tolist()")

@@ -83,7 +83,7 @@ def _forward(x: Array, w: Array, g: Geometry, places: Sizes | None = None) -> Ar
 
 
 def _is_depthwise(w: Array, g: Geometry) -> bool:
-    """Has every channel kernels of its own?"""
+    """True if every channel has kernels of its own."""
     return g.groups > 1 and w.shape[1] == 1 and math.prod(w.shape[2:]) > 1
 
 
@@ -124,7 +124,7 @@ def _spread_back(x: Array, w: Array, shape: Sizes, g: Geometry) -> Array:
 
 
 def _weight_gradient(grad: Array, x: Array, w: Array, g: Geometry) -> Array:
-    """What the kernel's gradient is: places of `grad` times the windows of x they came from."""
+    """Gradient of the weight: positions of `grad` times the windows of `x` from which they were computed."""
     if _is_depthwise(w, g) and w.shape[0] == g.groups and x.dtype.kind == "f":
         return depthwise.to_kernels(grad, x, w.shape[2:], g.space(w.shape[2:]))[:, None]
     if not grad.size or not x.size:

@@ -1,4 +1,4 @@
-"""New tensors, and filling of those there are.
+"""Creation of tensors, and filling of existing ones.
 
 In: sizes, numbers, and the options dtype, layout, device and pin_memory.  Out: arrays.  An out= form takes the
 dtype of its target.
@@ -28,7 +28,7 @@ OPTIONS: Final = "ScalarType? dtype=None, Layout? layout=None, Device? device=No
 FORMAT: Final = "MemoryFormat? memory_format=None"
 VIEW: Final = "function method"
 NOT_DIFFERENTIABLE: Final = {"self": "None"}
-"""For what only takes its form from a tensor."""
+"""Gradients of operators that read only the shape and dtype of a tensor."""
 
 
 def check_device(device: scalars.device | None) -> None:
@@ -147,7 +147,7 @@ def _whole_or_floating(*numbers: Any) -> xp.NumpyDtype:
 
 
 def linspace(start: Any, end: Any, steps: int, d: xp.NumpyDtype) -> Array:
-    """So many numbers at even distances, both ends included."""
+    """`steps` evenly spaced numbers, both ends included."""
     check_ends("linspace", start, end, steps, d)
     first, last = (v.item() if isinstance(v, np.ndarray) else v for v in (start, end))
     if steps == 1:
@@ -169,7 +169,7 @@ def _is_complex(value: Any) -> bool:
 
 
 def check_ends(name: str, start: Any, end: Any, steps: int, d: xp.NumpyDtype) -> None:
-    """Raise OperatorError unless so many numbers of this dtype can be put between the ends."""
+    """Raise OperatorError unless the range has that many numbers of this dtype."""
     if steps < 0:
         raise OperatorError("number of steps must be non-negative")
     bounds = (("start", start), ("end", end))
@@ -367,7 +367,7 @@ def check_elements(data: list[Any], level: int = 0) -> None:
 
 
 def _natural(data: Any) -> xp.NumpyDtype | None:
-    """What a single number becomes; None for what is none, or has no place in 64 bits."""
+    """The dtype of a single Python number; None for other values, and for integers beyond 64 bits."""
     kind = type(data)
     if kind is float:
         return default_dtype()
@@ -448,7 +448,7 @@ def copy_(self: Tensor, source: Any, non_blocking: bool = False) -> Tensor:
 
 
 def _copy_in_order(self: Tensor, values: Array) -> None:
-    """Element by element: what is read may have been written before, as in a loop over the memory."""
+    """Copy element by element, as a loop over overlapping memory would: elements read may have been written before."""
     for place in np.ndindex(values.shape):
         self.array[place] = values[place]
     self.bump_version()

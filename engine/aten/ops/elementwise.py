@@ -1,4 +1,4 @@
-"""Pointwise operators that are met less often: rounding of angles, parts of complex numbers, steps between floats.
+"""Less common pointwise operators: angle conversion, parts of complex numbers, neighbouring floats.
 
 In: arrays.  Out: arrays, or views of complex numbers' memory.  Gradient formulas: see `pointwise`.
 """

@@ -236,7 +236,7 @@ def pinv_kernel(self: Array, atol: Array | None, rtol: Array | None, hermitian: 
 
 
 def pinv_backward(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
-    """How the pseudo-inverse X of A moves with A, while the rank stays: by X dA X, and by A's complements."""
+    """Gradient of the pseudo-inverse X of A at constant rank: a term of X dA X, and terms of A's complements."""
     x, g = result.mH, grad.mH
     rows = g.matmul(result)
     columns = result.matmul(g)
@@ -266,7 +266,7 @@ def pinverse(self: Tensor, rcond: float) -> Tensor:
 
 
 def matrix_rank(self: Array, atol: Any, rtol: Any, hermitian: bool) -> Array:
-    """How many singular values are above a tolerance."""
+    """Number of singular values above a tolerance."""
     if self.ndim < 2:
         raise OperatorError("torch.linalg.matrix_rank: The input tensor input must have at least 2 dimensions.")
     for name, limit in (("atol", atol), ("rtol", rtol)):
@@ -346,12 +346,12 @@ def lu_factor(A: Array, pivot: bool) -> tuple[Array, Array]:
 
 
 def _size(x: Array) -> Array:
-    """What a pivot is chosen by: of complex numbers the sum of both parts, as LAPACK does."""
+    """Magnitude by which pivots are chosen: |re| + |im| for complex numbers, as in LAPACK."""
     return np.abs(x.real) + np.abs(x.imag) if x.dtype.kind == "c" else np.abs(x)
 
 
 def permutation(pivots: Array, rows: int) -> Array:
-    """Which row of the matrix each row of the factors is, from the exchanges."""
+    """Row permutation of the factors, from LAPACK's pivots."""
     order = np.broadcast_to(np.arange(rows), (*pivots.shape[:-1], rows)).copy()
     batch = np.indices(pivots.shape[:-1])
     for k in range(pivots.shape[-1]):
@@ -387,7 +387,7 @@ def lu(A: Array, pivot: bool) -> tuple[Array, Array, Array]:
 
 
 def lu_solve(LU: Array, pivots: Array, B: Array, left: bool, adjoint_: bool) -> Array:
-    """X of A X = B (`left`) or X A = B, where LU and pivots are what A was made of."""
+    """X of A X = B (`left`) or X A = B, from the LU factorization of A and its pivots."""
     check_matrix("torch.linalg.lu_solve", LU)
     p, lower, upper = lu_unpack(LU, pivots, True, True)
     whole = p @ lower @ upper

@@ -35,7 +35,7 @@ def _prepared(x: Array, name: str, real: bool = False) -> Array:
 
 
 def _answer(result: Array, like: Array) -> Array:
-    """The result in the precision of what went in."""
+    """The result in the precision of the input."""
     single = like.dtype in (xp.FLOAT32, xp.COMPLEX64)
     if result.dtype.kind == "c":
         return result.astype(xp.COMPLEX64 if single else xp.COMPLEX128, copy=False)
@@ -83,7 +83,7 @@ def many_dimensions(name: str) -> Callable[..., Array]:
 
 
 def _geometry(x: Array, s: Sequence[int] | None, dim: Sequence[int] | None) -> tuple[list[int], tuple[int, ...]]:
-    """How long each of which dimensions is made; -1: as it is."""
+    """Transform lengths (-1: unchanged) and the dimensions that they belong to."""
     if dim is not None:
         axes = tuple(existing_dim(d, x.ndim) for d in dim)
         if len(set(axes)) < len(axes):
@@ -131,7 +131,7 @@ _OPPOSITE: Final = {None: "forward", "backward": "forward", "ortho": "ortho", "f
 def transform_backward(
     grad: Tensor, self: Tensor, kind: str, s: Sequence[int] | None, dim: Sequence[int] | None, norm: str | None
 ) -> Tensor:
-    """The transform that leads back, its result cut or padded to the size of what went in."""
+    """The inverse transform, its result cut or padded to the size of the input."""
     x = self.array
     sizes, axes = _geometry(x, s, dim)
     lengths = [x.shape[a] if n == -1 else n for n, a in zip(sizes, axes, strict=True)]

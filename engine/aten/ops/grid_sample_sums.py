@@ -1,7 +1,7 @@
-"""Sums of an image's elements around places between them, from which sampling at such places is made.
+"""Grid-sample sums: weighted sums of the pixels around positions between them.
 
 In: images (batch, channels, size); for each of a few corners the whole places (corners, batch, count) in memory
-order, -1 for nowhere, and the weights of what stands there.  Out: (batch, channels, count).  The three operators are
+order, -1 for outside, and the weights of their pixels.  Out: (batch, channels, count).  The three operators are
 linear in each of their tensors, and are each other's gradients.
 """
 
@@ -52,13 +52,13 @@ def corner_products(given: Array, images: Array, places: Array) -> Array:
 
 
 def _taken(images: Array, spots: Array) -> Array:
-    """(batch, channels, count): the elements at places (batch, count), zero where there is none."""
+    """(batch, channels, count): the elements at indices (batch, count), zero for those outside."""
     found = np.take_along_axis(images, np.maximum(spots, 0)[:, None], 2)
     return np.where(spots[:, None] < 0, np.zeros((), images.dtype), found)
 
 
 def _run(loop: Loop, given: tuple[Array, Array, Array], result: Array, size: int) -> bool:
-    """In machine code, if there is some."""
+    """Run the loop in machine code; False if it is not compiled."""
     places = next((each for each in given if each.dtype.kind == "i"), given[0])
     if places.dtype.kind != "i" or places.ndim != 3 or given[0].ndim != 3:
         return False
@@ -68,7 +68,7 @@ def _run(loop: Loop, given: tuple[Array, Array, Array], result: Array, size: int
     channels = given[0].shape[1]
     known = (places.shape, (batch, channels, size), (batch, channels, count))
     if any(each.shape not in known for each in (*given, result)) or int(places.max()) >= size:
-        return False  # numpy says what is wrong
+        return False  # numpy raises the error
     work = channels * places.size
     arrays = map(np.ascontiguousarray, given)
     return loop.run(work, *arrays, result, batch, channels, size, corners, count) is not None
@@ -86,7 +86,7 @@ def around_grid(grid: Array, height: int, width: int, are_aligned: bool) -> tupl
 
 
 def around(rows: Array, columns: Array, height: int, width: int) -> tuple[Array, Array] | None:
-    """The four places (4, *shape) around each place, and their weights, in machine code, if there is some."""
+    """The four places (4, *shape) around each place, and their weights, in machine code; None if it is not compiled."""
     if rows.dtype not in FLOATS or columns.dtype is not rows.dtype or not worth(rows):
         return None
     shape = (4, *rows.shape)

@@ -22,7 +22,7 @@ METHOD: Final = "function method out"
 
 
 def histc(self: Array, bins: int, min: float, max: float) -> Array:
-    """How many values fall into each of so many equal intervals."""
+    """Number of values in each of `bins` equal intervals."""
     if bins <= 0:
         raise OperatorError("bins must be > 0")
     check_memory((bins,), self.dtype)
@@ -54,7 +54,7 @@ def _histogram(self: Array, bins: int, low: float, high: float, weight: Array | 
 
 
 def _places(x: Array, bins: int, low: float, high: float) -> Array:
-    """Which interval each element is in; half types are rounded after every step."""
+    """Index of each element's interval; half types are rounded after every step."""
     one = x.dtype.type
     scaled = (x - one(low)) * one(bins) / one(high - low) if x.dtype in xp.HALVES else (x - low) * (bins / (high - low))
     return np.minimum(scaled.astype(np.int64), bins - 1)

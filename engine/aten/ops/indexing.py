@@ -193,7 +193,7 @@ def _place(dim: int, flat: Array) -> tuple[Any, ...]:
 
 
 def checked_source(name: str, self: Array, dim: int, flat: Array, source: Array) -> Array:
-    """What is added to, or reduced into, the slices that `flat` names; raises OperatorError."""
+    """The checked source of index_add and index_reduce for the slices in `flat`; raises OperatorError."""
     if self.dtype != source.dtype:
         raise OperatorError(
             f"{name}_(): self ({xp.ir_name(self.dtype)}) and source ({xp.ir_name(source.dtype)}) must have the same "
@@ -221,7 +221,7 @@ def checked_source(name: str, self: Array, dim: int, flat: Array, source: Array)
 
 
 def _copied_source(self: Array, dim: int, flat: Array, source: Array) -> Array:
-    """What is copied into the slices that `flat` names; raises OperatorError."""
+    """The checked source of index_copy for the slices in `flat`; raises OperatorError."""
     if source.ndim == 0 and flat.size != 1:
         raise OperatorIndexError(
             f"index_copy_(): When source is scalar, index should have one element (got {flat.size})"

@@ -86,7 +86,7 @@ def repeat_interleave_self(self: Array, repeats: Array | int, dim: int | None, o
 
 
 def _are_alike(arrays: list[Array]) -> bool:
-    """Have all the same shape and the very same dtype?"""
+    """True if all have the same shape and the identical dtype object."""
     shape, d = arrays[0].shape, arrays[0].dtype
     for each in arrays:  # noqa: SIM110  (quicker than `all`)
         if each.dtype is not d or each.shape != shape:
@@ -193,7 +193,7 @@ _SMALL: Final = 4096
 
 @lru_cache(256)
 def _kept(name: str, rows: int, columns: int, diagonal: int) -> Array:
-    """Which elements of a matrix a triangle has."""
+    """Mask of the elements of a matrix that belong to a triangle."""
     mask: Array = np.tri(rows, columns, diagonal if name == "tril" else diagonal - 1, bool)
     return mask if name == "tril" else ~mask
 

@@ -1,4 +1,4 @@
-"""Parts of networks that are met less often: dropout of several kinds, bilinear maps, weight norms, fused attention.
+"""Less common layers: dropout variants, bilinear maps, weight norms, fused attention.
 
 In: tensors.  Out: tensors.  All are made of other operators, from which their gradients come.
 """
@@ -35,7 +35,7 @@ def _kept(shape: Sequence[int], p: float, like: Tensor) -> Tensor:
 
 
 def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
-    """Dropout that keeps mean and variance of what SELU makes."""
+    """Alpha dropout, which preserves the mean and variance of SELU's outputs."""
     return _alpha_dropped(input, input.shape, p, train)
 
 
@@ -62,7 +62,7 @@ def _channels(input: Tensor) -> list[int]:
 
 
 def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
-    """Whole channels at once."""
+    """Feature dropout: drops whole channels."""
     _check_probability(p)
     if not train or p == 0 or input.array.size == 0:
         return input
@@ -189,7 +189,7 @@ def attention(
     proj_weight: Tensor, proj_bias: Tensor, mask: Tensor | None, need_weights: bool, average_attn_weights: bool,
     mask_type: int | None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Attention of several heads over (batch, time, channels); what was attended to, if wanted."""
+    """Multi-head attention over (batch, time, channels), and the attention weights if requested."""
     weights, biases = qkv_weight.chunk(3), qkv_bias.chunk(3)
     size = embed_dim // num_head
 

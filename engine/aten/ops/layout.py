@@ -1,4 +1,4 @@
-"""Sizes, strides and memory: questions about them, copies with others.
+"""Sizes, strides and memory formats: queries, and copies with other layouts.
 
 In: arrays.  Out: numbers, or arrays laid out anew.
 """

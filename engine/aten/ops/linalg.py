@@ -101,7 +101,7 @@ def inv(A: Tensor) -> Tensor:
 
 
 def _is_vector(A: Array, B: Array) -> bool:
-    """Is B a batch of vectors, rather than of matrices?"""
+    """True if B is a batch of vectors, rather than of matrices."""
     return B.ndim == 1 or (A.ndim - 1 == B.ndim and B.shape == A.shape[:-1])
 
 

@@ -115,7 +115,7 @@ op("aten::mul_.t(t[](a!) l, int n) -> t[](a!)", python=repeat_)
 
 
 def _position(values: list[Any], value: Any) -> int:
-    """Where the first equal element is, or -1; nan is nowhere."""
+    """Index of the first equal element, or -1; nan is never found."""
     for i, element in enumerate(values):
         if element == value:
             return i
@@ -196,7 +196,7 @@ def sort_floats(values: list[float], reverse: bool) -> None:
 
 
 def _insertion_sort(values: list[float], reverse: bool) -> None:
-    """What C++'s sort does to few numbers with nan among them, where Python's would order them otherwise."""
+    """C++'s sort of short lists that hold nan, which Python's sort would order otherwise."""
 
     def before(x: float, y: float) -> bool:
         return x != y and (x < y) != reverse

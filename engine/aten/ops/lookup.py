@@ -101,7 +101,7 @@ def embedding_bag(
 
 
 def _summed(weight: Array, indices: Array, offsets: Array, count: int, shares: Array | None) -> Array | None:
-    """The sums of bags in machine code, if there is some; bags lie one after the other."""
+    """The sums of consecutive bags in machine code; None if it is not compiled."""
     if not worth(weight) or weight.dtype not in xp.FLOATS or not indices.size:
         return None
     if shares is not None and shares.dtype is not weight.dtype:
@@ -120,7 +120,7 @@ def _summed(weight: Array, indices: Array, offsets: Array, count: int, shares: A
 
 
 def bags_of(indices: Array, offsets: Array, include_last_offset: bool) -> Array:
-    """Which bag each index is in."""
+    """The bag of each index."""
     starts = offsets[:-1] if include_last_offset else offsets
     return (np.searchsorted(starts, np.arange(indices.size), side="right") - 1).astype(np.int64)
 
@@ -225,7 +225,7 @@ def _check_search(bounds: Array, values: Array, right: bool, side: str | None, s
 
 
 def _search(ordered: Array, values: Array, side: Any) -> Array:
-    """How many of the sorted numbers stand before each value, row by row."""
+    """Insertion position of each value among the sorted numbers, row by row."""
     d = wide(result_type((ordered, values)))
     count = ordered.shape[-1]
     rows = ordered.astype(d).reshape(-1, count) if ordered.ndim > 1 else ordered.astype(d).reshape(1, count)
@@ -234,7 +234,7 @@ def _search(ordered: Array, values: Array, side: Any) -> Array:
 
 
 def _halving(rows: Array, values: Array, side: str) -> Array:
-    """Where each value belongs in its row, found by halving: what comes of rows without order is defined, too."""
+    """Insertion positions by binary search in PyTorch's steps, so that unsorted rows give equal results too."""
     count = rows.shape[1]
     low, high = np.zeros(values.shape, np.int64), np.full(values.shape, count, np.int64)
     while np.any(unsettled := low < high):

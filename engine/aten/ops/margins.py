@@ -90,7 +90,7 @@ op("aten::_root_distances_backward(Tensor grad, Tensor x1, Tensor x2, Tensor res
 
 
 def _distances_one_by_one(x1: Array, x2: Array, is_square: bool) -> Array | None:
-    """In machine code, if there is some."""
+    """The same in machine code; None if it is not compiled."""
     if not (worth(x1) and x1.shape[:-2] == x2.shape[:-2] and x2.size):
         return None
     batch, (rows, width), others = math.prod(x1.shape[:-2]), x1.shape[-2:], x2.shape[-2]
@@ -321,7 +321,7 @@ def _lattice(
 
 
 def _totals(forward: Array, alive: Array, input_lengths: Array, target_lengths: Array) -> tuple[Array, Array]:
-    """Which states an alignment may end in, and the log-probability of all alignments."""
+    """Mask of the states in which an alignment may end, and the log-probability of all alignments."""
     place = np.arange(forward.shape[2])
     last = forward[np.maximum(input_lengths - 1, 0), np.arange(forward.shape[1])]
     ends = (place // 2 == target_lengths[:, None] - (place % 2)) & alive
@@ -387,7 +387,7 @@ def ctc_loss(
     log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int, reduction: int,
     zero_infinity: bool,
 ) -> Tensor:  # fmt: skip
-    """How unlikely it is that the labels were said, in whatever alignment."""
+    """Negative log-likelihood of the targets, summed over all alignments."""
     if log_probs.ndim not in (2, 3):
         raise OperatorError(f"ctc_loss: expected log_probs of 2 or 3 dimensions, got {log_probs.ndim}")
     whole = log_probs if log_probs.ndim == 3 else log_probs.unsqueeze(1)

@@ -44,7 +44,7 @@ def multiply(a: Array, b: Array) -> Array:
 
 
 def _are_fitting(a: Array, b: Array) -> bool:
-    """Are they matrices, or batches of as many, that can be multiplied?"""
+    """True for two matrices, or two equal-sized batches of them, that can be multiplied."""
     return a.ndim == b.ndim and a.ndim in (2, 3) and a.shape[-1] == b.shape[-2] and a.shape[:-2] == b.shape[:-2]
 
 
@@ -111,7 +111,7 @@ def mv(self: Array, vec: Array) -> Array:
 
 
 def check_dtypes(self: Array, mat: Array, vec: Array) -> None:
-    """What a matrix times a vector is added to must have their dtype."""
+    """Raise OperatorError unless all three operands of addmv have the same dtype."""
     if not self.dtype == mat.dtype == vec.dtype:
         names = [xp.ir_name(a.dtype) for a in (self, mat, vec)]
         raise OperatorError(
@@ -157,7 +157,7 @@ def matmul(self: Array, other: Array) -> Array:
 
 
 def _product_name(left: int, right: int) -> str:
-    """The product that tensors of so many dimensions come down to, by the name of its code."""
+    """Name of the product to which `matmul` reduces for these numbers of dimensions."""
     if left == right == 1:
         return "dot"
     if min(left, right) > 2:
@@ -271,7 +271,7 @@ def linear(input: Array, weight: Array, bias: Array | None) -> Array:
 
 
 def _linear_of_floats(input: Array, weight: Array, bias: Array | None) -> Array:
-    """One product of matrices, whatever the batch, to whose result the bias is added in place."""
+    """One matrix product for the whole batch; the bias is added to its result in place."""
     rows = input if input.ndim <= 2 else input.reshape(-1, input.shape[-1])
     product = np.asarray(rows.dot(weight.T))
     if bias is not None:
@@ -282,7 +282,7 @@ def _linear_of_floats(input: Array, weight: Array, bias: Array | None) -> Array:
 
 
 def unlike(self: Array, mat2: Array) -> OperatorError:
-    """The refusal of a sum whose parts have two dtypes."""
+    """The error for a sum of operands of two dtypes."""
     return OperatorError(
         f"self and mat2 must have the same dtype, but got {xp.ir_name(self.dtype)} and {xp.ir_name(mat2.dtype)}"
     )
@@ -295,12 +295,12 @@ def _unlike_factors(mat1: Array, mat2: Array) -> OperatorError:
 
 
 def linear_to_input(of: Array, weight: Array) -> Array:
-    """What `linear` hands back to its input; the weight may be a single row."""
+    """Gradient of `linear` for its input; the weight may be one-dimensional."""
     return multiply(of, weight) if weight.ndim == 2 else multiply(of[..., np.newaxis], weight[np.newaxis])
 
 
 def linear_to_weight(of: Array, input: Array, weight: Array) -> Array:
-    """And to its weight: one product for the whole batch."""
+    """Gradient of `linear` for its weight: one product for the whole batch."""
     if of.ndim == 2 == input.ndim == weight.ndim:
         return multiply(of.T, input)
     rows = input.reshape(math.prod(input.shape[:-1]), input.shape[-1])
@@ -349,8 +349,8 @@ def _spelled(equation: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[list[s
 
 
 def _sum_dtype(spelled: list[str], result: str, tensors: list[Array]) -> xp.NumpyDtype:
-    """What is computed in: letters of one operand alone are summed first, integers as int64; those of two are a product
-    of matrices, which takes one dtype."""
+    """The dtype to compute in: letters of one operand alone are summed first, integers as int64; those of two are a
+    product of matrices, which takes one dtype."""
     dtypes, before = [], ""
     for i, (letters, tensor) in enumerate(zip(spelled, tensors, strict=True)):
         others = result + "".join(other for j, other in enumerate(spelled) if j != i)
@@ -409,7 +409,7 @@ LETTERS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def explicit_subscripts(equation: str, ndims: list[int]) -> tuple[list[str], str]:
-    """The letters of each operand and of the result, with letters for what `...` stands for."""
+    """The letters of each operand and of the result, with letters for the dimensions of `...`."""
     left, arrow, right = equation.partition("->")
     operands = left.split(",")
     free = [letter for letter in LETTERS if letter not in equation]

@@ -107,7 +107,7 @@ def layer_norm_backward(
 
 
 def _are_alike(*tensors: Tensor | None) -> bool:
-    """Are all of one dtype that is computed in itself?"""
+    """True if all have one dtype, in which the computation runs without conversion."""
     dtypes = {t.array.dtype for t in tensors if t is not None}
     return len(dtypes) == 1 and dtypes <= FLOATS
 
@@ -115,7 +115,7 @@ def _are_alike(*tensors: Tensor | None) -> bool:
 def _layer_norm_backward_once(
     grad: Array, x: Array, weight: Array | None, shape: tuple[int, ...], eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The same where nobody records it."""
+    """The same without autograd."""
     n = math.prod(shape)
     gain = None if weight is None else weight.reshape(n)
     found = silently(normalized_rows_backward, grad.reshape(-1, n), x.reshape(-1, n), gain, eps)
@@ -134,7 +134,7 @@ def _normalized_back(grad: Tensor, x: Tensor, dims: Sequence[int], eps: float) -
 
 
 def _normalized_back_once(grad: Array, x: Array, axes: tuple[int, ...], eps: float) -> tuple[Array, Array]:
-    """The same where nobody records it, with few temporaries."""
+    """The same without autograd, with few temporaries."""
     count = x.dtype.type(math.prod(x.shape[axis] for axis in axes))
     normal = np.subtract(x, np.add.reduce(x, axes, keepdims=True) / count)
     through = np.multiply(normal, normal)
@@ -352,7 +352,7 @@ def grouped_norm_backward(
 def _grouped_back_once(
     grad: Array, x: Array, weight: Array | None, group: int, eps: float
 ) -> tuple[Tensor, Tensor, Tensor] | None:
-    """The same in machine code, if there is some."""
+    """The same in machine code; None if it is not compiled."""
     if not worth(x) or grad.dtype is not x.dtype:
         return None
     n, c = x.shape[:2]

@@ -102,7 +102,7 @@ def nuclear_norm_dims(self: Tensor, dim: Sequence[int], keepdim: bool) -> Tensor
 
 
 def cond(self: Tensor, p: Any) -> Tensor:
-    """How much solving with the matrix may magnify errors."""
+    """Condition number of the matrix with respect to the norm `p`."""
     if p is None or abs(p) == 2:
         check_matrix("linalg.cond", self.array)
         values = run("linalg_svdvals", self, None)

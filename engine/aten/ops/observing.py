@@ -1,4 +1,4 @@
-"""Training for quantization: ranges are observed, and numbers rounded to what quantized tensors could hold.
+"""Fake quantization for training: ranges are observed, numbers rounded to representable values.
 
 In: tensors of numbers.  Out: such tensors; the observed ranges, scales and zero points are written where they lie.
 """
@@ -68,7 +68,7 @@ def observed_fake_quantize(
     zero_point: Tensor, averaging_const: float, quant_min: int, quant_max: int, ch_axis: int,
     per_row_fake_quant: bool, symmetric_quant: bool,
 ) -> Tensor:  # fmt: skip
-    """Observe, choose scale and zero point anew, and round by them; each where it is switched on."""
+    """Update the observed range, the scale and the zero point, and fake-quantize; each only if enabled."""
     axis = ch_axis if per_row_fake_quant else None
     if axis is not None and not 0 <= axis < self.ndim:
         raise OperatorError("Error in fused_moving_avg_obs_fake_quant_cpu: ch_axis must be < self.dim()")

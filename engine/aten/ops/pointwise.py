@@ -1,6 +1,6 @@
 """Pointwise operators of one, two and three tensors.
 
-A gradient formula is an expression over the arguments, `grad` and `result`; whoever evaluates it sums the
+A gradient formula is an expression over the arguments, `grad` and `result`; its evaluator sums the
 outcome down to its argument's shape and casts it to its dtype.
 """
 

@@ -75,7 +75,7 @@ def _space(
 
 
 def _places(sizes: Sizes, space: Space, ceil_mode: bool, channels: int) -> Sizes:
-    """How many windows fit; with `ceil_mode` a last one may overhang, if it starts inside."""
+    """Output sizes: the number of windows that fit; with `ceil_mode` a last one may overhang, if it starts inside."""
     found = []
     for size, extent, step, p in zip(sizes, space.extent(), space.stride, space.padding, strict=True):
         span = size + 2 * p - extent
@@ -92,7 +92,7 @@ def _places(sizes: Sizes, space: Space, ceil_mode: bool, channels: int) -> Sizes
 
 
 def _overhang(sizes: Sizes, space: Space, places: Sizes) -> Sizes:
-    """How much padding the windows need behind."""
+    """Padding that the windows need after the end of each dimension."""
     reach = ((c - 1) * s + e for c, s, e in zip(places, space.stride, space.extent(), strict=True))
     return tuple(max(r - size - p, 0) for r, size, p in zip(reach, sizes, space.padding, strict=True))
 
@@ -177,7 +177,7 @@ def put_back(grad: Tensor, self: Tensor, places: Tensor, n: int) -> Tensor:
 
 
 def take_back(grad: Tensor, places: Tensor, n: int) -> Tensor:
-    """What `put_back` put there."""
+    """The inverse of `put_back`: the elements gathered from their positions."""
     lead = list(grad.shape[: grad.ndim - n])
     flat = grad.reshape([*lead, math.prod(grad.shape[grad.ndim - n :])])
     index = places.reshape([*lead, math.prod(places.shape[places.ndim - n :])])
@@ -210,7 +210,7 @@ for _n, _zero, _one in ((1, "[0]", "[1]"), (2, "0", "1"), (3, "0", "1")):
 def _divisor(
     sizes: Sizes, space: Space, places: Sizes, include_pad: bool, override: int | None, d: xp.NumpyDtype
 ) -> Any:
-    """What each window's sum is divided by: how many elements it has, those of the padding perhaps among them."""
+    """Divisor of each window's sum: its number of elements, including those of the padding with `include_pad`."""
     if override is not None:
         if override == 0:
             raise OperatorError("divisor must be not zero")
@@ -290,7 +290,7 @@ for _n, _zero in ((1, "[0]"), (2, "0"), (3, "0")):
 
 
 def _bounds(size: int, count: int) -> tuple[Array, Array]:
-    """Where each of `count` windows over `size` elements starts and ends."""
+    """Starts and ends of `count` adaptive windows over `size` elements."""
     i = np.arange(count)
     return i * size // count, -(-(i + 1) * size // count)
 

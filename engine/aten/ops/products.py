@@ -57,7 +57,7 @@ def cross_kernel(self: Array, other: Array, dim: int) -> Array:
 
 
 def cross(self: Tensor, other: Tensor, dim: int | None) -> Tensor:
-    """Along the first dimension of size 3, if none is given."""
+    """Cross product along `dim`, by default the first dimension of size 3."""
     if dim is None:
         dim = next((i for i, size in enumerate(self.shape) if size == 3), None)
         if dim is None:

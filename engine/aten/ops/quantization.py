@@ -1,4 +1,4 @@
-"""Quantized tensors: made of numbers, made numbers again, and what they tell of themselves.
+"""Quantization, dequantization, and properties of quantized tensors.
 
 In: tensors.  Out: tensors, quantized or not, numbers.  See Note [Quantized arrays].
 """
@@ -188,7 +188,7 @@ op("aten::dequantize.tensors(Tensor[] tensors) -> Tensor[]", python=dequantize_e
 op("aten::dequantize.tensor(Tensor qtensor) -> Tensor", python=dequantize)
 op("aten::dequantize.list(Tensor[] qtensors) -> Tensor[]", python=dequantize_each)
 
-# ------------------------------------------------------------------ what they tell
+# ------------------------------------------------------------------ properties
 
 
 def _asked(name: str, returned: str, answer: Callable[[Array], Any]) -> None:

@@ -34,7 +34,7 @@ _LARGEST_HALF: Final = 65504.0
 
 
 def content_of(object_: CustomObject) -> Any:
-    """What an object's operators read.  Raises OperatorError for one that is empty."""
+    """The unpacked content of a custom object.  Raises OperatorError for an empty one."""
     if object_.content is None:
         raise OperatorError(f"a '{object_.type.qualname}' has no weights: it was made without a state")
     return object_.content
@@ -57,7 +57,7 @@ def linear_prepack(weight: Tensor, bias: Tensor | None) -> CustomObject:
 
 
 def linear_prepack_fp16(weight: Tensor, bias: Tensor | None) -> CustomObject:
-    """The weight rounded to float16, which what is too large for becomes the largest."""
+    """The weight rounded to float16, clamped to its finite range."""
     if weight.array.dtype != np.float32:
         raise OperatorError(f"linear_prepack_fp16 wants a weight of float32, not {weight.dtype}")
     rounded = np.clip(weight.array, -_LARGEST_HALF, _LARGEST_HALF).astype(np.float16).astype(np.float32)
@@ -170,7 +170,7 @@ def _conv_dynamic(n: int) -> Callable[..., Tensor]:
 
 
 def conv_add(relu: bool) -> Callable[..., Tensor]:
-    """A convolution and what is added to it, rounded once."""
+    """A convolution plus another tensor, rounded once."""
 
     def run(x: Tensor, added: Tensor, w: CustomObject, scale: float, zero_point: int) -> Tensor:
         layer: Conv = content_of(w)

@@ -1,4 +1,4 @@
-"""`quantized::`: arithmetic and functions that are told the scale and the zero point of their results.
+"""`quantized::`: arithmetic and functions that take the scale and the zero point of their results.
 
 In: quantized tensors, numbers.  Out: quantized tensors.
 """
@@ -33,7 +33,7 @@ def _same_kind(x: Tensor, y: Tensor) -> None:
 
 
 def _above_zero(array: Array, how: Quantizer) -> Array:
-    """The result with what stands for negative numbers made zero."""
+    """ReLU of a quantized result."""
     return wrapped(np.maximum(integers_of(array), how.integer.type(how.zero_point)), how)
 
 

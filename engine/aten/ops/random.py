@@ -94,7 +94,7 @@ def filler(name: str, draw: Draw) -> None:
 
 
 def _register(text: str, **facts: Any) -> None:
-    """Random results do not depend on tensors differentiably: what is filled or parametrized has the gradient zero."""
+    """Gradients of random operators: zero for tensors that are filled or that parametrize the distribution."""
     formula = "None" if "_like" in text else "zeros_like(grad)"
     given = [] if "(a!) out" in text else re.findall(r"Tensor(?:\(a!\))? (\w+)", text.partition(" -> ")[0])
     facts.setdefault("gradient", dict.fromkeys(given, formula))

@@ -24,7 +24,7 @@ Draw = Callable[..., Array]
 
 
 def _fill(name: str, arguments: str, draw: Draw) -> None:
-    """Register `name_`, which fills a tensor with what `draw(generator, shape, *arguments)` gives."""
+    """Register `name_`, which fills a tensor with the samples of `draw(generator, shape, *arguments)`."""
 
     def body(self: Tensor, *rest: Any) -> Tensor:
         *parameters, source = rest
@@ -81,7 +81,7 @@ def poisson(self: Array, source: Any) -> Array:
 
 
 def binomial(count: Array, prob: Array, source: Any) -> Array:
-    """How many of `count` tries succeed."""
+    """Samples of the binomial distribution."""
     if (count < 0).any() or not ((prob >= 0) & (prob <= 1)).all():
         raise OperatorError("binomial: counts must not be negative, and probabilities lie in [0, 1]")
     drawn = _numpy_generator(source).binomial(count.astype(np.int64), prob.astype(np.float64))

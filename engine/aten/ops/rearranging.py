@@ -1,4 +1,4 @@
-"""Shapes that are met less often: stacks, splits by position, turned and shuffled tensors, copies of views.
+"""Less common rearrangements: stack, split, flip, roll, shuffles, copies of views.
 
 In: tensors.  Out: views where the schema marks them, else new tensors.  Most are made of other operators, from which
 their gradients come.
@@ -27,7 +27,7 @@ from engine.lang.errors import OperatorError
 OUT: Final = "function out"
 METHOD: Final = "function method"
 
-# ------------------------------------------------------------------ at least so many dimensions
+# ------------------------------------------------------------------ minimum number of dimensions
 
 
 def at_least(count: int) -> Callable[[Tensor], Tensor]:
@@ -89,7 +89,7 @@ op("aten::column_stack(Tensor[] tensors) -> Tensor", python=column_stack, varian
 
 
 def tensor_split(self: Tensor, sections: int, dim: int) -> list[Tensor]:
-    """So many parts, whose sizes differ by one at most."""
+    """`sections` parts whose sizes differ by at most one."""
     axis = _split_axis(self, dim)
     if sections <= 0:
         raise OperatorError(f"number of sections must be larger than 0, got {sections}")

@@ -25,7 +25,7 @@ Results = tuple[Any, ...]
 
 
 def _layer(kind: str) -> Callable[..., Results]:
-    """The kernel: outputs, last states, what was kept."""
+    """The kernel: outputs, last states, values saved for backward."""
 
     def layer(
         input: Array, h: Array, c: Array | None, w_ih: Array, w_hh: Array, b_ih: Array | None, b_hh: Array | None,
@@ -40,7 +40,7 @@ def _layer(kind: str) -> Callable[..., Results]:
 
 
 def _backward(kind: str) -> Callable[..., Results]:
-    """Gradients of input, states, weights and what is added, in the order of the layer's arguments."""
+    """Gradients of input, states, weights and biases, in the order of the layer's arguments."""
 
     def backward(
         grad_output: Tensor | None, grad_h: Tensor | None, grad_c: Tensor | None, input: Tensor, h: Tensor,

@@ -84,7 +84,7 @@ def prod_all(self: Array, dtype: int | None) -> Array:
 
 
 def _product(x: Array, axes: tuple[int, ...], keepdim: bool) -> Array:
-    """Long rows are folded in the middle, so that many products are taken at once."""
+    """Products over `axes`; long rows are folded in halves, so that each step multiplies whole vectors."""
     if axes == (x.ndim - 1,) and x.dtype in xp.FLOATS and x.shape[-1] and worth(x):
         found = np.empty((*x.shape[:-1], 1), x.dtype)
         if rows_multiplied.run(x.size, np.ascontiguousarray(x), found, found.size, x.shape[-1]) is not None:
@@ -152,7 +152,7 @@ def _check_not_empty(name: str, self: Array, axes: Sequence[int]) -> None:
 
 
 def _first_place(self: Array, axis: int, largest: bool) -> Array:
-    """Where the extreme first stands; a NaN counts as the extreme."""
+    """Index of the first extreme element; a NaN counts as the extreme."""
     x = self if self.dtype in xp.FLOATS else self.astype(wide(self.dtype), copy=False)
     return np.asarray(x.argmax(axis) if largest else x.argmin(axis))
 

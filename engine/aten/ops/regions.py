@@ -180,7 +180,7 @@ def _crossings(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def _within(points: Array, centre: Array, halves: Array) -> Array:
-    """(pairs, points): do they lie in the boxes?"""
+    """Mask (pairs, points) of the points that lie in the boxes."""
     apart = points - centre[:, None]
     reach = (halves * halves).sum(-1)[:, None]
     along = (apart[:, :, None] * halves[:, None]).sum(-1)
@@ -203,7 +203,7 @@ def _shared(first: Array, second: Array) -> Array:
 
 
 def box_iou_rotated(boxes1: Array, boxes2: Array) -> Array:
-    """(boxes1, boxes2): what two boxes have in common of what they cover together."""
+    """Intersection over union (boxes1, boxes2)."""
     for name, boxes in (("boxes1", boxes1), ("boxes2", boxes2)):
         if boxes.ndim != 2 or boxes.shape[1] != 5:
             raise OperatorError(f"{name} should have shape (N, 5), got {list(boxes.shape)}")

@@ -1,4 +1,4 @@
-"""Operators of the `_test` namespace, by which scripts try how operators of other namespaces are found and called.
+"""Operators of the `_test` namespace, a family of its own: scripts test calls of other namespaces with them.
 
 In: tensors, lists.  Out: what one operator of each way to pass arguments gives: defaults, lists, lists of lists.
 """

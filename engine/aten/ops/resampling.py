@@ -30,14 +30,14 @@ TapRule = Callable[[int, int, bool, float | None, xp.NumpyDtype], Taps]
 
 
 def _scale(size: int, count: int, align: bool, scale: float | None) -> float:
-    """How far apart in the input two neighbours of the output are."""
+    """Distance in the input between neighbouring elements of the output."""
     if align:
         return (size - 1) / (count - 1) if count > 1 else 0.0
     return 1.0 / scale if scale is not None and scale > 0 else size / count
 
 
 def _positions(size: int, count: int, align: bool, scale: float | None, d: xp.NumpyDtype) -> Array:
-    """Where in the input each element of the output is, in the dtype that is computed in."""
+    """Coordinates in the input of each element of the output, in the computation's dtype."""
     step, half = d.type(_scale(size, count, align, scale)), d.type(0.5)
     i = np.arange(count, dtype=d)
     return np.asarray(i * step if align else (i + half) * step - half)
@@ -52,7 +52,7 @@ def _nearest(size: int, count: int, align: bool, scale: float | None, d: xp.Nump
 
 
 def _as_they_are(size: int) -> Taps:
-    """Where nothing changes, whatever factor is given, and what is not finite stays where it is."""
+    """Taps of the identity: elements are copied, so that inf and nan do not spread, whatever the factor."""
     return [(np.arange(size), None)]
 
 
@@ -199,7 +199,7 @@ def _vector_form(name: str, n: int, has_align: bool) -> Callable[..., Tensor]:
 
 
 def _without_align(kernel: Callable[..., Array], at: int) -> Callable[..., Array]:
-    """The kernel for operators that have no such argument."""
+    """The kernel for operators without that argument."""
     return lambda *args: kernel(*args[:at], False, *args[at:])
 
 
@@ -285,7 +285,7 @@ def _by_index(name: str, n: int, rule: Callable[[int, int, int], Array]) -> Call
 
 
 def _framed(x: Array, padding: Sequence[int], rule: Callable[[int, int, int], Array]) -> Array:
-    """What is in the middle is copied at once, and then the frame along one dimension after the other from there."""
+    """The padded array: its middle is copied at once, then the frame is filled from it, one dimension at a time."""
     n = len(padding) // 2
     before, after = padding[0::2][::-1], padding[1::2][::-1]
     inner = x.shape[-n:]

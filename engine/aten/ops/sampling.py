@@ -225,7 +225,7 @@ def _lanczos(x: Array) -> Array:
 def _filter_matrix(
     size: int, count: int, align: bool, scale: float | None, shape: Callable[[Array], Array], reach: int
 ) -> Array:
-    """(count, size): what each element of the output takes of the input's."""
+    """Matrix (count, size) of the weights of the input's elements in each output element."""
     if align:
         step = (size - 1) / (count - 1) if count > 1 else 0.0
     else:

@@ -162,7 +162,7 @@ op("aten::hash.generic(t value) -> int", python=hash_value)
 
 
 def range_length(lo: int, hi: int, step: int) -> int:
-    """How many numbers `range(lo, hi, step)` has."""
+    """Length of `range(lo, hi, step)`."""
     if step == 0:
         raise OperatorError("range() arg 3 must not be zero")
     if step > 0:

@@ -64,8 +64,8 @@ def _other(name: str) -> str:
 
 
 def _runs_over(loop: Loop, self: Array, dim: int, index: Array, first: Array, last: Array) -> bool:
-    """Run a loop over each place of an index as large as the array but along `dim`; False where numpy has to do it,
-    which refuses as well what is wrong."""
+    """Run a loop over each place of an index as large as the array but along `dim`; False if numpy has to do it,
+    which also raises the errors."""
     if not (worth(index) and self.ndim == index.ndim and -self.ndim <= dim < self.ndim):
         return False
     dim %= self.ndim
@@ -88,7 +88,7 @@ def gather(self: Array, dim: int, index: Array, sparse_grad: bool) -> Array:
 
 
 def _check_alike(self: Array, index: Array, src: Array) -> None:
-    """Of two dtypes nothing is moved; an index of none is told of first."""
+    """Raise OperatorError for operands of two dtypes, unless the index is invalid, which is reported first."""
     if self.dtype != src.dtype and index.dtype.kind in "iu":
         raise OperatorError("scatter(): Expected self.dtype to be equal to src.dtype")
 
@@ -128,7 +128,7 @@ def scatter(self: Array, dim: int, index: Array, src: Any, reduce: str | None = 
 
 
 _ADDED: Final = frozenset({*xp.FLOATS, xp.INT64, xp.INT32})
-"""What is added up in itself."""
+"""Dtypes that accumulate without conversion."""
 
 
 def scatter_add(self: Array, dim: int, index: Array, src: Array) -> Array:
@@ -174,7 +174,7 @@ def scatter_reduce(self: Array, dim: int, index: Array, src: Array, reduce: str,
 
 
 def _neutral(reduce: str, d: xp.NumpyDtype) -> Any:
-    """What leaves the other operand of a reduction as it is."""
+    """The identity element of a reduction."""
     if reduce in ("amax", "amin") and d.kind == "b":
         return reduce == "amin"
     if reduce in ("amax", "amin") and d.kind in "iu":

@@ -32,7 +32,7 @@ from engine.lang.errors import OperatorError, OperatorIndexError
 ALL: Final = "function method inplace out"
 METHOD: Final = "function method out"
 _PAIR: Final = "-> (Tensor values, Tensor indices)"
-_PLACES: Final = "zeros_like(self).scatter(dim, indices, grad)"
+_SCATTERED: Final = "zeros_like(self).scatter(dim, indices, grad)"
 
 # ------------------------------------------------------------------ extremes
 
@@ -251,7 +251,7 @@ def index_reduce(self: Array, dim: int, index: Array, source: Array, reduce: str
 
 
 def _neutral(reduce: str, d: xp.NumpyDtype) -> Any:
-    """What leaves the other operand of a reduction as it is."""
+    """The identity element of a reduction."""
     if reduce in ("prod", "mean"):
         return int(reduce == "prod")
     limits = np.iinfo(d) if d.kind in "iu" else None
@@ -338,7 +338,7 @@ op("aten::diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, in
              "src": "grad.diagonal(offset, dim1, dim2)"})  # fmt: skip
 op("aten::as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) "
    "-> Tensor", kernel=as_strided_scatter, variants=METHOD,
-   # Of self the reference answers with the gradient of what was replaced, and so do we.
+   # As in the reference, the gradient of self includes that of the replaced elements.
    gradient={"self": "zeros_like(grad.contiguous()).as_strided_scatter(grad.contiguous().as_strided("
                      "size, stride, storage_offset), size, stride, storage_offset)",
              "src": "grad.contiguous().as_strided(size, stride, storage_offset)"})  # fmt: skip
@@ -416,7 +416,7 @@ def argwhere(self: Tensor) -> Tensor:
 
 
 def nonzero_static(self: Array, size: int, fill_value: int) -> Array:
-    """The first `size` places that are not zero; rows of `fill_value` where there are fewer."""
+    """Indices of the first `size` non-zero elements, padded with rows of `fill_value`."""
     if size < 0:
         raise OperatorError("nonzero_static: 'size' must be an non-negative integer")
     check_memory((size, self.ndim), xp.INT64)

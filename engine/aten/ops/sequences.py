@@ -27,7 +27,7 @@ from engine.lang.errors import OperatorError
 
 
 def logspace(start: Any, end: Any, steps: int, base: float, d: xp.NumpyDtype) -> Array:
-    """Powers of the base whose exponents are evenly spaced."""
+    """Powers of the base with evenly spaced exponents."""
     check_ends("logspace", start, end, steps, d)
     used = xp.COMPLEX128 if d.kind == "c" else xp.FLOAT64
     first, last = (v.item() if isinstance(v, np.ndarray) else v for v in (start, end))
@@ -101,7 +101,7 @@ for _name, _places in (("tril_indices", np.tril_indices), ("triu_indices", np.tr
 
 
 def strided(size: Sequence[int], stride: Sequence[int], d: xp.NumpyDtype) -> Array:
-    """Zeros (nothing promises what is in it) with the strides asked for."""
+    """A tensor with the given strides; its content is unspecified (zeros)."""
     if len(size) != len(stride):
         raise OperatorError(
             f"dimensionality of sizes ({len(size)}) must match dimensionality of strides ({len(stride)})"

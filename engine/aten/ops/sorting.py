@@ -16,7 +16,7 @@ from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError
 
 METHOD: Final = "function method"
-_PLACES: Final = "zeros_like(self).scatter(dim, indices, grad)"
+_SCATTERED: Final = "zeros_like(self).scatter(dim, indices, grad)"
 
 
 def order(self: Array, dim: int, descending: bool) -> Array:
@@ -86,7 +86,7 @@ def _first_places(row: list[float], k: int, largest: bool) -> list[int]:
 
 
 def _taken(self: Array, places: Array, dim: int) -> Array:
-    """`np.take_along_axis` for places that there are."""
+    """`np.take_along_axis` without bounds checks."""
     if self.ndim == 1:
         return np.asarray(self[places])
     last = self.ndim - 1
@@ -96,7 +96,7 @@ def _taken(self: Array, places: Array, dim: int) -> Array:
 
 
 def _sure_places(self: Array, k: int, dim: int, largest: bool) -> Array | None:
-    """Where the first k stand, if they are few and no two of them, nor the one after them, are equal (or NaN)."""
+    """Indices of the first k, if k is small and no two of the first k + 1 are equal (or NaN); else None."""
     count = self.shape[dim]
     if self.dtype not in xp.FLOATS or not 0 < k <= count // 8:
         return None
@@ -143,9 +143,9 @@ def bincount(self: Array, weights: Array | None, minlength: int) -> Array:
 _PAIR: Final = "(Tensor values, Tensor indices)"
 _OUTS: Final = "Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)"
 _SORT = op(f"aten::sort(Tensor self, int dim=-1, bool descending=False) -> {_PAIR}", kernel=sort, variants=METHOD,
-           gradient={"self": _PLACES})  # fmt: skip
+           gradient={"self": _SCATTERED})  # fmt: skip
 _STABLE = op(f"aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> {_PAIR}",
-             kernel=sort_stable, variants=METHOD, gradient={"self": _PLACES})  # fmt: skip
+             kernel=sort_stable, variants=METHOD, gradient={"self": _SCATTERED})  # fmt: skip
 op(f"aten::sort.values_stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False, {_OUTS}",
    functional=_STABLE)  # fmt: skip
 op(f"aten::sort.values(Tensor self, int dim=-1, bool descending=False, *, {_OUTS}", functional=_SORT)
@@ -153,7 +153,7 @@ op("aten::argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", ke
 op("aten::argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
    kernel=argsort_stable, variants=f"{METHOD} out")  # fmt: skip
 _TOPK = op(f"aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> {_PAIR}",
-           kernel=topk, variants=METHOD, gradient={"self": _PLACES})  # fmt: skip
+           kernel=topk, variants=METHOD, gradient={"self": _SCATTERED})  # fmt: skip
 op(f"aten::topk.values(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True, *, {_OUTS}",
    functional=_TOPK)  # fmt: skip
 _UNIQUE = op("aten::_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) "

@@ -56,7 +56,7 @@ def nanmedian(self: Array) -> Array:
 
 
 def nanmedian_dim(self: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
-    """The lower middle of what is not NaN, and where it stands."""
+    """The lower median of the elements that are not NaN, and its index."""
     axis = wrap_dim(dim, self.ndim)
     if self.ndim == 0:
         return self.copy(), np.zeros((), np.int64)
@@ -85,7 +85,7 @@ _ROUNDED: Final = {"lower": "floor", "higher": "ceil", "nearest": "round"}
 def quantile(
     self: Tensor, q: Any, dim: int | None, keepdim: bool, interpolation: str, ignore_nan: bool = False
 ) -> Tensor:
-    """Where the share q of the values lies below, between the two nearest of them."""
+    """The q-quantile of the values, interpolated between the two nearest."""
     _check_quantile(self, q, interpolation)
     levels = Tensor(np.asarray(q, self.array.dtype)) if isinstance(q, float) else q
     axis = wrap_dim(dim, self.ndim) if dim is not None else 0

@@ -104,7 +104,7 @@ op("aten::slice.str(str string, int? start=None, int? end=None, int step=1) -> s
 
 
 def _window(size: int, start: int, end: int) -> tuple[int, int]:
-    """Where a search begins and ends: from the back when negative, where -1 means up to the end."""
+    """Start and end of a search; negative ones count from the back, and an end of -1 is the end of the string."""
     if start < 0:
         start = max(0, size + start)
     return start, max(0, size + end + 1) if end < 0 else end

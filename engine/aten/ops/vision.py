@@ -46,7 +46,7 @@ def nms(dets: Array, scores: Array, iou_threshold: float) -> Array:
 
 
 def _kept(boxes: Array, threshold: float) -> Iterator[int]:
-    """Which of the boxes, best first, are not covered by an earlier one that stayed."""
+    """Indices of the boxes, best first, that no earlier kept box suppresses."""
     x1, y1, x2, y2 = boxes.T
     areas = (x2 - x1) * (y2 - y1)
     alive = np.ones(len(boxes), np.bool_)
@@ -144,7 +144,7 @@ def roi_align_backward(
     grad: Array, rois: Array, spatial_scale: float, pooled_height: int, pooled_width: int, size: Sequence[int],
     sampling_ratio: int, aligned: bool,
 ) -> Array:  # fmt: skip
-    """What each region's bins give back to its image."""
+    """Gradient of roi_align for its input images."""
     used = wide(grad.dtype)
     boxes = rois.astype(used, copy=False)
     rows, columns = region_weights(
@@ -184,7 +184,7 @@ def deform_conv2d(
     input: Tensor, weight: Tensor, offset: Tensor, mask: Tensor, bias: Tensor, stride_h: int, stride_w: int,
     pad_h: int, pad_w: int, dilation_h: int, dilation_w: int, groups: int, offset_groups: int, use_mask: bool,
 ) -> Tensor:  # fmt: skip
-    """A convolution each of whose kernel's places is moved, and weighted, at every place of the image."""
+    """Deformable convolution: each kernel element has an offset and a weight at every output position."""
     steps = ((stride_h, pad_h, dilation_h), (stride_w, pad_w, dilation_w))
     places = _check_bent(input, weight, offset, mask, steps, groups, offset_groups, use_mask)
     batch, taps = input.shape[0], weight.shape[2] * weight.shape[3]
@@ -205,7 +205,7 @@ def _check_bent(
     input: Tensor, weight: Tensor, offset: Tensor, mask: Tensor, steps: Sequence[tuple[int, int, int]], groups: int,
     offset_groups: int, use_mask: bool,
 ) -> list[int]:  # fmt: skip
-    """How many places the kernel has along each dimension.  Raises OperatorError."""
+    """Output sizes of the convolution along each dimension.  Raises OperatorError."""
     for name, tensor in (("input", input), ("offset", offset), ("weight", weight)):
         if tensor.ndim != 4:
             raise OperatorError(f"deform_conv2d: expected {name} to have 4 dimensions, got {tensor.ndim}")

@@ -32,13 +32,8 @@ def _special(lines: Sequence[str], parameters: Sequence[str], **overloads: str) 
         "Tensor": Tensor, "NUMBERS": frozenset({int, float, bool, complex}), "Number": _NUMBERS, "tensor": _of_array,
         "Array": (np.ndarray, np.generic), **{name: LateOperator(overload) for name, overload in overloads.items()},
     }  # fmt: skip
-    return define(
-        "special",
-        ["self", *parameters],
-        lines,
-        environment,
-        f"<{' '.join(f'aten::{name}' for name in overloads.values())} operator>",
-    )
+    file = f"<{' '.join(f'aten::{name}' for name in overloads.values())} operator>"
+    return define("special", ["self", *parameters], lines, environment, file)
 
 
 def _of_array(array: Any) -> Tensor:

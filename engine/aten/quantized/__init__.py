@@ -1,1 +1,1 @@
-"""Tensors whose integers stand for numbers: what they are, arithmetic with them, layers over them."""
+"""Quantized arrays: packed weights, arithmetic and layers."""

@@ -25,7 +25,7 @@ _QUINT8: Final = scalars.DTYPE_WORDS["quint8"]
 
 
 def above_zero(x: Array) -> tuple[Array, Quantizer]:
-    """What a quantized array's integers are above the zero point, in float32, and its quantizer."""
+    """A quantized array's integers minus the zero point, in float32, and its quantizer."""
     how = quantizer_of(x)
     if how.axis is not None or how.dtype.name == "qint32":
         raise OperatorError("the input of a quantized layer must be of torch.quint8 or torch.qint8, with one scale")

@@ -43,7 +43,7 @@ class Weight:
 
     @cached_property
     def above(self) -> Array:
-        """What the integers are above their zero points, as float32, which holds them all."""
+        """The integers minus their zero points, as float32, which represents all of them exactly."""
         array, how = self.tensor.array, self.quantizer
         zero = how.spread(how.zero_point, array.ndim)
         return np.asarray(integers_of(array).astype(np.float32) - zero, np.float32)
@@ -93,7 +93,7 @@ class Linear:
 
     @cached_property
     def columns(self) -> Array:
-        """The weight transposed, as float32: what is above the zero points, or the numbers."""
+        """The transposed weight as float32: integers minus their zero points, or plain numbers."""
         array = self.weight.above if isinstance(self.weight, Weight) else self.weight.array
         return np.ascontiguousarray(array.T, np.float32)
 
@@ -145,7 +145,7 @@ class Conv:
 
     @property
     def reach(self) -> int:
-        """How many products make one output, at most."""
+        """The largest number of products that are summed for one output."""
         array = self.weight.tensor.array
         inputs: int = array.shape[0] // self.groups if self.transposed else array.shape[1]
         return int(inputs * math.prod(array.shape[2:]))
@@ -288,7 +288,7 @@ def _write_embedding(made: Embedding) -> Any:
 
 @dataclass(frozen=True)
 class PackedClass:
-    """How objects of one class come from their states, and back; `read` raises OperatorError."""
+    """Conversion of a custom class's objects from their states, and back; `read` raises OperatorError."""
 
     state_type: Type
     read: Callable[[Any], Any]

@@ -79,7 +79,7 @@ def threshold(x: Array, limit: Any, value: Any) -> Array:
 
 
 def through_numbers(x: Array, name: str, *args: Any, to: Quantizer | None = None) -> Array:
-    """Apply an operator to the numbers, and quantize what it gives (as `x` is, if nothing else is said)."""
+    """Apply an operator to the dequantized numbers, and quantize its result (by default with the quantizer of `x`)."""
     numbers = fused(x) if quantizer_of(x).axis is None else dequantize(x)
     result: Tensor = run(name, Tensor(numbers), *args)
     return quantized_late(result.array, to or quantizer_of(x))
@@ -99,7 +99,7 @@ _LIMITED: Final[dict[str, dict[str, tuple[float, int]]]] = {
     "hardsigmoid": {"quint8": (_SMALL, 0), "qint8": (_SMALL, -128), "qint32": (2.0**-32, -(1 << 31))},
     "tanh": {"quint8": (2 / 256, 128), "qint8": (2 / 256, 0), "qint32": (2.0**-31, 0)},
 }
-"""Functions whose values lie between two numbers -> dtype -> the scale and zero point that they come in."""
+"""Bounded functions -> dtype -> the scale and zero point of their results."""
 
 
 def _limited(name: str) -> Callable[[Array], Array]:
@@ -211,7 +211,7 @@ def pad(x: Array, sizes: Sequence[int], mode: str, value: float | None) -> Array
 
 @form("copy_", "copy")
 def copy(x: Array, source: Array, *_: Any) -> Array:
-    """What is written to a quantized tensor, as that stands for numbers."""
+    """`source` converted to the quantizer of `x`."""
     if not is_quantized(x):
         raise OperatorError(
             "Copying from quantized Tensor to non-quantized Tensor is not allowed, please use dequantize"

@@ -48,7 +48,7 @@ for _name in ("upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d", 
 
 
 def _averaged(name: str) -> Callable[..., Array]:
-    """Averages of what the integers are above the zero point, rounded when that is added."""
+    """Averages of the integers minus the zero point, rounded when the zero point is added."""
 
     def apply(x: Array, *args: Any) -> Array:
         quantizer = uniform(x)

@@ -1,1 +1,1 @@
-"""Kernels whose steps depend on each other or go where data says, as loops: see Note [What a loop may say]."""
+"""Kernels as loops, for steps that depend on each other or on data: see Note [The language of loops]."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.aten.stepwise.language import Cells, like, loose
+from engine.aten.stepwise.language import Buffer, like, loose
 
 
 @loose
-def copy_in(x: Cells, room: Cells, plane: int, tall: int, broad: int, columns: int, top: int, left: int) -> None:
+def copy_in(x: Buffer, room: Buffer, plane: int, tall: int, broad: int, columns: int, top: int, left: int) -> None:
     for row in range(tall):
         into, start = (row + top) * columns + left, (plane * tall + row) * broad
         for j in range(broad):
@@ -21,14 +21,14 @@ def copy_in(x: Cells, room: Cells, plane: int, tall: int, broad: int, columns: i
 
 
 @loose
-def add_line(x: Cells, result: Cells, start: int, into: int, count: int, step: int, factor: float) -> None:
+def add_line(x: Buffer, result: Buffer, start: int, into: int, count: int, step: int, factor: float) -> None:
     for j in range(count):
         result[into + j] += factor * x[start + j * step]
 
 
 @loose
 def add_three_lines(
-    x: Cells, result: Cells, start: int, into: int, count: int, step: int, gap: int, a: float, b: float, c: float
+    x: Buffer, result: Buffer, start: int, into: int, count: int, step: int, gap: int, a: float, b: float, c: float
 ) -> None:  # fmt: skip
     for j in range(count):
         place = start + j * step
@@ -37,9 +37,9 @@ def add_three_lines(
 
 @loose
 def each_plane(
-    x: Cells, kernels: Cells, result: Cells, room: Cells, planes: int, channels: int, tall: int, broad: int, rows: int,
-    columns: int, height: int, width: int, top: int, left: int, kernel_rows: int, kernel_columns: int, row_step: int,
-    column_step: int, row_gap: int, column_gap: int,
+    x: Buffer, kernels: Buffer, result: Buffer, room: Buffer, planes: int, channels: int, tall: int, broad: int,
+    rows: int, columns: int, height: int, width: int, top: int, left: int, kernel_rows: int, kernel_columns: int,
+    row_step: int, column_step: int, row_gap: int, column_gap: int,
 ) -> None:  # fmt: skip
     """result (planes, height, width): the windows of x times the kernels."""
     for plane in range(planes):
@@ -75,14 +75,14 @@ def each_plane(
 
 
 @loose
-def spread_line(grad: Cells, result: Cells, start: int, into: int, count: int, step: int, factor: float) -> None:
+def spread_line(grad: Buffer, result: Buffer, start: int, into: int, count: int, step: int, factor: float) -> None:
     for j in range(count):
         result[into + j * step] += factor * grad[start + j]
 
 
 @loose
 def spread_each_plane(
-    grad: Cells, kernels: Cells, result: Cells, room: Cells, planes: int, channels: int, tall: int, broad: int,
+    grad: Buffer, kernels: Buffer, result: Buffer, room: Buffer, planes: int, channels: int, tall: int, broad: int,
     rows: int, columns: int, height: int, width: int, top: int, left: int, kernel_rows: int, kernel_columns: int,
     row_step: int, column_step: int, row_gap: int, column_gap: int,
 ) -> None:  # fmt: skip
@@ -110,7 +110,7 @@ def spread_each_plane(
 
 
 @loose
-def line_product(grad: Cells, x: Cells, start: int, place: int, count: int, step: int) -> Any:
+def line_product(grad: Buffer, x: Buffer, start: int, place: int, count: int, step: int) -> Any:
     total = like(x, 0.0)
     for j in range(count):
         total += grad[start + j] * x[place + j * step]
@@ -119,9 +119,9 @@ def line_product(grad: Cells, x: Cells, start: int, place: int, count: int, step
 
 @loose
 def kernels_of_planes(
-    grad: Cells, x: Cells, kernels: Cells, room: Cells, planes: int, channels: int, tall: int, broad: int, rows: int,
-    columns: int, height: int, width: int, top: int, left: int, kernel_rows: int, kernel_columns: int, row_step: int,
-    column_step: int, row_gap: int, column_gap: int,
+    grad: Buffer, x: Buffer, kernels: Buffer, room: Buffer, planes: int, channels: int, tall: int, broad: int,
+    rows: int, columns: int, height: int, width: int, top: int, left: int, kernel_rows: int, kernel_columns: int,
+    row_step: int, column_step: int, row_gap: int, column_gap: int,
 ) -> None:  # fmt: skip
     """Into kernels, which are zero: the sums of grad (planes, height, width) times what each element has seen of x."""
     for plane in range(planes):

@@ -7,11 +7,11 @@ since each step of a row waits for the one before it.
 
 from __future__ import annotations
 
-from engine.aten.stepwise.language import Cells, like, loop
+from engine.aten.stepwise.language import Buffer, like, loop
 
 
 @loop
-def sums(x: Cells, result: Cells, totals: Cells, outer: int, length: int, inner: int) -> None:
+def sums(x: Buffer, result: Buffer, totals: Buffer, outer: int, length: int, inner: int) -> None:
     for o in range(outer):
         base = o * length * inner
         for j in range(inner):
@@ -25,7 +25,7 @@ def sums(x: Cells, result: Cells, totals: Cells, outer: int, length: int, inner:
 
 
 @loop
-def products(x: Cells, result: Cells, totals: Cells, outer: int, length: int, inner: int) -> None:
+def products(x: Buffer, result: Buffer, totals: Buffer, outer: int, length: int, inner: int) -> None:
     for o in range(outer):
         base = o * length * inner
         for j in range(inner):
@@ -39,7 +39,7 @@ def products(x: Cells, result: Cells, totals: Cells, outer: int, length: int, in
 
 
 @loop
-def row_sums(x: Cells, result: Cells, totals: Cells, rows: int, length: int) -> None:
+def row_sums(x: Buffer, result: Buffer, totals: Buffer, rows: int, length: int) -> None:
     full = rows - rows % 4
     for row in range(0, full, 4):
         a, b, c, d = row * length, (row + 1) * length, (row + 2) * length, (row + 3) * length
@@ -61,7 +61,7 @@ def row_sums(x: Cells, result: Cells, totals: Cells, rows: int, length: int) -> 
 
 
 @loop
-def row_products(x: Cells, result: Cells, totals: Cells, rows: int, length: int) -> None:
+def row_products(x: Buffer, result: Buffer, totals: Buffer, rows: int, length: int) -> None:
     full = rows - rows % 4
     for row in range(0, full, 4):
         a, b, c, d = row * length, (row + 1) * length, (row + 2) * length, (row + 3) * length
@@ -89,7 +89,7 @@ STEP = 32
 
 
 @loop
-def row_maxima(x: Cells, values: Cells, places: Cells, rows: int, length: int) -> None:
+def row_maxima(x: Buffer, values: Buffer, places: Buffer, rows: int, length: int) -> None:
     for row in range(rows):
         base = row * length
         best, at = x[base], 0
@@ -114,7 +114,7 @@ def row_maxima(x: Cells, values: Cells, places: Cells, rows: int, length: int) -
 
 
 @loop
-def row_minima(x: Cells, values: Cells, places: Cells, rows: int, length: int) -> None:
+def row_minima(x: Buffer, values: Buffer, places: Buffer, rows: int, length: int) -> None:
     for row in range(rows):
         base = row * length
         best, at = x[base], 0
@@ -139,7 +139,7 @@ def row_minima(x: Cells, values: Cells, places: Cells, rows: int, length: int) -
 
 
 @loop
-def maxima(x: Cells, values: Cells, places: Cells, outer: int, length: int, inner: int) -> None:
+def maxima(x: Buffer, values: Buffer, places: Buffer, outer: int, length: int, inner: int) -> None:
     for o in range(outer):
         base = o * length * inner
         for j in range(inner):
@@ -155,7 +155,7 @@ def maxima(x: Cells, values: Cells, places: Cells, outer: int, length: int, inne
 
 
 @loop
-def minima(x: Cells, values: Cells, places: Cells, outer: int, length: int, inner: int) -> None:
+def minima(x: Buffer, values: Buffer, places: Buffer, outer: int, length: int, inner: int) -> None:
     for o in range(outer):
         base = o * length * inner
         for j in range(inner):

@@ -130,7 +130,7 @@ def erf(x: Any) -> Any:
 
 @loop
 def erfinv(x: Any) -> Any:
-    """Where erf is x: x times a polynomial in the logarithm of 1 - x squared, or in its root."""
+    """The inverse of erf: x times a polynomial in the logarithm of 1 - x squared, or in its root."""
     w = -log((1.0 - x) * (1.0 + x))
     t, s = w - 2.5, root(max(w, 5.0)) - 3.0
     near = ((((-8.793280770191814e-09 * t + 2.3233802437516715e-08) * t + 4.6620132820862636e-07) * t

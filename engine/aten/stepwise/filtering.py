@@ -1,16 +1,16 @@
 """Filters whose every output depends on outputs before it.
 
-In: signals (rows, length), flat, and the factors of earlier outputs.  Out: written behind the places that the first
-outputs look back at.
+In: signals (rows, length), flat, and the factors of earlier outputs.  Out: written after the elements that the
+first outputs depend on.  On its own, as the loops of `engine.aten.ops.audio`.
 """
 
 from __future__ import annotations
 
-from engine.aten.stepwise.language import Cells, loop, loose
+from engine.aten.stepwise.language import Buffer, loop, loose
 
 
 @loose
-def recursive(x: Cells, factors: Cells, result: Cells, rows: int, channels: int, length: int, order: int) -> None:
+def recursive(x: Buffer, factors: Buffer, result: Buffer, rows: int, channels: int, length: int, order: int) -> None:
     """`result` has `order - 1` places more than `x` in each row; row i takes the factors of channel i % channels."""
     for row in range(rows):
         back = row * (length + order - 1)
@@ -23,7 +23,9 @@ def recursive(x: Cells, factors: Cells, result: Cells, rows: int, channels: int,
 
 
 @loop
-def overdriven(x: Cells, driven: Cells, last_in: Cells, last_out: Cells, result: Cells, rows: int, length: int) -> None:
+def overdriven(
+    x: Buffer, driven: Buffer, last_in: Buffer, last_out: Buffer, result: Buffer, rows: int, length: int
+) -> None:
     """A high-pass filter of `driven`, mixed with the signal; the last values of both stay for the next stretch."""
     for row in range(rows):
         before, out = last_in[row], last_out[row]

@@ -1,11 +1,11 @@
-"""Kernels as loops over single numbers, for what no few steps over whole arrays can say.
+"""Kernels as loops over single elements, for computations that no few array operations express.
 
 In: functions in a small part of Python that read and write flat arrays.  Out: `Loop`s.  `loop.run(work, ...)` runs
-one in machine code, if there is some for arrays of those dtypes, and says whether it did; where it did not, the
-caller takes its steps over arrays.  Called as it is, a loop is a function of Python, and that is its definition.
+one in machine code, if it is compiled for arrays of those dtypes, else returns None, whereupon the
+caller computes over whole arrays.  Called directly, a loop is a Python function, which is its definition.
 
-Note [What a loop may say]
-Parameters are arrays (`Cells`: contiguous, seen as flat, none overlaps another one that is written), `int` or
+Note [The language of loops]
+Parameters are arrays (`Buffer`: contiguous, seen as flat, none overlaps another one that is written), `int` or
 `float`. There are assignments, `if`, `while`, `for ... in range(...)`, `break`, `continue`, `return` of a whole
 number (0 where none is returned); numbers, comparisons, `and`, `or`, `not`, conditional expressions (both sides are
 computed); the functions of this module, `abs`, `min` and `max`, and other loops (written out in place) for their
@@ -22,8 +22,8 @@ from typing import Any, Final
 
 import numpy as np
 
-Cells = Any
-"""An array whose elements are read and written by their places in memory order."""
+Buffer = Any
+"""An array whose elements are read and written by their flat index in memory order."""
 Entry = Callable[..., int]
 """Machine code, called with addresses and numbers."""
 Key = tuple[np.dtype[Any], ...]
@@ -43,7 +43,7 @@ LEAST: Final = 1024
 
 
 class Loop:
-    """A function of that part of Python.
+    """A function in the language of loops.
 
     `any_order` allows sums to be added up in any order, and a product and a sum to be rounded once.  `is_alike` says
     that the steps over arrays give the same bits; where they do not, machine code comes at a moment that only depends
@@ -60,17 +60,17 @@ class Loop:
         self.is_alike = is_alike
         self.tree = tree
         self.entries: dict[Key, Entry | None] = {}
-        """Machine code by the dtypes of the arrays; None where there is none to be had."""
+        """Machine code by the dtypes of the arrays; None where it cannot be compiled."""
         self.waiting: dict[Key, int] = {}
-        """How much work there was for which none was ready."""
+        """Amount of work that was run before its code was ready."""
 
     def __call__(self, *args: Any) -> Any:
         return self.function(*args)
 
     def run(self, work: int, *args: Any) -> int | None:
-        """What machine code returns; None if there is none (yet), and nothing has happened.
+        """The result of the machine code; None, with nothing done, if it has not been compiled (yet).
 
-        `work` is about how many steps the loop takes.
+        `work` is the approximate number of steps that the loop takes.
         """
         if work < LEAST or COMPILER.request is None:
             return None
@@ -96,7 +96,7 @@ class Loop:
 
 
 def worth(x: Any) -> bool:
-    """Is it an array of the CPU large enough, and may there be machine code?"""
+    """True if `x` is a numpy array large enough for machine code, and a compiler is installed."""
     return type(x) is np.ndarray and x.size >= LEAST and COMPILER.request is not None
 
 
@@ -110,19 +110,19 @@ def loose(function: Callable[..., Any]) -> Loop:
     return Loop(function, any_order=True, is_alike=False)
 
 
-# ------------------------------------------------------------------ what loops may call
+# ------------------------------------------------------------------ functions for loops
 
 double: Final = np.float64
-"""A number in double precision."""
+"""Conversion to double precision."""
 
 
-def like(cells: Cells, value: Any) -> Any:
-    """A number as an element of that array."""
-    return cells.dtype.type(value)
+def like(buffer: Buffer, value: Any) -> Any:
+    """`value` converted to the dtype of `buffer`."""
+    return buffer.dtype.type(value)
 
 
 def whole(value: Any) -> int:
-    """A float cut off to a whole number; what has none becomes 0, what is too large the largest."""
+    """A float truncated to an integer; NaN becomes 0, values out of range are clamped."""
     if value != value:
         return 0
     return int(max(min(float(value), 9.2e18), -9.2e18))
@@ -133,7 +133,7 @@ def floor(value: Any) -> Any:
 
 
 def nearest(value: Any) -> Any:
-    """The nearest whole number, as a float; of two the even one."""
+    """`value` rounded to the nearest integer, half to even, as a float."""
     return np.rint(value)
 
 
@@ -155,5 +155,5 @@ def power_of_two_in(value: Any) -> Any:
 
 
 def fraction_of(value: Any) -> Any:
-    """The m of that."""
+    """The mantissa m of a positive number m * 2 ** n with m from 0.5 to 1."""
     return np.frexp(value)[0]

@@ -1,4 +1,4 @@
-"""Groups of numbers less their means, divided by their spreads; the gradients of that, and of the same for rows.
+"""Group normalization and its gradients, and the gradients of layer normalization.
 
 In: numbers, flat; weights and biases (of which `has_` says whether they count).  Out: written.  Sums are taken over
 `PART` numbers and then added up in double precision.
@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from engine.aten.stepwise.language import Cells, double, like, loose, root
+from engine.aten.stepwise.language import Buffer, double, like, loose, root
 
 PART: Final = 2048
 
 
 @loose
-def mean_of(x: Cells, start: int, count: int) -> Any:
+def mean_of(x: Buffer, start: int, count: int) -> Any:
     total = double(0.0)
     for first in range(start, start + count, PART):
         part = like(x, 0.0)
@@ -25,7 +25,7 @@ def mean_of(x: Cells, start: int, count: int) -> Any:
 
 
 @loose
-def spread_of(x: Cells, start: int, count: int, mean: float, eps: float) -> Any:
+def spread_of(x: Buffer, start: int, count: int, mean: float, eps: float) -> Any:
     """One over the root of the mean square about the mean, and eps."""
     total = double(0.0)
     for first in range(start, start + count, PART):
@@ -38,7 +38,7 @@ def spread_of(x: Cells, start: int, count: int, mean: float, eps: float) -> Any:
 
 @loose
 def rows_backward(
-    grad: Cells, x: Cells, weight: Cells, result: Cells, of_weight: Cells, of_bias: Cells, rows: int, length: int,
+    grad: Buffer, x: Buffer, weight: Buffer, result: Buffer, of_weight: Buffer, of_bias: Buffer, rows: int, length: int,
     eps: float,
 ) -> None:  # fmt: skip
     """Into of_weight and of_bias, which are zero, what the rows add to them."""
@@ -65,7 +65,7 @@ def rows_backward(
 
 @loose
 def groups_forward(
-    x: Cells, weight: Cells, bias: Cells, result: Cells, rows: int, groups: int, members: int, places: int,
+    x: Buffer, weight: Buffer, bias: Buffer, result: Buffer, rows: int, groups: int, members: int, places: int,
     has_weight: int, has_bias: int, eps: float,
 ) -> None:  # fmt: skip
     """Each of `rows` groups of `members` channels of `places` numbers; every `groups`-th has the same weights."""
@@ -86,7 +86,7 @@ def groups_forward(
 
 @loose
 def groups_backward(
-    grad: Cells, x: Cells, weight: Cells, result: Cells, of_weight: Cells, of_bias: Cells, rows: int, groups: int,
+    grad: Buffer, x: Buffer, weight: Buffer, result: Buffer, of_weight: Buffer, of_bias: Buffer, rows: int, groups: int,
     members: int, places: int, has_weight: int, eps: float,
 ) -> None:  # fmt: skip
     """Into of_weight and of_bias, which are zero, what the channels add to them."""

@@ -1,15 +1,15 @@
-"""Products that BLAS has not, and distances.
+"""Products that BLAS lacks, and distances.
 
 In: matrices, flat.  Out: written.
 """
 
 from __future__ import annotations
 
-from engine.aten.stepwise.language import Cells, like, loop, loose, root
+from engine.aten.stepwise.language import Buffer, like, loop, loose, root
 
 
 @loop
-def whole_products(a: Cells, b: Cells, result: Cells, batch: int, rows: int, inner: int, columns: int) -> None:
+def whole_products(a: Buffer, b: Buffer, result: Buffer, batch: int, rows: int, inner: int, columns: int) -> None:
     """Into result, which is zero: products of matrices of whole numbers, which wrap around."""
     for n in range(batch):
         for i in range(rows):
@@ -21,7 +21,7 @@ def whole_products(a: Cells, b: Cells, result: Cells, batch: int, rows: int, inn
 
 
 @loose
-def rows_multiplied(x: Cells, result: Cells, rows: int, length: int) -> None:
+def rows_multiplied(x: Buffer, result: Buffer, rows: int, length: int) -> None:
     """The product of each row."""
     for row in range(rows):
         total = like(x, 1.0)
@@ -32,9 +32,9 @@ def rows_multiplied(x: Cells, result: Cells, rows: int, length: int) -> None:
 
 @loose
 def distances(
-    a: Cells, b: Cells, result: Cells, batch: int, rows: int, others: int, width: int, is_square: int
+    a: Buffer, b: Buffer, result: Buffer, batch: int, rows: int, others: int, width: int, is_square: int
 ) -> None:  # fmt: skip
-    """How far each row of a is from each of b: the sum of what lies between them, or the root of its squares."""
+    """The 1-norm or 2-norm distance of each row of `a` to each row of `b`."""
     for n in range(batch):
         for i in range(rows):
             first = (n * rows + i) * width
@@ -51,7 +51,7 @@ def distances(
 
 
 @loop
-def sloped_channels(x: Cells, slopes: Cells, result: Cells, planes: int, channels: int, inner: int) -> None:
+def sloped_channels(x: Buffer, slopes: Buffer, result: Buffer, planes: int, channels: int, inner: int) -> None:
     """Numbers that are not positive times their channel's slope."""
     for plane in range(planes):
         slope = slopes[plane % channels]

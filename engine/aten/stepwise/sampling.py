@@ -1,4 +1,4 @@
-"""Elements of images at places that data names, weighted and added up; and what gives the gradients of that.
+"""Weighted sums of image elements at given indices, and their gradients.
 
 In: images (planes, size), flat; for each of `corners` and each image of the batch `count` places in it (-1: nowhere,
 which counts as zero) and weights.  Out: written.  See `engine.aten.ops.grid_sample_sums`.
@@ -6,12 +6,12 @@ which counts as zero) and weights.  Out: written.  See `engine.aten.ops.grid_sam
 
 from __future__ import annotations
 
-from engine.aten.stepwise.language import Cells, floor, like, loop, whole
+from engine.aten.stepwise.language import Buffer, floor, like, loop, whole
 
 
 @loop
 def in_pixels(
-    grid: Cells, rows: Cells, columns: Cells, count: int, height: int, width: int, are_aligned: int
+    grid: Buffer, rows: Buffer, columns: Buffer, count: int, height: int, width: int, are_aligned: int
 ) -> None:  # fmt: skip
     """Places (count, 2) from -1 to 1 as rows and columns from 0 on."""
     for i in range(count):
@@ -21,7 +21,7 @@ def in_pixels(
 
 
 @loop
-def around(rows: Cells, columns: Cells, places: Cells, weights: Cells, count: int, height: int, width: int) -> None:
+def around(rows: Buffer, columns: Buffer, places: Buffer, weights: Buffer, count: int, height: int, width: int) -> None:
     """The four places around each place between the elements of an image, and how near each one is."""
     for i in range(count):
         top, left = floor(rows[i]), floor(columns[i])
@@ -45,7 +45,7 @@ def around(rows: Cells, columns: Cells, places: Cells, weights: Cells, count: in
 
 @loop
 def corner_sums(
-    images: Cells, places: Cells, weights: Cells, result: Cells, batch: int, channels: int, size: int, corners: int,
+    images: Buffer, places: Buffer, weights: Buffer, result: Buffer, batch: int, channels: int, size: int, corners: int,
     count: int,
 ) -> None:  # fmt: skip
     """result[b, c, i] is the sum over k of images[b, c, places[k, b, i]] * weights[k, b, i]."""
@@ -64,7 +64,7 @@ def corner_sums(
 
 @loop
 def corners_back(
-    grad: Cells, places: Cells, weights: Cells, result: Cells, batch: int, channels: int, size: int, corners: int,
+    grad: Buffer, places: Buffer, weights: Buffer, result: Buffer, batch: int, channels: int, size: int, corners: int,
     count: int,
 ) -> None:  # fmt: skip
     """Into result (batch, channels, size), which is zero: each number of grad goes where it came from."""
@@ -81,7 +81,7 @@ def corners_back(
 
 @loop
 def corner_products(
-    grad: Cells, images: Cells, places: Cells, result: Cells, batch: int, channels: int, size: int, corners: int,
+    grad: Buffer, images: Buffer, places: Buffer, result: Buffer, batch: int, channels: int, size: int, corners: int,
     count: int,
 ) -> None:  # fmt: skip
     """Into result (corners, batch, count), which is zero: the sums over channels of grad times what was taken."""

@@ -1,4 +1,4 @@
-"""Numbers taken from, and added into, places that data names.
+"""Gather and scatter-add at given indices.
 
 In: arrays as (outer, size, inner), flat; places along `size`, which may repeat.  Out: written.  Values are added in
 memory order.  Loops that check places return 1 + the number of the first one outside, else 0.
@@ -6,11 +6,11 @@ memory order.  Loops that check places return 1 + the number of the first one ou
 
 from __future__ import annotations
 
-from engine.aten.stepwise.language import Cells, loop, whole
+from engine.aten.stepwise.language import Buffer, loop, whole
 
 
 @loop
-def add_rows(target: Cells, places: Cells, values: Cells, outer: int, size: int, count: int, inner: int) -> None:
+def add_rows(target: Buffer, places: Buffer, values: Buffer, outer: int, size: int, count: int, inner: int) -> None:
     """target[o, places[i], :] += values[o, i, :]"""
     for o in range(outer):
         for i in range(count):
@@ -21,7 +21,7 @@ def add_rows(target: Cells, places: Cells, values: Cells, outer: int, size: int,
 
 
 @loop
-def add_each(target: Cells, places: Cells, values: Cells, outer: int, size: int, count: int, inner: int) -> int:
+def add_each(target: Buffer, places: Buffer, values: Buffer, outer: int, size: int, count: int, inner: int) -> int:
     """target[o, places[o, i, j], j] += values[o, i, j]"""
     for o in range(outer):
         base = o * size * inner
@@ -36,7 +36,7 @@ def add_each(target: Cells, places: Cells, values: Cells, outer: int, size: int,
 
 
 @loop
-def take_each(x: Cells, places: Cells, result: Cells, outer: int, size: int, count: int, inner: int) -> int:
+def take_each(x: Buffer, places: Buffer, result: Buffer, outer: int, size: int, count: int, inner: int) -> int:
     """result[o, i, j] = x[o, places[o, i, j], j]"""
     for o in range(outer):
         base = o * size * inner
@@ -51,7 +51,7 @@ def take_each(x: Cells, places: Cells, result: Cells, outer: int, size: int, cou
 
 
 @loop
-def sum_bags(table: Cells, places: Cells, ends: Cells, result: Cells, bags: int, width: int) -> None:
+def sum_bags(table: Buffer, places: Buffer, ends: Buffer, result: Buffer, bags: int, width: int) -> None:
     """result[b, :] is the sum of the rows of `table` that the places from `ends[b]` to `ends[b + 1]` name."""
     for b in range(bags):
         into = b * width
@@ -65,7 +65,7 @@ def sum_bags(table: Cells, places: Cells, ends: Cells, result: Cells, bags: int,
 
 @loop
 def sum_weighted_bags(
-    table: Cells, places: Cells, ends: Cells, shares: Cells, result: Cells, bags: int, width: int
+    table: Buffer, places: Buffer, ends: Buffer, shares: Buffer, result: Buffer, bags: int, width: int
 ) -> None:  # fmt: skip
     """The same of rows times a number each."""
     for b in range(bags):
@@ -79,7 +79,7 @@ def sum_weighted_bags(
 
 
 @loop
-def swap_each(order: Cells, words: Cells, count: int) -> None:
+def swap_each(order: Buffer, words: Buffer, count: int) -> None:
     """Each element changes places with one behind it, or stays: with which says a word of 32 random bits."""
     for i in range(count - 1):
         rest = count - i

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.aten.stepwise.language import Cells, loop
+from engine.aten.stepwise.language import Buffer, loop
 
 
 @loop
@@ -19,14 +19,14 @@ def is_after(a: Any, b: Any) -> Any:
 
 
 @loop
-def swap(items: Cells, places: Cells, i: int, j: int) -> None:
+def swap(items: Buffer, places: Buffer, i: int, j: int) -> None:
     items[i], items[j] = items[j], items[i]
     places[i], places[j] = places[j], places[i]
 
 
 @loop
 def kth_of_rows(
-    x: Cells, items: Cells, order: Cells, values: Cells, places: Cells, rows: int, length: int, k: int
+    x: Buffer, items: Buffer, order: Buffer, values: Buffer, places: Buffer, rows: int, length: int, k: int
 ) -> None:  # fmt: skip
     """The k-th smallest (from 0) of each row, and its place, by quickselect with the median of three."""
     for row in range(rows):
@@ -66,8 +66,8 @@ def kth_of_rows(
 
 
 @loop
-def stable_places(x: Cells, values: Cells, places: Cells, rows: int, length: int, k: int) -> None:
-    """Where the k-th of each row, whose value is known, stands if equal ones keep their order; a NaN wins."""
+def stable_places(x: Buffer, values: Buffer, places: Buffer, rows: int, length: int, k: int) -> None:
+    """Position of the k-th smallest of each row, given its value, in a stable order; a NaN has priority."""
     for row in range(rows):
         base = row * length
         value, rank = values[row], k

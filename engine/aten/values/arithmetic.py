@@ -137,11 +137,11 @@ floor: Final = int_rounded_by(math.floor)
 # ------------------------------------------------------------------ floats
 
 _NEGATIVE_NAN: Final = math.copysign(math.nan, -1.0)
-"""What processors answer where there is no answer; C's text for it shows the sign."""
+"""The NaN that processors return for invalid operations; C prints its sign."""
 
 
 def is_negative_nan(value: float) -> bool:
-    """What `0.0 / 0.0` gives, and `float("nan")` is not."""
+    """True for a NaN with its sign bit set, such as `0.0 / 0.0`, and False for `float("nan")`."""
     return value != value and math.copysign(1.0, value) < 0
 
 
@@ -366,7 +366,7 @@ def by_kind(
 
 
 def through_c(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A function of a number of unknown kind, whose answer C keeps as int, float or complex of single precision."""
+    """A function of a number of unknown kind, whose result C stores as int, float or single-precision complex."""
 
     def narrowed(a: Number) -> Number:
         result: Number = function(a)

@@ -46,7 +46,7 @@ def from_numpy(array: Any) -> Tensor:
 
 
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """A tensor in the memory of what another library exports.  Raises BufferError, TypeError, OperatorError."""
+    """A tensor over the memory that another library exports.  Raises BufferError, TypeError, OperatorError."""
     place = None if device is None else libraries.checked(scalars.device(str(device)))
     if isinstance(ext_tensor, Tensor):
         shown: Tensor = ext_tensor.detach()
@@ -67,7 +67,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
 
 
 class _Exported:
-    """A capsule that was made by hand, as numpy wants it: in an object that exports it.  It tells no device."""
+    """Wrapper of a bare DLPack capsule in an object with `__dlpack__`, as numpy requires.  Its device is unknown."""
 
     def __init__(self, capsule: Any) -> None:
         self._capsule = capsule
@@ -87,7 +87,7 @@ def to_dlpack(tensor: Tensor) -> Any:
 def dlpack(
     self: Tensor, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
 ) -> Any:
-    """The memory as a DLPack capsule.  Raises BufferError for what cannot be exported."""
+    """The memory as a DLPack capsule.  Raises BufferError if the tensor cannot be exported."""
     if self.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if self.is_cuda:
@@ -102,7 +102,7 @@ def dlpack(
 
 
 def cuda_array_interface(self: Tensor) -> Any:
-    """How libraries for GPUs describe the memory.  Raises AttributeError on the CPU."""
+    """The tensor's `__cuda_array_interface__`.  Raises AttributeError on the CPU."""
     if not self.is_cuda:
         raise AttributeError("a tensor on the CPU has no __cuda_array_interface__: its memory is not on a GPU")
     if self.requires_grad:
@@ -169,6 +169,6 @@ def array_of(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Array
 
 
 def wrapped(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
-    """What numpy's functions make of a tensor is a tensor again."""
+    """`__array_wrap__`: a result of numpy's functions as a tensor."""
     result = libraries.as_array(array)
     return Tensor(result) if result.dtype in xp.FROM_NUMPY else array

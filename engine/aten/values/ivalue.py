@@ -44,7 +44,7 @@ class Object:
 class CustomObject(Object):
     """An instance of a class that is not written in TorchScript: the state that it is pickled as.
 
-    `content` is what operators make of the state, once they are asked; `state_type` the state's type.
+    `content` is the object that operators build from the state at first use; `state_type` the state's type.
     """
 
     __slots__ = ("content", "state", "state_type")

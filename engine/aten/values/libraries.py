@@ -1,7 +1,7 @@
 """The array libraries: numpy for the CPU, and for each other kind of device the one that brings its arrays.
 
 In: a device, or an array.  Out: the `Library` of it, loaded when first asked for.  A tensor's device is that of its
-array, so there is nothing here that a tensor has to remember.
+array, so tensors store no device.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from engine.lang.errors import OperatorAssertionError, OperatorError
 
 @dataclass(frozen=True, eq=False)
 class Library:
-    """What arrays on one kind of device are made of, and how they come there and back."""
+    """The array library of one kind of device, and the transfers between it and the host."""
 
     kind: str
     """The device's type: "cuda"."""
@@ -46,11 +46,11 @@ class Library:
     release: Callable[[], None]
     """Give back the memory that is held and not in use."""
     solving: Callable[[Callable[..., Any]], Callable[..., Any]]
-    """A function of linear algebra as one that takes what numpy's takes, and raises where that raises."""
+    """A function of linear algebra adapted to take and refuse the same arguments as numpy's."""
     cuda: Any
-    """What manages devices, streams and events, by the names that cupy.cuda has."""
+    """The module that manages devices, streams and events, with the names of `cupy.cuda`."""
     failures: tuple[type[Exception], ...] = ()
-    """What the library raises where the device fails, or is asked for what it has not."""
+    """Exceptions that the library raises for failures of the device and for unsupported requests."""
 
 
 def _cuda() -> Library:
@@ -110,15 +110,15 @@ def _solving(cupy: Any, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 LOADERS: Final[dict[str, Callable[[], Library]]] = {"cuda": _cuda}
-"""Device type -> what brings its library."""
+"""Device type -> the loader of its library."""
 _LOADED: Final[dict[str, Library]] = {}
 _BY_ARRAY: Final[dict[type, Library]] = {}
 ARRAYS: Final[set[type]] = {np.ndarray}
 """Every type of array that tensors may have."""
 
 
-class _Places:
-    """Where programs make tensors that they name no device for: on the CPU, if nothing else was said."""
+class _DefaultDevice:
+    """The default device of new tensors, and the stack of devices entered by `with`."""
 
     def __init__(self) -> None:
         self._chosen: ContextVar[tuple[scalars.device, ...]] = ContextVar("chosen", default=())
@@ -132,30 +132,30 @@ class _Places:
         self._chosen.set(self._chosen.get()[:-1])
 
     def choose(self, place: scalars.device | None) -> None:
-        """From now on, in every thread.  Raises OperatorError where there is no such device."""
+        """Set the default of every thread.  Raises OperatorError where there is no such device."""
         self._usual = None if place is None else existing(place)
 
     def forget(self, kind: str) -> None:
-        """Take back the choice of a device that is there no more."""
+        """Reset the default if its kind of device is no longer available."""
         if self._usual is not None and self._usual.type == kind:
             self._usual = None
 
     def now(self) -> scalars.device | None:
-        """None is the CPU."""
+        """The device of new tensors; None for the CPU."""
         chosen = self._chosen.get()
         place = chosen[-1] if chosen else self._usual
         return None if place is None or place.type == "cpu" else place
 
     def set_aside(self) -> Any:
-        """Compiled programs make tensors on the CPU: `restore` takes what this returns."""
+        """Make the CPU the default, as in compiled programs; returns the token for `restore`."""
         return self._chosen.set((scalars.CPU,))
 
     def restore(self, token: Any) -> None:
         self._chosen.reset(token)
 
 
-PLACES: Final = _Places()
-scalars.DEFAULT_DEVICE.keeper = PLACES
+DEFAULT_DEVICE: Final = _DefaultDevice()
+scalars.DEFAULT_DEVICE.keeper = DEFAULT_DEVICE
 
 
 def existing(place: scalars.device) -> scalars.device:
@@ -168,7 +168,7 @@ def existing(place: scalars.device) -> scalars.device:
 
 
 def is_there(kind: str) -> bool:
-    """Is there such a device, and its library?"""
+    """True if the array library for devices of this kind is available."""
     try:
         library(kind)
     except OperatorError:
@@ -192,27 +192,27 @@ def library(kind: str) -> Library:
 
 
 def unload(kind: str) -> None:
-    """Forget the library of that type of device: the next use loads it anew."""
+    """Forget the library of that type of device: the next use loads it again."""
     found = _LOADED.pop(kind, None)
     if found is not None:
         del _BY_ARRAY[found.array]
         ARRAYS.discard(found.array)
     HOOKS.devices = bool(_LOADED) or HOOKS.quantized
-    PLACES.forget(kind)
+    DEFAULT_DEVICE.forget(kind)
 
 
 def library_of(array: Any) -> Library | None:
-    """The library that the array is from; None for numpy, and for what is no array."""
+    """The library of the array; None for numpy's arrays and for other values."""
     return _BY_ARRAY.get(type(array))
 
 
 def is_array(value: Any) -> bool:
-    """Is it an array, of whatever library?"""
+    """True for an array of any library."""
     return isinstance(value, np.ndarray) or type(value) in _BY_ARRAY
 
 
 def as_array(value: Any) -> Any:
-    """An array of any library as it is, all else as numpy's."""
+    """An array of any library unchanged; other values as a numpy array."""
     return value if type(value) in ARRAYS else np.asarray(value)
 
 
@@ -223,13 +223,13 @@ def on_host(value: Any) -> Any:
 
 
 def device_of(array: Any) -> scalars.device:
-    """Where the array is."""
+    """The array's device."""
     found = _BY_ARRAY.get(type(array))
     return scalars.CPU if found is None else scalars.device(found.kind, found.index_of(array))
 
 
 def checked(device: scalars.device | None) -> scalars.device | None:
-    """The device, with its number, where there is such a one; raises OperatorError where there is not."""
+    """The device, with its index; raises OperatorError if it does not exist."""
     if device is None or device.type == "cpu":
         return device
     if device.index is None:
@@ -262,7 +262,7 @@ _PLACE: Final[ContextVar[scalars.device | None]] = ContextVar("place", default=N
 
 
 def beside(arrays: Sequence[Any], function: Callable[..., Any], *args: Any) -> Any:
-    """Call it; what `zeros` gives meanwhile is on the device of these arrays."""
+    """Call it with the device of these arrays as the current one, on which `zeros` allocates."""
     place = next((device_of(array) for array in arrays if library_of(array) is not None), None)
     token = _PLACE.set(place)
     try:
@@ -278,7 +278,7 @@ def zeros(shape: Sequence[int], d: Any, takes_memory: bool = True) -> Any:
 
 
 def address(array: Any) -> int:
-    """Where the array's memory starts, on its device."""
+    """Address of the array's first element, on its device."""
     found = _BY_ARRAY.get(type(array))
     if found is not None:
         return found.address(array)

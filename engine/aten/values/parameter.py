@@ -1,4 +1,4 @@
-"""Tensors of a class of their own: parameters.
+"""Parameters: the tensors that a module learns.  On its own, since importing `tensor` must not need it.
 
 In: a tensor.  Out: the same values in the same memory, as a tensor that says what it is for.  Operators take these like
 any tensor, and give plain ones.
@@ -28,10 +28,10 @@ class Parameter(Tensor):
         return made
 
     def __init__(self, *_: Any, **more: Any) -> None:
-        """`__new__` has done all."""
+        """No-op: `__new__` initializes the parameter."""
 
 
 def as_parameter(plain: Tensor, kind: Any = Parameter) -> Any:
-    """The tensor itself, from now on of that class of parameters."""
+    """The tensor itself, its class changed to that class of parameters."""
     plain.__class__ = kind
     return plain

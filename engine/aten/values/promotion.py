@@ -1,4 +1,4 @@
-"""Which dtype comes out when several go in.
+"""Type promotion: the dtype of a result from those of its operands.
 
 Categories rank bool < int < float < complex.  Tensors with dimensions decide; 0-dim tensors and then
 Python numbers only raise the category.  In: arrays and numbers.  Out: a numpy dtype.
@@ -26,7 +26,7 @@ _pairs: dict[tuple[NumpyDtype, NumpyDtype], NumpyDtype] = {}
 
 @dataclass(slots=True)
 class Defaults:
-    """What programs may choose."""
+    """Defaults that programs may change."""
 
     floating: NumpyDtype = xp.FLOAT32
 
@@ -35,7 +35,7 @@ DEFAULTS: Final = Defaults()
 
 
 def default_dtype() -> NumpyDtype:
-    """What Python floats become."""
+    """The dtype of tensors made of Python floats."""
     return DEFAULTS.floating
 
 
@@ -56,7 +56,7 @@ def rank(d: NumpyDtype) -> int:
 
 
 def dtype_of_number(value: Any) -> NumpyDtype:
-    """What a Python number is as a tensor."""
+    """The dtype of a tensor made of a Python number."""
     if isinstance(value, bool):
         return xp.BOOL
     if isinstance(value, int):
@@ -104,12 +104,12 @@ def to_float(d: NumpyDtype) -> NumpyDtype:
 
 
 def wide(d: NumpyDtype) -> NumpyDtype:
-    """What to compute in: half types in float32, others in themselves."""
+    """The dtype to compute in: float32 for half types, else the same."""
     return xp.FLOAT32 if d in xp.HALVES else d
 
 
 def can_cast(source: NumpyDtype, target: NumpyDtype) -> bool:
-    """May a result of dtype `source` be stored into a tensor of dtype `target`?"""
+    """True if a result of dtype `source` may be stored into a tensor of dtype `target`."""
     return rank(source) <= rank(target)
 
 
@@ -146,7 +146,7 @@ def converted(value: Any, d: NumpyDtype) -> Any:
 
 
 def _has_place(value: Any, d: NumpyDtype) -> bool:
-    """Is the number within the range of the dtype?  Negative integers wrap around in unsigned ones; inf is a float."""
+    """True if the dtype's range holds the number; negative integers wrap around in unsigned ones, inf is a float."""
     if d.kind == "b":
         return True
     if d.kind in "iu":
@@ -180,7 +180,7 @@ def _promote(a: NumpyDtype, b: NumpyDtype) -> NumpyDtype:
 
 
 def _combine(higher: NumpyDtype | None, lower: NumpyDtype | None) -> NumpyDtype | None:
-    """What `lower`, of lesser standing, makes of `higher`: only a higher category changes it."""
+    """`higher` promoted by `lower`, of lower priority: only a higher category changes it."""
     if higher is None or lower is None:
         return lower if higher is None else higher
     if rank(lower) <= rank(higher):

@@ -1,4 +1,4 @@
-"""How the integers of an array stand for numbers: `(integer - zero_point) * scale`.
+"""Affine quantization: integers of an array represent the numbers `(integer - zero_point) * scale`.
 
 In: integers and a `Quantizer`.  Out: an array of them whose dtype knows the quantizer, and back.
 
@@ -35,7 +35,7 @@ _METADATA: Final = "quantizer"
 
 @dataclass(frozen=True, eq=False)
 class Quantizer:
-    """What a tensor's integers stand for.
+    """Scale, zero point and dtype that map a tensor's integers to numbers.
 
     One scale and zero point for all, or (with `axis`) arrays of them, float64 and int64, with one for each index along
     that dimension; zero points are float32 where they are no integers.
@@ -66,7 +66,7 @@ class Quantizer:
         return values if self.axis is None else values.reshape([-1 if i == self.axis else 1 for i in range(ndim)])
 
     def same(self, other: Quantizer) -> bool:
-        """Do equal integers stand for equal numbers?"""
+        """True if equal integers represent equal numbers under both quantizers."""
         return (
             self.dtype is other.dtype
             and self.axis == other.axis
@@ -126,7 +126,7 @@ def present() -> None:
 
 
 def absent() -> None:
-    """There are none any more: operators need not look."""
+    """Unset the flag once no quantized arrays exist, so that operators skip their checks."""
     HOOKS.quantized, HOOKS.devices = False, bool(libraries.loaded())
 
 

@@ -32,7 +32,7 @@ class Storage:
         return as_strided(self.owner, (self.owner.size,), (self.owner.itemsize,))
 
     def offset_of(self, array: Array) -> int:
-        """Where `array`, a view of this block, starts, in elements."""
+        """Offset of `array`, a view of this block, in elements."""
         if array.size == 0:
             return 0
         return (address(array) - address(self.owner)) // array.itemsize
@@ -92,7 +92,7 @@ class Storage:
         return Storage(self.owner.copy())
 
     def to(self, device: Any) -> Storage:
-        """The block on that device, itself if it is there.  Raises OperatorError where there is none such."""
+        """The block on that device, itself if it is there.  Raises OperatorError if it does not exist."""
         array = libraries.moved(self.owner, scalars.device(device))
         return self if array is self.owner else Storage(array)
 

@@ -1,9 +1,9 @@
 """The modules inside a module, by dotted path, however they share each other.
 
-In: a module's object.  Out: pairs of path and object, the outermost first.  What is in two places has two paths, as in
-state dicts.  Where the module that holds it is in two places as well they are four, and after 60 levels more than
-anybody has time for: `each_module` tells every module once, under the first of its paths, `every_place` all paths, but
-of what is so entangled each module once.
+In: a module's object.  Out: pairs of path and object, the outermost first.  A shared module has several paths, as in
+state dicts.  Where the module that holds it is shared too, paths multiply, and 60 such levels would never
+finish: `each_module` yields every module once, under its first path; `every_place` all paths, except
+that of an entangled tree it yields each module once.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _walk(module: Object, prefix: str, seen: set[int] | None) -> Iterator[tuple[
 
 
 def is_entangled(module: Object) -> bool:
-    """Are there more places than anybody wants to see, or one that holds itself?"""
+    """True if the tree of submodules is too large to list, or a module contains itself."""
     places: dict[int, int] = {}
     opened: set[int] = set()
     waiting = [module]
@@ -69,7 +69,7 @@ def is_entangled(module: Object) -> bool:
         if not unknown:
             places[id(each)] = min(1 + sum(places[id(child)] for child in children), _BEYOND)
             waiting.pop()
-        elif id(each) in opened:  # what is inside of it is known only when it is itself
+        elif id(each) in opened:  # a cycle: the module contains itself
             return True
         else:
             opened.add(id(each))

@@ -1,4 +1,4 @@
-"""Numbers that remember the tensor they came from.
+"""Traced numbers, which keep the tensor that they were computed from.
 
 In: a 0-dim tensor that stands where a number is wanted.  Out: the number; while a program is traced, one that still
 knows its tensor, so that the trace can record how it was computed.  Traced programs do not meet them: they go from the
@@ -17,7 +17,7 @@ from engine.aten.values.tensor import Tensor
 
 
 class TracedInt(int):
-    """An int with its tensor; what is computed from it has one, too."""
+    """An int with its tensor; results of arithmetic with it are traced, too."""
 
     tensor: Tensor
 
@@ -61,7 +61,7 @@ def is_traced() -> bool:
 
 
 def number_of(tensor: Tensor) -> Any:
-    """What `tensor.item()` gives.  Raises OperatorError unless the tensor has one element."""
+    """`tensor.item()`, as a traced number while tracing.  Raises OperatorError unless the tensor has one element."""
     if not is_traced() or tensor.array.size != 1:
         return tensor.item()
     number = xp.to_list(tensor.array.reshape(()))
@@ -74,13 +74,13 @@ def number_of(tensor: Tensor) -> Any:
 
 
 def int_of(tensor: Tensor) -> Any:
-    """What `int(tensor)` gives."""
+    """`int(tensor)`, as a traced int while tracing."""
     number = number_of(tensor)
     return number if isinstance(number, TracedInt) else int(tensor)
 
 
 def plain(value: Any) -> Any:
-    """The number alone; anything else as it is."""
+    """The plain number of a traced one; anything else unchanged."""
     if isinstance(value, TracedInt):
         return int(value)
     return float(value) if isinstance(value, TracedFloat) else value

@@ -36,7 +36,7 @@ UINT8: Final[NumpyDtype] = np.dtype(np.uint8)
 BOOL: Final[NumpyDtype] = np.dtype(np.bool_)
 HALVES: Final = (FLOAT16, BFLOAT16)
 FLOATS: Final = frozenset({FLOAT32, FLOAT64})
-"""What is computed in itself."""
+"""Dtypes in which computation runs without conversion."""
 
 TO_NUMPY: Final[dict[dtype, NumpyDtype]] = {d: BFLOAT16 if d is scalars.bfloat16 else np.dtype(d.name) for d in DTYPES}
 QUANTIZED: Final[dict[str, NumpyDtype]] = {"qint8": np.dtype("i1"), "quint8": np.dtype("u1"), "qint32": np.dtype("i4"),
@@ -137,8 +137,8 @@ def to_list(array: Array) -> Any:
 
 
 def _warning_switches() -> tuple[Callable[[Any], Any], Any, Callable[[Any], None]]:
-    """How to silence numpy, with what, and how to undo it: one context variable where numpy keeps it there, else
-    `np.errstate`."""
+    """Functions that silence numpy's warnings and restore them, and the argument of the first: a context variable
+    where numpy has one, else `np.errstate`."""
     try:
         from numpy._core.umath import _extobj_contextvar, _make_extobj
     except ImportError:
@@ -160,7 +160,7 @@ switch, SILENT, loud = _warning_switches()
 
 
 def quiet() -> Any:
-    """Silence numpy; `loud` takes what this returns."""
+    """Silence numpy's warnings; returns the token for `loud`."""
     return switch(SILENT)
 
 

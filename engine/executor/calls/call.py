@@ -42,12 +42,12 @@ def _call(function: Function, args: Sequence[Any], kwargs: Mapping[str, Any] | N
     inputs = boundary.plain_inputs(args) if not kwargs else None
     if inputs is None:
         inputs = boundary.inputs(args, kwargs or {})
-    token = libraries.PLACES.set_aside() if HOOKS.devices else None
+    token = libraries.DEFAULT_DEVICE.set_aside() if HOOKS.devices else None
     try:
         result = InterpreterState(executor.code, hooks).run(*inputs) if hooks else run(executor, inputs)
     finally:
         if token is not None:
-            libraries.PLACES.restore(token)
+            libraries.DEFAULT_DEVICE.restore(token)
     return boundary.result(result) if boundary.result else result
 
 

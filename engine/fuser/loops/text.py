@@ -1,4 +1,4 @@
-"""Loops (see Note [What a loop may say]) as LLVM's text.
+"""Loops (see Note [The language of loops]) as LLVM's text.
 
 In: a `Loop` and the dtypes of its arrays.  Out: the text of a module with one function, `loop`, and the kinds of its
 parameters.  Raises `Unreadable` for what is no loop.
@@ -28,7 +28,7 @@ def loop_text(loop: Loop, kinds: Key) -> tuple[str, list[str]]:
     for argument in definition.args.args:
         kind = ast.unparse(argument.annotation) if argument.annotation is not None else ""
         spelled = f"%given.{argument.arg}"
-        if kind == "Cells":
+        if kind == "Buffer":
             writer.names[argument.arg] = Value("ptr", spelled, element=_element(next(cells, None)))
             parameters.append("ptr")
         elif kind in ("int", "float"):
@@ -36,7 +36,7 @@ def loop_text(loop: Loop, kinds: Key) -> tuple[str, list[str]]:
             writer.assign_name(argument.arg, slot)
             parameters.append("i64" if kind == "int" else "double")
         else:
-            raise Unreadable(f"{argument.arg} is neither Cells nor int nor float")
+            raise Unreadable(f"{argument.arg} is neither Buffer nor int nor float")
     writer.block(definition.body)
     writer.put("ret i64 0")
     names = [argument.arg for argument in definition.args.args]

@@ -23,7 +23,7 @@ from engine.lang.scalars import dtype
 
 def tensor(data: Any, *, dtype: dtype | None = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A new tensor with the values of `data`; see `engine.aten.values.tensor.tensor`."""
-    device = libraries.PLACES.now() if device is None else device
+    device = libraries.DEFAULT_DEVICE.now() if device is None else device
     if device is not None:
         check_device(scalars.device(device))
     if isinstance(data, Tensor):

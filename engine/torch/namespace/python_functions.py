@@ -62,7 +62,7 @@ def set_default_tensor_type(t: Any) -> None:
 
 def get_default_device() -> scalars.device:
     """The device of new tensors."""
-    return libraries.PLACES.now() or scalars.CPU
+    return libraries.DEFAULT_DEVICE.now() or scalars.CPU
 
 
 def get_num_threads() -> int:
@@ -72,7 +72,7 @@ def get_num_threads() -> int:
 
 def set_default_device(device: Any) -> None:
     """Set the device of new tensors without a given one.  Raises OperatorError for a missing device."""
-    libraries.PLACES.choose(None if device is None else scalars.device(device))
+    libraries.DEFAULT_DEVICE.choose(None if device is None else scalars.device(device))
 
 
 def set_num_threads(count: int) -> None:
@@ -111,7 +111,7 @@ def as_tensor(data: Any, dtype: scalars.dtype | None = None, device: Any = None)
         return moved if dtype is None else moved.to(dtype)
     made = from_numpy(data) if isinstance(data, np.ndarray) else tensor(data)
     made = made if dtype is None else made.to(dtype)
-    place = libraries.PLACES.now() if device is None else scalars.device(device)
+    place = libraries.DEFAULT_DEVICE.now() if device is None else scalars.device(device)
     made = made if place is None else made.to(place)
     if HOOKS.tracer is not None:
         HOOKS.tracer.constant(

@@ -135,7 +135,7 @@ def test_indices_of_python_do_not_warn() -> None:
         torch.jit.trace(lambda x: sum(x[i] for i in range(x.size(0))), X)
 
 
-class Cells(nn.Module):
+class Buffer(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.lstm, self.gru, self.rnn = nn.LSTMCell(3, 4), nn.GRUCell(4, 4), nn.RNNCell(4, 4, nonlinearity="relu")
@@ -146,7 +146,7 @@ class Cells(nn.Module):
 
 
 def test_cells_are_the_operators_that_they_consist_of() -> None:
-    module = Cells()
+    module = Buffer()
     traced = torch.jit.trace(module, X)
     kinds = {node.kind for node in traced.inlined_graph.all_nodes()}
     assert {"aten::unsafe_chunk", "aten::sigmoid_", "aten::relu"} <= kinds

@@ -19,7 +19,7 @@ from engine.aten.stepwise import (
     selecting,
 )
 from engine.aten.stepwise import language as written
-from engine.aten.stepwise.language import COMPILER, Cells, Loop, double, floor, like, loop, nearest, root, whole
+from engine.aten.stepwise.language import COMPILER, Buffer, Loop, double, floor, like, loop, nearest, root, whole
 from engine.fuser import machine
 from engine.fuser.entries import native
 from engine.fuser.loops import loops
@@ -208,7 +208,7 @@ def test_the_language() -> None:
     np.testing.assert_array_equal(got[3], wanted[3])
 
 
-def of_all_kinds(x: Cells, small: Cells, flags: Cells, result: Cells, count: int, factor: float) -> int:
+def of_all_kinds(x: Buffer, small: Buffer, flags: Buffer, result: Buffer, count: int, factor: float) -> int:
     steps = 0
     for i in range(count - 1, -1, -1):
         if not flags[i] or (x[i] > 0 and small[i] != 3):
@@ -224,17 +224,17 @@ def of_all_kinds(x: Cells, small: Cells, flags: Cells, result: Cells, count: int
     return steps
 
 
-def mixes(x: Cells, y: Cells, count: int) -> None:
+def mixes(x: Buffer, y: Buffer, count: int) -> None:
     for i in range(count):
         x[i] = x[i] + y[i]
 
 
-def calls_others(x: Cells, count: int) -> None:
+def calls_others(x: Buffer, count: int) -> None:
     for i in range(count):
         x[i] = len(x)
 
 
-def powers(x: Cells, count: int) -> None:
+def powers(x: Buffer, count: int) -> None:
     for i in range(count):
         x[i] = x[i] ** 0.5
 
@@ -249,7 +249,7 @@ def takes_a_list(x: list[int], count: int) -> None:
         (mixes, (np.float32, np.float64), "f32 is not converted to f64"),
         (calls_others, (np.float32,), "no len in loops"),
         (powers, (np.float32,), "no Pow in loops"),
-        (takes_a_list, (np.float32,), "neither Cells nor int nor float"),
+        (takes_a_list, (np.float32,), "neither Buffer nor int nor float"),
         (mixes, (np.complex64, np.complex64), "no arrays of complex64"),
     ],
 )
@@ -261,7 +261,7 @@ def test_what_is_no_loop_is_refused(function: Any, kinds: tuple[Any, ...], words
 # ------------------------------------------------------------------ when
 
 
-def double_each(x: Cells, count: int) -> None:
+def double_each(x: Buffer, count: int) -> None:
     for i in range(count):
         x[i] = x[i] * 2
 
