@@ -176,13 +176,13 @@ def _size_asked(args: list[ast.expr], forms: set[str]) -> ast.expr | None:
 
 
 def _name_overloads(tree: ast.AST) -> dict[str, Any]:
-    """Resolve calls to the only overload that fits; returns the resolved functions by name."""
+    """Resolve calls to the only overload that fits; returns the operators by the names in the tree."""
     found: dict[str, Any] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and (op := _meant(node)) is not None:
             name = f"{node.func.id}_of_{len(node.args)}"
-            found[name] = op.run
-            node.func = ast.Name(name, ast.Load())
+            found[name] = op
+            node.func = ast.Attribute(ast.Name(name, ast.Load()), "impl", ast.Load())
     return found
 
 

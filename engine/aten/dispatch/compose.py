@@ -5,11 +5,12 @@ In: an operator's name and all its arguments.  Out: its result, with everything 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from engine.aten.dispatch import table
 from engine.aten.dispatch.grad_mode import MODE
+from engine.aten.dispatch.op import Op
 from engine.aten.values import xp
 from engine.aten.values.promotion import wide
 from engine.aten.values.tensor import Tensor
@@ -21,11 +22,40 @@ NONE, MEAN, SUM = 0, 1, 2
 
 def run(name: str, *args: Any) -> Any:
     """Call the overload of that qualified name, without `aten::`."""
-    function = _found.get(name)
-    return _find(name)(*args) if function is None else function(*args)
+    op = _found.get(name)
+    return (_find(name) if op is None else op).impl(*args)
 
 
-_found: Final[dict[str, Callable[..., Any]]] = {}
+_found: Final[dict[str, Op]] = {}
+
+
+def _find(name: str) -> Op:
+    entry = table.find(f"aten::{name}")
+    assert entry is not None, f"aten::{name} is not in the table"
+    _found[name] = entry
+    return entry
+
+
+class LateOperator:
+    """An overload by its qualified name; `op` is looked up in the table at the first call of `op.impl`."""
+
+    __slots__ = ("op",)
+
+    def __init__(self, name: str) -> None:
+        self.op: Any = _Unfound(self, name)
+
+
+class _Unfound:
+    """Stands for the operator until then."""
+
+    __slots__ = ("late", "name")
+
+    def __init__(self, late: LateOperator, name: str) -> None:
+        self.late, self.name = late, name
+
+    def impl(self, *args: Any) -> Any:
+        self.late.op = entry = _find(self.name)
+        return entry.impl(*args)
 
 
 def without_gradient(function: str, **given: Tensor | None) -> None:
@@ -37,13 +67,6 @@ def without_gradient(function: str, **given: Tensor | None) -> None:
                 "This input cannot have requires_grad True.",
                 hints=(f"detach it: {name}.detach()",),
             )
-
-
-def _find(name: str) -> Callable[..., Any]:
-    entry = table.find(f"aten::{name}")
-    assert entry is not None, f"aten::{name} is not in the table"
-    _found[name] = entry.run
-    return entry.run
 
 
 def where(condition: Tensor, x: Tensor | float, y: Tensor | float) -> Tensor:

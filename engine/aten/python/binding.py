@@ -14,6 +14,7 @@ import numpy as np
 
 from engine.aten import autograd
 from engine.aten.dispatch import calls, table
+from engine.aten.dispatch.compose import LateOperator
 from engine.aten.dispatch.op import Op
 from engine.aten.formatting import printing
 from engine.aten.python import indexing
@@ -25,37 +26,14 @@ from engine.lang.generated import define
 _NUMBERS: Final = (int, float, complex)
 
 
-class _Late:
-    """An operator of the table, which is looked for at the first call."""
-
-    __slots__ = ("op",)
-
-    def __init__(self, qualified_name: str) -> None:
-        self.op: Any = _Unfound(self, qualified_name)
-
-
-class _Unfound:
-    """Stands for the operator until then."""
-
-    __slots__ = ("late", "qualified_name")
-
-    def __init__(self, late: _Late, qualified_name: str) -> None:
-        self.late, self.qualified_name = late, qualified_name
-
-    def impl(self, *args: Any) -> Any:
-        entry = table.find(self.qualified_name)
-        assert entry is not None, f"{self.qualified_name} is not in the table"
-        self.late.op = entry
-        return entry.impl(*args)
-
-
 def _special(lines: Sequence[str], parameters: Sequence[str], **overloads: str) -> Callable[..., Any]:
     """A special method of these lines, in which the names of `overloads` stand for the operators."""
     environment: dict[str, Any] = {
         "Tensor": Tensor, "NUMBERS": frozenset({int, float, bool, complex}), "Number": _NUMBERS, "tensor": _of_array,
-        "Array": (np.ndarray, np.generic), **{name: _Late(overload) for name, overload in overloads.items()},
+        "Array": (np.ndarray, np.generic), **{name: LateOperator(overload) for name, overload in overloads.items()},
     }  # fmt: skip
-    return define("special", ["self", *parameters], lines, environment, f"<{' '.join(overloads.values())} operator>")
+    file = f"<{' '.join(f'aten::{name}' for name in overloads.values())} operator>"
+    return define("special", ["self", *parameters], lines, environment, file)
 
 
 def _of_array(array: Any) -> Tensor:
@@ -91,7 +69,7 @@ def _reflected(name: str) -> Callable[[Any, Any], Any]:
 
 
 def _qualified(name: str, overload: str) -> str:
-    return f"aten::{name}.{overload}" if overload else f"aten::{name}"
+    return f"{name}.{overload}" if overload else name
 
 
 def _inplace(name: str) -> Callable[[Any, Any], Any]:
@@ -219,4 +197,4 @@ bind(_SPECIAL)
 bind(autograd.METHODS)
 tensors.ABOVE.call = calls.call
 tensors.ABOVE.text = printing.tensor_repr
-tensors.ABOVE.permute = _special(["return run.op.impl(self, dims)"], ["dims"], run="aten::permute")
+tensors.ABOVE.permute = _special(["return run.op.impl(self, dims)"], ["dims"], run="permute")

@@ -7,42 +7,28 @@ and their writing forms, as the compiler does it for programs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final, SupportsIndex
 
 import numpy as np
 
-from engine.aten.dispatch import calls, table
-from engine.aten.dispatch.compose import run
+from engine.aten.dispatch import calls
+from engine.aten.dispatch.compose import LateOperator, run
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.hot_helpers import HOT
 from engine.aten.values.tensor import Tensor, tensor
 from engine.aten.values.xp import INT64, Array
 from engine.lang.errors import OperatorIndexError, OperatorTypeError, OperatorValueError
 
-
-def _at_first_call(place: str, name: str) -> Callable[..., Any]:
-    """The overload of that name, which is looked for when it is first called and then stands in this place itself."""
-
-    def first(*args: Any) -> Any:
-        entry = table.find(name)
-        assert entry is not None, f"{name} is not in the table"
-        globals()[place] = entry.run
-        return entry.run(*args)
-
-    return first
-
-
-_select = _at_first_call("_select", "aten::select.int")
-_cut = _at_first_call("_cut", "aten::slice.Tensor")
-_unsqueezed = _at_first_call("_unsqueezed", "aten::unsqueeze")
+_SELECT: Final = LateOperator("select.int")
+_SLICE: Final = LateOperator("slice.Tensor")
+_UNSQUEEZE: Final = LateOperator("unsqueeze")
 
 
 def read(self: Tensor, index: Any) -> Any:
     """`self[index]`; raises OperatorIndexError."""
     if HOOKS.trace is None:
         if index is None:
-            return _unsqueezed(self, 0)
+            return _UNSQUEEZE.op.impl(self, 0)
         if type(index) is Tensor:
             if index.array.dtype is INT64 and index.array.ndim and self.array.ndim:
                 return run("index.Tensor", self, [index])
@@ -51,7 +37,7 @@ def read(self: Tensor, index: Any) -> Any:
             if shown is not None:
                 return HOT.view(shown, self)
         elif type(index) is int and self.array.ndim:
-            return _select(self, 0, index)
+            return _SELECT.op.impl(self, 0, index)
         elif type(index) is slice and self.array.ndim:
             return _slice(self, 0, index)
         elif type(index) is tuple and (steps := _steps(self, index)) is not None:
@@ -118,14 +104,14 @@ def _steps(self: Tensor, parts: tuple[Any, ...]) -> Tensor | None:
     view, dim = self, 0
     for part in parts:
         if type(part) is int:
-            view = _select(view, dim, part)
+            view = _SELECT.op.impl(view, dim, part)
             consumed -= 1
             continue
         if part is Ellipsis:
             dim = view.array.ndim - consumed
             continue
         if part is None:
-            view = _unsqueezed(view, dim)
+            view = _UNSQUEEZE.op.impl(view, dim)
             dim += 1
             continue
         consumed -= 1
@@ -163,11 +149,11 @@ def _basic(self: Tensor, index: Any) -> tuple[Tensor, list[Tensor | None] | None
 def _apply(view: Tensor, dim: int, part: Any) -> tuple[Tensor, int, Tensor | None]:
     """One part of an index: the view after it, how many dimensions it leaves behind, the tensor to pick by."""
     if type(part) is int:
-        return _select(view, dim, part), 0, None
+        return _SELECT.op.impl(view, dim, part), 0, None
     if part is None:
-        return _unsqueezed(view, dim), 1, None
+        return _UNSQUEEZE.op.impl(view, dim), 1, None
     if isinstance(part, (bool, np.bool_)):
-        return _unsqueezed(view, dim), 1, tensor([bool(part)])
+        return _UNSQUEEZE.op.impl(view, dim), 1, tensor([bool(part)])
     if isinstance(part, slice):
         return _slice(view, dim, part), 1, None
     if isinstance(part, (list, tuple, range, np.ndarray)):
@@ -197,7 +183,7 @@ def _slice(view: Tensor, dim: int, part: slice) -> Tensor:
     if HOOKS.trace is None and _is_plain(part):
         if part.start is part.stop is part.step is None:
             return view
-        sliced = _cut(view, dim, part.start, part.stop, 1 if part.step is None else part.step)
+        sliced = _SLICE.op.impl(view, dim, part.start, part.stop, 1 if part.step is None else part.step)
         return sliced
     if HOOKS.trace is not None:
         start, stop, step = (0 if part.start is None else part.start, _END if part.stop is None else part.stop, 1)
@@ -209,7 +195,7 @@ def _slice(view: Tensor, dim: int, part: slice) -> Tensor:
             f"the step of a slice must be greater than zero, not {bounds[2]}", hints=("x.flip(0) reverses",)
         )
     sliced = (
-        _cut(view, dim, *bounds) if _BOUNDS.issuperset(map(type, bounds))
+        _SLICE.op.impl(view, dim, *bounds) if _BOUNDS.issuperset(map(type, bounds))
         else calls.operator("slice")(view, dim, *bounds)
     )  # fmt: skip
     return sliced

@@ -352,7 +352,7 @@ def test_programs_may_end_while_something_is_compiled() -> None:
 
 _FORKED = """
 import os, sys
-from engine.fuser import native
+from engine.fuser.entries import native
 from engine.fuser.entries import forms
 from engine.fuser.primitives import primitives
 from engine.fuser.entries import samples
