@@ -11,7 +11,7 @@ import numpy as np
 
 from engine.aten.dispatch.op import op
 from engine.aten.kernels.accumulate import accumulate
-from engine.aten.kernels.conv_checks import tensor_type
+from engine.aten.kernels.convolution_checks import tensor_type
 from engine.aten.kernels.rules import are_within, no_kernel
 from engine.aten.stepwise.language import worth
 from engine.aten.stepwise.scattering import sum_bags, sum_weighted_bags

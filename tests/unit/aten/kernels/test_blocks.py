@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from engine.aten.dispatch.calls import call
-from engine.aten.kernels import depthwise, recurrence
+from engine.aten.kernels import convolution_depthwise, recurrence
 from engine.aten.kernels.blocks import BLOCK, choose, contiguous_copy, in_blocks
 from engine.aten.kernels.windows import Space
 from engine.aten.values.tensor import Tensor, tensor
@@ -74,10 +74,13 @@ def test_depthwise_convolutions_equal_one_channel_at_a_time(
 def test_depthwise_blocks_cover_all_channels(monkeypatch: pytest.MonkeyPatch) -> None:
     x, kernels = SOURCE.standard_normal((1, 7, 5, 5)), SOURCE.standard_normal((7, 3, 3))
     space = Space((3, 3), (1, 1), (1, 1), (1, 1))
-    whole = depthwise.forward(x, kernels, space, (5, 5)), depthwise.to_kernels(x, x, (3, 3), space)
-    monkeypatch.setattr(depthwise, "_BLOCK", 50)
-    assert np.array_equal(depthwise.forward(x, kernels, space, (5, 5)), whole[0])
-    assert np.allclose(depthwise.to_kernels(x, x, (3, 3), space), whole[1])
+    whole = (
+        convolution_depthwise.forward(x, kernels, space, (5, 5)),
+        convolution_depthwise.to_kernels(x, x, (3, 3), space),
+    )
+    monkeypatch.setattr(convolution_depthwise, "_BLOCK", 50)
+    assert np.array_equal(convolution_depthwise.forward(x, kernels, space, (5, 5)), whole[0])
+    assert np.allclose(convolution_depthwise.to_kernels(x, x, (3, 3), space), whole[1])
 
 
 @pytest.mark.parametrize("kind", ["lstm", "gru"])
