@@ -1,13 +1,13 @@
 """Deferred recording: histories of regions are built when first needed.
 
-In: what a region of generated code computed, as arrays.  Out: its results know that they have a history; the nodes of
+In: the arrays that a region of generated code computed.  Out: its results know that they have a history; the nodes of
 the operators are made when a backward pass (or a program) first looks behind them.  So a program that records gradients
 and never asks for them pays for a list of arrays, and a backward pass finds the same nodes as ever.
 
 Note [What a record holds]
-What formulas read is held from the start, as nodes would: values where they read values, else forms only.  What a
-tensor from outside was when the region ran (its memory and version, the node it came from) is noted, for it may be
-another one when the nodes are made: versions that do not agree are told when a value is unpacked, as ever.
+Values that formulas read are held from the start, as nodes would; of other values only the forms.  The state of a
+tensor from outside when the region ran (its memory and version, the node it came from) is noted, for it may be
+another one when the nodes are made: versions that differ raise the usual error when a value is unpacked.
 """
 
 from __future__ import annotations

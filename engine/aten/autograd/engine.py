@@ -35,7 +35,7 @@ class _Pass:
 
     keep: bool
     wanted: dict[NodeResult, list[int]]
-    """For gradients of given tensors: where they pass, and their positions among the results."""
+    """For gradients of given tensors: the node results they flow through, and their positions among the results."""
     found: list[Gradient]
     pending: dict[Node, int] = field(default_factory=dict)
     arrived: dict[Node, dict[int, Tensor]] = field(default_factory=dict)

@@ -9,7 +9,7 @@ keep the tensor: an empty stand-in of its shape is enough.
 Note [Complex gradients]
 The gradient of a complex number is the conjugate of what the chain rule gives.  A formula is written for real numbers;
 for a complex gradient it is evaluated with the conjugate, and its outcome conjugated: that is right for every
-holomorphic function.  A formula that speaks of conjugates, real or imaginary parts is taken as it stands.
+holomorphic function.  A formula that uses conjugates, real or imaginary parts is evaluated unchanged.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Formula:
     through: frozenset[int] | None
     """Indices of the results whose gradients the formula reads; None: all."""
     is_complex: bool
-    """It speaks of complex numbers itself: see Note [Complex gradients]."""
+    """True if the formula handles complex numbers itself: see Note [Complex gradients]."""
     write: Callable[[], tuple[Callable[..., Any], Whole | None]]
     """Makes the functions, which most formulas that are looked at never need."""
     _written: tuple[Callable[..., Any], Whole | None] | None = None
@@ -133,7 +133,7 @@ def _functions(
 
 
 def _whole(node: ast.expr) -> tuple[ast.Call, int] | None:
-    """For a formula like `f(grad, self)[1]` the call, and which of its results that is."""
+    """The call of a formula like `f(grad, self)[1]`, and the index of its result."""
     if not (isinstance(node, ast.Subscript) and isinstance(node.value, ast.Call)):
         return None
     if not (isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, int)):

@@ -37,7 +37,7 @@ class Placement(NamedTuple):
     as_parts: bool = False
 
     def indices(self) -> Tensor:
-        """For each element of the view, its number among the base's."""
+        """For each element of the view, its flat index in the base."""
         numbers = np.arange(int(np.prod(self.base_shape))).reshape(self.base_shape)
         span = 1 + sum((n - 1) * s for n, s in zip(self.base_shape, self.base_strides, strict=True)) // self.itemsize
         memory = np.zeros(max(span, 1), np.int64)

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.kernels import special
-from engine.aten.kernels.blend import choose
+from engine.aten.kernels.blocks import choose
 from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError
 

@@ -20,9 +20,9 @@ from engine.aten.values.xp import Array
 
 States = tuple[Array, ...]
 Weights = tuple[Array, Array, Array | None, Array | None]
-"""Of the input and of the state, and what is added to each."""
+"""Weights of the input and of the state, and the bias of each."""
 Kept = tuple[Array, Array]
-"""The gates of all steps, as they acted, and of an LSTM the cells, of a GRU what the state gave its new gate."""
+"""The activated gates of all steps; for an LSTM also the cells, for a GRU the state's part of the new gate."""
 Ran = tuple[Array, States, Kept]
 Run = Callable[[Array, States, Weights, bool], Ran]
 

@@ -40,7 +40,7 @@ class Run(NamedTuple):
         return range(count) if self.backwards else range(count)[::-1]
 
     def before(self, values: Array, first: Array) -> Array:
-        """Of a state's values after each step those before it."""
+        """Values of a state before each step, from those after each step."""
         ordered = (values[1:], first[None]) if self.backwards else (first[None], values[:-1])
         return np.concatenate(ordered)
 

@@ -9,8 +9,7 @@ import numpy as np
 from engine.aten.dispatch.long_rows import LongRows
 from engine.aten.dispatch.table import op
 from engine.aten.kernels import pointwise, special
-from engine.aten.kernels.blend import choose
-from engine.aten.kernels.blocks import BLOCK, in_blocks
+from engine.aten.kernels.blocks import BLOCK, choose, in_blocks
 from engine.aten.kernels.random import generator
 from engine.aten.kernels.rules import c_name, no_kernel, wrap_dim
 from engine.aten.stepwise.language import worth

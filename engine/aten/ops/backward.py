@@ -75,7 +75,7 @@ def prod_backward(grad: Tensor, self: Tensor, dim: int | None, keepdim: bool, re
 
 
 def _product_before(x: Tensor, dim: int) -> Tensor:
-    """For each place along a dimension, the product of those before it."""
+    """Exclusive cumulative product: for each index along a dimension, the product of the elements before it."""
     first = run("ones_like", x.narrow(dim, 0, 1), None, None, None, None, None)
     shifted = run("cat", [first, x.narrow(dim, 0, x.shape[dim] - 1)], dim)
     product: Tensor = run("cumprod", shifted, dim, None)

@@ -15,9 +15,9 @@ import numpy as np
 
 from engine.aten.dispatch.compose import run
 from engine.aten.dispatch.table import op
-from engine.aten.kernels import depthwise
-from engine.aten.kernels.conv_checks import Geometry, batched, check, geometry, same_dims, spread
-from engine.aten.kernels.quick_convolution import Forward, quick_forward
+from engine.aten.kernels import convolution_depthwise
+from engine.aten.kernels.convolution_checks import Geometry, batched, check, geometry, same_dims, spread
+from engine.aten.kernels.convolution_precomputed import Forward, quick_forward
 from engine.aten.kernels.windows import pad, scatter_windows, windows
 from engine.aten.values.promotion import wide
 from engine.aten.values.tensor import Tensor
@@ -76,7 +76,7 @@ def _forward(x: Array, w: Array, g: Geometry, places: Sizes | None = None) -> Ar
         fitting = zip(x.shape[2:], g.padding, space.extent(), g.stride, strict=True)
         out = places or tuple((size + 2 * p - e) // s + 1 for size, p, e, s in fitting)
         repeated = x if w.shape[0] == x.shape[1] else x.repeat(w.shape[0] // x.shape[1], axis=1)
-        return depthwise.forward(repeated, w[:, 0], space, out)
+        return convolution_depthwise.forward(repeated, w[:, 0], space, out)
     cols, out = _columns(x, kernel, g, places)
     matrix = w.reshape(g.groups, w.shape[0] // g.groups, -1)
     return np.asarray(np.matmul(matrix, cols)).reshape(x.shape[0], w.shape[0], *out)
@@ -116,7 +116,7 @@ def _spread_back(x: Array, w: Array, shape: Sizes, g: Geometry) -> Array:
     """Each place of x, times the kernel, added up where its window was in an array of `shape`."""
     kernel, batch = w.shape[2:], x.shape[0]
     if _is_depthwise(w, g) and w.shape[0] == g.groups and x.dtype.kind == "f":
-        return depthwise.to_input(x, w[:, 0], g.space(kernel), shape)
+        return convolution_depthwise.to_input(x, w[:, 0], g.space(kernel), shape)
     matrix = w.reshape(g.groups, w.shape[0] // g.groups, -1).swapaxes(1, 2)
     places = x.reshape(batch, g.groups, x.shape[1] // g.groups, math.prod(x.shape[2:]))
     cols = np.matmul(matrix, places).reshape(batch, shape[1], *kernel, *x.shape[2:])
@@ -126,7 +126,7 @@ def _spread_back(x: Array, w: Array, shape: Sizes, g: Geometry) -> Array:
 def _weight_gradient(grad: Array, x: Array, w: Array, g: Geometry) -> Array:
     """Gradient of the weight: positions of `grad` times the windows of `x` from which they were computed."""
     if _is_depthwise(w, g) and w.shape[0] == g.groups and x.dtype.kind == "f":
-        return depthwise.to_kernels(grad, x, w.shape[2:], g.space(w.shape[2:]))[:, None]
+        return convolution_depthwise.to_kernels(grad, x, w.shape[2:], g.space(w.shape[2:]))[:, None]
     if not grad.size or not x.size:
         return np.zeros(w.shape, grad.dtype)
     cols, _ = _columns(x, w.shape[2:], g, grad.shape[2:])

@@ -13,7 +13,7 @@ import numpy as np
 from engine.aten.dispatch.compose import run
 from engine.aten.dispatch.grad_mode import is_grad_enabled
 from engine.aten.dispatch.table import op, out_form
-from engine.aten.kernels import singular
+from engine.aten.kernels import singular_values
 from engine.aten.ops.linalg import adjoint, check_matrix, check_square, solve_kernel
 from engine.aten.values import xp
 from engine.aten.values.tensor import Tensor
@@ -227,7 +227,7 @@ def pinv_kernel(self: Array, atol: Array | None, rtol: Array | None, hermitian: 
         values, vectors = np.linalg.eigh(self)
         left, right = vectors, adjoint(vectors)
     else:
-        u, values, vh = singular.svd(self, False)
+        u, values, vh = singular_values.svd(self, False)
         left, right = adjoint(vh), adjoint(u)
     sizes = np.abs(values)
     kept = sizes > _tolerance(self, np.max(sizes, axis=-1, keepdims=True), atol, rtol)
@@ -276,7 +276,7 @@ def matrix_rank(self: Array, atol: Any, rtol: Any, hermitian: bool) -> Array:
     if self.size == 0:
         return np.zeros(self.shape[:-2], np.int64)
     check_matrix("linalg.eigh" if hermitian else "linalg.svd", self)
-    values = np.abs(np.linalg.eigvalsh(self)) if hermitian else singular.singular_values(self)
+    values = np.abs(np.linalg.eigvalsh(self)) if hermitian else singular_values.singular_values(self)
     limit = _tolerance(self, np.max(values, axis=-1, keepdims=True), atol, rtol)
     return np.asarray(np.sum(values > limit, axis=-1)).astype(np.int64)
 
@@ -426,9 +426,9 @@ out_form(op("aten::geqrf(Tensor self) -> (Tensor a, Tensor tau)", kernel=geqrf, 
          "a", "a tau")  # fmt: skip
 op("aten::linalg_householder_product(Tensor input, Tensor tau) -> Tensor", python=householder_product, variants=OUT)
 
-op("aten::_svd(Tensor A, bool full_matrices) -> (Tensor U, Tensor S, Tensor Vh)", kernel=singular.svd,
+op("aten::_svd(Tensor A, bool full_matrices) -> (Tensor U, Tensor S, Tensor Vh)", kernel=singular_values.svd,
    gradient={"A": "_svd_backward(grads[0], grads[1], grads[2], full_matrices, U, S, Vh)"})  # fmt: skip
-op("aten::_svdvals(Tensor A) -> Tensor", kernel=singular.singular_values,
+op("aten::_svdvals(Tensor A) -> Tensor", kernel=singular_values.singular_values,
    gradient={"A": "_svdvals_backward(grad, A)"})  # fmt: skip
 out_form(op("aten::linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> "
             "(Tensor U, Tensor S, Tensor Vh)", python=linalg_svd), "U", "U S Vh")  # fmt: skip

@@ -11,7 +11,7 @@ import numpy as np
 
 from engine.aten.dispatch.table import op
 from engine.aten.kernels.accumulate import accumulate
-from engine.aten.kernels.conv_checks import tensor_type
+from engine.aten.kernels.convolution_checks import tensor_type
 from engine.aten.kernels.rules import are_within, no_kernel
 from engine.aten.stepwise.language import worth
 from engine.aten.stepwise.scattering import sum_bags, sum_weighted_bags
@@ -126,7 +126,7 @@ def bags_of(indices: Array, offsets: Array, include_last_offset: bool) -> Array:
 
 
 def _first_maxima(rows: Array, bag: Array, indices: Array, result: Array) -> Array:
-    """For each element of a bag's maxima, which row it is from, the first of several; 0 in empty bags."""
+    """For each element of a bag's maxima, the row that it is from, the first of several; 0 in empty bags."""
     found = np.zeros(result.shape, np.int64)
     for row, place, index in zip(rows[::-1], bag[::-1], indices[::-1], strict=True):
         found[place] = np.where(row == result[place], index, found[place])

@@ -60,7 +60,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) -> Tensor:
 
 
 _MANY: Final = 25
-"""Of more rows distances are found by one product of matrices, unless a program wants them one by one."""
+"""Above this number of rows distances come from one matrix product, unless the program chooses otherwise."""
 
 
 def _distances_by_product(x1: Array, x2: Array) -> Array:

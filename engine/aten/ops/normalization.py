@@ -14,7 +14,7 @@ import numpy as np
 from engine.aten.dispatch.compose import cast, mean_over, run, sum_over, widened
 from engine.aten.dispatch.grad_mode import MODE
 from engine.aten.dispatch.table import op, out_form
-from engine.aten.kernels.normal_rows import normalized_rows, normalized_rows_backward
+from engine.aten.kernels.row_normalization import normalized_rows, normalized_rows_backward
 from engine.aten.kernels.rules import no_kernel
 from engine.aten.stepwise.language import worth
 from engine.aten.stepwise.normalizing import groups_backward, groups_forward

@@ -16,7 +16,7 @@ from engine.aten.dispatch.compose import run
 from engine.aten.dispatch.long_rows import LongRows
 from engine.aten.dispatch.table import op
 from engine.aten.kernels import pointwise
-from engine.aten.kernels.blend import choose
+from engine.aten.kernels.blocks import choose
 from engine.aten.kernels.rules import c_name, no_kernel, ordered_like
 from engine.aten.values import xp
 from engine.aten.values.promotion import converted, default_dtype, result_type, to_float, wide

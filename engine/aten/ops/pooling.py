@@ -14,7 +14,7 @@ import numpy as np
 
 from engine.aten.dispatch.compose import cast, mean_over, run, widened
 from engine.aten.dispatch.table import op
-from engine.aten.kernels import pool_checks, quick_pooling
+from engine.aten.kernels import pooling_checks, pooling_precomputed
 from engine.aten.kernels.rules import no_kernel
 from engine.aten.kernels.windows import Space, offsets, pad, scatter_windows, shifted, windows
 from engine.aten.values import xp
@@ -70,7 +70,7 @@ def _space(
         raise OperatorError(
             f"non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input, but got: {list(x.shape)}"
         )
-    pool_checks.space_is_there(name, n, x.shape)
+    pooling_checks.space_is_there(name, n, x.shape)
     return space
 
 
@@ -109,8 +109,8 @@ def _greatest(
     dilation: Sequence[int], ceil_mode: bool,
 ) -> Array:  # fmt: skip
     """Greatest of each window, without its place, which costs much more to find."""
-    key = quick_pooling.key_of(f"max{n}", self, kernel_size, stride, padding, dilation, ceil_mode)
-    quick = quick_pooling.known(key)
+    key = pooling_precomputed.key_of(f"max{n}", self, kernel_size, stride, padding, dilation, ceil_mode)
+    quick = pooling_precomputed.known(key)
     if quick is not None:
         return quick(self)
     if self.dtype.kind in "bc":
@@ -118,8 +118,8 @@ def _greatest(
     space = _space(f"max_pool{n}d_with_indices_out_cpu_template", n, self, kernel_size, stride, padding, dilation)
     sizes = self.shape[-n:]
     places = _places(sizes, space, ceil_mode, self.shape[-n - 1])
-    work = quick_pooling.greatest(space, places, _overhang(sizes, space, places), _lowest(self.dtype))
-    return quick_pooling.keep(key, work)(self)
+    work = pooling_precomputed.greatest(space, places, _overhang(sizes, space, places), _lowest(self.dtype))
+    return pooling_precomputed.keep(key, work)(self)
 
 
 def _max_pool(n: int) -> Callable[..., tuple[Array, Array]]:
@@ -158,7 +158,7 @@ def _max_only(n: int) -> Callable[..., Tensor]:
         if n == 1 and not xp.is_float(self.array.dtype):
             raise no_kernel("max_pool1d_impl", self.array.dtype)
         if n == 1:
-            pool_checks.max_pool1d(self.array.shape, *args)
+            pooling_checks.max_pool1d(self.array.shape, *args)
         if not self.requires_grad:
             return Tensor(_greatest(n, self.array, *args))
         pooled: Tensor = run(f"max_pool{n}d_with_indices", self, *args)[0]
@@ -231,10 +231,10 @@ def _avg_pool(n: int) -> Callable[..., Array]:
         self: Array, kernel_size: Sequence[int], stride: Sequence[int], padding: Sequence[int], ceil_mode: bool,
         count_include_pad: bool, divisor_override: int | None = None,
     ) -> Array:  # fmt: skip
-        key = quick_pooling.key_of(
+        key = pooling_precomputed.key_of(
             f"average{n}", self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
         )
-        quick = quick_pooling.known(key)
+        quick = pooling_precomputed.known(key)
         if quick is not None:
             return quick(self)
         if self.dtype.kind in "bc":
@@ -246,7 +246,7 @@ def _avg_pool(n: int) -> Callable[..., Array]:
         divisor = _divisor(sizes, space, places, count_include_pad, divisor_override, used)
         after = _overhang(sizes, space, places)
         if used is self.dtype and used.kind == "f":
-            return quick_pooling.keep(key, quick_pooling.averages(space, places, after, divisor))(self)
+            return pooling_precomputed.keep(key, pooling_precomputed.averages(space, places, after, divisor))(self)
         padded = pad(self.astype(used, copy=False), space.padding, after)
         total = np.zeros((*self.shape[:-n], *places), used)
         for offset in offsets(space):
@@ -320,7 +320,7 @@ def _average_along(x: Tensor, axis: int, count: int) -> Tensor:
 def _adaptive_avg(n: int) -> Callable[[Tensor, list[int]], Tensor]:
     def pool(self: Tensor, output_size: list[int]) -> Tensor:
         d = self.array.dtype
-        wanted = pool_checks.adaptive("avg", n, self.array.shape, output_size)
+        wanted = pooling_checks.adaptive("avg", n, self.array.shape, output_size)
         if not xp.is_float(d):
             raise no_kernel(f"adaptive_avg_pool{n}d", d)
         result = widened(self)
@@ -347,7 +347,7 @@ def _adaptive_avg(n: int) -> Callable[[Tensor, list[int]], Tensor]:
 
 def _adaptive_max(n: int) -> Callable[[Array, Sequence[int]], tuple[Array, Array]]:
     def kernel(self: Array, output_size: Sequence[int]) -> tuple[Array, Array]:
-        wanted = pool_checks.adaptive("max", n, self.shape, output_size)
+        wanted = pooling_checks.adaptive("max", n, self.shape, output_size)
         if not xp.is_float(self.dtype):
             raise no_kernel(f"adaptive_max_pool{n}d", self.dtype)
         sizes, lead = self.shape[-n:], self.shape[:-n]

@@ -122,7 +122,7 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
 
 
 def _best_splits(sizes: list[int]) -> dict[tuple[int, int], int]:
-    """For every stretch of the chain, after which factor to split it."""
+    """For every interval of the chain, the factor after which to split it."""
     count = len(sizes) - 1
     cost = {(i, i): 0 for i in range(count)}
     split = {}

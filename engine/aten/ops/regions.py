@@ -55,7 +55,7 @@ def _rounded(x: Array) -> Array:
 def _edges(
     rois: Array, scale: float, pooled: Sequence[int], sizes: Sequence[int], more: int
 ) -> list[tuple[Array, Array]]:
-    """For rows and for columns: where each bin (regions, pooled) begins and ends.
+    """Starts and ends of the bins (regions, pooled), for rows and for columns.
 
     Bins are cut off at `sizes`; `more` counts the region's last place in.
     """

@@ -185,7 +185,7 @@ def _float_of(choose: Body) -> Body:
 
 
 def _widened(choose: Body) -> Body:
-    """Of two Scalars: an int among floats becomes one."""
+    """A function of two Scalars: an int beside a float is converted to float."""
     return a.by_kind(choose, _float_of(choose))
 
 

@@ -377,7 +377,7 @@ def _no_slices(self: Array, axis: int) -> tuple[Array, Array, Array]:
 def unique_consecutive(
     self: Array, return_inverse: bool, return_counts: bool, dim: int | None
 ) -> tuple[Array, Array, Array]:
-    """Of equal neighbours the first."""
+    """The first of each run of equal neighbours."""
     if self.dtype.kind == "c":
         raise no_kernel("unique" if dim is None else "unique_dim", self.dtype)
     axis = 0 if dim is None else wrap_dim(dim, self.ndim)

@@ -127,7 +127,7 @@ def _check_quantile(self: Tensor, q: Any, interpolation: str) -> None:
 
 
 def _ranks(ordered: Tensor, levels: Tensor, ignore_nan: bool) -> Tensor:
-    """For every row and level, the place (with a fraction) among the ordered values."""
+    """For every row and level, the fractional index among the ordered values."""
     shares = levels.reshape([-1])
     if ignore_nan:
         count = np.sum(ordered.array == ordered.array, axis=-1, keepdims=True)
@@ -167,7 +167,7 @@ for _name, _body in (("quantile", quantile), ("nanquantile", nanquantile)):
 
 
 def cov(self: Tensor, correction: int, fweights: Tensor | None, aweights: Tensor | None) -> Tensor:
-    """Of variables in rows and observations in columns, which may be repeated (f) or weighted (a)."""
+    """Covariance of variables in rows; observations in columns may be repeated (f) or weighted (a)."""
     if self.ndim > 2:
         raise OperatorError(f"cov(): expected input to have two or fewer dimensions but got an input with {self.ndim} "
                             "dimensions")  # fmt: skip

@@ -170,7 +170,7 @@ def conv(
 
 
 def _read_conv(n: int) -> Callable[[Any], Conv]:
-    """Of the states that PyTorch has written since 1.7: ("2", [numbers, weight], [bias])."""
+    """The layout of states since PyTorch 1.7: ("2", [numbers, weight], [bias])."""
 
     def read(state: Any) -> Conv:
         version, tensors, optional = state

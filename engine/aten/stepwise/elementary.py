@@ -44,7 +44,7 @@ def expm1(x: Any) -> Any:
 
 @loop
 def log(x: Any) -> Any:
-    """Of numbers below zero NaN, of zero minus infinity; those below 1.2e-38 count as zero."""
+    """The natural logarithm: NaN for negative numbers, minus infinity for zero; those below 1.2e-38 count as zero."""
     inside = max(x, 1.1754944e-38)
     e, m = power_of_two_in(inside), fraction_of(inside)
     is_low = m < 0.7071067811865476

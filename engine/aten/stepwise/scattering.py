@@ -67,7 +67,7 @@ def sum_bags(table: Buffer, places: Buffer, ends: Buffer, result: Buffer, bags: 
 def sum_weighted_bags(
     table: Buffer, places: Buffer, ends: Buffer, shares: Buffer, result: Buffer, bags: int, width: int
 ) -> None:  # fmt: skip
-    """The same of rows times a number each."""
+    """The same for rows, each times a factor."""
     for b in range(bags):
         into = b * width
         for j in range(width):

@@ -38,7 +38,7 @@ class Size(tuple[int, ...]):
 
 
 new_size: Final[Callable[..., Size]] = tuple.__new__
-"""The same of a tuple of integers, `Size` first."""
+"""The same for a tuple of integers, with `Size` as the first choice."""
 _INTS: Final = frozenset({int})
 
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 from engine.aten.dispatch.calls import call
-from engine.aten.kernels import depthwise, recurrence
-from engine.aten.kernels.blocks import BLOCK, contiguous_copy, in_blocks
+from engine.aten.kernels import convolution_depthwise, recurrence
+from engine.aten.kernels.blocks import BLOCK, choose, contiguous_copy, in_blocks
 from engine.aten.kernels.windows import Space
 from engine.aten.values.tensor import Tensor, tensor
 from engine.aten.values.xp import Array
 
 SOURCE = np.random.default_rng(0)
+SPECIAL = [np.nan, np.inf, -np.inf, -0.0, 0.0]
 
 
 @pytest.mark.parametrize("count", [0, 7, BLOCK, BLOCK + 1, 3 * BLOCK + 5])
@@ -72,10 +74,13 @@ def test_depthwise_convolutions_equal_one_channel_at_a_time(
 def test_depthwise_blocks_cover_all_channels(monkeypatch: pytest.MonkeyPatch) -> None:
     x, kernels = SOURCE.standard_normal((1, 7, 5, 5)), SOURCE.standard_normal((7, 3, 3))
     space = Space((3, 3), (1, 1), (1, 1), (1, 1))
-    whole = depthwise.forward(x, kernels, space, (5, 5)), depthwise.to_kernels(x, x, (3, 3), space)
-    monkeypatch.setattr(depthwise, "_BLOCK", 50)
-    assert np.array_equal(depthwise.forward(x, kernels, space, (5, 5)), whole[0])
-    assert np.allclose(depthwise.to_kernels(x, x, (3, 3), space), whole[1])
+    whole = (
+        convolution_depthwise.forward(x, kernels, space, (5, 5)),
+        convolution_depthwise.to_kernels(x, x, (3, 3), space),
+    )
+    monkeypatch.setattr(convolution_depthwise, "_BLOCK", 50)
+    assert np.array_equal(convolution_depthwise.forward(x, kernels, space, (5, 5)), whole[0])
+    assert np.allclose(convolution_depthwise.to_kernels(x, x, (3, 3), space), whole[1])
 
 
 @pytest.mark.parametrize("kind", ["lstm", "gru"])
@@ -102,3 +107,25 @@ def test_the_state_given_is_not_written_to() -> None:
     w = SOURCE.standard_normal((12, 3))
     recurrence.lstm(x, (h, c), (w, w, None, None), False)
     assert np.array_equal(h, before[0]) and np.array_equal(c, before[1])
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(7,), (4096,), (130, 257), (3, 100, 90)])
+def test_choosing(kind: Any, shape: tuple[int, ...]) -> None:
+    a, b = (SOURCE.standard_normal(shape).astype(kind) for _ in range(2))
+    a.reshape(-1)[:5] = b.reshape(-1)[-5:] = SPECIAL
+    condition = SOURCE.random(shape) > 0.5
+    turned = np.asfortranarray(a)
+    for first, second in ((a, b), (kind(2.5), b), (a, kind(-0.0)), (turned, b), (kind(1), kind(2)), (a[:1], b)):
+        expected = np.where(condition, first, second)
+        found = choose(condition, first, second)
+        assert found.dtype == expected.dtype
+        assert found.shape == expected.shape
+        assert found.tobytes() == expected.tobytes()
+
+
+def test_dtypes_that_differ_are_promoted() -> None:
+    condition = SOURCE.random(5000) > 0.5
+    single, double = np.ones(5000, np.float32), np.zeros(5000)
+    assert choose(condition, single, double).dtype == np.float64
+    assert choose(condition, np.arange(5000), double).dtype == np.float64

@@ -70,7 +70,7 @@ def averages(space: Space, places: Sizes, after: Sizes, divisor: Any) -> Forward
 
 
 def _seen(space: Space, places: Sizes) -> list[Any]:
-    """For each place of the kernel the elements that it sees."""
+    """For each element of the kernel, the index of the input's elements that it reads."""
     return [
         (..., *(slice(o, o + (c - 1) * s + 1, s) for o, s, c in zip(offset, space.stride, places, strict=True)))
         for offset in offsets(space)
