@@ -22,6 +22,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from engine.aten.dispatch.compile import compile_op
+from engine.aten.kernels.shapes import Rule
 from engine.lang.errors import SchemaError
 from engine.lang.schema import FunctionSchema
 from engine.lang.schema_parser import parse_schema
@@ -102,6 +103,8 @@ class Op:
     `torch.name`; default), "inplace" and "out" (further entries made from this one; "out:NAME" names the
     overload of that entry, which is otherwise the same or `NAME_out`).
     `side_effects` keeps passes from removing or duplicating it, `nondeterministic` from merging two.
+    `shape` is the rule for the sizes of the result: a function of `kernels.shapes`, or the argument whose sizes it has;
+    pointwise rows need none.
     `exact` says that the kernel only moves or compares numbers, so that numpy has no overflow and the like to warn of.
     """
 
@@ -111,13 +114,12 @@ class Op:
     python: Callable[..., Any] | None = None
     composite: str | None = None
     dtype: str | Callable[..., Any] | None = None
-    shape: Callable[..., Any] | None = None
+    shape: str | Rule | None = None
     gradient: Mapping[str, str] = field(default_factory=dict)
     variants: frozenset[str] = frozenset()
     side_effects: bool = False
     nondeterministic: bool = False
     exact: bool = False
-    samples: Callable[[], Sequence[tuple[Any, ...]]] | None = None
     functional: Op | None = None
     """For an in-place or out entry: the one that computes its results."""
     _schema: FunctionSchema | None = None
@@ -166,6 +168,8 @@ def op(text: str, *, variants: str = "", **facts: Any) -> Op:
 
     Raises SchemaError when the name and overload are taken or there is not exactly one body.
     """
+    if "functional" in facts:
+        facts = _inherited(facts["functional"]) | facts
     entry = Op(text, variants=frozenset(variants.split()), **facts)
     bodies = [b for b in (entry.scalar, entry.kernel, entry.python, entry.composite, entry.functional) if b is not None]
     if len(bodies) != 1:
@@ -173,8 +177,16 @@ def op(text: str, *, variants: str = "", **facts: Any) -> Op:
     _add(entry)
     for variant, derived_text in derived_texts(entry):
         _add(Op(derived_text, functional=entry, dtype=entry.dtype, variants=entry.variants & {"method", variant},
-                nondeterministic=entry.nondeterministic))  # fmt: skip
+                **_inherited(entry)))  # fmt: skip
     return entry
+
+
+_INHERITED: Final = ("shape", "nondeterministic")
+
+
+def _inherited(entry: Op) -> dict[str, Any]:
+    """The facts that in-place and out forms share with the operator that computes their results."""
+    return {name: getattr(entry, name) for name in _INHERITED}
 
 
 def derived_texts(entry: Op) -> Iterator[tuple[str, str]]:

@@ -288,12 +288,14 @@ def index_fill(self: Array, dim: int, index: Array, value: Any) -> Array:
 op("aten::index_select(Tensor self, int dim, Tensor index) -> Tensor", kernel=index_select, variants=OUT,
    gradient={"self": "zeros_like(self).index_add(dim, index, grad)"})  # fmt: skip
 op("aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", kernel=index_add,
-   variants=ALL, gradient={"self": "grad", "source": "grad.index_select(dim, index) * alpha"})  # fmt: skip
+   variants=ALL, gradient={"self": "grad", "source": "grad.index_select(dim, index) * alpha"},
+   shape="self")  # fmt: skip
 op("aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", kernel=index_copy, variants=ALL,
-   gradient={"self": "grad.index_fill(dim, index, 0)", "source": "grad.index_select(dim, index)"})  # fmt: skip
+   gradient={"self": "grad.index_fill(dim, index, 0)", "source": "grad.index_select(dim, index)"},
+   shape="self")  # fmt: skip
 op("aten::index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor", kernel=index_fill,
    variants=ALL,
    gradient={"self": "grad.index_fill(dim, index, 0)",
-             "value": "grad.index_select(dim, _unique2(index)[0]).sum()"})  # fmt: skip
+             "value": "grad.index_select(dim, _unique2(index)[0]).sum()"}, shape="self")  # fmt: skip
 op("aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", kernel=index_fill,
-   variants=ALL, gradient={"self": "grad.index_fill(dim, index, 0)"})  # fmt: skip
+   variants=ALL, gradient={"self": "grad.index_fill(dim, index, 0)"}, shape="self")  # fmt: skip

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.dispatch.op import op
+from engine.aten.kernels import shapes
 from engine.aten.kernels.accumulate import accumulate
 from engine.aten.kernels.conv_checks import tensor_type
 from engine.aten.kernels.rules import are_within, no_kernel
@@ -166,7 +167,8 @@ def _bag_gradient(padding_idx: str) -> dict[str, str]:
 _BAG: Final = "Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq"
 op("aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, "
    "bool sparse=False) -> Tensor", kernel=embedding, variants="function out",
-   gradient={"weight": "_embedding_backward(grad, indices, weight.size(0), padding_idx, scale_grad_by_freq)"}
+   gradient={"weight": "_embedding_backward(grad, indices, weight.size(0), padding_idx, scale_grad_by_freq)"},
+       shape=shapes.embedding,
    )  # fmt: skip
 op(f"aten::embedding_bag({_BAG}=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, "
    "bool include_last_offset=False) -> (Tensor, Tensor, Tensor, Tensor)", kernel=embedding_bag,

@@ -13,6 +13,7 @@ import numpy as np
 
 from engine.aten.dispatch.op import op
 from engine.aten.dispatch.wrapping import view
+from engine.aten.kernels import shapes
 from engine.aten.kernels.memory import check_memory
 from engine.aten.kernels.rules import wrap_dim
 from engine.aten.values import xp
@@ -190,7 +191,7 @@ def as_strided_(self: Tensor, size: Sequence[int], stride: Sequence[int], storag
 
 _JOINED: Final = {"self": "cat(grads, dim)"}
 op("aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", kernel=select, variants=VIEW,
-   gradient={"self": "zeros_like(self).select_scatter(grad, dim, index)"})  # fmt: skip
+   gradient={"self": "zeros_like(self).select_scatter(grad, dim, index)"}, shape=shapes.select)  # fmt: skip
 op("aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
    kernel=slice_, variants="function",
    gradient={"self": "zeros_like(self).slice_scatter(grad, dim, start, end, step)"})  # fmt: skip

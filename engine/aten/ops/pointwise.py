@@ -15,7 +15,7 @@ import numpy as np
 from engine.aten.dispatch.compose import run
 from engine.aten.dispatch.long_rows import LongRows
 from engine.aten.dispatch.op import op
-from engine.aten.kernels import pointwise
+from engine.aten.kernels import pointwise, shapes
 from engine.aten.kernels.blend import choose
 from engine.aten.kernels.rules import c_name, no_kernel, ordered_like
 from engine.aten.values import xp
@@ -419,14 +419,16 @@ def masked_fill(self: Array, mask: Array, value: Any) -> Array:
 _WHERE = {"self": "where(condition, grad, 0)", "other": "where(condition, 0, grad)"}
 op("aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", kernel=where,
    variants="function method out",
-   gradient=_WHERE)  # fmt: skip
+   gradient=_WHERE, shape=shapes.pointwise)  # fmt: skip
 op("aten::where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor", kernel=where, variants="method",
-   gradient={"self": _WHERE["self"]})  # fmt: skip
+   gradient={"self": _WHERE["self"]}, shape=shapes.pointwise)  # fmt: skip
 op("aten::where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor", kernel=where,
-   gradient={"other": _WHERE["other"]})  # fmt: skip
-op("aten::where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", kernel=where_scalars)
+   gradient={"other": _WHERE["other"]}, shape=shapes.pointwise)  # fmt: skip
+op("aten::where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", kernel=where_scalars,
+   shape=shapes.pointwise)  # fmt: skip
 op("aten::where(Tensor condition) -> Tensor[]", kernel=nonzero_tuple)
 op("aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", kernel=masked_fill, variants=ALL,
-   gradient={"self": "grad.masked_fill(mask, 0)"})  # fmt: skip
+   gradient={"self": "grad.masked_fill(mask, 0)"}, shape=shapes.pointwise)  # fmt: skip
 op("aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", kernel=masked_fill, variants=ALL,
-   gradient={"self": "grad.masked_fill(mask, 0)", "value": "where(mask, grad, 0).sum()"})  # fmt: skip
+   gradient={"self": "grad.masked_fill(mask, 0)", "value": "where(mask, grad, 0).sum()"},
+   shape=shapes.pointwise)  # fmt: skip

@@ -12,6 +12,7 @@ import numpy as np
 
 from engine.aten.dispatch.compose import run, where
 from engine.aten.dispatch.op import op, out_form
+from engine.aten.kernels import shapes
 from engine.aten.kernels.rules import no_kernel, wrap_dim, wrap_dims
 from engine.aten.ops.reductions import nothing_in_the_middle
 from engine.aten.ops.sorting import order
@@ -67,8 +68,8 @@ def nanmedian_dim(self: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
 
 
 _DIMS: Final = "Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None"
-op(f"aten::nansum({_DIMS}) -> Tensor", python=nansum, variants=METHOD)
-op(f"aten::nanmean({_DIMS}) -> Tensor", python=nanmean, variants=METHOD)
+op(f"aten::nansum({_DIMS}) -> Tensor", python=nansum, variants=METHOD, shape=shapes.reduced)
+op(f"aten::nanmean({_DIMS}) -> Tensor", python=nanmean, variants=METHOD, shape=shapes.reduced)
 op("aten::nanmedian(Tensor self) -> Tensor", kernel=nanmedian, variants=METHOD,
    gradient={"self": "_median_backward(grad, self, result)"})  # fmt: skip
 out_form(op("aten::nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",

@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from engine.aten.dispatch.op import Op
+from engine.aten.kernels import shapes
 from engine.ir.constants import NOT_CONSTANT
 from engine.ir.facts.probing import Found, is_pointwise, pointwise_dtype, probe
-from engine.ir.facts.sizes import SIZE_RULES, pointwise
 from engine.ir.facts.tensors import Facts, Known, contiguous_strides, is_complete, is_contiguous
 from engine.ir.graph import Node
 from engine.ir.ops import op_of
@@ -60,12 +60,12 @@ def _written_argument(op: Op) -> str | None:
 def _by_rules(node: Node, op: Op, known: Known) -> Found | None:
     """The facts that need nothing to run; None if there is no rule, or if a run would tell more."""
     if is_pointwise(op):
-        sizes, dtype = pointwise(known), pointwise_dtype(node, op, known.facts)
+        sizes, dtype = shapes.pointwise(known), pointwise_dtype(node, op, known.facts)
         return [_laid_out(TensorType(dtype, sizes), known)]
-    rule = SIZE_RULES.get(node.kind)
-    if rule is None:
+    if op.shape is None:
         return None
-    found = TensorType(_dtype(node, known), rule(known))
+    sizes = known.sizes(op.shape) if isinstance(op.shape, str) else op.shape(known)
+    found = TensorType(_dtype(node, known), sizes)
     if node.kind in _VIEWS:
         return _view(node, found, known)
     if len(node.outputs) > 1:

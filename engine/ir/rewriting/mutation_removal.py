@@ -10,10 +10,11 @@ from collections.abc import Container
 from typing import Final
 
 from engine.aten.dispatch.op import overloads
+from engine.aten.kernels.shapes import normalized_index
 from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.graph import Graph, Node, Value
 from engine.ir.insert import insert_op
-from engine.ir.match import constant_int, normalized_index
+from engine.ir.match import constant_int
 from engine.ir.ops import accepts
 from engine.ir.rewrites import allowed
 from engine.lang.types import TensorType
