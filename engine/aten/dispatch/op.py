@@ -103,6 +103,10 @@ class Op:
     `torch.name`; default), "inplace" and "out" (further entries made from this one; "out:NAME" names the
     overload of that entry, which is otherwise the same or `NAME_out`).
     `side_effects` keeps passes from removing or duplicating it, `nondeterministic` from merging two.
+    `dtype` is the rule for the dtype of the result: for a `scalar` see `dispatch.scalar`; for any other body it says
+    what is known without a run: "same" (that of `self`, `input` or a list of tensors; "same NAME": of that argument),
+    "floats" (the same if that is floating-point), "sum" (the same, int64 for whole numbers), "truth" (bool, or uint8 of
+    uint8), "int64", "default" (float32); an argument `dtype` that is given comes first.
     `shape` is the rule for the sizes of the result: a function of `kernels.shapes`, or the argument whose sizes it has;
     pointwise rows need none.
     `exact` says that the kernel only moves or compares numbers, so that numpy has no overflow and the like to warn of.
@@ -113,7 +117,7 @@ class Op:
     kernel: Callable[..., Any] | None = None
     python: Callable[..., Any] | None = None
     composite: str | None = None
-    dtype: str | Callable[..., Any] | None = None
+    dtype: str | None = None
     shape: str | Rule | None = None
     gradient: Mapping[str, str] = field(default_factory=dict)
     variants: frozenset[str] = frozenset()
@@ -176,12 +180,11 @@ def op(text: str, *, variants: str = "", **facts: Any) -> Op:
         raise SchemaError(f"{entry.qualified_name} has {len(bodies)} bodies, and needs one")
     _add(entry)
     for variant, derived_text in derived_texts(entry):
-        _add(Op(derived_text, functional=entry, dtype=entry.dtype, variants=entry.variants & {"method", variant},
-                **_inherited(entry)))  # fmt: skip
+        _add(Op(derived_text, functional=entry, variants=entry.variants & {"method", variant}, **_inherited(entry)))
     return entry
 
 
-_INHERITED: Final = ("shape", "nondeterministic")
+_INHERITED: Final = ("dtype", "shape", "nondeterministic")
 
 
 def _inherited(entry: Op) -> dict[str, Any]:

@@ -100,7 +100,7 @@ _LONG_GELU: Final = {
 }  # fmt: skip
 _GELU: Final = {"none": _gelu_erf, "tanh": _gelu_tanh}
 op("aten::gelu(Tensor self, *, str approximate=\"none\") -> Tensor", kernel=gelu, variants=ALL,
-   gradient={"self": "_gelu_backward(grad, self, approximate)"}, shape="self")  # fmt: skip
+   gradient={"self": "_gelu_backward(grad, self, approximate)"}, shape="self", dtype="floats")  # fmt: skip
 
 
 def prelu(self: Array, weight: Array) -> Array:
@@ -204,7 +204,8 @@ _SOFTMAX_GRADIENT: Final = {
 }
 for _name, _kernel in (("softmax", softmax), ("log_softmax", log_softmax)):
     op(f"aten::{_name}.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", kernel=_kernel,
-       variants="function method out", gradient={"self": _SOFTMAX_GRADIENT[_name]}, shape="self")  # fmt: skip
+       variants="function method out", gradient={"self": _SOFTMAX_GRADIENT[_name]}, shape="self",
+       dtype="floats")  # fmt: skip
     op(f"aten::_{_name}(Tensor self, int dim, bool half_to_float) -> Tensor",
        kernel=_half_to_float(_name == "log_softmax"), variants="function out",
        gradient={"self": _SOFTMAX_GRADIENT[_name]}, shape="self")  # fmt: skip
@@ -238,5 +239,6 @@ def _check_probability(p: float) -> None:
         raise OperatorError(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
-op("aten::dropout(Tensor input, float p, bool train) -> Tensor", python=dropout, nondeterministic=True, shape="input")
+op("aten::dropout(Tensor input, float p, bool train) -> Tensor", python=dropout, nondeterministic=True, shape="input",
+   dtype="floats")  # fmt: skip
 op("aten::dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", python=dropout_, nondeterministic=True)

@@ -278,9 +278,9 @@ for _n in (1, 2, 3):
     _ones, _zeros = str([1] * _n), str([0] * _n)
     _tail = f"SymInt[{_n}] dilation={_ones}, SymInt groups=1"
     op(f"aten::conv{_n}d({_HEAD}=None, SymInt[{_n}] stride={_ones}, SymInt[{_n}] padding={_zeros}, {_tail}) -> Tensor",
-       python=_conv(_n), shape=shapes.convolution)  # fmt: skip
+       python=_conv(_n), shape=shapes.convolution, dtype="floats")  # fmt: skip
     op(f'aten::conv{_n}d.padding({_HEAD}=None, SymInt[{_n}] stride={_ones}, str padding="valid", {_tail}) -> Tensor',
-       python=_conv_padding(_n), shape=shapes.convolution)  # fmt: skip
+       python=_conv_padding(_n), shape=shapes.convolution, dtype="floats")  # fmt: skip
     op(f"aten::conv_transpose{_n}d{'' if _n == 1 else '.input'}({_HEAD}=None, SymInt[{_n}] stride={_ones}, "
        f"SymInt[{_n}] padding={_zeros}, SymInt[{_n}] output_padding={_zeros}, SymInt groups=1, "
        f"SymInt[{_n}] dilation={_ones}) -> Tensor", python=_conv_transpose(_n))  # fmt: skip

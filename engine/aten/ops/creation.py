@@ -58,6 +58,7 @@ def creator(
     in_order: bool = False,
     exact: bool = False,
     shape: shapes.Rule | None = None,
+    dtype: str | None = None,
 ) -> None:
     """Register `make(arguments..., dtype)` with options, and its out= form; `default(arguments...)` is the dtype.
 
@@ -85,10 +86,10 @@ def creator(
         return make(given, default(given) if dtype is None else xp.numpy_dtype(dtype))
 
     chosen = kernel if "," in arguments else kernel_of_one
-    op(f"aten::{name}({arguments}, *, {OPTIONS}) -> Tensor", kernel=chosen, exact=exact, shape=shape)
+    op(f"aten::{name}({arguments}, *, {OPTIONS}) -> Tensor", kernel=chosen, exact=exact, shape=shape, dtype=dtype)
     if out:
         stem = name.partition(".")[0]
-        op(f"aten::{stem}.{out}({arguments}, *, Tensor(a!) out) -> Tensor(a!)", python=into, shape=shape)
+        op(f"aten::{stem}.{out}({arguments}, *, Tensor(a!) out) -> Tensor(a!)", python=into, shape=shape, dtype=dtype)
 
 
 def _floating(*_: Any) -> xp.NumpyDtype:
@@ -213,8 +214,8 @@ def ones(size: Sequence[int], d: xp.NumpyDtype) -> Array:
     return full(size, 1, d)
 
 
-creator("zeros", "SymInt[] size", zeros, _floating, exact=True, shape=shapes.created)
-creator("ones", "SymInt[] size", ones, _floating, exact=True, shape=shapes.created)
+creator("zeros", "SymInt[] size", zeros, _floating, exact=True, shape=shapes.created, dtype="default")
+creator("ones", "SymInt[] size", ones, _floating, exact=True, shape=shapes.created, dtype="default")
 creator("full", "SymInt[] size, Scalar fill_value", full, lambda size, value: dtype_of_number(value),
         shape=shapes.created)  # fmt: skip
 creator("arange", "Scalar end", lambda end, d: arange(0, end, 1, d), _whole_or_floating,
@@ -246,8 +247,10 @@ def empty_out(size: Sequence[int], memory_format: int | None, out: Tensor) -> Te
     return out
 
 
-op(f"aten::empty.memory_format(SymInt[] size, *, {OPTIONS}, {FORMAT}) -> Tensor", kernel=empty, shape=shapes.created)
-op(f"aten::empty.out(SymInt[] size, *, {FORMAT}, Tensor(a!) out) -> Tensor(a!)", python=empty_out, shape=shapes.created)
+op(f"aten::empty.memory_format(SymInt[] size, *, {OPTIONS}, {FORMAT}) -> Tensor", kernel=empty, shape=shapes.created,
+   dtype="default")  # fmt: skip
+op(f"aten::empty.out(SymInt[] size, *, {FORMAT}, Tensor(a!) out) -> Tensor(a!)", python=empty_out, shape=shapes.created,
+   dtype="default")  # fmt: skip
 
 # ------------------------------------------------------------------ like another
 
@@ -298,9 +301,9 @@ def _new_out(value: Any) -> Callable[..., Tensor]:
 
 for _name, _value in (("zeros", 0), ("ones", 1), ("empty", 0)):
     op(f"aten::{_name}_like(Tensor self, *, {OPTIONS}, {FORMAT}) -> Tensor", kernel=_like(_value),
-       gradient=NOT_DIFFERENTIABLE, shape="self")  # fmt: skip
+       gradient=NOT_DIFFERENTIABLE, shape="self", dtype="same")  # fmt: skip
     op(f"aten::{_name}_like.out(Tensor self, *, {FORMAT}, Tensor(a!) out) -> Tensor(a!)", python=_like_out(_value),
-       shape="self")  # fmt: skip
+       shape="self", dtype="same")  # fmt: skip
     op(f"aten::new_{_name}(Tensor self, SymInt[] size, *, {OPTIONS}) -> Tensor", kernel=_new(_value), variants="method",
        gradient=NOT_DIFFERENTIABLE)  # fmt: skip
     op(f"aten::new_{_name}.out(Tensor self, SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)", python=_new_out(_value))
@@ -326,9 +329,9 @@ def new_full_out(self: Tensor, size: Sequence[int], value: Any, out: Tensor) -> 
 
 
 op(f"aten::full_like(Tensor self, Scalar fill_value, *, {OPTIONS}, {FORMAT}) -> Tensor", kernel=full_like,
-   gradient=NOT_DIFFERENTIABLE, shape="self")  # fmt: skip
+   gradient=NOT_DIFFERENTIABLE, shape="self", dtype="same")  # fmt: skip
 op(f"aten::full_like.out(Tensor self, Scalar fill_value, *, {FORMAT}, Tensor(a!) out) -> Tensor(a!)",
-   python=full_like_out, shape="self")  # fmt: skip
+   python=full_like_out, shape="self", dtype="same")  # fmt: skip
 op(f"aten::new_full(Tensor self, SymInt[] size, Scalar fill_value, *, {OPTIONS}) -> Tensor", kernel=new_full,
    variants="method", gradient=NOT_DIFFERENTIABLE)  # fmt: skip
 op("aten::new_full.out(Tensor self, SymInt[] size, Scalar fill_value, *, Tensor(a!) out) -> Tensor(a!)",

@@ -289,13 +289,13 @@ op("aten::index_select(Tensor self, int dim, Tensor index) -> Tensor", kernel=in
    gradient={"self": "zeros_like(self).index_add(dim, index, grad)"})  # fmt: skip
 op("aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", kernel=index_add,
    variants=ALL, gradient={"self": "grad", "source": "grad.index_select(dim, index) * alpha"},
-   shape="self")  # fmt: skip
+   shape="self", dtype="same")  # fmt: skip
 op("aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", kernel=index_copy, variants=ALL,
    gradient={"self": "grad.index_fill(dim, index, 0)", "source": "grad.index_select(dim, index)"},
-   shape="self")  # fmt: skip
+   shape="self", dtype="same")  # fmt: skip
 op("aten::index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor", kernel=index_fill,
    variants=ALL,
    gradient={"self": "grad.index_fill(dim, index, 0)",
-             "value": "grad.index_select(dim, _unique2(index)[0]).sum()"}, shape="self")  # fmt: skip
+             "value": "grad.index_select(dim, _unique2(index)[0]).sum()"}, shape="self", dtype="same")  # fmt: skip
 op("aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", kernel=index_fill,
-   variants=ALL, gradient={"self": "grad.index_fill(dim, index, 0)"}, shape="self")  # fmt: skip
+   variants=ALL, gradient={"self": "grad.index_fill(dim, index, 0)"}, shape="self", dtype="same")  # fmt: skip

@@ -169,6 +169,7 @@ op("aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool s
    "bool sparse=False) -> Tensor", kernel=embedding, variants="function out",
    gradient={"weight": "_embedding_backward(grad, indices, weight.size(0), padding_idx, scale_grad_by_freq)"},
        shape=shapes.embedding,
+       dtype="same weight",
    )  # fmt: skip
 op(f"aten::embedding_bag({_BAG}=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, "
    "bool include_last_offset=False) -> (Tensor, Tensor, Tensor, Tensor)", kernel=embedding_bag,

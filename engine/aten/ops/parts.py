@@ -191,14 +191,16 @@ def as_strided_(self: Tensor, size: Sequence[int], stride: Sequence[int], storag
 
 _JOINED: Final = {"self": "cat(grads, dim)"}
 op("aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", kernel=select, variants=VIEW,
-   gradient={"self": "zeros_like(self).select_scatter(grad, dim, index)"}, shape=shapes.select)  # fmt: skip
+   gradient={"self": "zeros_like(self).select_scatter(grad, dim, index)"}, shape=shapes.select,
+   dtype="same")  # fmt: skip
 op("aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
    kernel=slice_, variants="function",
-   gradient={"self": "zeros_like(self).slice_scatter(grad, dim, start, end, step)"})  # fmt: skip
+   gradient={"self": "zeros_like(self).slice_scatter(grad, dim, start, end, step)"}, dtype="same")  # fmt: skip
 op("aten::narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)", kernel=narrow, variants=VIEW,
-   gradient={"self": "_narrow_backward(grad, self.size(), dim, start, length)"})  # fmt: skip
+   gradient={"self": "_narrow_backward(grad, self.size(), dim, start, length)"}, dtype="same")  # fmt: skip
 op("aten::narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)", kernel=narrow,
-   variants=VIEW, gradient={"self": "_narrow_backward(grad, self.size(), dim, start.item(), length)"})  # fmt: skip
+   variants=VIEW, gradient={"self": "_narrow_backward(grad, self.size(), dim, start.item(), length)"},
+   dtype="same")  # fmt: skip
 op("aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]", kernel=split, variants=VIEW,
    gradient=_JOINED)  # fmt: skip
 op("aten::split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]", kernel=split_with_sizes,

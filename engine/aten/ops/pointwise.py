@@ -173,11 +173,11 @@ def clamp_max(self: Array, max: Any) -> Array:
 
 
 op("aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", kernel=clamp, variants=ALL,
-   gradient={"self": "_clamp_backward(grad, self, min, max)"})  # fmt: skip
+   gradient={"self": "_clamp_backward(grad, self, min, max)"}, dtype="floats")  # fmt: skip
 op("aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", kernel=clamp, variants=ALL,
    gradient={"self": "_clamp_backward(grad, self, min, max)",
              "min": "_clamp_limit_backward(grad, self, min, max, True)",
-             "max": "_clamp_limit_backward(grad, self, min, max, False)"})  # fmt: skip
+             "max": "_clamp_limit_backward(grad, self, min, max, False)"}, dtype="floats")  # fmt: skip
 op("aten::clamp_min(Tensor self, Scalar min) -> Tensor", kernel=clamp_min, variants=ALL,
    gradient={"self": "where(self >= min, grad, 0)"})  # fmt: skip
 op("aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor", kernel=clamp_min, variants=ALL,
@@ -419,16 +419,16 @@ def masked_fill(self: Array, mask: Array, value: Any) -> Array:
 _WHERE = {"self": "where(condition, grad, 0)", "other": "where(condition, 0, grad)"}
 op("aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", kernel=where,
    variants="function method out",
-   gradient=_WHERE, shape=shapes.pointwise)  # fmt: skip
+   gradient=_WHERE, shape=shapes.pointwise, dtype="floats")  # fmt: skip
 op("aten::where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor", kernel=where, variants="method",
-   gradient={"self": _WHERE["self"]}, shape=shapes.pointwise)  # fmt: skip
+   gradient={"self": _WHERE["self"]}, shape=shapes.pointwise, dtype="floats")  # fmt: skip
 op("aten::where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor", kernel=where,
-   gradient={"other": _WHERE["other"]}, shape=shapes.pointwise)  # fmt: skip
+   gradient={"other": _WHERE["other"]}, shape=shapes.pointwise, dtype="floats")  # fmt: skip
 op("aten::where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", kernel=where_scalars,
-   shape=shapes.pointwise)  # fmt: skip
+   shape=shapes.pointwise, dtype="floats")  # fmt: skip
 op("aten::where(Tensor condition) -> Tensor[]", kernel=nonzero_tuple)
 op("aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", kernel=masked_fill, variants=ALL,
-   gradient={"self": "grad.masked_fill(mask, 0)"}, shape=shapes.pointwise)  # fmt: skip
+   gradient={"self": "grad.masked_fill(mask, 0)"}, shape=shapes.pointwise, dtype="same")  # fmt: skip
 op("aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", kernel=masked_fill, variants=ALL,
    gradient={"self": "grad.masked_fill(mask, 0)", "value": "where(mask, grad, 0).sum()"},
-   shape=shapes.pointwise)  # fmt: skip
+   shape=shapes.pointwise, dtype="same")  # fmt: skip

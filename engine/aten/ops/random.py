@@ -77,13 +77,13 @@ def filler(name: str, draw: Draw) -> None:
     def seeded_like_out(self: Tensor, source: Any, memory_format: Any, out: Tensor) -> Tensor:
         return seeded_out(self.array.shape, source, out)
 
-    _register(f"{name}(SymInt[] size, *, {OPTIONS}) -> Tensor", kernel=plain, shape=shapes.created)
+    _register(f"{name}(SymInt[] size, *, {OPTIONS}) -> Tensor", kernel=plain, shape=shapes.created, dtype="default")
     _register(f"{name}.generator(SymInt[] size, *, Generator? generator, {OPTIONS}) -> Tensor", kernel=seeded,
-              shape=shapes.created)  # fmt: skip
+              shape=shapes.created, dtype="default")  # fmt: skip
     _register(f"{name}.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)",
-              python=lambda size, out: seeded_out(size, None, out), shape=shapes.created)  # fmt: skip
+              python=lambda size, out: seeded_out(size, None, out), shape=shapes.created, dtype="default")  # fmt: skip
     _register(f"{name}.generator_out(SymInt[] size, *, Generator? generator, Tensor(a!) out) -> Tensor(a!)",
-              python=seeded_out, shape=shapes.created)  # fmt: skip
+              python=seeded_out, shape=shapes.created, dtype="default")  # fmt: skip
     _register(f"{name}_like(Tensor self, *, {OPTIONS}, {FORMAT}) -> Tensor",
               kernel=lambda self, *options: seeded_like(self, None, *options), shape="self")  # fmt: skip
     _register(f"{name}_like.generator(Tensor self, *, Generator? generator, {OPTIONS}, {FORMAT}) -> Tensor",

@@ -105,20 +105,22 @@ def prod_dim(self: Array, dim: int, keepdim: bool, dtype: int | None) -> Array:
 
 op("aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
    kernel=sum_dims, variants="function method out:IntList_out",
-   gradient={"self": "_unreduced(grad, self.size(), dim, keepdim)"}, shape=shapes.reduced)  # fmt: skip
+   gradient={"self": "_unreduced(grad, self.size(), dim, keepdim)"}, shape=shapes.reduced, dtype="sum")  # fmt: skip
 op("aten::sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", kernel=sum_all, variants=OUT,
-   gradient={"self": "grad.expand(self.size())"}, shape=shapes.reduced)  # fmt: skip
+   gradient={"self": "grad.expand(self.size())"}, shape=shapes.reduced, dtype="sum")  # fmt: skip
 op("aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", kernel=mean_all,
    variants="function method out:dtype_out",
-   gradient={"self": "grad.expand(self.size()) / self.numel()"}, shape=shapes.reduced)  # fmt: skip
+   gradient={"self": "grad.expand(self.size()) / self.numel()"}, shape=shapes.reduced, dtype="floats")  # fmt: skip
 op("aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
    kernel=mean_dims, variants="function method out:out",
-   gradient={"self": "_mean_backward(grad, self.size(), dim, keepdim)"}, shape=shapes.reduced)  # fmt: skip
+   gradient={"self": "_mean_backward(grad, self.size(), dim, keepdim)"}, shape=shapes.reduced,
+   dtype="floats")  # fmt: skip
 op("aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", kernel=prod_all, variants=OUT,
-   gradient={"self": "_prod_backward(grad, self, None, False, result)"}, shape=shapes.reduced)  # fmt: skip
+   gradient={"self": "_prod_backward(grad, self, None, False, result)"}, shape=shapes.reduced, dtype="sum")  # fmt: skip
 op("aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
    kernel=prod_dim, variants="function method out:int_out",
-   gradient={"self": "_prod_backward(grad, self, dim, keepdim, result)"}, shape=shapes.reduced)  # fmt: skip
+   gradient={"self": "_prod_backward(grad, self, dim, keepdim, result)"}, shape=shapes.reduced,
+   dtype="sum")  # fmt: skip
 
 # ------------------------------------------------------------------ extremes
 
@@ -222,18 +224,21 @@ for _name, _ufunc, _more in (("max", np.maximum, ">"), ("min", np.minimum, "<"))
     _place = np.ndarray.argmax if _largest else np.ndarray.argmin
     op(f"aten::{_name}(Tensor self) -> Tensor", kernel=_extreme(_name, _ufunc.reduce, _place),
        variants="function method out:unary_out",
-       gradient={"self": "where(self == result, grad / (self == result).sum(), 0)"}, shape=shapes.reduced)  # fmt: skip
+       gradient={"self": "where(self == result, grad / (self == result).sum(), 0)"}, shape=shapes.reduced,
+       dtype="same")  # fmt: skip
     _entry = op(f"aten::{_name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
                 kernel=extreme_dim(_name, _largest), variants="function method",
-                gradient={"self": _SCATTER}, shape=shapes.reduced)  # fmt: skip
+                gradient={"self": _SCATTER}, shape=shapes.reduced, dtype="same")  # fmt: skip
     _outs = "max, Tensor(b!) max_values" if _largest else "min, Tensor(b!) min_indices"
     op(f"aten::{_name}.dim_{_name}(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) {_outs}) "
        "-> (Tensor(a!) values, Tensor(b!) indices)", functional=_entry)  # fmt: skip
     op(f"aten::a{_name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
        kernel=extremes(f"a{_name}", _ufunc.reduce), variants=OUT,
-       gradient={"self": "_extreme_backward(grad, self, result, dim, keepdim)"}, shape=shapes.reduced)  # fmt: skip
+       gradient={"self": "_extreme_backward(grad, self, result, dim, keepdim)"}, shape=shapes.reduced,
+       dtype="same")  # fmt: skip
     op(f"aten::arg{_name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
-       kernel=place_of_extreme(f"arg{_name}", _largest), variants=OUT, exact=True, shape=shapes.reduced)  # fmt: skip
+       kernel=place_of_extreme(f"arg{_name}", _largest), variants=OUT, exact=True, shape=shapes.reduced,
+       dtype="int64")  # fmt: skip
 
 # ------------------------------------------------------------------ truth, counting
 
@@ -255,15 +260,15 @@ def count_nonzero(self: Array, dim: Dims) -> Array:
 for _name, _test in (("any", np.logical_or.reduce), ("all", np.logical_and.reduce)):
     _kernel = truth(_test)
     op(f"aten::{_name}(Tensor self) -> Tensor", kernel=_kernel, variants="function method out:all_out",
-       shape=shapes.reduced)  # fmt: skip
+       shape=shapes.reduced, dtype="truth")  # fmt: skip
     op(f"aten::{_name}.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", kernel=_kernel,
-       variants="function method out:out", shape=shapes.reduced)  # fmt: skip
+       variants="function method out:out", shape=shapes.reduced, dtype="truth")  # fmt: skip
     op(f"aten::{_name}.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", kernel=_kernel,
-       variants="function method out", shape=shapes.reduced)  # fmt: skip
+       variants="function method out", shape=shapes.reduced, dtype="truth")  # fmt: skip
 op("aten::count_nonzero(Tensor self, int? dim=None) -> Tensor", kernel=count_nonzero, variants=OUT,
-   shape=shapes.reduced)  # fmt: skip
+   shape=shapes.reduced, dtype="int64")  # fmt: skip
 op("aten::count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor", kernel=count_nonzero, variants=OUT,
-   shape=shapes.reduced)  # fmt: skip
+   shape=shapes.reduced, dtype="int64")  # fmt: skip
 
 # ------------------------------------------------------------------ spread
 
@@ -492,7 +497,7 @@ def scan(name: str, function: np.ufunc) -> Callable[[Array, int, int | None], Ar
 
 op("aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
    kernel=scan("cumsum", np.add), variants="function method inplace out",
-   gradient={"self": "grad.flip([dim]).cumsum(dim).flip([dim])"}, shape="self")  # fmt: skip
+   gradient={"self": "grad.flip([dim]).cumsum(dim).flip([dim])"}, shape="self", dtype="sum")  # fmt: skip
 op("aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
    kernel=scan("cumprod", np.multiply), variants="function method inplace out",
-   gradient={"self": "_cumprod_backward(grad, self, dim, result)"}, shape="self")  # fmt: skip
+   gradient={"self": "_cumprod_backward(grad, self, dim, result)"}, shape="self", dtype="sum")  # fmt: skip

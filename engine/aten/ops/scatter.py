@@ -184,17 +184,19 @@ def _neutral(reduce: str, d: xp.NumpyDtype) -> Any:
 
 
 op("aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", kernel=gather,
-   variants=OUT, gradient={"self": "zeros_like(self).scatter_add(dim, index, grad)"}, shape="index")  # fmt: skip
+   variants=OUT, gradient={"self": "zeros_like(self).scatter_add(dim, index, grad)"}, shape="index",
+   dtype="same")  # fmt: skip
 op("aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", kernel=scatter, variants=ALL,
-   gradient={"self": "grad.scatter(dim, index, 0)"}, shape="self")  # fmt: skip
+   gradient={"self": "grad.scatter(dim, index, 0)"}, shape="self", dtype="same")  # fmt: skip
 op("aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", kernel=scatter, variants=ALL,
-   gradient={"self": "grad.scatter(dim, index, 0)", "src": "grad.gather(dim, index)"}, shape="self")  # fmt: skip
+   gradient={"self": "grad.scatter(dim, index, 0)", "src": "grad.gather(dim, index)"}, shape="self",
+   dtype="same")  # fmt: skip
 op("aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor", kernel=scatter,
-   variants=ALL, shape="self")  # fmt: skip
+   variants=ALL, shape="self", dtype="same")  # fmt: skip
 op("aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
-   kernel=scatter, variants=ALL, shape="self")  # fmt: skip
+   kernel=scatter, variants=ALL, shape="self", dtype="same")  # fmt: skip
 op("aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", kernel=scatter_add, variants=ALL,
-   gradient={"self": "grad", "src": "grad.gather(dim, index)"}, shape="self")  # fmt: skip
+   gradient={"self": "grad", "src": "grad.gather(dim, index)"}, shape="self", dtype="same")  # fmt: skip
 _REDUCE_BACKWARD: Final = "_scatter_reduce_backward(grad, self, dim, index, src, reduce, include_self, result)"
 op("aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) "
    "-> Tensor", kernel=scatter_reduce, variants=ALL,

@@ -150,9 +150,9 @@ op(f"aten::sort.values_stable(Tensor self, *, bool? stable, int dim=-1, bool des
    functional=_STABLE)  # fmt: skip
 op(f"aten::sort.values(Tensor self, int dim=-1, bool descending=False, *, {_OUTS}", functional=_SORT)
 op("aten::argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", kernel=argsort, variants=METHOD,
-   shape="self")  # fmt: skip
+   shape="self", dtype="int64")  # fmt: skip
 op("aten::argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
-   kernel=argsort_stable, variants=f"{METHOD} out", shape="self")  # fmt: skip
+   kernel=argsort_stable, variants=f"{METHOD} out", shape="self", dtype="int64")  # fmt: skip
 _TOPK = op(f"aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> {_PAIR}",
            kernel=topk, variants=METHOD, gradient={"self": _PLACES})  # fmt: skip
 op(f"aten::topk.values(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True, *, {_OUTS}",

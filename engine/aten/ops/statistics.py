@@ -68,7 +68,7 @@ def nanmedian_dim(self: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
 
 
 _DIMS: Final = "Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None"
-op(f"aten::nansum({_DIMS}) -> Tensor", python=nansum, variants=METHOD, shape=shapes.reduced)
+op(f"aten::nansum({_DIMS}) -> Tensor", python=nansum, variants=METHOD, shape=shapes.reduced, dtype="sum")
 op(f"aten::nanmean({_DIMS}) -> Tensor", python=nanmean, variants=METHOD, shape=shapes.reduced)
 op("aten::nanmedian(Tensor self) -> Tensor", kernel=nanmedian, variants=METHOD,
    gradient={"self": "_median_backward(grad, self, result)"})  # fmt: skip
