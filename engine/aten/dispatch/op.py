@@ -103,6 +103,7 @@ class Op:
     `torch.name`; default), "inplace" and "out" (further entries made from this one; "out:NAME" names the
     overload of that entry, which is otherwise the same or `NAME_out`).
     `side_effects` keeps passes from removing or duplicating it, `nondeterministic` from merging two.
+    `data_dependent`: elements decide the shape of the result, or nothing decides its elements.
     `dtype` is the rule for the dtype of the result: for a `scalar` see `dispatch.scalar`; for any other body it says
     what is known without a run: "same" (that of `self`, `input` or a list of tensors; "same NAME": of that argument),
     "floats" (the same if that is floating-point), "sum" (the same, int64 for whole numbers), "truth" (bool, or uint8 of
@@ -123,6 +124,7 @@ class Op:
     variants: frozenset[str] = frozenset()
     side_effects: bool = False
     nondeterministic: bool = False
+    data_dependent: bool = False
     exact: bool = False
     functional: Op | None = None
     """For an in-place or out entry: the one that computes its results."""
@@ -184,7 +186,7 @@ def op(text: str, *, variants: str = "", **facts: Any) -> Op:
     return entry
 
 
-_INHERITED: Final = ("dtype", "shape", "nondeterministic")
+_INHERITED: Final = ("dtype", "shape", "nondeterministic", "data_dependent")
 
 
 def _inherited(entry: Op) -> dict[str, Any]:

@@ -56,13 +56,12 @@ def creator(
     default: Callable[..., xp.NumpyDtype],
     out: str = "out",
     in_order: bool = False,
-    exact: bool = False,
-    shape: shapes.Rule | None = None,
-    dtype: str | None = None,
+    **facts: Any,
 ) -> None:
     """Register `make(arguments..., dtype)` with options, and its out= form; `default(arguments...)` is the dtype.
 
-    What is made `in_order` fills an out= tensor that has room for just as much, whatever its shape.
+    What is made `in_order` fills an out= tensor that has room for just as much, whatever its shape.  `facts` are those
+    of both rows.
     """
 
     def kernel(*args: Any) -> Array:
@@ -86,10 +85,10 @@ def creator(
         return make(given, default(given) if dtype is None else xp.numpy_dtype(dtype))
 
     chosen = kernel if "," in arguments else kernel_of_one
-    op(f"aten::{name}({arguments}, *, {OPTIONS}) -> Tensor", kernel=chosen, exact=exact, shape=shape, dtype=dtype)
+    op(f"aten::{name}({arguments}, *, {OPTIONS}) -> Tensor", kernel=chosen, **facts)
     if out:
         stem = name.partition(".")[0]
-        op(f"aten::{stem}.{out}({arguments}, *, Tensor(a!) out) -> Tensor(a!)", python=into, shape=shape, dtype=dtype)
+        op(f"aten::{stem}.{out}({arguments}, *, Tensor(a!) out) -> Tensor(a!)", python=into, **facts)
 
 
 def _floating(*_: Any) -> xp.NumpyDtype:
@@ -305,7 +304,7 @@ for _name, _value in (("zeros", 0), ("ones", 1), ("empty", 0)):
     op(f"aten::{_name}_like.out(Tensor self, *, {FORMAT}, Tensor(a!) out) -> Tensor(a!)", python=_like_out(_value),
        shape="self", dtype="same")  # fmt: skip
     op(f"aten::new_{_name}(Tensor self, SymInt[] size, *, {OPTIONS}) -> Tensor", kernel=_new(_value), variants="method",
-       gradient=NOT_DIFFERENTIABLE)  # fmt: skip
+       gradient=NOT_DIFFERENTIABLE, data_dependent=_name == "empty")  # fmt: skip
     op(f"aten::new_{_name}.out(Tensor self, SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)", python=_new_out(_value))
 
 

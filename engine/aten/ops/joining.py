@@ -279,13 +279,14 @@ op("aten::repeat(Tensor self, SymInt[] repeats) -> Tensor", kernel=repeat, varia
 op("aten::tile(Tensor self, SymInt[] dims) -> Tensor", kernel=tile, variants=VIEW,
    gradient={"self": "_repeat_backward(grad, self.size(), dims)"})  # fmt: skip
 op("aten::repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor", kernel=repeat_interleave,
-   variants="function out")  # fmt: skip
+   variants="function out", data_dependent=True)  # fmt: skip
 op("aten::repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) "
    "-> Tensor", kernel=repeat_interleave_self, variants=VIEW,
-   gradient={"self": "_repeat_interleave_backward(grad, self.size(), repeats, dim)"})  # fmt: skip
+   gradient={"self": "_repeat_interleave_backward(grad, self.size(), repeats, dim)"}, data_dependent=True)  # fmt: skip
 op("aten::repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) "
    "-> Tensor", kernel=repeat_interleave_self, variants=VIEW,
-   gradient={"self": "_repeat_interleave_backward(grad, self.size(), tensor(repeats), dim)"})  # fmt: skip
+   gradient={"self": "_repeat_interleave_backward(grad, self.size(), tensor(repeats), dim)"},
+   data_dependent=True)  # fmt: skip
 op("aten::flip(Tensor self, int[] dims) -> Tensor", kernel=flip, variants="function method out",
    gradient={"self": "grad.flip(dims)"}, shape="self", dtype="same")  # fmt: skip
 op("aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", kernel=roll,

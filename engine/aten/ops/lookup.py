@@ -173,11 +173,11 @@ op("aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool s
    )  # fmt: skip
 op(f"aten::embedding_bag({_BAG}=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, "
    "bool include_last_offset=False) -> (Tensor, Tensor, Tensor, Tensor)", kernel=embedding_bag,
-   gradient=_bag_gradient("None"))  # fmt: skip
+   gradient=_bag_gradient("None"), data_dependent=True)  # fmt: skip
 op(f"aten::embedding_bag.padding_idx({_BAG}, int mode, bool sparse, Tensor? per_sample_weights, "
    "bool include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, Tensor)", kernel=embedding_bag,
-   gradient=_bag_gradient("padding_idx"))  # fmt: skip
-op("aten::one_hot(Tensor self, int num_classes=-1) -> Tensor", kernel=one_hot)
+   gradient=_bag_gradient("padding_idx"), data_dependent=True)  # fmt: skip
+op("aten::one_hot(Tensor self, int num_classes=-1) -> Tensor", kernel=one_hot, data_dependent=True)
 
 # ------------------------------------------------------------------ search
 

@@ -425,6 +425,6 @@ op("aten::_alignments(Tensor log_probs, Tensor targets, Tensor input_lengths, Te
    )  # fmt: skip
 _CTC: Final = "int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor"
 op("aten::ctc_loss.IntList(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, " + _CTC,
-   python=ctc_loss)  # fmt: skip
+   python=ctc_loss, data_dependent=True)  # fmt: skip
 op("aten::ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, " + _CTC,
-   python=ctc_loss)  # fmt: skip
+   python=ctc_loss, data_dependent=True)  # fmt: skip

@@ -426,7 +426,7 @@ op("aten::where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tenso
    gradient={"other": _WHERE["other"]}, shape=shapes.pointwise, dtype="floats")  # fmt: skip
 op("aten::where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", kernel=where_scalars,
    shape=shapes.pointwise, dtype="floats")  # fmt: skip
-op("aten::where(Tensor condition) -> Tensor[]", kernel=nonzero_tuple)
+op("aten::where(Tensor condition) -> Tensor[]", kernel=nonzero_tuple, data_dependent=True)
 op("aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", kernel=masked_fill, variants=ALL,
    gradient={"self": "grad.masked_fill(mask, 0)"}, shape=shapes.pointwise, dtype="same")  # fmt: skip
 op("aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", kernel=masked_fill, variants=ALL,

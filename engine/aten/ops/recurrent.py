@@ -324,9 +324,9 @@ def pad_packed_sequence(
 
 
 out_form(op("aten::_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)",
-            python=pack_padded_sequence), "out", "out0 out1")  # fmt: skip
+            python=pack_padded_sequence, data_dependent=True), "out", "out0 out1")  # fmt: skip
 op("aten::_pad_packed_sequence(Tensor data, Tensor batch_sizes, bool batch_first, Scalar padding_value, "
-   "int total_length) -> (Tensor, Tensor)", python=pad_packed_sequence)  # fmt: skip
+   "int total_length) -> (Tensor, Tensor)", python=pad_packed_sequence, data_dependent=True)  # fmt: skip
 
 # ------------------------------------------------------------------ attention
 

@@ -235,11 +235,11 @@ def nonzero(self: Array) -> Array:
 
 
 op("aten::masked_select(Tensor self, Tensor mask) -> Tensor", kernel=masked_select, variants=OUT,
-   gradient={"self": "zeros_like(self).masked_scatter(mask, grad)"})  # fmt: skip
+   gradient={"self": "zeros_like(self).masked_scatter(mask, grad)"}, data_dependent=True)  # fmt: skip
 op("aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", kernel=masked_scatter, variants=ALL,
    gradient={"self": "grad.masked_fill(mask, 0)",
              "source": "_masked_scatter_backward(grad, mask, source.size())"})  # fmt: skip
-op("aten::nonzero(Tensor self) -> Tensor", kernel=nonzero, variants=OUT)
+op("aten::nonzero(Tensor self) -> Tensor", kernel=nonzero, variants=OUT, data_dependent=True)
 
 # ------------------------------------------------------------------ parts replaced, diagonals
 

@@ -428,9 +428,10 @@ def nonzero_static(self: Array, size: int, fill_value: int) -> Array:
 
 _THREE: Final = "-> (Tensor, Tensor, Tensor)"
 out_form(op(f"aten::unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, "
-            f"bool return_counts=False) {_THREE}", kernel=unique_dim), "out", "out0 out1 out2")  # fmt: skip
+            f"bool return_counts=False) {_THREE}", kernel=unique_dim,
+            data_dependent=True), "out", "out0 out1 out2")  # fmt: skip
 out_form(op(f"aten::unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, "
-            f"int? dim=None) {_THREE}", kernel=unique_consecutive, variants="function method"),
+            f"int? dim=None) {_THREE}", kernel=unique_consecutive, variants="function method", data_dependent=True),
          "out", "out0 out1 out2")  # fmt: skip
 _ISIN: Final = "*, bool assume_unique=False, bool invert=False"
 for _overload, _arguments in (
@@ -439,7 +440,7 @@ for _overload, _arguments in (
     ("Scalar_Tensor", "Scalar element, Tensor test_elements"),
 ):
     op(f"aten::isin.{_overload}({_arguments}, {_ISIN}) -> Tensor", kernel=isin, variants="function out")
-op("aten::nonzero_numpy(Tensor self) -> Tensor[]", kernel=nonzero_numpy)
-op("aten::argwhere(Tensor self) -> Tensor", python=argwhere, variants="function method")
+op("aten::nonzero_numpy(Tensor self) -> Tensor[]", kernel=nonzero_numpy, data_dependent=True)
+op("aten::argwhere(Tensor self) -> Tensor", python=argwhere, variants="function method", data_dependent=True)
 op("aten::nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor", kernel=nonzero_static,
    variants=METHOD)  # fmt: skip

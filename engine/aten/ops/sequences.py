@@ -126,9 +126,9 @@ def new_empty_strided_out(self: Tensor, size: Sequence[int], stride: Sequence[in
     return out
 
 
-creator("empty_strided", "SymInt[] size, SymInt[] stride", strided, lambda *_: default_dtype())
+creator("empty_strided", "SymInt[] size, SymInt[] stride", strided, lambda *_: default_dtype(), data_dependent=True)
 op(f"aten::new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, {OPTIONS}) -> Tensor",
-   kernel=new_empty_strided, variants="method")  # fmt: skip
+   kernel=new_empty_strided, variants="method", data_dependent=True)  # fmt: skip
 op("aten::new_empty_strided.out(Tensor self, SymInt[] size, SymInt[] stride, *, Tensor(a!) out) -> Tensor(a!)",
    python=new_empty_strided_out)  # fmt: skip
 
