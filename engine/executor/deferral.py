@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, Final
 from engine.aten.autograd.deferred import Stretch, again, hollow, shown
 from engine.aten.autograd.record import attach_results, recipe_of
 from engine.aten.dispatch.op import Op
+from engine.aten.dispatch.unboxed import entry, tensor_in
 from engine.aten.values.tensor import Tensor, wrapped
-from engine.executor.array_bodies import CONVOLUTIONS, entry, tensor_in
 from engine.executor.stretches import ATTACH, CONVOLUTION, DROPOUT, FIRST, NONE, RERUN, Stretches, attacher_of
 from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.graph import Block, Node, Value
@@ -231,7 +231,7 @@ class Closing:
         elif kind == CONVOLUTION:
             own = op_of(node)
             assert own is not None
-            n = CONVOLUTIONS[own.qualified_name]
+            n = own.schema.arguments[3].broadcast or 0
             function = self.bind_late("convolved", own, lambda: _convolved(n, attacher_of(op), own.run))
             self.lines.append(f"{names[0]} = {function}(made, {names[0]}, {arguments})")
         else:

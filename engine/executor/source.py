@@ -28,10 +28,10 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.autograd.deferred import Stretch
+from engine.aten.dispatch.unboxed import tensor_in
 from engine.aten.values import xp
 from engine.aten.values.libraries import device_of
 from engine.aten.values.tensor import Tensor, fresh_lines, wrapped
-from engine.executor.array_bodies import asks, question, tensor_in
 from engine.executor.deferral import Closing, Open
 from engine.executor.lifetimes import Deaths
 from engine.executor.loop_conditions import ATOMS, condition_of, qualified_name
@@ -39,7 +39,7 @@ from engine.executor.loop_lines import write_loop
 from engine.executor.node_lines import NODES, unpack
 from engine.executor.operations import CALLEES, OPERATIONS, operation_of
 from engine.executor.ranges import HIGH, LOW, Ranges
-from engine.executor.templates import NAMES, ROWS, Row
+from engine.executor.templates import NAMES, ROWS, Row, asks, question
 from engine.executor.tensor_forms import TensorForms
 from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.graph import Block, Graph, Node, Value

@@ -14,11 +14,12 @@ from typing import Any, Final, NamedTuple
 
 from engine.aten.dispatch.body import array_kernel
 from engine.aten.dispatch.op import Op
+from engine.aten.dispatch.unboxed import dropout_with_mask, kind_of
 from engine.aten.values import xp
 from engine.aten.values.tensor import Tensor
-from engine.executor.array_bodies import BODIES, GIVES_ARGUMENT, asks, dropout_with_mask, kind_of
 from engine.executor.operations import CALLEES, OPERATIONS
 from engine.executor.stretches import Stretches
+from engine.executor.templates import asks
 from engine.executor.written_out import Name, Operand, is_written_out, written_out
 from engine.ir.constants import constant_value
 from engine.ir.graph import Block, Graph, Node, Use, Value
@@ -341,11 +342,11 @@ class TensorForms:
 
     def _body(self, op: Op) -> Callable[..., Any]:
         """What computes the operator from arrays."""
-        if op.qualified_name not in BODIES:
+        if op.unboxed is None:
             return _kernel(op)
-        if self.stretches is not None and op.qualified_name == "aten::dropout":
+        if self.stretches is not None and op.name == "aten::dropout":
             return dropout_with_mask(op)
-        return BODIES[op.qualified_name](op)
+        return op.unboxed(op)
 
     def _operand(self, kind: str, v: Value, array: Operand, value: Operand) -> str:
         if kind == "tensor" or (kind == "tensor?" and isinstance(v.type, TensorType)):
@@ -409,12 +410,12 @@ def gives_several(op: Op) -> bool:
 
 
 def _is_view(op: Op) -> bool:
-    return op.schema.returns[0].alias is not None or op.qualified_name in GIVES_ARGUMENT
+    return op.schema.returns[0].alias is not None or op.name == "aten::dropout"
 
 
 def _gives_tensors(op: Op, counts: Container[int]) -> bool:
     schema = op.schema
-    is_function = op.scalar is not None or op.kernel is not None or op.qualified_name in BODIES
+    is_function = op.scalar is not None or op.kernel is not None or op.unboxed is not None
     if not is_function or schema.is_vararg or len(schema.returns) not in counts:
         return False
     if not all(isinstance(each.type, TensorType) for each in schema.returns):

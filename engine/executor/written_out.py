@@ -12,10 +12,10 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.dispatch.op import Op
+from engine.aten.dispatch.unboxed import kind_of
 from engine.aten.kernels.expression import array_code
 from engine.aten.kernels.pointwise import FUNCTIONS, OF_FLOATS
 from engine.aten.values import xp
-from engine.executor.array_bodies import kind_of
 from engine.ir.constants import constant_value
 from engine.ir.graph import Node, Value
 from engine.lang.schema import Argument

@@ -110,6 +110,9 @@ class Op:
     uint8), "int64", "default" (float32); an argument `dtype` that is given comes first.
     `shape` is the rule for the sizes of the result: a function of `kernels.shapes`, or the argument whose sizes it has;
     pointwise rows need none.
+    `unboxed` makes the body over bare arrays for generated code, for rows without kernel (see `dispatch.unboxed`).
+    Where such code records gradients after the run, a `recomputed` row runs again (that costs little beside its
+    gradient, and gives the same bits), and the history of one `recorded_as` another (without `aten::`) is that one's.
     `exact` says that the kernel only moves or compares numbers, so that numpy has no overflow and the like to warn of.
     """
 
@@ -126,6 +129,9 @@ class Op:
     nondeterministic: bool = False
     data_dependent: bool = False
     exact: bool = False
+    unboxed: Callable[[Op], Callable[..., Any]] | None = None
+    recomputed: bool = False
+    recorded_as: str = ""
     functional: Op | None = None
     """For an in-place or out entry: the one that computes its results."""
     _schema: FunctionSchema | None = None

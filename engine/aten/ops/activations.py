@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.dispatch import unboxed
 from engine.aten.dispatch.long_rows import LongRows
 from engine.aten.dispatch.op import op
 from engine.aten.kernels import pointwise, special
@@ -240,5 +241,5 @@ def _check_probability(p: float) -> None:
 
 
 op("aten::dropout(Tensor input, float p, bool train) -> Tensor", python=dropout, nondeterministic=True, shape="input",
-   dtype="floats")  # fmt: skip
+   dtype="floats", unboxed=unboxed.dropout, recorded_as="mul.Tensor")  # fmt: skip
 op("aten::dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", python=dropout_, nondeterministic=True)

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.dispatch import unboxed
 from engine.aten.dispatch.compose import run
 from engine.aten.dispatch.op import op
 from engine.aten.kernels import depthwise, shapes
@@ -278,9 +279,10 @@ for _n in (1, 2, 3):
     _ones, _zeros = str([1] * _n), str([0] * _n)
     _tail = f"SymInt[{_n}] dilation={_ones}, SymInt groups=1"
     op(f"aten::conv{_n}d({_HEAD}=None, SymInt[{_n}] stride={_ones}, SymInt[{_n}] padding={_zeros}, {_tail}) -> Tensor",
-       python=_conv(_n), shape=shapes.convolution, dtype="floats")  # fmt: skip
+       python=_conv(_n), shape=shapes.convolution, dtype="floats", unboxed=unboxed.convolution(_n),
+       recorded_as="convolution")  # fmt: skip
     op(f'aten::conv{_n}d.padding({_HEAD}=None, SymInt[{_n}] stride={_ones}, str padding="valid", {_tail}) -> Tensor',
-       python=_conv_padding(_n), shape=shapes.convolution, dtype="floats")  # fmt: skip
+       python=_conv_padding(_n), shape=shapes.convolution, dtype="floats", unboxed=unboxed.on_tensors)  # fmt: skip
     op(f"aten::conv_transpose{_n}d{'' if _n == 1 else '.input'}({_HEAD}=None, SymInt[{_n}] stride={_ones}, "
        f"SymInt[{_n}] padding={_zeros}, SymInt[{_n}] output_padding={_zeros}, SymInt groups=1, "
-       f"SymInt[{_n}] dilation={_ones}) -> Tensor", python=_conv_transpose(_n))  # fmt: skip
+       f"SymInt[{_n}] dilation={_ones}) -> Tensor", python=_conv_transpose(_n), unboxed=unboxed.on_tensors)  # fmt: skip

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.dispatch import unboxed
 from engine.aten.dispatch.compose import cast, mean_over, run, widened
 from engine.aten.dispatch.op import op
 from engine.aten.kernels import pool_checks, quick_pooling, shapes
@@ -197,7 +198,8 @@ def _put_back(n: int) -> str:
 for _n, _zero, _one in ((1, "[0]", "[1]"), (2, "0", "1"), (3, "0", "1")):
     _args = (f"(Tensor self, int[{_n}] kernel_size, int[{_n}] stride=[], int[{_n}] padding={_zero}, "
              f"int[{_n}] dilation={_one}, bool ceil_mode=False")  # fmt: skip
-    op(f"aten::max_pool{_n}d{_args}) -> Tensor", python=_max_only(_n), shape=shapes.pooled(_n), dtype="floats")
+    op(f"aten::max_pool{_n}d{_args}) -> Tensor", python=_max_only(_n), shape=shapes.pooled(_n), dtype="floats",
+       unboxed=unboxed.on_tensors, recomputed=True)  # fmt: skip
     op(f"aten::max_pool{_n}d_with_indices{_args}) -> (Tensor, Tensor)", kernel=_max_pool(_n),
        gradient={"self": _put_back(_n)})  # fmt: skip
     if _n > 1:
@@ -374,7 +376,7 @@ def _adaptive_max(n: int) -> Callable[[Array, Sequence[int]], tuple[Array, Array
 for _n in (1, 2, 3):
     _int = "int" if _n == 1 else "SymInt"
     op(f"aten::adaptive_avg_pool{_n}d(Tensor self, {_int}[{_n}] output_size) -> Tensor", python=_adaptive_avg(_n),
-       shape=shapes.adaptive(_n), dtype="floats")  # fmt: skip
+       shape=shapes.adaptive(_n), dtype="floats", unboxed=unboxed.average(_n), recomputed=True)  # fmt: skip
     op(f"aten::adaptive_avg_pool{_n}d.out(Tensor self, {_int}[{_n}] output_size, *, Tensor(a!) out) -> Tensor(a!)",
        kernel=lambda self, size, n=_n: _adaptive_avg(n)(from_numpy(self), size).array,
        shape=shapes.adaptive(_n), dtype="floats")  # fmt: skip

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.dispatch import unboxed
 from engine.aten.dispatch.compose import run
 from engine.aten.dispatch.op import op
 from engine.aten.kernels.rules import no_kernel
@@ -399,4 +400,5 @@ def _circular(self: Tensor, pad: list[int]) -> Tensor:
     return result
 
 
-op('aten::pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None) -> Tensor', python=pad)
+op('aten::pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None) -> Tensor', python=pad,
+   unboxed=unboxed.pad, recomputed=True)  # fmt: skip
