@@ -27,20 +27,9 @@ from engine.ir.ops import op_of
 from engine.lang.types import FLOAT, INT, TensorType, Type
 
 FLOATS: Final = (xp.FLOAT32, xp.FLOAT64)
-_RESEATING: Final = frozenset(
-    f"aten::{name}_"
-    for name in "unsqueeze squeeze t transpose swapaxes swapdims resize resize_as set as_strided moveaxis".split()
-)
 _UNKNOWN_EFFECTS: Final = ("prim::PythonOp", "prim::fork", "aten::wait", *CALLEES)
-KEEPS_DTYPE: Final = frozenset(
-    f"aten::{name}"
-    for name in "mm bmm matmul addmm baddbmm linear softmax log_softmax t transpose permute view reshape flatten "
-    "squeeze unsqueeze expand expand_as select slice narrow clone contiguous detach cat stack sum mean cumsum dropout "
-    "alias layer_norm batch_norm conv1d conv2d max_pool2d avg_pool2d adaptive_avg_pool2d where clamp gelu".split()
-)
-"""Operators of floats whose result has the dtype of their tensors when those have one dtype."""
 _OF_MATRICES: Final = frozenset(f"aten::{name}" for name in "mm bmm addmm baddbmm cat stack".split())
-"""Those whose result has a dimension."""
+"""Operators whose result has a dimension."""
 _GIVES_MATRICES: Final = frozenset({"aten::mm", "aten::addmm"})
 _OF_KNOWN_RANK: Final = {"aten::mm": ((2, 2), "{0}.dot({1})"), "aten::t": ((2,), "{0}.T")}
 """Operators of floats -> the ranks with which their kernels come to an expression of numpy, but for errors."""
@@ -295,7 +284,7 @@ class TensorForms:
             ranks = [f.rank for f in tensors if f.rank is not None]
             rank = max(ranks) if len(ranks) == len(tensors) else None
             self._facts[node.output] = Facts(dtype, any(f.has_dims for f in tensors), rank)
-        elif alike and op.name in KEEPS_DTYPE:
+        elif alike and _keeps_dtype(op, node):
             rank = 2 if op.name in _GIVES_MATRICES else tensors[0].rank if op.name == "aten::t" else None
             self._facts[node.output] = Facts(tensors[0].dtype, op.name in _OF_MATRICES or bool(rank), rank)
 
@@ -386,12 +375,18 @@ _kernel = cache(array_kernel)
 
 def may_give_another_array(node: Node) -> bool:
     """May the node make a tensor show another array?  Writes into the array it has do not."""
-    if node.kind in _UNKNOWN_EFFECTS or node.kind in _RESEATING:
+    if node.kind in _UNKNOWN_EFFECTS:
         return True
     if node.kind in OPERATIONS or node.namespace == "prim":
         return False
     op = op_of(node)
-    return op is None or any(argument.is_write and argument.kwarg_only for argument in op.schema.arguments)
+    return op is None or op.inplace_view or any(a.is_write and a.kwarg_only for a in op.schema.arguments)
+
+
+def _keeps_dtype(op: Op, node: Node) -> bool:
+    """True if the result has the dtype of the tensors, which all have one floating dtype."""
+    asked = (constant_value(v) for a, v in zip(op.schema.arguments, node.inputs, strict=True) if a.name == "dtype")
+    return op.dtype in ("same", "floats", "sum") and all(dtype is None for dtype in asked)
 
 
 def makes_new_tensor(op: Op) -> bool:

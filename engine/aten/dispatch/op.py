@@ -104,6 +104,7 @@ class Op:
     overload of that entry, which is otherwise the same or `NAME_out`).
     `side_effects` keeps passes from removing or duplicating it, `nondeterministic` from merging two.
     `data_dependent`: elements decide the shape of the result, or nothing decides its elements.
+    `inplace_view`: it makes its first argument show other memory, or the same in another shape.
     `dtype` is the rule for the dtype of the result: for a `scalar` see `dispatch.scalar`; for any other body it says
     what is known without a run: "same" (that of `self`, `input` or a list of tensors; "same NAME": of that argument),
     "floats" (the same if that is floating-point), "sum" (the same, int64 for whole numbers), "truth" (bool, or uint8 of
@@ -128,6 +129,7 @@ class Op:
     side_effects: bool = False
     nondeterministic: bool = False
     data_dependent: bool = False
+    inplace_view: bool = False
     exact: bool = False
     unboxed: Callable[[Op], Callable[..., Any]] | None = None
     recomputed: bool = False

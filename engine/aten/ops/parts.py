@@ -221,4 +221,4 @@ op("aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? sto
    python=as_strided_view, variants=VIEW,
    gradient={"self": "_as_strided_backward(grad, self, size, stride, storage_offset)"})  # fmt: skip
 op("aten::as_strided_(Tensor(a!) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a!)",
-   python=as_strided_, variants=VIEW)  # fmt: skip
+   python=as_strided_, variants=VIEW, inplace_view=True)  # fmt: skip

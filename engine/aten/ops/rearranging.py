@@ -229,8 +229,10 @@ def exchange(self: Tensor, dim0: int, dim1: int) -> Tensor:
     return result
 
 
-op("aten::swapdims_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)", python=exchange, variants="method")
-op("aten::swapaxes_(Tensor(a!) self, int axis0, int axis1) -> Tensor(a!)", python=exchange, variants="method")
+op("aten::swapdims_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)", python=exchange, variants="method",
+   inplace_view=True)  # fmt: skip
+op("aten::swapaxes_(Tensor(a!) self, int axis0, int axis1) -> Tensor(a!)", python=exchange, variants="method",
+   inplace_view=True)  # fmt: skip
 
 
 def copying(kernel: Callable[..., Array]) -> Callable[..., Array]:

@@ -279,18 +279,19 @@ for _suffix, _rest, _kernel in (
     op(f"aten::squeeze{_suffix}(Tensor(a) self{_rest}) -> Tensor(a)", kernel=_kernel, variants=VIEW,
        gradient={"self": "grad.reshape(self.size())"}, dtype="same")  # fmt: skip
     op(f"aten::squeeze_{_suffix}(Tensor(a!) self{_rest}) -> Tensor(a!)", python=_becomes(_kernel), variants="method",
-       gradient={"self": "grad.reshape(self.size())"})  # fmt: skip
+       gradient={"self": "grad.reshape(self.size())"}, inplace_view=True)  # fmt: skip
 op("aten::unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", kernel=unsqueeze, variants=VIEW,
    gradient={"self": "grad.squeeze(dim)"}, shape=shapes.unsqueeze, dtype="same")  # fmt: skip
 op("aten::unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)", python=_becomes(unsqueeze), variants="method",
-   gradient={"self": "grad.squeeze(dim)"})  # fmt: skip
+   gradient={"self": "grad.squeeze(dim)"}, inplace_view=True)  # fmt: skip
 op("aten::transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", kernel=transpose, variants=VIEW,
    gradient={"self": "grad.transpose(dim0, dim1)"}, shape=shapes.transpose, dtype="same")  # fmt: skip
 op("aten::transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)", python=_becomes(transpose), variants="method",
-   gradient={"self": "grad.transpose(dim0, dim1)"})  # fmt: skip
+   gradient={"self": "grad.transpose(dim0, dim1)"}, inplace_view=True)  # fmt: skip
 op("aten::t(Tensor(a) self) -> Tensor(a)", kernel=t, variants=VIEW, gradient={"self": "grad.t()"}, shape=shapes.t,
    dtype="same")  # fmt: skip
-op("aten::t_(Tensor(a!) self) -> Tensor(a!)", python=_becomes(t), variants="method", gradient={"self": "grad.t()"})
+op("aten::t_(Tensor(a!) self) -> Tensor(a!)", python=_becomes(t), variants="method", gradient={"self": "grad.t()"},
+   inplace_view=True)  # fmt: skip
 op("aten::permute(Tensor(a) self, int[] dims) -> Tensor(a)", kernel=permute, variants=VIEW,
    gradient={"self": "_permute_backward(grad, dims)"}, shape=shapes.permute, dtype="same")  # fmt: skip
 op("aten::movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)", kernel=movedim, variants=VIEW,

@@ -164,3 +164,10 @@ def test_what_may_get_another_shape_is_asked_for_it() -> None:
     text = "def f(x):\n    y = x + 1.0\n    y.unsqueeze_(0)\n    return y.mm(x)\n"
     with pytest.raises(ExecutionError, match="must be a matrix"):
         plan_of(text, Tensor(np.ones((2, 2), np.float32)))
+
+
+def test_a_result_of_another_dtype_is_not_taken_for_one_of_its_tensors_dtype() -> None:
+    text = "def f(x):\n    return torch.softmax(x, 0, dtype=torch.float64) + 0.1\n"
+    x = Tensor(np.array([1.0, 2.0, 3.0], np.float32))
+    found, softmax = plan_of(text, x).entry(x).array, np.exp(x.array - 3, dtype=np.float64)
+    assert np.allclose(found, softmax / softmax.sum() + 0.1, rtol=1e-15, atol=0)
