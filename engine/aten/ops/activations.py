@@ -61,7 +61,8 @@ op("aten::hardswish(Tensor self) -> Tensor", scalar="self * minimum(maximum(self
    gradient={"self": "hardswish_backward(grad, self)"})  # fmt: skip
 op("aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", dtype="float: self",
    scalar="where(beta * self > threshold, self, softplus(beta * self) / beta)", variants="function out",
-   gradient={"self": "where(self * beta > threshold, grad, grad * (self * beta).sigmoid())"})  # fmt: skip
+   gradient={"self": "where(self * beta > threshold, grad, grad * (self * beta).sigmoid())"},
+   jit_autocast="full")  # fmt: skip
 op("aten::log_sigmoid(Tensor self) -> Tensor", scalar="log_sigmoid(self)", dtype="float", variants="function out",
    gradient={"self": "grad * (-self).sigmoid()"})  # fmt: skip
 op("aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", dtype="promote: self",
@@ -101,7 +102,8 @@ _LONG_GELU: Final = {
 }  # fmt: skip
 _GELU: Final = {"none": _gelu_erf, "tanh": _gelu_tanh}
 op("aten::gelu(Tensor self, *, str approximate=\"none\") -> Tensor", kernel=gelu, variants=ALL,
-   gradient={"self": "_gelu_backward(grad, self, approximate)"}, shape="self", dtype="floats")  # fmt: skip
+   gradient={"self": "_gelu_backward(grad, self, approximate)"}, shape="self", dtype="floats",
+   jit_autocast="full")  # fmt: skip
 
 
 def prelu(self: Array, weight: Array) -> Array:
@@ -143,7 +145,7 @@ def glu(self: Array, dim: int) -> Array:
 
 op("aten::prelu(Tensor self, Tensor weight) -> Tensor", kernel=prelu, variants="function method",
    gradient={"self": "_prelu_backward(grad, self, weight)[0]",
-             "weight": "_prelu_backward(grad, self, weight)[1]"})  # fmt: skip
+             "weight": "_prelu_backward(grad, self, weight)[1]"}, jit_autocast="fast")  # fmt: skip
 op("aten::glu(Tensor self, int dim=-1) -> Tensor", kernel=glu, variants="function out",
    gradient={"self": "_glu_backward(grad, self, dim)"})  # fmt: skip
 
@@ -206,7 +208,7 @@ _SOFTMAX_GRADIENT: Final = {
 for _name, _kernel in (("softmax", softmax), ("log_softmax", log_softmax)):
     op(f"aten::{_name}.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", kernel=_kernel,
        variants="function method out", gradient={"self": _SOFTMAX_GRADIENT[_name]}, shape="self",
-       dtype="floats")  # fmt: skip
+       dtype="floats", jit_autocast="full" if _name == "log_softmax" else "")  # fmt: skip
     op(f"aten::_{_name}(Tensor self, int dim, bool half_to_float) -> Tensor",
        kernel=_half_to_float(_name == "log_softmax"), variants="function out",
        gradient={"self": _SOFTMAX_GRADIENT[_name]}, shape="self")  # fmt: skip

@@ -147,9 +147,10 @@ def weight_norm(v: Tensor, g: Tensor, dim: int) -> Tensor:
     return v * (g / norm_except_dim(v, 2, dim))
 
 
-op("aten::bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor", python=bilinear)
+op("aten::bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor", python=bilinear,
+   jit_autocast="widest")  # fmt: skip
 op("aten::conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor", python=conv_tbc,
-   variants="function out")  # fmt: skip
+   variants="function out", jit_autocast="fast")  # fmt: skip
 op("aten::norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor", python=norm_except_dim)
 op("aten::_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor", python=weight_norm, unboxed=unboxed.on_tensors)
 

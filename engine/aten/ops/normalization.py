@@ -82,11 +82,13 @@ def _check_normalized(input: Array, shape: tuple[int, ...], weight: Array | None
 
 op("aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
    "float eps=1.0000000000000001e-05, bool cudnn_enable=True) -> Tensor", python=layer_norm, shape="input",
-   dtype="floats", unboxed=unboxed.first_of("native_layer_norm"), recorded_as="native_layer_norm")  # fmt: skip
+   dtype="floats", unboxed=unboxed.first_of("native_layer_norm"), recorded_as="native_layer_norm",
+   jit_autocast="full")  # fmt: skip
 _LAYER_BACK = "_layer_norm_backward(grad, input, normalized_shape, weight, eps)"
 op("aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) "
    "-> (Tensor, Tensor, Tensor)", kernel=native_layer_norm,
-   gradient={name: f"{_LAYER_BACK}[{i}]" for i, name in enumerate(("input", "weight", "bias"))})  # fmt: skip
+   gradient={name: f"{_LAYER_BACK}[{i}]" for i, name in enumerate(("input", "weight", "bias"))},
+   jit_autocast="full")  # fmt: skip
 op("aten::native_layer_norm.out(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps, *, "
    "Tensor(a!) out0, Tensor(b!) out1, Tensor(c!) out2) -> (Tensor(a!), Tensor(b!), Tensor(c!))",
    kernel=native_layer_norm)  # fmt: skip
@@ -442,7 +444,7 @@ op("aten::_group_norm_backward(Tensor grad, Tensor input, Tensor? weight, int gr
    "-> (Tensor, Tensor, Tensor)", python=grouped_norm_backward)  # fmt: skip
 op("aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, "
    "float eps=1.0000000000000001e-05, bool cudnn_enabled=True) -> Tensor", python=group_norm,
-   shape="input", unboxed=unboxed.on_tensors)  # fmt: skip
+   shape="input", unboxed=unboxed.on_tensors, jit_autocast="full")  # fmt: skip
 out_form(op(f"aten::native_group_norm({_AFFINE}, SymInt N, SymInt C, SymInt HxW, int group, float eps) "
             "-> (Tensor, Tensor, Tensor)", python=native_group_norm), "out", "out0 out1 out2")  # fmt: skip
 op(f"aten::instance_norm({_AFFINE}, {_RUNNING}, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) "

@@ -272,7 +272,7 @@ for _kind in CELLS:
     op(f"aten::{_kind}.data(Tensor data, Tensor batch_sizes, {_hx}, {_LAYER}) -> {_returns}", python=_data_form(_kind))
     op(f"aten::{_kind}_cell(Tensor input, {_hx}, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> "
        f"{'(Tensor, Tensor)' if _is_lstm else 'Tensor'}", python=_cell_op(_kind),
-       unboxed=unboxed.lstm if _is_lstm else unboxed.on_tensors, recomputed=True)  # fmt: skip
+       unboxed=unboxed.lstm if _is_lstm else unboxed.on_tensors, recomputed=True, jit_autocast="fast")  # fmt: skip
 
 # ------------------------------------------------------------------ packed sequences
 

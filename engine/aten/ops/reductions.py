@@ -105,9 +105,10 @@ def prod_dim(self: Array, dim: int, keepdim: bool, dtype: int | None) -> Array:
 
 op("aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
    kernel=sum_dims, variants="function method out:IntList_out",
-   gradient={"self": "_unreduced(grad, self.size(), dim, keepdim)"}, shape=shapes.reduced, dtype="sum")  # fmt: skip
+   gradient={"self": "_unreduced(grad, self.size(), dim, keepdim)"}, shape=shapes.reduced, dtype="sum",
+   jit_autocast="full")  # fmt: skip
 op("aten::sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", kernel=sum_all, variants=OUT,
-   gradient={"self": "grad.expand(self.size())"}, shape=shapes.reduced, dtype="sum")  # fmt: skip
+   gradient={"self": "grad.expand(self.size())"}, shape=shapes.reduced, dtype="sum", jit_autocast="full")  # fmt: skip
 op("aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", kernel=mean_all,
    variants="function method out:dtype_out",
    gradient={"self": "grad.expand(self.size()) / self.numel()"}, shape=shapes.reduced, dtype="floats")  # fmt: skip
@@ -116,11 +117,12 @@ op("aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? 
    gradient={"self": "_mean_backward(grad, self.size(), dim, keepdim)"}, shape=shapes.reduced,
    dtype="floats")  # fmt: skip
 op("aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", kernel=prod_all, variants=OUT,
-   gradient={"self": "_prod_backward(grad, self, None, False, result)"}, shape=shapes.reduced, dtype="sum")  # fmt: skip
+   gradient={"self": "_prod_backward(grad, self, None, False, result)"}, shape=shapes.reduced, dtype="sum",
+   jit_autocast="full")  # fmt: skip
 op("aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
    kernel=prod_dim, variants="function method out:int_out",
    gradient={"self": "_prod_backward(grad, self, dim, keepdim, result)"}, shape=shapes.reduced,
-   dtype="sum")  # fmt: skip
+   dtype="sum", jit_autocast="full")  # fmt: skip
 
 # ------------------------------------------------------------------ extremes
 
@@ -432,7 +434,8 @@ def logsumexp(self: Array, dim: Dims, keepdim: bool) -> Array:
 
 
 op("aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", kernel=logsumexp, variants=OUT,
-   gradient={"self": "_logsumexp_backward(grad, self, result, dim, keepdim)"}, shape=shapes.reduced)  # fmt: skip
+   gradient={"self": "_logsumexp_backward(grad, self, result, dim, keepdim)"}, shape=shapes.reduced,
+   jit_autocast="full")  # fmt: skip
 
 # ------------------------------------------------------------------ median
 
@@ -497,7 +500,9 @@ def scan(name: str, function: np.ufunc) -> Callable[[Array, int, int | None], Ar
 
 op("aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
    kernel=scan("cumsum", np.add), variants="function method inplace out",
-   gradient={"self": "grad.flip([dim]).cumsum(dim).flip([dim])"}, shape="self", dtype="sum")  # fmt: skip
+   gradient={"self": "grad.flip([dim]).cumsum(dim).flip([dim])"}, shape="self", dtype="sum",
+   jit_autocast="full")  # fmt: skip
 op("aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
    kernel=scan("cumprod", np.multiply), variants="function method inplace out",
-   gradient={"self": "_cumprod_backward(grad, self, dim, result)"}, shape="self", dtype="sum")  # fmt: skip
+   gradient={"self": "_cumprod_backward(grad, self, dim, result)"}, shape="self", dtype="sum",
+   jit_autocast="full")  # fmt: skip
