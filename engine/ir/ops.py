@@ -84,6 +84,12 @@ def has_side_effects(node: Node) -> bool:
     return op.side_effects if op is not None else node.namespace not in ("prim", "aten", "cuda")
 
 
+def is_activation(node: Node) -> bool:
+    """True if passes may exchange the functional and the in-place form of the node."""
+    op = op_of(node)
+    return op is not None and op.activation
+
+
 def is_pure_pointwise(node: Node) -> bool:
     """Does it give tensors each element of which depends on one element of each tensor that it takes, and no more?"""
     op = op_of(node)

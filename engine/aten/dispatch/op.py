@@ -114,6 +114,7 @@ class Op:
     `unboxed` makes the body over bare arrays for generated code, for rows without kernel (see `dispatch.unboxed`).
     Where such code records gradients after the run, a `recomputed` row runs again (that costs little beside its
     gradient, and gives the same bits), and the history of one `recorded_as` another (without `aten::`) is that one's.
+    `activation`: passes may exchange its functional and its in-place form.
     `jit_autocast` is how programs cast its tensors within `with torch.autocast`: "fast" (to the dtype of the block),
     "full" (to float32), "widest" (to float32 if one of them may be that), "unsafe" (refused).
     `exact` says that the kernel only moves or compares numbers, so that numpy has no overflow and the like to warn of.
@@ -132,6 +133,7 @@ class Op:
     nondeterministic: bool = False
     data_dependent: bool = False
     inplace_view: bool = False
+    activation: bool = False
     jit_autocast: str = ""
     exact: bool = False
     unboxed: Callable[[Op], Callable[..., Any]] | None = None
@@ -197,7 +199,7 @@ def op(text: str, *, variants: str = "", **facts: Any) -> Op:
     return entry
 
 
-_INHERITED: Final = ("dtype", "shape", "nondeterministic", "data_dependent")
+_INHERITED: Final = ("dtype", "shape", "nondeterministic", "data_dependent", "activation")
 
 
 def _inherited(entry: Op) -> dict[str, Any]:

@@ -28,37 +28,37 @@ ALL: Final = "function inplace out"
 
 
 op("aten::relu(Tensor self) -> Tensor", scalar="relu(self)", variants="function method inplace out",
-   gradient={"self": "threshold_backward(grad, result, 0)"})  # fmt: skip
+   gradient={"self": "threshold_backward(grad, result, 0)"}, activation=True)  # fmt: skip
 op("aten::relu6(Tensor self) -> Tensor", scalar="minimum(maximum(self, 0), 6)", variants="function inplace",
-   gradient={"self": "hardtanh_backward(grad, self, 0, 6)"})  # fmt: skip
+   gradient={"self": "hardtanh_backward(grad, self, 0, 6)"}, activation=True)  # fmt: skip
 op("aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
    scalar="where(self > 0, self, negative_slope * self)", dtype="float: self", variants=ALL,
-   gradient={"self": "leaky_relu_backward(grad, self, negative_slope, False)"})  # fmt: skip
+   gradient={"self": "leaky_relu_backward(grad, self, negative_slope, False)"}, activation=True)  # fmt: skip
 op("aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
    scalar="where(self <= 0, (alpha * scale) * expm1(input_scale * self), scale * self)", dtype="float: self",
    variants=ALL,
    gradient={"self": "where(self <= 0, grad * ((alpha * scale * input_scale) * exp(input_scale * self)), "
-                     "grad * scale)"})  # fmt: skip
+                     "grad * scale)"}, activation=True)  # fmt: skip
 op("aten::selu(Tensor self) -> Tensor", variants="function inplace",
    scalar="where(self <= 0, 1.7580993408473766 * expm1(self), 1.0507009873554805 * self)",
    gradient={"self": "where(self <= 0, grad * (1.7580993408473766 * exp(self)), "
-                     "grad * 1.0507009873554805)"})  # fmt: skip
+                     "grad * 1.0507009873554805)"}, activation=True)  # fmt: skip
 op("aten::celu(Tensor self, Scalar alpha=1.) -> Tensor", dtype="float: self", variants=ALL,
    scalar="where(self <= 0, alpha * expm1(self / alpha), self)",
-   gradient={"self": "where(self < 0, grad * exp(self / alpha), grad)"})  # fmt: skip
+   gradient={"self": "where(self < 0, grad * exp(self / alpha), grad)"}, activation=True)  # fmt: skip
 op("aten::silu(Tensor self) -> Tensor", scalar="self * sigmoid(self)", dtype="float", variants=ALL,
-   gradient={"self": "silu_backward(grad, self)"})  # fmt: skip
+   gradient={"self": "silu_backward(grad, self)"}, activation=True)  # fmt: skip
 op("aten::mish(Tensor self) -> Tensor", scalar="self * tanh(softplus(self))", dtype="float", variants=ALL,
    gradient={"self": "grad * ((self.exp().log1p()).tanh() + "
                      "self * self.sigmoid() * (1 - (self.exp().log1p()).tanh().pow(2)))"})  # fmt: skip
 op("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", dtype="promote: self", variants=ALL,
    scalar="minimum(maximum(self, min_val), max_val)",
-   gradient={"self": "hardtanh_backward(grad, self, min_val, max_val)"})  # fmt: skip
+   gradient={"self": "hardtanh_backward(grad, self, min_val, max_val)"}, activation=True)  # fmt: skip
 op("aten::hardsigmoid(Tensor self) -> Tensor", scalar="minimum(maximum(self + 3, 0), 6) / 6", dtype="float",
-   variants=ALL, gradient={"self": "hardsigmoid_backward(grad, self)"})  # fmt: skip
+   variants=ALL, gradient={"self": "hardsigmoid_backward(grad, self)"}, activation=True)  # fmt: skip
 op("aten::hardswish(Tensor self) -> Tensor", scalar="self * minimum(maximum(self + 3, 0), 6) / 6", dtype="float",
    variants=ALL,
-   gradient={"self": "hardswish_backward(grad, self)"})  # fmt: skip
+   gradient={"self": "hardswish_backward(grad, self)"}, activation=True)  # fmt: skip
 op("aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", dtype="float: self",
    scalar="where(beta * self > threshold, self, softplus(beta * self) / beta)", variants="function out",
    gradient={"self": "where(self * beta > threshold, grad, grad * (self * beta).sigmoid())"},
@@ -103,7 +103,7 @@ _LONG_GELU: Final = {
 _GELU: Final = {"none": _gelu_erf, "tanh": _gelu_tanh}
 op("aten::gelu(Tensor self, *, str approximate=\"none\") -> Tensor", kernel=gelu, variants=ALL,
    gradient={"self": "_gelu_backward(grad, self, approximate)"}, shape="self", dtype="floats",
-   jit_autocast="full")  # fmt: skip
+   jit_autocast="full", activation=True)  # fmt: skip
 
 
 def prelu(self: Array, weight: Array) -> Array:

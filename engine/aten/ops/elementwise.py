@@ -247,7 +247,7 @@ op("aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", dtype="float: se
    gradient={"self": "softshrink_backward(grad, self, lambd)"})  # fmt: skip
 op("aten::rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, "
    "Generator? generator=None) -> Tensor", python=rrelu, variants="function inplace",
-   nondeterministic=True)  # fmt: skip
+   nondeterministic=True, activation=True)  # fmt: skip
 
 # ------------------------------------------------------------------ complex numbers
 

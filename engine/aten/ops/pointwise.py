@@ -29,6 +29,7 @@ _OUT: Final = "function method out"
 # ------------------------------------------------------------------ one tensor
 
 _FULL: Final = {"jit_autocast": "full"}
+_ACTIVATION: Final = {"activation": True}
 _UNARY: Final[dict[str, tuple[Any, ...]]] = {
     # name: (expression, dtype rule, gradient, perhaps more facts)
     "neg": ("-self", "promote", "-grad"),
@@ -52,13 +53,13 @@ _UNARY: Final[dict[str, tuple[Any, ...]]] = {
     "atan": ("atan(self)", "float", "grad / (self * self + 1)"),
     "sinh": ("sinh(self)", "float", "grad * self.cosh()", _FULL),
     "cosh": ("cosh(self)", "float", "grad * self.sinh()", _FULL),
-    "tanh": ("tanh(self)", "float", "grad * (1 - result * result)"),
+    "tanh": ("tanh(self)", "float", "grad * (1 - result * result)", _ACTIVATION),
     "asinh": ("asinh(self)", "float", "grad * (self.pow(2) + 1).rsqrt()"),
     "acosh": ("acosh(self)", "float", "grad * (self.pow(2) - 1).rsqrt()"),
     "atanh": ("atanh(self)", "float", "grad / (1 - self.pow(2))"),
     "erf": ("erf(self)", "float", "1.1283791670955126 * exp(-(self.pow(2))) * grad"),
     "erfc": ("erfc(self)", "float", "-1.1283791670955126 * exp(-(self.pow(2))) * grad"),
-    "sigmoid": ("sigmoid(self)", "float", "grad * (1 - result) * result"),
+    "sigmoid": ("sigmoid(self)", "float", "grad * (1 - result) * result", _ACTIVATION),
     "floor": ("floor(self)", "promote", "zeros_like(grad)"),
     "ceil": ("ceil(self)", "promote", "zeros_like(grad)"),
     "round": ("round(self)", "promote", "zeros_like(grad)"),
