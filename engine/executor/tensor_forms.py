@@ -33,8 +33,6 @@ _OF_MATRICES: Final = frozenset(f"aten::{name}" for name in "mm bmm addmm baddbm
 _GIVES_MATRICES: Final = frozenset({"aten::mm", "aten::addmm"})
 _OF_KNOWN_RANK: Final = {"aten::mm": ((2, 2), "{0}.dot({1})"), "aten::t": ((2,), "{0}.T")}
 """Operators of floats -> the ranks with which their kernels come to an expression of numpy, but for errors."""
-_PARTS: Final = frozenset(f"aten::{name}" for name in "chunk split split_with_sizes tensor_split unbind".split())
-"""Operators that give a list of parts of a tensor."""
 
 
 class Facts(NamedTuple):
@@ -148,7 +146,7 @@ class TensorForms:
             if node.kind == "prim::ListConstruct" and self._holds_tensors(node):
                 self._lists.add(node)
             elif op is not None and node in stretches.ways:
-                if op.kernel is not None and node.kind in _PARTS:
+                if op.kernel is not None and gives_parts(op):
                     self._raw.add(node)
                     self._parts.add(node)
                 elif gives_one_view(op):
@@ -194,7 +192,7 @@ class TensorForms:
 
     def _settle_view(self, node: Node) -> None:
         op = op_of(node) if node.kind not in OPERATIONS else None
-        if op is not None and op.kernel is not None and node.kind in _PARTS and self._are_arrays(node):
+        if op is not None and op.kernel is not None and gives_parts(op) and self._are_arrays(node):
             self._raw.add(node)
             self._parts.add(node)
         elif op is not None and gives_one_view(op) and all(map(self.takes_array, node.output.uses)):
@@ -295,7 +293,8 @@ class TensorForms:
     def _analyze_unpacking(self, node: Node) -> None:
         """Parts of a tensor have its dtype, and those of `chunk` and `split` as many dimensions."""
         parts = node.inputs[0].node
-        if parts.kind not in _PARTS or not parts.inputs:
+        op = op_of(parts)
+        if op is None or not gives_parts(op):
             return
         whole = self.facts(parts.inputs[0])
         for value in node.outputs:
@@ -397,6 +396,15 @@ def makes_new_tensor(op: Op) -> bool:
 def gives_one_view(op: Op) -> bool:
     """Is it one function of arrays whose result may show the memory of an argument?"""
     return _gives_tensors(op, (1,)) and _is_view(op)
+
+
+def gives_parts(op: Op) -> bool:
+    """True if the result is a list of views of the first argument."""
+    arguments, returns = op.schema.arguments, op.schema.returns
+    is_of_tensor = bool(arguments) and isinstance(arguments[0].type, TensorType)
+    return (
+        is_of_tensor and len(returns) == 1 and returns[0].alias is not None and kind_of(returns[0].type) == "tensor[]"
+    )
 
 
 def gives_several(op: Op) -> bool:

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from engine.aten.dispatch.op import Op, entries
-from engine.aten.kernels.pointwise import FUNCTIONS, OF_FLOATS
+from engine.aten.kernels.pointwise import FLOAT_FORMS, FUNCTIONS, OF_FLOATS
 from engine.aten.values.tensor import Tensor
 from engine.executor.call import call_function
 from engine.executor.executor import executor_of
 from engine.executor.plan import ExecutionPlan
 from engine.executor.source import generate
 from engine.executor.tensor_forms import TensorForms, makes_new_tensor
-from engine.executor.written_out import FLOAT_FORMS, is_written_out
+from engine.executor.written_out import is_written_out
 from engine.frontend.compile import compile_source
 from engine.ir.graph import Graph
 from engine.ir.parser import parse_ir
