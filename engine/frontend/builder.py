@@ -19,7 +19,6 @@ from engine.frontend.schema_match import Actual, Call, Matched, match_schemas
 from engine.ir.clone import inline_graph
 from engine.ir.constants import insert_constant
 from engine.ir.graph import Graph, Node, Value
-from engine.ir.operator_names import ALIASES
 from engine.ir.unit import CompilationUnit, Function
 from engine.lang.errors import CompileError, Frame, did_you_mean
 from engine.lang.schema import FunctionSchema
@@ -86,8 +85,8 @@ class Builder:
 
     def call_operator(self, name: str, call: Call) -> Value:
         """Call the overload of `aten::name` that fits.  Raises CompileError when there is none."""
-        if name in ALIASES and not op.overloads(name):
-            name = ALIASES[name]
+        if not op.overloads(name):
+            name = op.first_name(name)
         entries = [entry for entry in tried(name) if entry.schema.qualified_name not in HIDDEN]
         schemas = [entry.schema for entry in entries]
         written = self.written(name)

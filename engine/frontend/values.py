@@ -20,7 +20,6 @@ from engine.frontend.sugar import Iterable, SugaredValue
 from engine.frontend.type_variables import evaluate, match_variables
 from engine.ir.constants import constant_value
 from engine.ir.graph import Value
-from engine.ir.operator_names import ALIASES
 from engine.lang.custom_classes import is_custom, is_foreign
 from engine.lang.errors import CompileError, MissingOperatorError, did_you_mean
 from engine.lang.scalars import DTYPE_ALIASES, DTYPE_BY_NAME
@@ -370,8 +369,8 @@ def _method_operator(value: Value, name: str) -> BuiltinFunction | None:
     """The operator `aten::name` as a method, if an overload's `self` takes such a value; one that is written in
     TorchScript is no method."""
     operator = f"aten::{name}"
-    aliased = operator in ALIASES and not op.overloads(operator)
-    bound = BuiltinFunction(ALIASES[operator] if aliased else operator, value, leads=aliased)
+    aliased = not op.overloads(operator) and op.first_name(operator) != operator
+    bound = BuiltinFunction(op.first_name(operator) if aliased else operator, value, leads=aliased)
     for schema in (entry.schema for entry in op.overloads(bound.name)):
         index = 0 if aliased else schema.index_of("self")
         if index is None or not schema.arguments:

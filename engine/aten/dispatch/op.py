@@ -114,6 +114,7 @@ class Op:
     `unboxed` makes the body over bare arrays for generated code, for rows without kernel (see `dispatch.unboxed`).
     Where such code records gradients after the run, a `recomputed` row runs again (that costs little beside its
     gradient, and gives the same bits), and the history of one `recorded_as` another (without `aten::`) is that one's.
+    `alias_of`: the name of the operator of which this is another name; programs are compiled to that one.
     `activation`: passes may exchange its functional and its in-place form.
     `jit_autocast` is how programs cast its tensors within `with torch.autocast`: "fast" (to the dtype of the block),
     "full" (to float32), "widest" (to float32 if one of them may be that), "unsafe" (refused).
@@ -134,6 +135,7 @@ class Op:
     data_dependent: bool = False
     inplace_view: bool = False
     activation: bool = False
+    alias_of: str = ""
     jit_autocast: str = ""
     exact: bool = False
     unboxed: Callable[[Op], Callable[..., Any]] | None = None
@@ -264,6 +266,13 @@ def find(qualified_name: str) -> Op | None:
     """The operator `aten::add.Tensor`, or None."""
     _load()
     return _by_qualified_name.get(qualified_name)
+
+
+def first_name(name: str) -> str:
+    """The name of the operator that programs which use this name are compiled to; in-place names follow the others."""
+    stem = name.removesuffix("_")
+    found = next((entry.alias_of for entry in overloads(stem) if entry.alias_of), stem)
+    return found + name[len(stem) :]
 
 
 def names() -> list[str]:

@@ -48,6 +48,7 @@ def _copy_entry(entry: Op, text: str, variants: str) -> Op:
     facts: dict[str, Any] = {
         "scalar": entry.scalar, "kernel": entry.kernel, "python": entry.python, "dtype": entry.dtype,
         "gradient": _renamed_gradient(entry, text), "nondeterministic": entry.nondeterministic,
+        "alias_of": entry.name,
     }  # fmt: skip
     return op(text, variants=variants, **facts)
 

@@ -295,10 +295,10 @@ op("aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> T
 op("aten::div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor", kernel=divide_mode,
    variants=ALL, gradient={"self": _MODE_GRADIENT}, jit_autocast="widest")  # fmt: skip
 op("aten::true_divide.Tensor(Tensor self, Tensor other) -> Tensor", scalar="self / other", dtype="float",
-   variants="function method inplace out:out",
+   alias_of="aten::div", variants="function method inplace out:out",
    gradient={"self": "grad / other", "other": "-grad * self / (other * other)"})  # fmt: skip
 op("aten::true_divide.Scalar(Tensor self, Scalar other) -> Tensor", scalar="self / other", dtype="float",
-   variants="function method inplace", gradient={"self": "grad / other"})  # fmt: skip
+   alias_of="aten::div", variants="function method inplace", gradient={"self": "grad / other"})  # fmt: skip
 op(
     "aten::floor_divide(Tensor self, Tensor other) -> Tensor",
     scalar="self // other",
