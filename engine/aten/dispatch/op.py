@@ -103,6 +103,8 @@ class Op:
     `torch.name`; default), "inplace" and "out" (further entries made from this one; "out:NAME" names the
     overload of that entry, which is otherwise the same or `NAME_out`).
     `side_effects` keeps passes from removing or duplicating it, `nondeterministic` from merging two.
+    `layout` is "contiguous" where the kernel's results are that for operands of any layout, or "channels last" where
+    images whose channels lie innermost stay so, and all else is contiguous.
     `data_dependent`: elements decide the shape of the result, or nothing decides its elements.
     `inplace_view`: it makes its first argument show other memory, or the same in another shape.
     `dtype` is the rule for the dtype of the result: for a `scalar` see `dispatch.scalar`; for any other body it says
@@ -132,6 +134,7 @@ class Op:
     variants: frozenset[str] = frozenset()
     side_effects: bool = False
     nondeterministic: bool = False
+    layout: str = ""
     data_dependent: bool = False
     inplace_view: bool = False
     activation: bool = False

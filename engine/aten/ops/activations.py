@@ -147,7 +147,7 @@ op("aten::prelu(Tensor self, Tensor weight) -> Tensor", kernel=prelu, variants="
    gradient={"self": "_prelu_backward(grad, self, weight)[0]",
              "weight": "_prelu_backward(grad, self, weight)[1]"}, jit_autocast="fast")  # fmt: skip
 op("aten::glu(Tensor self, int dim=-1) -> Tensor", kernel=glu, variants="function out",
-   gradient={"self": "_glu_backward(grad, self, dim)"})  # fmt: skip
+   gradient={"self": "_glu_backward(grad, self, dim)"}, layout="contiguous")  # fmt: skip
 
 # ------------------------------------------------------------------ softmax
 

@@ -226,7 +226,7 @@ def rrelu(self: Tensor, lower: float, upper: float, training: bool, generator_: 
 
 
 op("aten::logcumsumexp(Tensor self, int dim) -> Tensor", kernel=log_cumulative_sum, variants=OUT,
-   gradient={"self": "_logcumsumexp_backward(grad, self, result, dim)"})  # fmt: skip
+   gradient={"self": "_logcumsumexp_backward(grad, self, result, dim)"}, layout="contiguous")  # fmt: skip
 op("aten::deg2rad(Tensor self) -> Tensor", scalar="self * 0.017453292519943295", dtype="float", variants=ALL,
    gradient={"self": "grad * 0.017453292519943295"})  # fmt: skip
 op("aten::rad2deg(Tensor self) -> Tensor", scalar="self * 57.29577951308232", dtype="float", variants=ALL,

@@ -271,7 +271,8 @@ def _check_pixels(name: str, self: Array, factor: int) -> None:
 
 
 op("aten::cat(Tensor[] tensors, int dim=0) -> Tensor", kernel=cat, variants="function out", exact=True,
-   gradient={"tensors": "_cat_backward(grad, tensors, dim)"}, shape=shapes.cat, dtype="same")  # fmt: skip
+   gradient={"tensors": "_cat_backward(grad, tensors, dim)"}, shape=shapes.cat, dtype="same",
+   layout="channels last")  # fmt: skip
 op("aten::stack(Tensor[] tensors, int dim=0) -> Tensor", kernel=stack, variants="function out", exact=True,
    gradient={"tensors": "grad.unbind(dim)"}, shape=shapes.stack, dtype="same")  # fmt: skip
 op("aten::repeat(Tensor self, SymInt[] repeats) -> Tensor", kernel=repeat, variants="method out",
@@ -291,7 +292,7 @@ op("aten::flip(Tensor self, int[] dims) -> Tensor", kernel=flip, variants="funct
    gradient={"self": "grad.flip(dims)"}, shape="self", dtype="same")  # fmt: skip
 op("aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", kernel=roll,
    variants="function method out", gradient={"self": "grad.roll([-s for s in shifts], dims)"},
-   shape="self", dtype="same")  # fmt: skip
+   shape="self", dtype="same", layout="contiguous")  # fmt: skip
 for _name in ("tril", "triu"):
     op(f"aten::{_name}(Tensor self, SymInt diagonal=0) -> Tensor", kernel=triangle(getattr(np, _name), _name),
        variants="function method inplace out", gradient={"self": f"grad.{_name}(diagonal)"}, shape="self",

@@ -177,7 +177,7 @@ op(f"aten::embedding_bag({_BAG}=False, int mode=0, bool sparse=False, Tensor? pe
 op(f"aten::embedding_bag.padding_idx({_BAG}, int mode, bool sparse, Tensor? per_sample_weights, "
    "bool include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, Tensor)", kernel=embedding_bag,
    gradient=_bag_gradient("padding_idx"), data_dependent=True)  # fmt: skip
-op("aten::one_hot(Tensor self, int num_classes=-1) -> Tensor", kernel=one_hot, data_dependent=True)
+op("aten::one_hot(Tensor self, int num_classes=-1) -> Tensor", kernel=one_hot, data_dependent=True, layout="contiguous")
 
 # ------------------------------------------------------------------ search
 

@@ -260,9 +260,10 @@ _BATCH_BACK = "_batch_norm_backward(grad, input, weight, running_mean, running_v
 op(f"aten::batch_norm({_BATCH}, bool cudnn_enabled) -> Tensor", python=batch_norm, shape="input", dtype="floats",
    unboxed=unboxed.batch_norm, recorded_as="native_batch_norm")  # fmt: skip
 op(f"aten::native_batch_norm({_BATCH}) -> (Tensor, Tensor, Tensor)", kernel=native_batch_norm, side_effects=True,
-   gradient={name: f"{_BATCH_BACK}[{i}]" for i, name in enumerate(("input", "weight", "bias"))})  # fmt: skip
+   gradient={name: f"{_BATCH_BACK}[{i}]" for i, name in enumerate(("input", "weight", "bias"))},
+   layout="channels last")  # fmt: skip
 op(f"aten::native_batch_norm.out({_BATCH}, *, Tensor(a!) out, Tensor(b!) save_mean, Tensor(c!) save_invstd) -> "
-   "(Tensor(a!), Tensor(b!), Tensor(c!))", kernel=native_batch_norm)  # fmt: skip
+   "(Tensor(a!), Tensor(b!), Tensor(c!))", kernel=native_batch_norm, layout="channels last")  # fmt: skip
 op(f"aten::_batch_norm_backward(Tensor grad, Tensor input, Tensor? weight, {_RUNNING}, bool training, float eps) "
    "-> (Tensor, Tensor, Tensor)", python=batch_norm_backward)  # fmt: skip
 

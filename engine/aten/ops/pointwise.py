@@ -435,7 +435,8 @@ op("aten::where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", 
    shape=shapes.pointwise, dtype="floats")  # fmt: skip
 op("aten::where(Tensor condition) -> Tensor[]", kernel=nonzero_tuple, data_dependent=True)
 op("aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", kernel=masked_fill, variants=ALL,
-   gradient={"self": "grad.masked_fill(mask, 0)"}, shape=shapes.pointwise, dtype="same")  # fmt: skip
+   gradient={"self": "grad.masked_fill(mask, 0)"}, shape=shapes.pointwise, dtype="same",
+   layout="contiguous")  # fmt: skip
 op("aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", kernel=masked_fill, variants=ALL,
    gradient={"self": "grad.masked_fill(mask, 0)", "value": "where(mask, grad, 0).sum()"},
-   shape=shapes.pointwise, dtype="same")  # fmt: skip
+   shape=shapes.pointwise, dtype="same", layout="contiguous")  # fmt: skip

@@ -200,7 +200,7 @@ op("aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor"
 _REDUCE_BACKWARD: Final = "_scatter_reduce_backward(grad, self, dim, index, src, reduce, include_self, result)"
 op("aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) "
    "-> Tensor", kernel=scatter_reduce, variants=ALL,
-   gradient={"self": f"{_REDUCE_BACKWARD}[0]", "src": f"{_REDUCE_BACKWARD}[1]"})  # fmt: skip
+   gradient={"self": f"{_REDUCE_BACKWARD}[0]", "src": f"{_REDUCE_BACKWARD}[1]"}, layout="contiguous")  # fmt: skip
 
 # ------------------------------------------------------------------ masks
 

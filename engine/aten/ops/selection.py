@@ -137,18 +137,20 @@ def mode(self: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
 for _name, _extreme in (("cummax", np.maximum), ("cummin", np.minimum)):
     out_form(op(f"aten::{_name}(Tensor self, int dim) {_PAIR}", kernel=running(f"{_name}_cpu", _extreme),
                 variants="function method",
-                gradient={"self": "zeros_like(self).scatter_add(dim, indices, grad)"}),
+                gradient={"self": "zeros_like(self).scatter_add(dim, indices, grad)"}, layout="contiguous"),
              "out", "values indices")  # fmt: skip
 out_form(op("aten::aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
             kernel=aminmax, variants="function method", gradient={
                 "self": "_aminmax_backward(grads[0], grads[1], self, min, max, dim, keepdim)"
-            }), "out", "min max")  # fmt: skip
+            }, layout="contiguous"), "out", "min max")  # fmt: skip
 _UNSQUEEZED: Final = ("(zeros_like(self).scatter(dim, indices, grad) if keepdim or self.dim() == 0 else "
                       "zeros_like(self).scatter(dim, indices.unsqueeze(dim), grad.unsqueeze(dim)))")  # fmt: skip
 out_form(op(f"aten::kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) {_PAIR}", kernel=kthvalue,
-            variants="function method", gradient={"self": _UNSQUEEZED}), "values", "values indices")  # fmt: skip
+            variants="function method", gradient={"self": _UNSQUEEZED},
+            layout="contiguous"), "values", "values indices")  # fmt: skip
 out_form(op(f"aten::mode(Tensor self, int dim=-1, bool keepdim=False) {_PAIR}", kernel=mode,
-            variants="function method", gradient={"self": _UNSQUEEZED}), "values", "values indices")  # fmt: skip
+            variants="function method", gradient={"self": _UNSQUEEZED},
+            layout="contiguous"), "values", "values indices")  # fmt: skip
 
 
 def msort(self: Tensor) -> Tensor:

@@ -71,11 +71,12 @@ _DIMS: Final = "Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType
 op(f"aten::nansum({_DIMS}) -> Tensor", python=nansum, variants=METHOD, shape=shapes.reduced, dtype="sum")
 op(f"aten::nanmean({_DIMS}) -> Tensor", python=nanmean, variants=METHOD, shape=shapes.reduced)
 op("aten::nanmedian(Tensor self) -> Tensor", kernel=nanmedian, variants=METHOD,
-   gradient={"self": "_median_backward(grad, self, result)"})  # fmt: skip
+   gradient={"self": "_median_backward(grad, self, result)"}, layout="contiguous")  # fmt: skip
 out_form(op("aten::nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
             kernel=nanmedian_dim, variants="function method", gradient={
                 "self": "(zeros_like(self).scatter(dim, indices, grad) if keepdim or self.dim() == 0 else "
-                        "zeros_like(self).scatter(dim, indices.unsqueeze(dim), grad.unsqueeze(dim)))"}),
+                        "zeros_like(self).scatter(dim, indices.unsqueeze(dim), grad.unsqueeze(dim)))"},
+            layout="contiguous"),
          "dim_values", "values indices")  # fmt: skip
 
 # ------------------------------------------------------------------ quantiles
