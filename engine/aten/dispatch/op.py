@@ -118,8 +118,9 @@ class Op:
     gradient, and gives the same bits), and the history of one `recorded_as` another (without `aten::`) is that one's.
     `alias_of`: the name of the operator of which this is another name; programs are compiled to that one.
     `activation`: passes may exchange its functional and its in-place form.
-    `jit_autocast` is how programs cast its tensors within `with torch.autocast`: "fast" (to the dtype of the block),
-    "full" (to float32), "widest" (to float32 if one of them may be that), "unsafe" (refused).
+    `autocast` is how it casts its tensors within `with torch.autocast`, see `dispatch.autocast`: "fast" (to the dtype
+    of the block), "full" (to float32), "widest" (to float32 if one of them is that), "contracting" (as einsum).
+    `jit_autocast` is the same for programs, whose choice is another: "widest" if one may be float32; "unsafe": refused.
     `exact` says that the kernel only moves or compares numbers, so that numpy has no overflow and the like to warn of.
     """
 
@@ -139,6 +140,7 @@ class Op:
     inplace_view: bool = False
     activation: bool = False
     alias_of: str = ""
+    autocast: str = ""
     jit_autocast: str = ""
     exact: bool = False
     unboxed: Callable[[Op], Callable[..., Any]] | None = None

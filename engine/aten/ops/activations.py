@@ -145,7 +145,7 @@ def glu(self: Array, dim: int) -> Array:
 
 op("aten::prelu(Tensor self, Tensor weight) -> Tensor", kernel=prelu, variants="function method",
    gradient={"self": "_prelu_backward(grad, self, weight)[0]",
-             "weight": "_prelu_backward(grad, self, weight)[1]"}, jit_autocast="fast")  # fmt: skip
+             "weight": "_prelu_backward(grad, self, weight)[1]"}, jit_autocast="fast", autocast="fast")  # fmt: skip
 op("aten::glu(Tensor self, int dim=-1) -> Tensor", kernel=glu, variants="function out",
    gradient={"self": "_glu_backward(grad, self, dim)"}, layout="contiguous")  # fmt: skip
 

@@ -333,8 +333,9 @@ op("aten::conj_physical(Tensor self) -> Tensor", kernel=conj_physical, variants=
 op("aten::complex(Tensor real, Tensor imag) -> Tensor", kernel=complex_, variants="function out",
    gradient={"real": "real(grad)", "imag": "imag(grad)"})  # fmt: skip
 op("aten::polar(Tensor abs, Tensor angle) -> Tensor", kernel=polar, variants="function out",
-   gradient={"abs": "real(grad.conj() * result.sgn())", "angle": "real(grad.conj() * result * 1j)"})  # fmt: skip
+   gradient={"abs": "real(grad.conj() * result.sgn())", "angle": "real(grad.conj() * result * 1j)"},
+   autocast="full")  # fmt: skip
 op("aten::view_as_real(Tensor(a) self) -> Tensor(a)", kernel=view_as_real,
    gradient={"self": "view_as_complex(grad.contiguous())"})  # fmt: skip
 op("aten::view_as_complex(Tensor(a) self) -> Tensor(a)", kernel=view_as_complex,
-   gradient={"self": "view_as_real(grad)"})  # fmt: skip
+   gradient={"self": "view_as_real(grad)"}, autocast="full")  # fmt: skip

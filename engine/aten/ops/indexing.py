@@ -292,7 +292,7 @@ op("aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar
    shape="self", dtype="same")  # fmt: skip
 op("aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", kernel=index_copy, variants=ALL,
    gradient={"self": "grad.index_fill(dim, index, 0)", "source": "grad.index_select(dim, index)"},
-   shape="self", dtype="same")  # fmt: skip
+   shape="self", dtype="same", autocast="widest")  # fmt: skip
 op("aten::index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor", kernel=index_fill,
    variants=ALL,
    gradient={"self": "grad.index_fill(dim, index, 0)",

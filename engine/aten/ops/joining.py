@@ -272,9 +272,9 @@ def _check_pixels(name: str, self: Array, factor: int) -> None:
 
 op("aten::cat(Tensor[] tensors, int dim=0) -> Tensor", kernel=cat, variants="function out", exact=True,
    gradient={"tensors": "_cat_backward(grad, tensors, dim)"}, shape=shapes.cat, dtype="same",
-   layout="channels last")  # fmt: skip
+   layout="channels last", autocast="widest")  # fmt: skip
 op("aten::stack(Tensor[] tensors, int dim=0) -> Tensor", kernel=stack, variants="function out", exact=True,
-   gradient={"tensors": "grad.unbind(dim)"}, shape=shapes.stack, dtype="same")  # fmt: skip
+   gradient={"tensors": "grad.unbind(dim)"}, shape=shapes.stack, dtype="same", autocast="widest")  # fmt: skip
 op("aten::repeat(Tensor self, SymInt[] repeats) -> Tensor", kernel=repeat, variants="method out",
    gradient={"self": "_repeat_backward(grad, self.size(), repeats)"})  # fmt: skip
 op("aten::tile(Tensor self, SymInt[] dims) -> Tensor", kernel=tile, variants=VIEW,

@@ -150,7 +150,7 @@ def weight_norm(v: Tensor, g: Tensor, dim: int) -> Tensor:
 op("aten::bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor", python=bilinear,
    jit_autocast="widest")  # fmt: skip
 op("aten::conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor", python=conv_tbc,
-   variants="function out", jit_autocast="fast")  # fmt: skip
+   variants="function out", jit_autocast="fast", autocast="fast")  # fmt: skip
 op("aten::norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor", python=norm_except_dim)
 op("aten::_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor", python=weight_norm, unboxed=unboxed.on_tensors)
 
@@ -252,7 +252,8 @@ def encoder_layer(
 _QKV: Final = "Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias"
 out_form(op(f"aten::_native_multi_head_attention(Tensor query, Tensor key, Tensor value, int embed_dim, int num_head, "
             f"{_QKV}, Tensor? mask=None, bool need_weights=True, bool average_attn_weights=True, int? mask_type=None) "
-            "-> (Tensor, Tensor)", python=attention, unboxed=unboxed.on_tensors), "out", "out0 out1")  # fmt: skip
+            "-> (Tensor, Tensor)", python=attention, unboxed=unboxed.on_tensors,
+   autocast="fast"), "out", "out0 out1")  # fmt: skip
 op(f"aten::_transformer_encoder_layer_fwd(Tensor src, int embed_dim, int num_heads, {_QKV}, bool use_gelu, "
    "bool norm_first, float eps, Tensor norm_weight_1, Tensor norm_bias_1, Tensor norm_weight_2, Tensor norm_bias_2, "
    "Tensor ffn_weight_1, Tensor ffn_bias_1, Tensor ffn_weight_2, Tensor ffn_bias_2, Tensor? mask=None, "
@@ -298,6 +299,6 @@ def fake_quantize_kernel(self: xp.Array, scale: float, zero: int, low: int, high
 op("aten::_fake_quantize(Tensor self, float scale, int zero, int low, int high) -> (Tensor result, Tensor inside)",
    kernel=fake_quantize_kernel, gradient={"self": "grad * result1"})  # fmt: skip
 op("aten::fake_quantize_per_tensor_affine(Tensor self, float scale, int zero_point, int quant_min, int quant_max) "
-   "-> Tensor", python=fake_quantize)  # fmt: skip
+   "-> Tensor", python=fake_quantize, autocast="full")  # fmt: skip
 op("aten::fake_quantize_per_tensor_affine.tensor_qparams(Tensor self, Tensor scale, Tensor zero_point, int quant_min, "
    "int quant_max) -> Tensor", python=fake_quantize)  # fmt: skip

@@ -254,7 +254,7 @@ def _length(x: Tensor, dim: int, eps: float) -> Tensor:
 
 def _with_out(text: str, loss: Loss, **facts: Any) -> None:
     """An entry and its out= form; `facts` are those of the first."""
-    op(text, python=loss, **facts)
+    op(text, python=loss, **facts, autocast="full")
     name, _, rest = text.partition("(")
     arguments = rest.partition(") -> ")[0]
     star = "" if "*, " in arguments else "*, "
@@ -271,7 +271,7 @@ def _on_arrays(loss: Loss) -> Callable[..., xp.Array]:
 _PAIR: Final = "Tensor self, Tensor target"
 _with_out(f"aten::mse_loss({_PAIR}, int reduction=1) -> Tensor", mse_loss, unboxed=unboxed.on_tensors,
           jit_autocast="full")  # fmt: skip
-op(f"aten::l1_loss({_PAIR}, int reduction=1) -> Tensor", python=l1_loss, jit_autocast="full")
+op(f"aten::l1_loss({_PAIR}, int reduction=1) -> Tensor", python=l1_loss, jit_autocast="full", autocast="full")
 _with_out(f"aten::smooth_l1_loss({_PAIR}, int reduction=1, float beta=1.) -> Tensor", smooth_l1_loss,
           jit_autocast="full")  # fmt: skip
 _with_out(f"aten::huber_loss({_PAIR}, int reduction=1, float delta=1.) -> Tensor", huber_loss)
@@ -279,9 +279,10 @@ for _name in ("nll_loss", "nll_loss2d"):
     _with_out(f"aten::{_name}({_PAIR}, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
               nll_loss, jit_autocast="full")  # fmt: skip
 op(f"aten::nll_loss_nd({_PAIR}, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
-   python=nll_loss, unboxed=unboxed.on_tensors)  # fmt: skip
+   python=nll_loss, unboxed=unboxed.on_tensors, autocast="full")  # fmt: skip
 op(f"aten::cross_entropy_loss({_PAIR}, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100, "
-   "float label_smoothing=0.) -> Tensor", python=cross_entropy_loss, unboxed=unboxed.on_tensors)  # fmt: skip
+   "float label_smoothing=0.) -> Tensor", python=cross_entropy_loss, unboxed=unboxed.on_tensors,
+   autocast="full")  # fmt: skip
 op(f"aten::_binary_cross_entropy({_PAIR}) -> Tensor", kernel=_bce, gradient={
     "self": "grad * (self - target) / ((1 - self) * self).clamp_min(1e-12)",
     "target": "grad * ((1 - self).log().clamp_min(-100) - self.log().clamp_min(-100))",
@@ -291,6 +292,7 @@ _with_out(f"aten::binary_cross_entropy({_PAIR}, Tensor? weight=None, int reducti
 _with_out(f"aten::binary_cross_entropy_with_logits({_PAIR}, Tensor? weight=None, Tensor? pos_weight=None, "
           "int reduction=1) -> Tensor", binary_cross_entropy_with_logits, unboxed=unboxed.on_tensors,
           jit_autocast="full")  # fmt: skip
-op(f"aten::kl_div({_PAIR}, int reduction=1, *, bool log_target=False) -> Tensor", python=kl_div, jit_autocast="full")
+op(f"aten::kl_div({_PAIR}, int reduction=1, *, bool log_target=False) -> Tensor", python=kl_div, jit_autocast="full",
+   autocast="full")  # fmt: skip
 op("aten::cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor", python=cosine_similarity,
    unboxed=unboxed.on_tensors, jit_autocast="full")  # fmt: skip

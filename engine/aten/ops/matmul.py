@@ -443,15 +443,15 @@ def _check_sizes(place: int, subscripts: str, shape: tuple[int, ...], seen: dict
 op("aten::matmul(Tensor self, Tensor other) -> Tensor", kernel=matmul, variants="function method out",
    gradient={"self": "_matmul_backward(grad, self, other, [True, False])[0]",
              "other": "_matmul_backward(grad, self, other, [False, True])[1]"},
-   shape=shapes.product("self", "other"), dtype="same", jit_autocast="fast")  # fmt: skip
+   shape=shapes.product("self", "other"), dtype="same", jit_autocast="fast", autocast="fast")  # fmt: skip
 op("aten::mm(Tensor self, Tensor mat2) -> Tensor", kernel=mm, variants="function method out",
    gradient={"self": "grad.mm(mat2.t())", "mat2": "self.t().mm(grad)"},
-   shape=shapes.product("self", "mat2"), dtype="same", jit_autocast="fast")  # fmt: skip
+   shape=shapes.product("self", "mat2"), dtype="same", jit_autocast="fast", autocast="fast")  # fmt: skip
 op("aten::mm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor", kernel=mm_dtype,
    variants="function method out", shape=shapes.product("self", "mat2"), dtype="same", jit_autocast="fast")  # fmt: skip
 op("aten::bmm(Tensor self, Tensor mat2) -> Tensor", kernel=bmm, variants="function method out",
    gradient={"self": "grad.bmm(mat2.transpose(1, 2))", "mat2": "self.transpose(1, 2).bmm(grad)"},
-   shape=shapes.product("self", "mat2"), dtype="same", jit_autocast="fast")  # fmt: skip
+   shape=shapes.product("self", "mat2"), dtype="same", jit_autocast="fast", autocast="fast")  # fmt: skip
 op("aten::bmm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor", kernel=bmm_dtype,
    variants="function method out", shape=shapes.product("self", "mat2"), dtype="same", jit_autocast="fast")  # fmt: skip
 op("aten::mv(Tensor self, Tensor vec) -> Tensor", kernel=mv, variants="function method out",
@@ -465,20 +465,21 @@ op("aten::outer(Tensor self, Tensor vec2) -> Tensor", kernel=outer, variants="fu
 op("aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", kernel=addmm,
    variants=ALL, gradient={"self": "grad * beta", "mat1": "grad.mm(mat2.t()) * alpha",
                            "mat2": "mat1.t().mm(grad) * alpha"}, shape=shapes.product("mat1", "mat2"),
-   dtype="floats", jit_autocast="fast")  # fmt: skip
+   dtype="floats", jit_autocast="fast", autocast="fast")  # fmt: skip
 op("aten::addmm.dtype(Tensor self, Tensor mat1, Tensor mat2, ScalarType out_dtype, *, Scalar beta=1, "
    "Scalar alpha=1) -> Tensor", kernel=addmm_dtype, variants="function method out",
    shape=shapes.product("mat1", "mat2"), dtype="floats", jit_autocast="fast")  # fmt: skip
 op("aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
    kernel=baddbmm, variants=ALL,
    gradient={"self": "grad * beta", "batch1": "grad.bmm(batch2.transpose(1, 2)) * alpha",
-             "batch2": "batch1.transpose(1, 2).bmm(grad) * alpha"}, dtype="floats", jit_autocast="fast")  # fmt: skip
+             "batch2": "batch1.transpose(1, 2).bmm(grad) * alpha"}, dtype="floats", jit_autocast="fast",
+   autocast="fast")  # fmt: skip
 op("aten::baddbmm.dtype(Tensor self, Tensor batch1, Tensor batch2, ScalarType out_dtype, *, Scalar beta=1, "
    "Scalar alpha=1) -> Tensor", kernel=baddbmm_dtype, variants="function method out", dtype="floats",
    jit_autocast="fast")  # fmt: skip
 op("aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", kernel=linear, variants="function out",
    gradient={"input": "_linear_to_input(grad, weight)", "weight": "_linear_to_weight(grad, input, weight)",
-             "bias": "grad"}, shape=shapes.linear, dtype="floats", jit_autocast="fast")  # fmt: skip
+             "bias": "grad"}, shape=shapes.linear, dtype="floats", jit_autocast="fast", autocast="fast")  # fmt: skip
 op("aten::_linear_to_input(Tensor of, Tensor weight) -> Tensor", kernel=linear_to_input,
    gradient={"of": "linear(grad, weight)", "weight": "_linear_to_weight(of, grad, weight)"})  # fmt: skip
 op("aten::_linear_to_weight(Tensor of, Tensor input, Tensor weight) -> Tensor", kernel=linear_to_weight,
@@ -500,4 +501,4 @@ def einsum_of_lists(*args: Any) -> Any:
 
 op("aten::einsum.sublist(Tensor a, ...) -> Tensor", python=einsum_of_lists)
 op("aten::einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", kernel=einsum,
-   gradient={"tensors": "_einsum_backward(grad, equation, tensors)"})  # fmt: skip
+   gradient={"tensors": "_einsum_backward(grad, equation, tensors)"}, autocast="contracting")  # fmt: skip

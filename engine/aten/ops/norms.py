@@ -155,8 +155,8 @@ op("aten::nuclear_norm(Tensor self, bool keepdim=False) -> Tensor", python=nucle
    jit_autocast="full")  # fmt: skip
 op("aten::nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor", python=nuclear_norm_dims,
    variants=OUT, jit_autocast="full")  # fmt: skip
-op("aten::linalg_cond(Tensor self, Scalar? p=None) -> Tensor", python=cond, variants=OUT)
-op("aten::linalg_cond.p_str(Tensor self, str p) -> Tensor", python=cond_named, variants=OUT)
+op("aten::linalg_cond(Tensor self, Scalar? p=None) -> Tensor", python=cond, variants=OUT, autocast="full")
+op("aten::linalg_cond.p_str(Tensor self, str p) -> Tensor", python=cond_named, variants=OUT, autocast="full")
 op("aten::dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", python=dist, variants=METHOD, jit_autocast="full")
 op("aten::renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", python=renorm, variants=ALL,
    jit_autocast="full")  # fmt: skip

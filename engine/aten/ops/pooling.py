@@ -199,7 +199,7 @@ for _n, _zero, _one in ((1, "[0]", "[1]"), (2, "0", "1"), (3, "0", "1")):
     _args = (f"(Tensor self, int[{_n}] kernel_size, int[{_n}] stride=[], int[{_n}] padding={_zero}, "
              f"int[{_n}] dilation={_one}, bool ceil_mode=False")  # fmt: skip
     op(f"aten::max_pool{_n}d{_args}) -> Tensor", python=_max_only(_n), shape=shapes.pooled(_n), dtype="floats",
-       unboxed=unboxed.on_tensors, recomputed=True)  # fmt: skip
+       unboxed=unboxed.on_tensors, recomputed=True, autocast="full" if _n == 3 else "")  # fmt: skip
     op(f"aten::max_pool{_n}d_with_indices{_args}) -> (Tensor, Tensor)", kernel=_max_pool(_n),
        gradient={"self": _put_back(_n)})  # fmt: skip
     if _n > 1:
@@ -284,7 +284,7 @@ for _n, _zero in ((1, "[0]"), (2, "0"), (3, "0")):
     op(f"aten::avg_pool{_n}d(Tensor self, {_sizes}=[], int[{_n}] padding={_zero}, {_rest}) -> Tensor",
        kernel=_avg_pool(_n), variants="function out",
        gradient={"self": f"avg_pool{_n}d_backward(grad, self, {_names})"}, shape=shapes.pooled(_n),
-       dtype="floats")  # fmt: skip
+       dtype="floats", autocast="full" if _n == 3 else "")  # fmt: skip
     op(f"aten::avg_pool{_n}d_backward(Tensor grad_output, Tensor self, {_sizes}, int[{_n}] padding, {_plain}) "
        "-> Tensor", kernel=_avg_pool_backward(_n),
        gradient={"grad_output": f"avg_pool{_n}d(grad, {_names})", "self": "zeros_like(self)"})  # fmt: skip
@@ -376,12 +376,13 @@ def _adaptive_max(n: int) -> Callable[[Array, Sequence[int]], tuple[Array, Array
 for _n in (1, 2, 3):
     _int = "int" if _n == 1 else "SymInt"
     op(f"aten::adaptive_avg_pool{_n}d(Tensor self, {_int}[{_n}] output_size) -> Tensor", python=_adaptive_avg(_n),
-       shape=shapes.adaptive(_n), dtype="floats", unboxed=unboxed.average(_n), recomputed=True)  # fmt: skip
+       shape=shapes.adaptive(_n), dtype="floats", unboxed=unboxed.average(_n), recomputed=True,
+       autocast="full" if _n == 3 else "")  # fmt: skip
     op(f"aten::adaptive_avg_pool{_n}d.out(Tensor self, {_int}[{_n}] output_size, *, Tensor(a!) out) -> Tensor(a!)",
        kernel=lambda self, size, n=_n: _adaptive_avg(n)(from_numpy(self), size).array,
        shape=shapes.adaptive(_n), dtype="floats")  # fmt: skip
     op(f"aten::adaptive_max_pool{_n}d(Tensor self, int[{_n}] output_size) -> (Tensor, Tensor)",
-       kernel=_adaptive_max(_n), gradient={"self": _put_back(_n)})  # fmt: skip
+       kernel=_adaptive_max(_n), gradient={"self": _put_back(_n)}, autocast="full" if _n == 3 else "")  # fmt: skip
     if _n > 1:
         op(f"aten::adaptive_max_pool{_n}d.out(Tensor self, int[{_n}] output_size, *, Tensor(a!) out, "
            "Tensor(b!) indices) -> (Tensor(a!), Tensor(b!))", kernel=_adaptive_max(_n))  # fmt: skip

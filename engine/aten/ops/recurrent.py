@@ -268,7 +268,7 @@ for _kind in CELLS:
     _is_lstm = _kind == "lstm"
     _hx, _returns = ("Tensor[] hx", "(Tensor, Tensor, Tensor)") if _is_lstm else ("Tensor hx", "(Tensor, Tensor)")
     op(f"aten::{_kind}.input(Tensor input, {_hx}, {_LAYER}, bool batch_first) -> {_returns}", python=_input_form(_kind),
-       unboxed=unboxed.on_tensors)  # fmt: skip
+       unboxed=unboxed.on_tensors, autocast="fast" if _is_lstm else "")  # fmt: skip
     op(f"aten::{_kind}.data(Tensor data, Tensor batch_sizes, {_hx}, {_LAYER}) -> {_returns}", python=_data_form(_kind))
     op(f"aten::{_kind}_cell(Tensor input, {_hx}, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> "
        f"{'(Tensor, Tensor)' if _is_lstm else 'Tensor'}", python=_cell_op(_kind),
@@ -376,4 +376,4 @@ def _check_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | N
 
 op("aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
    "float dropout_p=0., bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
-   python=attention, unboxed=unboxed.on_tensors, recomputed=True)  # fmt: skip
+   python=attention, unboxed=unboxed.on_tensors, recomputed=True, autocast="fast")  # fmt: skip

@@ -120,11 +120,11 @@ op("aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? 
    dtype="floats", layout="contiguous")  # fmt: skip
 op("aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", kernel=prod_all, variants=OUT,
    gradient={"self": "_prod_backward(grad, self, None, False, result)"}, shape=shapes.reduced, dtype="sum",
-   jit_autocast="full", layout="contiguous")  # fmt: skip
+   jit_autocast="full", layout="contiguous", autocast="full")  # fmt: skip
 op("aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
    kernel=prod_dim, variants="function method out:int_out",
    gradient={"self": "_prod_backward(grad, self, dim, keepdim, result)"}, shape=shapes.reduced,
-   dtype="sum", jit_autocast="full", layout="contiguous")  # fmt: skip
+   dtype="sum", jit_autocast="full", layout="contiguous", autocast="full")  # fmt: skip
 
 # ------------------------------------------------------------------ extremes
 

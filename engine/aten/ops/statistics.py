@@ -163,7 +163,7 @@ for _name, _body in (("quantile", quantile), ("nanquantile", nanquantile)):
     for _overload, _type, _out in (("", "Tensor q", "out"), (".scalar", "float q", "scalar_out")):
         op(f"aten::{_name}{_overload}(Tensor self, {_type}, int? dim=None, bool keepdim=False, *, "
            'str interpolation="linear") -> Tensor', python=_body,
-           variants=f"function method out:{_out}")  # fmt: skip
+           variants=f"function method out:{_out}", autocast="full")  # fmt: skip
 
 # ------------------------------------------------------------------ covariance
 
