@@ -1,4 +1,4 @@
-"""A fact of operators has one home, their rows: no other module lists operators by name, but for a few with a reason."""
+"""A fact of operators has one home, their rows: no other module lists operators by name, but a few with a reason."""
 
 from __future__ import annotations
 

@@ -97,31 +97,39 @@ FAMILIES: Final[tuple[str, ...]] = (
 
 @dataclass(eq=False, slots=True)
 class Op:
-    """One overload of one operator.
+    """One overload of one operator: its schema text, one body (`scalar`, `kernel`, `python` or `composite`), and facts.
 
-    `variants` says how else it can be called: "method" (on its first argument), "function" (as
-    `torch.name`; default), "inplace" and "out" (further entries made from this one; "out:NAME" names the
-    overload of that entry, which is otherwise the same or `NAME_out`).
-    `side_effects` keeps passes from removing or duplicating it, `nondeterministic` from merging two.
-    `layout` is "contiguous" where the kernel's results are that for operands of any layout, or "channels last" where
-    images whose channels lie innermost stay so, and all else is contiguous.
-    `data_dependent`: elements decide the shape of the result, or nothing decides its elements.
-    `inplace_view`: it makes its first argument show other memory, or the same in another shape.
-    `dtype` is the rule for the dtype of the result: for a `scalar` see `dispatch.scalar`; for any other body it says
-    what is known without a run: "same" (that of `self`, `input` or a list of tensors; "same NAME": of that argument),
-    "floats" (the same if that is floating-point), "sum" (the same, int64 for whole numbers), "truth" (bool, or uint8 of
-    uint8), "int64", "default" (float32); an argument `dtype` that is given comes first.
-    `shape` is the rule for the sizes of the result: a function of `kernels.shapes`, or the argument whose sizes it has;
-    pointwise rows need none.
-    `unboxed` makes the body over bare arrays for generated code, for rows without kernel (see `dispatch.unboxed`).
-    Where such code records gradients after the run, a `recomputed` row runs again (that costs little beside its
-    gradient, and gives the same bits), and the history of one `recorded_as` another (without `aten::`) is that one's.
-    `alias_of`: the name of the operator of which this is another name; programs are compiled to that one.
-    `activation`: passes may exchange its functional and its in-place form.
-    `autocast` is how it casts its tensors within `with torch.autocast`, see `dispatch.autocast`: "fast" (to the dtype
-    of the block), "full" (to float32), "widest" (to float32 if one of them is that), "contracting" (as einsum).
-    `jit_autocast` is the same for programs, whose choice is another: "widest" if one may be float32; "unsafe": refused.
-    `exact` says that the kernel only moves or compares numbers, so that numpy has no overflow and the like to warn of.
+    Ways to call it:
+    - `variants`: "method" (on its first argument), "function" (as `torch.name`; default), "inplace" and "out" (further
+      entries made from this one; "out:NAME" names the overload of that entry, otherwise the same or `NAME_out`).
+    - `alias_of`: the name of the operator of which this is another name; programs are compiled to that one.
+
+    Its results:
+    - `dtype`: the rule for their dtype.  For a `scalar` see `dispatch.scalar`; for other bodies, as far as no run is
+      needed: "same" (that of `self`, `input` or a list of tensors; "same NAME": of that argument), "floats" (the same
+      if that is floating-point), "sum" (the same, int64 for whole numbers), "truth" (bool, or uint8 of uint8), "int64",
+      "default" (float32).  An argument `dtype` that is given comes first.
+    - `shape`: the rule for their sizes, a function of `kernels.shapes`, or the argument whose sizes they have;
+      pointwise rows need none.
+    - `data_dependent`: elements decide the shape, or nothing decides the elements.
+    - `layout`: "contiguous" if the kernel's results are that for operands of any layout; "channels last" if images
+      whose channels lie innermost stay so, and all else is contiguous.
+    - `inplace_view`: the first argument shows other memory afterwards, or the same in another shape.
+
+    Passes and dispatch:
+    - `side_effects` keeps passes from removing or duplicating it, `nondeterministic` from merging two.
+    - `activation`: passes may exchange its functional and its in-place form.
+    - `autocast`: how its tensors are cast within `with torch.autocast` (see `dispatch.autocast`): "fast" (to the dtype
+      of the block), "full" (to float32), "widest" (to float32 if one of them is that), "contracting" (as einsum).
+    - `jit_autocast`: the same for programs, where the choice is another; "widest" if one may be float32, "unsafe" if
+      it is refused.
+    - `exact`: the kernel only moves or compares numbers, so that numpy has no overflow and the like to warn of.
+
+    Generated code on bare arrays:
+    - `unboxed` makes the body, for rows without kernel (see `dispatch.unboxed`).
+    - `recomputed`: gradients that are recorded after the run may run it again; that costs little beside its gradient,
+      and gives the same bits.
+    - `recorded_as`: the operator (without `aten::`) whose history stands for its own when it is recorded after the run.
     """
 
     text: str
