@@ -35,12 +35,6 @@ def cannot_be_none(value: Value) -> bool:
     return not may_be_none(value.type) and not isinstance(value.type, (OptionalType, UnionType))
 
 
-def normalized_index(index: int, length: int) -> int | None:
-    """The index counted from the start, or None outside."""
-    index += length if index < 0 else 0
-    return index if 0 <= index < length else None
-
-
 def is_int_arithmetic(node: Node) -> bool:
     """True if the node takes two ints."""
     return len(node.inputs) == 2 and all(value.type == INT for value in node.inputs)

@@ -1,4 +1,4 @@
-"""Which operator a node stands for, and what may be done with such nodes.
+"""The operator that a node stands for, and what may be done with such nodes.
 
 In: a node.  Out: its `Op`: the one the emitter chose, else the first overload whose arguments accept the
 types of the inputs (nodes have an input for every argument, defaults included); None for nodes that are no
@@ -35,14 +35,6 @@ _SIDE_EFFECTS = (
 SIDE_EFFECTS: Final = frozenset(_SIDE_EFFECTS.split())
 """Kinds of nodes that must run, and in their order, whether or not their results are used."""
 
-_NONDETERMINISTIC = (
-    "aten::dropout aten::dropout_ aten::_fused_dropout aten::_standard_gamma aten::bernoulli aten::multinomial "
-    "aten::native_dropout aten::normal aten::poisson aten::binomial aten::rrelu aten::rrelu_with_noise aten::rand "
-    "aten::rand_like aten::randint aten::randint_like aten::randn aten::randn_like aten::randperm"
-)
-NONDETERMINISTIC: Final = frozenset(_NONDETERMINISTIC.split())
-"""Kinds of nodes of which two may not be merged, nor one computed when compiling."""
-
 
 def op_of(node: Node) -> Op | None:
     """The node's operator; remembered in `node.op` until the inputs change."""
@@ -76,8 +68,10 @@ def accepts(schema: FunctionSchema, node: Node) -> bool:
 
 
 def is_nondeterministic(node: Node) -> bool:
+    """True if two such nodes may not be merged, nor one be computed when compiling."""
     op = op_of(node)
-    return node.kind in NONDETERMINISTIC or (op is not None and op.nondeterministic)
+    candidates = overloads(node.kind) if op is None else (op,)
+    return any(each.nondeterministic for each in candidates)
 
 
 def has_side_effects(node: Node) -> bool:
@@ -89,6 +83,12 @@ def has_side_effects(node: Node) -> bool:
         return False
     op = op_of(node)
     return op.side_effects if op is not None else node.namespace not in ("prim", "aten", "cuda")
+
+
+def is_activation(node: Node) -> bool:
+    """True if passes may exchange the functional and the in-place form of the node."""
+    op = op_of(node)
+    return op is not None and op.activation
 
 
 def is_pure_pointwise(node: Node) -> bool:

@@ -19,32 +19,14 @@ from typing import Any, Final, NamedTuple
 from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.graph import Block, Graph, Node, Value
 from engine.ir.insert import insert_op
-from engine.ir.ops import schema_of
+from engine.ir.ops import op_of
 from engine.ir.rewrites import allowed
 from engine.lang import scalars
 from engine.lang.errors import CompileError
 from engine.lang.types import ClassType, TensorType
 from engine.passes.pipeline import run_pipeline
 
-_FAST: Final = """
-    _convolution addbmm addmm addmv addr baddbmm bmm conv1d conv2d conv3d conv_tbc conv_transpose1d convolution gru_cell
-    linear lstm_cell matmul mm mv prelu rnn_relu_cell rnn_tanh_cell
-"""
-_FULL: Final = """
-    acos asin binary_cross_entropy_with_logits cdist cosh cosine_embedding_loss cosine_similarity cumprod cumsum dist
-    erfinv exp expm1 gelu group_norm hinge_embedding_loss kl_div l1_loss layer_norm log log10 log1p log2 log_softmax
-    logsumexp margin_ranking_loss mse_loss multi_margin_loss native_layer_norm nll_loss nll_loss2d nuclear_norm pdist
-    pow prod reciprocal renorm rsqrt sinh smooth_l1_loss soft_margin_loss softplus sum tan triplet_margin_loss
-"""
-_WIDEST: Final = "add addcdiv addcmul atan2 bilinear cross div dot equal mul sub tensordot"
-_UNSAFE: Final = "binary_cross_entropy"
 _REDUCED, _TO_FULL = "aten::_autocast_to_reduced_precision", "aten::_autocast_to_full_precision"
-_RULES: Final = {
-    f"aten::{name}": rule
-    for rule, names in (("fast", _FAST), ("full", _FULL), ("widest", _WIDEST), ("unsafe", _UNSAFE))
-    for name in names.split()
-}
-"""Operator -> the dtype that it wants: that of the block, float32, float32 if any may be, or none."""
 _CLASSES: Final = tuple(f"__torch__.torch.{part}amp.autocast_mode.autocast" for part in ("", "cpu.", "cuda."))
 
 
@@ -117,11 +99,11 @@ def _options(instance: Value) -> dict[str, Any]:
 
 
 def _cast_inputs(node: Node, casting: _Casting) -> bool:
-    rule = _RULES.get(node.kind)
+    op = op_of(node)
     tensors = list(dict.fromkeys(each for each in node.inputs if isinstance(each.type, TensorType)))
-    schema = schema_of(node) if rule else None
-    if schema is None or not tensors or schema.is_mutable:
+    if op is None or not op.jit_autocast or not tensors:
         return False
+    rule = op.jit_autocast
     if rule == "unsafe":
         raise CompileError(
             f"{node.kind} is unsafe to autocast",

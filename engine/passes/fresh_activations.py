@@ -13,12 +13,11 @@ from __future__ import annotations
 from typing import Final
 
 from engine.ir.graph import Graph, Node
+from engine.ir.ops import is_activation
 from engine.ir.rewrites import allowed
 
-_ACTIVATIONS: Final = frozenset(
-    f"aten::{name}_" for name in "celu elu hardsigmoid hardswish hardtanh leaky_relu relu relu6 selu silu".split()
-)
-"""Activations whose result has the dtype of their argument, in place or not."""
+_OF_OTHER_DTYPES: Final = frozenset({"aten::gelu_", "aten::rrelu_", "aten::sigmoid_", "aten::tanh_"})
+"""Activations whose result may have another dtype than their argument, or is drawn at random."""
 _MAKERS: Final = frozenset(
     f"aten::{name}"
     for name in "add sub mul mm bmm matmul addmm linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d "
@@ -28,14 +27,18 @@ _MAKERS: Final = frozenset(
 
 
 def fresh_activations(graph: Graph) -> bool:
-    """Replace in-place activations whose write cannot be observed."""
-    written = [node for node in graph.all_nodes() if node.kind in _ACTIVATIONS and _owns_argument(node)]
+    """Rename the activations that need not write."""
+    written = [node for node in graph.all_nodes() if _is_written(node) and _owns_argument(node)]
     changed = False
     for node in written:
         if allowed(node, node.kind[:-1]):
             _replace(node)
             changed = True
     return changed
+
+
+def _is_written(node: Node) -> bool:
+    return node.kind.endswith("_") and is_activation(node) and node.kind not in _OF_OTHER_DTYPES
 
 
 def _owns_argument(node: Node) -> bool:

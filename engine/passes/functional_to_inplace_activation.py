@@ -16,31 +16,29 @@ from typing import Final
 
 from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.graph import Graph, Node, Value
-from engine.ir.ops import op_of
+from engine.ir.ops import is_activation, op_of
 from engine.ir.rewrites import allowed
 from engine.lang.types import TensorType
 
-_KEEPS_DTYPE: Final = (
-    "aten::celu", "aten::elu", "aten::gelu", "aten::hardsigmoid", "aten::hardswish", "aten::hardtanh",
-    "aten::leaky_relu", "aten::relu", "aten::relu6", "aten::rrelu", "aten::selu", "aten::silu",
-)  # fmt: skip
 _GIVES_FLOATS: Final = ("aten::sigmoid", "aten::tanh")
+"""Activations whose result is floating-point for whole numbers, too."""
 
 
 def functional_to_inplace_activation(graph: Graph) -> bool:
     """Replace the activations that may write to their argument."""
     db, changed = AliasDb(graph), False
     for node in graph.all_nodes():
-        if _has_right_dtype(node) and _owns_argument(node, db) and allowed(node, f"{node.kind}_"):
+        if _may_be_written(node) and _owns_argument(node, db) and allowed(node, f"{node.kind}_"):
             changed |= _write(node)
     return changed
 
 
-def _has_right_dtype(node: Node) -> bool:
-    if node.kind in _KEEPS_DTYPE:
-        return True
-    if node.kind not in _GIVES_FLOATS:
+def _may_be_written(node: Node) -> bool:
+    """True for an activation whose result has the dtype of its argument."""
+    if not is_activation(node) or node.kind.endswith("_"):
         return False
+    if node.kind not in _GIVES_FLOATS:
+        return True
     given, result = node.inputs[0].type, node.output.type
     assert isinstance(given, TensorType)
     assert isinstance(result, TensorType)

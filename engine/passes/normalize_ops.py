@@ -13,7 +13,6 @@ from typing import Final
 
 from engine.aten.dispatch import table
 from engine.ir.graph import Graph, Node
-from engine.ir.operator_names import ALIASES
 from engine.ir.rewrites import allowed
 from engine.lang.types import BOOL, TensorType
 
@@ -32,8 +31,8 @@ def _normalize(node: Node) -> bool:
     name = _name_of(node)
     if name is None or not allowed(node, name):
         return False
-    if node.kind in ALIASES:
-        node.kind, node.op = ALIASES[node.kind], None
+    if name == table.first_name(node.kind):
+        node.kind, node.op = name, None
     elif node.kind == "aten::rsub":
         x, y = node.inputs[:2]
         node.replace_input(0, y)
@@ -51,4 +50,5 @@ def _name_of(node: Node) -> str | None:
         return "aten::sub" if isinstance(node.inputs[1].type, TensorType) else None
     if node.kind in _IDENTITY:
         return _IDENTITY[node.kind] if [value.type for value in node.inputs] == [BOOL, BOOL] else None
-    return ALIASES.get(node.kind)
+    first = table.first_name(node.kind)
+    return None if first == node.kind else first

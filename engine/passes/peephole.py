@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from engine.aten.kernels.shapes import normalized_index
 from engine.ir.constants import insert_constant
 from engine.ir.graph import Graph, Node, Value
 from engine.ir.match import (
@@ -24,7 +25,6 @@ from engine.ir.match import (
     constant_int,
     is_int_arithmetic,
     must_be_none,
-    normalized_index,
 )
 from engine.ir.rewrites import allowed
 from engine.ir.rewriting.dead_code import remove_dead_code

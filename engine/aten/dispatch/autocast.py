@@ -1,7 +1,7 @@
 """Mixed precision: operators that run in another dtype than that of their arguments, while a thread asks for it.
 
-In: the dtype that is fast.  Out: inside of `casting(dtype)`, operators get their tensors in the dtype that `POLICIES`
-says; results have it.  Outside nothing is asked: it steps in where traces do.
+In: the dtype that is fast.  Out: inside of `casting(dtype)`, operators get their tensors in the dtype that their
+rows ask for; results have it.  Outside nothing is asked: it steps in where traces do.
 """
 
 from __future__ import annotations
@@ -18,30 +18,6 @@ from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor
 from engine.lang import scalars
 from engine.lang.errors import OperatorError
-
-FAST: Final = """
-    _addmm_activation _convolution.deprecated _native_multi_head_attention addbmm addmm baddbmm bmm conv1d
-    conv1d.padding conv2d conv2d.padding conv3d conv3d.padding conv_tbc conv_transpose1d conv_transpose2d.input
-    conv_transpose3d.input linalg_vecdot linear lstm.input matmul mkldnn_rnn_layer mm prelu
-    scaled_dot_product_attention
-"""
-EXACT: Final = """
-    _lu_with_info adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d binary_cross_entropy
-    binary_cross_entropy_with_logits cdist cholesky cholesky_inverse cholesky_solve cosine_embedding_loss
-    cross_entropy_loss ctc_loss.IntList ctc_loss.Tensor fake_quantize_per_tensor_affine fft_fft fft_fft2 fft_fftn
-    fft_hfft fft_ifft fft_ifft2 fft_ifftn fft_ihfft fft_irfft fft_irfft2 fft_irfftn fft_rfft fft_rfft2 fft_rfftn
-    fractional_max_pool2d fractional_max_pool3d geqrf grid_sampler grid_sampler_2d grid_sampler_3d
-    hinge_embedding_loss huber_loss inverse kl_div l1_loss linalg_cholesky linalg_cholesky_ex linalg_cond
-    linalg_cond.p_str linalg_eig linalg_eigh linalg_eigvals linalg_eigvalsh linalg_householder_product linalg_inv
-    linalg_inv_ex linalg_lstsq linalg_matrix_rank linalg_matrix_rank.atol_rtol_float
-    linalg_matrix_rank.atol_rtol_tensor linalg_matrix_rank.tol_tensor linalg_qr linalg_solve linalg_svd linalg_svdvals
-    linalg_tensorinv linalg_tensorsolve lu_solve margin_ranking_loss max_pool3d max_unpool2d max_unpool3d mse_loss
-    multi_margin_loss multilabel_margin_loss multilabel_margin_loss_forward nanquantile nanquantile.scalar nll_loss
-    nll_loss2d nll_loss_nd orgqr ormqr pinverse poisson_nll_loss polar prod prod.dim_int qr quantile quantile.scalar
-    reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d replication_pad3d smooth_l1_loss
-    soft_margin_loss stft stft.center svd trace triangular_solve triplet_margin_loss view_as_complex
-"""
-WIDEST: Final = "cat index_copy stack"
 
 Policy = Callable[[Sequence[Any], scalars.dtype], scalars.dtype | None]
 """From an operator's arguments and the fast dtype: the dtype that its tensors get; None: they stay as they are."""
@@ -73,12 +49,8 @@ def _contracting(args: Sequence[Any], fast: scalars.dtype) -> scalars.dtype | No
     return fast if any(count > 1 and letter not in result for letter, count in shared.items()) else None
 
 
-POLICIES: Final[dict[str, Policy]] = {
-    f"aten::{name}": policy
-    for names, policy in ((FAST, _fast), (EXACT, _exact), (WIDEST, _widest), ("einsum", _contracting))
-    for name in names.split()
-}
-"""Qualified name -> what it runs in; the others take what they are given."""
+POLICIES: Final[dict[str, Policy]] = {"fast": _fast, "full": _exact, "widest": _widest, "contracting": _contracting}
+"""By what rows say as `autocast`; operators that say nothing take what they are given."""
 
 
 class _State(threading.local):
@@ -107,7 +79,7 @@ def is_cast(tensor: Tensor) -> bool:
 
 def _step(op: Op, args: tuple[Any, ...], run: Callable[..., Any]) -> Any:
     """The hook around all operators: casts their tensors, in threads that ask for it."""
-    policy, fast = POLICIES.get(op.qualified_name), STATE.fast
+    policy, fast = POLICIES.get(op.autocast), STATE.fast
     if policy is None or fast is None or not _is_meant(args):
         return run(*args)
     STATE.fast = None  # operators that this one is made of are not asked again

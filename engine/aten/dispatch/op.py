@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
+from engine.aten.kernels.shapes import Rule
 from engine.aten.values.hooks import HOOKS
 from engine.lang.schema import FunctionSchema
 from engine.lang.schema_parser import parse_schema
@@ -48,13 +49,39 @@ class Compiled(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Op:
-    """One overload of one operator.
+    """One overload of one operator: its schema text, one body (`scalar`, `kernel`, `python` or `composite`), and facts.
 
-    `variants` says how else it can be called: "method" (on its first argument), "function" (as
-    `torch.name`; default), "inplace" and "out" (further entries made from this one; "out:NAME" names the
-    overload of that entry, which is otherwise the same or `NAME_out`).
-    `side_effects` keeps passes from removing or duplicating it, `nondeterministic` from merging two.
-    `exact` says that the kernel only moves or compares numbers, so that numpy has no overflow and the like to warn of.
+    Ways to call it:
+    - `variants`: "method" (on its first argument), "function" (as `torch.name`; default), "inplace" and "out" (further
+      entries made from this one; "out:NAME" names the overload of that entry, otherwise the same or `NAME_out`).
+    - `alias_of`: the name of the operator of which this is another name; programs are compiled to that one.
+
+    Its results:
+    - `dtype`: the rule for their dtype.  For a `scalar` see `dispatch.scalar`; for other bodies, as far as no run is
+      needed: "same" (that of `self`, `input` or a list of tensors; "same NAME": of that argument), "floats" (the same
+      if that is floating-point), "sum" (the same, int64 for whole numbers), "truth" (bool, or uint8 of uint8), "int64",
+      "default" (float32).  An argument `dtype` that is given comes first.
+    - `shape`: the rule for their sizes, a function of `kernels.shapes`, or the argument whose sizes they have;
+      pointwise rows need none.
+    - `data_dependent`: elements decide the shape, or nothing decides the elements.
+    - `layout`: "contiguous" if the kernel's results are that for operands of any layout; "channels last" if images
+      whose channels lie innermost stay so, and all else is contiguous.
+    - `inplace_view`: the first argument shows other memory afterwards, or the same in another shape.
+
+    Passes and dispatch:
+    - `side_effects` keeps passes from removing or duplicating it, `nondeterministic` from merging two.
+    - `activation`: passes may exchange its functional and its in-place form.
+    - `autocast`: how its tensors are cast within `with torch.autocast` (see `dispatch.autocast`): "fast" (to the dtype
+      of the block), "full" (to float32), "widest" (to float32 if one of them is that), "contracting" (as einsum).
+    - `jit_autocast`: the same for programs, where the choice is another; "widest" if one may be float32, "unsafe" if
+      it is refused.
+    - `exact`: the kernel only moves or compares numbers, so that numpy has no overflow and the like to warn of.
+
+    Generated code on bare arrays:
+    - `unboxed` makes the body, for rows without kernel (see `dispatch.unboxed`).
+    - `recomputed`: gradients that are recorded after the run may run it again; that costs little beside its gradient,
+      and gives the same bits.
+    - `recorded_as`: the operator (without `aten::`) whose history stands for its own when it is recorded after the run.
     """
 
     text: str
@@ -62,14 +89,23 @@ class Op:
     kernel: Callable[..., Any] | None = None
     python: Callable[..., Any] | None = None
     composite: str | None = None
-    dtype: str | Callable[..., Any] | None = None
-    shape: Callable[..., Any] | None = None
+    dtype: str | None = None
+    shape: str | Rule | None = None
     gradient: Mapping[str, str] = field(default_factory=dict)
     variants: frozenset[str] = frozenset()
     side_effects: bool = False
     nondeterministic: bool = False
+    layout: str = ""
+    data_dependent: bool = False
+    inplace_view: bool = False
+    activation: bool = False
+    alias_of: str = ""
+    autocast: str = ""
+    jit_autocast: str = ""
     exact: bool = False
-    samples: Callable[[], Sequence[tuple[Any, ...]]] | None = None
+    unboxed: Callable[[Op], Callable[..., Any]] | None = None
+    recomputed: bool = False
+    recorded_as: str = ""
     functional: Op | None = None
     """For an in-place or out entry: the one that computes its results."""
     impl: Callable[..., Any] = field(init=False)

@@ -104,15 +104,25 @@ def op(text: str, *, variants: str = "", **facts: Any) -> Op:
 
     Raises SchemaError when the name and overload are taken or there is not exactly one body.
     """
+    if "functional" in facts:
+        facts = _inherited(facts["functional"]) | facts
     entry = Op(text, compiler=compile_op, variants=frozenset(variants.split()), **facts)
     bodies = [b for b in (entry.scalar, entry.kernel, entry.python, entry.composite, entry.functional) if b is not None]
     if len(bodies) != 1:
         raise SchemaError(f"{entry.qualified_name} has {len(bodies)} bodies, and needs one")
     _add(entry)
     for variant, derived_text in derived_texts(entry):
-        _add(Op(derived_text, compiler=compile_op, functional=entry, dtype=entry.dtype,
-                variants=entry.variants & {"method", variant}, nondeterministic=entry.nondeterministic))  # fmt: skip
+        kinds = entry.variants & {"method", variant}
+        _add(Op(derived_text, compiler=compile_op, functional=entry, variants=kinds, **_inherited(entry)))
     return entry
+
+
+_INHERITED: Final = ("dtype", "shape", "nondeterministic", "data_dependent", "activation")
+
+
+def _inherited(entry: Op) -> dict[str, Any]:
+    """The facts that in-place and out forms share with the operator that computes their results."""
+    return {name: getattr(entry, name) for name in _INHERITED}
 
 
 def derived_texts(entry: Op) -> Iterator[tuple[str, str]]:
@@ -172,6 +182,13 @@ def find(qualified_name: str) -> Op | None:
     """The operator `aten::add.Tensor`, or None."""
     _load()
     return _by_qualified_name.get(qualified_name)
+
+
+def first_name(name: str) -> str:
+    """The name of the operator that programs with this name are compiled to; in-place names follow the others."""
+    stem = name.removesuffix("_")
+    found = next((entry.alias_of for entry in overloads(stem) if entry.alias_of), stem)
+    return found + name[len(stem) :]
 
 
 def names() -> list[str]:

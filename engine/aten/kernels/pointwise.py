@@ -203,4 +203,10 @@ OF_FLOATS: Final[dict[str, Callable[..., Any]]] = {
     "sigmoid": _sigmoid_of_floats,
     "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "round": np.rint,
 }  # fmt: skip
-"""The same functions for arrays of float32 or float64, with fewer checks."""
+"""The same functions of arrays of float32 or float64, where there is less to look at."""
+FLOAT_FORMS: Final[dict[str, str]] = {
+    "sub": "subtract(x, y)", "neg": "negative(x)", "relu": "maximum(x, 0)",
+    "sigmoid": "reciprocal(add(exp(negative(x)), 1))",
+    "fmod": "fmod(x, y)",
+}  # fmt: skip
+"""The same for code that is generated: what functions of arrays of floats come to, in calls of numpy's."""

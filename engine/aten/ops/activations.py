@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.dispatch import unboxed
 from engine.aten.dispatch.long_rows import LongRows
 from engine.aten.dispatch.table import op
 from engine.aten.kernels import pointwise, special
@@ -26,40 +27,41 @@ ALL: Final = "function inplace out"
 
 
 op("aten::relu(Tensor self) -> Tensor", scalar="relu(self)", variants="function method inplace out",
-   gradient={"self": "threshold_backward(grad, result, 0)"})  # fmt: skip
+   gradient={"self": "threshold_backward(grad, result, 0)"}, activation=True)  # fmt: skip
 op("aten::relu6(Tensor self) -> Tensor", scalar="minimum(maximum(self, 0), 6)", variants="function inplace",
-   gradient={"self": "hardtanh_backward(grad, self, 0, 6)"})  # fmt: skip
+   gradient={"self": "hardtanh_backward(grad, self, 0, 6)"}, activation=True)  # fmt: skip
 op("aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
    scalar="where(self > 0, self, negative_slope * self)", dtype="float: self", variants=ALL,
-   gradient={"self": "leaky_relu_backward(grad, self, negative_slope, False)"})  # fmt: skip
+   gradient={"self": "leaky_relu_backward(grad, self, negative_slope, False)"}, activation=True)  # fmt: skip
 op("aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
    scalar="where(self <= 0, (alpha * scale) * expm1(input_scale * self), scale * self)", dtype="float: self",
    variants=ALL,
    gradient={"self": "where(self <= 0, grad * ((alpha * scale * input_scale) * exp(input_scale * self)), "
-                     "grad * scale)"})  # fmt: skip
+                     "grad * scale)"}, activation=True)  # fmt: skip
 op("aten::selu(Tensor self) -> Tensor", variants="function inplace",
    scalar="where(self <= 0, 1.7580993408473766 * expm1(self), 1.0507009873554805 * self)",
    gradient={"self": "where(self <= 0, grad * (1.7580993408473766 * exp(self)), "
-                     "grad * 1.0507009873554805)"})  # fmt: skip
+                     "grad * 1.0507009873554805)"}, activation=True)  # fmt: skip
 op("aten::celu(Tensor self, Scalar alpha=1.) -> Tensor", dtype="float: self", variants=ALL,
    scalar="where(self <= 0, alpha * expm1(self / alpha), self)",
-   gradient={"self": "where(self < 0, grad * exp(self / alpha), grad)"})  # fmt: skip
+   gradient={"self": "where(self < 0, grad * exp(self / alpha), grad)"}, activation=True)  # fmt: skip
 op("aten::silu(Tensor self) -> Tensor", scalar="self * sigmoid(self)", dtype="float", variants=ALL,
-   gradient={"self": "silu_backward(grad, self)"})  # fmt: skip
+   gradient={"self": "silu_backward(grad, self)"}, activation=True)  # fmt: skip
 op("aten::mish(Tensor self) -> Tensor", scalar="self * tanh(softplus(self))", dtype="float", variants=ALL,
    gradient={"self": "grad * ((self.exp().log1p()).tanh() + "
                      "self * self.sigmoid() * (1 - (self.exp().log1p()).tanh().pow(2)))"})  # fmt: skip
 op("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", dtype="promote: self", variants=ALL,
    scalar="minimum(maximum(self, min_val), max_val)",
-   gradient={"self": "hardtanh_backward(grad, self, min_val, max_val)"})  # fmt: skip
+   gradient={"self": "hardtanh_backward(grad, self, min_val, max_val)"}, activation=True)  # fmt: skip
 op("aten::hardsigmoid(Tensor self) -> Tensor", scalar="minimum(maximum(self + 3, 0), 6) / 6", dtype="float",
-   variants=ALL, gradient={"self": "hardsigmoid_backward(grad, self)"})  # fmt: skip
+   variants=ALL, gradient={"self": "hardsigmoid_backward(grad, self)"}, activation=True)  # fmt: skip
 op("aten::hardswish(Tensor self) -> Tensor", scalar="self * minimum(maximum(self + 3, 0), 6) / 6", dtype="float",
    variants=ALL,
-   gradient={"self": "hardswish_backward(grad, self)"})  # fmt: skip
+   gradient={"self": "hardswish_backward(grad, self)"}, activation=True)  # fmt: skip
 op("aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", dtype="float: self",
    scalar="where(beta * self > threshold, self, softplus(beta * self) / beta)", variants="function out",
-   gradient={"self": "where(self * beta > threshold, grad, grad * (self * beta).sigmoid())"})  # fmt: skip
+   gradient={"self": "where(self * beta > threshold, grad, grad * (self * beta).sigmoid())"},
+   jit_autocast="full")  # fmt: skip
 op("aten::log_sigmoid(Tensor self) -> Tensor", scalar="log_sigmoid(self)", dtype="float", variants="function out",
    gradient={"self": "grad * (-self).sigmoid()"})  # fmt: skip
 op("aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", dtype="promote: self",
@@ -99,7 +101,8 @@ _LONG_GELU: Final = {
 }  # fmt: skip
 _GELU: Final = {"none": _gelu_erf, "tanh": _gelu_tanh}
 op("aten::gelu(Tensor self, *, str approximate=\"none\") -> Tensor", kernel=gelu, variants=ALL,
-   gradient={"self": "_gelu_backward(grad, self, approximate)"})  # fmt: skip
+   gradient={"self": "_gelu_backward(grad, self, approximate)"}, shape="self", dtype="floats",
+   jit_autocast="full", activation=True)  # fmt: skip
 
 
 def prelu(self: Array, weight: Array) -> Array:
@@ -141,9 +144,9 @@ def glu(self: Array, dim: int) -> Array:
 
 op("aten::prelu(Tensor self, Tensor weight) -> Tensor", kernel=prelu, variants="function method",
    gradient={"self": "_prelu_backward(grad, self, weight)[0]",
-             "weight": "_prelu_backward(grad, self, weight)[1]"})  # fmt: skip
+             "weight": "_prelu_backward(grad, self, weight)[1]"}, jit_autocast="fast", autocast="fast")  # fmt: skip
 op("aten::glu(Tensor self, int dim=-1) -> Tensor", kernel=glu, variants="function out",
-   gradient={"self": "_glu_backward(grad, self, dim)"})  # fmt: skip
+   gradient={"self": "_glu_backward(grad, self, dim)"}, layout="contiguous")  # fmt: skip
 
 # ------------------------------------------------------------------ softmax
 
@@ -203,10 +206,11 @@ _SOFTMAX_GRADIENT: Final = {
 }
 for _name, _kernel in (("softmax", softmax), ("log_softmax", log_softmax)):
     op(f"aten::{_name}.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", kernel=_kernel,
-       variants="function method out", gradient={"self": _SOFTMAX_GRADIENT[_name]})  # fmt: skip
+       variants="function method out", gradient={"self": _SOFTMAX_GRADIENT[_name]}, shape="self",
+       dtype="floats", jit_autocast="full" if _name == "log_softmax" else "")  # fmt: skip
     op(f"aten::_{_name}(Tensor self, int dim, bool half_to_float) -> Tensor",
        kernel=_half_to_float(_name == "log_softmax"), variants="function out",
-       gradient={"self": _SOFTMAX_GRADIENT[_name]})  # fmt: skip
+       gradient={"self": _SOFTMAX_GRADIENT[_name]}, shape="self")  # fmt: skip
 
 # ------------------------------------------------------------------ dropout
 
@@ -237,5 +241,6 @@ def _check_probability(p: float) -> None:
         raise OperatorError(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
-op("aten::dropout(Tensor input, float p, bool train) -> Tensor", python=dropout, nondeterministic=True)
+op("aten::dropout(Tensor input, float p, bool train) -> Tensor", python=dropout, nondeterministic=True, shape="input",
+   dtype="floats", unboxed=unboxed.dropout, recorded_as="mul.Tensor")  # fmt: skip
 op("aten::dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", python=dropout_, nondeterministic=True)

@@ -44,11 +44,12 @@ _INTO_OUT: Final = ("divide", "multiply", "subtract")
 """Operators with a single out= variant, without one for numbers."""
 
 
-def _copy_entry(entry: Op, text: str, variants: str) -> Op:
+def _copy_entry(entry: Op, text: str, variants: str, autocast: str = "") -> Op:
     """The entry under another schema text."""
     facts: dict[str, Any] = {
         "scalar": entry.scalar, "kernel": entry.kernel, "python": entry.python, "dtype": entry.dtype,
         "gradient": _renamed_gradient(entry, text), "nondeterministic": entry.nondeterministic,
+        "alias_of": entry.name, "autocast": autocast,
     }  # fmt: skip
     return op(text, variants=variants, **facts)
 
@@ -81,4 +82,4 @@ for _text, _name, _wanted in _RENAMED:
     (_entry,) = (
         e for e in table.registered(f"aten::{_name.partition('.')[0]}") if e.qualified_name == f"aten::{_name}"
     )
-    _copy_entry(_entry, f"aten::{_text}", _wanted)
+    _copy_entry(_entry, f"aten::{_text}", _wanted, _entry.autocast)

@@ -75,5 +75,5 @@ op("aten::isclose(Tensor self, Tensor other, float rtol=1.0000000000000001e-05, 
    "bool equal_nan=False) -> Tensor", kernel=isclose, variants="function method")  # fmt: skip
 op("aten::allclose(Tensor self, Tensor other, float rtol=1.0000000000000001e-05, float atol=1e-08, "
    "bool equal_nan=False) -> bool", kernel=allclose, variants="function method")  # fmt: skip
-op("aten::equal(Tensor self, Tensor other) -> bool", kernel=equal, variants="function method")
+op("aten::equal(Tensor self, Tensor other) -> bool", kernel=equal, variants="function method", jit_autocast="widest")
 op("aten::is_nonzero(Tensor self) -> bool", kernel=is_nonzero, variants="function method")

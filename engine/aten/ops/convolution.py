@@ -13,9 +13,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.dispatch import unboxed
 from engine.aten.dispatch.compose import run
 from engine.aten.dispatch.table import op
-from engine.aten.kernels import convolution_depthwise
+from engine.aten.kernels import convolution_depthwise, shapes
 from engine.aten.kernels.convolution_checks import Geometry, batched, check, geometry, same_dims, spread
 from engine.aten.kernels.convolution_precomputed import Forward, quick_forward
 from engine.aten.kernels.windows import pad, scatter_windows, windows
@@ -245,13 +246,13 @@ _GRADIENT: Final = {
 }
 
 op(f"aten::convolution({_HEAD}, {_SHAPE}, SymInt[] output_padding, SymInt groups) -> Tensor", kernel=convolution,
-   variants="function out", gradient=_GRADIENT)  # fmt: skip
+   variants="function out", gradient=_GRADIENT, shape=shapes.convolution, jit_autocast="fast")  # fmt: skip
 op(f"aten::_convolution.deprecated({_HEAD}, {_SHAPE}, int[] output_padding, SymInt groups, bool benchmark, "
    "bool deterministic, bool cudnn_enabled) -> Tensor", kernel=lambda *a: convolution(*a[:9]),
-   gradient=_GRADIENT)  # fmt: skip
+   gradient=_GRADIENT, shape=shapes.convolution, jit_autocast="fast", autocast="fast")  # fmt: skip
 op(f"aten::_convolution({_HEAD}, {_SHAPE}, SymInt[] output_padding, SymInt groups, bool benchmark, "
    "bool deterministic, bool cudnn_enabled, bool allow_tf32) -> Tensor", kernel=lambda *a: convolution(*a[:9]),
-   variants="function out", gradient=_GRADIENT)  # fmt: skip
+   variants="function out", gradient=_GRADIENT, shape=shapes.convolution, jit_autocast="fast")  # fmt: skip
 op(f"aten::convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, {_SHAPE}, "
    "SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
    kernel=convolution_backward, gradient={
@@ -278,9 +279,12 @@ for _n in (1, 2, 3):
     _ones, _zeros = str([1] * _n), str([0] * _n)
     _tail = f"SymInt[{_n}] dilation={_ones}, SymInt groups=1"
     op(f"aten::conv{_n}d({_HEAD}=None, SymInt[{_n}] stride={_ones}, SymInt[{_n}] padding={_zeros}, {_tail}) -> Tensor",
-       python=_conv(_n))  # fmt: skip
+       python=_conv(_n), shape=shapes.convolution, dtype="floats", unboxed=unboxed.convolution(_n),
+       recorded_as="convolution", jit_autocast="fast", autocast="fast")  # fmt: skip
     op(f'aten::conv{_n}d.padding({_HEAD}=None, SymInt[{_n}] stride={_ones}, str padding="valid", {_tail}) -> Tensor',
-       python=_conv_padding(_n))  # fmt: skip
+       python=_conv_padding(_n), shape=shapes.convolution, dtype="floats", unboxed=unboxed.on_tensors,
+       jit_autocast="fast", autocast="fast")  # fmt: skip
     op(f"aten::conv_transpose{_n}d{'' if _n == 1 else '.input'}({_HEAD}=None, SymInt[{_n}] stride={_ones}, "
        f"SymInt[{_n}] padding={_zeros}, SymInt[{_n}] output_padding={_zeros}, SymInt groups=1, "
-       f"SymInt[{_n}] dilation={_ones}) -> Tensor", python=_conv_transpose(_n))  # fmt: skip
+       f"SymInt[{_n}] dilation={_ones}) -> Tensor", python=_conv_transpose(_n), unboxed=unboxed.on_tensors,
+       jit_autocast="fast" if _n == 1 else "", autocast="fast")  # fmt: skip

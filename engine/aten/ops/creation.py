@@ -15,6 +15,7 @@ import numpy as np
 from engine.aten.dispatch.table import op
 from engine.aten.dispatch.wrapping import overwrite, refuse_overlap, store_out
 from engine.aten.formatting.values import type_name
+from engine.aten.kernels import shapes
 from engine.aten.kernels.memory import check_memory
 from engine.aten.kernels.rules import broadcast_shapes, is_dense, no_kernel
 from engine.aten.values import libraries, xp
@@ -55,11 +56,12 @@ def creator(
     default: Callable[..., xp.NumpyDtype],
     out: str = "out",
     in_order: bool = False,
-    exact: bool = False,
+    **facts: Any,
 ) -> None:
     """Register `make(arguments..., dtype)` with options, and its out= form; `default(arguments...)` is the dtype.
 
-    What is made `in_order` fills an out= tensor that has room for just as much, whatever its shape.
+    What is made `in_order` fills an out= tensor that has room for just as much, whatever its shape.  `facts` are those
+    of both rows.
     """
 
     def kernel(*args: Any) -> Array:
@@ -83,10 +85,10 @@ def creator(
         return make(given, default(given) if dtype is None else xp.numpy_dtype(dtype))
 
     chosen = kernel if "," in arguments else kernel_of_one
-    op(f"aten::{name}({arguments}, *, {OPTIONS}) -> Tensor", kernel=chosen, exact=exact)
+    op(f"aten::{name}({arguments}, *, {OPTIONS}) -> Tensor", kernel=chosen, **facts)
     if out:
         stem = name.partition(".")[0]
-        op(f"aten::{stem}.{out}({arguments}, *, Tensor(a!) out) -> Tensor(a!)", python=into)
+        op(f"aten::{stem}.{out}({arguments}, *, Tensor(a!) out) -> Tensor(a!)", python=into, **facts)
 
 
 def _floating(*_: Any) -> xp.NumpyDtype:
@@ -211,9 +213,10 @@ def ones(size: Sequence[int], d: xp.NumpyDtype) -> Array:
     return full(size, 1, d)
 
 
-creator("zeros", "SymInt[] size", zeros, _floating, exact=True)
-creator("ones", "SymInt[] size", ones, _floating, exact=True)
-creator("full", "SymInt[] size, Scalar fill_value", full, lambda size, value: dtype_of_number(value))
+creator("zeros", "SymInt[] size", zeros, _floating, exact=True, shape=shapes.created, dtype="default")
+creator("ones", "SymInt[] size", ones, _floating, exact=True, shape=shapes.created, dtype="default")
+creator("full", "SymInt[] size, Scalar fill_value", full, lambda size, value: dtype_of_number(value),
+        shape=shapes.created)  # fmt: skip
 creator("arange", "Scalar end", lambda end, d: arange(0, end, 1, d), _whole_or_floating,
         in_order=True)  # fmt: skip
 creator("arange.start", "Scalar start, Scalar end", lambda a, b, d: arange(a, b, 1, d), _whole_or_floating, out="")
@@ -243,8 +246,10 @@ def empty_out(size: Sequence[int], memory_format: int | None, out: Tensor) -> Te
     return out
 
 
-op(f"aten::empty.memory_format(SymInt[] size, *, {OPTIONS}, {FORMAT}) -> Tensor", kernel=empty)
-op(f"aten::empty.out(SymInt[] size, *, {FORMAT}, Tensor(a!) out) -> Tensor(a!)", python=empty_out)
+op(f"aten::empty.memory_format(SymInt[] size, *, {OPTIONS}, {FORMAT}) -> Tensor", kernel=empty, shape=shapes.created,
+   dtype="default")  # fmt: skip
+op(f"aten::empty.out(SymInt[] size, *, {FORMAT}, Tensor(a!) out) -> Tensor(a!)", python=empty_out, shape=shapes.created,
+   dtype="default")  # fmt: skip
 
 # ------------------------------------------------------------------ like another
 
@@ -295,10 +300,11 @@ def _new_out(value: Any) -> Callable[..., Tensor]:
 
 for _name, _value in (("zeros", 0), ("ones", 1), ("empty", 0)):
     op(f"aten::{_name}_like(Tensor self, *, {OPTIONS}, {FORMAT}) -> Tensor", kernel=_like(_value),
-       gradient=NOT_DIFFERENTIABLE)  # fmt: skip
-    op(f"aten::{_name}_like.out(Tensor self, *, {FORMAT}, Tensor(a!) out) -> Tensor(a!)", python=_like_out(_value))
+       gradient=NOT_DIFFERENTIABLE, shape="self", dtype="same")  # fmt: skip
+    op(f"aten::{_name}_like.out(Tensor self, *, {FORMAT}, Tensor(a!) out) -> Tensor(a!)", python=_like_out(_value),
+       shape="self", dtype="same")  # fmt: skip
     op(f"aten::new_{_name}(Tensor self, SymInt[] size, *, {OPTIONS}) -> Tensor", kernel=_new(_value), variants="method",
-       gradient=NOT_DIFFERENTIABLE)  # fmt: skip
+       gradient=NOT_DIFFERENTIABLE, data_dependent=_name == "empty")  # fmt: skip
     op(f"aten::new_{_name}.out(Tensor self, SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)", python=_new_out(_value))
 
 
@@ -322,9 +328,9 @@ def new_full_out(self: Tensor, size: Sequence[int], value: Any, out: Tensor) -> 
 
 
 op(f"aten::full_like(Tensor self, Scalar fill_value, *, {OPTIONS}, {FORMAT}) -> Tensor", kernel=full_like,
-   gradient=NOT_DIFFERENTIABLE)  # fmt: skip
+   gradient=NOT_DIFFERENTIABLE, shape="self", dtype="same")  # fmt: skip
 op(f"aten::full_like.out(Tensor self, Scalar fill_value, *, {FORMAT}, Tensor(a!) out) -> Tensor(a!)",
-   python=full_like_out)  # fmt: skip
+   python=full_like_out, shape="self", dtype="same")  # fmt: skip
 op(f"aten::new_full(Tensor self, SymInt[] size, Scalar fill_value, *, {OPTIONS}) -> Tensor", kernel=new_full,
    variants="method", gradient=NOT_DIFFERENTIABLE)  # fmt: skip
 op("aten::new_full.out(Tensor self, SymInt[] size, Scalar fill_value, *, Tensor(a!) out) -> Tensor(a!)",
@@ -455,9 +461,9 @@ def _copy_in_order(self: Tensor, values: Array) -> None:
 
 
 op("aten::fill.Scalar(Tensor self, Scalar value) -> Tensor", kernel=fill, variants="function method inplace out",
-   gradient={"self": "zeros_like(grad)"})  # fmt: skip
+   gradient={"self": "zeros_like(grad)"}, shape="self")  # fmt: skip
 op("aten::fill.Tensor(Tensor self, Tensor value) -> Tensor", kernel=fill, variants="function method inplace out",
-   gradient={"self": "zeros_like(grad)", "value": "grad.sum()"})  # fmt: skip
+   gradient={"self": "zeros_like(grad)", "value": "grad.sum()"}, shape="self")  # fmt: skip
 op("aten::zero_(Tensor(a!) self) -> Tensor(a!)", python=zero_, variants=VIEW, gradient={"self": "zeros_like(grad)"})
 op("aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", python=copy_, variants="method",
    gradient={"self": "zeros_like(grad)", "src": "grad"})  # fmt: skip

@@ -226,7 +226,7 @@ def rrelu(self: Tensor, lower: float, upper: float, training: bool, generator_: 
 
 
 op("aten::logcumsumexp(Tensor self, int dim) -> Tensor", kernel=log_cumulative_sum, variants=OUT,
-   gradient={"self": "_logcumsumexp_backward(grad, self, result, dim)"})  # fmt: skip
+   gradient={"self": "_logcumsumexp_backward(grad, self, result, dim)"}, layout="contiguous")  # fmt: skip
 op("aten::deg2rad(Tensor self) -> Tensor", scalar="self * 0.017453292519943295", dtype="float", variants=ALL,
    gradient={"self": "grad * 0.017453292519943295"})  # fmt: skip
 op("aten::rad2deg(Tensor self) -> Tensor", scalar="self * 57.29577951308232", dtype="float", variants=ALL,
@@ -247,7 +247,7 @@ op("aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", dtype="float: se
    gradient={"self": "softshrink_backward(grad, self, lambd)"})  # fmt: skip
 op("aten::rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, "
    "Generator? generator=None) -> Tensor", python=rrelu, variants="function inplace",
-   nondeterministic=True)  # fmt: skip
+   nondeterministic=True, activation=True)  # fmt: skip
 
 # ------------------------------------------------------------------ complex numbers
 
@@ -333,8 +333,9 @@ op("aten::conj_physical(Tensor self) -> Tensor", kernel=conj_physical, variants=
 op("aten::complex(Tensor real, Tensor imag) -> Tensor", kernel=complex_, variants="function out",
    gradient={"real": "real(grad)", "imag": "imag(grad)"})  # fmt: skip
 op("aten::polar(Tensor abs, Tensor angle) -> Tensor", kernel=polar, variants="function out",
-   gradient={"abs": "real(grad.conj() * result.sgn())", "angle": "real(grad.conj() * result * 1j)"})  # fmt: skip
+   gradient={"abs": "real(grad.conj() * result.sgn())", "angle": "real(grad.conj() * result * 1j)"},
+   autocast="full")  # fmt: skip
 op("aten::view_as_real(Tensor(a) self) -> Tensor(a)", kernel=view_as_real,
    gradient={"self": "view_as_complex(grad.contiguous())"})  # fmt: skip
 op("aten::view_as_complex(Tensor(a) self) -> Tensor(a)", kernel=view_as_complex,
-   gradient={"self": "view_as_real(grad)"})  # fmt: skip
+   gradient={"self": "view_as_real(grad)"}, autocast="full")  # fmt: skip

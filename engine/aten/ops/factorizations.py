@@ -410,31 +410,35 @@ _LU: Final = "-> (Tensor P, Tensor L, Tensor U)"
 
 out_form(op("aten::linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> "
             "(Tensor L, Tensor info)", kernel=cholesky_ex,
-            gradient={"self": "_cholesky_backward(grad, result0, upper)"}), "L", "L info")  # fmt: skip
-op("aten::linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", python=linalg_cholesky, variants=OUT)
-op("aten::cholesky(Tensor self, bool upper=False) -> Tensor", python=cholesky, variants=METHOD)
+            gradient={"self": "_cholesky_backward(grad, result0, upper)"}, autocast="full"), "L", "L info")  # fmt: skip
+op("aten::linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", python=linalg_cholesky, variants=OUT,
+   autocast="full")  # fmt: skip
+op("aten::cholesky(Tensor self, bool upper=False) -> Tensor", python=cholesky, variants=METHOD, autocast="full")
 _SOLVED: Final = "_cholesky_solve_backward(grad, input2, upper, result)"
 op("aten::cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", python=cholesky_solve,
-   variants=METHOD, gradient={"self": f"{_SOLVED}[0]", "input2": f"{_SOLVED}[1]"})  # fmt: skip
+   variants=METHOD, gradient={"self": f"{_SOLVED}[0]", "input2": f"{_SOLVED}[1]"}, autocast="full")  # fmt: skip
 op("aten::cholesky_inverse(Tensor self, bool upper=False) -> Tensor", kernel=cholesky_inverse, variants=METHOD,
-   gradient={"self": "_cholesky_inverse_backward(grad, self, upper, result)"})  # fmt: skip
+   gradient={"self": "_cholesky_inverse_backward(grad, self, upper, result)"}, autocast="full")  # fmt: skip
 
 out_form(op(f'aten::linalg_qr(Tensor A, str mode="reduced") {_QR}', kernel=linalg_qr, gradient={
-    "A": "_qr_backward(grads[0], grads[1], Q, R, mode)"}), "out", "Q R")  # fmt: skip
-out_form(op(f"aten::qr(Tensor self, bool some=True) {_QR}", python=qr, variants="function method"), "Q", "Q R")
-out_form(op("aten::geqrf(Tensor self) -> (Tensor a, Tensor tau)", kernel=geqrf, variants="function method"),
+    "A": "_qr_backward(grads[0], grads[1], Q, R, mode)"}, autocast="full"), "out", "Q R")  # fmt: skip
+out_form(op(f"aten::qr(Tensor self, bool some=True) {_QR}", python=qr, variants="function method",
+            autocast="full"), "Q", "Q R")  # fmt: skip
+out_form(op("aten::geqrf(Tensor self) -> (Tensor a, Tensor tau)", kernel=geqrf, variants="function method",
+            autocast="full"),
          "a", "a tau")  # fmt: skip
-op("aten::linalg_householder_product(Tensor input, Tensor tau) -> Tensor", python=householder_product, variants=OUT)
+op("aten::linalg_householder_product(Tensor input, Tensor tau) -> Tensor", python=householder_product, variants=OUT,
+   autocast="full")  # fmt: skip
 
 op("aten::_svd(Tensor A, bool full_matrices) -> (Tensor U, Tensor S, Tensor Vh)", kernel=singular_values.svd,
    gradient={"A": "_svd_backward(grads[0], grads[1], grads[2], full_matrices, U, S, Vh)"})  # fmt: skip
 op("aten::_svdvals(Tensor A) -> Tensor", kernel=singular_values.singular_values,
    gradient={"A": "_svdvals_backward(grad, A)"})  # fmt: skip
 out_form(op("aten::linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> "
-            "(Tensor U, Tensor S, Tensor Vh)", python=linalg_svd), "U", "U S Vh")  # fmt: skip
-op("aten::linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", python=svdvals, variants=OUT)
+            "(Tensor U, Tensor S, Tensor Vh)", python=linalg_svd, autocast="full"), "U", "U S Vh")  # fmt: skip
+op("aten::linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", python=svdvals, variants=OUT, autocast="full")
 out_form(op("aten::svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
-            python=svd, variants="function method"), "U", "U S V")  # fmt: skip
+            python=svd, variants="function method", autocast="full"), "U", "U S V")  # fmt: skip
 op("aten::_pinv_backward(Tensor grad, Tensor self, Tensor result) -> Tensor", python=pinv_backward)
 op("aten::_pinv(Tensor self, Tensor? atol, Tensor? rtol, bool hermitian) -> Tensor", kernel=pinv_kernel,
    gradient={"self": "_pinv_backward(grad, self, result)"})  # fmt: skip
@@ -446,24 +450,24 @@ op("aten::linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor
 op("aten::linalg_pinv.rcond_tensor(Tensor self, Tensor rcond, bool hermitian=False) -> Tensor", python=pinv_of_rcond,
    variants="function out:out_rcond_tensor")  # fmt: skip
 op("aten::pinverse(Tensor self, float rcond=1.0000000000000001e-15) -> Tensor", python=pinverse,
-   variants="function method")  # fmt: skip
+   variants="function method", autocast="full")  # fmt: skip
 op("aten::linalg_matrix_rank(Tensor self, float tol, bool hermitian=False) -> Tensor", kernel=matrix_rank_of_tol,
-   variants=OUT)  # fmt: skip
+   variants=OUT, autocast="full")  # fmt: skip
 op("aten::linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, bool hermitian=False) -> Tensor",
-   kernel=matrix_rank_of_tol, variants="function out:out_tol_tensor")  # fmt: skip
+   kernel=matrix_rank_of_tol, variants="function out:out_tol_tensor", autocast="full")  # fmt: skip
 op("aten::linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, "
-   "bool hermitian=False) -> Tensor", kernel=matrix_rank, variants=OUT)  # fmt: skip
+   "bool hermitian=False) -> Tensor", kernel=matrix_rank, variants=OUT, autocast="full")  # fmt: skip
 op("aten::linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, "
-   "bool hermitian=False) -> Tensor", kernel=matrix_rank, variants=OUT)  # fmt: skip
+   "bool hermitian=False) -> Tensor", kernel=matrix_rank, variants=OUT, autocast="full")  # fmt: skip
 
 out_form(op(f'aten::linalg_eigh(Tensor self, str UPLO="L") {_EIGEN}', kernel=eigh_kernel, gradient={
     "self": "_eigh_backward(grads[0], grads[1], eigenvalues, eigenvectors)"
-}), "eigvals", "eigvals eigvecs")  # fmt: skip
-op('aten::linalg_eigvalsh(Tensor self, str UPLO="L") -> Tensor', python=eigvalsh, variants=OUT)
+}, autocast="full"), "eigvals", "eigvals eigvecs")  # fmt: skip
+op('aten::linalg_eigvalsh(Tensor self, str UPLO="L") -> Tensor', python=eigvalsh, variants=OUT, autocast="full")
 out_form(op(f"aten::linalg_eig(Tensor self) {_EIGEN}", kernel=eig, gradient={
     "self": "_eig_backward(grads[0], grads[1], eigenvalues, eigenvectors)"
-}), "out", "eigenvalues eigenvectors")  # fmt: skip
-op("aten::linalg_eigvals(Tensor self) -> Tensor", python=eigvals, variants=OUT)
+}, autocast="full"), "out", "eigenvalues eigenvectors")  # fmt: skip
+op("aten::linalg_eigvals(Tensor self) -> Tensor", python=eigvals, variants=OUT, autocast="full")
 
 out_form(op(f"aten::linalg_lu(Tensor A, *, bool pivot=True) {_LU}", kernel=lu, gradient={
     "A": "_lu_backward(grads[1], grads[2], P, L, U)"
@@ -473,7 +477,8 @@ out_form(op("aten::linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU,
 _LU_SOLVED: Final = "_lu_solve_backward(grad, LU, pivots, result, left, adjoint)"
 op("aten::linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
    kernel=lu_solve, variants=OUT, gradient={"LU": f"{_LU_SOLVED}[0]", "B": f"{_LU_SOLVED}[1]"})  # fmt: skip
-op("aten::lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor", python=solve_of_factors, variants=METHOD)
+op("aten::lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor", python=solve_of_factors, variants=METHOD,
+   autocast="full")  # fmt: skip
 out_form(op(f"aten::lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) {_LU}",
             kernel=lu_unpack, gradient={"LU_data": "_lu_unpack_backward(grads[1], grads[2], LU_data)"}),
          "out", "P L U")  # fmt: skip

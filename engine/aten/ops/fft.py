@@ -178,14 +178,14 @@ op("aten::_fft_backward.many(Tensor grad, Tensor self, str kind, int[]? s, int[]
 for _name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
     op(f"aten::fft_{_name}(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor",
        kernel=one_dimension(_name), variants=OUT,
-       gradient={"self": f"_fft_backward(grad, self, '{_name}', n, dim, norm)"})  # fmt: skip
+       gradient={"self": f"_fft_backward(grad, self, '{_name}', n, dim, norm)"}, autocast="full")  # fmt: skip
 for _name in ("fft", "ifft", "rfft", "irfft"):
     op(f"aten::fft_{_name}2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
        kernel=many_dimensions(f"{_name}n"), variants=OUT,
-       gradient={"self": f"_fft_backward(grad, self, '{_name}', s, dim, norm)"})  # fmt: skip
+       gradient={"self": f"_fft_backward(grad, self, '{_name}', s, dim, norm)"}, autocast="full")  # fmt: skip
     op(f"aten::fft_{_name}n(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
        kernel=many_dimensions(f"{_name}n"), variants=OUT,
-       gradient={"self": f"_fft_backward(grad, self, '{_name}', s, dim, norm)"})  # fmt: skip
+       gradient={"self": f"_fft_backward(grad, self, '{_name}', s, dim, norm)"}, autocast="full")  # fmt: skip
 op("aten::fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor", python=shift(False))
 op("aten::fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor", python=shift(True))
 for _name, _real in (("fft_fftfreq", False), ("fft_rfftfreq", True)):
@@ -306,9 +306,10 @@ def _overlapped(frames: Tensor, hop: int) -> Tensor:
 _STFT: Final = "Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None"
 _SIDES: Final = "bool normalized=False, bool? onesided=None"
 op(f"aten::stft({_STFT}, {_SIDES}, bool? return_complex=None, bool? align_to_window=None) -> Tensor", python=stft,
-   variants="function method")  # fmt: skip
+   variants="function method", autocast="full")  # fmt: skip
 op(f'aten::stft.center({_STFT}, bool center=True, str pad_mode="reflect", {_SIDES}, bool? return_complex=None, '
-   "bool? align_to_window=None) -> Tensor", python=stft_centered, variants="function method")  # fmt: skip
+   "bool? align_to_window=None) -> Tensor", python=stft_centered, variants="function method",
+   autocast="full")  # fmt: skip
 op(f"aten::istft({_STFT}, bool center=True, {_SIDES}, int? length=None, bool return_complex=False) -> Tensor",
    python=istft, variants="function method")  # fmt: skip
 

@@ -131,7 +131,8 @@ def _as_density(counts: Array, edges: Array, density: bool) -> Array:
     return np.asarray(counts / counts.sum() / np.diff(edges)) if density else counts
 
 
-op("aten::histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", kernel=histc, variants=METHOD)
+op("aten::histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", kernel=histc, variants=METHOD,
+   data_dependent=True)  # fmt: skip
 _HISTOGRAM: Final = "Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)"
 out_form(op(f"aten::histogram.bins_tensor(Tensor self, Tensor bins, *, {_HISTOGRAM}", kernel=histogram_edges,
             variants="function method"), "bins_tensor_out", "hist bin_edges")  # fmt: skip

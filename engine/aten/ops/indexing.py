@@ -116,9 +116,9 @@ def index_put(self: Array, indices: Indices, values: Array, accumulate: bool) ->
 
 
 op("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", kernel=index, variants="function out", exact=True,
-   gradient={"self": "zeros_like(self).index_put(indices, grad, True)"})  # fmt: skip
+   gradient={"self": "zeros_like(self).index_put(indices, grad, True)"}, data_dependent=True)  # fmt: skip
 op("aten::index.Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor", kernel=index,
-   gradient={"self": "zeros_like(self).index_put(indices, grad, True)"})  # fmt: skip
+   gradient={"self": "zeros_like(self).index_put(indices, grad, True)"}, data_dependent=True)  # fmt: skip
 _PUT: Final = {"self": "grad if accumulate else index_put(grad, indices, zeros_like(values))",
                "values": "index(grad, indices)"}  # fmt: skip
 op("aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
@@ -288,12 +288,14 @@ def index_fill(self: Array, dim: int, index: Array, value: Any) -> Array:
 op("aten::index_select(Tensor self, int dim, Tensor index) -> Tensor", kernel=index_select, variants=OUT,
    gradient={"self": "zeros_like(self).index_add(dim, index, grad)"})  # fmt: skip
 op("aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", kernel=index_add,
-   variants=ALL, gradient={"self": "grad", "source": "grad.index_select(dim, index) * alpha"})  # fmt: skip
+   variants=ALL, gradient={"self": "grad", "source": "grad.index_select(dim, index) * alpha"},
+   shape="self", dtype="same")  # fmt: skip
 op("aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", kernel=index_copy, variants=ALL,
-   gradient={"self": "grad.index_fill(dim, index, 0)", "source": "grad.index_select(dim, index)"})  # fmt: skip
+   gradient={"self": "grad.index_fill(dim, index, 0)", "source": "grad.index_select(dim, index)"},
+   shape="self", dtype="same", autocast="widest")  # fmt: skip
 op("aten::index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor", kernel=index_fill,
    variants=ALL,
    gradient={"self": "grad.index_fill(dim, index, 0)",
-             "value": "grad.index_select(dim, _unique2(index)[0]).sum()"})  # fmt: skip
+             "value": "grad.index_select(dim, _unique2(index)[0]).sum()"}, shape="self", dtype="same")  # fmt: skip
 op("aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", kernel=index_fill,
-   variants=ALL, gradient={"self": "grad.index_fill(dim, index, 0)"})  # fmt: skip
+   variants=ALL, gradient={"self": "grad.index_fill(dim, index, 0)"}, shape="self", dtype="same")  # fmt: skip

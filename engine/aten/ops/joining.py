@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from engine.aten.dispatch.table import op
-from engine.aten.kernels import rules
+from engine.aten.kernels import rules, shapes
 from engine.aten.kernels.memory import check_memory
 from engine.aten.kernels.rules import existing_dim, wrap_dim, wrap_dims
 from engine.aten.values import xp
@@ -271,28 +271,32 @@ def _check_pixels(name: str, self: Array, factor: int) -> None:
 
 
 op("aten::cat(Tensor[] tensors, int dim=0) -> Tensor", kernel=cat, variants="function out", exact=True,
-   gradient={"tensors": "_cat_backward(grad, tensors, dim)"})  # fmt: skip
+   gradient={"tensors": "_cat_backward(grad, tensors, dim)"}, shape=shapes.cat, dtype="same",
+   layout="channels last", autocast="widest")  # fmt: skip
 op("aten::stack(Tensor[] tensors, int dim=0) -> Tensor", kernel=stack, variants="function out", exact=True,
-   gradient={"tensors": "grad.unbind(dim)"})  # fmt: skip
+   gradient={"tensors": "grad.unbind(dim)"}, shape=shapes.stack, dtype="same", autocast="widest")  # fmt: skip
 op("aten::repeat(Tensor self, SymInt[] repeats) -> Tensor", kernel=repeat, variants="method out",
    gradient={"self": "_repeat_backward(grad, self.size(), repeats)"})  # fmt: skip
 op("aten::tile(Tensor self, SymInt[] dims) -> Tensor", kernel=tile, variants=VIEW,
    gradient={"self": "_repeat_backward(grad, self.size(), dims)"})  # fmt: skip
 op("aten::repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor", kernel=repeat_interleave,
-   variants="function out")  # fmt: skip
+   variants="function out", data_dependent=True)  # fmt: skip
 op("aten::repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) "
    "-> Tensor", kernel=repeat_interleave_self, variants=VIEW,
-   gradient={"self": "_repeat_interleave_backward(grad, self.size(), repeats, dim)"})  # fmt: skip
+   gradient={"self": "_repeat_interleave_backward(grad, self.size(), repeats, dim)"}, data_dependent=True)  # fmt: skip
 op("aten::repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) "
    "-> Tensor", kernel=repeat_interleave_self, variants=VIEW,
-   gradient={"self": "_repeat_interleave_backward(grad, self.size(), tensor(repeats), dim)"})  # fmt: skip
+   gradient={"self": "_repeat_interleave_backward(grad, self.size(), tensor(repeats), dim)"},
+   data_dependent=True)  # fmt: skip
 op("aten::flip(Tensor self, int[] dims) -> Tensor", kernel=flip, variants="function method out",
-   gradient={"self": "grad.flip(dims)"})  # fmt: skip
+   gradient={"self": "grad.flip(dims)"}, shape="self", dtype="same")  # fmt: skip
 op("aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", kernel=roll,
-   variants="function method out", gradient={"self": "grad.roll([-s for s in shifts], dims)"})  # fmt: skip
+   variants="function method out", gradient={"self": "grad.roll([-s for s in shifts], dims)"},
+   shape="self", dtype="same", layout="contiguous")  # fmt: skip
 for _name in ("tril", "triu"):
     op(f"aten::{_name}(Tensor self, SymInt diagonal=0) -> Tensor", kernel=triangle(getattr(np, _name), _name),
-       variants="function method inplace out", gradient={"self": f"grad.{_name}(diagonal)"})  # fmt: skip
+       variants="function method inplace out", gradient={"self": f"grad.{_name}(diagonal)"}, shape="self",
+       dtype="same")  # fmt: skip
 op("aten::meshgrid(Tensor[] tensors) -> Tensor[]", python=meshgrid)
 op("aten::meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]", python=meshgrid)
 op("aten::pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", kernel=pixel_shuffle, variants="function out",

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.dispatch import unboxed
 from engine.aten.dispatch.compose import cast, run, sum_over
 from engine.aten.dispatch.table import op, out_form
 from engine.aten.kernels.random import generator
@@ -94,7 +95,8 @@ _DROPOUTS: Final = {
     "alpha_dropout": alpha_dropout, "feature_dropout": feature_dropout, "feature_alpha_dropout": feature_alpha_dropout,
 }  # fmt: skip
 for _name, _body in _DROPOUTS.items():
-    op(f"aten::{_name}(Tensor input, float p, bool train) -> Tensor", python=_body, nondeterministic=True)
+    op(f"aten::{_name}(Tensor input, float p, bool train) -> Tensor", python=_body, nondeterministic=True,
+       shape="input")  # fmt: skip
     op(f"aten::{_name}_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", python=written(_body),
        nondeterministic=True)  # fmt: skip
 out_form(op("aten::native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", python=native_dropout,
@@ -145,11 +147,12 @@ def weight_norm(v: Tensor, g: Tensor, dim: int) -> Tensor:
     return v * (g / norm_except_dim(v, 2, dim))
 
 
-op("aten::bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor", python=bilinear)
+op("aten::bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor", python=bilinear,
+   jit_autocast="widest")  # fmt: skip
 op("aten::conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor", python=conv_tbc,
-   variants="function out")  # fmt: skip
+   variants="function out", jit_autocast="fast", autocast="fast")  # fmt: skip
 op("aten::norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor", python=norm_except_dim)
-op("aten::_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor", python=weight_norm)
+op("aten::_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor", python=weight_norm, unboxed=unboxed.on_tensors)
 
 
 def embedding_renorm_(self: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
@@ -249,11 +252,13 @@ def encoder_layer(
 _QKV: Final = "Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias"
 out_form(op(f"aten::_native_multi_head_attention(Tensor query, Tensor key, Tensor value, int embed_dim, int num_head, "
             f"{_QKV}, Tensor? mask=None, bool need_weights=True, bool average_attn_weights=True, int? mask_type=None) "
-            "-> (Tensor, Tensor)", python=attention), "out", "out0 out1")  # fmt: skip
+            "-> (Tensor, Tensor)", python=attention, unboxed=unboxed.on_tensors,
+   autocast="fast"), "out", "out0 out1")  # fmt: skip
 op(f"aten::_transformer_encoder_layer_fwd(Tensor src, int embed_dim, int num_heads, {_QKV}, bool use_gelu, "
    "bool norm_first, float eps, Tensor norm_weight_1, Tensor norm_bias_1, Tensor norm_weight_2, Tensor norm_bias_2, "
    "Tensor ffn_weight_1, Tensor ffn_bias_1, Tensor ffn_weight_2, Tensor ffn_bias_2, Tensor? mask=None, "
-   "int? mask_type=None) -> Tensor", python=encoder_layer, variants="function out")  # fmt: skip
+   "int? mask_type=None) -> Tensor", python=encoder_layer, variants="function out",
+   unboxed=unboxed.on_tensors)  # fmt: skip
 
 
 def nested_from_mask(t: Tensor, mask: Tensor, mask_check: bool) -> Tensor:
@@ -294,6 +299,6 @@ def fake_quantize_kernel(self: xp.Array, scale: float, zero: int, low: int, high
 op("aten::_fake_quantize(Tensor self, float scale, int zero, int low, int high) -> (Tensor result, Tensor inside)",
    kernel=fake_quantize_kernel, gradient={"self": "grad * result1"})  # fmt: skip
 op("aten::fake_quantize_per_tensor_affine(Tensor self, float scale, int zero_point, int quant_min, int quant_max) "
-   "-> Tensor", python=fake_quantize)  # fmt: skip
+   "-> Tensor", python=fake_quantize, autocast="full")  # fmt: skip
 op("aten::fake_quantize_per_tensor_affine.tensor_qparams(Tensor self, Tensor scale, Tensor zero_point, int quant_min, "
    "int quant_max) -> Tensor", python=fake_quantize)  # fmt: skip

@@ -103,10 +103,11 @@ op("aten::is_contiguous(Tensor self) -> bool", kernel=is_contiguous, variants="m
 op("aten::is_contiguous.memory_format(Tensor self, MemoryFormat memory_format) -> bool", kernel=is_contiguous,
    variants="method")  # fmt: skip
 op("aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=0) -> Tensor(a)", kernel=contiguous,
-   variants="method", gradient={"self": "grad"})  # fmt: skip
+   variants="method", gradient={"self": "grad"}, shape="self", dtype="same")  # fmt: skip
 op("aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", kernel=clone,
-   variants="function method out", exact=True, gradient={"self": "grad"})  # fmt: skip
-op("aten::detach(Tensor(a) self) -> Tensor(a)", python=detach, variants=VIEW)
+   variants="function method out", exact=True, gradient={"self": "grad"}, shape="self", dtype="same")  # fmt: skip
+op("aten::detach(Tensor(a) self) -> Tensor(a)", python=detach, variants=VIEW, shape="self", dtype="same")
 op("aten::detach_(Tensor(a!) self) -> Tensor(a!)", python=detach_, variants=VIEW)
-op("aten::alias(Tensor(a) self) -> Tensor(a)", kernel=lambda self: self[...], gradient={"self": "grad"})
+op("aten::alias(Tensor(a) self) -> Tensor(a)", kernel=lambda self: self[...], gradient={"self": "grad"}, shape="self",
+   dtype="same")  # fmt: skip
 op("aten::lift_fresh(Tensor(a) self) -> Tensor(a)", kernel=lambda self: self, gradient={"self": "grad"})

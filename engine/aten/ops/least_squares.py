@@ -43,5 +43,5 @@ def lstsq(self: Array, b: Array, rcond: float | None, driver: str | None) -> tup
 _LSTSQ: Final = "_lstsq_backward(grads[0], grads[1], self, b, solution)"
 out_form(op("aten::linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, "
             "Tensor residuals, Tensor rank, Tensor singular_values)", kernel=lstsq,
-            gradient={"self": f"{_LSTSQ}[0]", "b": f"{_LSTSQ}[1]"}),
+            gradient={"self": f"{_LSTSQ}[0]", "b": f"{_LSTSQ}[1]"}, data_dependent=True, autocast="full"),
          "out", "solution residuals rank singular_values")  # fmt: skip

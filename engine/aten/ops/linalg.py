@@ -240,14 +240,14 @@ def logdet(self: Tensor) -> Tensor:
 # ------------------------------------------------------------------ entries
 
 out_form(op("aten::linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
-            kernel=inv_ex, gradient={"A": "-result0.mH.matmul(grad).matmul(result0.mH)"}),
+            kernel=inv_ex, gradient={"A": "-result0.mH.matmul(grad).matmul(result0.mH)"}, autocast="full"),
          "inverse", "inverse info")  # fmt: skip
-op("aten::linalg_inv(Tensor A) -> Tensor", python=inv, variants=OUT)
+op("aten::linalg_inv(Tensor A) -> Tensor", python=inv, variants=OUT, autocast="full")
 op("aten::_solve(Tensor A, Tensor B) -> (Tensor result, Tensor info)", kernel=solve_kernel,
    gradient={"A": "-linalg_solve(A.mH, grad).matmul(result0.mH)", "B": "linalg_solve(A.mH, grad)"})  # fmt: skip
 out_form(op("aten::linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> "
             "(Tensor result, Tensor info)", python=solve_ex), "out", "result info")  # fmt: skip
-op("aten::linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", python=solve, variants=OUT)
+op("aten::linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", python=solve, variants=OUT, autocast="full")
 op("aten::_solve_triangular_backward(Tensor grad, Tensor self, Tensor result, bool upper, bool left, "
    "bool unitriangular) -> (Tensor, Tensor)", python=solve_triangular_backward)  # fmt: skip
 _TRIANGULAR: Final = "_solve_triangular_backward(grad, self, result, upper, left, unitriangular)"
@@ -256,9 +256,10 @@ op("aten::linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool lef
    gradient={"self": f"{_TRIANGULAR}[0]", "B": f"{_TRIANGULAR}[1]"})  # fmt: skip
 out_form(op("aten::triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, "
             "bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)", python=triangular_solve,
-            variants="function method"), "X", "X M")  # fmt: skip
-op("aten::linalg_tensorinv(Tensor self, int ind=2) -> Tensor", python=tensorinv, variants=OUT)
-op("aten::linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor", python=tensorsolve, variants=OUT)
+            variants="function method", autocast="full"), "X", "X M")  # fmt: skip
+op("aten::linalg_tensorinv(Tensor self, int ind=2) -> Tensor", python=tensorinv, variants=OUT, autocast="full")
+op("aten::linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor", python=tensorsolve, variants=OUT,
+   autocast="full")  # fmt: skip
 
 op("aten::_det(Tensor A) -> Tensor", kernel=lambda A: np.asarray(np.linalg.det(A)),
    gradient={"A": "(grad * result.conj()).unsqueeze(-1).unsqueeze(-1) * linalg_inv(A).mH"})  # fmt: skip

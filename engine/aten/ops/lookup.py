@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.dispatch.table import op
+from engine.aten.kernels import shapes
 from engine.aten.kernels.accumulate import accumulate
 from engine.aten.kernels.convolution_checks import tensor_type
 from engine.aten.kernels.rules import are_within, no_kernel
@@ -166,15 +167,17 @@ def _bag_gradient(padding_idx: str) -> dict[str, str]:
 _BAG: Final = "Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq"
 op("aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, "
    "bool sparse=False) -> Tensor", kernel=embedding, variants="function out",
-   gradient={"weight": "_embedding_backward(grad, indices, weight.size(0), padding_idx, scale_grad_by_freq)"}
+   gradient={"weight": "_embedding_backward(grad, indices, weight.size(0), padding_idx, scale_grad_by_freq)"},
+       shape=shapes.embedding,
+       dtype="same weight",
    )  # fmt: skip
 op(f"aten::embedding_bag({_BAG}=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, "
    "bool include_last_offset=False) -> (Tensor, Tensor, Tensor, Tensor)", kernel=embedding_bag,
-   gradient=_bag_gradient("None"))  # fmt: skip
+   gradient=_bag_gradient("None"), data_dependent=True)  # fmt: skip
 op(f"aten::embedding_bag.padding_idx({_BAG}, int mode, bool sparse, Tensor? per_sample_weights, "
    "bool include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, Tensor)", kernel=embedding_bag,
-   gradient=_bag_gradient("padding_idx"))  # fmt: skip
-op("aten::one_hot(Tensor self, int num_classes=-1) -> Tensor", kernel=one_hot)
+   gradient=_bag_gradient("padding_idx"), data_dependent=True)  # fmt: skip
+op("aten::one_hot(Tensor self, int num_classes=-1) -> Tensor", kernel=one_hot, data_dependent=True, layout="contiguous")
 
 # ------------------------------------------------------------------ search
 

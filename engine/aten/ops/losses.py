@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.dispatch import unboxed
 from engine.aten.dispatch.compose import MEAN, NONE, SUM, cast, reduced, run, sum_over, where, widened, without_gradient
 from engine.aten.dispatch.table import op
 from engine.aten.kernels.rules import are_within
@@ -251,9 +252,9 @@ def _length(x: Tensor, dim: int, eps: float) -> Tensor:
 # ------------------------------------------------------------------ entries
 
 
-def _with_out(text: str, loss: Loss) -> None:
-    """An entry and its out= form."""
-    op(text, python=loss)
+def _with_out(text: str, loss: Loss, **facts: Any) -> None:
+    """An entry and its out= form; `facts` are those of the first."""
+    op(text, python=loss, **facts, autocast="full")
     name, _, rest = text.partition("(")
     arguments = rest.partition(") -> ")[0]
     star = "" if "*, " in arguments else "*, "
@@ -268,23 +269,30 @@ def _on_arrays(loss: Loss) -> Callable[..., xp.Array]:
 
 
 _PAIR: Final = "Tensor self, Tensor target"
-_with_out(f"aten::mse_loss({_PAIR}, int reduction=1) -> Tensor", mse_loss)
-op(f"aten::l1_loss({_PAIR}, int reduction=1) -> Tensor", python=l1_loss)
-_with_out(f"aten::smooth_l1_loss({_PAIR}, int reduction=1, float beta=1.) -> Tensor", smooth_l1_loss)
+_with_out(f"aten::mse_loss({_PAIR}, int reduction=1) -> Tensor", mse_loss, unboxed=unboxed.on_tensors,
+          jit_autocast="full")  # fmt: skip
+op(f"aten::l1_loss({_PAIR}, int reduction=1) -> Tensor", python=l1_loss, jit_autocast="full", autocast="full")
+_with_out(f"aten::smooth_l1_loss({_PAIR}, int reduction=1, float beta=1.) -> Tensor", smooth_l1_loss,
+          jit_autocast="full")  # fmt: skip
 _with_out(f"aten::huber_loss({_PAIR}, int reduction=1, float delta=1.) -> Tensor", huber_loss)
 for _name in ("nll_loss", "nll_loss2d"):
     _with_out(f"aten::{_name}({_PAIR}, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
-              nll_loss)  # fmt: skip
+              nll_loss, jit_autocast="full")  # fmt: skip
 op(f"aten::nll_loss_nd({_PAIR}, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
-   python=nll_loss)  # fmt: skip
+   python=nll_loss, unboxed=unboxed.on_tensors, autocast="full")  # fmt: skip
 op(f"aten::cross_entropy_loss({_PAIR}, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100, "
-   "float label_smoothing=0.) -> Tensor", python=cross_entropy_loss)  # fmt: skip
+   "float label_smoothing=0.) -> Tensor", python=cross_entropy_loss, unboxed=unboxed.on_tensors,
+   autocast="full")  # fmt: skip
 op(f"aten::_binary_cross_entropy({_PAIR}) -> Tensor", kernel=_bce, gradient={
     "self": "grad * (self - target) / ((1 - self) * self).clamp_min(1e-12)",
     "target": "grad * ((1 - self).log().clamp_min(-100) - self.log().clamp_min(-100))",
 })  # fmt: skip
-_with_out(f"aten::binary_cross_entropy({_PAIR}, Tensor? weight=None, int reduction=1) -> Tensor", binary_cross_entropy)
+_with_out(f"aten::binary_cross_entropy({_PAIR}, Tensor? weight=None, int reduction=1) -> Tensor", binary_cross_entropy,
+          jit_autocast="unsafe")  # fmt: skip
 _with_out(f"aten::binary_cross_entropy_with_logits({_PAIR}, Tensor? weight=None, Tensor? pos_weight=None, "
-          "int reduction=1) -> Tensor", binary_cross_entropy_with_logits)  # fmt: skip
-op(f"aten::kl_div({_PAIR}, int reduction=1, *, bool log_target=False) -> Tensor", python=kl_div)
-op("aten::cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor", python=cosine_similarity)
+          "int reduction=1) -> Tensor", binary_cross_entropy_with_logits, unboxed=unboxed.on_tensors,
+          jit_autocast="full")  # fmt: skip
+op(f"aten::kl_div({_PAIR}, int reduction=1, *, bool log_target=False) -> Tensor", python=kl_div, jit_autocast="full",
+   autocast="full")  # fmt: skip
+op("aten::cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor", python=cosine_similarity,
+   unboxed=unboxed.on_tensors, jit_autocast="full")  # fmt: skip

@@ -120,8 +120,9 @@ def pdist(self: Tensor, p: float) -> Tensor:
 
 op("aten::pairwise_distance(Tensor x1, Tensor x2, float p=2., float eps=9.9999999999999995e-07, bool keepdim=False) "
    "-> Tensor", python=pairwise_distance)  # fmt: skip
-op("aten::cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor", python=cdist)
-op("aten::pdist(Tensor self, float p=2.) -> Tensor", python=pdist)
+op("aten::cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor", python=cdist, jit_autocast="full",
+   autocast="full")  # fmt: skip
+op("aten::pdist(Tensor self, float p=2.) -> Tensor", python=pdist, jit_autocast="full")
 
 # ------------------------------------------------------------------ margins
 
@@ -255,21 +256,23 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool,
 
 _REDUCTION: Final = "int reduction=1) -> Tensor"
 op(f"aten::cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., {_REDUCTION}",
-   python=cosine_embedding_loss)  # fmt: skip
+   python=cosine_embedding_loss, jit_autocast="full", autocast="full")  # fmt: skip
 op(f"aten::hinge_embedding_loss(Tensor self, Tensor target, float margin=1., {_REDUCTION}",
-   python=hinge_embedding_loss)  # fmt: skip
+   python=hinge_embedding_loss, jit_autocast="full", autocast="full")  # fmt: skip
 op(f"aten::margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., {_REDUCTION}",
-   python=margin_ranking_loss)  # fmt: skip
+   python=margin_ranking_loss, jit_autocast="full", autocast="full")  # fmt: skip
 op("aten::triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1., float p=2., "
-   f"float eps=9.9999999999999995e-07, bool swap=False, {_REDUCTION}", python=triplet_margin_loss)  # fmt: skip
+   f"float eps=9.9999999999999995e-07, bool swap=False, {_REDUCTION}", python=triplet_margin_loss,
+   jit_autocast="full", autocast="full")  # fmt: skip
 op(f"aten::multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, "
-   f"{_REDUCTION}", python=multi_margin_loss, variants="function out")  # fmt: skip
+   f"{_REDUCTION}", python=multi_margin_loss, variants="function out", jit_autocast="full",
+   autocast="full")  # fmt: skip
 op(f"aten::multilabel_margin_loss(Tensor self, Tensor target, {_REDUCTION}", python=multilabel_margin_loss,
-   variants="function out")  # fmt: skip
+   variants="function out", autocast="full")  # fmt: skip
 op(f"aten::soft_margin_loss(Tensor self, Tensor target, {_REDUCTION}", python=soft_margin_loss,
-   variants="function out")  # fmt: skip
+   variants="function out", jit_autocast="full", autocast="full")  # fmt: skip
 op("aten::poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor",
-   python=poisson_nll_loss)  # fmt: skip
+   python=poisson_nll_loss, autocast="full")  # fmt: skip
 
 # ------------------------------------------------------------------ alignment of sequences
 
@@ -425,6 +428,6 @@ op("aten::_alignments(Tensor log_probs, Tensor targets, Tensor input_lengths, Te
    )  # fmt: skip
 _CTC: Final = "int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor"
 op("aten::ctc_loss.IntList(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, " + _CTC,
-   python=ctc_loss)  # fmt: skip
+   python=ctc_loss, data_dependent=True, autocast="full")  # fmt: skip
 op("aten::ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, " + _CTC,
-   python=ctc_loss)  # fmt: skip
+   python=ctc_loss, data_dependent=True, autocast="full")  # fmt: skip

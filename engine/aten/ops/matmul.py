@@ -14,6 +14,7 @@ import numpy as np
 
 from engine.aten.dispatch.compose import run
 from engine.aten.dispatch.table import op
+from engine.aten.kernels import shapes
 from engine.aten.kernels.rules import broadcast_shapes, check_same_dtype, no_kernel
 from engine.aten.stepwise.language import worth
 from engine.aten.stepwise.products import whole_products
@@ -441,35 +442,44 @@ def _check_sizes(place: int, subscripts: str, shape: tuple[int, ...], seen: dict
 
 op("aten::matmul(Tensor self, Tensor other) -> Tensor", kernel=matmul, variants="function method out",
    gradient={"self": "_matmul_backward(grad, self, other, [True, False])[0]",
-             "other": "_matmul_backward(grad, self, other, [False, True])[1]"})  # fmt: skip
+             "other": "_matmul_backward(grad, self, other, [False, True])[1]"},
+   shape=shapes.product("self", "other"), dtype="same", jit_autocast="fast", autocast="fast")  # fmt: skip
 op("aten::mm(Tensor self, Tensor mat2) -> Tensor", kernel=mm, variants="function method out",
-   gradient={"self": "grad.mm(mat2.t())", "mat2": "self.t().mm(grad)"})  # fmt: skip
+   gradient={"self": "grad.mm(mat2.t())", "mat2": "self.t().mm(grad)"},
+   shape=shapes.product("self", "mat2"), dtype="same", jit_autocast="fast", autocast="fast")  # fmt: skip
 op("aten::mm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor", kernel=mm_dtype,
-   variants="function method out")  # fmt: skip
+   variants="function method out", shape=shapes.product("self", "mat2"), dtype="same", jit_autocast="fast")  # fmt: skip
 op("aten::bmm(Tensor self, Tensor mat2) -> Tensor", kernel=bmm, variants="function method out",
-   gradient={"self": "grad.bmm(mat2.transpose(1, 2))", "mat2": "self.transpose(1, 2).bmm(grad)"})  # fmt: skip
+   gradient={"self": "grad.bmm(mat2.transpose(1, 2))", "mat2": "self.transpose(1, 2).bmm(grad)"},
+   shape=shapes.product("self", "mat2"), dtype="same", jit_autocast="fast", autocast="fast")  # fmt: skip
 op("aten::bmm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor", kernel=bmm_dtype,
-   variants="function method out")  # fmt: skip
+   variants="function method out", shape=shapes.product("self", "mat2"), dtype="same", jit_autocast="fast")  # fmt: skip
 op("aten::mv(Tensor self, Tensor vec) -> Tensor", kernel=mv, variants="function method out",
-   gradient={"self": "grad.outer(vec)", "vec": "self.t().mv(grad)"})  # fmt: skip
+   gradient={"self": "grad.outer(vec)", "vec": "self.t().mv(grad)"}, shape=shapes.product("self", "vec"),
+   jit_autocast="fast")  # fmt: skip
 op("aten::dot(Tensor self, Tensor tensor) -> Tensor", kernel=dot, variants="function method out",
-   gradient={"self": "grad * tensor", "tensor": "grad * self"})  # fmt: skip
+   gradient={"self": "grad * tensor", "tensor": "grad * self"}, shape=shapes.product("self", "tensor"),
+   jit_autocast="widest")  # fmt: skip
 op("aten::outer(Tensor self, Tensor vec2) -> Tensor", kernel=outer, variants="function method out",
    gradient={"self": "grad.mv(vec2)", "vec2": "grad.t().mv(self)"})  # fmt: skip
 op("aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", kernel=addmm,
    variants=ALL, gradient={"self": "grad * beta", "mat1": "grad.mm(mat2.t()) * alpha",
-                           "mat2": "mat1.t().mm(grad) * alpha"})  # fmt: skip
+                           "mat2": "mat1.t().mm(grad) * alpha"}, shape=shapes.product("mat1", "mat2"),
+   dtype="floats", jit_autocast="fast", autocast="fast")  # fmt: skip
 op("aten::addmm.dtype(Tensor self, Tensor mat1, Tensor mat2, ScalarType out_dtype, *, Scalar beta=1, "
-   "Scalar alpha=1) -> Tensor", kernel=addmm_dtype, variants="function method out")  # fmt: skip
+   "Scalar alpha=1) -> Tensor", kernel=addmm_dtype, variants="function method out",
+   shape=shapes.product("mat1", "mat2"), dtype="floats", jit_autocast="fast")  # fmt: skip
 op("aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
    kernel=baddbmm, variants=ALL,
    gradient={"self": "grad * beta", "batch1": "grad.bmm(batch2.transpose(1, 2)) * alpha",
-             "batch2": "batch1.transpose(1, 2).bmm(grad) * alpha"})  # fmt: skip
+             "batch2": "batch1.transpose(1, 2).bmm(grad) * alpha"}, dtype="floats", jit_autocast="fast",
+   autocast="fast")  # fmt: skip
 op("aten::baddbmm.dtype(Tensor self, Tensor batch1, Tensor batch2, ScalarType out_dtype, *, Scalar beta=1, "
-   "Scalar alpha=1) -> Tensor", kernel=baddbmm_dtype, variants="function method out")  # fmt: skip
+   "Scalar alpha=1) -> Tensor", kernel=baddbmm_dtype, variants="function method out", dtype="floats",
+   jit_autocast="fast")  # fmt: skip
 op("aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", kernel=linear, variants="function out",
    gradient={"input": "_linear_to_input(grad, weight)", "weight": "_linear_to_weight(grad, input, weight)",
-             "bias": "grad"})  # fmt: skip
+             "bias": "grad"}, shape=shapes.linear, dtype="floats", jit_autocast="fast", autocast="fast")  # fmt: skip
 op("aten::_linear_to_input(Tensor of, Tensor weight) -> Tensor", kernel=linear_to_input,
    gradient={"of": "linear(grad, weight)", "weight": "_linear_to_weight(of, grad, weight)"})  # fmt: skip
 op("aten::_linear_to_weight(Tensor of, Tensor input, Tensor weight) -> Tensor", kernel=linear_to_weight,
@@ -491,4 +501,4 @@ def einsum_of_lists(*args: Any) -> Any:
 
 op("aten::einsum.sublist(Tensor a, ...) -> Tensor", python=einsum_of_lists)
 op("aten::einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", kernel=einsum,
-   gradient={"tensors": "_einsum_backward(grad, equation, tensors)"})  # fmt: skip
+   gradient={"tensors": "_einsum_backward(grad, equation, tensors)"}, autocast="contracting")  # fmt: skip

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from engine.aten.dispatch import unboxed
 from engine.aten.dispatch.compose import cast, mean_over, run, sum_over, widened
 from engine.aten.dispatch.grad_mode import MODE
 from engine.aten.dispatch.table import op, out_form
@@ -80,11 +81,14 @@ def _check_normalized(input: Array, shape: tuple[int, ...], weight: Array | None
 
 
 op("aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
-   "float eps=1.0000000000000001e-05, bool cudnn_enable=True) -> Tensor", python=layer_norm)  # fmt: skip
+   "float eps=1.0000000000000001e-05, bool cudnn_enable=True) -> Tensor", python=layer_norm, shape="input",
+   dtype="floats", unboxed=unboxed.first_of("native_layer_norm"), recorded_as="native_layer_norm",
+   jit_autocast="full")  # fmt: skip
 _LAYER_BACK = "_layer_norm_backward(grad, input, normalized_shape, weight, eps)"
 op("aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) "
    "-> (Tensor, Tensor, Tensor)", kernel=native_layer_norm,
-   gradient={name: f"{_LAYER_BACK}[{i}]" for i, name in enumerate(("input", "weight", "bias"))})  # fmt: skip
+   gradient={name: f"{_LAYER_BACK}[{i}]" for i, name in enumerate(("input", "weight", "bias"))},
+   jit_autocast="full")  # fmt: skip
 op("aten::native_layer_norm.out(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps, *, "
    "Tensor(a!) out0, Tensor(b!) out1, Tensor(c!) out2) -> (Tensor(a!), Tensor(b!), Tensor(c!))",
    kernel=native_layer_norm)  # fmt: skip
@@ -253,11 +257,13 @@ _AFFINE = "Tensor input, Tensor? weight, Tensor? bias"
 _RUNNING = "Tensor? running_mean, Tensor? running_var"
 _BATCH = f"{_AFFINE}, {_RUNNING}, bool training, float momentum, float eps"
 _BATCH_BACK = "_batch_norm_backward(grad, input, weight, running_mean, running_var, training, eps)"
-op(f"aten::batch_norm({_BATCH}, bool cudnn_enabled) -> Tensor", python=batch_norm)
+op(f"aten::batch_norm({_BATCH}, bool cudnn_enabled) -> Tensor", python=batch_norm, shape="input", dtype="floats",
+   unboxed=unboxed.batch_norm, recorded_as="native_batch_norm")  # fmt: skip
 op(f"aten::native_batch_norm({_BATCH}) -> (Tensor, Tensor, Tensor)", kernel=native_batch_norm, side_effects=True,
-   gradient={name: f"{_BATCH_BACK}[{i}]" for i, name in enumerate(("input", "weight", "bias"))})  # fmt: skip
+   gradient={name: f"{_BATCH_BACK}[{i}]" for i, name in enumerate(("input", "weight", "bias"))},
+   layout="channels last")  # fmt: skip
 op(f"aten::native_batch_norm.out({_BATCH}, *, Tensor(a!) out, Tensor(b!) save_mean, Tensor(c!) save_invstd) -> "
-   "(Tensor(a!), Tensor(b!), Tensor(c!))", kernel=native_batch_norm)  # fmt: skip
+   "(Tensor(a!), Tensor(b!), Tensor(c!))", kernel=native_batch_norm, layout="channels last")  # fmt: skip
 op(f"aten::_batch_norm_backward(Tensor grad, Tensor input, Tensor? weight, {_RUNNING}, bool training, float eps) "
    "-> (Tensor, Tensor, Tensor)", python=batch_norm_backward)  # fmt: skip
 
@@ -438,10 +444,11 @@ op("aten::_group_norm(Tensor input, Tensor? weight, Tensor? bias, int group, flo
 op("aten::_group_norm_backward(Tensor grad, Tensor input, Tensor? weight, int group, float eps) "
    "-> (Tensor, Tensor, Tensor)", python=grouped_norm_backward)  # fmt: skip
 op("aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, "
-   "float eps=1.0000000000000001e-05, bool cudnn_enabled=True) -> Tensor", python=group_norm)  # fmt: skip
+   "float eps=1.0000000000000001e-05, bool cudnn_enabled=True) -> Tensor", python=group_norm,
+   shape="input", unboxed=unboxed.on_tensors, jit_autocast="full")  # fmt: skip
 out_form(op(f"aten::native_group_norm({_AFFINE}, SymInt N, SymInt C, SymInt HxW, int group, float eps) "
             "-> (Tensor, Tensor, Tensor)", python=native_group_norm), "out", "out0 out1 out2")  # fmt: skip
 op(f"aten::instance_norm({_AFFINE}, {_RUNNING}, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) "
-   "-> Tensor", python=instance_norm, side_effects=True)  # fmt: skip
+   "-> Tensor", python=instance_norm, side_effects=True, shape="input")  # fmt: skip
 op("aten::rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
-   python=rms_norm)  # fmt: skip
+   python=rms_norm, unboxed=unboxed.on_tensors)  # fmt: skip

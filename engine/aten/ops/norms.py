@@ -151,10 +151,12 @@ op('aten::linalg_matrix_norm.str_ord(Tensor self, str ord="fro", int[] dim=[-2, 
    "ScalarType? dtype=None) -> Tensor", python=matrix_norm_named, variants=OUT)  # fmt: skip
 op("aten::frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", python=frobenius_norm,
    variants="function out:out")  # fmt: skip
-op("aten::nuclear_norm(Tensor self, bool keepdim=False) -> Tensor", python=nuclear_norm, variants=OUT)
+op("aten::nuclear_norm(Tensor self, bool keepdim=False) -> Tensor", python=nuclear_norm, variants=OUT,
+   jit_autocast="full")  # fmt: skip
 op("aten::nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor", python=nuclear_norm_dims,
-   variants=OUT)  # fmt: skip
-op("aten::linalg_cond(Tensor self, Scalar? p=None) -> Tensor", python=cond, variants=OUT)
-op("aten::linalg_cond.p_str(Tensor self, str p) -> Tensor", python=cond_named, variants=OUT)
-op("aten::dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", python=dist, variants=METHOD)
-op("aten::renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", python=renorm, variants=ALL)
+   variants=OUT, jit_autocast="full")  # fmt: skip
+op("aten::linalg_cond(Tensor self, Scalar? p=None) -> Tensor", python=cond, variants=OUT, autocast="full")
+op("aten::linalg_cond.p_str(Tensor self, str p) -> Tensor", python=cond_named, variants=OUT, autocast="full")
+op("aten::dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", python=dist, variants=METHOD, jit_autocast="full")
+op("aten::renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", python=renorm, variants=ALL,
+   jit_autocast="full")  # fmt: skip

@@ -13,6 +13,7 @@ import numpy as np
 
 from engine.aten.dispatch.table import op
 from engine.aten.dispatch.wrapping import view
+from engine.aten.kernels import shapes
 from engine.aten.kernels.memory import check_memory
 from engine.aten.kernels.rules import wrap_dim
 from engine.aten.values import xp
@@ -190,14 +191,16 @@ def as_strided_(self: Tensor, size: Sequence[int], stride: Sequence[int], storag
 
 _JOINED: Final = {"self": "cat(grads, dim)"}
 op("aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", kernel=select, variants=VIEW,
-   gradient={"self": "zeros_like(self).select_scatter(grad, dim, index)"})  # fmt: skip
+   gradient={"self": "zeros_like(self).select_scatter(grad, dim, index)"}, shape=shapes.select,
+   dtype="same")  # fmt: skip
 op("aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
    kernel=slice_, variants="function",
-   gradient={"self": "zeros_like(self).slice_scatter(grad, dim, start, end, step)"})  # fmt: skip
+   gradient={"self": "zeros_like(self).slice_scatter(grad, dim, start, end, step)"}, dtype="same")  # fmt: skip
 op("aten::narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)", kernel=narrow, variants=VIEW,
-   gradient={"self": "_narrow_backward(grad, self.size(), dim, start, length)"})  # fmt: skip
+   gradient={"self": "_narrow_backward(grad, self.size(), dim, start, length)"}, dtype="same")  # fmt: skip
 op("aten::narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)", kernel=narrow,
-   variants=VIEW, gradient={"self": "_narrow_backward(grad, self.size(), dim, start.item(), length)"})  # fmt: skip
+   variants=VIEW, gradient={"self": "_narrow_backward(grad, self.size(), dim, start.item(), length)"},
+   dtype="same")  # fmt: skip
 op("aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]", kernel=split, variants=VIEW,
    gradient=_JOINED)  # fmt: skip
 op("aten::split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]", kernel=split_with_sizes,
@@ -218,4 +221,4 @@ op("aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? sto
    python=as_strided_view, variants=VIEW,
    gradient={"self": "_as_strided_backward(grad, self, size, stride, storage_offset)"})  # fmt: skip
 op("aten::as_strided_(Tensor(a!) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a!)",
-   python=as_strided_, variants=VIEW)  # fmt: skip
+   python=as_strided_, variants=VIEW, inplace_view=True)  # fmt: skip

@@ -15,7 +15,7 @@ import numpy as np
 from engine.aten.dispatch.compose import run
 from engine.aten.dispatch.long_rows import LongRows
 from engine.aten.dispatch.table import op
-from engine.aten.kernels import pointwise
+from engine.aten.kernels import pointwise, shapes
 from engine.aten.kernels.blocks import choose
 from engine.aten.kernels.rules import c_name, no_kernel, ordered_like
 from engine.aten.values import xp
@@ -28,36 +28,38 @@ _OUT: Final = "function method out"
 
 # ------------------------------------------------------------------ one tensor
 
-_UNARY: Final = {
-    # name: (expression, dtype rule, gradient)
+_FULL: Final = {"jit_autocast": "full"}
+_ACTIVATION: Final = {"activation": True}
+_UNARY: Final[dict[str, tuple[Any, ...]]] = {
+    # name: (expression, dtype rule, gradient, perhaps more facts)
     "neg": ("-self", "promote", "-grad"),
     "sign": ("sign(self)", "promote", "zeros_like(grad)"),
-    "exp": ("exp(self)", "float", "grad * result"),
-    "expm1": ("expm1(self)", "float", "grad * (result + 1)"),
+    "exp": ("exp(self)", "float", "grad * result", _FULL),
+    "expm1": ("expm1(self)", "float", "grad * (result + 1)", _FULL),
     "exp2": ("exp2(self)", "float", "grad * result * 0.6931471805599453"),
-    "log": ("log(self)", "float", "grad / self"),
-    "log2": ("log2(self)", "float", "grad / (self * 0.6931471805599453)"),
-    "log10": ("log10(self)", "float", "grad / (self * 2.302585092994046)"),
-    "log1p": ("log1p(self)", "float", "grad / (self + 1)"),
+    "log": ("log(self)", "float", "grad / self", _FULL),
+    "log2": ("log2(self)", "float", "grad / (self * 0.6931471805599453)", _FULL),
+    "log10": ("log10(self)", "float", "grad / (self * 2.302585092994046)", _FULL),
+    "log1p": ("log1p(self)", "float", "grad / (self + 1)", _FULL),
     "sqrt": ("sqrt(self)", "float", "grad / (2 * result)"),
-    "rsqrt": ("1 / sqrt(self)", "float", "-0.5 * grad * result.pow(3)"),
+    "rsqrt": ("1 / sqrt(self)", "float", "-0.5 * grad * result.pow(3)", _FULL),
     "square": ("square(self)", "number", "grad * 2 * self"),
-    "reciprocal": ("1 / self", "float", "-grad * result * result"),
+    "reciprocal": ("1 / self", "float", "-grad * result * result", _FULL),
     "sin": ("sin(self)", "float", "grad * self.cos()"),
     "cos": ("cos(self)", "float", "grad * -self.sin()"),
-    "tan": ("tan(self)", "float", "grad * (1 + result.pow(2))"),
-    "asin": ("asin(self)", "float", "grad * (-self * self + 1).rsqrt()"),
-    "acos": ("acos(self)", "float", "grad * -((-self * self + 1).rsqrt())"),
+    "tan": ("tan(self)", "float", "grad * (1 + result.pow(2))", _FULL),
+    "asin": ("asin(self)", "float", "grad * (-self * self + 1).rsqrt()", _FULL),
+    "acos": ("acos(self)", "float", "grad * -((-self * self + 1).rsqrt())", _FULL),
     "atan": ("atan(self)", "float", "grad / (self * self + 1)"),
-    "sinh": ("sinh(self)", "float", "grad * self.cosh()"),
-    "cosh": ("cosh(self)", "float", "grad * self.sinh()"),
-    "tanh": ("tanh(self)", "float", "grad * (1 - result * result)"),
+    "sinh": ("sinh(self)", "float", "grad * self.cosh()", _FULL),
+    "cosh": ("cosh(self)", "float", "grad * self.sinh()", _FULL),
+    "tanh": ("tanh(self)", "float", "grad * (1 - result * result)", _ACTIVATION),
     "asinh": ("asinh(self)", "float", "grad * (self.pow(2) + 1).rsqrt()"),
     "acosh": ("acosh(self)", "float", "grad * (self.pow(2) - 1).rsqrt()"),
     "atanh": ("atanh(self)", "float", "grad / (1 - self.pow(2))"),
     "erf": ("erf(self)", "float", "1.1283791670955126 * exp(-(self.pow(2))) * grad"),
     "erfc": ("erfc(self)", "float", "-1.1283791670955126 * exp(-(self.pow(2))) * grad"),
-    "sigmoid": ("sigmoid(self)", "float", "grad * (1 - result) * result"),
+    "sigmoid": ("sigmoid(self)", "float", "grad * (1 - result) * result", _ACTIVATION),
     "floor": ("floor(self)", "promote", "zeros_like(grad)"),
     "ceil": ("ceil(self)", "promote", "zeros_like(grad)"),
     "round": ("round(self)", "promote", "zeros_like(grad)"),
@@ -115,9 +117,9 @@ _NAN_TO_NUM: Final = LongRows(
 )  # fmt: skip
 
 
-for _name, (_expression, _dtype, _gradient) in _UNARY.items():
+for _name, (_expression, _dtype, _gradient, *_facts) in _UNARY.items():
     op(f"aten::{_name}(Tensor self) -> Tensor", scalar=_expression, dtype=_dtype, variants=ALL,
-       gradient={"self": _gradient})  # fmt: skip
+       gradient={"self": _gradient}, **(_facts[0] if _facts else {}))  # fmt: skip
 
 op("aten::abs(Tensor self) -> Tensor", kernel=absolute, variants=ALL, gradient={"self": "grad * self.sgn()"})
 op("aten::round.decimals(Tensor self, *, int decimals) -> Tensor", kernel=round_decimals, variants=ALL,
@@ -173,11 +175,11 @@ def clamp_max(self: Array, max: Any) -> Array:
 
 
 op("aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", kernel=clamp, variants=ALL,
-   gradient={"self": "_clamp_backward(grad, self, min, max)"})  # fmt: skip
+   gradient={"self": "_clamp_backward(grad, self, min, max)"}, dtype="floats")  # fmt: skip
 op("aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", kernel=clamp, variants=ALL,
    gradient={"self": "_clamp_backward(grad, self, min, max)",
              "min": "_clamp_limit_backward(grad, self, min, max, True)",
-             "max": "_clamp_limit_backward(grad, self, min, max, False)"})  # fmt: skip
+             "max": "_clamp_limit_backward(grad, self, min, max, False)"}, dtype="floats")  # fmt: skip
 op("aten::clamp_min(Tensor self, Scalar min) -> Tensor", kernel=clamp_min, variants=ALL,
    gradient={"self": "where(self >= min, grad, 0)"})  # fmt: skip
 op("aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor", kernel=clamp_min, variants=ALL,
@@ -190,27 +192,29 @@ op("aten::clamp_max.Tensor(Tensor self, Tensor max) -> Tensor", kernel=clamp_max
 # ------------------------------------------------------------------ two tensors
 
 op("aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", scalar="self + alpha * other",
-   variants="function method inplace out:out", gradient={"self": "grad", "other": "grad * alpha"})  # fmt: skip
+   variants="function method inplace out:out", gradient={"self": "grad", "other": "grad * alpha"},
+   jit_autocast="widest")  # fmt: skip
 op("aten::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", scalar="self + alpha * other",
-   variants=ALL, gradient={"self": "grad"})  # fmt: skip
+   variants=ALL, gradient={"self": "grad"}, jit_autocast="widest")  # fmt: skip
 op("aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", scalar="self - alpha * other",
-   variants="function method inplace out:out", gradient={"self": "grad", "other": "-grad * alpha"})  # fmt: skip
+   variants="function method inplace out:out", gradient={"self": "grad", "other": "-grad * alpha"},
+   jit_autocast="widest")  # fmt: skip
 op("aten::sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", scalar="self - alpha * other",
-   variants=ALL, gradient={"self": "grad"})  # fmt: skip
+   variants=ALL, gradient={"self": "grad"}, jit_autocast="widest")  # fmt: skip
 op("aten::rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", scalar="other - alpha * self",
    variants="function out", gradient={"self": "-grad * alpha", "other": "grad"})  # fmt: skip
 op("aten::rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", scalar="other - alpha * self",
    variants="function out", gradient={"self": "-grad * alpha"})  # fmt: skip
 op("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor", scalar="self * other",
    variants="function method inplace out:out",
-   gradient={"self": "grad * other", "other": "grad * self"})  # fmt: skip
+   gradient={"self": "grad * other", "other": "grad * self"}, jit_autocast="widest")  # fmt: skip
 op("aten::mul.Scalar(Tensor self, Scalar other) -> Tensor", scalar="self * other", variants=ALL,
-   gradient={"self": "grad * other"})  # fmt: skip
+   gradient={"self": "grad * other"}, jit_autocast="widest")  # fmt: skip
 op("aten::div.Tensor(Tensor self, Tensor other) -> Tensor", scalar="self / other", dtype="float",
    variants="function method inplace out:out",
-   gradient={"self": "grad / other", "other": "-grad * self / (other * other)"})  # fmt: skip
+   gradient={"self": "grad / other", "other": "-grad * self / (other * other)"}, jit_autocast="widest")  # fmt: skip
 op("aten::div.Scalar(Tensor self, Scalar other) -> Tensor", scalar="self / other", dtype="float", variants=ALL,
-   gradient={"self": "grad / other"})  # fmt: skip
+   gradient={"self": "grad / other"}, jit_autocast="widest")  # fmt: skip
 
 
 def divide_mode(self: Array, other: Any, rounding_mode: str | None) -> Array:
@@ -286,14 +290,15 @@ _MODE_GRADIENT = "grad / other if rounding_mode is None else zeros_like(grad)"
 op("aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor", kernel=divide_mode,
    variants="function method inplace out:out_mode",
    gradient={"self": _MODE_GRADIENT,
-             "other": "-grad * self / (other * other) if rounding_mode is None else zeros_like(grad)"})  # fmt: skip
+             "other": "-grad * self / (other * other) if rounding_mode is None else zeros_like(grad)"},
+   jit_autocast="widest")  # fmt: skip
 op("aten::div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor", kernel=divide_mode,
-   variants=ALL, gradient={"self": _MODE_GRADIENT})  # fmt: skip
+   variants=ALL, gradient={"self": _MODE_GRADIENT}, jit_autocast="widest")  # fmt: skip
 op("aten::true_divide.Tensor(Tensor self, Tensor other) -> Tensor", scalar="self / other", dtype="float",
-   variants="function method inplace out:out",
+   alias_of="aten::div", variants="function method inplace out:out",
    gradient={"self": "grad / other", "other": "-grad * self / (other * other)"})  # fmt: skip
 op("aten::true_divide.Scalar(Tensor self, Scalar other) -> Tensor", scalar="self / other", dtype="float",
-   variants="function method inplace", gradient={"self": "grad / other"})  # fmt: skip
+   alias_of="aten::div", variants="function method inplace", gradient={"self": "grad / other"})  # fmt: skip
 op(
     "aten::floor_divide(Tensor self, Tensor other) -> Tensor",
     scalar="self // other",
@@ -313,15 +318,17 @@ op("aten::fmod.Scalar(Tensor self, Scalar other) -> Tensor", scalar="fmod(self, 
 op("aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", kernel=power,
    variants="function method inplace:Tensor out",
    gradient={"self": "grad * exponent * self.pow(exponent - 1)",
-             "exponent": "where(self == 0, zeros_like(result), grad * result * self.log())"})  # fmt: skip
+             "exponent": "where(self == 0, zeros_like(result), grad * result * self.log())"},
+   jit_autocast="full")  # fmt: skip
 op("aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", kernel=power,
    variants="function method inplace:Scalar out",
-   gradient={"self": "zeros_like(grad) if exponent == 0 else grad * (exponent * self.pow(exponent - 1))"})  # fmt: skip
+   gradient={"self": "zeros_like(grad) if exponent == 0 else grad * (exponent * self.pow(exponent - 1))"},
+   jit_autocast="full")  # fmt: skip
 op("aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor", kernel=power, variants="function out",
-   gradient={"exponent": "grad * result * log(self)"})  # fmt: skip
+   gradient={"exponent": "grad * result * log(self)"}, jit_autocast="full")  # fmt: skip
 op("aten::atan2(Tensor self, Tensor other) -> Tensor", scalar="atan2(self, other)", dtype="float", variants=ALL,
    gradient={"self": "grad * other / (self * self + other * other)",
-             "other": "grad * -self / (self * self + other * other)"})  # fmt: skip
+             "other": "grad * -self / (self * self + other * other)"}, jit_autocast="widest")  # fmt: skip
 for _name, _more in (("maximum", ">"), ("minimum", "<")):
     op(f"aten::{_name}(Tensor self, Tensor other) -> Tensor", scalar=f"{_name}(self, other)",
        variants="function method out",
@@ -373,11 +380,11 @@ op("aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", kernel
 op("aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
    scalar="self + value * (tensor1 * tensor2)", variants=ALL,
    gradient={"self": "grad", "tensor1": "grad * (tensor2 * value)",
-             "tensor2": "grad * (tensor1 * value)"})  # fmt: skip
+             "tensor2": "grad * (tensor1 * value)"}, jit_autocast="widest")  # fmt: skip
 op("aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
    scalar="self + value * tensor1 / tensor2", variants=ALL,
    gradient={"self": "grad", "tensor1": "grad * (value / tensor2)",
-             "tensor2": "-grad * ((value * tensor1) / (tensor2 * tensor2))"})  # fmt: skip
+             "tensor2": "-grad * ((value * tensor1) / (tensor2 * tensor2))"}, jit_autocast="widest")  # fmt: skip
 
 
 def where(condition: Array, self: Any, other: Any) -> Array:
@@ -419,14 +426,17 @@ def masked_fill(self: Array, mask: Array, value: Any) -> Array:
 _WHERE = {"self": "where(condition, grad, 0)", "other": "where(condition, 0, grad)"}
 op("aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", kernel=where,
    variants="function method out",
-   gradient=_WHERE)  # fmt: skip
+   gradient=_WHERE, shape=shapes.pointwise, dtype="floats")  # fmt: skip
 op("aten::where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor", kernel=where, variants="method",
-   gradient={"self": _WHERE["self"]})  # fmt: skip
+   gradient={"self": _WHERE["self"]}, shape=shapes.pointwise, dtype="floats")  # fmt: skip
 op("aten::where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor", kernel=where,
-   gradient={"other": _WHERE["other"]})  # fmt: skip
-op("aten::where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", kernel=where_scalars)
-op("aten::where(Tensor condition) -> Tensor[]", kernel=nonzero_tuple)
+   gradient={"other": _WHERE["other"]}, shape=shapes.pointwise, dtype="floats")  # fmt: skip
+op("aten::where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", kernel=where_scalars,
+   shape=shapes.pointwise, dtype="floats")  # fmt: skip
+op("aten::where(Tensor condition) -> Tensor[]", kernel=nonzero_tuple, data_dependent=True)
 op("aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", kernel=masked_fill, variants=ALL,
-   gradient={"self": "grad.masked_fill(mask, 0)"})  # fmt: skip
+   gradient={"self": "grad.masked_fill(mask, 0)"}, shape=shapes.pointwise, dtype="same",
+   layout="contiguous")  # fmt: skip
 op("aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", kernel=masked_fill, variants=ALL,
-   gradient={"self": "grad.masked_fill(mask, 0)", "value": "where(mask, grad, 0).sum()"})  # fmt: skip
+   gradient={"self": "grad.masked_fill(mask, 0)", "value": "where(mask, grad, 0).sum()"},
+   shape=shapes.pointwise, dtype="same", layout="contiguous")  # fmt: skip

@@ -12,9 +12,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.dispatch import unboxed
 from engine.aten.dispatch.compose import cast, mean_over, run, widened
 from engine.aten.dispatch.table import op
-from engine.aten.kernels import pooling_checks, pooling_precomputed
+from engine.aten.kernels import pooling_checks, pooling_precomputed, shapes
 from engine.aten.kernels.rules import no_kernel
 from engine.aten.kernels.windows import Space, offsets, pad, scatter_windows, shifted, windows
 from engine.aten.values import xp
@@ -197,7 +198,8 @@ def _put_back(n: int) -> str:
 for _n, _zero, _one in ((1, "[0]", "[1]"), (2, "0", "1"), (3, "0", "1")):
     _args = (f"(Tensor self, int[{_n}] kernel_size, int[{_n}] stride=[], int[{_n}] padding={_zero}, "
              f"int[{_n}] dilation={_one}, bool ceil_mode=False")  # fmt: skip
-    op(f"aten::max_pool{_n}d{_args}) -> Tensor", python=_max_only(_n))
+    op(f"aten::max_pool{_n}d{_args}) -> Tensor", python=_max_only(_n), shape=shapes.pooled(_n), dtype="floats",
+       unboxed=unboxed.on_tensors, recomputed=True, autocast="full" if _n == 3 else "")  # fmt: skip
     op(f"aten::max_pool{_n}d_with_indices{_args}) -> (Tensor, Tensor)", kernel=_max_pool(_n),
        gradient={"self": _put_back(_n)})  # fmt: skip
     if _n > 1:
@@ -281,7 +283,8 @@ for _n, _zero in ((1, "[0]"), (2, "0"), (3, "0")):
     _names = "kernel_size, stride, padding, ceil_mode, count_include_pad" + (", divisor_override" if _n > 1 else "")
     op(f"aten::avg_pool{_n}d(Tensor self, {_sizes}=[], int[{_n}] padding={_zero}, {_rest}) -> Tensor",
        kernel=_avg_pool(_n), variants="function out",
-       gradient={"self": f"avg_pool{_n}d_backward(grad, self, {_names})"})  # fmt: skip
+       gradient={"self": f"avg_pool{_n}d_backward(grad, self, {_names})"}, shape=shapes.pooled(_n),
+       dtype="floats", autocast="full" if _n == 3 else "")  # fmt: skip
     op(f"aten::avg_pool{_n}d_backward(Tensor grad_output, Tensor self, {_sizes}, int[{_n}] padding, {_plain}) "
        "-> Tensor", kernel=_avg_pool_backward(_n),
        gradient={"grad_output": f"avg_pool{_n}d(grad, {_names})", "self": "zeros_like(self)"})  # fmt: skip
@@ -372,11 +375,14 @@ def _adaptive_max(n: int) -> Callable[[Array, Sequence[int]], tuple[Array, Array
 
 for _n in (1, 2, 3):
     _int = "int" if _n == 1 else "SymInt"
-    op(f"aten::adaptive_avg_pool{_n}d(Tensor self, {_int}[{_n}] output_size) -> Tensor", python=_adaptive_avg(_n))
+    op(f"aten::adaptive_avg_pool{_n}d(Tensor self, {_int}[{_n}] output_size) -> Tensor", python=_adaptive_avg(_n),
+       shape=shapes.adaptive(_n), dtype="floats", unboxed=unboxed.average(_n), recomputed=True,
+       autocast="full" if _n == 3 else "")  # fmt: skip
     op(f"aten::adaptive_avg_pool{_n}d.out(Tensor self, {_int}[{_n}] output_size, *, Tensor(a!) out) -> Tensor(a!)",
-       kernel=lambda self, size, n=_n: _adaptive_avg(n)(from_numpy(self), size).array)  # fmt: skip
+       kernel=lambda self, size, n=_n: _adaptive_avg(n)(from_numpy(self), size).array,
+       shape=shapes.adaptive(_n), dtype="floats")  # fmt: skip
     op(f"aten::adaptive_max_pool{_n}d(Tensor self, int[{_n}] output_size) -> (Tensor, Tensor)",
-       kernel=_adaptive_max(_n), gradient={"self": _put_back(_n)})  # fmt: skip
+       kernel=_adaptive_max(_n), gradient={"self": _put_back(_n)}, autocast="full" if _n == 3 else "")  # fmt: skip
     if _n > 1:
         op(f"aten::adaptive_max_pool{_n}d.out(Tensor self, int[{_n}] output_size, *, Tensor(a!) out, "
            "Tensor(b!) indices) -> (Tensor(a!), Tensor(b!))", kernel=_adaptive_max(_n))  # fmt: skip

@@ -322,22 +322,26 @@ def block_diag(tensors: Sequence[Tensor]) -> Tensor:
 # ------------------------------------------------------------------ entries
 
 _SCALES: Final = "*, Scalar beta=1, Scalar alpha=1"
-op("aten::linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", python=vecdot, variants=OUT)
+op("aten::linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", python=vecdot, variants=OUT, autocast="fast")
 op("aten::linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", kernel=cross_kernel, variants=OUT,
    gradient={"self": "linalg_cross(other.conj(), grad, dim=dim)",
              "other": "linalg_cross(grad, self.conj(), dim=dim)"})  # fmt: skip
-op("aten::cross(Tensor self, Tensor other, int? dim=None) -> Tensor", python=cross, variants=METHOD)
+op("aten::cross(Tensor self, Tensor other, int? dim=None) -> Tensor", python=cross, variants=METHOD,
+   jit_autocast="widest")  # fmt: skip
 op("aten::linalg_matrix_power(Tensor self, int n) -> Tensor", python=matrix_power, variants=OUT)
 op("aten::linalg_matrix_exp(Tensor self) -> Tensor", kernel=matrix_exp, variants=OUT,
    gradient={"self": "_matrix_exp_backward(grad, self)"})  # fmt: skip
 op("aten::linalg_multi_dot(Tensor[] tensors) -> Tensor", python=multi_dot, variants=OUT)
 op("aten::chain_matmul(Tensor[] matrices) -> Tensor", python=chain_matmul, variants=OUT)
 op("aten::tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", python=tensordot,
-   variants=OUT)  # fmt: skip
-op(f"aten::addbmm(Tensor self, Tensor batch1, Tensor batch2, {_SCALES}) -> Tensor", python=addbmm, variants=ALL)
-op(f"aten::addmv(Tensor self, Tensor mat, Tensor vec, {_SCALES}) -> Tensor", python=addmv, variants=ALL)
-op(f"aten::addr(Tensor self, Tensor vec1, Tensor vec2, {_SCALES}) -> Tensor", python=addr, variants=ALL)
-op("aten::trace(Tensor self) -> Tensor", python=trace, variants=METHOD)
+   variants=OUT, jit_autocast="widest")  # fmt: skip
+op(f"aten::addbmm(Tensor self, Tensor batch1, Tensor batch2, {_SCALES}) -> Tensor", python=addbmm, variants=ALL,
+   jit_autocast="fast", autocast="fast")  # fmt: skip
+op(f"aten::addmv(Tensor self, Tensor mat, Tensor vec, {_SCALES}) -> Tensor", python=addmv, variants=ALL,
+   jit_autocast="fast")  # fmt: skip
+op(f"aten::addr(Tensor self, Tensor vec1, Tensor vec2, {_SCALES}) -> Tensor", python=addr, variants=ALL,
+   jit_autocast="fast")  # fmt: skip
+op("aten::trace(Tensor self) -> Tensor", python=trace, variants=METHOD, autocast="full")
 op("aten::kron(Tensor self, Tensor other) -> Tensor", python=kron, variants=METHOD)
 op("aten::inner(Tensor self, Tensor other) -> Tensor", python=inner, variants=METHOD)
 op("aten::vdot(Tensor self, Tensor other) -> Tensor", python=vdot, variants=METHOD)

@@ -12,6 +12,7 @@ import numpy as np
 from engine.aten.devices import philox
 from engine.aten.dispatch.table import op
 from engine.aten.dispatch.wrapping import overwrite, store_out
+from engine.aten.kernels import shapes
 from engine.aten.kernels.memory import check_memory
 from engine.aten.kernels.random import Generator, generator
 from engine.aten.kernels.rules import broadcast_shapes, c_name, no_kernel
@@ -76,21 +77,23 @@ def filler(name: str, draw: Draw) -> None:
     def seeded_like_out(self: Tensor, source: Any, memory_format: Any, out: Tensor) -> Tensor:
         return seeded_out(self.array.shape, source, out)
 
-    _register(f"{name}(SymInt[] size, *, {OPTIONS}) -> Tensor", kernel=plain)
-    _register(f"{name}.generator(SymInt[] size, *, Generator? generator, {OPTIONS}) -> Tensor", kernel=seeded)
+    _register(f"{name}(SymInt[] size, *, {OPTIONS}) -> Tensor", kernel=plain, shape=shapes.created, dtype="default")
+    _register(f"{name}.generator(SymInt[] size, *, Generator? generator, {OPTIONS}) -> Tensor", kernel=seeded,
+              shape=shapes.created, dtype="default")  # fmt: skip
     _register(f"{name}.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)",
-              python=lambda size, out: seeded_out(size, None, out))  # fmt: skip
+              python=lambda size, out: seeded_out(size, None, out), shape=shapes.created, dtype="default")  # fmt: skip
     _register(f"{name}.generator_out(SymInt[] size, *, Generator? generator, Tensor(a!) out) -> Tensor(a!)",
-              python=seeded_out)  # fmt: skip
+              python=seeded_out, shape=shapes.created, dtype="default")  # fmt: skip
     _register(f"{name}_like(Tensor self, *, {OPTIONS}, {FORMAT}) -> Tensor",
-              kernel=lambda self, *options: seeded_like(self, None, *options))  # fmt: skip
+              kernel=lambda self, *options: seeded_like(self, None, *options), shape="self")  # fmt: skip
     _register(f"{name}_like.generator(Tensor self, *, Generator? generator, {OPTIONS}, {FORMAT}) -> Tensor",
-              kernel=seeded_like)  # fmt: skip
+              kernel=seeded_like, shape="self")  # fmt: skip
     _register(f"{name}_like.out(Tensor self, *, {FORMAT}, Tensor(a!) out) -> Tensor(a!)",
-              python=lambda self, memory_format, out: seeded_like_out(self, None, memory_format, out))  # fmt: skip
+              python=lambda self, memory_format, out: seeded_like_out(self, None, memory_format, out),
+              shape="self")  # fmt: skip
     _register(f"{name}_like.generator_out(Tensor self, *, Generator? generator, {FORMAT}, Tensor(a!) out) "
               "-> Tensor(a!)",
-              python=seeded_like_out)  # fmt: skip
+              python=seeded_like_out, shape="self")  # fmt: skip
 
 
 def _register(text: str, **facts: Any) -> None:
@@ -142,8 +145,9 @@ def _randint(has_low: bool, has_generator: bool) -> None:
         return target
 
     dot, out = ("." if overload else ""), (f"{overload}_out" if overload else "out")
-    _register(f"randint{dot}{overload}({head}{source_text}, {INT_OPTIONS}) -> Tensor", kernel=kernel)
-    _register(f"randint.{out}({head}{source_text}, Tensor(a!) out) -> Tensor(a!)", python=into)
+    _register(f"randint{dot}{overload}({head}{source_text}, {INT_OPTIONS}) -> Tensor", kernel=kernel,
+              shape=shapes.created)  # fmt: skip
+    _register(f"randint.{out}({head}{source_text}, Tensor(a!) out) -> Tensor(a!)", python=into, shape=shapes.created)
 
 
 for _has_low in (False, True):
@@ -317,15 +321,17 @@ def _without_replacement(weights: Array, count: int, source: Generator) -> Array
 
 _GEN: Final = "*, Generator? generator=None"
 _register(f"bernoulli(Tensor self, {_GEN}) -> Tensor", kernel=bernoulli, variants="function method out",
-          gradient={"self": "zeros_like(grad)"})  # fmt: skip
-_register(f"bernoulli.p(Tensor self, float p, {_GEN}) -> Tensor", kernel=bernoulli_p, variants="function method")
+          gradient={"self": "zeros_like(grad)"}, shape="self")  # fmt: skip
+_register(f"bernoulli.p(Tensor self, float p, {_GEN}) -> Tensor", kernel=bernoulli_p, variants="function method",
+          shape="self")  # fmt: skip
 _register(f"bernoulli.Tensor(Tensor self, Tensor p, {_GEN}) -> Tensor", kernel=bernoulli_p,
-          variants="function out:Tensor_out")  # fmt: skip
+          variants="function out:Tensor_out", shape="self")  # fmt: skip
 _register(f"bernoulli_.float(Tensor(a!) self, float p=0.5, {_GEN}) -> Tensor(a!)", python=_in_place(bernoulli_p),
           variants="method")  # fmt: skip
 _register(f"bernoulli_.Tensor(Tensor(a!) self, Tensor p, {_GEN}) -> Tensor(a!)", python=_in_place(bernoulli_p),
           variants="method")  # fmt: skip
-_register(f"bernoulli.float_out(Tensor self, float p=0.5, {_GEN}, Tensor(a!) out) -> Tensor(a!)", kernel=bernoulli_p)
+_register(f"bernoulli.float_out(Tensor self, float p=0.5, {_GEN}, Tensor(a!) out) -> Tensor(a!)", kernel=bernoulli_p,
+          shape="self")  # fmt: skip
 _register(f"normal.out(Tensor self, float mean=0., float std=1., {_GEN}, Tensor(a!) out) -> Tensor(a!)",
           kernel=normal_like)  # fmt: skip
 _register(f"normal.Tensor_float(Tensor mean, float std=1., {_GEN}) -> Tensor", kernel=normal, variants="function out")

@@ -153,11 +153,11 @@ def split_along(name: str, axis: int, needed: int, at: bool) -> Callable[[Tensor
 
 _VIEWS: Final = "Tensor(a -> *) self"
 op(f"aten::tensor_split.sections({_VIEWS}, SymInt sections, int dim=0) -> Tensor(a)[]", python=tensor_split,
-   variants=METHOD)  # fmt: skip
+   variants=METHOD, data_dependent=True)  # fmt: skip
 op(f"aten::tensor_split.indices({_VIEWS}, SymInt[] indices, int dim=0) -> Tensor(a)[]", python=tensor_split_at,
-   variants=METHOD)  # fmt: skip
+   variants=METHOD, data_dependent=True)  # fmt: skip
 op(f"aten::tensor_split.tensor_indices_or_sections({_VIEWS}, Tensor tensor_indices_or_sections, int dim=0) "
-   "-> Tensor(a)[]", python=tensor_split_by, variants=METHOD)  # fmt: skip
+   "-> Tensor(a)[]", python=tensor_split_by, variants=METHOD, data_dependent=True)  # fmt: skip
 for _name, _axis, _needed in (("hsplit", 1, 1), ("vsplit", 0, 2), ("dsplit", 2, 3)):
     op(f"aten::{_name}.int({_VIEWS}, int sections) -> Tensor(a)[]", variants=METHOD,
        python=split_along(_name, _axis, _needed, at=False))  # fmt: skip
@@ -229,8 +229,10 @@ def exchange(self: Tensor, dim0: int, dim1: int) -> Tensor:
     return result
 
 
-op("aten::swapdims_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)", python=exchange, variants="method")
-op("aten::swapaxes_(Tensor(a!) self, int axis0, int axis1) -> Tensor(a!)", python=exchange, variants="method")
+op("aten::swapdims_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)", python=exchange, variants="method",
+   inplace_view=True)  # fmt: skip
+op("aten::swapaxes_(Tensor(a!) self, int axis0, int axis1) -> Tensor(a!)", python=exchange, variants="method",
+   inplace_view=True)  # fmt: skip
 
 
 def copying(kernel: Callable[..., Array]) -> Callable[..., Array]:
@@ -385,7 +387,8 @@ op("aten::flipud(Tensor self) -> Tensor", python=flipud, variants=METHOD)
 op("aten::diagflat(Tensor self, int offset=0) -> Tensor", python=diagflat, variants=METHOD)
 op("aten::channel_shuffle(Tensor self, SymInt groups) -> Tensor", python=channel_shuffle, variants=OUT)
 op("aten::native_channel_shuffle(Tensor self, SymInt groups) -> Tensor", python=channel_shuffle)
-op("aten::combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor", python=combinations)
+op("aten::combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor", python=combinations,
+   data_dependent=True)  # fmt: skip
 op("aten::cartesian_prod(Tensor[] tensors) -> Tensor", python=cartesian_prod)
 op("aten::sum_to_size(Tensor self, SymInt[] size) -> Tensor", python=sum_to_size, variants="method")
 op('aten::pad_sequence(Tensor[] sequences, bool batch_first=False, float padding_value=0., '

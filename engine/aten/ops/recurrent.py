@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from engine.aten.dispatch import unboxed
 from engine.aten.dispatch.compose import run, where
 from engine.aten.dispatch.grad_mode import MODE
 from engine.aten.dispatch.table import op, out_form
@@ -266,10 +267,12 @@ _LAYER: Final = "Tensor[] params, bool has_biases, int num_layers, float dropout
 for _kind in CELLS:
     _is_lstm = _kind == "lstm"
     _hx, _returns = ("Tensor[] hx", "(Tensor, Tensor, Tensor)") if _is_lstm else ("Tensor hx", "(Tensor, Tensor)")
-    op(f"aten::{_kind}.input(Tensor input, {_hx}, {_LAYER}, bool batch_first) -> {_returns}", python=_input_form(_kind))
+    op(f"aten::{_kind}.input(Tensor input, {_hx}, {_LAYER}, bool batch_first) -> {_returns}", python=_input_form(_kind),
+       unboxed=unboxed.on_tensors, autocast="fast" if _is_lstm else "")  # fmt: skip
     op(f"aten::{_kind}.data(Tensor data, Tensor batch_sizes, {_hx}, {_LAYER}) -> {_returns}", python=_data_form(_kind))
     op(f"aten::{_kind}_cell(Tensor input, {_hx}, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> "
-       f"{'(Tensor, Tensor)' if _is_lstm else 'Tensor'}", python=_cell_op(_kind))  # fmt: skip
+       f"{'(Tensor, Tensor)' if _is_lstm else 'Tensor'}", python=_cell_op(_kind),
+       unboxed=unboxed.lstm if _is_lstm else unboxed.on_tensors, recomputed=True, jit_autocast="fast")  # fmt: skip
 
 # ------------------------------------------------------------------ packed sequences
 
@@ -324,9 +327,9 @@ def pad_packed_sequence(
 
 
 out_form(op("aten::_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)",
-            python=pack_padded_sequence), "out", "out0 out1")  # fmt: skip
+            python=pack_padded_sequence, data_dependent=True), "out", "out0 out1")  # fmt: skip
 op("aten::_pad_packed_sequence(Tensor data, Tensor batch_sizes, bool batch_first, Scalar padding_value, "
-   "int total_length) -> (Tensor, Tensor)", python=pad_packed_sequence)  # fmt: skip
+   "int total_length) -> (Tensor, Tensor)", python=pad_packed_sequence, data_dependent=True)  # fmt: skip
 
 # ------------------------------------------------------------------ attention
 
@@ -373,4 +376,4 @@ def _check_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | N
 
 op("aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
    "float dropout_p=0., bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
-   python=attention)  # fmt: skip
+   python=attention, unboxed=unboxed.on_tensors, recomputed=True, autocast="fast")  # fmt: skip

@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.dispatch.table import op
+from engine.aten.kernels import shapes
 from engine.aten.kernels.blocks import BLOCK
 from engine.aten.kernels.cumulative import running
 from engine.aten.kernels.order_statistics import kth_in_machine_code
@@ -104,20 +105,26 @@ def prod_dim(self: Array, dim: int, keepdim: bool, dtype: int | None) -> Array:
 
 op("aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
    kernel=sum_dims, variants="function method out:IntList_out",
-   gradient={"self": "_unreduced(grad, self.size(), dim, keepdim)"})  # fmt: skip
+   gradient={"self": "_unreduced(grad, self.size(), dim, keepdim)"}, shape=shapes.reduced, dtype="sum",
+   jit_autocast="full", layout="contiguous")  # fmt: skip
 op("aten::sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", kernel=sum_all, variants=OUT,
-   gradient={"self": "grad.expand(self.size())"})  # fmt: skip
+   gradient={"self": "grad.expand(self.size())"}, shape=shapes.reduced, dtype="sum", jit_autocast="full",
+   layout="contiguous")  # fmt: skip
 op("aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", kernel=mean_all,
    variants="function method out:dtype_out",
-   gradient={"self": "grad.expand(self.size()) / self.numel()"})  # fmt: skip
+   gradient={"self": "grad.expand(self.size()) / self.numel()"}, shape=shapes.reduced, dtype="floats",
+   layout="contiguous")  # fmt: skip
 op("aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
    kernel=mean_dims, variants="function method out:out",
-   gradient={"self": "_mean_backward(grad, self.size(), dim, keepdim)"})  # fmt: skip
+   gradient={"self": "_mean_backward(grad, self.size(), dim, keepdim)"}, shape=shapes.reduced,
+   dtype="floats", layout="contiguous")  # fmt: skip
 op("aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", kernel=prod_all, variants=OUT,
-   gradient={"self": "_prod_backward(grad, self, None, False, result)"})  # fmt: skip
+   gradient={"self": "_prod_backward(grad, self, None, False, result)"}, shape=shapes.reduced, dtype="sum",
+   jit_autocast="full", layout="contiguous", autocast="full")  # fmt: skip
 op("aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
    kernel=prod_dim, variants="function method out:int_out",
-   gradient={"self": "_prod_backward(grad, self, dim, keepdim, result)"})  # fmt: skip
+   gradient={"self": "_prod_backward(grad, self, dim, keepdim, result)"}, shape=shapes.reduced,
+   dtype="sum", jit_autocast="full", layout="contiguous", autocast="full")  # fmt: skip
 
 # ------------------------------------------------------------------ extremes
 
@@ -221,18 +228,21 @@ for _name, _ufunc, _more in (("max", np.maximum, ">"), ("min", np.minimum, "<"))
     _place = np.ndarray.argmax if _largest else np.ndarray.argmin
     op(f"aten::{_name}(Tensor self) -> Tensor", kernel=_extreme(_name, _ufunc.reduce, _place),
        variants="function method out:unary_out",
-       gradient={"self": "where(self == result, grad / (self == result).sum(), 0)"})  # fmt: skip
+       gradient={"self": "where(self == result, grad / (self == result).sum(), 0)"}, shape=shapes.reduced,
+       dtype="same", layout="contiguous")  # fmt: skip
     _entry = op(f"aten::{_name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
                 kernel=extreme_dim(_name, _largest), variants="function method",
-                gradient={"self": _SCATTER})  # fmt: skip
+                gradient={"self": _SCATTER}, shape=shapes.reduced, dtype="same", layout="contiguous")  # fmt: skip
     _outs = "max, Tensor(b!) max_values" if _largest else "min, Tensor(b!) min_indices"
     op(f"aten::{_name}.dim_{_name}(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) {_outs}) "
        "-> (Tensor(a!) values, Tensor(b!) indices)", functional=_entry)  # fmt: skip
     op(f"aten::a{_name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
        kernel=extremes(f"a{_name}", _ufunc.reduce), variants=OUT,
-       gradient={"self": "_extreme_backward(grad, self, result, dim, keepdim)"})  # fmt: skip
+       gradient={"self": "_extreme_backward(grad, self, result, dim, keepdim)"}, shape=shapes.reduced,
+       dtype="same", layout="contiguous")  # fmt: skip
     op(f"aten::arg{_name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
-       kernel=place_of_extreme(f"arg{_name}", _largest), variants=OUT, exact=True)  # fmt: skip
+       kernel=place_of_extreme(f"arg{_name}", _largest), variants=OUT, exact=True, shape=shapes.reduced,
+       dtype="int64", layout="contiguous")  # fmt: skip
 
 # ------------------------------------------------------------------ truth, counting
 
@@ -253,13 +263,16 @@ def count_nonzero(self: Array, dim: Dims) -> Array:
 
 for _name, _test in (("any", np.logical_or.reduce), ("all", np.logical_and.reduce)):
     _kernel = truth(_test)
-    op(f"aten::{_name}(Tensor self) -> Tensor", kernel=_kernel, variants="function method out:all_out")
+    op(f"aten::{_name}(Tensor self) -> Tensor", kernel=_kernel, variants="function method out:all_out",
+       shape=shapes.reduced, dtype="truth", layout="contiguous")  # fmt: skip
     op(f"aten::{_name}.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", kernel=_kernel,
-       variants="function method out:out")  # fmt: skip
+       variants="function method out:out", shape=shapes.reduced, dtype="truth", layout="contiguous")  # fmt: skip
     op(f"aten::{_name}.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", kernel=_kernel,
-       variants="function method out")  # fmt: skip
-op("aten::count_nonzero(Tensor self, int? dim=None) -> Tensor", kernel=count_nonzero, variants=OUT)
-op("aten::count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor", kernel=count_nonzero, variants=OUT)
+       variants="function method out", shape=shapes.reduced, dtype="truth", layout="contiguous")  # fmt: skip
+op("aten::count_nonzero(Tensor self, int? dim=None) -> Tensor", kernel=count_nonzero, variants=OUT,
+   shape=shapes.reduced, dtype="int64", layout="contiguous")  # fmt: skip
+op("aten::count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor", kernel=count_nonzero, variants=OUT,
+   shape=shapes.reduced, dtype="int64", layout="contiguous")  # fmt: skip
 
 # ------------------------------------------------------------------ spread
 
@@ -309,15 +322,19 @@ for _name in ("var", "std", "var_mean", "std_mean"):
     _form = "function" if _mean else "function method"
     _by = ("grads[0], grads[1]" if _mean else "grads[0], None") + ", self"
     _std = "None" if not _name.startswith("std") else "result0" if _mean else "result"
+    _shape = None if _mean else shapes.reduced
     op(f"aten::{_name}(Tensor self, bool unbiased=True) -> {_returns}", kernel=_whole, variants=_form,
-       gradient={"self": f"_var_backward({_by}, None, 1 if unbiased else 0, False, {_std})"})  # fmt: skip
+       gradient={"self": f"_var_backward({_by}, None, 1 if unbiased else 0, False, {_std})"}, shape=_shape,
+       layout="contiguous")  # fmt: skip
     op(f"aten::{_name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> {_returns}",
        kernel=_dims, variants=_form if _mean else f"{_form} out:out",
-       gradient={"self": f"_var_backward({_by}, dim, 1 if unbiased else 0, keepdim, {_std})"})  # fmt: skip
+       gradient={"self": f"_var_backward({_by}, dim, 1 if unbiased else 0, keepdim, {_std})"},
+       shape=_shape, layout="contiguous")  # fmt: skip
     _entry = op(f"aten::{_name}.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
                 f"bool keepdim=False) -> {_returns}", kernel=_corrected,
                 variants=_form if _mean else f"{_form} out",
-                gradient={"self": f"_var_backward({_by}, dim, correction, keepdim, {_std})"})  # fmt: skip
+                gradient={"self": f"_var_backward({_by}, dim, correction, keepdim, {_std})"}, shape=_shape,
+                layout="contiguous")  # fmt: skip
     if _mean:
         op(
             f"aten::{_name}.correction_out(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
@@ -391,20 +408,24 @@ def norm(self: Array, p: Any, dim: Dims, keepdim: bool, dtype: int | None) -> Ar
 
 
 op("aten::norm.Scalar(Tensor self, Scalar p=2) -> Tensor", kernel=lambda self, p: norm(self, p, None, False, None),
-   variants=OUT, gradient={"self": "_norm_backward(grad, self, p, result, None, False)"})  # fmt: skip
+   variants=OUT, gradient={"self": "_norm_backward(grad, self, p, result, None, False)"},
+   shape=shapes.reduced, layout="contiguous")  # fmt: skip
 op("aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",
    kernel=lambda self, p, dim, keepdim: norm(self, p, dim, keepdim, None),
    variants="function method out:out",
-   gradient={"self": "_norm_backward(grad, self, p, result, dim, keepdim)"})  # fmt: skip
+   gradient={"self": "_norm_backward(grad, self, p, result, dim, keepdim)"}, shape=shapes.reduced,
+   layout="contiguous")  # fmt: skip
 op("aten::norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor",
    kernel=norm, variants="function method out:dtype_out",
-   gradient={"self": "_norm_backward(grad, self, p, result, dim, keepdim)"})  # fmt: skip
+   gradient={"self": "_norm_backward(grad, self, p, result, dim, keepdim)"}, shape=shapes.reduced,
+   layout="contiguous")  # fmt: skip
 op("aten::norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor",
    kernel=lambda self, p, dtype: norm(self, p, None, False, dtype), variants=OUT,
-   gradient={"self": "_norm_backward(grad, self, p, result, None, False)"})  # fmt: skip
+   gradient={"self": "_norm_backward(grad, self, p, result, None, False)"}, shape=shapes.reduced,
+   layout="contiguous")  # fmt: skip
 op("aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, "
    "ScalarType? dtype=None) -> Tensor", kernel=vector_norm, variants="function out",
-   gradient={"self": "_norm_backward(grad, self, ord, result, dim, keepdim)"})  # fmt: skip
+   gradient={"self": "_norm_backward(grad, self, ord, result, dim, keepdim)"}, layout="contiguous")  # fmt: skip
 
 
 def logsumexp(self: Array, dim: Dims, keepdim: bool) -> Array:
@@ -420,7 +441,8 @@ def logsumexp(self: Array, dim: Dims, keepdim: bool) -> Array:
 
 
 op("aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", kernel=logsumexp, variants=OUT,
-   gradient={"self": "_logsumexp_backward(grad, self, result, dim, keepdim)"})  # fmt: skip
+   gradient={"self": "_logsumexp_backward(grad, self, result, dim, keepdim)"}, shape=shapes.reduced,
+   jit_autocast="full", layout="contiguous")  # fmt: skip
 
 # ------------------------------------------------------------------ median
 
@@ -460,9 +482,10 @@ def median_dim(self: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
 
 
 op("aten::median(Tensor self) -> Tensor", kernel=median_all, variants=OUT,
-   gradient={"self": "_median_backward(grad, self, result)"})  # fmt: skip
+   gradient={"self": "_median_backward(grad, self, result)"}, shape=shapes.reduced, layout="contiguous")  # fmt: skip
 _MEDIAN = op("aten::median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-             kernel=median_dim, variants="function method", gradient={"self": _SCATTER})  # fmt: skip
+             kernel=median_dim, variants="function method", gradient={"self": _SCATTER},
+             shape=shapes.reduced, layout="contiguous")  # fmt: skip
 op("aten::median.dim_values(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices) "
    "-> (Tensor(a!) values, Tensor(b!) indices)", functional=_MEDIAN)  # fmt: skip
 
@@ -484,7 +507,9 @@ def scan(name: str, function: np.ufunc) -> Callable[[Array, int, int | None], Ar
 
 op("aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
    kernel=scan("cumsum", np.add), variants="function method inplace out",
-   gradient={"self": "grad.flip([dim]).cumsum(dim).flip([dim])"})  # fmt: skip
+   gradient={"self": "grad.flip([dim]).cumsum(dim).flip([dim])"}, shape="self", dtype="sum",
+   jit_autocast="full", layout="contiguous")  # fmt: skip
 op("aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
    kernel=scan("cumprod", np.multiply), variants="function method inplace out",
-   gradient={"self": "_cumprod_backward(grad, self, dim, result)"})  # fmt: skip
+   gradient={"self": "_cumprod_backward(grad, self, dim, result)"}, shape="self", dtype="sum",
+   jit_autocast="full", layout="contiguous")  # fmt: skip

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.dispatch import unboxed
 from engine.aten.dispatch.compose import run
 from engine.aten.dispatch.table import op
 from engine.aten.kernels.rules import no_kernel
@@ -348,7 +349,8 @@ for _mode, _index_rule in (("reflection", _reflected), ("replication", _repeated
     for _n in (1, 2, 3):
         _name = f"{_mode}_pad{_n}d"
         op(f"aten::{_name}(Tensor self, SymInt[{2 * _n}] padding) -> Tensor", kernel=_by_index(_name, _n, _index_rule),
-           variants="function out", gradient={"self": f"{_name}_backward(grad, self, padding)"})  # fmt: skip
+           variants="function out", gradient={"self": f"{_name}_backward(grad, self, padding)"},
+           autocast="" if _name == "reflection_pad3d" else "full")  # fmt: skip
         op(f"aten::{_name}_backward(Tensor grad_output, Tensor self, SymInt[{2 * _n}] padding) -> Tensor",
            kernel=_by_index_backward(_n, _index_rule), gradient={"grad_output": f"{_name}(grad, padding)",
                                                               "self": "zeros_like(self)"})  # fmt: skip
@@ -399,4 +401,5 @@ def _circular(self: Tensor, pad: list[int]) -> Tensor:
     return result
 
 
-op('aten::pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None) -> Tensor', python=pad)
+op('aten::pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None) -> Tensor', python=pad,
+   unboxed=unboxed.pad, recomputed=True)  # fmt: skip

@@ -198,9 +198,9 @@ def affine_grid_generator(theta: Tensor, size: Sequence[int], align_corners: boo
 op("aten::_level(Tensor self, Tensor places) -> Tensor", kernel=lambda self, places: self.copy(),
    gradient={"self": "grad", "places": "zeros_like(places)"})  # fmt: skip
 _GRID: Final = "(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor"
-op(f"aten::grid_sampler{_GRID}", python=grid_sampler)
+op(f"aten::grid_sampler{_GRID}", python=grid_sampler, autocast="full")
 for _n in (2, 3):
-    op(f"aten::grid_sampler_{_n}d{_GRID}", python=grid_sampler, variants="function out")
+    op(f"aten::grid_sampler_{_n}d{_GRID}", python=grid_sampler, variants="function out", autocast="full")
 op("aten::affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor",
    python=affine_grid_generator, variants="function out")  # fmt: skip
 
@@ -317,9 +317,9 @@ def unpool(n: int) -> Callable[..., Tensor]:
 
 
 op("aten::max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor", python=unpool(2),
-   variants="function out")  # fmt: skip
+   variants="function out", autocast="full")  # fmt: skip
 op("aten::max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor",
-   python=unpool(3), variants="function out")  # fmt: skip
+   python=unpool(3), variants="function out", autocast="full")  # fmt: skip
 
 
 def fractional_max_pool(
@@ -360,7 +360,8 @@ def _starts(sample: Array, size: int, count: int, kernel: int) -> Array:
 for _n in (2, 3):
     out_form(op(f"aten::fractional_max_pool{_n}d(Tensor self, int[{_n}] kernel_size, int[{_n}] output_size, "
                 "Tensor random_samples) -> (Tensor, Tensor)", kernel=fractional_max_pool, gradient={
-                    "self": f"_put_back(grad, self, result1, {_n})"}), "output", "output indices")  # fmt: skip
+                    "self": f"_put_back(grad, self, result1, {_n})"},
+   autocast="full"), "output", "output indices")  # fmt: skip
 
 # ------------------------------------------------------------------ segments
 

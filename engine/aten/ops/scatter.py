@@ -184,21 +184,23 @@ def _neutral(reduce: str, d: xp.NumpyDtype) -> Any:
 
 
 op("aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", kernel=gather,
-   variants=OUT, gradient={"self": "zeros_like(self).scatter_add(dim, index, grad)"})  # fmt: skip
+   variants=OUT, gradient={"self": "zeros_like(self).scatter_add(dim, index, grad)"}, shape="index",
+   dtype="same")  # fmt: skip
 op("aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", kernel=scatter, variants=ALL,
-   gradient={"self": "grad.scatter(dim, index, 0)"})  # fmt: skip
+   gradient={"self": "grad.scatter(dim, index, 0)"}, shape="self", dtype="same")  # fmt: skip
 op("aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", kernel=scatter, variants=ALL,
-   gradient={"self": "grad.scatter(dim, index, 0)", "src": "grad.gather(dim, index)"})  # fmt: skip
+   gradient={"self": "grad.scatter(dim, index, 0)", "src": "grad.gather(dim, index)"}, shape="self",
+   dtype="same")  # fmt: skip
 op("aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor", kernel=scatter,
-   variants=ALL)  # fmt: skip
+   variants=ALL, shape="self", dtype="same")  # fmt: skip
 op("aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
-   kernel=scatter, variants=ALL)  # fmt: skip
+   kernel=scatter, variants=ALL, shape="self", dtype="same")  # fmt: skip
 op("aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", kernel=scatter_add, variants=ALL,
-   gradient={"self": "grad", "src": "grad.gather(dim, index)"})  # fmt: skip
+   gradient={"self": "grad", "src": "grad.gather(dim, index)"}, shape="self", dtype="same")  # fmt: skip
 _REDUCE_BACKWARD: Final = "_scatter_reduce_backward(grad, self, dim, index, src, reduce, include_self, result)"
 op("aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) "
    "-> Tensor", kernel=scatter_reduce, variants=ALL,
-   gradient={"self": f"{_REDUCE_BACKWARD}[0]", "src": f"{_REDUCE_BACKWARD}[1]"})  # fmt: skip
+   gradient={"self": f"{_REDUCE_BACKWARD}[0]", "src": f"{_REDUCE_BACKWARD}[1]"}, layout="contiguous")  # fmt: skip
 
 # ------------------------------------------------------------------ masks
 
@@ -233,11 +235,11 @@ def nonzero(self: Array) -> Array:
 
 
 op("aten::masked_select(Tensor self, Tensor mask) -> Tensor", kernel=masked_select, variants=OUT,
-   gradient={"self": "zeros_like(self).masked_scatter(mask, grad)"})  # fmt: skip
+   gradient={"self": "zeros_like(self).masked_scatter(mask, grad)"}, data_dependent=True)  # fmt: skip
 op("aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", kernel=masked_scatter, variants=ALL,
    gradient={"self": "grad.masked_fill(mask, 0)",
              "source": "_masked_scatter_backward(grad, mask, source.size())"})  # fmt: skip
-op("aten::nonzero(Tensor self) -> Tensor", kernel=nonzero, variants=OUT)
+op("aten::nonzero(Tensor self) -> Tensor", kernel=nonzero, variants=OUT, data_dependent=True)
 
 # ------------------------------------------------------------------ parts replaced, diagonals
 

@@ -137,18 +137,20 @@ def mode(self: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
 for _name, _extreme in (("cummax", np.maximum), ("cummin", np.minimum)):
     out_form(op(f"aten::{_name}(Tensor self, int dim) {_PAIR}", kernel=running(f"{_name}_cpu", _extreme),
                 variants="function method",
-                gradient={"self": "zeros_like(self).scatter_add(dim, indices, grad)"}),
+                gradient={"self": "zeros_like(self).scatter_add(dim, indices, grad)"}, layout="contiguous"),
              "out", "values indices")  # fmt: skip
 out_form(op("aten::aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
             kernel=aminmax, variants="function method", gradient={
                 "self": "_aminmax_backward(grads[0], grads[1], self, min, max, dim, keepdim)"
-            }), "out", "min max")  # fmt: skip
+            }, layout="contiguous"), "out", "min max")  # fmt: skip
 _UNSQUEEZED: Final = ("(zeros_like(self).scatter(dim, indices, grad) if keepdim or self.dim() == 0 else "
                       "zeros_like(self).scatter(dim, indices.unsqueeze(dim), grad.unsqueeze(dim)))")  # fmt: skip
 out_form(op(f"aten::kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) {_PAIR}", kernel=kthvalue,
-            variants="function method", gradient={"self": _UNSQUEEZED}), "values", "values indices")  # fmt: skip
+            variants="function method", gradient={"self": _UNSQUEEZED},
+            layout="contiguous"), "values", "values indices")  # fmt: skip
 out_form(op(f"aten::mode(Tensor self, int dim=-1, bool keepdim=False) {_PAIR}", kernel=mode,
-            variants="function method", gradient={"self": _UNSQUEEZED}), "values", "values indices")  # fmt: skip
+            variants="function method", gradient={"self": _UNSQUEEZED},
+            layout="contiguous"), "values", "values indices")  # fmt: skip
 
 
 def msort(self: Tensor) -> Tensor:
@@ -428,9 +430,10 @@ def nonzero_static(self: Array, size: int, fill_value: int) -> Array:
 
 _THREE: Final = "-> (Tensor, Tensor, Tensor)"
 out_form(op(f"aten::unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, "
-            f"bool return_counts=False) {_THREE}", kernel=unique_dim), "out", "out0 out1 out2")  # fmt: skip
+            f"bool return_counts=False) {_THREE}", kernel=unique_dim,
+            data_dependent=True), "out", "out0 out1 out2")  # fmt: skip
 out_form(op(f"aten::unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, "
-            f"int? dim=None) {_THREE}", kernel=unique_consecutive, variants="function method"),
+            f"int? dim=None) {_THREE}", kernel=unique_consecutive, variants="function method", data_dependent=True),
          "out", "out0 out1 out2")  # fmt: skip
 _ISIN: Final = "*, bool assume_unique=False, bool invert=False"
 for _overload, _arguments in (
@@ -439,7 +442,7 @@ for _overload, _arguments in (
     ("Scalar_Tensor", "Scalar element, Tensor test_elements"),
 ):
     op(f"aten::isin.{_overload}({_arguments}, {_ISIN}) -> Tensor", kernel=isin, variants="function out")
-op("aten::nonzero_numpy(Tensor self) -> Tensor[]", kernel=nonzero_numpy)
-op("aten::argwhere(Tensor self) -> Tensor", python=argwhere, variants="function method")
+op("aten::nonzero_numpy(Tensor self) -> Tensor[]", kernel=nonzero_numpy, data_dependent=True)
+op("aten::argwhere(Tensor self) -> Tensor", python=argwhere, variants="function method", data_dependent=True)
 op("aten::nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor", kernel=nonzero_static,
    variants=METHOD)  # fmt: skip

@@ -126,9 +126,9 @@ def new_empty_strided_out(self: Tensor, size: Sequence[int], stride: Sequence[in
     return out
 
 
-creator("empty_strided", "SymInt[] size, SymInt[] stride", strided, lambda *_: default_dtype())
+creator("empty_strided", "SymInt[] size, SymInt[] stride", strided, lambda *_: default_dtype(), data_dependent=True)
 op(f"aten::new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, {OPTIONS}) -> Tensor",
-   kernel=new_empty_strided, variants="method")  # fmt: skip
+   kernel=new_empty_strided, variants="method", data_dependent=True)  # fmt: skip
 op("aten::new_empty_strided.out(Tensor self, SymInt[] size, SymInt[] stride, *, Tensor(a!) out) -> Tensor(a!)",
    python=new_empty_strided_out)  # fmt: skip
 
@@ -179,8 +179,9 @@ def set_to_part(
 
 _PART: Final = "SymInt storage_offset, SymInt[] size, SymInt[] stride=[]"
 op("aten::resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)", python=resize_,
-   variants="method")  # fmt: skip
-op("aten::set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)", python=set_to, variants="method")
-op("aten::set_(Tensor(a!) self) -> Tensor(a!)", python=set_to_nothing, variants="method")
+   variants="method", inplace_view=True)  # fmt: skip
+op("aten::set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)", python=set_to, variants="method",
+   inplace_view=True)  # fmt: skip
+op("aten::set_(Tensor(a!) self) -> Tensor(a!)", python=set_to_nothing, variants="method", inplace_view=True)
 op(f"aten::set_.source_Tensor_storage_offset(Tensor(a!) self, Tensor source, {_PART}) -> Tensor(a!)",
-   python=set_to_part, variants="method")  # fmt: skip
+   python=set_to_part, variants="method", inplace_view=True)  # fmt: skip

@@ -13,7 +13,7 @@ from numpy.exceptions import AxisError
 
 from engine.aten.dispatch.compose import run
 from engine.aten.dispatch.table import op
-from engine.aten.kernels import rules
+from engine.aten.kernels import rules, shapes
 from engine.aten.kernels.blocks import contiguous_copy
 from engine.aten.kernels.rules import infer_size, view_strides, wrap_dim, wrap_dims
 from engine.aten.values import xp
@@ -264,41 +264,44 @@ def _becomes(kernel: Callable[..., Array]) -> Callable[..., Tensor]:
 
 
 op("aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)", kernel=view, variants="method",
-   gradient={"self": "grad.reshape(self.size())"})  # fmt: skip
-op("aten::view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", kernel=view_dtype, variants="method")
+   gradient={"self": "grad.reshape(self.size())"}, shape=shapes.reshaped("size"), dtype="same")  # fmt: skip
+op("aten::view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", kernel=view_dtype, variants="method",
+   shape=shapes.reshaped("size"), dtype="same")  # fmt: skip
 op("aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", kernel=reshape, variants=VIEW,
-   gradient={"self": "grad.reshape(self.size())"})  # fmt: skip
+   gradient={"self": "grad.reshape(self.size())"}, shape=shapes.reshaped("shape"), dtype="same")  # fmt: skip
 op("aten::flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)", kernel=flatten,
-   variants=VIEW, gradient={"self": "grad.reshape(self.size())"})  # fmt: skip
+   variants=VIEW, gradient={"self": "grad.reshape(self.size())"}, shape=shapes.flatten, dtype="same")  # fmt: skip
 op("aten::unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)", kernel=unflatten, variants=VIEW,
    gradient={"self": "grad.reshape(self.size())"})  # fmt: skip
 for _suffix, _rest, _kernel in (
     ("", "", squeeze), (".dim", ", int dim", squeeze_dim), (".dims", ", int[] dim", squeeze_dims),
 ):  # fmt: skip
     op(f"aten::squeeze{_suffix}(Tensor(a) self{_rest}) -> Tensor(a)", kernel=_kernel, variants=VIEW,
-       gradient={"self": "grad.reshape(self.size())"})  # fmt: skip
+       gradient={"self": "grad.reshape(self.size())"}, dtype="same")  # fmt: skip
     op(f"aten::squeeze_{_suffix}(Tensor(a!) self{_rest}) -> Tensor(a!)", python=_becomes(_kernel), variants="method",
-       gradient={"self": "grad.reshape(self.size())"})  # fmt: skip
+       gradient={"self": "grad.reshape(self.size())"}, inplace_view=True)  # fmt: skip
 op("aten::unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", kernel=unsqueeze, variants=VIEW,
-   gradient={"self": "grad.squeeze(dim)"})  # fmt: skip
+   gradient={"self": "grad.squeeze(dim)"}, shape=shapes.unsqueeze, dtype="same")  # fmt: skip
 op("aten::unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)", python=_becomes(unsqueeze), variants="method",
-   gradient={"self": "grad.squeeze(dim)"})  # fmt: skip
+   gradient={"self": "grad.squeeze(dim)"}, inplace_view=True)  # fmt: skip
 op("aten::transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", kernel=transpose, variants=VIEW,
-   gradient={"self": "grad.transpose(dim0, dim1)"})  # fmt: skip
+   gradient={"self": "grad.transpose(dim0, dim1)"}, shape=shapes.transpose, dtype="same")  # fmt: skip
 op("aten::transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)", python=_becomes(transpose), variants="method",
-   gradient={"self": "grad.transpose(dim0, dim1)"})  # fmt: skip
-op("aten::t(Tensor(a) self) -> Tensor(a)", kernel=t, variants=VIEW, gradient={"self": "grad.t()"})
-op("aten::t_(Tensor(a!) self) -> Tensor(a!)", python=_becomes(t), variants="method", gradient={"self": "grad.t()"})
+   gradient={"self": "grad.transpose(dim0, dim1)"}, inplace_view=True)  # fmt: skip
+op("aten::t(Tensor(a) self) -> Tensor(a)", kernel=t, variants=VIEW, gradient={"self": "grad.t()"}, shape=shapes.t,
+   dtype="same")  # fmt: skip
+op("aten::t_(Tensor(a!) self) -> Tensor(a!)", python=_becomes(t), variants="method", gradient={"self": "grad.t()"},
+   inplace_view=True)  # fmt: skip
 op("aten::permute(Tensor(a) self, int[] dims) -> Tensor(a)", kernel=permute, variants=VIEW,
-   gradient={"self": "_permute_backward(grad, dims)"})  # fmt: skip
+   gradient={"self": "_permute_backward(grad, dims)"}, shape=shapes.permute, dtype="same")  # fmt: skip
 op("aten::movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)", kernel=movedim, variants=VIEW,
    gradient={"self": "grad.movedim(destination, source)"})  # fmt: skip
 op("aten::movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", kernel=movedim,
    variants=VIEW, gradient={"self": "grad.movedim(destination, source)"})  # fmt: skip
 op("aten::expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", kernel=expand,
-   variants="method", gradient={"self": "grad"})  # fmt: skip
+   variants="method", gradient={"self": "grad"}, dtype="same")  # fmt: skip
 op("aten::expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", kernel=expand_as, variants="method",
-   gradient={"self": "grad"})  # fmt: skip
+   gradient={"self": "grad"}, dtype="same")  # fmt: skip
 op("aten::broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)", kernel=broadcast_to, variants=VIEW,
    gradient={"self": "grad"})  # fmt: skip
 op("aten::broadcast_tensors(Tensor[] tensors) -> Tensor[]", python=broadcast_tensors)

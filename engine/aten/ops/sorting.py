@@ -149,19 +149,20 @@ _STABLE = op(f"aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool 
 op(f"aten::sort.values_stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False, {_OUTS}",
    functional=_STABLE)  # fmt: skip
 op(f"aten::sort.values(Tensor self, int dim=-1, bool descending=False, *, {_OUTS}", functional=_SORT)
-op("aten::argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", kernel=argsort, variants=METHOD)
+op("aten::argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", kernel=argsort, variants=METHOD,
+   shape="self", dtype="int64")  # fmt: skip
 op("aten::argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
-   kernel=argsort_stable, variants=f"{METHOD} out")  # fmt: skip
+   kernel=argsort_stable, variants=f"{METHOD} out", shape="self", dtype="int64")  # fmt: skip
 _TOPK = op(f"aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> {_PAIR}",
            kernel=topk, variants=METHOD, gradient={"self": _SCATTERED})  # fmt: skip
 op(f"aten::topk.values(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True, *, {_OUTS}",
    functional=_TOPK)  # fmt: skip
 _UNIQUE = op("aten::_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) "
-             "-> (Tensor, Tensor, Tensor)", kernel=unique)  # fmt: skip
+             "-> (Tensor, Tensor, Tensor)", kernel=unique, data_dependent=True)  # fmt: skip
 op(
     "aten::_unique2.out(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False, *, "
     "Tensor(a!) out0, Tensor(b!) out1, Tensor(c!) out2) -> (Tensor(a!), Tensor(b!), Tensor(c!))",
     functional=_UNIQUE,
 )
 op("aten::bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor", kernel=bincount,
-   variants="function method out")  # fmt: skip
+   variants="function method out", data_dependent=True)  # fmt: skip

@@ -130,7 +130,7 @@ _UNARY: Final[dict[str, tuple[Callable[[Array], Any], str, str]]] = {
 for _name, (_function, _variants, _formula) in _UNARY.items():
     _rows = LongRows("erfinv(self)", ("self",), ("self",)) if _name == "erfinv" else None
     op(f"aten::{_name}(Tensor self) -> Tensor", kernel=in_double(_function, _name, _rows), variants=_variants,
-       gradient={"self": _formula} if _formula else {})  # fmt: skip
+       gradient={"self": _formula} if _formula else {}, jit_autocast="full" if _name == "erfinv" else "")  # fmt: skip
 
 _XLOGY: Final = in_double(_x_times(np.log), "xlogy_cpu")
 _XLOG1PY: Final = in_double(_x_times(np.log1p), "xlog1py_cpu")

@@ -12,6 +12,7 @@ import numpy as np
 
 from engine.aten.dispatch.compose import run, where
 from engine.aten.dispatch.table import op, out_form
+from engine.aten.kernels import shapes
 from engine.aten.kernels.rules import no_kernel, wrap_dim, wrap_dims
 from engine.aten.ops.reductions import nothing_in_the_middle
 from engine.aten.ops.sorting import order
@@ -67,14 +68,15 @@ def nanmedian_dim(self: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
 
 
 _DIMS: Final = "Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None"
-op(f"aten::nansum({_DIMS}) -> Tensor", python=nansum, variants=METHOD)
-op(f"aten::nanmean({_DIMS}) -> Tensor", python=nanmean, variants=METHOD)
+op(f"aten::nansum({_DIMS}) -> Tensor", python=nansum, variants=METHOD, shape=shapes.reduced, dtype="sum")
+op(f"aten::nanmean({_DIMS}) -> Tensor", python=nanmean, variants=METHOD, shape=shapes.reduced)
 op("aten::nanmedian(Tensor self) -> Tensor", kernel=nanmedian, variants=METHOD,
-   gradient={"self": "_median_backward(grad, self, result)"})  # fmt: skip
+   gradient={"self": "_median_backward(grad, self, result)"}, layout="contiguous")  # fmt: skip
 out_form(op("aten::nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
             kernel=nanmedian_dim, variants="function method", gradient={
                 "self": "(zeros_like(self).scatter(dim, indices, grad) if keepdim or self.dim() == 0 else "
-                        "zeros_like(self).scatter(dim, indices.unsqueeze(dim), grad.unsqueeze(dim)))"}),
+                        "zeros_like(self).scatter(dim, indices.unsqueeze(dim), grad.unsqueeze(dim)))"},
+            layout="contiguous"),
          "dim_values", "values indices")  # fmt: skip
 
 # ------------------------------------------------------------------ quantiles
@@ -161,7 +163,7 @@ for _name, _body in (("quantile", quantile), ("nanquantile", nanquantile)):
     for _overload, _type, _out in (("", "Tensor q", "out"), (".scalar", "float q", "scalar_out")):
         op(f"aten::{_name}{_overload}(Tensor self, {_type}, int? dim=None, bool keepdim=False, *, "
            'str interpolation="linear") -> Tensor', python=_body,
-           variants=f"function method out:{_out}")  # fmt: skip
+           variants=f"function method out:{_out}", autocast="full")  # fmt: skip
 
 # ------------------------------------------------------------------ covariance
 

@@ -89,31 +89,32 @@ def to_full(self: Array, cuda_enabled: bool, cpu_enabled: bool) -> Array:
 
 _TO = "bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None"
 op(f"aten::to.device(Tensor(a) self, Device device, ScalarType dtype, {_TO}) -> Tensor(a)", kernel=to_device,
-   variants="method", gradient={"self": "grad"})  # fmt: skip
+   variants="method", gradient={"self": "grad"}, shape="self", dtype="same")  # fmt: skip
 op(f"aten::to.dtype(Tensor(a) self, ScalarType dtype, {_TO}) -> Tensor(a)", kernel=to_dtype, variants="method",
-   gradient={"self": "grad"})  # fmt: skip
+   gradient={"self": "grad"}, shape="self", dtype="same")  # fmt: skip
 op(f"aten::to.other(Tensor(a) self, Tensor other, {_TO}) -> Tensor(a)", kernel=to_other, variants="method",
-   gradient={"self": "grad"})  # fmt: skip
+   gradient={"self": "grad"}, shape="self", dtype="same other")  # fmt: skip
 op("aten::to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
    f"bool? pin_memory=None, {_TO}) -> Tensor(a)", kernel=to_layout, variants="method",
-   gradient={"self": "grad"})  # fmt: skip
+   gradient={"self": "grad"}, shape="self", dtype="same")  # fmt: skip
 op("aten::to.prim_Device(Tensor(a) self, Device? device, int? dtype=None, bool non_blocking=False, bool copy=False) "
-   "-> Tensor(b|a)", kernel=to_device, variants="method", gradient={"self": "grad"})  # fmt: skip
+   "-> Tensor(b|a)", kernel=to_device, variants="method", gradient={"self": "grad"}, shape="self",
+   dtype="same")  # fmt: skip
 op("aten::to.prim_dtype(Tensor(a) self, int? dtype=None, bool non_blocking=False, bool copy=False) -> Tensor(b|a)",
    kernel=lambda self, dtype, non_blocking, copy: to(self, dtype, copy), variants="method",
-   gradient={"self": "grad"})  # fmt: skip
+   gradient={"self": "grad"}, shape="self", dtype="same")  # fmt: skip
 op("aten::to.prim_other(Tensor(a) self, bool non_blocking=False, bool copy=False) -> Tensor(b|a)",
    kernel=lambda self, non_blocking, copy: to(self, None, copy), variants="method",
-   gradient={"self": "grad"})  # fmt: skip
+   gradient={"self": "grad"}, shape="self", dtype="same")  # fmt: skip
 op("aten::type_as(Tensor self, Tensor other) -> Tensor",
-   python=lambda self, other: self.to(other), variants="method")  # fmt: skip
+   python=lambda self, other: self.to(other), variants="method", shape="self", dtype="same other")  # fmt: skip
 op("aten::_autocast_to_reduced_precision(Tensor(a) self, bool cuda_enabled, bool cpu_enabled, ScalarType cuda_dtype, "
    "ScalarType cpu_dtype) -> Tensor(a)", kernel=to_reduced, gradient={"self": "grad"})  # fmt: skip
 op("aten::_autocast_to_full_precision(Tensor(a) self, bool cuda_enabled, bool cpu_enabled) -> Tensor(a)",
    kernel=to_full, gradient={"self": "grad"})  # fmt: skip
 op("aten::item(Tensor self) -> Scalar", kernel=item, variants="method")
-op("aten::cpu(Tensor(a) self) -> Tensor(b|a)", python=cpu, variants="method")
-op("aten::cuda(Tensor(a) self) -> Tensor(b|a)", python=cuda, variants="method")
+op("aten::cpu(Tensor(a) self) -> Tensor(b|a)", python=cpu, variants="method", shape="self", dtype="same")
+op("aten::cuda(Tensor(a) self) -> Tensor(b|a)", python=cuda, variants="method", shape="self", dtype="same")
 
 # ------------------------------------------------------------------ questions
 

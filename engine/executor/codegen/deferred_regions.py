@@ -18,9 +18,10 @@ from engine.aten.autograd.formula import Read
 from engine.aten.autograd.record import Recipe, recipe_of
 from engine.aten.autograd.specialised_recording import attacher, can_attach
 from engine.aten.dispatch.op import Op
+from engine.aten.dispatch.unboxed import entry, tensor_in
 from engine.aten.values import promotion, xp
 from engine.executor.bytecode.operations import OPERATIONS
-from engine.executor.codegen.unboxed_bodies import BODIES, CONVOLUTIONS, FIRST_OF, MAY_RUN_AGAIN, asks, entry, tensor_in
+from engine.executor.codegen.templates import asks
 from engine.ir import order
 from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.graph import Block, Graph, Node, Value
@@ -37,6 +38,10 @@ _BY_VALUE: Final = (RERUN, CONVOLUTION, FIRST, DROPOUT)
 """Ways that read the values of all tensors."""
 
 
+_RECORDED_AS: Final = {"convolution": CONVOLUTION, "mul.Tensor": DROPOUT}
+"""Operators whose history stands for that of others; of any other one, its first result."""
+
+
 class Way(NamedTuple):
     """The way the autograd history of a node is made later, and by which operator."""
 
@@ -49,15 +54,10 @@ def way_of(node: Node) -> Way | None:
     op = op_of(node)
     if op is None or node.kind in OPERATIONS or not _keeps_floats(op, node):
         return None
-    name = op.qualified_name
-    if name in CONVOLUTIONS:
-        return Way(CONVOLUTION, entry("convolution"))
-    if name in FIRST_OF:
-        return Way(FIRST, entry(FIRST_OF[name]))
-    if name == "aten::dropout":
-        return Way(DROPOUT, entry("mul.Tensor"))
-    if name in BODIES:
-        return Way(RERUN, op) if name in MAY_RUN_AGAIN and _is_certain(node) else None
+    if op.recorded_as:
+        return Way(_RECORDED_AS.get(op.recorded_as, FIRST), entry(op.recorded_as))
+    if op.unboxed is not None:
+        return Way(RERUN, op) if op.recomputed and _is_certain(node) else None
     recipe = recipe_of(op)
     if not any(tensor_in(a.type) for a in op.schema.arguments) or op.dtype == "bool":
         return Way(NONE, op)

@@ -12,10 +12,10 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.dispatch.op import Op
+from engine.aten.dispatch.unboxed import kind_of
 from engine.aten.kernels.expression import array_code
-from engine.aten.kernels.pointwise import FUNCTIONS, OF_FLOATS
+from engine.aten.kernels.pointwise import FLOAT_FORMS, FUNCTIONS, OF_FLOATS
 from engine.aten.values import xp
-from engine.executor.codegen.unboxed_bodies import kind_of
 from engine.ir.constants import constant_value
 from engine.ir.graph import Node, Value
 from engine.lang.schema import Argument
@@ -25,12 +25,6 @@ Name = Callable[[str, Any], str]
 """Binds an object in the environment of the generated code; the first argument says what it is."""
 Operand = Callable[[Value], str]
 
-FLOAT_FORMS: Final[dict[str, str]] = {
-    "sub": "subtract(x, y)", "neg": "negative(x)", "relu": "maximum(x, 0)",
-    "sigmoid": "reciprocal(add(exp(negative(x)), 1))",
-    "fmod": "fmod(x, y)",
-}  # fmt: skip
-"""Functions of `pointwise` on float arrays, in terms of numpy's."""
 _FUNCTIONS: Final = {**FUNCTIONS, **OF_FLOATS}
 
 

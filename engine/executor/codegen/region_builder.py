@@ -23,6 +23,7 @@ from typing import Any, Final
 from engine.aten.autograd.deferred import DeferredRegion, again, hollow, shown
 from engine.aten.autograd.record import attach_results, recipe_of
 from engine.aten.dispatch.op import Op
+from engine.aten.dispatch.unboxed import entry, tensor_in
 from engine.aten.values.tensor import Tensor, wrapped
 from engine.executor.codegen.builder import FunctionBuilder
 from engine.executor.codegen.deferred_regions import (
@@ -35,7 +36,6 @@ from engine.executor.codegen.deferred_regions import (
     DeferredRegions,
     attacher_of,
 )
-from engine.executor.codegen.unboxed_bodies import CONVOLUTIONS, entry, tensor_in
 from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.graph import Block, Node, Value
 from engine.ir.ops import op_of
@@ -232,7 +232,7 @@ class RegionBuilder:
         elif kind == CONVOLUTION:
             own = op_of(node)
             assert own is not None
-            n = CONVOLUTIONS[own.qualified_name]
+            n = own.schema.arguments[3].broadcast or 0
             function = self.bind_late("convolved", own, lambda: _convolved(n, attacher_of(op), own.run))
             self.lines.append(f"{names[0]} = {function}(made, {names[0]}, {arguments})")
         else:

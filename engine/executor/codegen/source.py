@@ -27,6 +27,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.autograd.deferred import DeferredRegion
+from engine.aten.dispatch.unboxed import tensor_in
 from engine.aten.values import xp
 from engine.aten.values.libraries import device_of
 from engine.aten.values.tensor import Tensor, fresh_lines, wrapped
@@ -36,8 +37,7 @@ from engine.executor.codegen.lifetimes import Deaths
 from engine.executor.codegen.loop_conditions import ATOMS, carried_place, condition_of, qualified_name
 from engine.executor.codegen.ranges import HIGH, LOW, Ranges
 from engine.executor.codegen.region_builder import OpenRegion, RegionBuilder
-from engine.executor.codegen.templates import NAMES, ROWS, Row
-from engine.executor.codegen.unboxed_bodies import asks, question, tensor_in
+from engine.executor.codegen.templates import NAMES, ROWS, Row, asks, question
 from engine.executor.codegen.unboxing import Unboxing
 from engine.ir.constants import constant_value
 from engine.ir.graph import Block, Graph, Node, Value

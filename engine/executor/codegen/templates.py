@@ -15,6 +15,9 @@ from typing import Any, Final
 
 from engine.aten.formatting import values as text
 from engine.aten.values import arithmetic
+from engine.ir.graph import Node
+from engine.ir.ops import op_of
+from engine.lang.types import TensorType
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,3 +111,31 @@ def _rows() -> dict[str, Row]:
 
 
 ROWS: Final = _rows()
+
+
+ASKED: Final[dict[str, str]] = {
+    "aten::dim": "{0}.ndim",
+    "aten::size": "[*{0}.shape]",
+    "aten::size.int": "{0}.shape[{1}]",
+    "aten::len.Tensor": "len({0})",
+    "aten::numel": "{0}.size",
+    "prim::device": "place({0})",
+    "prim::dtype": "FROM_NUMPY[{0}.dtype].number",
+}
+"""Questions about the form of a tensor, asked of its array; an error is the operator's own (see `plan`)."""
+
+
+def asks(node: Node) -> bool:
+    """True if the node asks about the form of a tensor and its array answers."""
+    if not node.inputs or not isinstance(node.inputs[0].type, TensorType):
+        return False
+    if node.kind in ASKED:
+        return True
+    op = op_of(node)
+    return op is not None and op.qualified_name in ASKED
+
+
+def question(node: Node) -> str:
+    """The expression for a node that asks."""
+    op = op_of(node)
+    return ASKED[op.qualified_name if op is not None and op.qualified_name in ASKED else node.kind]

@@ -14,37 +14,25 @@ from typing import Any, Final, NamedTuple
 
 from engine.aten.dispatch.compile import array_kernel
 from engine.aten.dispatch.op import Op
+from engine.aten.dispatch.unboxed import dropout_with_mask, kind_of
 from engine.aten.values import xp
 from engine.aten.values.tensor import Tensor
 from engine.executor.bytecode.operations import CALLEES, OPERATIONS
 from engine.executor.codegen.deferred_regions import DeferredRegions
 from engine.executor.codegen.pointwise_expressions import Name, Operand, is_written_out, written_out
-from engine.executor.codegen.unboxed_bodies import BODIES, GIVES_ARGUMENT, asks, dropout_with_mask, kind_of
+from engine.executor.codegen.templates import asks
 from engine.ir.constants import constant_value
 from engine.ir.graph import Block, Graph, Node, Use, Value
 from engine.ir.ops import op_of
 from engine.lang.types import FLOAT, INT, TensorType, Type
 
 FLOATS: Final = (xp.FLOAT32, xp.FLOAT64)
-_RESEATING: Final = frozenset(
-    f"aten::{name}_"
-    for name in "unsqueeze squeeze t transpose swapaxes swapdims resize resize_as set as_strided moveaxis".split()
-)
 _UNKNOWN_EFFECTS: Final = ("prim::PythonOp", "prim::fork", "aten::wait", *CALLEES)
-KEEPS_DTYPE: Final = frozenset(
-    f"aten::{name}"
-    for name in "mm bmm matmul addmm baddbmm linear softmax log_softmax t transpose permute view reshape flatten "
-    "squeeze unsqueeze expand expand_as select slice narrow clone contiguous detach cat stack sum mean cumsum dropout "
-    "alias layer_norm batch_norm conv1d conv2d max_pool2d avg_pool2d adaptive_avg_pool2d where clamp gelu".split()
-)
-"""Operators of floats whose result has the dtype of their tensors when those have one dtype."""
 _OF_MATRICES: Final = frozenset(f"aten::{name}" for name in "mm bmm addmm baddbmm cat stack".split())
-"""Those whose result has a dimension."""
+"""Operators whose result has a dimension."""
 _GIVES_MATRICES: Final = frozenset({"aten::mm", "aten::addmm"})
 _OF_KNOWN_RANK: Final = {"aten::mm": ((2, 2), "{0}.dot({1})"), "aten::t": ((2,), "{0}.T")}
 """Operators of floats -> the ranks with which their kernels come to an expression of numpy, but for errors."""
-_PARTS: Final = frozenset(f"aten::{name}" for name in "chunk split split_with_sizes tensor_split unbind".split())
-"""Operators that give a list of parts of a tensor."""
 
 
 class Facts(NamedTuple):
@@ -158,7 +146,7 @@ class Unboxing:
             if node.kind == "prim::ListConstruct" and self._holds_tensors(node):
                 self._lists.add(node)
             elif op is not None and node in regions.ways:
-                if op.kernel is not None and node.kind in _PARTS:
+                if op.kernel is not None and gives_parts(op):
                     self._unboxed.add(node)
                     self._parts.add(node)
                 elif gives_one_view(op):
@@ -204,7 +192,7 @@ class Unboxing:
 
     def _settle_view(self, node: Node) -> None:
         op = op_of(node) if node.kind not in OPERATIONS else None
-        if op is not None and op.kernel is not None and node.kind in _PARTS and self._are_arrays(node):
+        if op is not None and op.kernel is not None and gives_parts(op) and self._are_arrays(node):
             self._unboxed.add(node)
             self._parts.add(node)
         elif op is not None and gives_one_view(op) and all(map(self.takes_array, node.output.uses)):
@@ -294,7 +282,7 @@ class Unboxing:
             ranks = [f.rank for f in tensors if f.rank is not None]
             rank = max(ranks) if len(ranks) == len(tensors) else None
             self._facts[node.output] = Facts(dtype, any(f.has_dims for f in tensors), rank)
-        elif alike and op.name in KEEPS_DTYPE:
+        elif alike and _keeps_dtype(op, node):
             rank = 2 if op.name in _GIVES_MATRICES else tensors[0].rank if op.name == "aten::t" else None
             self._facts[node.output] = Facts(tensors[0].dtype, op.name in _OF_MATRICES or bool(rank), rank)
 
@@ -305,7 +293,8 @@ class Unboxing:
     def _analyze_unpacking(self, node: Node) -> None:
         """Parts of a tensor have its dtype, and those of `chunk` and `split` as many dimensions."""
         parts = node.inputs[0].node
-        if parts.kind not in _PARTS or not parts.inputs:
+        op = op_of(parts)
+        if op is None or not gives_parts(op):
             return
         whole = self.facts(parts.inputs[0])
         for value in node.outputs:
@@ -340,12 +329,12 @@ class Unboxing:
         return f"{kernel}({', '.join(arguments)})", False
 
     def _body(self, op: Op) -> Callable[..., Any]:
-        """The function that computes the operator from arrays."""
-        if op.qualified_name not in BODIES:
+        """What computes the operator from arrays."""
+        if op.unboxed is None:
             return _kernel(op)
-        if self.regions is not None and op.qualified_name == "aten::dropout":
+        if self.regions is not None and op.name == "aten::dropout":
             return dropout_with_mask(op)
-        return BODIES[op.qualified_name](op)
+        return op.unboxed(op)
 
     def _operand(self, kind: str, v: Value, array: Operand, value: Operand) -> str:
         if kind == "tensor" or (kind == "tensor?" and isinstance(v.type, TensorType)):
@@ -385,12 +374,18 @@ _kernel = cache(array_kernel)
 
 def may_give_another_array(node: Node) -> bool:
     """May the node make a tensor show another array?  Writes into the array it has do not."""
-    if node.kind in _UNKNOWN_EFFECTS or node.kind in _RESEATING:
+    if node.kind in _UNKNOWN_EFFECTS:
         return True
     if node.kind in OPERATIONS or node.namespace == "prim":
         return False
     op = op_of(node)
-    return op is None or any(argument.is_write and argument.kwarg_only for argument in op.schema.arguments)
+    return op is None or op.inplace_view or any(a.is_write and a.kwarg_only for a in op.schema.arguments)
+
+
+def _keeps_dtype(op: Op, node: Node) -> bool:
+    """True if the result has the dtype of the tensors, which all have one floating dtype."""
+    asked = (constant_value(v) for a, v in zip(op.schema.arguments, node.inputs, strict=True) if a.name == "dtype")
+    return op.dtype in ("same", "floats", "sum") and all(dtype is None for dtype in asked)
 
 
 def makes_new_tensor(op: Op) -> bool:
@@ -403,18 +398,27 @@ def gives_one_view(op: Op) -> bool:
     return _gives_tensors(op, (1,)) and _is_view(op)
 
 
+def gives_parts(op: Op) -> bool:
+    """True if the result is a list of views of the first argument."""
+    arguments, returns = op.schema.arguments, op.schema.returns
+    is_of_tensor = bool(arguments) and isinstance(arguments[0].type, TensorType)
+    return (
+        is_of_tensor and len(returns) == 1 and returns[0].alias is not None and kind_of(returns[0].type) == "tensor[]"
+    )
+
+
 def gives_several(op: Op) -> bool:
     """True if the operator is one function of arrays that returns several tensors with memory of their own."""
     return _gives_tensors(op, range(2, 10)) and all(each.alias is None for each in op.schema.returns)
 
 
 def _is_view(op: Op) -> bool:
-    return op.schema.returns[0].alias is not None or op.qualified_name in GIVES_ARGUMENT
+    return op.schema.returns[0].alias is not None or op.name == "aten::dropout"
 
 
 def _gives_tensors(op: Op, counts: Container[int]) -> bool:
     schema = op.schema
-    is_function = op.scalar is not None or op.kernel is not None or op.qualified_name in BODIES
+    is_function = op.scalar is not None or op.kernel is not None or op.unboxed is not None
     if not is_function or schema.is_vararg or len(schema.returns) not in counts:
         return False
     if not all(isinstance(each.type, TensorType) for each in schema.returns):

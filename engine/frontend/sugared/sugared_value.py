@@ -23,7 +23,6 @@ from engine.frontend.standard_library import library
 from engine.ir.clone import inline_graph
 from engine.ir.constants import insert_constant
 from engine.ir.graph import Graph, Node, Value
-from engine.ir.operator_names import ALIASES
 from engine.ir.unit import CompilationUnit, Function
 from engine.lang.errors import CallFrame, CompileError, did_you_mean
 from engine.lang.schema import FunctionSchema
@@ -85,8 +84,8 @@ class Builder:
 
     def call_operator(self, name: str, call: Call) -> Value:
         """Call the overload of `aten::name` that fits.  Raises CompileError when there is none."""
-        if name in ALIASES and not table.overloads(name):
-            name = ALIASES[name]
+        if not table.overloads(name):
+            name = table.first_name(name)
         entries = [entry for entry in ordered_overloads(name) if entry.schema.qualified_name not in HIDDEN]
         schemas = [entry.schema for entry in entries]
         written = self.written(name)

@@ -26,7 +26,6 @@ from engine.frontend.sugared.custom_methods import custom_class
 from engine.frontend.sugared.sugared_value import Builder, SugaredIterable, SugaredValue, schema_of
 from engine.ir.constants import constant_value
 from engine.ir.graph import Value
-from engine.ir.operator_names import ALIASES
 from engine.lang.custom_classes import is_custom, is_foreign
 from engine.lang.errors import CompileError, MissingOperatorError, did_you_mean
 from engine.lang.scalars import DTYPE_ALIASES, DTYPE_BY_NAME
@@ -378,8 +377,8 @@ def _method_operator(value: Value, name: str) -> BuiltinFunction | None:
     Overloads that are written in TorchScript are no methods.
     """
     operator = f"aten::{name}"
-    aliased = operator in ALIASES and not table.overloads(operator)
-    bound = BuiltinFunction(ALIASES[operator] if aliased else operator, value, leads=aliased)
+    aliased = not table.overloads(operator) and table.first_name(operator) != operator
+    bound = BuiltinFunction(table.first_name(operator) if aliased else operator, value, leads=aliased)
     for schema in (entry.schema for entry in table.overloads(bound.name)):
         index = 0 if aliased else schema.index_of("self")
         if index is None or not schema.arguments:

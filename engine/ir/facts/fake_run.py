@@ -26,14 +26,6 @@ from engine.lang.types import ListType, TensorType
 _MOST_ELEMENTS: Final = 1 << 14
 _MOST_MADE: Final = 1 << 20
 _NO_LIMIT: Final = 1 << 62
-_BY_ELEMENTS: Final = frozenset(
-    f"aten::{name}"
-    for name in "nonzero nonzero_numpy argwhere unique_consecutive unique_dim _unique2 _unique masked_select item "
-    "bincount histc repeat_interleave where one_hot index equal allclose is_nonzero tensor_split ctc_loss "
-    "embedding_bag set_ data linalg_lstsq _pack_padded_sequence _pad_packed_sequence combinations to_sparse "
-    "empty empty_like empty_strided new_empty new_empty_strided".split()
-)
-"""Operators whose results have a shape that depends on elements, or that have no certain result."""
 
 Found = list[TensorType | list[TensorType] | None]
 """For each output: what is known of a tensor, or of each tensor of a list."""
@@ -59,7 +51,7 @@ def pointwise_dtype(node: Node, op: Op, facts: Facts) -> Any:
 def probe(node: Node, facts: Facts) -> Found | None:
     """Facts about the outputs if everything is known of the inputs, else None."""
     op = op_of(node)
-    if op is None or node.kind in _BY_ELEMENTS or node.namespace != "aten" or op.schema.is_vararg:
+    if op is None or op.data_dependent or node.namespace != "aten" or op.schema.is_vararg:
         return None
     if (
         has_side_effects(node)

@@ -21,7 +21,7 @@ from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.facts.rules import node_facts
 from engine.ir.facts.tensors import FIELDS, common, refined, tensor_of
 from engine.ir.graph import Block, Graph, Node, Value
-from engine.ir.ops import has_side_effects, schema_of
+from engine.ir.ops import has_side_effects, op_of
 from engine.ir.rewrites import retype
 from engine.ir.views import IfView, LoopView
 from engine.lang.scalars import float64, int64
@@ -115,19 +115,12 @@ def _resized_memory(graph: Graph, db: AliasDb) -> int:
 
 
 def _may_resize(node: Node) -> bool:
-    if node.kind in _RESIZE:
-        return True
-    schema = schema_of(node)
-    if schema is None:
+    op = op_of(node)
+    if op is None:
         return has_side_effects(node) and node.kind not in _HARMLESS
-    return any(argument.kwarg_only and argument.alias and argument.alias.is_write for argument in schema.arguments)
+    return op.inplace_view or any(a.kwarg_only and a.alias and a.alias.is_write for a in op.schema.arguments)
 
 
-_RESIZE: Final = frozenset(
-    f"aten::{name}"
-    for name in "resize_ resize_as_ set_ set_data t_ transpose_ swapaxes_ swapdims_ squeeze_ unsqueeze_ as_strided_ "
-    "resize_as_sparse_ sparse_resize_ unsafe_set_data".split()
-)
 _HARMLESS: Final = frozenset({"prim::CallFunction", "prim::CallMethod", "prim::SetAttr", "prim::Enter", "prim::Exit"})
 """Nodes that hand tensors on, and whose code does not reshape what it is given unless it says so."""
 

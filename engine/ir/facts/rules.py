@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from engine.aten.dispatch.op import Op
+from engine.aten.kernels import shapes
 from engine.ir.constants import NOT_CONSTANT
 from engine.ir.facts.fake_run import Found, is_pointwise, pointwise_dtype, probe
-from engine.ir.facts.sizes import SIZE_RULES, pointwise
 from engine.ir.facts.tensors import Facts, Known, contiguous_strides, is_complete, is_contiguous
 from engine.ir.graph import Node
 from engine.ir.ops import op_of
@@ -60,26 +60,37 @@ def _written_argument(op: Op) -> str | None:
 def _by_rules(node: Node, op: Op, known: Known) -> Found | None:
     """The facts that need nothing to run; None if there is no rule, or if a run would tell more."""
     if is_pointwise(op):
-        sizes, dtype = pointwise(known), pointwise_dtype(node, op, known.facts)
+        sizes, dtype = shapes.pointwise(known), pointwise_dtype(node, op, known.facts)
         return [_laid_out(TensorType(dtype, sizes), known)]
-    rule = SIZE_RULES.get(node.kind)
-    if rule is None:
+    if op.shape is None:
         return None
-    found = TensorType(_dtype(node, known), rule(known))
-    if node.kind in _VIEWS:
+    sizes = known.sizes(op.shape) if isinstance(op.shape, str) else op.shape(known)
+    found = TensorType(_dtype(op, known), sizes)
+    if _is_view(op):
         return _view(node, found, known)
     if len(node.outputs) > 1:
         return probe(node, known.facts) or [TensorType(sizes=found.sizes)] * len(node.outputs)
     return [_laid_out(found, known)]
 
 
+def _is_view(op: Op) -> bool:
+    """True if the result is laid out as the argument: a view, or a clone."""
+    alias = op.schema.returns[0].alias
+    return op.name == "aten::clone" or (alias is not None and not alias.is_write and op.name not in _WHOLE)
+
+
 def _view(node: Node, found: TensorType, known: Known) -> Found:
-    """A view of small tensors is made to see its strides."""
+    """The facts of a view; of small tensors it is made, for its strides."""
     made = probe(node, known.facts)
     if made is not None:
         return made
-    keeps = node.kind in _ROW_BY_ROW
-    return [_laid_out(found, known) if keeps else found]
+    return [found if node.kind in _REORDERED else _laid_out(found, known)]
+
+
+_WHOLE: Final = frozenset({"aten::detach", "aten::alias", "aten::cpu", "aten::cuda"})
+"""Operators that give their argument as it is."""
+_REORDERED: Final = frozenset({"aten::t", "aten::transpose", "aten::permute", "aten::select"})
+"""Views that do not lie row by row where their argument does."""
 
 
 def _laid_out(found: TensorType, known: Known) -> TensorType:
@@ -96,52 +107,34 @@ def _all_tensors(known: Known) -> list[TensorType]:
 # -- dtypes
 
 
-def _dtype(node: Node, known: Known) -> dtype | None:
-    name = node.kind.partition("::")[2]
-    if name in _FIXED:
-        return _FIXED[name]
-    if name in ("any", "all"):
+def _dtype(op: Op, known: Known) -> dtype | None:
+    rule, _, argument = str(op.dtype or "floats").partition(" ")
+    if rule == "int64":
+        return scalars.int64
+    if rule == "truth":
         return {None: None, scalars.uint8: scalars.uint8}.get(known.tensor("self").dtype, scalars.bool_)
     asked = known.value("dtype") if "dtype" in known else None
     if asked is NOT_CONSTANT:
         return None
     if isinstance(asked, int):
         return DTYPE_BY_NUMBER.get(asked)
-    principal = _principal(name, known)
+    principal = _principal(argument, known)
     if principal is None:
-        return scalars.float32 if name in _CREATED else None
-    if principal.is_floating_point or name in _KEEP_DTYPE:
+        return scalars.float32 if rule == "default" else None
+    if principal.is_floating_point or rule == "same":
         return principal
-    return scalars.int64 if name in _SUMS and not principal.is_complex else None
+    return scalars.int64 if rule == "sum" and not principal.is_complex else None
 
 
-def _principal(name: str, known: Known) -> dtype | None:
+def _principal(argument: str, known: Known) -> dtype | None:
     """The dtype that the operator goes by."""
     if "tensors" in known:
         found = {type.dtype for type in known.elements("tensors") or ()}
         return found.pop() if len(found) == 1 else None
-    if name in ("where", "max", "min") and len({type.dtype for type in known.tensors()[name == "where" :]}) != 1:
+    if "condition" in known and len({type.dtype for type in known.tensors()[1:]}) != 1:
         return None
-    argument = next((each for each in (_PRINCIPAL.get(name, "self"), "self", "input") if each in known), None)
-    return None if argument is None else known.tensor(argument).dtype
-
-
-_PRINCIPAL: Final = {"embedding": "weight", "type_as": "other", "to": "other"}
-_FIXED: Final[dict[str, dtype]] = {
-    "argmax": scalars.int64, "argmin": scalars.int64, "argsort": scalars.int64, "count_nonzero": scalars.int64,
-    "float": scalars.float32, "double": scalars.float64, "half": scalars.float16, "int": scalars.int32,
-}  # fmt: skip
-_SUMS: Final = frozenset({"sum", "prod", "cumsum", "cumprod", "nansum"})
-_CREATED: Final = frozenset({"zeros", "ones", "empty", "rand", "randn"})
-_KEEP_DTYPE: Final = frozenset(
-    "t transpose permute unsqueeze select view _unsafe_view reshape flatten clone contiguous detach alias cat stack "
-    "gather embedding zeros_like ones_like empty_like full_like triu tril flip roll relu max min amax amin "
-    "type_as to mm bmm matmul masked_fill index_add index_copy index_fill scatter scatter_add cpu cuda".split()
-)
-_VIEWS: Final = frozenset(
-    f"aten::{name}" for name in "t transpose permute unsqueeze select view reshape flatten contiguous clone to".split()
-)
-_ROW_BY_ROW: Final = frozenset(f"aten::{name}" for name in "unsqueeze view reshape flatten contiguous clone to".split())
+    name = next((each for each in (argument, "self", "input") if each in known), None)
+    return None if name is None else known.tensor(name).dtype
 
 
 # -- devices and gradients

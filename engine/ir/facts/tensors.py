@@ -10,13 +10,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from engine.aten.kernels.shapes import Sizes, normalized_index
 from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.graph import Node, Value
-from engine.ir.match import normalized_index
 from engine.ir.ops import schema_of
 from engine.lang.types import TENSOR, TensorType
 
-Sizes = tuple[int | None, ...]
 Facts = Mapping[Value, TensorType]
 FIELDS: Final = ("dtype", "sizes", "strides", "requires_grad", "device")
 
@@ -94,6 +93,11 @@ class Known:
     def value(self, name: str) -> Any:
         """The value of an argument; NOT_CONSTANT when it is not known."""
         return known_value(self._inputs[name], self.facts) if name in self._inputs else NOT_CONSTANT
+
+    def flag(self, name: str) -> bool | None:
+        """The value of a bool, None when it is not known; False if there is no such argument."""
+        found = self.value(name) if name in self else False
+        return found if isinstance(found, bool) else None
 
     def integer(self, name: str) -> int | None:
         found = self.value(name)

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from functools import partial
 
+from engine.aten.kernels.shapes import normalized_index
 from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.constants import insert_constant
 from engine.ir.graph import Graph, Node, Value
-from engine.ir.match import constant_int, must_be_none, normalized_index
+from engine.ir.match import constant_int, must_be_none
 from engine.ir.rewriting.peepholes import Rule, apply_rules
 from engine.lang.types import ListType
 

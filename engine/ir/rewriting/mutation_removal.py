@@ -6,15 +6,15 @@ a node of the same block that gives fresh memory, and nothing in between depends
 
 from __future__ import annotations
 
-from collections.abc import Container
 from typing import Final
 
 from engine.aten.dispatch.table import overloads
+from engine.aten.kernels.shapes import normalized_index
 from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.graph import Graph, Node, Value
 from engine.ir.insert import insert_op
-from engine.ir.match import constant_int, normalized_index
-from engine.ir.ops import accepts
+from engine.ir.match import constant_int
+from engine.ir.ops import accepts, is_activation
 from engine.ir.rewrites import allowed
 from engine.lang.types import TensorType
 
@@ -55,11 +55,11 @@ def _write_when_made(node: Node) -> None:
     node.destroy()
 
 
-def remove_tensor_writes(graph: Graph, kinds: Container[str] | None = None) -> bool:
-    """Replace in-place writes (of those kinds, if given) to fresh tensors by functional operators; True if any."""
+def remove_tensor_writes(graph: Graph, *, activations_only: bool = False) -> bool:
+    """Compute new tensors where fresh ones are written to.  True if there were any."""
     db, changed = AliasDb(graph), False
     for node in graph.all_nodes():
-        if (kinds is not None and node.kind not in kinds) or not _has_functional_form(node):
+        if not _has_functional_form(node) or (activations_only and not is_activation(node)):
             continue
         if db.could_remove_write(node) and _fits_functional_form(node) and allowed(node, "its functional form"):
             db.make_adjacent(node)

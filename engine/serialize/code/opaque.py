@@ -15,7 +15,6 @@ from engine.frontend.names.namespaces import OperatorNamespace
 from engine.frontend.sugared.sugared_value import Builder, SugaredValue
 from engine.frontend.sugared.values import BuiltinFunction, UnknownResult
 from engine.ir.graph import Node
-from engine.ir.operator_names import ALIASES
 from engine.ir.unit import Function
 from engine.lang.errors import EngineError, MissingOperatorError, where_missing_ones_are
 from engine.lang.source import SourceRange
@@ -44,7 +43,7 @@ class OpaqueCalls:
 
     def or_opaque(self, b: Builder, found: SugaredValue) -> SugaredValue:
         """`found`, or in place of an operator that there is not, one that stays opaque."""
-        if not isinstance(found, BuiltinFunction) or found.name in ALIASES or table.overloads(found.name):
+        if not isinstance(found, BuiltinFunction) or table.overloads(table.first_name(found.name)):
             return found
         return found if b.written(found.name) else self.operator(found.name)
 

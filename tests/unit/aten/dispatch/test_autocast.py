@@ -8,7 +8,7 @@ import pytest
 
 import engine.torch as torch
 from engine.aten.dispatch import autocast
-from engine.aten.dispatch.table import find
+from engine.aten.dispatch.table import entries
 from engine.aten.values.hooks import HOOKS
 
 F = torch.nn.functional
@@ -50,12 +50,8 @@ def test_exact(name: str) -> None:
         assert EXACT[name]().dtype is torch.float32
 
 
-def test_table_names_operators() -> None:
-    foreign = {
-        f"aten::{name}"
-        for name in "_addmm_activation mkldnn_rnn_layer _lu_with_info multilabel_margin_loss_forward ormqr".split()
-    }
-    assert {name for name in autocast.POLICIES if find(name) is None} <= foreign
+def test_rows_name_policies() -> None:
+    assert {entry.autocast for entry in entries()} == {"", *autocast.POLICIES}
 
 
 def test_values_are_those_of_the_small_dtype() -> None:

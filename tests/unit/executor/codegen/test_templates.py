@@ -11,7 +11,8 @@ from engine.aten.dispatch.op import Op
 from engine.aten.dispatch.table import find
 from engine.aten.values.tensor import tensor
 from engine.executor.bytecode.operations import OPERATIONS
-from engine.executor.codegen.templates import NAMES, ROWS, Row
+from engine.executor.codegen.templates import NAMES, ROWS, Row, asks, question
+from engine.ir.parser import parse_ir
 from engine.lang.scalars import device
 from engine.lang.types import BOOL, DEVICE, FLOAT, INT, STR, DictType, ListType, TensorType, Type, VarType
 
@@ -81,3 +82,14 @@ def test_rows_that_may_move_take_each_input_once_and_cannot_fail() -> None:
     assert ROWS["aten::lt.int"].is_plain
     assert not any(ROWS[name].is_plain for name in ("aten::add.int", "aten::div.float", "aten::__getitem__.t"))
     assert not any(ROWS[name].is_plain for name in ("aten::append.t", "aten::remainder.int", "prim::min.int"))
+
+
+def test_questions_are_asked_of_arrays() -> None:
+    graph = parse_ir(
+        "graph(%x : Tensor, %l : int[]):\n  %i : int = prim::Constant[value=-1]()\n  %a : int = aten::dim(%x)\n"
+        "  %b : int = aten::size(%x, %i)\n  %c : int = aten::len(%x)\n  %d : int = aten::len(%l)\n"
+        "  return (%a, %b, %c, %d)\n"
+    )
+    nodes = [value.node for value in graph.outputs]
+    assert [asks(node) for node in nodes] == [True, True, True, False]
+    assert [question(node).format("x", "-1") for node in nodes[:3]] == ["x.ndim", "x.shape[-1]", "len(x)"]

@@ -5,10 +5,10 @@ import pytest
 
 from engine.aten.dispatch.op import Op
 from engine.aten.dispatch.table import entries
-from engine.aten.kernels.pointwise import FUNCTIONS, OF_FLOATS
+from engine.aten.kernels.pointwise import FLOAT_FORMS, FUNCTIONS, OF_FLOATS
 from engine.aten.values.tensor import Tensor
 from engine.executor.calls.call import call_function
-from engine.executor.codegen.pointwise_expressions import FLOAT_FORMS, is_written_out
+from engine.executor.codegen.pointwise_expressions import is_written_out
 from engine.executor.codegen.source import generate
 from engine.executor.codegen.unboxing import Unboxing, makes_new_tensor
 from engine.executor.plans.executor import executor_of
@@ -165,3 +165,10 @@ def test_what_may_get_another_shape_is_asked_for_it() -> None:
     text = "def f(x):\n    y = x + 1.0\n    y.unsqueeze_(0)\n    return y.mm(x)\n"
     with pytest.raises(ExecutionError, match="must be a matrix"):
         plan_of(text, Tensor(np.ones((2, 2), np.float32)))
+
+
+def test_a_result_of_another_dtype_is_not_taken_for_one_of_its_tensors_dtype() -> None:
+    text = "def f(x):\n    return torch.softmax(x, 0, dtype=torch.float64) + 0.1\n"
+    x = Tensor(np.array([1.0, 2.0, 3.0], np.float32))
+    found, softmax = plan_of(text, x).entry(x).array, np.exp(x.array - 3, dtype=np.float64)
+    assert np.allclose(found, softmax / softmax.sum() + 0.1, rtol=1e-15, atol=0)

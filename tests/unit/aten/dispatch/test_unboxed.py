@@ -8,10 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+<<<<<<<< HEAD:tests/unit/executor/codegen/test_unboxed_bodies.py
 from engine.aten.dispatch.compile import array_kernel
 from engine.aten.values.tensor import Tensor
 from engine.executor.codegen.unboxed_bodies import BODIES, asks, entry, question
 from engine.ir.parser import parse_ir
+========
+from engine.aten.dispatch.body import array_kernel
+from engine.aten.dispatch.unboxed import entry, pad
+from engine.aten.values.tensor import Tensor
+>>>>>>>> facts:tests/unit/aten/test_unboxed.py
 from engine.lang.errors import EngineError
 
 
@@ -81,25 +87,15 @@ def as_tensors(value: Any) -> Any:
 def test_a_body_gives_what_the_operator_gives(name: str, arguments: Sequence[Any]) -> None:
     op = entry(name)
     expected = outcome(op.run, [as_tensors(each) for each in arguments], unwrap=True)
-    body = BODIES[f"aten::{name}"](op)
+    assert op.unboxed is not None
+    body = op.unboxed(op)
     for _ in range(2):
         assert outcome(body, arguments, unwrap=False) == expected
 
 
 def test_what_a_body_remembers_of_one_size_is_not_taken_for_another() -> None:
-    body, kernel = BODIES["aten::pad"](entry("pad")), array_kernel(entry("reflection_pad1d"))
+    body, kernel = pad(entry("pad")), array_kernel(entry("reflection_pad1d"))
     for size in (6, 7, 6, 9):
         for padding in ([1, 2], [2, 1], [1, 2]):
             x = f(2, size)
             assert body(x, padding, "reflect", None).tobytes() == kernel(x, padding).tobytes()
-
-
-def test_questions_are_asked_of_arrays() -> None:
-    graph = parse_ir(
-        "graph(%x : Tensor, %l : int[]):\n  %i : int = prim::Constant[value=-1]()\n  %a : int = aten::dim(%x)\n"
-        "  %b : int = aten::size(%x, %i)\n  %c : int = aten::len(%x)\n  %d : int = aten::len(%l)\n"
-        "  return (%a, %b, %c, %d)\n"
-    )
-    nodes = [value.node for value in graph.outputs]
-    assert [asks(node) for node in nodes] == [True, True, True, False]
-    assert [question(node).format("x", "-1") for node in nodes[:3]] == ["x.ndim", "x.shape[-1]", "len(x)"]

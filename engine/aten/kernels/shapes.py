@@ -1,23 +1,58 @@
-"""The sizes of what operators give, from those of what they take; sizes may be unknown one by one.
+"""Shape rules: the sizes of an operator's result, from those of its arguments; sizes may be unknown one by one.
 
-In: what is known of a node's arguments.  Out: the sizes of its results, or None where the rank is not known.  One row
-for each operator whose result need not be computed to know its sizes; pointwise operators and views need no row.
-A row that cannot hold (sizes that do not fit) gives None: what is wrong is the program's to meet when it runs.
+In: what is known of a call's arguments, by name.  Out: the sizes of its (first) result, or None where the rank is not
+known.  Rows name one of these functions as their `shape`, or the argument whose sizes the result has; pointwise rows
+need neither.  Sizes that do not fit give None: the error is the operator's own, when it runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
-from engine.ir.constants import NOT_CONSTANT
-from engine.ir.facts.tensors import Known, Sizes
-from engine.ir.match import normalized_index
+from engine.lang.types import TensorType
 
-Rule = Callable[[Known], Sizes | None]
+Sizes = tuple[int | None, ...]
 
 
-def broadcast(shapes: list[Sizes | None]) -> Sizes | None:
+class Arguments(Protocol):
+    """The arguments of one call, by the names of the schema, as far as they are known."""
+
+    def __contains__(self, name: str, /) -> bool:
+        """True if the operator has such an argument."""
+
+    def sizes(self, name: str) -> Sizes | None:
+        """The sizes of a tensor."""
+
+    def tensors(self) -> list[TensorType]:
+        """The types of all tensors, those in lists excluded."""
+
+    def elements(self, name: str) -> list[TensorType] | None:
+        """The types of the tensors in a list, or None when its length is unknown."""
+
+    def value(self, name: str) -> Any:
+        """The value of an argument, or an object of no such type when it is unknown."""
+
+    def flag(self, name: str) -> bool | None:
+        """The value of a bool, or None when it is unknown; False if there is no such argument."""
+
+    def integer(self, name: str) -> int | None:
+        """The value of an int, or None when it is unknown."""
+
+    def integers(self, name: str) -> list[int | None] | None:
+        """The numbers of a list, None for those that are unknown; None when its length is unknown."""
+
+
+Rule = Callable[[Arguments], Sizes | None]
+
+
+def normalized_index(index: int, length: int) -> int | None:
+    """The index counted from the start, or None outside."""
+    index += length if index < 0 else 0
+    return index if 0 <= index < length else None
+
+
+def broadcast(shapes: Sequence[Sizes | None]) -> Sizes | None:
     """The sizes that tensors of these sizes are brought to."""
     known = [sizes for sizes in shapes if sizes is not None]
     if len(known) != len(shapes) or not known:
@@ -38,16 +73,14 @@ def _broadcast_size(sizes: tuple[int | None, ...]) -> int | None:
     return None if None in sizes else 1
 
 
-def pointwise(known: Known) -> Sizes | None:
+def pointwise(known: Arguments) -> Sizes | None:
+    """All tensors broadcast together."""
     return broadcast([type.sizes for type in known.tensors()])
 
 
-def _same(name: str) -> Rule:
-    return lambda known: known.sizes(name)
-
-
-def _mm(known: Known) -> Sizes | None:
-    return _product(known.sizes("self"), known.sizes("mat2"))
+def product(first: str, second: str) -> Rule:
+    """The matrix product of two arguments."""
+    return lambda known: _product(known.sizes(first), known.sizes(second))
 
 
 def _product(a: Sizes | None, b: Sizes | None) -> Sizes | None:
@@ -63,46 +96,26 @@ def _product(a: Sizes | None, b: Sizes | None) -> Sizes | None:
     return None if batch is None else (*batch, a[-2], b[-1])
 
 
-def _matmul(known: Known) -> Sizes | None:
-    return _product(known.sizes("self"), known.sizes("other"))
-
-
-def _bmm(known: Known) -> Sizes | None:
-    return _product(known.sizes("self"), known.sizes("mat2"))
-
-
-def _addmm(known: Known) -> Sizes | None:
-    return _product(known.sizes("mat1"), known.sizes("mat2"))
-
-
-def _mv(known: Known) -> Sizes | None:
-    return _product(known.sizes("self"), known.sizes("vec"))
-
-
-def _linear(known: Known) -> Sizes | None:
+def linear(known: Arguments) -> Sizes | None:
+    """The last dimension of `input` becomes that of the result's features."""
     given, weight = known.sizes("input"), known.sizes("weight")
     if not given or not weight or len(weight) > 2:
         return None
     return (*given[:-1], *weight[:-1])
 
 
-def _reduction(known: Known) -> Sizes | None:
-    sizes = known.sizes("self")
-    if sizes is None or ("keepdim" in known and known.value("keepdim") is NOT_CONSTANT):
+def reduced(known: Arguments) -> Sizes | None:
+    """Without the dimensions `dim`, all where there are none, or with 1 in their places for `keepdim`."""
+    sizes, keepdim = known.sizes("self"), known.flag("keepdim")
+    dims = None if sizes is None or keepdim is None else _dims(known, len(sizes))
+    if sizes is None or dims is None:
         return None
-    dims = _dims(known, len(sizes))
-    if dims is None:
-        return None
-    if "keepdim" in known and known.value("keepdim"):
+    if keepdim:
         return tuple(1 if at in dims else size for at, size in enumerate(sizes))
     return tuple(size for at, size in enumerate(sizes) if at not in dims)
 
 
-def _extreme(known: Known) -> Sizes | None:
-    return pointwise(known) if "other" in known else _reduction(known)
-
-
-def _dims(known: Known, rank: int) -> set[int] | None:
+def _dims(known: Arguments, rank: int) -> set[int] | None:
     """The dimensions that are reduced; all where none is named."""
     if "dim" not in known:
         return set(range(rank))
@@ -116,12 +129,14 @@ def _dims(known: Known, rank: int) -> set[int] | None:
     return None if None in found else {dim for dim in found if dim is not None}
 
 
-def _t(known: Known) -> Sizes | None:
+def t(known: Arguments) -> Sizes | None:
+    """Up to two dimensions, reversed."""
     sizes = known.sizes("self")
     return None if sizes is None or len(sizes) > 2 else sizes[::-1]
 
 
-def _transpose(known: Known) -> Sizes | None:
+def transpose(known: Arguments) -> Sizes | None:
+    """`dim0` and `dim1` swapped."""
     sizes = known.sizes("self")
     first, second = known.integer("dim0"), known.integer("dim1")
     if not sizes or first is None or second is None:
@@ -134,7 +149,8 @@ def _transpose(known: Known) -> Sizes | None:
     return tuple(swapped)
 
 
-def _permute(known: Known) -> Sizes | None:
+def permute(known: Arguments) -> Sizes | None:
+    """The dimensions in the order `dims`."""
     sizes, dims = known.sizes("self"), known.integers("dims")
     if sizes is None or dims is None or len(dims) != len(sizes):
         return None
@@ -142,20 +158,24 @@ def _permute(known: Known) -> Sizes | None:
     return tuple(None if at is None else sizes[at] for at in places)
 
 
-def _unsqueeze(known: Known) -> Sizes | None:
+def unsqueeze(known: Arguments) -> Sizes | None:
+    """A 1 inserted at `dim`."""
     sizes, dim = known.sizes("self"), known.integer("dim")
     at = None if sizes is None or dim is None else normalized_index(dim, len(sizes) + 1)
     return None if at is None or sizes is None else (*sizes[:at], 1, *sizes[at:])
 
 
-def _select(known: Known) -> Sizes | None:
+def select(known: Arguments) -> Sizes | None:
+    """Without the dimension `dim`."""
     sizes, dim = known.sizes("self"), known.integer("dim")
     at = None if sizes is None or dim is None else normalized_index(dim, len(sizes))
     return None if at is None or sizes is None else (*sizes[:at], *sizes[at + 1 :])
 
 
-def _reshape(name: str) -> Rule:
-    def rule(known: Known) -> Sizes | None:
+def reshaped(name: str) -> Rule:
+    """The sizes asked for as the argument `name`, with -1 inferred."""
+
+    def rule(known: Arguments) -> Sizes | None:
         wanted = known.integers(name)
         if wanted is None:
             return None
@@ -165,7 +185,7 @@ def _reshape(name: str) -> Rule:
 
 
 def _worked_out(sizes: Sizes | None, wanted: list[int | None]) -> Sizes | None:
-    """The wanted sizes with their -1 worked out, where that can be."""
+    """The wanted sizes with -1 inferred, where that is possible."""
     if -1 not in wanted:
         return tuple(wanted)
     unknown = sizes is None or None in sizes or None in wanted
@@ -178,7 +198,8 @@ def _worked_out(sizes: Sizes | None, wanted: list[int | None]) -> Sizes | None:
     return tuple(rest if size == -1 else size for size in wanted)
 
 
-def _flatten(known: Known) -> Sizes | None:
+def flatten(known: Arguments) -> Sizes | None:
+    """`start_dim` to `end_dim` merged."""
     sizes, start, end = known.sizes("self"), known.integer("start_dim"), known.integer("end_dim")
     if sizes is None or start is None or end is None:
         return None
@@ -191,7 +212,8 @@ def _flatten(known: Known) -> Sizes | None:
     return (*sizes[:first], merged, *sizes[last + 1 :])
 
 
-def _cat(known: Known) -> Sizes | None:
+def cat(known: Arguments) -> Sizes | None:
+    """The lengths along `dim` added up."""
     tensors, dim = known.elements("tensors"), known.integer("dim")
     shapes = [type.sizes for type in tensors or ()]
     first = next((sizes for sizes in shapes if sizes is not None), None)
@@ -206,38 +228,45 @@ def _cat(known: Known) -> Sizes | None:
     return (*others[:at], total, *others[at + 1 :])
 
 
-def _stack(known: Known) -> Sizes | None:
+def stack(known: Arguments) -> Sizes | None:
+    """The number of tensors inserted at `dim`."""
     tensors, dim = known.elements("tensors"), known.integer("dim")
     shapes = [type.sizes for type in tensors or () if type.sizes is not None]
     at = None if not shapes or dim is None else normalized_index(dim, len(shapes[0]) + 1)
     return None if at is None or tensors is None else (*shapes[0][:at], len(tensors), *shapes[0][at:])
 
 
-def _created(known: Known) -> Sizes | None:
+def created(known: Arguments) -> Sizes | None:
+    """Those asked for as `size`."""
     sizes = known.integers("size")
     return None if sizes is None else tuple(sizes)
 
 
-def _embedding(known: Known) -> Sizes | None:
+def embedding(known: Arguments) -> Sizes | None:
+    """One row of `weight` for each index."""
     weight, indices = known.sizes("weight"), known.sizes("indices")
     return None if not weight or indices is None else (*indices, *weight[1:])
 
 
-def _convolution(known: Known) -> Sizes | None:
+def convolution(known: Arguments) -> Sizes | None:
+    """Channels and windows of `weight` over `input`."""
     given, weight = known.sizes("input"), known.sizes("weight")
-    transposed = known.value("transposed") if "transposed" in known else False
-    if given is None or weight is None or transposed is not False or len(given) not in (len(weight) - 1, len(weight)):
+    if given is None or weight is None or known.flag("transposed") is not False:
+        return None
+    if len(given) not in (len(weight) - 1, len(weight)):
         return None
     places = len(weight) - 2
     spatial = _windows(known, given[len(given) - places :], weight[2:], ceil=False)
     return None if spatial is None else (*given[: len(given) - places - 1], weight[0], *spatial)
 
 
-def _pool(places: int) -> Rule:
-    def rule(known: Known) -> Sizes | None:
+def pooled(places: int) -> Rule:
+    """Windows over the last `places` dimensions."""
+
+    def rule(known: Arguments) -> Sizes | None:
         given, kernel = known.sizes("self"), known.integers("kernel_size")
-        ceil = known.value("ceil_mode")
-        if given is None or kernel is None or not isinstance(ceil, bool) or len(given) < places:
+        ceil = known.flag("ceil_mode")
+        if given is None or kernel is None or ceil is None or len(given) < places:
             return None
         kernel = kernel * places if len(kernel) == 1 else kernel
         spatial = _windows(known, given[len(given) - places :], tuple(kernel), ceil=ceil)
@@ -246,8 +275,8 @@ def _pool(places: int) -> Rule:
     return rule
 
 
-def _windows(known: Known, sizes: Sizes, kernel: Sizes, *, ceil: bool) -> Sizes | None:
-    """The number of window positions in each dimension."""
+def _windows(known: Arguments, sizes: Sizes, kernel: Sizes, *, ceil: bool) -> Sizes | None:
+    """The number of positions of a window in each dimension."""
     count = len(sizes)
     stride = _each(known, "stride", count) if known.value("stride") != [] else list(kernel)
     padding, dilation = _each(known, "padding", count), _each(known, "dilation", count)
@@ -257,7 +286,7 @@ def _windows(known: Known, sizes: Sizes, kernel: Sizes, *, ceil: bool) -> Sizes 
     return tuple(None if None in row else _window(*row, ceil) for row in rows)  # type: ignore[arg-type]
 
 
-def _each(known: Known, name: str, count: int) -> list[int | None] | None:
+def _each(known: Arguments, name: str, count: int) -> list[int | None] | None:
     if name not in known:
         return [1] * count
     given = known.integers(name)
@@ -272,62 +301,13 @@ def _window(size: int, kernel: int, stride: int, padding: int, dilation: int, ce
     return places - 1 if ceil and (places - 1) * stride >= size + padding else places
 
 
-def _adaptive(places: int) -> Rule:
-    def rule(known: Known) -> Sizes | None:
+def adaptive(places: int) -> Rule:
+    """`output_size` in place of the last `places` dimensions."""
+
+    def rule(known: Arguments) -> Sizes | None:
         given, wanted = known.sizes("self"), known.integers("output_size")
         if given is None or wanted is None or len(given) < places:
             return None
         return (*given[: len(given) - places], *(wanted * places if len(wanted) == 1 else wanted))
 
     return rule
-
-
-def _rows(names: str, rule: Rule) -> dict[str, Rule]:
-    return dict.fromkeys((f"aten::{name}" for name in names.split()), rule)
-
-
-_SELF: Final = (
-    "softmax log_softmax _softmax _log_softmax cumsum cumprod clone contiguous detach to type_as float double "
-    "half int zeros_like ones_like empty_like full_like rand_like randn_like bernoulli triu tril flip roll relu "
-    "relu6 gelu hardtanh leaky_relu elu selu softplus hardsigmoid hardswish silu mish logsigmoid fill zero "
-    "alias cpu cuda sigmoid tanh argsort index_add index_copy index_fill scatter scatter_add"
-)
-_INPUT: Final = (
-    "dropout feature_dropout alpha_dropout feature_alpha_dropout batch_norm layer_norm group_norm instance_norm"
-)
-_REDUCTIONS: Final = (
-    "sum mean prod var std argmax argmin amax amin all any logsumexp norm nansum nanmean count_nonzero median"
-)
-SIZE_RULES: Final[dict[str, Rule]] = {
-    **_rows(_SELF, _same("self")),
-    **_rows(_INPUT, _same("input")),
-    **_rows(_REDUCTIONS, _reduction),
-    **_rows("max min", _extreme),
-    **_rows("where masked_fill", pointwise),
-    **_rows("zeros ones empty full rand randn randint", _created),
-    **_rows("mm", _mm),
-    **_rows("bmm", _bmm),
-    **_rows("matmul dot", _matmul),
-    **_rows("addmm", _addmm),
-    **_rows("mv", _mv),
-    **_rows("linear", _linear),
-    **_rows("t", _t),
-    **_rows("transpose", _transpose),
-    **_rows("permute", _permute),
-    **_rows("unsqueeze", _unsqueeze),
-    **_rows("select", _select),
-    **_rows("view _unsafe_view", _reshape("size")),
-    **_rows("reshape", _reshape("shape")),
-    **_rows("flatten", _flatten),
-    **_rows("cat", _cat),
-    **_rows("stack", _stack),
-    **_rows("gather", _same("index")),
-    **_rows("embedding", _embedding),
-    **_rows("conv1d conv2d conv3d convolution _convolution", _convolution),
-    **_rows("max_pool1d avg_pool1d", _pool(1)),
-    **_rows("max_pool2d avg_pool2d", _pool(2)),
-    **_rows("max_pool3d avg_pool3d", _pool(3)),
-    **_rows("adaptive_avg_pool1d", _adaptive(1)),
-    **_rows("adaptive_avg_pool2d", _adaptive(2)),
-    **_rows("adaptive_avg_pool3d", _adaptive(3)),
-}

@@ -1,0 +1,84 @@
+"""A fact of operators has one home, their rows: no other module lists operators by name, but a few with a reason."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from engine.aten.dispatch import op
+
+ENGINE: Final = Path(__file__).parents[2] / "engine"
+MOST: Final = 10
+"""Operators that a module may name in lists."""
+FACADE: Final = ("aten/ops/", "torch/", "frontend/torch_names.py")
+"""The rows themselves, and the tables of names of the façade."""
+EXCEPTIONS: Final = {
+    "aten/autograd/formula.py": "functions that formulas of gradients call beside operators",
+    "aten/autograd/names.py": "names of the nodes of a history, which are the original's and follow no rule",
+    "aten/dispatch/dtype_support.py": "the original's refusals, several operators to a wording",
+    "aten/dispatch/long_rows.py": "functions of scalar expressions in the language of row programs",
+    "aten/dispatch/out_checks.py": "the original's checks of `out` tensors, by form, not by operator",
+    "aten/dispatch/quantized_forms.py": "the code for quantized tensors: another dispatch, no fact of the row",
+    "aten/kernels/pointwise.py": "functions of scalar expressions on arrays: the vocabulary that rows are written in",
+    "aten/quantized/pointwise.py": "the same for quantized tensors",
+    "aten/values/arithmetic.py": "functions of Python's numbers",
+    "executor/ranges.py": "arithmetic of intervals of ints, one rule an operator",
+    "executor/templates.py": "Python text of operators on numbers, lists and strings in generated code",
+    "executor/tensor_forms.py": "matches products and parts by pattern, with numpy's expression for them",
+    "frontend/cautions.py": "what archived programs may mean by a name",
+    "frontend/emit/assignments.py": "augmented assignments of the language",
+    "frontend/emit/operators.py": "operators of the language",
+    "frontend/globals.py": "builtin functions of the language",
+    "frontend/overload_order.py": "the original's order of overloads, in-place forms included, which have no rows",
+    "frontend/tracing/forms.py": "forms in which traces record calls, one rewrite an operator",
+    "frontend/tracing/recording.py": "matches by pattern what traces record of numbers",
+    "frontend/values.py": "attributes and methods of values in the language",
+    "fuser/entries/forms.py": "front door of the fuser: matches rows by pattern",
+    "fuser/entries/row_table.py": "row programs of the fuser",
+    "fuser/expression.py": "functions of scalar expressions in the fuser's language",
+    "fuser/lower.py": "instructions of the fuser",
+    "ir/evaluate.py": "matches by pattern what cannot be computed when compiling",
+    "ir/rewriting/weight_folding.py": "matches layers by pattern",
+    "passes/fresh_activations.py": "matches makers of fresh memory by pattern",
+    "passes/loop_invariant_code_motion.py": "matches by pattern what is worth moving",
+    "passes/peephole.py": "matches by pattern",
+    "passes/remove_inplace_ops.py": "matches by pattern",
+    "passes/size_arithmetic.py": "matches by pattern",
+    "serialize/code/expressions.py": "how nodes are written as text",
+    "serialize/inspect/check.py": "what is worth telling about a program",
+    "serialize/mobile/lift.py": "matches instructions of mobile programs by pattern",
+}
+
+
+def test_no_other_module_lists_operators() -> None:
+    known = frozenset(name.partition("::")[2] for name in op.names())
+    listing = set()
+    for path in ENGINE.rglob("*.py"):
+        module = path.relative_to(ENGINE).as_posix()
+        if not module.startswith(FACADE) and len(_listed(ast.parse(path.read_text()), known)) > MOST:
+            listing.add(module)
+    assert listing - set(EXCEPTIONS) == set(), "a fact of operators is a field of their rows"
+    assert set(EXCEPTIONS) - listing == set(), "these need no exception any more"
+
+
+def _listed(tree: ast.Module, known: frozenset[str]) -> set[str]:
+    """The operators named in full anywhere but in docstrings, or in collections and texts of mostly such names."""
+    found: set[str] = set()
+    for words in _groups(tree):
+        names = [word.partition("::")[2] or word for word in words]
+        hits = [name for name in (name.partition("(")[0].partition(".")[0] for name in names) if name in known]
+        if any("::" in word for word in words) or (len(words) >= 4 and len(hits) >= 0.8 * len(words)):
+            found.update(hits)
+    return found
+
+
+def _groups(tree: ast.Module) -> Iterator[list[str]]:
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            yield node.value.replace(",", " ").split()
+        elif isinstance(node, (ast.Dict, ast.Tuple, ast.List, ast.Set)):
+            parts = node.keys if isinstance(node, ast.Dict) else node.elts
+            yield [p.value for p in parts if isinstance(p, ast.Constant) and isinstance(p.value, str)]
