@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from engine.aten.dispatch import op
+from engine.aten.dispatch import table
 
 ENGINE: Final = Path(__file__).parents[2] / "engine"
 MOST: Final = 10
@@ -53,7 +53,7 @@ EXCEPTIONS: Final = {
 
 
 def test_no_other_module_lists_operators() -> None:
-    known = frozenset(name.partition("::")[2] for name in op.names())
+    known = frozenset(name.partition("::")[2] for name in table.names())
     listing = set()
     for path in ENGINE.rglob("*.py"):
         module = path.relative_to(ENGINE).as_posix()

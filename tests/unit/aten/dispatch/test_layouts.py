@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 import engine.torch as torch
-from engine.aten.dispatch import op
+from engine.aten.dispatch import table
 
 TURNED = torch.arange(24.0).reshape(4, 3, 2).permute(2, 1, 0)
 
 
 def test_rows_with_a_layout_have_kernels() -> None:
-    rows = [each for each in op.entries() if each.layout]
+    rows = [each for each in table.entries() if each.layout]
     assert {each.layout for each in rows} == {"contiguous", "channels last"}
     assert all(each.kernel is not None for each in rows)
 

@@ -8,16 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-<<<<<<<< HEAD:tests/unit/executor/codegen/test_unboxed_bodies.py
 from engine.aten.dispatch.compile import array_kernel
-from engine.aten.values.tensor import Tensor
-from engine.executor.codegen.unboxed_bodies import BODIES, asks, entry, question
-from engine.ir.parser import parse_ir
-========
-from engine.aten.dispatch.body import array_kernel
 from engine.aten.dispatch.unboxed import entry, pad
 from engine.aten.values.tensor import Tensor
->>>>>>>> facts:tests/unit/aten/test_unboxed.py
 from engine.lang.errors import EngineError
 
 
