@@ -12,29 +12,27 @@ from engine.aten.dispatch import table
 ENGINE: Final = Path(__file__).parents[2] / "engine"
 MOST: Final = 10
 """Operators that a module may name in lists."""
-FACADE: Final = ("aten/ops/", "torch/", "frontend/torch_names.py")
+FACADE: Final = ("aten/ops/", "torch/", "frontend/names/torch_names.py")
 """The rows themselves, and the tables of names of the façade."""
 EXCEPTIONS: Final = {
     "aten/autograd/formula.py": "functions that formulas of gradients call beside operators",
     "aten/autograd/names.py": "names of the nodes of a history, which are the original's and follow no rule",
-    "aten/dispatch/dtype_support.py": "the original's refusals, several operators to a wording",
     "aten/dispatch/long_rows.py": "functions of scalar expressions in the language of row programs",
-    "aten/dispatch/out_checks.py": "the original's checks of `out` tensors, by form, not by operator",
     "aten/dispatch/quantized_forms.py": "the code for quantized tensors: another dispatch, no fact of the row",
     "aten/kernels/pointwise.py": "functions of scalar expressions on arrays: the vocabulary that rows are written in",
     "aten/quantized/pointwise.py": "the same for quantized tensors",
     "aten/values/arithmetic.py": "functions of Python's numbers",
-    "executor/ranges.py": "arithmetic of intervals of ints, one rule an operator",
-    "executor/templates.py": "Python text of operators on numbers, lists and strings in generated code",
-    "executor/tensor_forms.py": "matches products and parts by pattern, with numpy's expression for them",
-    "frontend/cautions.py": "what archived programs may mean by a name",
+    "executor/codegen/ranges.py": "arithmetic of intervals of ints, one rule an operator",
+    "executor/codegen/templates.py": "Python text of operators on numbers, lists and strings in generated code",
+    "executor/codegen/unboxing.py": "matches products and parts by pattern, with numpy's expression for them",
+    "frontend/diagnostics/cautions.py": "what archived programs may mean by a name",
     "frontend/emit/assignments.py": "augmented assignments of the language",
     "frontend/emit/operators.py": "operators of the language",
-    "frontend/globals.py": "builtin functions of the language",
-    "frontend/overload_order.py": "the original's order of overloads, in-place forms included, which have no rows",
+    "frontend/names/globals.py": "builtin functions of the language",
+    "frontend/matching/overload_order.py": "the original's order of overloads, in-place forms included, which have no rows",
     "frontend/tracing/forms.py": "forms in which traces record calls, one rewrite an operator",
     "frontend/tracing/recording.py": "matches by pattern what traces record of numbers",
-    "frontend/values.py": "attributes and methods of values in the language",
+    "frontend/sugared/values.py": "attributes and methods of values in the language",
     "fuser/entries/forms.py": "front door of the fuser: matches rows by pattern",
     "fuser/entries/row_table.py": "row programs of the fuser",
     "fuser/expression.py": "functions of scalar expressions in the fuser's language",

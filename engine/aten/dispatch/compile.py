@@ -22,7 +22,7 @@ from engine.aten.dispatch import device_dispatch, errors
 from engine.aten.dispatch.dtype_support import Guard, guard_of
 from engine.aten.dispatch.layouts import laid_out
 from engine.aten.dispatch.op import Body, Compiled, Op, Written
-from engine.aten.dispatch.out_checks import IN_DTYPE_OF_OUT, WRITE_AGAIN, WRITE_APART, Check, check_of
+from engine.aten.dispatch.out_checks import Check
 from engine.aten.dispatch.scalar import QUICK_ENVIRONMENT, PointwiseKernels, QuickCode, pointwise_kernels
 from engine.aten.dispatch.wrapping import (
     check_writable,
@@ -38,6 +38,7 @@ from engine.aten.kernels.rules import ordered_like
 from engine.aten.values import libraries, xp
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.hot_helpers import HOT
+from engine.aten.values.promotion import check_cast
 from engine.aten.values.tensor import Tensor
 from engine.lang.generated import define, indented
 from engine.lang.schema import Argument, FunctionSchema
@@ -49,7 +50,7 @@ def compile_op(op: Op) -> Compiled:
     schema, python, source = op.schema, op.python, op.functional
     if schema.is_vararg and python is not None:
         return Compiled(python, python)
-    guard, check = guard_of(op), check_of(op.qualified_name)
+    guard, check = guard_of(op), op.out_check or check_cast
     if python is None and op.composite is not None:
         python = _composite(op)
     if python is not None:
@@ -167,13 +168,14 @@ def _array_body(op: Op, schema: FunctionSchema, guard: Guard, check: Check) -> B
         in_place = _in_place(schema, pointwise_kernels(op.functional).quick)
     is_exact = pointwise is not None and pointwise.quick is not None and pointwise.quick.is_exact
     written = [a.name for a in schema.arguments if a.is_write]
-    compute, environment = _computation(schema, pointwise, is_exact)
+    compute, environment = _computation(schema, pointwise, is_exact, op.in_dtype_of_out)
     if pointwise is not None and pointwise.quick is not None:
         environment["kernel"] = guard(pointwise.general)
     else:
         environment["kernel"] = _guarded_kernel(op, pointwise, guard)
     args = _all_arguments(schema)
-    work = [*_overlap_check(schema), *compute, *_stores(schema, written)]
+    apart = op.writes_apart and schema.arguments[-1].kwarg_only
+    work = [*_overlap_check(schema, apart), *compute, *_stores(written, op.writes_again)]
     rescue = f"if hooks.devices: result = rescued(op, op.body, {args}, error)"
     refused = f"raise refusal(op, {args}, error) from error"
     lines = ["try:", *indented(work), "except REFUSALS as error:", f"    {rescue}", f"    else: {refused}"]
@@ -190,11 +192,11 @@ def _array_body(op: Op, schema: FunctionSchema, guard: Guard, check: Check) -> B
 
 
 def _computation(
-    schema: FunctionSchema, pointwise: PointwiseKernels | None, is_exact: bool
+    schema: FunctionSchema, pointwise: PointwiseKernels | None, is_exact: bool, in_dtype_of_out: bool
 ) -> tuple[list[str], dict[str, Any]]:
     """Lines that leave the result's array, or arrays, in `result`."""
     passed = [_unwrapped(a) for a in schema.arguments if not (a.kwarg_only and a.is_write)]
-    if schema.qualified_name in IN_DTYPE_OF_OUT:
+    if in_dtype_of_out:
         passed[-1] = "(dtype_number(out) if dtype is None else dtype)"
     given = ", ".join(passed)
     here = f"{'silently(kernel, ' if is_exact else 'kernel('}{given})"
@@ -241,7 +243,7 @@ def _in_place(schema: FunctionSchema, quick: QuickCode | None) -> list[str] | No
         *(f"{spelled[n]} = {safe(n)}.array" for n in quick.tensors),
         f"d = {first}.dtype",
         f"if {' and '.join(['(d is f32 or d is f64)', *alike])} and {first}.flags.c_contiguous:",
-        *indented(_overlap_check(schema)),
+        *indented(_overlap_check(schema, apart=False)),
         "    token = switch(SILENT)",
         "    try:",
         f"        {call[0]}({call[1]}, {first})",
@@ -358,20 +360,19 @@ def _viewed(schema: FunctionSchema, returned: Argument) -> str | None:
     return None
 
 
-def _stores(schema: FunctionSchema, written: Sequence[str]) -> list[str]:
+def _stores(written: Sequence[str], again: bool) -> list[str]:
     """Lines that put the result(s) into the written argument(s)."""
     names = [safe(name) for name in written]
     if len(names) == 1:
-        stored = "store_again" if schema.name in WRITE_AGAIN else "store"
+        stored = "store_again" if again else "store"
         return [f"{stored}(self, result)" if names[0] == "self" else f"store_out({names[0]}, result, check)"]
     return [f"store_out({name}, result[{i}], check)" for i, name in enumerate(names)]
 
 
-def _overlap_check(schema: FunctionSchema) -> list[str]:
+def _overlap_check(schema: FunctionSchema, apart: bool) -> list[str]:
     """Lines that look, where what is written has views, for inputs that show part of the same memory."""
     inputs = [safe(a.name) for a in schema.arguments if tensor_kind(a.type) == "tensor" and not a.is_write]
     lists = [f"*{safe(a.name)}" for a in schema.arguments if tensor_kind(a.type) == "tensor[]" and not a.is_write]
-    apart = schema.name in WRITE_APART and schema.arguments[-1].kwarg_only
     lines = []
     for target in (safe(a.name) for a in schema.arguments if a.is_write and tensor_kind(a.type) == "tensor"):
         shown = f"({target}, ({', '.join([*inputs, *lists])},))"

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
+from engine.aten.kernels.refusals import Refusal
 from engine.aten.kernels.shapes import Rule
 from engine.aten.values.hooks import HOOKS
 from engine.lang.schema import FunctionSchema
@@ -77,6 +78,13 @@ class Op:
       it is refused.
     - `exact`: the kernel only moves or compares numbers, so that numpy has no overflow and the like to warn of.
 
+    Refusals:
+    - `refuses`: dtypes that it has no code for (`kernels.refusals`); `check`: a check of arguments (`kernels.checks`).
+    - `out_check`: the check of the dtype of `out` (`dispatch.out_checks`); without one it may be any that loses no kind
+      of number.  `in_dtype_of_out`: asked for no dtype, the out form computes in that of the tensor it writes.
+    - `writes_again`: the in-place form writes elements that share memory.  `writes_apart`: the out form may not write
+      into memory that it reads.
+
     Generated code on bare arrays:
     - `unboxed` makes the body, for rows without kernel (see `dispatch.unboxed`).
     - `recomputed`: gradients that are recorded after the run may run it again; that costs little beside its gradient,
@@ -103,6 +111,12 @@ class Op:
     autocast: str = ""
     jit_autocast: str = ""
     exact: bool = False
+    refuses: tuple[Refusal, ...] = ()
+    check: Callable[..., None] | None = None
+    out_check: Callable[..., None] | None = None
+    in_dtype_of_out: bool = False
+    writes_again: bool = False
+    writes_apart: bool = False
     unboxed: Callable[[Op], Callable[..., Any]] | None = None
     recomputed: bool = False
     recorded_as: str = ""

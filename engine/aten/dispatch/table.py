@@ -22,6 +22,7 @@ from typing import Any, Final
 
 from engine.aten.dispatch.compile import compile_op
 from engine.aten.dispatch.op import Op
+from engine.aten.kernels.refusals import Refusal
 from engine.lang.errors import SchemaError
 
 FAMILIES: Final[tuple[str, ...]] = (
@@ -123,6 +124,22 @@ _INHERITED: Final = ("dtype", "shape", "nondeterministic", "data_dependent", "ac
 def _inherited(entry: Op) -> dict[str, Any]:
     """The facts that in-place and out forms share with the operator that computes their results."""
     return {name: getattr(entry, name) for name in _INHERITED}
+
+
+def describe(names: str, *, refuses: Refusal | None = None, **facts: Any) -> None:
+    """Add facts to rows that are registered already, for facts that several rows of a family share.
+
+    A name without overload means all overloads.  Raises SchemaError for a name that no row has.
+    """
+    for name in names.split():
+        found = [_by_qualified_name[f"aten::{name}"]] if "." in name else _by_name.get(f"aten::{name}", [])
+        if not found:
+            raise SchemaError(f"there is no operator aten::{name} to describe")
+        for entry in found:
+            if refuses is not None:
+                entry.refuses = (*entry.refuses, refuses)
+            for fact, value in facts.items():
+                setattr(entry, fact, value)
 
 
 def derived_texts(entry: Op) -> Iterator[tuple[str, str]]:

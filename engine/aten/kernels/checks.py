@@ -1,13 +1,13 @@
 """Argument checks of operators beyond dtype support.
 
-In: a call's arguments, tensors as arrays.  Out: nothing, or OperatorError.  `CHECKS` has the operators by name, or by
-name and overload; `refused` runs them before a kernel.
+In: a call's arguments, tensors as arrays.  Out: nothing, or OperatorError.  A row names its check, which runs before
+the kernel (`dispatch.dtype_support`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +23,7 @@ def _is_bool(value: Any) -> bool:
     return value.dtype.kind == "b" if isinstance(value, np.ndarray) else isinstance(value, bool)
 
 
-def _no_bool_difference(self: Any, other: Any, *_: Any) -> None:
+def no_bool_difference(self: Any, other: Any, *_: Any) -> None:
     if not (_is_bool(self) or _is_bool(other)):
         return
     if _is_bool(self) and _is_bool(other):
@@ -37,7 +37,7 @@ def _no_bool_difference(self: Any, other: Any, *_: Any) -> None:
     )
 
 
-def _no_bool_negation(self: Any) -> None:
+def no_bool_negation(self: Any) -> None:
     if _is_bool(self):
         raise OperatorError(
             "Negation, the `-` operator, on a bool tensor is not supported. "
@@ -45,13 +45,13 @@ def _no_bool_negation(self: Any) -> None:
         )
 
 
-def _same_dtypes(self: Any, end: Any, weight: Any) -> None:
+def same_dtypes(self: Any, end: Any, weight: Any) -> None:
     for name, value in (("end", end), ("weight", weight)):
         if isinstance(value, np.ndarray) and value.dtype != self.dtype:
             raise OperatorError(f"expected dtype {c_name(self.dtype)} for `{name}` but got dtype {c_name(value.dtype)}")
 
 
-def _no_whole_quotient(self: Any, tensor1: Any, tensor2: Any, value: Any) -> None:
+def no_whole_quotient(self: Any, tensor1: Any, tensor2: Any, value: Any) -> None:
     if tensor1.dtype.kind in "iub" and tensor2.dtype.kind in "iub":
         raise OperatorError(
             "Integer division with addcdiv is no longer supported.",
@@ -59,12 +59,12 @@ def _no_whole_quotient(self: Any, tensor1: Any, tensor2: Any, value: Any) -> Non
         )
 
 
-def _not_in_place(self: Any) -> None:
+def not_in_place(self: Any) -> None:
     if self.dtype.kind == "c":
         raise OperatorError("In-place abs is not supported for complex tensors.")
 
 
-def _is_double(self: Any, exponent: Any) -> None:
+def is_double(self: Any, exponent: Any) -> None:
     needed = xp.COMPLEX128 if result_type((self, exponent)).kind == "c" else xp.FLOAT64
     if self.dtype != needed:
         raise OperatorError(
@@ -73,7 +73,7 @@ def _is_double(self: Any, exponent: Any) -> None:
         )
 
 
-def _keeps_dtype(name: str) -> Check:
+def keeps_dtype(name: str) -> Check:
     """Running sums and products in place: in the tensor's own dtype, which is not bool."""
 
     def check(self: Any, dim: int, dtype: int | None) -> None:
@@ -88,7 +88,7 @@ def _keeps_dtype(name: str) -> Check:
     return check
 
 
-def _limits_of_its_sign(self: Any, low: Any, high: Any) -> None:
+def limits_of_its_sign(self: Any, low: Any, high: Any) -> None:
     if self.dtype == xp.UINT8 and (_negative(low) or _negative(high)):
         raise OperatorError("cannot do hardtanh on an unsigned type with negative limits")
 
@@ -97,46 +97,24 @@ def _negative(value: Any) -> bool:
     return not isinstance(value, complex) and value < 0
 
 
-def _alpha_not_zero(self: Any, alpha: Any) -> None:
+def alpha_not_zero(self: Any, alpha: Any) -> None:
     if alpha == 0:
         raise OperatorError("ZeroDivisionError: alpha cannot be 0 for CELU")
 
 
-def _bounds_in_order(self: Any, lower: Any, upper: Any, *_: Any) -> None:
+def bounds_in_order(self: Any, lower: Any, upper: Any, *_: Any) -> None:
     if not lower <= upper:
         raise OperatorError("Lower bound should be less than or equal to the upper bound")
 
 
-def _whole_as_it_is(self: Any, decimals: int) -> None:
+def whole_as_it_is(self: Any, decimals: int) -> None:
     if self.dtype.kind in "iub":
         raise no_kernel("round_cpu" if decimals else "round_vml_cpu", self.dtype)
 
 
-def _limit_of_shrinking(self: Any, lambd: Any) -> None:
+def limit_of_shrinking(self: Any, lambd: Any) -> None:
     if not isinstance(lambd, complex) and not lambd >= 0:
         largest = float(xp.limits(self.dtype).max) if xp.is_float(self.dtype) else 0.0
         raise OperatorError(
             f"lambda must be in range [0, {largest:g}] for input dtype {xp.ir_name(self.dtype)}, but found {lambd:g}"
         )
-
-
-CHECKS: Final[dict[str, Check]] = {
-    f"aten::{name}": check
-    for names, check in (
-        ("sub.Tensor sub.Scalar subtract.Tensor subtract.Scalar rsub", _no_bool_difference),
-        ("neg negative", _no_bool_negation),
-        ("lerp", _same_dtypes),
-        ("addcdiv", _no_whole_quotient),
-        ("abs_ absolute_", _not_in_place),
-        ("float_power_", _is_double),
-        ("cumsum_", _keeps_dtype("cumsum")),
-        ("cumprod_", _keeps_dtype("cumprod")),
-        ("hardtanh", _limits_of_its_sign),
-        ("celu", _alpha_not_zero),
-        ("rrelu", _bounds_in_order),
-        ("round.decimals", _whole_as_it_is),
-        ("softshrink", _limit_of_shrinking),
-    )
-    for name in names.split()
-}
-"""By operator, with or without overload."""

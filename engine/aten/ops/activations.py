@@ -6,12 +6,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.dispatch import unboxed
+from engine.aten.dispatch import out_checks, unboxed
 from engine.aten.dispatch.long_rows import LongRows
-from engine.aten.dispatch.table import op
-from engine.aten.kernels import pointwise, special
+from engine.aten.dispatch.table import describe, op
+from engine.aten.kernels import checks, pointwise, special
 from engine.aten.kernels.blocks import BLOCK, choose, in_blocks
 from engine.aten.kernels.random import generator
+from engine.aten.kernels.refusals import no_code, unsupported
 from engine.aten.kernels.rules import c_name, no_kernel, wrap_dim
 from engine.aten.stepwise.language import worth
 from engine.aten.stepwise.products import sloped_channels
@@ -19,7 +20,7 @@ from engine.aten.values import xp
 from engine.aten.values.promotion import wide
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import Array
-from engine.lang.errors import OperatorError
+from engine.lang.errors import OperatorDtypeError, OperatorError
 
 ALL: Final = "function inplace out"
 
@@ -244,3 +245,37 @@ def _check_probability(p: float) -> None:
 op("aten::dropout(Tensor input, float p, bool train) -> Tensor", python=dropout, nondeterministic=True, shape="input",
    dtype="floats", unboxed=unboxed.dropout, recorded_as="mul.Tensor")  # fmt: skip
 op("aten::dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", python=dropout_, nondeterministic=True)
+
+
+# ------------------------------------------------------------------ dtypes refused, and checks of `out`
+
+describe("gelu", refuses=no_code("ic", "GeluKernelImpl"))
+describe("elu celu selu", refuses=no_code("bic", "elu_cpu"))
+describe("glu", refuses=no_code("bi", "glu_cpu"))
+describe("hardsigmoid", refuses=no_code("bic", "hardsigmoid_cpu"))
+describe("hardswish", refuses=no_code("bic", "hardswish_cpu"))
+describe("leaky_relu", refuses=no_code("bic", "leaky_relu_cpu"))
+describe("log_sigmoid", refuses=no_code("bic", "log_sigmoid_cpu"))
+describe("mish", refuses=no_code("bic", "mish_cpu"))
+describe("silu", refuses=no_code("bi", "silu_cpu"))
+describe("softplus", refuses=no_code("bic", "softplus_cpu"))
+describe("threshold", refuses=no_code("bc", "threshold_cpu"))
+describe("glu", refuses=no_code("c", "glu_cpu"))
+describe("prelu", refuses=no_code("bic", "prelu_cpu"))
+describe("_log_softmax", refuses=no_code("c", "log_softmax_lastdim_kernel_impl"))
+describe("_softmax", refuses=no_code("c", "softmax_lastdim_kernel_impl"))
+describe(
+    "relu relu6 hardtanh",
+    refuses=unsupported("c", "clamp is not supported for complex types", error=OperatorDtypeError),
+)
+describe("hardtanh relu6", refuses=unsupported("b", "Bool inputs not supported for hardtanh"))
+describe("hardtanh", check=checks.limits_of_its_sign)
+describe("celu", check=checks.alpha_not_zero)
+describe(
+    "_log_softmax.out _softmax.out celu.out log_softmax.int_out relu.out softmax.int_out",
+    out_check=out_checks.check_same,
+)
+describe(
+    "elu.out gelu.out hardsigmoid.out hardswish.out hardtanh.out leaky_relu.out mish.out silu.out softplus.out",
+    out_check=out_checks.check_found,
+)

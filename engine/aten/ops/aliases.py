@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from engine.aten.dispatch import table
+from engine.aten.dispatch import out_checks, table
 from engine.aten.dispatch.op import Op
-from engine.aten.dispatch.table import op
+from engine.aten.dispatch.table import describe, op
+from engine.aten.kernels import checks
+from engine.aten.kernels.refusals import no_code, unsupported
+from engine.lang.errors import OperatorDtypeError, OperatorTypeError
 
 _PAIRS: Final = (
     "absolute abs, arccos acos, arccosh acosh, arcsin asin, arcsinh asinh, arctan atan, arctan2 atan2, arctanh atanh, "
@@ -83,3 +86,28 @@ for _text, _name, _wanted in _RENAMED:
         e for e in table.registered(f"aten::{_name.partition('.')[0]}") if e.qualified_name == f"aten::{_name}"
     )
     _copy_entry(_entry, f"aten::{_text}", _wanted, _entry.autocast)
+
+
+# ------------------------------------------------------------------ dtypes refused, and checks of `out`
+
+describe("fix", refuses=no_code("b", "trunc_vml_cpu"))
+describe("special_erf", refuses=no_code("c", "erf_vml_cpu"))
+describe("special_erfc", refuses=no_code("c", "erfc_vml_cpu"))
+describe("special_logit", refuses=no_code("c", "logit_cpu"))
+describe("orgqr", refuses=no_code("bih", "orgqr_cpu"))
+describe("det", refuses=no_code("h", "lu_cpu", empty=False))
+describe("arctan2", refuses=no_code("c", "atan2_cpu", common=True))
+describe("special_gammainc", refuses=no_code("bi", "igamma_cpu", common=True))
+describe("special_gammaincc", refuses=no_code("bi", "igammac_cpu", common=True))
+describe("fix", refuses=unsupported("c", "trunc is not supported for complex inputs", error=OperatorDtypeError))
+describe("greater_equal.Tensor greater_equal.Scalar", refuses=no_code("c", "ge_cpu", common=True))
+describe("greater.Tensor greater.Scalar", refuses=no_code("c", "gt_cpu", common=True))
+describe("less_equal.Tensor less_equal.Scalar", refuses=no_code("c", "le_cpu", common=True))
+describe("less.Tensor less.Scalar", refuses=no_code("c", "lt_cpu", common=True))
+describe("subtract.Tensor subtract.Scalar", check=checks.no_bool_difference)
+describe("negative", check=checks.no_bool_negation)
+describe("absolute_", check=checks.not_in_place)
+describe("inverse.out", out_check=out_checks.check_same)
+describe("clip.out fix.out negative.out", out_check=out_checks.check_found)
+describe("concat.out row_stack.out", out_check=out_checks.cast_in_words("torch.cat(): input types", OperatorTypeError))
+describe("absolute.out", out_check=out_checks.check_size_of)

@@ -6,7 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from engine.aten.dispatch.table import op
+from engine.aten.dispatch.table import describe, op
+from engine.aten.kernels.refusals import no_code
 from engine.aten.kernels.rules import broadcast_shapes
 from engine.aten.values import xp
 from engine.aten.values.promotion import result_type, wide
@@ -77,3 +78,11 @@ op("aten::allclose(Tensor self, Tensor other, float rtol=1.0000000000000001e-05,
    "bool equal_nan=False) -> bool", kernel=allclose, variants="function method")  # fmt: skip
 op("aten::equal(Tensor self, Tensor other) -> bool", kernel=equal, variants="function method", jit_autocast="widest")
 op("aten::is_nonzero(Tensor self) -> bool", kernel=is_nonzero, variants="function method")
+
+
+# ------------------------------------------------------------------ dtypes refused, and checks of `out`
+
+describe("ge.Tensor ge.Scalar", refuses=no_code("c", "ge_cpu", common=True))
+describe("gt.Tensor gt.Scalar", refuses=no_code("c", "gt_cpu", common=True))
+describe("le.Tensor le.Scalar", refuses=no_code("c", "le_cpu", common=True))
+describe("lt.Tensor lt.Scalar", refuses=no_code("c", "lt_cpu", common=True))

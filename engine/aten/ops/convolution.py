@@ -15,10 +15,11 @@ import numpy as np
 
 from engine.aten.dispatch import unboxed
 from engine.aten.dispatch.compose import run
-from engine.aten.dispatch.table import op
+from engine.aten.dispatch.table import describe, op
 from engine.aten.kernels import convolution_depthwise, shapes
 from engine.aten.kernels.convolution_checks import Geometry, batched, check, geometry, same_dims, spread
 from engine.aten.kernels.convolution_precomputed import Forward, quick_forward
+from engine.aten.kernels.refusals import no_code
 from engine.aten.kernels.windows import pad, scatter_windows, windows
 from engine.aten.values.promotion import wide
 from engine.aten.values.tensor import Tensor
@@ -288,3 +289,9 @@ for _n in (1, 2, 3):
        f"SymInt[{_n}] padding={_zeros}, SymInt[{_n}] output_padding={_zeros}, SymInt groups=1, "
        f"SymInt[{_n}] dilation={_ones}) -> Tensor", python=_conv_transpose(_n), unboxed=unboxed.on_tensors,
        jit_autocast="fast" if _n == 1 else "", autocast="fast")  # fmt: skip
+
+
+# ------------------------------------------------------------------ dtypes refused, and checks of `out`
+
+describe("conv_transpose1d conv_transpose2d", refuses=no_code("n", "slow_conv_transpose2d_out_cpu"))
+describe("conv_transpose3d", refuses=no_code("n", "slow_conv_transpose3d_out_cpu"))

@@ -12,7 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.dispatch.table import op
+from engine.aten.dispatch import out_checks
+from engine.aten.dispatch.table import describe, op
 from engine.aten.dispatch.wrapping import overwrite, refuse_overlap, store_out
 from engine.aten.formatting.values import type_name
 from engine.aten.kernels import shapes
@@ -471,3 +472,9 @@ op("aten::copy_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", python=cop
    gradient={"self": "zeros_like(grad)", "other": "grad"})  # fmt: skip
 op("aten::copy_.int(Tensor(a!) self, int other) -> Tensor(a!)", python=copy_, gradient={"self": "zeros_like(grad)"})
 op("aten::copy_.float(Tensor(a!) self, float other) -> Tensor(a!)", python=copy_, gradient={"self": "zeros_like(grad)"})
+
+
+# ------------------------------------------------------------------ dtypes refused, and checks of `out`
+
+describe("fill.Scalar_out fill.Tensor_out", out_check=out_checks.check_same)
+describe("fill_", writes_again=True)

@@ -11,10 +11,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.dispatch import out_checks
 from engine.aten.dispatch.compose import cast, run
-from engine.aten.dispatch.table import op, out_form
-from engine.aten.kernels import pointwise
+from engine.aten.dispatch.table import describe, op, out_form
+from engine.aten.kernels import checks, pointwise
 from engine.aten.kernels.random import Generator, generator
+from engine.aten.kernels.refusals import no_code, unsupported
 from engine.aten.kernels.rules import no_kernel, wrap_dim
 from engine.aten.values import xp
 from engine.aten.values.promotion import result_type, to_float, wide
@@ -339,3 +341,46 @@ op("aten::view_as_real(Tensor(a) self) -> Tensor(a)", kernel=view_as_real,
    gradient={"self": "view_as_complex(grad.contiguous())"})  # fmt: skip
 op("aten::view_as_complex(Tensor(a) self) -> Tensor(a)", kernel=view_as_complex,
    gradient={"self": "view_as_real(grad)"}, autocast="full")  # fmt: skip
+
+
+# ------------------------------------------------------------------ dtypes refused, and checks of `out`
+
+describe("hardshrink", refuses=no_code("bic", "hardshrink_cpu"))
+describe("softshrink", refuses=no_code("bic", "softshrink_check"))
+describe("copysign", refuses=no_code("c", "copysign_cpu", common=True))
+describe("logaddexp", refuses=no_code("bi", "logaddexp_cpu", common=True))
+describe("logaddexp2", refuses=no_code("bic", "logaddexp2_cpu", common=True))
+describe("deg2rad", refuses=unsupported("c", "deg2rad is not supported for complex tensors."))
+describe("rad2deg", refuses=unsupported("c", "rad2deg is not supported for complex tensors."))
+describe("fmax", refuses=unsupported("c", "fmax not implemented for complex tensors.", common=True))
+describe("fmin", refuses=unsupported("c", "fmin not implemented for complex tensors.", common=True))
+describe("heaviside", refuses=unsupported("c", "heaviside is not yet implemented for complex tensors.", common=True))
+describe("float_power_", check=checks.is_double)
+describe("rrelu", check=checks.bounds_in_order)
+describe("softshrink", check=checks.limit_of_shrinking)
+describe("conj_physical.out hardshrink.out sgn.out softshrink.out", out_check=out_checks.check_found)
+describe("isposinf.out", out_check=out_checks.no_other_than_bool("isposinf"))
+describe("isneginf.out", out_check=out_checks.no_other_than_bool("isneginf"))
+describe("signbit.out", out_check=out_checks.no_other_than_bool("signbit"))
+describe("logcumsumexp.out", out_check=out_checks.only_same("expected scalar_type {wanted} but found {given}"))
+describe(
+    "float_power.Tensor_Tensor_out float_power.Tensor_Scalar_out float_power.Scalar_out",
+    out_check=out_checks.only_same(
+        "the output given to float_power has dtype {given} but the operation's result requires dtype {wanted}"
+    ),
+)
+describe(
+    "heaviside.out",
+    out_check=out_checks.only_same("heaviside is not yet implemented for tensors with different dtypes."),
+)
+describe(
+    "complex.out polar.out",
+    out_check=out_checks.only_same(
+        "Expected object of scalar type {wanted} but got scalar type {given} for argument 'out'"
+    ),
+)
+describe(
+    "frexp.Tensor_out",
+    out_check=out_checks.only_same("torch.frexp() expects mantissa to have dtype {c} but got {c_given}"),
+)
+describe("ldexp.out", out_check=out_checks.cast_in_words("ldexp"))

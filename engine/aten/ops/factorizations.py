@@ -10,10 +10,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.dispatch import out_checks
 from engine.aten.dispatch.compose import run
 from engine.aten.dispatch.grad_mode import is_grad_enabled
-from engine.aten.dispatch.table import op, out_form
+from engine.aten.dispatch.table import describe, op, out_form
 from engine.aten.kernels import singular_values
+from engine.aten.kernels.refusals import no_code
 from engine.aten.ops.linalg import adjoint, check_matrix, check_square, solve_kernel
 from engine.aten.values import xp
 from engine.aten.values.tensor import Tensor
@@ -482,3 +484,23 @@ op("aten::lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor", py
 out_form(op(f"aten::lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) {_LU}",
             kernel=lu_unpack, gradient={"LU_data": "_lu_unpack_backward(grads[1], grads[2], LU_data)"}),
          "out", "P L U")  # fmt: skip
+
+
+# ------------------------------------------------------------------ dtypes refused, and checks of `out`
+
+describe("linalg_householder_product", refuses=no_code("bih", "orgqr_cpu"))
+describe("cholesky", refuses=no_code("bih", "cholesky_cpu", empty=False))
+describe("linalg_cholesky linalg_cholesky_ex", refuses=no_code("h", "cholesky_cpu", empty=False))
+describe("cholesky_inverse", refuses=no_code("bih", "cholesky_inverse_out_cpu", empty=False))
+describe("cholesky_solve", refuses=no_code("bih", "cholesky_solve_cpu", empty=False))
+describe("geqrf", refuses=no_code("bih", "geqrf_cpu", empty=False))
+describe("linalg_qr qr", refuses=no_code("h", "geqrf_cpu", empty=False))
+describe("linalg_lu linalg_lu_factor", refuses=no_code("bih", "lu_cpu", empty=False))
+describe("linalg_lu_solve", refuses=no_code("h", "linalg.lu_solve_cpu", empty=False))
+describe("linalg_eigh linalg_eigvalsh", refuses=no_code("bih", "linalg_eigh_cpu", empty=False))
+describe("linalg_eig linalg_eigvals", refuses=no_code("h", "linalg_eig_out_cpu", empty=False))
+describe("linalg_svd linalg_svdvals svd linalg_matrix_rank", refuses=no_code("h", "linalg_svd_cpu", empty=False))
+describe(
+    "linalg_cholesky.out linalg_eigvalsh.out linalg_lu_solve.out linalg_svdvals.out lu_solve.out",
+    out_check=out_checks.check_same,
+)

@@ -11,11 +11,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.dispatch import out_checks
 from engine.aten.dispatch.compose import MEAN, NONE, cast, run, where, widened
 from engine.aten.dispatch.grad_mode import MODE
 from engine.aten.dispatch.long_rows import LongRows
 from engine.aten.dispatch.op import Op
-from engine.aten.dispatch.table import op, out_form, registered
+from engine.aten.dispatch.table import describe, op, out_form, registered
+from engine.aten.kernels.refusals import no_code
 from engine.aten.values import xp
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor
@@ -300,3 +302,24 @@ with_grad_input(op(f"aten::nll_loss_backward(Tensor grad_output, {_TARGETS}, Ten
                    python=nll_loss_backward))  # fmt: skip
 with_grad_input(op(f"aten::mse_loss_backward({_GRAD}, Tensor target, int reduction) -> Tensor",
                    python=mse_loss_backward))  # fmt: skip
+
+
+# ------------------------------------------------------------------ dtypes refused, and checks of `out`
+
+describe("threshold_backward", refuses=no_code("bc", "threshold_cpu"))
+describe("softplus_backward", refuses=no_code("bic", "softplus_backward_cpu"))
+describe("_log_softmax_backward_data", refuses=no_code("bic", "log_softmax_backward_lastdim_kernel_impl"))
+describe("_softmax_backward_data", refuses=no_code("bic", "softmax_backward_lastdim_kernel_impl"))
+describe("avg_pool2d_backward", refuses=no_code("bnc", "avg_pool2d_backward"))
+describe("max_pool2d_with_indices_backward", refuses=no_code("bic", "max_pool2d_backward"))
+describe("native_layer_norm_backward", refuses=no_code("bic", "layer_norm_backward"))
+describe("native_batch_norm_backward", refuses=no_code("bic", "batch_norm_backward_cpu"))
+describe("nll_loss_forward", refuses=no_code("bic", "nll_loss_out_frame"))
+describe("nll_loss_backward", refuses=no_code("bic", "nll_loss_backward_out_frame"))
+describe("sigmoid_backward", refuses=no_code("i", "sigmoid_backward_cpu", common=True))
+describe("tanh_backward", refuses=no_code("bi", "tanh_backward_cpu", common=True))
+describe("mse_loss_backward", refuses=no_code("bc", "mse_backward_cpu_out", common=True))
+describe(
+    "_log_softmax_backward_data.out _softmax_backward_data.out avg_pool2d_backward.grad_input",
+    out_check=out_checks.check_same,
+)

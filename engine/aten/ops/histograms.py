@@ -11,7 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from engine.aten.dispatch.table import op, out_form
+from engine.aten.dispatch import out_checks
+from engine.aten.dispatch.table import describe, op, out_form
 from engine.aten.kernels.memory import check_memory
 from engine.aten.kernels.rules import c_name, no_kernel
 from engine.aten.values import xp
@@ -138,3 +139,13 @@ out_form(op(f"aten::histogram.bins_tensor(Tensor self, Tensor bins, *, {_HISTOGR
             variants="function method"), "bins_tensor_out", "hist bin_edges")  # fmt: skip
 out_form(op(f"aten::histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, {_HISTOGRAM}",
             kernel=histogram_count, variants="function method"), "bin_ct_out", "hist bin_edges")  # fmt: skip
+
+
+# ------------------------------------------------------------------ dtypes refused, and checks of `out`
+
+describe(
+    "histc.out histogram.bin_ct_out histogram.bins_tensor_out",
+    out_check=out_checks.only_same(
+        "torch.histogram: input tensor and hist tensor should have the same dtype, but got input {c} and hist {c_given}"
+    ),
+)

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.dispatch.table import op
+from engine.aten.dispatch import out_checks
+from engine.aten.dispatch.table import describe, op
 from engine.aten.kernels.accumulate import add_at
 from engine.aten.kernels.rules import broadcast_shapes, wrap_dim
 from engine.aten.values import xp
@@ -299,3 +300,21 @@ op("aten::index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value
              "value": "grad.index_select(dim, _unique2(index)[0]).sum()"}, shape="self", dtype="same")  # fmt: skip
 op("aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", kernel=index_fill,
    variants=ALL, gradient={"self": "grad.index_fill(dim, index, 0)"}, shape="self", dtype="same")  # fmt: skip
+
+
+# ------------------------------------------------------------------ dtypes refused, and checks of `out`
+
+describe(
+    "index_add.out index_copy.out index_fill.int_Scalar_out index_fill.int_Tensor_out index_put.out",
+    out_check=out_checks.check_same,
+)
+describe(
+    "index.Tensor_out",
+    out_check=out_checks.only_same("index_out: self ({wanted}) and result ({given}) must have the same scalar type"),
+)
+describe(
+    "index_select.out",
+    out_check=out_checks.only_same("index_select(): self and result must have the same scalar type"),
+)
+describe("index_fill_ index_put_", writes_again=True)
+describe("index_select", writes_apart=True)

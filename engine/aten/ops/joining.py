@@ -11,14 +11,15 @@ from typing import Final
 
 import numpy as np
 
-from engine.aten.dispatch.table import op
+from engine.aten.dispatch import out_checks
+from engine.aten.dispatch.table import describe, op
 from engine.aten.kernels import rules, shapes
 from engine.aten.kernels.memory import check_memory
 from engine.aten.kernels.rules import existing_dim, wrap_dim, wrap_dims
 from engine.aten.values import xp
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import Array
-from engine.lang.errors import OperatorError, OperatorValueError
+from engine.lang.errors import OperatorError, OperatorTypeError, OperatorValueError
 
 VIEW: Final = "function method"
 
@@ -303,3 +304,14 @@ op("aten::pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", kernel=pixe
    gradient={"self": "pixel_unshuffle(grad, upscale_factor)"})  # fmt: skip
 op("aten::pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", kernel=pixel_unshuffle,
    variants="function out", gradient={"self": "pixel_shuffle(grad, downscale_factor)"})  # fmt: skip
+
+
+# ------------------------------------------------------------------ dtypes refused, and checks of `out`
+
+describe(
+    "flip.out pixel_shuffle.out pixel_unshuffle.out repeat.out repeat_interleave.Tensor_out roll.out tril.out triu.out",
+    out_check=out_checks.check_same,
+)
+describe("cat.out stack.out", out_check=out_checks.cast_in_words("torch.cat(): input types", OperatorTypeError))
+describe("tril_ triu_", writes_again=True)
+describe("cat", writes_apart=True)

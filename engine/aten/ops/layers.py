@@ -13,8 +13,9 @@ import numpy as np
 
 from engine.aten.dispatch import unboxed
 from engine.aten.dispatch.compose import cast, run, sum_over
-from engine.aten.dispatch.table import op, out_form
+from engine.aten.dispatch.table import describe, op, out_form
 from engine.aten.kernels.random import generator
+from engine.aten.kernels.refusals import no_code
 from engine.aten.values import xp
 from engine.aten.values.tensor import Tensor
 from engine.lang.errors import OperatorError, OperatorIndexError
@@ -302,3 +303,12 @@ op("aten::fake_quantize_per_tensor_affine(Tensor self, float scale, int zero_poi
    "-> Tensor", python=fake_quantize, autocast="full")  # fmt: skip
 op("aten::fake_quantize_per_tensor_affine.tensor_qparams(Tensor self, Tensor scale, Tensor zero_point, int quant_min, "
    "int quant_max) -> Tensor", python=fake_quantize)  # fmt: skip
+
+
+# ------------------------------------------------------------------ dtypes refused, and checks of `out`
+
+describe("_weight_norm", refuses=no_code("bic", "weight_norm_kernel"))
+describe(
+    "fake_quantize_per_tensor_affine",
+    refuses=no_code("bic", "fake_quantize_tensor_cachemask_kernel_type_handling"),
+)

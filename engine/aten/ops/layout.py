@@ -9,7 +9,8 @@ from typing import Final
 
 import numpy as np
 
-from engine.aten.dispatch.table import op
+from engine.aten.dispatch import out_checks
+from engine.aten.dispatch.table import describe, op
 from engine.aten.kernels.blocks import contiguous_copy
 from engine.aten.kernels.rules import is_dense, steps, wrap_dim
 from engine.aten.values.tensor import Tensor, wrapped
@@ -111,3 +112,8 @@ op("aten::detach_(Tensor(a!) self) -> Tensor(a!)", python=detach_, variants=VIEW
 op("aten::alias(Tensor(a) self) -> Tensor(a)", kernel=lambda self: self[...], gradient={"self": "grad"}, shape="self",
    dtype="same")  # fmt: skip
 op("aten::lift_fresh(Tensor(a) self) -> Tensor(a)", kernel=lambda self: self, gradient={"self": "grad"})
+
+
+# ------------------------------------------------------------------ dtypes refused, and checks of `out`
+
+describe("clone.out", out_check=out_checks.check_same)

@@ -12,8 +12,10 @@ from typing import Final
 
 import numpy as np
 
+from engine.aten.dispatch import out_checks
 from engine.aten.dispatch.compose import run, where
-from engine.aten.dispatch.table import op, out_form
+from engine.aten.dispatch.table import describe, op, out_form
+from engine.aten.kernels.refusals import no_code
 from engine.aten.kernels.rules import check_same_dtype, wrap_dims
 from engine.aten.values import xp
 from engine.aten.values.tensor import Tensor
@@ -271,3 +273,14 @@ out_form(op(f"aten::linalg_slogdet(Tensor A) {_SLOGDET}", python=slogdet), "out"
 out_form(op(f"aten::slogdet(Tensor self) {_SLOGDET}", python=slogdet, variants="function method"),
          "out", "sign logabsdet")  # fmt: skip
 op("aten::logdet(Tensor self) -> Tensor", python=logdet, variants="function method")
+
+
+# ------------------------------------------------------------------ dtypes refused, and checks of `out`
+
+describe("linalg_solve_triangular triangular_solve", refuses=no_code("bih", "triangular_solve_cpu", empty=False))
+describe("linalg_det linalg_solve linalg_solve_ex linalg_tensorsolve", refuses=no_code("h", "lu_cpu", empty=False))
+describe("linalg_det.out linalg_inv.out linalg_solve.out", out_check=out_checks.check_same)
+describe(
+    "linalg_solve_triangular.out",
+    out_check=out_checks.only_same("expected scalar type {wanted} but found {given}"),
+)

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.dispatch.table import op
+from engine.aten.dispatch import out_checks
+from engine.aten.dispatch.table import describe, op
 from engine.aten.kernels import shapes
 from engine.aten.kernels.accumulate import accumulate
 from engine.aten.kernels.convolution_checks import tensor_type
@@ -263,3 +264,15 @@ op(f"aten::bucketize.Scalar(Scalar self, Tensor boundaries, {_SIDES}) -> Tensor"
 for _kind in ("Tensor", "Scalar"):
     op(f"aten::searchsorted.{_kind}(Tensor sorted_sequence, {_kind} self, {_SIDES}, str? side=None, "
        "Tensor? sorter=None) -> Tensor", kernel=searchsorted, variants=f"function out:{_kind}_out")  # fmt: skip
+
+
+# ------------------------------------------------------------------ dtypes refused, and checks of `out`
+
+describe("bucketize.Scalar_out embedding.out", out_check=out_checks.check_same)
+describe(
+    "bucketize.Tensor_out searchsorted.Tensor_out searchsorted.Scalar_out",
+    out_check=out_checks.only_same(
+        "torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) "
+        "depending on whether out_int32 flag is True, but we got output tensor's dtype {given}"
+    ),
+)

@@ -11,9 +11,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.dispatch import unboxed
+from engine.aten.dispatch import out_checks, unboxed
 from engine.aten.dispatch.compose import MEAN, NONE, SUM, cast, reduced, run, sum_over, where, widened, without_gradient
-from engine.aten.dispatch.table import op
+from engine.aten.dispatch.table import describe, op
+from engine.aten.kernels.refusals import no_code
 from engine.aten.kernels.rules import are_within
 from engine.aten.values import xp
 from engine.aten.values.promotion import result_type
@@ -296,3 +297,14 @@ op(f"aten::kl_div({_PAIR}, int reduction=1, *, bool log_target=False) -> Tensor"
    autocast="full")  # fmt: skip
 op("aten::cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor", python=cosine_similarity,
    unboxed=unboxed.on_tensors, jit_autocast="full")  # fmt: skip
+
+
+# ------------------------------------------------------------------ dtypes refused, and checks of `out`
+
+describe("binary_cross_entropy", refuses=no_code("bic", "binary_cross_entropy"))
+describe("nll_loss nll_loss_nd nll_loss2d", refuses=no_code("bic", "nll_loss_out_frame"))
+describe("mse_loss", refuses=no_code("bic", "mse_cpu", common=True))
+describe("huber_loss", refuses=no_code("bic", "huber_cpu", common=True))
+describe("smooth_l1_loss", refuses=no_code("bic", "smooth_l1_cpu", common=True))
+describe("nll_loss.out", out_check=out_checks.check_same)
+describe("binary_cross_entropy.out", out_check=out_checks.check_found)

@@ -12,9 +12,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.dispatch import out_checks
 from engine.aten.dispatch.compose import MEAN, reduced, run, sum_over, where, without_gradient
 from engine.aten.dispatch.grad_mode import MODE
-from engine.aten.dispatch.table import op
+from engine.aten.dispatch.table import describe, op
+from engine.aten.kernels.refusals import no_code, unsupported
 from engine.aten.kernels.rules import no_kernel
 from engine.aten.stepwise.language import worth
 from engine.aten.stepwise.products import distances
@@ -431,3 +433,14 @@ op("aten::ctc_loss.IntList(Tensor log_probs, Tensor targets, int[] input_lengths
    python=ctc_loss, data_dependent=True, autocast="full")  # fmt: skip
 op("aten::ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, " + _CTC,
    python=ctc_loss, data_dependent=True, autocast="full")  # fmt: skip
+
+
+# ------------------------------------------------------------------ dtypes refused, and checks of `out`
+
+describe("cdist", refuses=no_code("h", "cdist"))
+describe("pdist", refuses=no_code("h", "pdist"))
+describe("ctc_loss", refuses=no_code("bihc", "ctc_loss_cpu"))
+describe("multilabel_margin_loss", refuses=no_code("bih", "multilabel_margin_loss_forward_out_frame"))
+describe("pdist", refuses=unsupported("bic", "pdist only supports floating-point dtypes"))
+describe("soft_margin_loss.out", out_check=out_checks.check_found)
+describe("multi_margin_loss.out", out_check=out_checks.only_same("expected scalar type {wanted} but found {given}"))

@@ -12,9 +12,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.dispatch import out_checks
 from engine.aten.dispatch.compose import run
-from engine.aten.dispatch.table import op
+from engine.aten.dispatch.table import describe, op
 from engine.aten.kernels import shapes
+from engine.aten.kernels.refusals import no_code
 from engine.aten.kernels.rules import broadcast_shapes, check_same_dtype, no_kernel
 from engine.aten.stepwise.language import worth
 from engine.aten.stepwise.products import whole_products
@@ -502,3 +504,20 @@ def einsum_of_lists(*args: Any) -> Any:
 op("aten::einsum.sublist(Tensor a, ...) -> Tensor", python=einsum_of_lists)
 op("aten::einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", kernel=einsum,
    gradient={"tensors": "_einsum_backward(grad, equation, tensors)"}, autocast="contracting")  # fmt: skip
+
+
+# ------------------------------------------------------------------ dtypes refused, and checks of `out`
+
+describe("mm addmm linear", refuses=no_code("b", "addmm_impl_cpu_"))
+describe("mv", refuses=no_code("b", "addmv_impl_cpu"))
+describe("bmm einsum", refuses=no_code("b", "bmm"))
+describe("baddbmm", refuses=no_code("b", "baddbmm"))
+describe("dot", refuses=no_code("b", "dot"))
+describe("addmm.out baddbmm.out bmm.out linear.out matmul.out mm.out", out_check=out_checks.check_same)
+describe("dot.out", out_check=out_checks.only_same("result dtype {given} does not match input dtype {wanted}"))
+describe(
+    "mv.out",
+    out_check=out_checks.only_same(
+        "addmv input tensors must have the same dtype, but got {given}, {wanted}, and {wanted}"
+    ),
+)

@@ -14,7 +14,8 @@ import numpy as np
 from engine.aten.dispatch import unboxed
 from engine.aten.dispatch.compose import cast, mean_over, run, sum_over, widened
 from engine.aten.dispatch.grad_mode import MODE
-from engine.aten.dispatch.table import op, out_form
+from engine.aten.dispatch.table import describe, op, out_form
+from engine.aten.kernels.refusals import no_code
 from engine.aten.kernels.row_normalization import normalized_rows, normalized_rows_backward
 from engine.aten.kernels.rules import no_kernel
 from engine.aten.stepwise.language import worth
@@ -452,3 +453,11 @@ op(f"aten::instance_norm({_AFFINE}, {_RUNNING}, bool use_input_stats, float mome
    "-> Tensor", python=instance_norm, side_effects=True, shape="input")  # fmt: skip
 op("aten::rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
    python=rms_norm, unboxed=unboxed.on_tensors)  # fmt: skip
+
+
+# ------------------------------------------------------------------ dtypes refused, and checks of `out`
+
+describe("group_norm native_group_norm", refuses=no_code("bic", "GroupNormKernelImpl"))
+describe("layer_norm native_layer_norm", refuses=no_code("bic", "LayerNormKernelImpl"))
+describe("instance_norm", refuses=no_code("bic", "batch_norm"))
+describe("rms_norm", refuses=no_code("bi", "rms_norm"))

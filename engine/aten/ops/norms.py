@@ -9,8 +9,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from engine.aten.dispatch import out_checks
 from engine.aten.dispatch.compose import run, sum_over, where
-from engine.aten.dispatch.table import op
+from engine.aten.dispatch.table import describe, op
+from engine.aten.kernels.refusals import no_code
 from engine.aten.kernels.rules import wrap_dim, wrap_dims
 from engine.aten.ops.linalg import check_matrix, check_square
 from engine.aten.values.tensor import Tensor
@@ -160,3 +162,17 @@ op("aten::linalg_cond.p_str(Tensor self, str p) -> Tensor", python=cond_named, v
 op("aten::dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", python=dist, variants=METHOD, jit_autocast="full")
 op("aten::renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", python=renorm, variants=ALL,
    jit_autocast="full")  # fmt: skip
+
+
+# ------------------------------------------------------------------ dtypes refused, and checks of `out`
+
+describe("linalg_cond", refuses=no_code("h", "linalg_svd_cpu", empty=False))
+describe("dist.out renorm.out", out_check=out_checks.check_same)
+describe(
+    "linalg_matrix_norm.out linalg_matrix_norm.str_ord_out",
+    out_check=out_checks.only_same("linalg.matrix_norm expected out tensor dtype {wanted} but got: {given}"),
+)
+describe(
+    "linalg_norm.out linalg_norm.ord_str_out",
+    out_check=out_checks.only_same("linalg.norm expected out tensor dtype {wanted} but got: {given}"),
+)

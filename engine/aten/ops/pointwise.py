@@ -12,11 +12,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.dispatch import out_checks
 from engine.aten.dispatch.compose import run
 from engine.aten.dispatch.long_rows import LongRows
-from engine.aten.dispatch.table import op
-from engine.aten.kernels import pointwise, shapes
+from engine.aten.dispatch.table import describe, op
+from engine.aten.kernels import checks, pointwise, shapes
 from engine.aten.kernels.blocks import choose
+from engine.aten.kernels.refusals import no_code, unsupported
 from engine.aten.kernels.rules import c_name, no_kernel, ordered_like
 from engine.aten.values import xp
 from engine.aten.values.promotion import converted, default_dtype, result_type, to_float, wide
@@ -440,3 +442,72 @@ op("aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
 op("aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", kernel=masked_fill, variants=ALL,
    gradient={"self": "grad.masked_fill(mask, 0)", "value": "where(mask, grad, 0).sum()"},
    shape=shapes.pointwise, dtype="same", layout="contiguous")  # fmt: skip
+
+
+# ------------------------------------------------------------------ dtypes refused, and checks of `out`
+
+describe("ceil", refuses=no_code("b", "ceil_vml_cpu"))
+describe("floor", refuses=no_code("b", "floor_vml_cpu"))
+describe("trunc", refuses=no_code("b", "trunc_vml_cpu"))
+describe("round", refuses=no_code("b", "round_vml_cpu"))
+describe("erf", refuses=no_code("c", "erf_vml_cpu"))
+describe("erfc", refuses=no_code("c", "erfc_vml_cpu"))
+describe("frac", refuses=no_code("bic", "frac_cpu"))
+describe("addcmul", refuses=no_code("b", "addcmul_cpu_out", common=True))
+describe("atan2", refuses=no_code("c", "atan2_cpu", common=True))
+describe("floor_divide", refuses=no_code("bc", "div_floor_cpu", common=True))
+describe("bitwise_left_shift __lshift__", refuses=no_code("bfc", "lshift_cpu", common=True))
+describe("bitwise_right_shift __rshift__", refuses=no_code("bfc", "rshift_cpu", common=True))
+describe("bitwise_and __and__", refuses=no_code("fc", "bitwise_and_cpu", common=True))
+describe("bitwise_or __or__", refuses=no_code("fc", "bitwise_or_cpu", common=True))
+describe("bitwise_xor __xor__", refuses=no_code("fc", "bitwise_xor_cpu", common=True))
+describe("ceil", refuses=unsupported("c", "ceil is not supported for complex inputs", error=OperatorDtypeError))
+describe("floor", refuses=unsupported("c", "floor is not supported for complex inputs", error=OperatorDtypeError))
+describe("trunc", refuses=unsupported("c", "trunc is not supported for complex inputs", error=OperatorDtypeError))
+describe("round", refuses=unsupported("c", "round is not supported for complex inputs", error=OperatorDtypeError))
+describe(
+    "sign",
+    refuses=unsupported(
+        "c",
+        "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.",
+        error=OperatorDtypeError,
+    ),
+)
+describe("positive", refuses=unsupported("b", "The `+` operator, on a bool tensor is not supported."))
+describe("maximum", refuses=unsupported("c", "maximum not implemented for complex tensors.", common=True))
+describe("minimum", refuses=unsupported("c", "minimum not implemented for complex tensors.", common=True))
+describe("fmod.Tensor fmod.Scalar", refuses=no_code("bc", "fmod_cpu", common=True))
+describe(
+    "remainder.Tensor remainder.Scalar remainder.Scalar_Tensor",
+    refuses=no_code("bc", "remainder_cpu", common=True),
+)
+describe("lerp.Scalar", refuses=no_code("bi", "lerp_kernel_scalar", common=True))
+describe("lerp.Tensor", refuses=no_code("bi", "lerp_kernel_tensor", common=True))
+describe("pow.Tensor_Tensor", refuses=no_code("b", "pow", common=True))
+describe("sub.Tensor sub.Scalar rsub", check=checks.no_bool_difference)
+describe("neg", check=checks.no_bool_negation)
+describe("lerp", check=checks.same_dtypes)
+describe("addcdiv", check=checks.no_whole_quotient)
+describe("abs_", check=checks.not_in_place)
+describe("round.decimals", check=checks.whole_as_it_is)
+describe(
+    "__lshift__.Scalar_out __lshift__.Tensor_out __rshift__.Scalar_out __rshift__.Tensor_out "
+    "add.Scalar_out bitwise_and.Scalar_Tensor_out bitwise_left_shift.Scalar_Tensor_out "
+    "bitwise_or.Scalar_Tensor_out bitwise_right_shift.Scalar_Tensor_out bitwise_xor.Scalar_Tensor_out "
+    "div.Scalar_mode_out div.Scalar_out floor_divide.Scalar_out isinf.out isnan.out "
+    "masked_fill.Scalar_out masked_fill.Tensor_out mul.Scalar_out remainder.Scalar_Tensor_out "
+    "rsub.Scalar_out rsub.Tensor_out sub.Scalar_out",
+    out_check=out_checks.check_same,
+)
+describe(
+    "bitwise_not.out ceil.out clamp.out clamp_max.out clamp_min.out floor.out frac.out lerp.Tensor_out "
+    "neg.out round.decimals_out round.out sign.out trunc.out",
+    out_check=out_checks.check_found,
+)
+describe("where.self_out", out_check=out_checks.only_same("Expected out type to be {wanted} but got {given}"))
+describe(
+    "nan_to_num.out",
+    out_check=out_checks.only_same("nan_to_num: dtype of out: {given} should be same as input: {wanted}"),
+)
+describe("abs.out", out_check=out_checks.check_size_of)
+describe("masked_fill_", writes_again=True)

@@ -12,10 +12,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.dispatch import unboxed
+from engine.aten.dispatch import out_checks, unboxed
 from engine.aten.dispatch.compose import cast, mean_over, run, widened
-from engine.aten.dispatch.table import op
+from engine.aten.dispatch.table import describe, op
 from engine.aten.kernels import pooling_checks, pooling_precomputed, shapes
+from engine.aten.kernels.refusals import no_code
 from engine.aten.kernels.rules import no_kernel
 from engine.aten.kernels.windows import Space, offsets, pad, scatter_windows, shifted, windows
 from engine.aten.values import xp
@@ -462,3 +463,17 @@ op(f"aten::im2col(Tensor self, {_UNFOLD}) -> Tensor", kernel=im2col, variants="f
    gradient={"self": "col2im(grad, self.size()[-2:], kernel_size, dilation, padding, stride)"})  # fmt: skip
 op(f"aten::col2im(Tensor self, SymInt[2] output_size, {_UNFOLD}) -> Tensor", kernel=col2im, variants="function out",
    gradient={"self": "im2col(grad, kernel_size, dilation, padding, stride)"})  # fmt: skip
+
+
+# ------------------------------------------------------------------ dtypes refused, and checks of `out`
+
+describe("avg_pool1d avg_pool2d", refuses=no_code("n", "avg_pool2d"))
+describe("avg_pool3d", refuses=no_code("nh", "avg_pool3d_out_frame"))
+describe("im2col", refuses=no_code("i", "im2col_out_cpu"))
+describe("col2im", refuses=no_code("i", "col2im_out_cpu"))
+describe("adaptive_avg_pool1d.out avg_pool1d.out avg_pool2d.out avg_pool3d.out", out_check=out_checks.check_same)
+describe(
+    "adaptive_avg_pool2d.out adaptive_avg_pool3d.out",
+    out_check=out_checks.only_same("expected dtype {c} for `output` but got dtype {c_given}"),
+)
+describe("im2col.out col2im.out", out_check=out_checks.only_same("expected scalar type {wanted} but found {given}"))

@@ -12,8 +12,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.dispatch import out_checks
 from engine.aten.dispatch.compose import cast, run, where, widened
-from engine.aten.dispatch.table import op
+from engine.aten.dispatch.table import describe, op
+from engine.aten.kernels.refusals import no_code
 from engine.aten.kernels.rules import wrap_dim, wrap_dims
 from engine.aten.ops.linalg import check_square, inv
 from engine.aten.ops.matmul import check_dtypes, unlike
@@ -350,3 +352,35 @@ op("aten::linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor", python=linalg_v
 op("aten::block_diag(Tensor[] tensors) -> Tensor", python=block_diag, variants=OUT)
 op("aten::linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)",
    python=lambda A, offset, dim1, dim2: A.diagonal(offset, dim1, dim2))  # fmt: skip
+
+
+# ------------------------------------------------------------------ dtypes refused, and checks of `out`
+
+describe("addbmm inner tensordot", refuses=no_code("b", "addmm_impl_cpu_"))
+describe("addmv", refuses=no_code("b", "addmv_impl_cpu"))
+describe("vdot", refuses=no_code("b", "dot"))
+describe("cross linalg_cross", refuses=no_code("b", "cross"))
+describe("trace", refuses=no_code("b", "trace"))
+describe(
+    "addmv.out block_diag.out cross.out linalg_cross.out linalg_matrix_exp.out linalg_matrix_power.out trace.out",
+    out_check=out_checks.check_same,
+)
+describe("vdot.out", out_check=out_checks.only_same("result dtype {given} does not match input dtype {wanted}"))
+describe(
+    "linalg_multi_dot.out chain_matmul.out",
+    out_check=out_checks.only_same("multi_dot(): expected out tensor to have dtype {c} but got {c_given}"),
+)
+describe(
+    "linalg_vecdot.out",
+    out_check=out_checks.only_same("linalg.vecdot: Expected out of dtype{wanted} but found {given}"),
+)
+describe(
+    "tensordot.out",
+    out_check=out_checks.only_same(
+        "tensordot: Expected the output tensor to have dtype {wanted}, but got an output tensor with dtype {given}"
+    ),
+)
+describe(
+    "addbmm.out",
+    out_check=out_checks.only_same("self and mat2 must have the same dtype, but got {given} and {wanted}"),
+)

@@ -10,7 +10,8 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.devices import philox
-from engine.aten.dispatch.table import op
+from engine.aten.dispatch import out_checks
+from engine.aten.dispatch.table import describe, op
 from engine.aten.dispatch.wrapping import overwrite, store_out
 from engine.aten.kernels import shapes
 from engine.aten.kernels.memory import check_memory
@@ -367,3 +368,9 @@ def seed_generator(self: Generator, seed: int) -> Generator:
 op("aten::manual_seed(int seed) -> ()", python=manual_seed, side_effects=True)
 op("aten::manual_seed.generator(Generator(a!) self, int seed) -> Generator(a!)", python=seed_generator,
    side_effects=True)  # fmt: skip
+
+
+# ------------------------------------------------------------------ dtypes refused, and checks of `out`
+
+describe("bernoulli.Tensor_out bernoulli.float_out normal.out", out_check=out_checks.check_same)
+describe("multinomial.out", out_check=out_checks.only_same("multinomial expects {wanted} tensor out, got: {given}"))

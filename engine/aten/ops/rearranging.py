@@ -13,8 +13,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.dispatch import out_checks
 from engine.aten.dispatch.compose import run
-from engine.aten.dispatch.table import op
+from engine.aten.dispatch.table import describe, op
 from engine.aten.kernels.memory import check_memory
 from engine.aten.kernels.rules import infer_size, wrap_dim
 from engine.aten.ops.parts import chunk, narrow, select, slice_, split
@@ -22,7 +23,7 @@ from engine.aten.ops.shape import squeeze, squeeze_dim, squeeze_dims, transpose,
 from engine.aten.values import xp
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import Array
-from engine.lang.errors import OperatorError
+from engine.lang.errors import OperatorError, OperatorTypeError
 
 OUT: Final = "function out"
 METHOD: Final = "function method"
@@ -442,3 +443,16 @@ def reshape_from_tensor(self: Tensor, shape: Tensor) -> Tensor:
 
 op("aten::_shape_as_tensor(Tensor self) -> Tensor", python=shape_as_tensor)
 op("aten::_reshape_from_tensor(Tensor self, Tensor shape) -> Tensor", python=reshape_from_tensor)
+
+
+# ------------------------------------------------------------------ dtypes refused, and checks of `out`
+
+describe(
+    "channel_shuffle.out rot90.out select_backward.out slice_backward.out squeeze_copy.dim_out "
+    "squeeze_copy.dims_out squeeze_copy.out transpose_copy.int_out view_copy.dtype_out view_copy.out",
+    out_check=out_checks.check_same,
+)
+describe(
+    "column_stack.out dstack.out hstack.out vstack.out",
+    out_check=out_checks.cast_in_words("torch.cat(): input types", OperatorTypeError),
+)

@@ -16,8 +16,9 @@ import numpy as np
 from engine.aten.dispatch import unboxed
 from engine.aten.dispatch.compose import run, where
 from engine.aten.dispatch.grad_mode import MODE
-from engine.aten.dispatch.table import op, out_form
+from engine.aten.dispatch.table import describe, op, out_form
 from engine.aten.kernels.recurrence import LAYERS, lstm_cell
+from engine.aten.kernels.refusals import no_code
 from engine.aten.values import xp
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.promotion import check_cast, to_float
@@ -377,3 +378,8 @@ def _check_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | N
 op("aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
    "float dropout_p=0., bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
    python=attention, unboxed=unboxed.on_tensors, recomputed=True, autocast="fast")  # fmt: skip
+
+
+# ------------------------------------------------------------------ dtypes refused, and checks of `out`
+
+describe("scaled_dot_product_attention", refuses=no_code("c", "softmax_lastdim_kernel_impl"))

@@ -12,11 +12,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.dispatch.table import op
-from engine.aten.kernels import shapes
+from engine.aten.dispatch import out_checks
+from engine.aten.dispatch.table import describe, op
+from engine.aten.kernels import checks, shapes
 from engine.aten.kernels.blocks import BLOCK
 from engine.aten.kernels.cumulative import running
 from engine.aten.kernels.order_statistics import kth_in_machine_code
+from engine.aten.kernels.refusals import no_code, unsupported
 from engine.aten.kernels.rules import no_kernel, reduce_dims, wrap_dim
 from engine.aten.stepwise.language import worth
 from engine.aten.stepwise.products import rows_multiplied
@@ -513,3 +515,32 @@ op("aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
    kernel=scan("cumprod", np.multiply), variants="function method inplace out",
    gradient={"self": "_cumprod_backward(grad, self, dim, result)"}, shape="self", dtype="sum",
    jit_autocast="full", layout="contiguous")  # fmt: skip
+
+
+# ------------------------------------------------------------------ dtypes refused, and checks of `out`
+
+describe("amax", refuses=no_code("c", "max_values_cpu"))
+describe("amin", refuses=no_code("c", "min_values_cpu"))
+describe("argmax", refuses=unsupported("c", "argmax(): does not support complex input"))
+describe("argmin", refuses=unsupported("c", "argmin(): does not support complex input"))
+describe("argmax", refuses=unsupported("b", "argmax(): does not support bool input"))
+describe("argmin", refuses=unsupported("b", "argmin(): does not support bool input"))
+describe("median.dim", refuses=no_code("bc", "median_out"))
+describe("max.dim", refuses=unsupported("c", "max(): does not support complex input"))
+describe("min.dim", refuses=unsupported("c", "min(): does not support complex input"))
+describe("max.other", refuses=unsupported("c", "maximum not implemented for complex tensors.", common=True))
+describe("min.other", refuses=unsupported("c", "minimum not implemented for complex tensors.", common=True))
+describe("cumsum_", check=checks.keeps_dtype("cumsum"))
+describe("cumprod_", check=checks.keeps_dtype("cumprod"))
+describe(
+    "argmax.out argmin.out count_nonzero.dim_IntList_out count_nonzero.out cumprod.out cumsum.out "
+    "linalg_vector_norm.out max.dim_max mean.out median.out min.dim_min norm.ScalarOpt_dtype_out "
+    "norm.Scalar_out norm.out prod.int_out prod.out std_mean.correction_out sum.IntList_out sum.out "
+    "var_mean.correction_out",
+    out_check=out_checks.check_same,
+)
+describe("amax.out amin.out", out_check=out_checks.check_matching)
+describe("all.all_out all.out all.dims_out", out_check=out_checks.only_bool("all"))
+describe("any.all_out any.out any.dims_out", out_check=out_checks.only_bool("any"))
+describe("mean.dtype_out", out_check=out_checks.cast_in_words("mean.dtype_out(): input types"))
+describe("cumprod.out cumsum.out prod.int_out sum.IntList_out", in_dtype_of_out=True)

@@ -12,9 +12,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.dispatch import unboxed
+from engine.aten.dispatch import out_checks, unboxed
 from engine.aten.dispatch.compose import run
-from engine.aten.dispatch.table import op
+from engine.aten.dispatch.table import describe, op
+from engine.aten.kernels.refusals import no_code
 from engine.aten.kernels.rules import no_kernel
 from engine.aten.kernels.windows import pad as pad_zeros
 from engine.aten.values import xp
@@ -403,3 +404,17 @@ def _circular(self: Tensor, pad: list[int]) -> Tensor:
 
 op('aten::pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None) -> Tensor', python=pad,
    unboxed=unboxed.pad, recomputed=True)  # fmt: skip
+
+
+# ------------------------------------------------------------------ dtypes refused, and checks of `out`
+
+describe("upsample_linear1d upsample_trilinear3d", refuses=no_code("i", "compute_indices_weights_linear"))
+describe(
+    "_upsample_nearest_exact1d.out _upsample_nearest_exact2d.out _upsample_nearest_exact3d.out "
+    "constant_pad_nd.out reflection_pad1d.out reflection_pad3d.out replication_pad1d.out "
+    "replication_pad2d.out replication_pad3d.out upsample_bicubic2d.out upsample_bilinear2d.out "
+    "upsample_linear1d.out upsample_nearest1d.out upsample_nearest2d.out upsample_nearest3d.out "
+    "upsample_trilinear3d.out",
+    out_check=out_checks.check_same,
+)
+describe("reflection_pad2d.out", out_check=out_checks.only_same("expected scalar type {wanted} but found {given}"))

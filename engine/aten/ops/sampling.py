@@ -15,10 +15,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.dispatch import out_checks
 from engine.aten.dispatch.compose import cast, run, where, widened
 from engine.aten.dispatch.grad_mode import MODE
-from engine.aten.dispatch.table import op, out_form
+from engine.aten.dispatch.table import describe, op, out_form
 from engine.aten.kernels.interpolation import numbered, weighted
+from engine.aten.kernels.refusals import no_code
 from engine.aten.ops.grid_sample_sums import around, around_grid
 from engine.aten.values import xp
 from engine.aten.values.hooks import HOOKS
@@ -405,3 +407,21 @@ def segment_reduce(
 op("aten::segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, "
    "int axis=0, bool unsafe=False, Scalar? initial=None) -> Tensor", python=segment_reduce,
    variants="function out")  # fmt: skip
+
+
+# ------------------------------------------------------------------ dtypes refused, and checks of `out`
+
+describe("max_unpool2d", refuses=no_code("bic", "max_unpool2d"))
+describe("max_unpool3d", refuses=no_code("bic", "max_unpool3d"))
+describe("grid_sampler_2d grid_sampler", refuses=no_code("bic", "grid_sampler_2d_cpu_kernel_impl"))
+describe("grid_sampler_3d", refuses=no_code("bic", "grid_sampler3d_cpu"))
+describe(
+    "_upsample_bilinear2d_aa _upsample_bicubic2d_aa _upsample_lanczos2d_aa",
+    refuses=no_code("shc", "compute_index_ranges_weights"),
+)
+describe("segment_reduce", refuses=no_code("bic", "_segment_reduce_cpu"))
+describe(
+    "_upsample_bicubic2d_aa.out _upsample_bilinear2d_aa.out affine_grid_generator.out grid_sampler_2d.out "
+    "grid_sampler_3d.out segment_reduce.out",
+    out_check=out_checks.check_same,
+)

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.dispatch.table import op
+from engine.aten.dispatch import out_checks
+from engine.aten.dispatch.table import describe, op
 from engine.aten.kernels.accumulate import accumulate, add_at
 from engine.aten.kernels.memory import check_memory
 from engine.aten.kernels.rules import are_within, broadcast_shapes, no_kernel, wrap_dim
@@ -306,3 +307,24 @@ op("aten::diag(Tensor self, int diagonal=0) -> Tensor", kernel=diag, variants=OU
                      "grad.diagonal(diagonal, 0, 1)"})  # fmt: skip
 op("aten::diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", kernel=diag_embed,
    variants=OUT, gradient={"self": "grad.diagonal(offset, dim1, dim2)"})  # fmt: skip
+
+
+# ------------------------------------------------------------------ dtypes refused, and checks of `out`
+
+describe(
+    "diag.out diag_embed.out gather.out masked_scatter.out scatter.reduce_out scatter.src_out "
+    "scatter.value_out scatter.value_reduce_out scatter_add.out scatter_reduce.two_out select_scatter.out "
+    "slice_scatter.out",
+    out_check=out_checks.check_same,
+)
+describe(
+    "masked_select.out",
+    out_check=out_checks.only_same("masked_select(): self and result must have the same scalar type"),
+)
+describe(
+    "nonzero.out",
+    out_check=out_checks.only_same(
+        "nonzero: Expected out tensor to have scalar type {wanted} but got scalar type{given}"
+    ),
+)
+describe("gather masked_select", writes_apart=True)

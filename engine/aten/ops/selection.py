@@ -11,11 +11,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.dispatch import out_checks
 from engine.aten.dispatch.compose import run
-from engine.aten.dispatch.table import op, out_form
+from engine.aten.dispatch.table import describe, op, out_form
 from engine.aten.kernels.accumulate import accumulate
 from engine.aten.kernels.memory import check_memory
 from engine.aten.kernels.order_statistics import SHORT, kth_in_machine_code, kth_place
+from engine.aten.kernels.refusals import no_code, unsupported
 from engine.aten.kernels.rules import broadcast_shapes, no_kernel, wrap_dim
 from engine.aten.ops.indexing import along, checked_source
 from engine.aten.ops.parts import as_strided_view, diagonal
@@ -446,3 +448,33 @@ op("aten::nonzero_numpy(Tensor self) -> Tensor[]", kernel=nonzero_numpy, data_de
 op("aten::argwhere(Tensor self) -> Tensor", python=argwhere, variants="function method", data_dependent=True)
 op("aten::nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor", kernel=nonzero_static,
    variants=METHOD)  # fmt: skip
+
+
+# ------------------------------------------------------------------ dtypes refused, and checks of `out`
+
+describe("aminmax", refuses=no_code("c", "aminmax_cpu"))
+describe("kthvalue", refuses=no_code("bc", "kthvalue_cpu"))
+describe("mode", refuses=no_code("c", "mode_cpu"))
+describe("unique_dim", refuses=no_code("c", "unique_dim"))
+describe("msort", refuses=unsupported("c", " Sort does not support complex dtypes on CPU"))
+describe(
+    "aminmax.out as_strided_scatter.out diagonal_scatter.out index_reduce.out isin.Scalar_Tensor_out "
+    "isin.Tensor_Scalar_out isin.Tensor_Tensor_out msort.out put.out take_along_dim.out "
+    "unique_consecutive.out unique_dim.out",
+    out_check=out_checks.check_same,
+)
+describe("cummax.out cummin.out", out_check=out_checks.only_same("expected scalar_type {wanted} but found {given}"))
+describe(
+    "take.out",
+    out_check=out_checks.only_same(
+        "take(): self and out expected to have the same dtype, but got self.dtype = {wanted} and out.dtype = {given}"
+    ),
+)
+describe(
+    "nonzero_static.out",
+    out_check=out_checks.only_same(
+        "nonzero_static: Expected out tensor to have scalar type {wanted} but got scalar type{given}"
+    ),
+)
+describe("kthvalue.values", out_check=out_checks.only_same("output values must be of same type as input"))
+describe("take", writes_apart=True)

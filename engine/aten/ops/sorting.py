@@ -6,9 +6,11 @@ from typing import Final
 
 import numpy as np
 
-from engine.aten.dispatch.table import op
+from engine.aten.dispatch import out_checks
+from engine.aten.dispatch.table import describe, op
 from engine.aten.kernels.memory import check_memory
 from engine.aten.kernels.order_statistics import SHORT, top_places
+from engine.aten.kernels.refusals import no_code, unsupported
 from engine.aten.kernels.rules import no_kernel, wrap_dim
 from engine.aten.values import xp
 from engine.aten.values.promotion import wide
@@ -166,3 +168,15 @@ op(
 )
 op("aten::bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor", kernel=bincount,
    variants="function method out", data_dependent=True)  # fmt: skip
+
+
+# ------------------------------------------------------------------ dtypes refused, and checks of `out`
+
+describe("_unique2", refuses=no_code("c", "unique"))
+describe("sort argsort", refuses=unsupported("c", " Sort does not support complex dtypes on CPU"))
+describe("topk", refuses=unsupported("c", "topk does not support complex dtypes on CPU"))
+describe("topk", refuses=unsupported("b", "topk does not support bool dtypes on CPU"))
+describe(
+    "_unique2.out argsort.stable_out bincount.out sort.values sort.values_stable topk.values",
+    out_check=out_checks.check_same,
+)

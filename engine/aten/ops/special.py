@@ -10,9 +10,10 @@ import numpy as np
 
 from engine.aten.dispatch.compose import run
 from engine.aten.dispatch.long_rows import LongRows
-from engine.aten.dispatch.table import op
+from engine.aten.dispatch.table import describe, op
 from engine.aten.kernels import bessel, gamma, special
 from engine.aten.kernels.memory import check_memory
+from engine.aten.kernels.refusals import no_code
 from engine.aten.kernels.rules import no_kernel
 from engine.aten.values import xp
 from engine.aten.values.promotion import result_type, to_float, wide
@@ -168,3 +169,17 @@ op("aten::polygamma(int n, Tensor self) -> Tensor", kernel=polygamma, variants="
 op("aten::polygamma_(Tensor(a!) self, int n) -> Tensor(a!)", python=polygamma_, variants="method")
 op("aten::mvlgamma(Tensor self, int p) -> Tensor", kernel=mvlgamma, variants=ALL,
    gradient={"self": "grad * digamma(self.unsqueeze(-1) - arange(p) / 2).sum([-1])"})  # fmt: skip
+
+
+# ------------------------------------------------------------------ dtypes refused, and checks of `out`
+
+describe("polygamma", refuses=no_code("c", "polygamma_kernel"))
+describe("logit", refuses=no_code("c", "logit_cpu"))
+describe("special_bessel_j0", refuses=no_code("h", "bessel_j0_cpu"))
+describe("special_bessel_j1", refuses=no_code("h", "bessel_j1_cpu"))
+describe("special_erfcx", refuses=no_code("h", "erfcx_cpu"))
+describe("special_log_ndtr", refuses=no_code("h", "log_ndtr_cpu"))
+describe("special_ndtri", refuses=no_code("h", "ndtri_cpu"))
+describe("igamma", refuses=no_code("bi", "igamma_cpu", common=True))
+describe("igammac", refuses=no_code("bi", "igammac_cpu", common=True))
+describe("special_zeta", refuses=no_code("h", "zeta_cpu", common=True))

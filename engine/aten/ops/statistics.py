@@ -10,9 +10,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.dispatch import out_checks
 from engine.aten.dispatch.compose import run, where
-from engine.aten.dispatch.table import op, out_form
+from engine.aten.dispatch.table import describe, op, out_form
 from engine.aten.kernels import shapes
+from engine.aten.kernels.refusals import no_code, unsupported
 from engine.aten.kernels.rules import no_kernel, wrap_dim, wrap_dims
 from engine.aten.ops.reductions import nothing_in_the_middle
 from engine.aten.ops.sorting import order
@@ -451,3 +453,15 @@ for _overload, _arguments, _gradient in (
     ("tensorarray", "Tensor[] spacing, int[] dim", gradient),
 ):
     op(f"aten::gradient.{_overload}(Tensor self, *, {_arguments}, {_EDGE}) -> Tensor[]", python=_gradient)
+
+
+# ------------------------------------------------------------------ dtypes refused, and checks of `out`
+
+describe("nansum nanmean", refuses=unsupported("c", "nansum on CPU does not support complex inputs"))
+describe("nanmedian.dim", refuses=no_code("bc", "median_out"))
+describe("nanmedian.out nansum.out", out_check=out_checks.check_same)
+describe(
+    "quantile.out quantile.scalar_out nanquantile.out nanquantile.scalar_out",
+    out_check=out_checks.only_same("quantile() out tensor must be same dtype as the input tensor"),
+)
+describe("nansum.out", in_dtype_of_out=True)

@@ -15,7 +15,6 @@ from typing import Any, Final
 
 from engine.aten.dispatch.op import Op
 from engine.aten.dispatch.scalar import is_tensor
-from engine.aten.kernels.checks import CHECKS
 from engine.aten.python import binding
 from engine.aten.values.tensor import Tensor
 from engine.fuser import machine
@@ -89,7 +88,7 @@ def is_pointwise(op: Op) -> bool:
     source = op.functional or op
     if _expression(source) is None or any(a.is_write and a.kwarg_only for a in op.schema.arguments):
         return False
-    checked = any(name in CHECKS for each in (op, source) for name in (each.name, each.qualified_name))
+    checked = op.check is not None or source.check is not None
     return not checked or source.name in _CHECK_DTYPES
 
 
