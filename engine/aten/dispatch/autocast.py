@@ -55,7 +55,7 @@ POLICIES: Final[dict[str, Policy]] = {"fast": _fast, "full": _exact, "widest": _
 
 class _State(threading.local):
     fast: scalars.dtype | None = None
-    """What matrix products run in; None: nothing is cast in this thread."""
+    """The dtype that matrix products run in; None if nothing is cast in this thread."""
     place: str = "cpu"
     """The type of the device whose tensors are cast."""
     keeps: bool = False
@@ -67,7 +67,7 @@ STATE: Final = _State()
 
 
 def small_dtype(device_type: str) -> scalars.dtype:
-    """What products on that device are, or would be, cast to."""
+    """The dtype that products on that device are, or would be, cast to."""
     usual = scalars.bfloat16 if device_type == "cpu" else scalars.float16
     return (STATE.fast or usual) if device_type == STATE.place else usual
 
@@ -93,7 +93,7 @@ def _step(op: Op, args: tuple[Any, ...], run: Callable[..., Any]) -> Any:
 
 
 def _is_meant(args: Sequence[Any]) -> bool:
-    """Are tensors of that device among the arguments?"""
+    """True if tensors of that device are among the arguments."""
     if not HOOKS.devices:
         return STATE.place == "cpu"
     return any(each.device.type == STATE.place for arg in args for each in _tensors_in(arg))

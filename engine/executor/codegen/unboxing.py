@@ -329,7 +329,7 @@ class Unboxing:
         return f"{kernel}({', '.join(arguments)})", False
 
     def _body(self, op: Op) -> Callable[..., Any]:
-        """What computes the operator from arrays."""
+        """The function that computes the operator from arrays."""
         if op.unboxed is None:
             return _kernel(op)
         if self.regions is not None and op.name == "aten::dropout":
