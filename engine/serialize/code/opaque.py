@@ -43,7 +43,8 @@ class OpaqueCalls:
 
     def or_opaque(self, b: Builder, found: SugaredValue) -> SugaredValue:
         """`found`, or in place of an operator that there is not, one that stays opaque."""
-        if not isinstance(found, BuiltinFunction) or table.overloads(table.first_name(found.name)):
+        first = table.first_name(found.name) if isinstance(found, BuiltinFunction) else ""
+        if not isinstance(found, BuiltinFunction) or first != found.name or table.overloads(first):
             return found
         return found if b.written(found.name) else self.operator(found.name)
 
