@@ -29,7 +29,7 @@ EXCEPTIONS: Final = {
     "frontend/emit/assignments.py": "augmented assignments of the language",
     "frontend/emit/operators.py": "operators of the language",
     "frontend/names/globals.py": "builtin functions of the language",
-    "frontend/matching/overload_order.py": "the original's order of overloads, in-place forms included, which have no rows",
+    "frontend/matching/overload_order.py": "the original's order of overloads, in-place forms included",
     "frontend/tracing/forms.py": "forms in which traces record calls, one rewrite an operator",
     "frontend/tracing/recording.py": "matches by pattern what traces record of numbers",
     "frontend/sugared/values.py": "attributes and methods of values in the language",
