@@ -28,7 +28,7 @@ Operand = Callable[[Value], str]
 _FUNCTIONS: Final = {**FUNCTIONS, **OF_FLOATS}
 
 
-def is_written_out(op: Op) -> bool:
+def has_pointwise_expression(op: Op) -> bool:
     """True for a pointwise operator whose expression holds unchanged for arrays of one floating dtype."""
     return (
         op.scalar is not None
@@ -38,7 +38,7 @@ def is_written_out(op: Op) -> bool:
     )
 
 
-def written_out(op: Op, node: Node, dtype: xp.NumpyDtype, array: Operand, value: Operand, name: Name) -> str:
+def pointwise_expression(op: Op, node: Node, dtype: xp.NumpyDtype, array: Operand, value: Operand, name: Name) -> str:
     assert op.scalar is not None
     known: dict[str, Any] = {}
     texts: dict[str, str] = {}

@@ -19,7 +19,7 @@ from engine.aten.values import xp
 from engine.aten.values.tensor import Tensor
 from engine.executor.bytecode.operations import CALLEES, OPERATIONS
 from engine.executor.codegen.deferred_regions import DeferredRegions
-from engine.executor.codegen.pointwise_expressions import Name, Operand, is_written_out, written_out
+from engine.executor.codegen.pointwise_expressions import Name, Operand, has_pointwise_expression, pointwise_expression
 from engine.executor.codegen.templates import asks
 from engine.ir.constants import constant_value
 from engine.ir.graph import Block, Graph, Node, Use, Value
@@ -269,7 +269,7 @@ class Unboxing:
             return
         tensors = [self.facts(v) for v in node.inputs if isinstance(v.type, TensorType)]
         alike = bool(tensors) and tensors[0].dtype in FLOATS and all(f.dtype is tensors[0].dtype for f in tensors)
-        plain = is_written_out(op) and alike and self._numbers_are_real(node)
+        plain = has_pointwise_expression(op) and alike and self._numbers_are_real(node)
         stays_native = node in self.native and not (plain and self._takes_arrays(node))
         takes_lists = any(kind_of(a.type) == "tensor[]" for a in op.schema.arguments)
         if stays_native and self.regions is not None and not takes_lists:
@@ -314,8 +314,8 @@ class Unboxing:
         tensors = [v for v in node.inputs if isinstance(v.type, TensorType)]
         dtype = self.facts(tensors[0]).dtype if tensors else None
         alike = dtype in FLOATS and all(self.facts(v).dtype is dtype for v in tensors)
-        if dtype is not None and alike and is_written_out(op) and self._numbers_are_real(node):
-            return written_out(op, node, dtype, array, value, name), self.facts(node.output).has_dims
+        if dtype is not None and alike and has_pointwise_expression(op) and self._numbers_are_real(node):
+            return pointwise_expression(op, node, dtype, array, value, name), self.facts(node.output).has_dims
         ranks, form = _OF_KNOWN_RANK.get(op.qualified_name, ((), ""))
         if form and alike and not self.reseats and tuple(self.facts(v).rank for v in tensors) == ranks:
             return form.format(*map(array, tensors)), True

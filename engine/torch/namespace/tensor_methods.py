@@ -9,10 +9,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
-import engine.executor
-import engine.fuser.entries.native
-import engine.fuser.loops.loops
-import engine.fuser.primitives.primitives  # noqa: F401  (compiles the steps that calls are made of)
 from engine.aten.dispatch.calls import call, call_method
 from engine.aten.python import binding
 from engine.aten.values.tensor import Tensor

@@ -20,7 +20,7 @@ from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor
 from engine.fuser.entries import forms, native, samples
 from engine.fuser.expression import HALVES, KINDS
-from engine.fuser.primitives import primitives
+from engine.fuser.hot_helpers import install
 from tests.unit.fuser.outcomes import copied, only_native, outcome, tensors
 
 NAMES = (
@@ -33,7 +33,7 @@ NAMES = (
 @pytest.fixture(autouse=True, scope="module")
 def _compiled() -> None:
     native.wait()
-    primitives.install()
+    install.install()
     for name in NAMES:
         native.compile_name(f"aten::{name}", (*KINDS, *HALVES))
 
@@ -354,7 +354,7 @@ _FORKED = """
 import os, sys
 from engine.fuser.entries import native
 from engine.fuser.entries import forms
-from engine.fuser.primitives import primitives
+from engine.fuser.hot_helpers import install
 from engine.fuser.entries import samples
 from engine.fuser.expression import HALVES, KINDS
 from tests.unit.fuser.outcomes import copied, only_native, outcome, tensors

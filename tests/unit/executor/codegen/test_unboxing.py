@@ -8,7 +8,7 @@ from engine.aten.dispatch.table import entries
 from engine.aten.kernels.pointwise import FLOAT_FORMS, FUNCTIONS, OF_FLOATS
 from engine.aten.values.tensor import Tensor
 from engine.executor.calls.call import call_function
-from engine.executor.codegen.pointwise_expressions import is_written_out
+from engine.executor.codegen.pointwise_expressions import has_pointwise_expression
 from engine.executor.codegen.source import generate
 from engine.executor.codegen.unboxing import Unboxing, makes_new_tensor
 from engine.executor.plans.executor import executor_of
@@ -39,8 +39,8 @@ def test_a_form_gives_what_the_function_gives(name: str, dtype: type) -> None:
 _BITWISE = ("aten::bitwise", "aten::__")
 
 
-def written_out() -> list[Op]:
-    plain = [op for op in entries() if op.functional is None and makes_new_tensor(op) and is_written_out(op)]
+def pointwise_expression() -> list[Op]:
+    plain = [op for op in entries() if op.functional is None and makes_new_tensor(op) and has_pointwise_expression(op)]
     plain = [op for op in plain if not op.name.startswith(_BITWISE)]
     return [op for op in plain if all(a.type == NUMBER or isinstance(a.type, TensorType) for a in op.schema.arguments)]
 
@@ -57,7 +57,7 @@ def graph_of(op: Op, dtype: scalars.dtype) -> Graph:
     return graph
 
 
-@pytest.mark.parametrize("op", written_out(), ids=lambda op: op.qualified_name)
+@pytest.mark.parametrize("op", pointwise_expression(), ids=lambda op: op.qualified_name)
 def test_operators_that_are_written_out_give_what_they_give_otherwise(op: Op) -> None:
     for dtype, kind in ((scalars.float32, np.float32), (scalars.float64, np.float64)):
         generated = generate(graph_of(op, dtype), records=False)
@@ -73,7 +73,7 @@ def test_operators_that_are_written_out_give_what_they_give_otherwise(op: Op) ->
 
 
 def test_there_are_many_of_them() -> None:
-    assert len(written_out()) > 60
+    assert len(pointwise_expression()) > 60
 
 
 def test_dtypes_flow_through_branches_and_loops() -> None:

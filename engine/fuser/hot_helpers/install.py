@@ -28,10 +28,10 @@ from engine.aten.values.xp import TO_NUMPY
 from engine.fuser import cpython_abi, machine
 from engine.fuser.cpython_abi import AbiError, slot_offset
 from engine.fuser.entries import native, process
-from engine.fuser.primitives import text as llvm_text
-from engine.fuser.primitives.helpers import ARRAY_BASE, TUPLE_ITEMS, Places
-from engine.fuser.primitives.questions import GETTERS, METHODS
-from engine.fuser.primitives.text import ENTRIES
+from engine.fuser.hot_helpers import text as llvm_text
+from engine.fuser.hot_helpers.helpers import ARRAY_BASE, TUPLE_ITEMS, Places
+from engine.fuser.hot_helpers.questions import GETTERS, METHODS
+from engine.fuser.hot_helpers.text import ENTRIES
 from engine.lang.scalars import CPU
 
 PATIENCE: Final = 20

@@ -11,7 +11,7 @@ from typing import Final
 
 from engine.fuser import cpython_abi as abi
 from engine.fuser.entries.entry import forwarded
-from engine.fuser.primitives.helpers import Places
+from engine.fuser.hot_helpers.helpers import Places
 from engine.fuser.writing import Layout, Text, define, pointer
 
 _C_CONTIGUOUS: Final = 1

@@ -1,6 +1,6 @@
-"""The primitives of `engine.aten.values.hot_helpers`, as LLVM's text.
+"""The helpers of `engine.aten.values.hot_helpers`, as LLVM's text.
 
-In: a `Layout`, and where the things lie that only primitives look at (`Places`).  Out: the text of a module with
+In: a `Layout`, and where the things lie that only these helpers read (`Places`).  Out: the text of a module with
 `entry.NAME(self, args, n)` for each primitive, and the methods and attributes of tensors that `questions` has.
 What an entry is not made for it hands to Python's definition, which is the one that says what has to be done.
 """
@@ -11,14 +11,14 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from engine.fuser import cpython_abi as abi
+from engine.fuser.hot_helpers import questions
+from engine.fuser.hot_helpers.helpers import ARRAY_BASE, Places, put, shared
 from engine.fuser.prelude import helpers
-from engine.fuser.primitives import questions
-from engine.fuser.primitives.helpers import ARRAY_BASE, Places, put, shared
 from engine.fuser.writing import Layout, Text, define, pointer
 
 
 def module_text(at: Layout, places: Places, fallbacks: Mapping[str, int]) -> str:
-    """All of it; `fallbacks` are the Python functions by the names of primitives and methods."""
+    """All of it; `fallbacks` are the Python functions by the names of helpers and methods."""
     parts = [*helpers(at), *shared(at, places)]
     for name, (count, write) in ENTRIES.items():
         parts.append(_entry(at, name, count, fallbacks[name], places, write))

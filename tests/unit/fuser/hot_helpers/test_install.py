@@ -19,7 +19,7 @@ from engine.aten.values.size import Size
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import FROM_NUMPY
 from engine.fuser.entries import native
-from engine.fuser.primitives import primitives
+from engine.fuser.hot_helpers import install
 from engine.lang.errors import OperatorIndexError
 from engine.lang.scalars import CPU
 
@@ -33,8 +33,8 @@ class Derived(Tensor):
 @pytest.fixture(autouse=True, scope="module")
 def _installed() -> None:
     native.wait()
-    primitives.install()
-    assert primitives.refused() is None
+    install.install()
+    assert install.refused() is None
 
 
 def made(step: str, *args: Any) -> tuple[Any, Any]:
