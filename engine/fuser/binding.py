@@ -1,0 +1,91 @@
+"""Bindings: what a kernel needs to become a function of Python values.
+
+In: what a front door knows of arguments and results.  Out: a `Binding`, of which `stub` makes a builtin function.
+
+The kernel's parameters are bound by name.  A buffer is the data of the tensor argument, the result or the scratch of
+that name.  A scalar is a number argument, a let, or one of the names of an argument x: `x_size_0` (extent of dimension
+0), `x_stride_0` (its stride in elements).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from engine.fuser.kernel import Expression, Kernel, Let, Name
+
+
+@dataclass(frozen=True, slots=True)
+class TensorArgument:
+    """A tensor on the CPU that records nothing, of this element type and rank; else the guard fails.
+
+    `layout`: "contiguous", or "strided" for any strides that are multiples of the element.  `is_written`: the kernel
+    writes to it, which advances the version of its memory; then it shares no memory with the other arguments.
+    """
+
+    name: str
+    type: str
+    rank: int
+    layout: Literal["contiguous", "strided"] = "contiguous"
+    is_written: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NumberArgument:
+    """A Python float, int or bool ("f64", "i64", "bool"), exactly of that type."""
+
+    name: str
+    type: str
+
+
+Argument = TensorArgument | NumberArgument
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A new contiguous tensor, or, without a shape, the argument of that name itself.
+
+    `shape`: i64 expressions over the names that kernels may use.
+    """
+
+    name: str
+    type: str
+    shape: tuple[Expression, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class NumberResult:
+    """A number that the kernel writes to the buffer of this name, a single element: becomes float, int or bool."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """`guards` are bool expressions that all must hold.  `lets` give more scalars, each over the ones before.
+
+    `work`: an estimate of nanoseconds, from which on others may run meanwhile.  One result is returned itself, several
+    as a tuple.
+    """
+
+    kernel: Kernel
+    arguments: tuple[Argument, ...]
+    results: tuple[Result | NumberResult, ...]
+    guards: tuple[Expression, ...] = ()
+    lets: tuple[Let, ...] = ()
+    work: Expression | None = None
+
+
+def size(argument: str, dimension: int) -> Name:
+    """The extent of a dimension of a tensor argument."""
+    return Name(f"{argument}_size_{dimension}", "i64")
+
+
+def stride(argument: str, dimension: int) -> Name:
+    """The stride of a dimension of a tensor argument, in elements."""
+    return Name(f"{argument}_stride_{dimension}", "i64")
+
+
+RELEASE_AFTER: Final = 20_000
+"""Nanoseconds of work from which on a kernel runs without the interpreter lock."""

@@ -1,0 +1,431 @@
+"""Kernel IR: loops over typed, strided buffers, which every compiled computation goes through.
+
+In: what a front door builds (`from_expression`, `from_loop`, `from_graph`, `from_scalar`).  Out: a `Kernel`, which
+prints and parses (`kernel_text`), is checked (`kernel_verifier`), and runs as Python (`to_numpy`) or as machine code
+(`to_llvm`).
+
+    def chain(n: i64, x: f32[n], y: f32[n], out: Out[f32[n]]):
+        for i in parallel(n):
+            a = x[i] + y[i]
+            out[i] = tanh(a) * a
+
+Note [Kernel IR]
+Expressions have no effects and cannot fail; their types are explicit, and only `convert` changes them.  A name stands
+for one value (`Let`, a loop's index, a parameter) or is declared as a variable (`Declare`), which `Assign` and
+`Accumulate` write.  Indices are i64 and lie within the buffer's shape.  Buffers that are written share no memory with
+other buffers.  Elements of `f16` and `bf16` are loaded, converted, selected and stored, never computed with.  A kernel
+returns an i64: 0, or the code of what went wrong.  Arithmetic on whole numbers wraps; `quotient` and `rest` truncate,
+and their divisor is neither zero nor, with the least number, -1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+FLOATS: Final = ("f32", "f64")
+HALVES: Final = ("f16", "bf16")
+"""Types of elements that are computed with in f32."""
+WHOLE: Final = ("i64", "i32", "i16", "i8", "u8")
+BOOL: Final = "bool"
+TYPES: Final = (*FLOATS, *HALVES, *WHOLE, BOOL)
+POINTER: Final = "ptr"
+"""The type of `Address`, which only calls take."""
+SIZES: Final = {"f64": 8, "i64": 8, "f32": 4, "i32": 4, "f16": 2, "bf16": 2, "i16": 2, "i8": 1, "u8": 1, "bool": 1}
+"""The size of an element, in bytes."""
+
+
+# ------------------------------------------------------------------ expressions
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A number that is known; of the Python type that its type wants."""
+
+    value: int | float | bool
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """The value of a scalar parameter, a let, a variable or a loop's index."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """An element of a buffer."""
+
+    buffer: str
+    indices: tuple[Expression, ...]
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """A function of numbers (see `FUNCTIONS`)."""
+
+    function: str
+    operands: tuple[Expression, ...]
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """The address of an element, as an operand of `Call`."""
+
+    buffer: str
+    indices: tuple[Expression, ...]
+    type: str = POINTER
+
+
+Expression = Constant | Name | Load | Apply | Address
+
+# ------------------------------------------------------------------ functions
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionRow:
+    """`operands`: how many; `types`: of its operands, which are alike; `result`: "" for the type of its operands.
+
+    `select` takes a condition before two alike operands; `convert` takes any type to any.
+    """
+
+    operands: int
+    types: tuple[str, ...]
+    result: str = ""
+
+
+_NUMBERS: Final = (*FLOATS, *WHOLE)
+_BITS: Final = (*WHOLE, BOOL)
+FUNCTIONS: Final[dict[str, FunctionRow]] = {
+    **dict.fromkeys("add sub mul minimum maximum".split(), FunctionRow(2, _NUMBERS)),
+    **dict.fromkeys("neg abs".split(), FunctionRow(1, _NUMBERS)),
+    **dict.fromkeys("eq ne".split(), FunctionRow(2, (*_NUMBERS, BOOL), BOOL)),
+    **dict.fromkeys("lt le gt ge".split(), FunctionRow(2, _NUMBERS, BOOL)),
+    "div": FunctionRow(2, FLOATS),
+    "fma": FunctionRow(3, FLOATS),
+    **dict.fromkeys("quotient rest shift_left shift_right shift_right_logical".split(), FunctionRow(2, WHOLE)),
+    **dict.fromkeys("bitand bitor bitxor".split(), FunctionRow(2, _BITS)),
+    "bitnot": FunctionRow(1, _BITS),
+    **dict.fromkeys("floor ceil trunc round sqrt".split(), FunctionRow(1, FLOATS)),
+    "copysign": FunctionRow(2, FLOATS),
+    "select": FunctionRow(3, TYPES),
+    "convert": FunctionRow(1, TYPES),
+    "bits_to_f32": FunctionRow(1, ("i32",), "f32"),
+    "bits_of_f32": FunctionRow(1, ("f32",), "i32"),
+    "bits_to_f64": FunctionRow(1, ("i64",), "f64"),
+    "bits_of_f64": FunctionRow(1, ("f64",), "i64"),
+    # what `math` defines in terms of the others
+    **dict.fromkeys(
+        "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sigmoid erf "
+        "erfc lgamma".split(),
+        FunctionRow(1, FLOATS),
+    ),
+    **dict.fromkeys("pow atan2 fmod".split(), FunctionRow(2, FLOATS)),
+    **dict.fromkeys("floordiv mod".split(), FunctionRow(2, _NUMBERS)),
+}
+"""The functions of numbers.
+
+`minimum` and `maximum` of floats give NaN if either operand is NaN.  `round` rounds half to even.  `convert` of a float
+to whole numbers truncates, and gives 0 for NaN and the nearest end of the range for what is out of it; to `bool` it is
+`ne 0`.  `shift_*` take amounts from 0 to the number of bits less one.  `floordiv` and `mod` round down, as Python's;
+of whole numbers the divisor is not zero.
+"""
+ACCUMULATORS: Final = ("add", "mul", "minimum", "maximum", "bitand", "bitor")
+
+
+# ------------------------------------------------------------------ statements
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """name = value, for the rest of the block."""
+
+    name: str
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Declare:
+    """A variable and its first value, for the rest of the block."""
+
+    name: str
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    name: str
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulate:
+    """name = function(name, value) for one of `ACCUMULATORS`, where partial results may be combined in any order."""
+
+    name: str
+    function: str
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    buffer: str
+    indices: tuple[Expression, ...]
+    value: Expression
+
+
+LoopKind = Literal["range", "vector", "parallel"]
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    """The body for index = start, start + step, … < stop (> stop where the constant step is negative).
+
+    "vector": iterations are independent but for `Accumulate`.  "parallel": that, and they may run in several threads;
+    the body writes no variable from outside, and there is none of `Break`, `Return` and "parallel" in it; `step` is 1.
+    """
+
+    index: str
+    start: Expression
+    stop: Expression
+    body: tuple[Statement, ...]
+    step: Expression = Constant(1, "i64")
+    kind: LoopKind = "range"
+
+
+@dataclass(frozen=True, slots=True)
+class While:
+    """The body as long as the condition, computed anew each time, holds."""
+
+    condition: Expression
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    condition: Expression
+    body: tuple[Statement, ...]
+    orelse: tuple[Statement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """Leave the innermost loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Continue:
+    """Begin the next iteration of the innermost loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Allocate:
+    """A contiguous buffer of undefined elements, for the rest of the block; its extents are not negative."""
+
+    buffer: Buffer
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """name = an external function (see `externals`) of these operands, or just its effect if there is no name."""
+
+    function: str
+    operands: tuple[Expression, ...]
+    name: str = ""
+    type: str = ""
+
+
+Statement = Let | Declare | Assign | Accumulate | Store | For | While | If | Break | Continue | Return | Allocate | Call
+
+# ------------------------------------------------------------------ kernels
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A parameter that is a number."""
+
+    name: str
+    type: str
+
+
+Access = Literal["in", "out", "inout"]
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """A parameter that is the address of elements, or an allocated buffer.
+
+    `shape` and `strides` (in elements) are i64 expressions over scalar parameters; no strides: contiguous; no shape:
+    one index into memory of unknown extent.
+    """
+
+    name: str
+    type: str
+    shape: tuple[Expression, ...] | None
+    strides: tuple[Expression, ...] | None = None
+    access: Access = "in"
+
+    @property
+    def rank(self) -> int:
+        return 1 if self.shape is None else len(self.shape)
+
+
+Parameter = Scalar | Buffer
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """`any_order`: sums may be reassociated and products contracted everywhere, not only in `Accumulate`."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    body: tuple[Statement, ...]
+    any_order: bool = False
+
+    @property
+    def buffers(self) -> tuple[Buffer, ...]:
+        return tuple(each for each in self.parameters if isinstance(each, Buffer))
+
+    @property
+    def scalars(self) -> tuple[Scalar, ...]:
+        return tuple(each for each in self.parameters if isinstance(each, Scalar))
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of numbers that is written in kernel IR, for kernels to apply: lets, and the result."""
+
+    name: str
+    parameters: tuple[Scalar, ...]
+    body: tuple[Let, ...]
+    result: Expression
+
+
+# ------------------------------------------------------------------ building
+
+
+def constant(value: float, type: str) -> Constant:
+    """The number as that type holds it."""
+    return Constant(bool(value) if type == BOOL else int(value) if type in WHOLE else float(value), type)
+
+
+def index(value: int) -> Constant:
+    return Constant(value, "i64")
+
+
+def apply(function: str, *operands: Expression) -> Apply:
+    """The function of these operands; raises KeyError for none of `FUNCTIONS`."""
+    return Apply(function, operands, FUNCTIONS[function].result or operands[-1].type)
+
+
+def convert(value: Expression, type: str) -> Expression:
+    return value if value.type == type else Apply("convert", (value,), type)
+
+
+def add(a: Expression, b: Expression) -> Expression:
+    """a + b of whole numbers, simplified: what indices are made of."""
+    match a, b:
+        case Constant(value=x), Constant(value=y):
+            return constant(x + y, a.type)
+        case Constant(value=0), _:
+            return b
+        case _, Constant(value=0):
+            return a
+    return apply("add", a, b)
+
+
+def multiply(a: Expression, b: Expression) -> Expression:
+    """a * b of whole numbers, simplified."""
+    match a, b:
+        case Constant(value=x), Constant(value=y):
+            return constant(x * y, a.type)
+        case (Constant(value=0) as zero, _) | (_, Constant(value=0) as zero):
+            return zero
+        case Constant(value=1), _:
+            return b
+        case _, Constant(value=1):
+            return a
+    return apply("mul", a, b)
+
+
+def product(extents: Sequence[Expression]) -> Expression:
+    """The product of i64 expressions."""
+    total: Expression = index(1)
+    for extent in extents:
+        total = multiply(total, extent)
+    return total
+
+
+def strides_of(buffer: Buffer) -> tuple[Expression, ...]:
+    """The strides in elements, those of a contiguous buffer included."""
+    if buffer.strides is not None:
+        return buffer.strides
+    if buffer.shape is None:
+        return (index(1),)
+    return tuple(product(buffer.shape[i + 1 :]) for i in range(len(buffer.shape)))
+
+
+# ------------------------------------------------------------------ walking
+
+
+def parts(of: Expression | Statement) -> tuple[Expression, ...]:
+    """The expressions directly inside."""
+    match of:
+        case Apply(operands=found) | Call(operands=found) | Load(indices=found) | Address(indices=found):
+            return found
+        case Let(value=value) | Declare(value=value) | Assign(value=value) | Accumulate(value=value):
+            return (value,)
+        case Return(value=value) | While(condition=value) | If(condition=value):
+            return (value,)
+        case Store(indices=indices, value=value):
+            return (*indices, value)
+        case For(start=start, stop=stop, step=step):
+            return (start, stop, step)
+        case Allocate(buffer=buffer):
+            return buffer.shape or ()
+    return ()
+
+
+def bodies(of: Statement) -> tuple[tuple[Statement, ...], ...]:
+    """The blocks directly inside."""
+    match of:
+        case For(body=body) | While(body=body):
+            return (body,)
+        case If(body=body, orelse=orelse):
+            return (body, orelse)
+    return ()
+
+
+def all_statements(body: Sequence[Statement]) -> Iterator[Statement]:
+    """Every statement, outer before inner."""
+    for statement in body:
+        yield statement
+        for inner in bodies(statement):
+            yield from all_statements(inner)
+
+
+def all_expressions(of: Expression) -> Iterator[Expression]:
+    """The expression and those inside, outer before inner."""
+    yield of
+    for part in parts(of):
+        yield from all_expressions(part)
+
+
+def rewritten(of: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    """The expression with each part changed, innermost first."""
+    match of:
+        case Apply(operands=found):
+            of = replace(of, operands=tuple(rewritten(each, change) for each in found))
+        case Load(indices=found) | Address(indices=found):
+            of = replace(of, indices=tuple(rewritten(each, change) for each in found))
+    return change(of)
