@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all gpu lint check format clean
+.PHONY: help demo test test-all gpu bench lint check format clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -28,6 +28,9 @@ test-all: $(STAMP) ## run all tests, the slow ones too
 gpu: $(STAMP) ## run the tests that need an NVIDIA GPU, and measure it (bring the extra cuda12 or cuda13 first)
 	$(BIN)/python -m pytest -n 8 -m gpu tests/gpu tests/unit/aten
 	$(BIN)/python benchmarks/gpu.py
+
+bench: $(STAMP) ## measure programs and models beside torch.jit (PEER=PYTHON names one that has PyTorch), write docs/performance.md
+	$(BIN)/python benchmarks/performance.py --write $(if $(PEER),--peer $(PEER)) $(if $(ARCHIVES),--archives $(ARCHIVES))
 
 lint: $(STAMP) ## ruff, mypy --strict, the import contracts and the wording of docstrings
 	$(BIN)/ruff check .

@@ -1,0 +1,176 @@
+"""Programs and models beside torch.jit and others: the table of `docs/performance.md`.
+
+    python benchmarks/performance.py [--peer PYTHON] [--only PART] [--archives FOLDER ...] [--write]
+
+Out: for each workload the median time of one call in the engine, the ratios to torch.jit, torch.compile, numexpr, numba
+and onnxruntime, as far as the Python that `--peer` names has them, and the engine's share of the machine's limit: the
+time that copying the bytes or computing the flops takes at least.  Each implementation runs in a process of its own
+with two threads; they take turns of 0.1 s, and ratios are those of medians.  `--write` writes the table to
+`docs/performance.md` and all figures to `benchmarks/performance.json`.  The folders of `--archives` hold NAME.pt beside
+NAME.json, whose first call has tensors of float32 as arguments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from workloads import MODELS, PROGRAMS, Workload
+
+HERE: Final = Path(__file__).parent
+OTHERS: Final = ("torch.jit", "torch.compile", "numexpr", "numba", "onnxruntime")
+TURN: Final = 0.1
+TURNS: Final = 7
+CLOSE: Final = 1e-3
+"""The greatest relative difference of the sums over results."""
+
+
+class Worker:
+    """A process with one implementation."""
+
+    def __init__(self, python: str, name: str, folder: str, archives: Mapping[str, Any]) -> None:
+        environment = {**os.environ, "OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}
+        self.process = subprocess.Popen(
+            [python, str(HERE / "performance_worker.py"), name, folder, json.dumps(archives)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment,
+        )  # fmt: skip
+
+    def ask(self, *what: Any) -> dict[str, Any]:
+        """The reply; an `error` when the process has died."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        try:
+            print(json.dumps(what), file=self.process.stdin, flush=True)
+            return dict(json.loads(self.process.stdout.readline()))
+        except (OSError, ValueError):
+            return {"error": f"ended with {self.process.poll()}"}
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+def measured(name: str, workers: Mapping[str, Worker]) -> dict[str, Any]:
+    """The figures of one workload: seconds by implementation, first calls, and errors."""
+    prepared = {each: worker.ask("prepare", name) for each, worker in workers.items()}
+    errors = {each: reply["error"] for each, reply in prepared.items() if "error" in reply}
+    sums = {each: reply["sum"] for each, reply in prepared.items() if each not in errors}
+    turns: dict[str, list[float]] = {each: [] for each in sums}
+    for _ in range(TURNS):
+        for each, found in turns.items():
+            reply = workers[each].ask("turn", TURN)
+            found.append(reply.get("seconds", float("nan")))
+            time.sleep(0.01)  # threads that spin go to sleep
+    expected = sums.get("torch.jit", sums.get("engine"))
+    differing = [
+        each for each, found in sums.items() if expected is not None and abs(found - expected) > CLOSE * abs(expected)
+    ]
+    seconds = {each: statistics.median(found) for each, found in turns.items()}
+    first = {each: reply["first"] for each, reply in prepared.items() if each not in errors}
+    return {"seconds": seconds, "first": first, "errors": errors, "differing": differing}
+
+
+def row(name: str, workload: Workload, found: Mapping[str, Any], limits: Mapping[str, float]) -> list[str]:
+    """The cells of a workload."""
+    seconds = found["seconds"]
+    own = seconds.get("engine")
+    if own is None:
+        return [name, found["errors"]["engine"], *["-"] * (len(OTHERS) + 3)]
+    ratios = {each: own / seconds[each] for each in OTHERS if each in seconds}
+    least = max(workload.bytes / limits["bytes"], workload.flops / limits["flops"])
+    marked = {each: f"{ratio:.2f}" + ("≠" if each in found["differing"] else "") for each, ratio in ratios.items()}
+    first = found["first"]
+    return [
+        name, _time(own), *(marked.get(each, "-") for each in OTHERS), f"{workload.floor:g} / {workload.aim:g}",
+        f"{least / own:.0%}" if least else "-",
+        f"{first['engine'] / first['torch.jit']:.2f}" if "torch.jit" in first else "-",
+    ]  # fmt: skip
+
+
+def _time(seconds: float) -> str:
+    unit, scale = next((u, s) for u, s in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)) if seconds >= s or u == "µs")
+    return f"{seconds / scale:.3g} {unit}"
+
+
+HEAD: Final = ("workload", "engine", *(f"/ {each}" for each in OTHERS), "floor / aim", "of the limit", "first call")
+
+
+def lines(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """A table, as Markdown that reads well as text too."""
+    widths = [max(len(each[i]) for each in (HEAD, *rows)) for i in range(len(HEAD))]
+    yield "| " + " | ".join(cell.ljust(width) for cell, width in zip(HEAD, widths, strict=True)) + " |"
+    yield "| " + " | ".join("-" * width for width in widths) + " |"
+    for cells in rows:
+        yield "| " + " | ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)) + " |"
+
+
+PAGE: Final = """# Performance
+
+`make bench` measures this table; `benchmarks/workloads.py` has the texts and models, `benchmarks/performance.json` all
+figures. Times are medians of one call with two threads on {machine}, Python {python}; the columns with `/` are how many
+times as long the engine takes (below 1: the engine is faster; `≠`: the results differ). "Of the limit" is the share of
+what the machine can do: {bytes:.1f} GB/s for copies, {flops:.0f} GFLOP/s for products. "First call" is that of the
+engine in times of torch.jit's.
+
+{table}
+"""
+
+
+def archives_in(folders: Sequence[str]) -> dict[str, tuple[str, list[list[int]]]]:
+    """Name -> path and shapes, of archives that are called with tensors of float32."""
+    found: dict[str, tuple[str, list[list[int]]]] = {}
+    for path in sorted(each for folder in folders for each in Path(folder).glob("*.pt")):
+        facts = path.with_suffix(".json")
+        calls = json.loads(facts.read_text()).get("calls", []) if facts.exists() else []
+        given = [each.get("tensor") if isinstance(each, dict) else None for each in calls[0]["args"]] if calls else []
+        if given and calls[0]["method"] == "forward" and all(each and each["dtype"] == "float32" for each in given):
+            found[path.stem] = (str(path), [each["shape"] for each in given if each])
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--peer", default=sys.executable)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--archives", nargs="*", default=[])
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+    archives = archives_in(options.archives)
+    known = {**PROGRAMS, **MODELS, **{name: Workload(p, [], 1.3, 0.5) for name, (p, _) in archives.items()}}
+    with tempfile.TemporaryDirectory() as folder:
+        workers = {"engine": Worker(sys.executable, "engine", folder, archives)}
+        workers |= {each: Worker(options.peer, each, folder, archives) for each in OTHERS}
+        workers["torch.jit"].ask("models")
+        limits = workers["engine"].ask("limits")
+        figures: dict[str, Any] = {}
+        rows: list[list[str]] = []
+        for name, workload in known.items():
+            if options.only in name:
+                figures[name] = measured(name, workers)
+                rows.append(row(name, workload, figures[name], limits))
+                print(*rows[-1], sep="  ", flush=True)
+        for worker in workers.values():
+            worker.close()
+    table = "\n".join(lines(rows))
+    print("\n" + table)
+    if options.write:
+        page = PAGE.format(
+            machine=platform.processor() or platform.machine(), python=platform.python_version(), table=table,
+            bytes=limits["bytes"] / 1e9, flops=limits["flops"] / 1e9,
+        )  # fmt: skip
+        (HERE.parent / "docs" / "performance.md").write_text(page)
+        (HERE / "performance.json").write_text(json.dumps({"limits": limits, "workloads": figures}, indent=1))
+
+
+if __name__ == "__main__":
+    main()
