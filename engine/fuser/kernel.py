@@ -236,8 +236,22 @@ class Allocate:
 
 
 @dataclass(frozen=True, slots=True)
+class View:
+    """A buffer of unknown extent at an address, which is an i64, for the rest of the block.
+
+    Views may share memory with one another, but not with other buffers.
+    """
+
+    buffer: Buffer
+    address: Expression
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
-    """name = an external function (see `externals`) of these operands, or just its effect if there is no name."""
+    """name = a function of these operands, or just its effect if there is no name.
+
+    The function is one of the kernel's helpers, which gives an i64, or external (see `externals`).
+    """
 
     function: str
     operands: tuple[Expression, ...]
@@ -245,7 +259,7 @@ class Call:
     type: str = ""
 
 
-Statement = Let | Declare | Assign | Accumulate | Store | For | While | If | Break | Continue | Return | Allocate | Call
+Statement = Let | Declare | Assign | Accumulate | Store | For | While | If | Break | Continue | Return | Allocate | View | Call
 
 # ------------------------------------------------------------------ kernels
 
@@ -285,12 +299,16 @@ Parameter = Scalar | Buffer
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """`any_order`: sums may be reassociated and products contracted everywhere, not only in `Accumulate`."""
+    """`any_order`: sums may be reassociated and products contracted everywhere, not only in `Accumulate`.
+
+    `helpers`: kernels that this one and its helpers call by their names; what they return may be any number.
+    """
 
     name: str
     parameters: tuple[Parameter, ...]
     body: tuple[Statement, ...]
     any_order: bool = False
+    helpers: tuple[Kernel, ...] = ()
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:
@@ -384,6 +402,8 @@ def parts(of: Expression | Statement) -> tuple[Expression, ...]:
         case Apply(operands=found) | Call(operands=found) | Load(indices=found) | Address(indices=found):
             return found
         case Let(value=value) | Declare(value=value) | Assign(value=value) | Accumulate(value=value):
+            return (value,)
+        case View(address=value):
             return (value,)
         case Return(value=value) | While(condition=value) | If(condition=value):
             return (value,)
