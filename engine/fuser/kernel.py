@@ -259,7 +259,9 @@ class Call:
     type: str = ""
 
 
-Statement = Let | Declare | Assign | Accumulate | Store | For | While | If | Break | Continue | Return | Allocate | View | Call
+Statement = (
+    Let | Declare | Assign | Accumulate | Store | For | While | If | Break | Continue | Return | Allocate | View | Call
+)
 
 # ------------------------------------------------------------------ kernels
 
