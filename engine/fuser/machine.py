@@ -6,12 +6,18 @@ the process lives.  Raises `MachineError` where llvmlite is missing or LLVM refu
 
 from __future__ import annotations
 
+import ctypes
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final
 
+import numpy as np
+
+from engine.fuser import threads, to_llvm
 from engine.fuser.cpython_abi import retain
+from engine.fuser.kernel import Buffer, Kernel
 
 _lock: Final = threading.Lock()
 
@@ -38,6 +44,56 @@ def compiled(text: str, names: Iterable[str], thoroughly: bool = False) -> dict[
     return addresses
 
 
+@dataclass(slots=True)
+class Code:
+    """Machine code of a module: addresses by name, valid for as long as the process lives, and LLVM's text of it."""
+
+    addresses: dict[str, int]
+    llvm_before: str
+    llvm_after: str
+    assembly: str
+
+
+def compile_module(module: Any, names: Iterable[str]) -> Code:
+    """The code of an `llvmlite.ir` module; raises MachineError."""
+    text = str(module)
+    with _lock:
+        try:
+            llvm = import_module("llvmlite.binding")
+            machine = _target_machine(llvm, opt=3)
+            parsed = llvm.parse_assembly(text)
+            if to_llvm.PARALLEL in text:
+                parsed.link_in(llvm.parse_assembly(threads.PARALLEL))
+            parsed.verify()
+            _optimize(llvm, machine, parsed, thoroughly=True, speed=3)
+            assembly, after = machine.emit_assembly(parsed), str(parsed)
+            engine = llvm.create_mcjit_compiler(parsed, machine)
+            engine.finalize_object()
+            addresses = {name: engine.get_function_address(name) for name in names}
+        except (ImportError, AttributeError, OSError, RuntimeError) as error:
+            raise MachineError(f"no machine code: {error}") from error
+        retain(engine)  # for good: what runs while Python ends may still call the code
+    return Code(addresses, text, after, assembly)
+
+
+def callable_kernel(kernel: Kernel) -> Callable[..., int]:
+    """The kernel as a function of numpy arrays and numbers, in the order of its parameters; nothing is checked."""
+    code = compile_module(to_llvm.module([kernel]), [kernel.name])
+    kinds = [ctypes.c_void_p if isinstance(each, Buffer) else _CTYPES[each.type] for each in kernel.parameters]
+    entry = ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)(code.addresses[kernel.name])
+
+    def call(*args: Any) -> int:
+        return int(entry(*(each.ctypes.data if isinstance(each, np.ndarray) else each for each in args)))
+
+    return call
+
+
+_CTYPES: Final[dict[str, Any]] = {
+    "f64": ctypes.c_double, "f32": ctypes.c_float, "i64": ctypes.c_int64, "i32": ctypes.c_int32, "i16": ctypes.c_int16,
+    "i8": ctypes.c_int8, "u8": ctypes.c_uint8, "bool": ctypes.c_uint8,
+}  # fmt: skip
+
+
 def has_feature(name: str) -> bool:
     """True if this processor has the feature (LLVM's name)."""
     try:
@@ -51,18 +107,20 @@ def converts_halves() -> bool:
     return has_feature("f16c") or has_feature("fullfp16")
 
 
-def _target_machine(llvm: Any) -> Any:
-    """For this processor."""
+def _target_machine(llvm: Any, opt: int = 1) -> Any:
+    """For this processor, with vectors as wide as it has them."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_default_triple()
     features = llvm.get_host_cpu_features().flatten()
-    return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features, opt=1, jit=True)
+    if opt > 1 and has_feature("avx512f"):
+        features += ",-prefer-256-bit"
+    return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features, opt=opt, jit=True)
 
 
-def _optimize(llvm: Any, machine: Any, module: Any, thoroughly: bool) -> None:
-    options = llvm.create_pipeline_tuning_options(speed_level=2)
-    options.loop_vectorization = True
+def _optimize(llvm: Any, machine: Any, module: Any, thoroughly: bool, speed: int = 2) -> None:
+    options = llvm.create_pipeline_tuning_options(speed_level=speed)
+    options.loop_vectorization, options.slp_vectorization = True, thoroughly
     # for entries what matters are short rows, and how long LLVM takes
     options.loop_unrolling = options.loop_interleaving = thoroughly
     builder = llvm.create_pass_builder(machine, options)
