@@ -17,6 +17,7 @@ import numpy as np
 from beside import TORCH, Call, summary, table
 
 import engine.torch as engine_torch
+from engine.fuser import tiering
 from engine.fuser.entries import native
 
 _INDEX: Final = np.array([0, 2])
@@ -121,7 +122,7 @@ def _warm(call: Call) -> Call:
     """The call, made often enough for its operators to be compiled."""
     for _ in range(native.SETTINGS.threshold + 1):
         call()
-    native.wait()
+    tiering.wait()
     return call
 
 

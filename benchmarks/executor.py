@@ -20,7 +20,7 @@ from beside import TORCH, Call, summary, table
 import engine.torch as engine_torch
 from engine.executor.interpreter.interpreter import InterpreterState
 from engine.executor.plans.executor import executor_of
-from engine.fuser.entries import native
+from engine.fuser import tiering
 
 CHAIN: Final = """
 def f(x: Tensor, y: Tensor):
@@ -137,7 +137,7 @@ def _warm(call: Call) -> Call:
     for _ in range(2):
         for _ in range(300):
             call()
-        native.wait()
+        tiering.wait()
     return call
 
 

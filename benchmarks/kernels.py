@@ -18,7 +18,7 @@ import numpy as np
 from beside import TORCH, Call, summary, table
 
 import engine.torch as engine_torch
-from engine.fuser.entries import native
+from engine.fuser import tiering
 
 Build = Callable[[Any, Callable[..., Any]], Call]
 """Of a library and a maker of random tensors."""
@@ -342,7 +342,7 @@ def _warm(call: Call) -> Call:
         while (passed := time.perf_counter() - begin) < 0.1 or (count < 100 and passed < 0.5):
             call()
             count += 1
-        native.wait()
+        tiering.wait()
     return call
 
 

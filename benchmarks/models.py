@@ -23,7 +23,7 @@ import numpy as np
 from beside import TORCH, Call, Measured, measure, summary
 
 import engine.torch as engine_torch
-from engine.fuser.entries import native
+from engine.fuser import tiering
 
 Make = Callable[[Any], tuple[Any, list[Any]]]
 """From a library to a compiled model and its arguments."""
@@ -178,7 +178,7 @@ def _call(torch: Any, make: Make, records: bool) -> tuple[Call, float]:
     for _ in range(2):
         for _ in range(300 if torch is engine_torch else 50):
             call()
-        native.wait()
+        tiering.wait()
     return call, first
 
 

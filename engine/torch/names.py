@@ -33,7 +33,7 @@ HOMES: Final[dict[str, str]] = {
     ),
     **dict.fromkeys(
         "is_tensor is_storage typename get_default_dtype set_default_dtype set_default_tensor_type get_default_device "
-        "get_num_threads set_num_threads set_default_device use_deterministic_algorithms "
+        "get_num_threads set_num_threads compile_mode set_compile_mode set_default_device use_deterministic_algorithms "
         "are_deterministic_algorithms_enabled compile as_tensor asarray finfo iinfo FloatTensor DoubleTensor "
         "HalfTensor BFloat16Tensor LongTensor IntTensor ShortTensor CharTensor ByteTensor BoolTensor".split(),
         "engine.torch.namespace.python_functions",

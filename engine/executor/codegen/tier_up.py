@@ -20,6 +20,7 @@ from engine.aten.dispatch.op import Op
 from engine.executor.bytecode.operations import OPERATIONS
 from engine.executor.codegen.source import GeneratedSource
 from engine.executor.codegen.unboxing import makes_new_tensor
+from engine.fuser import tiering
 from engine.fuser.entries import forms, native
 from engine.ir.graph import Graph, Node
 from engine.ir.ops import op_of
@@ -35,7 +36,7 @@ _PATIENCE: Final = 50
 
 def pointwise(graph: Graph) -> list[Node]:
     """The nodes that native entries may do; none where there are no such entries."""
-    return list(_pointwise(graph)) if native.SETTINGS.enabled else []
+    return list(_pointwise(graph)) if native.may_compile() else []
 
 
 def _pointwise(graph: Graph) -> Iterator[Node]:
@@ -82,7 +83,7 @@ class TierUp:
             for node, kind in [*self.kinds.items()]:
                 if kind is not None:
                     native.request(_op(node), kind)
-            self._count(0 if native.is_idle() else _PATIENCE, self._settle)
+            self._count(0 if tiering.is_idle() else _PATIENCE, self._settle)
 
     def _noting(self, node: Node, op: Op) -> Run:
         def run(*args: Any) -> Any:
@@ -94,7 +95,7 @@ class TierUp:
 
     def _settle(self, *args: Any) -> Any:
         """A call of the function with native entries; of the present one while some are still being compiled."""
-        if not native.is_idle():
+        if not tiering.is_idle():
             self._count(_PATIENCE, self._settle)
             return self.run(*args)
         found = {node: native.entry_of(_op(node), kind) for node, kind in self.kinds.items() if kind is not None}

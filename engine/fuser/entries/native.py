@@ -15,11 +15,8 @@ from __future__ import annotations
 
 import os
 import threading
-import time
-from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice, repeat
 from typing import Any, Final, NamedTuple
 
@@ -28,7 +25,7 @@ from engine.aten.dispatch.op import Op
 from engine.aten.python import binding
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor
-from engine.fuser import cpython_abi, machine
+from engine.fuser import cpython_abi, machine, tiering
 from engine.fuser.cpython_abi import AbiError
 from engine.fuser.entries import entry, process, samples
 from engine.fuser.entries.entry import Form
@@ -47,6 +44,11 @@ class Settings:
 SETTINGS: Final = Settings()
 
 
+def may_compile() -> bool:
+    """True unless settings keep native entries off."""
+    return SETTINGS.enabled and tiering.mode() != "off"
+
+
 class Compiled(NamedTuple):
     """The native code of the operators of one name: the overloads with their kinds of element, the methods of
     tensors, the kinds that were asked for, and LLVM's text."""
@@ -62,14 +64,8 @@ _compiled: Final[dict[str, Compiled]] = {}
 _refused: Final[dict[str, str]] = {}
 _watched: Final[dict[str, Watched]] = {}
 _BUSY: Final = "being compiled"
-_waiting: Final[deque[tuple[str, str]]] = deque()
-_tasks: Final[deque[Callable[[], None]]] = deque()
-"""Other work for the compiling thread."""
 _lock = threading.RLock()
 """Lock of the state in this module, held for a moment."""
-_compiling = threading.RLock()
-"""Lock held during compilation."""
-_worker: threading.Thread | None = None
 
 
 def compiled() -> list[Compiled]:
@@ -82,18 +78,6 @@ def refused() -> dict[str, str]:
     return dict(_refused)
 
 
-def wait() -> None:
-    """Until nothing is being compiled."""
-    worker = _worker
-    if worker is not None:
-        worker.join()
-
-
-def is_idle() -> bool:
-    """True if nothing is being compiled."""
-    return _worker is None
-
-
 def request(op: Op, kind: str) -> None:
     """Have the operator compiled for this kind of element, without waiting unless everything is compiled at once."""
     if SETTINGS.threshold == 0:
@@ -101,17 +85,9 @@ def request(op: Op, kind: str) -> None:
         return
     with _lock:
         known = _compiled.get(op.name)
-        is_possible = SETTINGS.enabled and _refused.get(op.name, _BUSY) == _BUSY
+        is_possible = may_compile() and _refused.get(op.name, _BUSY) == _BUSY
         if is_possible and (known is None or kind not in known.tried):
-            _waiting.append((op.name, kind))
-            _start()
-
-
-def in_background(task: Callable[[], None]) -> None:
-    """Let the thread that compiles do this when it is free."""
-    with _lock:
-        _tasks.append(task)
-        _start()
+            _compile_later(op.name, kind)
 
 
 def entry_of(op: Op, kind: str) -> Callable[..., Any] | None:
@@ -134,66 +110,13 @@ def remove(name: str) -> None:
             binding.give_back(method)
 
 
-# ------------------------------------------------------------------ forks
-
-_PATIENCE: Final = 5.0
-"""Seconds that a fork waits for what is being compiled; that takes a tenth of one."""
-_forks = 0
-"""The number of threads about to fork."""
-_fork = threading.local()
-
-
-def _before_fork() -> None:
-    """Let nobody compile meanwhile: a child would find the locks of LLVM and of imports taken by a thread that it does
-    not have."""
-    global _forks
-    with _lock:
-        _forks += 1
-        worker = _worker
-    if worker is not None:
-        worker.join(_PATIENCE)
-        time.sleep(0.001)  # before 3.13 that is said a little before the thread is gone, and 3.12 warns of threads
-    _fork.is_alone = _compiling.acquire(timeout=_PATIENCE)
-    with _lock:
-        _forget_waiting()
-
-
-def _forget_waiting() -> None:
-    """Let what waits be noticed again, when it is called again."""
-    waiting = {*_waiting}
-    _waiting.clear()
-    for watched in _watched.values():
-        kinds = {kind for name, kind in waiting if name == watched.op.name} & watched.kinds
-        watched.kinds -= kinds
-        if kinds and watched.op.name not in _compiled:
-            _count(watched, max(SETTINGS.threshold, 1))
-
-
-def _after_fork() -> None:
-    global _forks
-    if _fork.is_alone:
-        _compiling.release()
-    with _lock:
-        _forks -= 1
-
-
-def _forked() -> None:
-    """A child has no worker; where its parent's was at work nevertheless, it compiles nothing more."""
-    global _compiling, _lock, _worker, _forks
-    _compiling, _lock, _worker, _forks = threading.RLock(), threading.RLock(), None, 0
-    SETTINGS.enabled = SETTINGS.enabled and _fork.is_alone
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_forked)
-
 # ------------------------------------------------------------------ which operators, and when
 
 
 def watch(op: Op) -> None:
     """Count calls of an operator that native code may do, until there are enough of them."""
     python = op.compiled
-    if not SETTINGS.enabled or python.written is None or not has_form(op):
+    if not may_compile() or python.written is None or not has_form(op):
         return
     watched = Watched(op, python.run, python.body, max(SETTINGS.threshold, 1), _note)
     _watched[op.qualified_name] = watched
@@ -240,36 +163,27 @@ def _note(watched: Watched, args: tuple[Any, ...]) -> bool:
         if kind is None or kind in watched.kinds or watched.op.name in _refused:
             return False
         watched.kinds.add(kind)
-        _waiting.append((watched.op.name, kind))
-        _start()
+        _compile_later(watched.op.name, kind)
         return True
 
 
-def _start() -> None:
-    global _worker
-    if _forks == 0 and (_worker is None or not _worker.is_alive()):
-        # no daemon: LLVM must not be at work when the process takes it down
-        _worker = threading.Thread(target=_work, name="native entries")
+def _compile_later(name: str, kind: str) -> None:
+    def compile_or_refuse() -> None:
         try:
-            _worker.start()
-        except RuntimeError:  # there are no more threads to be had, or Python ends: what waits goes on waiting
-            _worker = None
-
-
-def _work() -> None:
-    """Compile what waits, until the program ends or forks."""
-    global _worker
-    while threading.main_thread().is_alive():
-        with _lock:
-            if not (_waiting or _tasks) or _forks > 0:
-                _worker = None
-                return
-            name, kind = _waiting.popleft() if _waiting else ("", "")
-            task = partial(compile_name, name, (kind,)) if name else _tasks.popleft()
-        try:
-            task()
-        except Exception as error:  # nobody waits for this thread, and Python's functions do the work as before
+            compile_name(name, (kind,))
+        except Exception as error:  # nobody waits for it, and Python's functions do the work as before
             _refused[name] = f"{type(error).__name__}: {error}"
+
+    tiering.in_background(compile_or_refuse)
+
+
+def _forked() -> None:
+    global _lock
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
 
 
 # ------------------------------------------------------------------ compiling
@@ -278,7 +192,7 @@ def _work() -> None:
 def compile_name(name: str, kinds: Iterable[str] = KINDS) -> None:
     """Give all overloads of `aten::name` native entries for these kinds of element (and those that they have already);
     what stands in the way is noted."""
-    with _compiling:
+    with tiering.compiling():
         _compile_missing(name, kinds)
 
 
@@ -286,7 +200,7 @@ def _compile_missing(name: str, kinds: Iterable[str]) -> None:
     with _lock:
         known = _compiled.get(name)
         wanted = {*kinds, *(kind for each in (known.overloads.values() if known else ()) for kind in each)}
-        if not SETTINGS.enabled or name in _refused or (known is not None and wanted <= known.tried):
+        if not may_compile() or name in _refused or (known is not None and wanted <= known.tried):
             return
         _refused[name] = _BUSY
     try:

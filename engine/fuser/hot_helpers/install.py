@@ -25,7 +25,7 @@ from engine.aten.values.size import Size
 from engine.aten.values.storage import Storage
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import TO_NUMPY
-from engine.fuser import cpython_abi, machine
+from engine.fuser import cpython_abi, machine, tiering
 from engine.fuser.cpython_abi import AbiError, slot_offset
 from engine.fuser.entries import native, process
 from engine.fuser.hot_helpers import text as llvm_text
@@ -87,12 +87,12 @@ def _enough() -> None:
     if native.SETTINGS.threshold == 0:
         install()
     else:
-        native.in_background(install)
+        tiering.in_background(install)
 
 
 def install() -> None:
     """Compile and compare, unless that was done, and put in place."""
-    if not native.SETTINGS.enabled or refused() is not None:
+    if not native.may_compile() or refused() is not None:
         return
     try:
         if not _compiled:

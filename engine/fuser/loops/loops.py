@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.stepwise.language import COMPILER, Entry, Key, Loop
-from engine.fuser import machine
+from engine.fuser import machine, tiering
 from engine.fuser.entries import native
 from engine.fuser.loops.text import loop_text
 from engine.fuser.loops.writer import Unreadable
@@ -31,7 +31,7 @@ def refused() -> dict[tuple[str, Key], str]:
 
 def entry_for(loop: Loop, kinds: Key, work: int) -> Entry | None:
     """Called where there is none yet: None while it is not worth it, or being compiled."""
-    if not native.SETTINGS.enabled:
+    if not native.may_compile():
         return None
     if native.SETTINGS.threshold == 0:
         compile_loop(loop, kinds)
@@ -41,7 +41,7 @@ def entry_for(loop: Loop, kinds: Key, work: int) -> Entry | None:
         return None
     loop.waiting[kinds] = 0
     if loop.is_alike:
-        native.in_background(lambda: compile_loop(loop, kinds))
+        tiering.in_background(lambda: compile_loop(loop, kinds))
         return None
     compile_loop(loop, kinds)
     return loop.entries.get(kinds)

@@ -18,6 +18,7 @@ from engine.aten.values import libraries, promotion, xp
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.storage import Storage
 from engine.aten.values.tensor import Size, Tensor, from_numpy, tensor
+from engine.fuser import tiering
 from engine.lang import scalars
 from engine.lang.errors import OperatorError
 
@@ -68,6 +69,20 @@ def get_default_device() -> scalars.device:
 def get_num_threads() -> int:
     """The number of threads that operators use."""
     return 1
+
+
+def compile_mode() -> str:
+    """When machine code is made: "background", "eager" or "off"."""
+    return tiering.mode()
+
+
+def set_compile_mode(mode: str) -> None:
+    """Choose when machine code is made.  Raises ArgumentError for a mode that is none.
+
+    "background": while the program goes on, for what is called often; "eager": before the first call; "off": never,
+    and results are the interpreter's to the bit.  `TSREPL_COMPILE` in the environment chooses the first one.
+    """
+    tiering.set_mode(mode)
 
 
 def set_default_device(device: Any) -> None:

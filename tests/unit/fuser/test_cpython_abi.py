@@ -10,7 +10,7 @@ import pytest
 
 from engine.aten.dispatch import table
 from engine.aten.values.tensor import Tensor
-from engine.fuser import cpython_abi, machine
+from engine.fuser import cpython_abi, machine, tiering
 from engine.fuser.cpython_abi import AbiError
 from engine.fuser.entries import native, process
 
@@ -84,7 +84,7 @@ def clean() -> Iterator[None]:
 
     def forget() -> None:
         X.atan()  # type: ignore[attr-defined]
-        native.wait()
+        tiering.wait()
         native.remove("aten::atan")
         native._refused.pop("aten::atan", None)
         process._found = None

@@ -9,6 +9,7 @@ import pytest
 import engine.torch as torch
 from engine.aten.stepwise import language as written
 from engine.aten.stepwise.language import COMPILER
+from engine.fuser import tiering
 from engine.fuser.entries import native
 
 F = torch.nn.functional
@@ -106,7 +107,7 @@ CALLS: dict[str, Callable[[], Any]] = {
 @pytest.fixture
 def without(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], Any]:
     """Calls a function while there is no machine code for loops; else it comes at once, for little work as well."""
-    native.wait()
+    tiering.wait()
     monkeypatch.setattr(native.SETTINGS, "threshold", 0)
     monkeypatch.setattr(written, "LEAST", 1)
 

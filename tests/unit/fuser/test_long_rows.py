@@ -11,6 +11,7 @@ from engine.aten.dispatch import long_rows, table
 from engine.aten.dispatch.long_rows import LongRows
 from engine.aten.stepwise import elementary
 from engine.aten.stepwise.language import COMPILER
+from engine.fuser import tiering
 from engine.fuser.entries import native
 from engine.fuser.loops import loops
 
@@ -26,7 +27,7 @@ EXACT: dict[str, Callable[[Any], Any]] = {
 @pytest.fixture
 def without(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], Any]:
     """Calls a function while there is no machine code for loops; elsewhere it comes at once."""
-    native.wait()
+    tiering.wait()
     monkeypatch.setattr(native.SETTINGS, "threshold", 0)
 
     def call(function: Callable[[], Any]) -> Any:

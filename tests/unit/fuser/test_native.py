@@ -18,6 +18,7 @@ import engine.torch as torch
 from engine.aten.dispatch import table
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor
+from engine.fuser import tiering
 from engine.fuser.entries import forms, native, samples
 from engine.fuser.expression import HALVES, KINDS
 from engine.fuser.hot_helpers import install
@@ -32,7 +33,7 @@ NAMES = (
 
 @pytest.fixture(autouse=True, scope="module")
 def _compiled() -> None:
-    native.wait()
+    tiering.wait()
     install.install()
     for name in NAMES:
         native.compile_name(f"aten::{name}", (*KINDS, *HALVES))
@@ -306,7 +307,7 @@ def test_threads_may_call_at_once() -> None:
     native.compile_name("aten::cos")
     for each in threads:
         each.join()
-    native.wait()
+    tiering.wait()
     assert wrong == [] and any(each.name == "aten::cos" for each in native.compiled())
 
 
@@ -323,6 +324,7 @@ def _run(program: str, **environment: str) -> str:
 
 _LOOP = """
 import sys, engine.torch as torch
+from engine.fuser import tiering
 import engine.fuser.entries.native as native
 x = torch.ones(3)
 for _ in range({calls}): y = x + x
@@ -333,15 +335,15 @@ print(y.tolist(), (x + 2).tolist(), [c.overloads for c in native.compiled()])
 
 
 def test_operators_are_compiled_once_they_are_called_often() -> None:
-    seldom = _run(_LOOP.format(calls=100, wait="native.wait()"), TSREPL_NATIVE_CALLS="200")
+    seldom = _run(_LOOP.format(calls=100, wait="tiering.wait()"), TSREPL_NATIVE_CALLS="200")
     assert seldom == "False [2.0, 2.0, 2.0] [3.0, 3.0, 3.0] []"
-    often = _run(_LOOP.format(calls=250, wait="native.wait()"), TSREPL_NATIVE_CALLS="200")
+    often = _run(_LOOP.format(calls=250, wait="tiering.wait()"), TSREPL_NATIVE_CALLS="200")
     overloads = "[{'aten::add.Tensor': ('f32',), 'aten::add.Scalar': ('f32',)}]"
     assert often.partition(" ")[2] == f"[2.0, 2.0, 2.0] [3.0, 3.0, 3.0] {overloads}"
 
 
 def test_a_switch_keeps_native_entries_off() -> None:
-    off = _run(_LOOP.format(calls=1000, wait="native.wait()"), TSREPL_NATIVE="0")
+    off = _run(_LOOP.format(calls=1000, wait="tiering.wait()"), TSREPL_NATIVE="0")
     assert off == "False [2.0, 2.0, 2.0] [3.0, 3.0, 3.0] []"
 
 
@@ -352,6 +354,7 @@ def test_programs_may_end_while_something_is_compiled() -> None:
 
 _FORKED = """
 import os, sys
+from engine.fuser import tiering
 from engine.fuser.entries import native
 from engine.fuser.entries import forms
 from engine.fuser.hot_helpers import install
@@ -366,7 +369,7 @@ work()
 child = os.fork()
 import llvmlite.binding
 work()
-native.wait()
+tiering.wait()
 same = {c.name for c in native.compiled()} == {"aten::exp", "aten::add", "aten::mul", "aten::tanh"}
 if child == 0: os._exit(not same)
 print(same, os.waitpid(child, 0)[1])
@@ -421,7 +424,7 @@ def test_another_kind_of_element_is_compiled_when_it_comes_up() -> None:
     x = torch.rand(3, dtype=torch.float64)
     for _ in range(2 * native.SETTINGS.threshold + 5):
         x.sinh()
-    native.wait()
+    tiering.wait()
     found = next(each for each in native.compiled() if each.name == "aten::sinh")
     assert found.overloads == {"aten::sinh": ("f32", "f64")}
     assert x.sinh().tolist() == np.sinh(x.array).tolist()

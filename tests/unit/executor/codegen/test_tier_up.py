@@ -14,6 +14,7 @@ from engine.executor.plans.executor import executor_of
 from engine.executor.plans.plan import ExecutionPlan
 from engine.executor.plans.switches import optimized_execution
 from engine.frontend.compilation.compile import compile_source
+from engine.fuser import tiering
 from engine.fuser.entries import native
 from engine.ir.unit import Function
 from engine.lang.errors import ExecutionError
@@ -24,7 +25,7 @@ CHAIN = "def f(x, y):\n    a = torch.tanh(x * y)\n    return torch.relu(a - 0.25
 @pytest.fixture(autouse=True)
 def _at_once() -> Iterator[None]:
     before = native.SETTINGS.enabled, native.SETTINGS.threshold
-    native.wait()
+    tiering.wait()
     native.SETTINGS.enabled, native.SETTINGS.threshold = True, 0
     yield
     native.SETTINGS.enabled, native.SETTINGS.threshold = before
@@ -69,7 +70,7 @@ def test_a_plan_counts_calls_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native.SETTINGS, "threshold", 5)
     assert "array" in plan_after(function, 5, *args).source
     run_function(function, args)  # a look
-    native.wait()
+    tiering.wait()
     assert "array" not in plan_after(function, 100, *args).source
 
 

@@ -11,6 +11,7 @@ import engine.torch as torch
 from engine.aten.dispatch import table
 from engine.aten.stepwise.language import COMPILER
 from engine.aten.values.promotion import set_default_dtype
+from engine.fuser import tiering
 from engine.fuser.entries import forms, native, samples
 from engine.fuser.entries.joining import JOINING
 from engine.fuser.entries.making import MAKING
@@ -27,7 +28,7 @@ KIND_OF = {kind: torch.from_numpy(np.zeros(1, d)).dtype for kind, d in samples.D
 
 @pytest.fixture(autouse=True, scope="module")
 def _compiled() -> None:
-    native.wait()
+    tiering.wait()
     for name in {name.partition(".")[0] for name in forms.WORKS}:
         native.compile_name(name, KINDS)
 

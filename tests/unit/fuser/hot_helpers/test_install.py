@@ -18,7 +18,7 @@ from engine.aten.values.parameter import Parameter
 from engine.aten.values.size import Size
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import FROM_NUMPY
-from engine.fuser.entries import native
+from engine.fuser import tiering
 from engine.fuser.hot_helpers import install
 from engine.lang.errors import OperatorIndexError
 from engine.lang.scalars import CPU
@@ -32,7 +32,7 @@ class Derived(Tensor):
 
 @pytest.fixture(autouse=True, scope="module")
 def _installed() -> None:
-    native.wait()
+    tiering.wait()
     install.install()
     assert install.refused() is None
 
@@ -191,7 +191,7 @@ def test_references_are_counted_right(path: str) -> None:
     watched = [X, X.array, X.array.dtype, GROWING, GROWING.array, Tensor, OperatorNode, Saved, Size]
     for _ in range(500):
         call()
-    native.wait()
+    tiering.wait()
     gc.collect()
     before = [sys.getrefcount(each) for each in watched]
     tracemalloc.start()

@@ -20,7 +20,7 @@ from engine.aten.stepwise import (
 )
 from engine.aten.stepwise import language as written
 from engine.aten.stepwise.language import COMPILER, Buffer, Loop, double, floor, like, loop, nearest, root, whole
-from engine.fuser import machine
+from engine.fuser import machine, tiering
 from engine.fuser.entries import native
 from engine.fuser.loops import loops
 from engine.fuser.loops.text import loop_text
@@ -31,7 +31,7 @@ FLOAT = np.float32
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    native.wait()
+    tiering.wait()
     monkeypatch.setattr(native.SETTINGS, "threshold", 0)
     monkeypatch.setattr(written, "LEAST", 1)
 
@@ -272,7 +272,7 @@ def test_a_loop_is_compiled_once_it_pays(monkeypatch: pytest.MonkeyPatch) -> Non
     x = plain(10)
     assert made.run(loops.WORTH - 1, x, 10) is None
     assert made.run(loops.WORTH, x, 10) is None
-    native.wait()
+    tiering.wait()
     before = x.copy()
     assert made.run(1, x, 10) == 0
     np.testing.assert_array_equal(x, before * 2)

@@ -1,0 +1,173 @@
+"""When machine code is made: the mode that users choose, and the one thread that compiles.
+
+In: tasks of those who count calls and find that compiling pays.  Out: the tasks, done one after the other in a thread
+of their own (`in_background`).  The mode is one of `MODES`; `TSREPL_COMPILE` in the environment gives the first one.
+
+Note [Forks]
+A child would find the locks of LLVM and of imports taken by a thread that it does not have.  So nobody compiles while a
+thread forks: the task under way is finished first, and what waits goes on waiting, in both processes.  Where a task
+does not end in time, the child compiles nothing any more.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, get_args
+
+from engine.lang.errors import ArgumentError, did_you_mean
+
+Mode = Literal["background", "eager", "off"]
+"""background: while the program goes on; eager: before the first call; off: never, results are the interpreter's."""
+MODES: Final[tuple[Mode, ...]] = get_args(Mode)
+Task = Callable[[], None]
+
+_PATIENCE: Final = 5.0
+"""Seconds that a fork waits for the task under way; most take a tenth of one."""
+_MAX_FAILURES: Final = 20
+
+
+@dataclass(slots=True)
+class _State:
+    """`lock` is held for a moment, `compiling` during compilation.  `forks`: how many threads are about to fork."""
+
+    mode: Mode
+    tasks: deque[Task] = field(default_factory=deque)
+    failures: deque[str] = field(default_factory=lambda: deque(maxlen=_MAX_FAILURES))
+    lock: Any = field(default_factory=threading.RLock)
+    compiling: Any = field(default_factory=threading.RLock)
+    worker: threading.Thread | None = None
+    forks: int = 0
+    is_cut_off: bool = False
+    """True in a child whose parent was compiling."""
+
+
+def _checked(mode: str) -> Mode:
+    for known in MODES:
+        if mode == known:
+            return known
+    raise ArgumentError(f"there is no compile mode '{mode}'", hints=(f"one of {', '.join(MODES)}", *_near(mode)))
+
+
+def _near(mode: str) -> tuple[str, ...]:
+    return tuple(did_you_mean(mode, MODES))
+
+
+_STATE: Final = _State(_checked(os.environ.get("TSREPL_COMPILE") or "background"))
+
+
+# ------------------------------------------------------------------ the mode
+
+
+def mode() -> Mode:
+    """The mode in force; "off" where nothing can be compiled any more."""
+    return "off" if _STATE.is_cut_off else _STATE.mode
+
+
+def set_mode(mode: str) -> None:
+    """Choose when plans that are called from now on are compiled.  Raises ArgumentError for a mode that is none."""
+    _STATE.mode = _checked(mode)
+
+
+# ------------------------------------------------------------------ the thread
+
+
+def in_background(task: Task) -> None:
+    """Let the thread that compiles do this when it is free."""
+    with _STATE.lock:
+        _STATE.tasks.append(task)
+        _start()
+
+
+def is_idle() -> bool:
+    """True if nothing is being compiled, or waits for that."""
+    return _STATE.worker is None
+
+
+def wait() -> None:
+    """Until nothing is being compiled, and nothing waits."""
+    while (worker := _STATE.worker) is not None:
+        worker.join()
+
+
+def failures() -> list[str]:
+    """The last errors of tasks, which are mistakes of ours: nobody waits for a task, and what runs goes on as it is."""
+    return [*_STATE.failures]
+
+
+@contextmanager
+def compiling() -> Iterator[None]:
+    """Compile in this thread while no other does."""
+    with _STATE.compiling:
+        yield
+
+
+def _start() -> None:
+    if _STATE.forks == 0 and not _STATE.is_cut_off and (_STATE.worker is None or not _STATE.worker.is_alive()):
+        # no daemon: LLVM must not be at work when the process takes it down
+        _STATE.worker = threading.Thread(target=_work, name="compiling")
+        try:
+            _STATE.worker.start()
+        except RuntimeError:  # there are no more threads to be had, or Python ends: what waits goes on waiting
+            _STATE.worker = None
+
+
+def _work() -> None:
+    """Do what waits, until the program ends or forks."""
+    while (task := _next()) is not None:
+        try:
+            with _STATE.compiling:
+                task()
+        except Exception as error:
+            _STATE.failures.append(f"{type(error).__name__}: {error}")
+
+
+def _next() -> Task | None:
+    with _STATE.lock:
+        if not _STATE.tasks or _STATE.forks > 0 or not threading.main_thread().is_alive():
+            _STATE.worker = None
+            return None
+        return _STATE.tasks.popleft()
+
+
+# ------------------------------------------------------------------ forks
+
+_FORK: Final = threading.local()
+
+
+def _before_fork() -> None:
+    """Let the task under way end.  See Note [Forks]."""
+    with _STATE.lock:
+        _STATE.forks += 1
+        worker = _STATE.worker
+    if worker is not None and worker is not threading.current_thread():
+        worker.join(_PATIENCE)
+        time.sleep(0.001)  # before 3.13 that is said a little before the thread is gone, and 3.12 warns of threads
+    _FORK.is_alone = _STATE.compiling.acquire(timeout=_PATIENCE)
+
+
+def _in_parent() -> None:
+    if _FORK.is_alone:
+        _STATE.compiling.release()
+    with _STATE.lock:
+        _STATE.forks -= 1
+        if _STATE.tasks:
+            _start()
+
+
+def _in_child() -> None:
+    """A child has no worker of its own yet."""
+    _STATE.lock, _STATE.compiling = threading.RLock(), threading.RLock()
+    _STATE.worker, _STATE.forks = None, 0
+    _STATE.is_cut_off = _STATE.is_cut_off or not _FORK.is_alone
+    if _STATE.tasks:
+        _start()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_in_parent, after_in_child=_in_child)
