@@ -528,9 +528,7 @@ def _counted(e: Emitter, s: For, start: Value, stop: Value, step: Value) -> None
     _go(e, following)
     e.builder.position_at_end(following)
     index.add_incoming(e.builder.add(index, step, flags=("nsw",)), following)
-    back = e.builder.branch(head)
-    if s.kind != "range":
-        back.set_metadata("llvm.loop", _vectorized(e.module))
+    e.builder.branch(head)
     e.builder.position_at_end(done)
 
 
@@ -549,15 +547,6 @@ def _within(e: Emitter, done: Any, following: Any, names: Mapping[str, Value]) -
 def _go(e: Emitter, block: Any) -> None:
     if not e.builder.block.is_terminated:
         e.builder.branch(block)
-
-
-def _vectorized(made: Any) -> Any:
-    """Metadata of a loop that is to be vectorized; each loop has its own, whose first operand is itself."""
-    lib = ir()
-    enable = made.add_metadata([lib.MetaDataString(made, "llvm.loop.vectorize.enable"), lib.IntType(1)(1)])
-    loop = import_module("llvmlite.ir.values").MDValue(made, [enable], name=str(len(made.metadata)))
-    loop.operands = (loop, enable)
-    return loop
 
 
 def _while(e: Emitter, s: While) -> None:
