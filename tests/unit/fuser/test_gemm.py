@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
 from engine.fuser import gemm, machine
-from engine.fuser.kernel import Buffer, Expression, Kernel, Load, Name, Parameter, Scalar, Store, apply, constant
+from engine.fuser.kernel import (
+    Allocate,
+    Buffer,
+    Expression,
+    Kernel,
+    Load,
+    Name,
+    Parameter,
+    Scalar,
+    Store,
+    apply,
+    constant,
+)
 
 _SHAPES = [(1, 1, 1), (6, 64, 512), (7, 65, 513), (5, 130, 33), (241, 64, 3), (13, 200, 1100), (0, 5, 3)]
 _M, _N, _K = (Name(each, "i64") for each in "mnk")
@@ -25,40 +37,35 @@ def _put(row: Expression, column: Expression, value: Expression) -> list[Store]:
     return [Store("c", (row, column), value)]
 
 
-def _kernel(parameters: Sequence[Parameter], **options: Any) -> Any:
-    body = gemm.product(_M, _N, _K, _a, options.pop("put", _put), **options)
-    c = Buffer("c", "f32", (_M, _N), access="out")
-    return machine.callable_kernel(Kernel("product", (*_SIZES, _A, c, *parameters), body))
+_B = Buffer("b", "f32", (_K, _N))
+_FILL = partial(gemm.filled, lambda depth, column: Load("b", (depth, column), "f32"), _N)
 
 
-def _packed(b: np.ndarray) -> np.ndarray:
-    k, n = b.shape
-    packed = np.full(gemm.packed_size(k, n), np.nan, np.float32)
-    row_stride, column_stride = (each // 4 for each in b.strides)
-    assert machine.callable_kernel(gemm.pack())(k, n, row_stride, column_stride, b, packed) == 0
-    return packed
+def _kernel(tile: gemm.Tile, is_packed: bool, put: gemm.Put = _put, *parameters: Parameter) -> Any:
+    """`kernel(m, n, k, lda, step, a, b, c, ...)`."""
+    fill, c = _FILL(tile), Buffer("c", "f32", (_M, _N), access="out")
+    packed = Buffer("packed", "f32", (gemm.packed_size(_K, _N, tile),))
+    before = (Allocate(packed), gemm.packing(_N, _K, fill, "packed", tile))
+    if is_packed:
+        body = (*before, *gemm.product(_M, _N, _K, _a, put, packed="packed", tile=tile))
+    else:
+        body = gemm.product(_M, _N, _K, _a, put, fill=fill, tile=tile)
+    return machine.callable_kernel(Kernel("product", (*_SIZES, _A, _B, c, *parameters), body))
 
 
 @pytest.mark.parametrize("is_packed", [True, False])
-@pytest.mark.parametrize(("m", "n", "k"), _SHAPES)
-def test_products(m: int, n: int, k: int, is_packed: bool) -> None:
-    random = np.random.default_rng(m + n + k)
-    a, b = (random.standard_normal(shape).astype(np.float32) for shape in ((m, k), (k, n)))
-    c = np.full((m, n), np.nan, np.float32)
-    if is_packed:
-        code = _kernel([Buffer("packed", "f32", None)], packed="packed")(m, n, k, k, 1, a, c, _packed(b))
-    else:
-        fill = gemm.filled(lambda depth, column: Load("b", (depth, column), "f32"), _N)
-        code = _kernel([Buffer("b", "f32", (_K, _N))], fill=fill)(m, n, k, k, 1, a, c, b)
-    assert code == 0
-    np.testing.assert_allclose(c, a.astype(np.float64) @ b.astype(np.float64), rtol=1e-4, atol=1e-4)
+@pytest.mark.parametrize("tile", gemm.TILES)
+def test_products(tile: gemm.Tile, is_packed: bool) -> None:
+    kernel, random = _kernel(tile, is_packed), np.random.default_rng(0)
+    for m, n, k in _SHAPES:
+        a, b = (random.standard_normal(shape).astype(np.float32) for shape in ((m, k), (k, n)))
+        c = np.full((m, n), np.nan, np.float32)
+        assert kernel(m, n, k, k, 1, a, b, c) == 0
+        np.testing.assert_allclose(c, a.astype(np.float64) @ b.astype(np.float64), rtol=1e-4, atol=1e-4)
 
 
-def test_packing_fills_panels_with_zeros() -> None:
-    b = np.arange(6, dtype=np.float32).reshape(2, 3)
-    packed = _packed(b.T).reshape(3, gemm.WIDTH)
-    np.testing.assert_array_equal(packed[:, :2], b.T)
-    assert not packed[:, 2:].any()
+def test_tiles_are_not_mostly_empty() -> None:
+    assert [gemm.tile_for(n).width for n in (1, 16, 17, 32, 33, 64, 1000)] == [16, 16, 32, 32, 64, 64, 64]
 
 
 def test_elements_are_put_once() -> None:
@@ -72,7 +79,7 @@ def test_elements_are_put_once() -> None:
         total = apply("add", value, Load("bias", (column,), "f32"))
         return _put(row, column, apply("maximum", total, constant(0, "f32")))
 
-    kernel = _kernel([Buffer("packed", "f32", None), Buffer("bias", "f32", (_N,))], packed="packed", put=put)
+    kernel = _kernel(gemm.WIDE, True, put, Buffer("bias", "f32", (_N,)))
     c = np.empty((m, n), np.float32)
-    assert kernel(m, n, k, 1, m, a, c, _packed(b), bias) == 0
+    assert kernel(m, n, k, 1, m, a, b, c, bias) == 0
     np.testing.assert_allclose(c, np.maximum(a.T @ b + bias, 0), rtol=1e-4, atol=1e-3)
