@@ -106,9 +106,13 @@ def filled(element: Element, columns: Expression, tile: Tile = WIDE) -> Fill:
 
 def packing(n: Expression, k: Expression, fill: Fill, buffer: str, tile: Tile = WIDE) -> Statement:
     """All panels of a matrix (k, n) into a buffer of `packed_size`."""
-    place = multiply(multiply(_i("part"), k), index(tile.width))
-    body = fill(multiply(_i("part"), index(tile.width)), index(0), k, buffer, place)
-    return For("part", index(0), panels(n, tile), tuple(body), kind="parallel")
+    blocks = apply("quotient", add(k, index(DEPTH - 1)), index(DEPTH))
+    number, depth = apply("quotient", _i("part"), blocks), multiply(apply("rest", _i("part"), blocks), index(DEPTH))
+    place = multiply(add(multiply(_i("number"), k), _i("depth")), index(tile.width))
+    deep = apply("minimum", apply("sub", k, _i("depth")), index(DEPTH))
+    body = fill(multiply(_i("number"), index(tile.width)), _i("depth"), deep, buffer, place)
+    lets = (Let("number", number), Let("depth", depth))
+    return For("part", index(0), multiply(panels(n, tile), blocks), (*lets, *body), kind="parallel")
 
 
 def product(
@@ -121,18 +125,20 @@ def product(
     packed: str = "",
     fill: Fill | None = None,
     tile: Tile = WIDE,
+    block: int = BLOCK,
     by_columns: bool = False,
 ) -> tuple[Statement, ...]:
     """(m, n) = (m, k) times (k, n), k at least 1: elements of the first from `a`, of the second from the buffer
     `packed`, or else from panels that are filled block by block.  Elements are handed on row by row, or `by_columns`.
+    `block`: of rows, at most `BLOCK`; where there are few panels, fewer rows give more threads something to do.
     """
-    blocks = apply("quotient", add(m, index(BLOCK - 1)), index(BLOCK))
+    blocks = apply("quotient", add(m, index(block - 1)), index(block))
     part = (
         Let("number", apply("rest", _i("part"), _i("panels"))),
         Let("column", multiply(_i("number"), index(tile.width))),
-        Let("begin", multiply(apply("quotient", _i("part"), _i("panels")), index(BLOCK))),
-        Let("end", apply("minimum", add(_i("begin"), index(BLOCK)), m)),
-        Allocate(Buffer("partial", "f32", (index(BLOCK * tile.width),))),
+        Let("begin", multiply(apply("quotient", _i("part"), _i("panels")), index(block))),
+        Let("end", apply("minimum", add(_i("begin"), index(block)), m)),
+        Allocate(Buffer("partial", "f32", (index(block * tile.width),))),
         *([] if packed else [Allocate(Buffer("panel", "f32", (index(DEPTH * tile.width),)))]),
         For("depth", index(0), k, (*_depth(a, k, packed, fill, tile),), step=index(DEPTH)),
         *_finished(n, put, tile, by_columns),

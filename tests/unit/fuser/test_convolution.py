@@ -1,0 +1,52 @@
+"""Convolutions as products equal the engine's over numpy: kernels, steps, borders, gaps, groups, sizes around panels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import engine.torch as torch
+from engine.fuser import convolution, machine
+from engine.fuser.kernel import Buffer, Expression, Kernel, Load, Name, Store, apply
+
+_GEOMETRIES = [
+    # (images, channels, rows, columns), (channels of the result, rows, columns), stride, padding, dilation, groups
+    ((1, 3, 9, 11), (4, 3, 3), (1, 1), (1, 1), (1, 1), 1),
+    ((2, 3, 9, 70), (7, 1, 1), (1, 1), (0, 0), (1, 1), 1),
+    ((1, 4, 31, 29), (6, 3, 2), (2, 3), (1, 2), (1, 1), 2),
+    ((2, 2, 40, 33), (5, 5, 3), (1, 2), (4, 0), (2, 3), 1),
+    ((1, 70, 6, 6), (250, 3, 3), (1, 1), (1, 1), (1, 1), 1),
+    ((1, 2, 3, 200), (3, 1, 7), (1, 1), (0, 3), (1, 1), 1),
+    ((0, 3, 9, 11), (4, 3, 3), (1, 1), (1, 1), (1, 1), 1),
+]
+
+
+def _put(channel: Expression, value: Expression) -> list[Store]:
+    place = convolution.place(channel, Name("column_", "i64"))
+    return [Store("y", (place,), apply("add", value, Load("bias", (channel,), "f32")))]
+
+
+def _convolved(g: convolution.Geometry, x: Any, w: Any, bias: Any, shape: tuple[int, ...]) -> Any:
+    result = Buffer("y", "f32", None, access="out")
+    parameters = (*convolution.SIZES, *convolution.operands(), Buffer("bias", "f32", None), result)
+    kernel = machine.callable_kernel(Kernel("convolution", parameters, convolution.convolution(g, _put)))
+    y = np.full(shape, np.nan, np.float32)
+    assert kernel(*x.shape, shape[1], *shape[2:], x, w, bias, y) == 0
+    return y
+
+
+@pytest.mark.parametrize("is_small", [True, False])
+@pytest.mark.parametrize(("of", "kernel", "stride", "padding", "dilation", "groups"), _GEOMETRIES)
+def test_convolutions(
+    of: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, groups: int, is_small: bool
+) -> None:
+    random = np.random.default_rng(0)
+    x, w, bias = (
+        random.standard_normal(shape).astype(np.float32)
+        for shape in (of, (kernel[0], of[1] // groups, *kernel[1:]), kernel[:1])
+    )
+    expected = torch.conv2d(*map(torch.from_numpy, (x, w, bias)), stride, padding, dilation, groups).numpy()
+    g = convolution.Geometry(kernel[1:], stride, padding, dilation, groups, is_small)
+    np.testing.assert_allclose(_convolved(g, x, w, bias, expected.shape), expected, rtol=1e-3, atol=1e-4)
