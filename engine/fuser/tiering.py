@@ -37,6 +37,8 @@ class _State:
     """`lock` is held for a moment, `compiling` during compilation.  `forks`: how many threads are about to fork."""
 
     mode: Mode
+    followers: list[Task] = field(default_factory=list)
+    """Functions that are called when the mode changes."""
     tasks: deque[Task] = field(default_factory=deque)
     failures: deque[str] = field(default_factory=lambda: deque(maxlen=_MAX_FAILURES))
     lock: Any = field(default_factory=threading.RLock)
@@ -70,8 +72,43 @@ def mode() -> Mode:
 
 
 def set_mode(mode: str) -> None:
-    """Choose when plans that are called from now on are compiled.  Raises ArgumentError for a mode that is none."""
-    _STATE.mode = _checked(mode)
+    """Choose when machine code is made from now on, and used.  Raises ArgumentError for a mode that is none."""
+    before, _STATE.mode = _STATE.mode, _checked(mode)
+    if _STATE.mode != before:
+        for follow in _STATE.followers:
+            follow()
+
+
+def when_mode_changes(follow: Task) -> None:
+    """Call this whenever the mode has changed."""
+    _STATE.followers.append(follow)
+
+
+WORTH: Final = 20_000_000
+"""Nanoseconds: what takes so long altogether is compiled, which takes a few times as long."""
+
+
+def until_worth(run: Callable[..., Any], then: Callable[[], object]) -> Callable[..., Any]:
+    """`run`, until so much time was spent in it that compiling pays; then `then()` is called, once.
+
+    The first call, which prepares what later ones use, does not count.
+    """
+    first, once = iter((None,)), iter((None,))
+    spent = 0
+
+    def counted(*args: Any) -> Any:
+        nonlocal spent
+        for _ in first:
+            return run(*args)
+        start = time.perf_counter_ns()
+        result = run(*args)
+        spent += time.perf_counter_ns() - start
+        if spent > WORTH:
+            for _ in once:
+                then()
+        return result
+
+    return counted
 
 
 # ------------------------------------------------------------------ the thread

@@ -85,13 +85,15 @@ def generate(
     name: str = "f",
     native: Mapping[Node, Callable[..., Any]] = NO_FUNCTIONS,
     waits: bool = True,
+    groups: Mapping[Node, Callable[..., Any]] = NO_FUNCTIONS,
 ) -> GeneratedSource:
     """Write the function.  Raises NotGenerated.
 
     `records`: operators may have to be recorded for gradients; `waits`: they may be recorded when gradients are asked
-    for; `native`: functions of tensors that compute some of the nodes; `name`: the name of forked parts.
+    for; `native`: functions of tensors that compute some of the nodes; `groups`: functions for nodes with subgraphs;
+    `name`: the name of forked parts.
     """
-    return PlanWriter(graph, Unboxing(graph, records, native, waits), name, native).write()
+    return PlanWriter(graph, Unboxing(graph, records, native, waits), name, native, groups).write()
 
 
 @dataclass(eq=False, slots=True)
@@ -102,6 +104,7 @@ class PlanWriter:
     unboxing: Unboxing
     name: str
     native: Mapping[Node, Callable[..., Any]]
+    groups: Mapping[Node, Callable[..., Any]]
     out: FunctionBuilder = field(default_factory=lambda: FunctionBuilder(dict(_ENVIRONMENT)))
     deaths: Deaths = field(init=False)
     ranges: Ranges = field(init=False)
@@ -226,6 +229,12 @@ class PlanWriter:
         self.forget(opened.postponed)
 
     def write_node(self, node: Node) -> None:
+        if node in self.groups:
+            self.genuine.add(node)
+            self.give(
+                node, f"{self.out.bind('group', self.groups[node])}({', '.join(map(self.out.value, node.inputs))})"
+            )
+            return
         if node.has_attribute("Subgraph") and node.kind != "prim::fork":
             raise NotGenerated(f"{node.kind} needs the interpreter")
         if asks(node):

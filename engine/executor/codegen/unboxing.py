@@ -19,6 +19,7 @@ from engine.aten.values import xp
 from engine.aten.values.tensor import Tensor
 from engine.executor.bytecode.operations import CALLEES, OPERATIONS
 from engine.executor.codegen.deferred_regions import DeferredRegions
+from engine.executor.codegen.fusion_groups import FUSION_GROUP
 from engine.executor.codegen.pointwise_expressions import Name, Operand, has_pointwise_expression, pointwise_expression
 from engine.executor.codegen.templates import asks
 from engine.ir.constants import constant_value
@@ -235,6 +236,8 @@ class Unboxing:
                 self._analyze_loop(node, depth)
             elif node.kind == "prim::ListUnpack":
                 self._analyze_unpacking(node)
+            elif node.kind == FUSION_GROUP:
+                self._analyze_group(node, depth)
             else:
                 self._analyze_node(node)
 
@@ -252,6 +255,12 @@ class Unboxing:
                 self._facts[value] = _NOTHING
             self._analyze(body, depth + 1)
         self._join(node.outputs, carried)
+
+    def _analyze_group(self, node: Node, depth: int) -> None:
+        inner: Graph = node.attr("Subgraph")
+        self._join(inner.inputs, node.inputs)
+        self._analyze(inner.block, depth)
+        self._join(node.outputs, inner.outputs)
 
     def _join(self, targets: Iterable[Value], *sources: Iterable[Value]) -> None:
         for target, *values in zip(targets, *sources, strict=True):

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import Any, Final
 
@@ -24,9 +25,12 @@ from engine.aten.values.tensor import Tensor
 from engine.executor.bytecode.code import Code
 from engine.executor.bytecode.operations import CALLEES, operation_of
 from engine.executor.bytecode.traceback import CallSite, execution_error
-from engine.executor.codegen.source import FUNCTION, GeneratedSource, NotGenerated, generate
-from engine.executor.codegen.tier_up import TierUp, pointwise
+from engine.executor.codegen.fusion_groups import FUSION_GROUP, dissolve
+from engine.executor.codegen.source import FUNCTION, NO_FUNCTIONS, GeneratedSource, NotGenerated, generate
+from engine.executor.codegen.tier_up import Run, TierUp, pointwise
 from engine.executor.concurrency.futures import Future
+from engine.executor.plans.fusion import SETTINGS as FUSION
+from engine.executor.plans.fusion import PlanFusion
 from engine.executor.plans.pipelines import (
     AFTER_UNROLLING,
     POST_DERIVATIVE,
@@ -63,6 +67,8 @@ class ExecutionPlan:
     entry: Any = None
     generated: GeneratedSource | None = None
     reason: str = ""
+    fusion: PlanFusion | None = None
+    """Its groups on their way to kernels; None where nothing is fused."""
     _code: Code | None = None
 
     @property
@@ -95,6 +101,8 @@ class ExecutionPlan:
 def make_plan(name: str, graph: Graph, reader: SpecReader, key: Key) -> ExecutionPlan:
     """Specialise and optimize a copy of the graph, and generate its function."""
     specialised = copy_graph(graph)
+    for group in specialised.find_all_nodes(FUSION_GROUP):
+        dissolve(group)
     listener = tell if SWITCHES.listeners else None
     run_pass("inline", specialised, listener, simplify=False)  # all is simplified at once, further down
     run_pipeline(PRE_SPECIALISATION, specialised, listener)
@@ -141,17 +149,27 @@ def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key) -> None:
     is_anywhere = reader.device is None or _may_name_devices(plan.graph)
     records = is_anywhere or (may_record and not is_gradient_free(plan.graph, key))
 
-    waits = not is_anywhere
+    unfused, waits = plan.graph, not is_anywhere
 
-    def write(native: Mapping[Node, Callable[..., Any]]) -> tuple[GeneratedSource, Callable[..., Any]]:
-        source = generate(plan.graph, records=records, name=plan.name, native=native, waits=waits)
+    def write(
+        native: Mapping[Node, Run], graph: Graph = unfused, groups: Mapping[Node, Run] = NO_FUNCTIONS
+    ) -> tuple[GeneratedSource, Run]:
+        source = generate(graph, records=records, name=plan.name, native=native, waits=waits, groups=groups)
         for region in source.regions:
             region.when_asked = record_at_once
         environment = {**source.environment, **RUNTIME.functions(), _PLAN: (plan, source)}
         return source, compile_function(source.text, FUNCTION, environment, f"<plan of {plan.name}>")
 
-    def install(source: GeneratedSource, run: Callable[..., Any]) -> None:
+    def install(source: GeneratedSource, run: Run) -> None:
         plan.generated, plan.entry = source, run
+
+    def install_fused(graph: Graph, source: GeneratedSource, run: Run) -> None:
+        plan.graph, plan._code = graph, None
+        install(source, run)
+
+    def run_unfused() -> None:
+        plan.graph, plan._code = unfused, None
+        tier_up.start()
 
     def record_at_once() -> None:
         """Generate anew, recording as operators run: once gradients were asked for, they usually are again."""
@@ -163,8 +181,15 @@ def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key) -> None:
     if is_anywhere:  # every operator is called as a function of tensors, which looks where they are
         install(*write({}))
         return
-    tier_up = TierUp(pointwise(plan.graph), write, install, *write({}))
-    tier_up.start()
+    tier_up = TierUp(pointwise(unfused), write, install, *write({}))
+    compiler = FUSION.compiler
+    if records or compiler is None or not any(map(compiler.is_fusible, unfused.all_nodes())):
+        tier_up.start()
+        return
+    plan.fusion = PlanFusion(
+        plan.name, unfused, compiler, partial(write, {}), install_fused, run_unfused, lambda: plan.entry
+    )
+    plan.fusion.start()
 
 
 def _may_name_devices(graph: Graph) -> bool:

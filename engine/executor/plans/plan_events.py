@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.executor.plans.spec import ArgumentSpec
+from engine.lang.source import SourceRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,3 +39,31 @@ class PlanEvicted:
 
     function: str
     plans: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFormed:
+    """Nodes of a function are to run as one kernel; `graph` is their text."""
+
+    function: str
+    group: str
+    graph: str
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCompiled:
+    """A group got a kernel."""
+
+    function: str
+    group: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class NodeNotFused:
+    """A node that was in a group turned out to fit in no kernel."""
+
+    function: str
+    kind: str
+    range: SourceRange | None
+    why: str

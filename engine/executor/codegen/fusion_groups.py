@@ -1,0 +1,95 @@
+"""Which nodes of a plan's graph become kernels together.
+
+In: a graph of which nothing is recorded for gradients, and which nodes may be part of a kernel.  Out: the same graph,
+with a `prim::FusionGroup` for each kernel.
+
+Note [Groups give new memory]
+Results of a kernel are new tensors.  So no result of a group may be a view: one that is wanted outside stays outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Final
+
+from engine.ir.aliasing.alias_db import AliasDb
+from engine.ir.clone import ValueMap, copy_node, copy_nodes
+from engine.ir.graph import Graph, Node, Value
+from engine.passes.pipeline import Listener, run_pass
+
+FUSION_GROUP: Final = "prim::FusionGroup"
+Choice = Callable[[Node], bool]
+
+
+def form_groups(graph: Graph, is_fusible: Choice, refused: set[Node], listener: Listener | None) -> list[Node]:
+    """Group what may be fused, less the nodes in `refused`, which learns views that have to stay outside; the groups in
+    their order."""
+
+    def may_join(node: Node) -> bool:
+        return node not in refused and is_fusible(node)
+
+    while True:
+        run_pass("create_fusion_groups", graph, listener, is_fusible=may_join)
+        groups = graph.find_all_nodes(FUSION_GROUP)
+        wrong = {group: views for group in groups if (views := _escaping_views(group))}
+        if not wrong:
+            return groups
+        for group, views in wrong.items():
+            refused |= dissolve(group, views)
+
+
+def dissolve(group: Node, some: Collection[Node] = ()) -> set[Node]:
+    """Put the nodes of the group in its place; those that `some` of the nodes in it became."""
+    graph, inner = group.graph, group.attr("Subgraph")
+    values: ValueMap = dict(zip(inner.inputs, group.inputs, strict=True))
+    found: set[Node] = set()
+    with graph.inserting_at(group):
+        for node in inner.nodes():
+            copy = graph.insert_node(copy_node(node, graph, values))
+            if node in some:
+                found.add(copy)
+    for output, result in zip(group.outputs, inner.outputs, strict=True):
+        output.replace_all_uses_with(values[result])
+    group.destroy()
+    return found
+
+
+def _escaping_views(group: Node) -> set[Node]:
+    """The nodes whose results are views and results of the group.  See Note [Groups give new memory]."""
+    graph: Graph = group.attr("Subgraph")
+    db, makers = AliasDb(graph), {value.node for value in graph.outputs}
+    return {node for node in makers if node.kind == "prim::Param" or db.may_alias(node.outputs, node.inputs)}
+
+
+def whole(graph: Graph) -> Node | None:
+    """The group that does all that the graph does, arranged to take its inputs and give its results as they are."""
+    nodes = [node for node in graph.nodes() if node.kind != "prim::Constant"]
+    if not nodes or nodes[0].kind != FUSION_GROUP:
+        return None
+    group, outputs = nodes[0], graph.outputs
+    if len(nodes) == 2 and nodes[1].kind == "prim::TupleConstruct" and len(group.outputs) > 1:
+        outputs = nodes[1].inputs if outputs == nodes[1].outputs else []
+    elif len(nodes) > 1 or len(group.outputs) > 1:
+        return None
+    if {*group.inputs} != {*graph.inputs} or {*group.outputs} != {*outputs} or len(group.outputs) != len(outputs):
+        return None
+    return _arranged(group, graph.inputs, outputs)
+
+
+def _arranged(group: Node, inputs: Sequence[Value], outputs: Sequence[Value]) -> Node:
+    """The group anew, with its inputs and outputs in this order."""
+    if group.inputs == inputs and group.outputs == outputs:
+        return group
+    old: Graph = group.attr("Subgraph")
+    given, made = dict(zip(group.inputs, old.inputs, strict=True)), dict(zip(group.outputs, old.outputs, strict=True))
+    inner, values = Graph(), ValueMap()
+    for value in inputs:
+        values[given[value]] = inner.add_input(given[value].name, given[value].type)
+    copy_nodes(old.nodes(), inner.block, values)
+    for value in outputs:
+        inner.register_output(values[made[value]])
+    another = group.graph.create(FUSION_GROUP, inputs, [value.type for value in outputs]).insert_before(group)
+    for value, result in zip([*outputs], another.outputs, strict=True):
+        value.replace_all_uses_with(result)
+    group.destroy()
+    return another.set_attr("Subgraph", inner)

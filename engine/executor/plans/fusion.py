@@ -1,0 +1,288 @@
+"""Plans whose groups of nodes run as kernels.
+
+In: a plan's graph, of which nothing is recorded.  Out: the plan's function at each time: first the one without
+groups; once compiling pays, one whose groups note what they are called with; then one that calls kernels.
+
+A group keeps the function that does the same without a kernel: it runs while there is no kernel for the arguments of a
+call, and raises the errors of the program.  Kernels are made for what calls really come with, `MAX_KERNELS` for a group
+at most.  A node that no kernel can hold is left out, and the others are grouped anew.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, Protocol
+from weakref import WeakSet
+
+import numpy as np
+
+from engine.aten.values.tensor import Tensor
+from engine.executor.codegen.fusion_groups import Choice, dissolve, form_groups, whole
+from engine.executor.codegen.source import GeneratedSource
+from engine.executor.plans.plan_events import GroupFormed, KernelCompiled, NodeNotFused
+from engine.executor.plans.switches import SWITCHES, tell
+from engine.fuser import tiering
+from engine.fuser.binding import Binding
+from engine.ir.clone import copy_graph
+from engine.ir.graph import Graph, Node
+from engine.lang.source import SourceRange
+
+Run = Callable[..., Any]
+MAX_KERNELS: Final = 4
+"""The number of different kernels that a group is compiled to."""
+
+
+class Write(Protocol):
+    """Writes the function of a graph, with these functions for its groups."""
+
+    def __call__(self, graph: Graph, groups: Mapping[Node, Run]) -> tuple[GeneratedSource, Run]: ...
+
+
+Install = Callable[[Graph, GeneratedSource, Run], None]
+
+
+class Unfusible(Exception):
+    """A group cannot be a kernel, because of this node in its graph."""
+
+    def __init__(self, node: Node, why: str) -> None:
+        super().__init__(why)
+        self.node = node
+
+
+@dataclass(slots=True)
+class Compiler:
+    """The steps that turn groups into kernels."""
+
+    is_fusible: Choice
+    lower: Callable[[Graph, Sequence[Any]], Binding]
+    """A kernel of the group's graph for arguments like these.  Raises Unfusible."""
+    bind: Callable[[str, Sequence[Binding], Run], Run]
+    """A function that runs the first kernel whose guard holds, else the last argument."""
+
+
+@dataclass(slots=True)
+class Settings:
+    """`compiler`: None where nothing is fused."""
+
+    compiler: Compiler | None = None
+
+
+SETTINGS: Final = Settings()
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A kernel of a group, and how long it took to make."""
+
+    binding: Binding
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A node that is part of no kernel, and why."""
+
+    kind: str
+    range: SourceRange | None
+    why: str
+
+
+@dataclass(eq=False, slots=True)
+class FusedGroup:
+    """A group of a plan.  `run` is the function that plans call, `unfused` the one without kernels."""
+
+    name: str
+    node: Node
+    owner: PlanFusion
+    unfused: Run
+    kernels: list[Kernel] = field(default_factory=list)
+    tried: set[Any] = field(default_factory=set)
+    waiting: list[Sequence[Any]] = field(default_factory=list)
+    """Examples of arguments that kernels are to be made for."""
+    run: Run = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.run = self.miss
+
+    @property
+    def graph(self) -> Graph:
+        found: Graph = self.node.attr("Subgraph")
+        return found
+
+    def miss(self, *args: Any) -> Any:
+        """A call that no kernel takes.  Arguments that raise get none."""
+        result = self.unfused(*args)
+        if len(self.tried) >= MAX_KERNELS or (key := _layout(args)) in self.tried:
+            return result
+        return self.run(*args) if self.owner.want(self, key, args) else result
+
+
+def _layout(args: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple((a.array.dtype, a.array.shape, a.array.strides) if isinstance(a, Tensor) else type(a) for a in args)
+
+
+def _example(value: Any) -> Any:
+    """The value, or for a tensor another one of its dtype, sizes and strides that holds no memory and is not read."""
+    if not isinstance(value, Tensor):
+        return value
+    array = value.array
+    return Tensor(np.lib.stride_tricks.as_strided(np.zeros(1, array.dtype), array.shape, array.strides))
+
+
+@dataclass(eq=False, slots=True, weakref_slot=True)
+class PlanFusion:
+    """The state of one plan on its way to kernels.
+
+    `otherwise` starts the plan where nothing is fused; `entry` gives the plan's function.  Groups and kernels are made
+    while no other thread compiles (`tiering.compiling`); the lock is held for a moment.
+    """
+
+    name: str
+    graph: Graph
+    compiler: Compiler
+    write: Write
+    install: Install
+    otherwise: Callable[[], None]
+    entry: Callable[[], Run]
+    groups: list[FusedGroup] = field(default_factory=list)
+    refusals: list[Refusal] = field(default_factory=list)
+    fused: Graph | None = None
+    """The graph with its groups, once they are formed."""
+    _whole: Node | None = None
+    """The group that does all of it."""
+    _count: int = 0
+    _refused: set[Node] = field(default_factory=set)
+    _lock: Any = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        _FUSIONS.add(self)
+
+    def start(self) -> None:
+        """Install the function that the compile mode asks for."""
+        mode = tiering.mode()
+        if mode == "off":
+            self.otherwise()
+        elif self.fused is not None:
+            self._install_fused()
+        else:
+            source, run = self.write(self.graph, {})
+            counted = self._first if mode == "eager" else tiering.until_worth(run, self._form_later)
+            self.install(self.graph, source, counted)
+
+    def _first(self, *args: Any) -> Any:
+        """The first call, where kernels are made before anything runs."""
+        self.form()
+        return self.entry()(*args)
+
+    def _form_later(self) -> None:
+        tiering.in_background(self.form)
+
+    # -- groups
+
+    def form(self) -> None:
+        """Form the groups, and let the plan run with them."""
+        with tiering.compiling():
+            if self.fused is None and tiering.mode() != "off":
+                self.fused = copy_graph(self.graph)
+                self._group()
+                self._install_fused()
+
+    def _group(self) -> None:
+        """Form groups of what is in none yet."""
+        assert self.fused is not None
+        known = {group.node: group for group in self.groups}
+        nodes = form_groups(self.fused, self.compiler.is_fusible, self._refused, tell if SWITCHES.listeners else None)
+        if not known and (found := whole(self.fused)) is not None:
+            self._whole, nodes = found, [found]
+        self.groups = [known.get(node) or self._new_group(node) for node in nodes]
+
+    def _new_group(self, node: Node) -> FusedGroup:
+        graph: Graph = node.attr("Subgraph")
+        self._count += 1
+        group = FusedGroup(f"{self.name}_{self._count}", node, self, self.write(graph, {})[1])
+        tell_if_heard(lambda: GroupFormed(self.name, group.name, str(graph)))
+        return group
+
+    def _install_fused(self) -> None:
+        """Write the plan with the present functions of its groups."""
+        assert self.fused is not None
+        if not self.groups:
+            self.otherwise()
+            return
+        source, run = self.write(self.fused, {group.node: group.run for group in self.groups})
+        self.install(self.fused, source, run if self._whole is None else self.groups[0].run)
+
+    # -- kernels
+
+    def want(self, group: FusedGroup, key: Any, args: Sequence[Any]) -> bool:
+        """Have a kernel made for such arguments; True if it may be there now."""
+        mode = tiering.mode()
+        if mode == "off":
+            return False
+        with self._lock:
+            is_new = key not in group.tried
+            if is_new:
+                group.tried.add(key)
+                group.waiting.append([_example(value) for value in args])
+        if mode == "eager":
+            self.compile_waiting()
+        elif is_new:
+            tiering.in_background(self.compile_waiting)
+        return mode == "eager"
+
+    def compile_waiting(self) -> None:
+        """Make the kernels that groups wait for, and let the plan run with them."""
+        with tiering.compiling():
+            waiting = [group for group in self.groups if group.waiting]
+            for group in waiting:
+                self._compile(group)
+            if waiting and tiering.mode() != "off":
+                self._install_fused()
+
+    def _compile(self, group: FusedGroup) -> None:
+        with self._lock:
+            examples, group.waiting = group.waiting, []
+        for example in examples:
+            start = time.perf_counter()
+            try:
+                binding = self.compiler.lower(group.graph, example)
+            except Unfusible as why:
+                self._leave_out(group, why)
+                return
+            bindings = [*(kernel.binding for kernel in group.kernels), binding]
+            run = self.compiler.bind(group.name, bindings, group.miss)
+            seconds = time.perf_counter() - start
+            group.kernels.append(Kernel(binding, seconds))
+            group.run = run
+            tell_if_heard(partial(KernelCompiled, self.name, group.name, seconds))
+
+    def _leave_out(self, group: FusedGroup, why: Unfusible) -> None:
+        """Put the group's nodes back, and group them without the one that no kernel can hold."""
+        refusal = Refusal(why.node.kind, why.node.range, str(why))
+        self.refusals.append(refusal)
+        tell_if_heard(partial(NodeNotFused, self.name, refusal.kind, refusal.range, refusal.why))
+        group.run = group.unfused
+        self._refused |= dissolve(group.node, {why.node})
+        self.groups.remove(group)
+        self._whole = None
+        self._group()
+
+
+_FUSIONS: Final[WeakSet[PlanFusion]] = WeakSet()
+
+
+def _restart() -> None:
+    for each in [*_FUSIONS]:
+        each.start()
+
+
+tiering.when_mode_changes(_restart)
+
+
+def tell_if_heard(event: Callable[[], Any]) -> None:
+    if SWITCHES.listeners:
+        tell(event())
