@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.fuser import threads, to_llvm
+from engine.fuser import to_llvm
 from engine.fuser.cpython_abi import retain
 from engine.fuser.kernel import Buffer, Kernel
 
@@ -57,13 +57,12 @@ class Code:
 def compile_module(module: Any, names: Iterable[str]) -> Code:
     """The code of an `llvmlite.ir` module; raises MachineError."""
     text = str(module)
+    _resolve(text)
     with _lock:
         try:
             llvm = import_module("llvmlite.binding")
             machine = _target_machine(llvm, opt=3)
             parsed = llvm.parse_assembly(text)
-            if to_llvm.PARALLEL in text:
-                parsed.link_in(llvm.parse_assembly(threads.PARALLEL))
             parsed.verify()
             _optimize(llvm, machine, parsed, thoroughly=True, speed=3)
             assembly, after = machine.emit_assembly(parsed), str(parsed)
@@ -74,6 +73,19 @@ def compile_module(module: Any, names: Iterable[str]) -> Code:
             raise MachineError(f"no machine code: {error}") from error
         retain(engine)  # for good: what runs while Python ends may still call the code
     return Code(addresses, text, after, assembly)
+
+
+SYMBOLS: Final[dict[str, Callable[[], int]]] = {}
+"""Symbols that are no functions of a library -> functions that give their addresses; who owns one adds it."""
+_resolved: Final[set[str]] = set()
+
+
+def _resolve(text: str) -> None:
+    """Tell LLVM the addresses of the symbols that a module declares."""
+    for symbol, address in SYMBOLS.items():
+        if symbol not in _resolved and f'declare void @"{symbol}"' in text:
+            import_module("llvmlite.binding").add_symbol(symbol, address())
+            _resolved.add(symbol)
 
 
 def callable_kernel(kernel: Kernel) -> Callable[..., int]:

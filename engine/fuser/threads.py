@@ -1,14 +1,298 @@
-"""Threads of parallel loops.
+"""The threads of parallel loops: a native pool that sleeps when there is nothing to do.
 
-In: nothing.  Out: `PARALLEL`, LLVM's text of `tsrepl_parallel`, which runs the parts of a loop.
+In: `set_num_threads`; the default is the number of processors that this process may use.  Out: `parallel_address`, the
+address of the C function `void tsrepl_parallel(void (*body)(void *context, i64 begin, i64 end), void *context, i64 n,
+i64 grain)`, which kernels call.  It cuts 0 … n into as many parts as there are threads, none smaller than `grain`.
+
+Note [The pool]
+Threads are made by pthreads and never touch Python.  The word "job" is a number, counted up with each job, and in its
+upper half how many parts the job has; workers look at it for a moment before they sleep on it (futex), since kernels
+often follow one another closely.  Those whose number is below that of the parts do a part and count "pending" down; all
+others ignore the job, however late they see it.  The caller takes the first part and waits for the others.  "busy"
+admits one job at a time: a loop inside a loop, or one of another thread of Python meanwhile, runs in its own thread
+alone, so nobody waits for somebody who waits.  A worker counts as one once it is "ready", having seen the job before
+its first.  A forked child has none of its parent's workers and gets its own.  Where there is no futex, loops run in one
+thread.
 """
 
 from __future__ import annotations
 
-from typing import Final
+import ctypes
+import os
+import platform
+import signal
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, Final
 
-PARALLEL: Final = """define void @tsrepl_parallel(ptr %body, ptr %context, i64 %n, i64 %grain) {
-  call void %body(ptr %context, i64 0, i64 %n)
-  ret void
-}"""
-"""All in this thread."""
+import numpy as np
+
+from engine.fuser import machine
+from engine.fuser.to_llvm import PARALLEL
+
+_FUTEX: Final = {"x86_64": 202, "aarch64": 98}.get(platform.machine()) if sys.platform == "linux" else None
+"""The number of the system call."""
+_WAIT, _WAKE = 128, 129
+"""Operations of futexes that one process uses."""
+_SPINS: Final = 4000
+"""Looks at the job before a worker sleeps: about 100 microseconds."""
+_LAYOUT: Final = ("job", "pending", "busy", "ready", "threads", "body", "context", "n")
+"""The pool's state: words of 64 bits, a cache line apart."""
+_LINE: Final = 64
+_WORKER, _STATE = "tsrepl_worker", "tsrepl_pool_state"
+"""Functions of the native code besides `tsrepl_parallel`."""
+
+
+@dataclass(slots=True)
+class _Pool:
+    """`state` is the address of the words that native code shares; `workers` run besides the caller."""
+
+    state: int
+    parallel: int
+    worker: int
+    workers: int = 0
+    lock: Any = field(default_factory=threading.Lock)
+
+    def word(self, name: str) -> Any:
+        return ctypes.c_int64.from_address(self.state + _LAYOUT.index(name) * _LINE)
+
+    def resize(self, threads: int) -> None:
+        """Have at least so many threads, and let jobs use that many."""
+        with self.lock:
+            while self.workers < threads - 1 and _start(self.worker, self.workers + 1):
+                self.workers += 1
+            while self.word("ready").value < self.workers:
+                time.sleep(1e-4)
+            self.word("threads").value = min(threads, self.workers + 1)
+
+
+_pool: _Pool | None = None
+_wanted: int = 0
+_making: Any = threading.RLock()
+
+
+def get_num_threads() -> int:
+    """The number of threads that a parallel loop uses at most."""
+    return _wanted or _available()
+
+
+def set_num_threads(count: int) -> None:
+    """Let parallel loops, and numpy's products, use so many threads.  Raises ValueError for less than 1."""
+    global _wanted
+    if count < 1:
+        raise ValueError("set_num_threads expects a positive integer")
+    _wanted = count
+    if _pool is not None:
+        _pool.resize(count)
+    set_blas_threads = _blas_function("set_num_threads")
+    if set_blas_threads is not None:
+        set_blas_threads(count)
+
+
+def _blas_function(name: str) -> Any:
+    """A function of the OpenBLAS that numpy multiplies with; None where it has another library."""
+    core: Any = getattr(np, "_core", None) or np.core
+    try:
+        library = ctypes.CDLL(core._multiarray_umath.__file__)
+    except (AttributeError, OSError):
+        return None
+    spelled = (f"scipy_openblas_{name}64_", f"scipy_openblas_{name}", f"openblas_{name}64_", f"openblas_{name}")
+    return next((found for each in spelled if (found := getattr(library, each, None)) is not None), None)
+
+
+def parallel_address() -> int:
+    """The address of `tsrepl_parallel`; its first call starts the threads.  Raises MachineError."""
+    global _pool
+    with _making:
+        if _pool is None:
+            code = machine.compile_module(_module(), [PARALLEL, _WORKER, _STATE])
+            state = ctypes.CFUNCTYPE(ctypes.c_int64)(code.addresses[_STATE])()
+            _pool = _Pool(state, code.addresses[PARALLEL], code.addresses[_WORKER])
+            _pool.resize(get_num_threads() if _FUTEX else 1)
+        return _pool.parallel
+
+
+def _available() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _start(worker: int, number: int) -> bool:
+    """Start a thread that takes no signals; False where there is none to be had."""
+    libc = ctypes.CDLL(None)
+    handle = ctypes.c_ulong()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        failed = libc.pthread_create(ctypes.byref(handle), None, ctypes.c_void_p(worker), ctypes.c_void_p(number))
+        if not failed:
+            libc.pthread_detach(handle)
+        return not failed
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _forked() -> None:
+    """A child begins with no workers and no job."""
+    global _making
+    _making = threading.RLock()
+    if _pool is None:
+        return
+    _pool.lock, _pool.workers = threading.Lock(), 0
+    for name in ("pending", "busy", "ready"):
+        _pool.word(name).value = 0
+    _pool.resize(get_num_threads() if _FUTEX else 1)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
+machine.SYMBOLS[PARALLEL] = parallel_address
+
+# ------------------------------------------------------------------ native code
+
+
+class _Writer:
+    """Builder of a function that reads and writes the pool's words."""
+
+    def __init__(self, function: Any) -> None:
+        self.ir = import_module("llvmlite.ir")
+        self.function = function
+        self.whole, self.half, self.pointer = self.ir.IntType(64), self.ir.IntType(32), self.ir.PointerType()
+        self.b = self.ir.IRBuilder(function.append_basic_block("entry"))
+
+    def block(self, name: str) -> Any:
+        return self.function.append_basic_block(name)
+
+    def place(self, name: str) -> Any:
+        state = self.function.module.globals["state"]
+        return self.b.gep(state, [self.whole(0), self.whole(_LAYOUT.index(name) * _LINE // 8)])
+
+    def load(self, name: str) -> Any:
+        return self.b.load_atomic(self.place(name), "seq_cst", 8)
+
+    def store(self, name: str, value: Any) -> None:
+        self.b.store_atomic(value, self.place(name), "seq_cst", 8)
+
+    def count(self, name: str, by: int) -> Any:
+        """The word before it is counted up."""
+        return self.b.atomic_rmw("add", self.place(name), self.whole(by), "seq_cst")
+
+    def wait(self, name: str, until: Any) -> Any:
+        """Look at a word until the condition holds for it; sleep on it after a while.  Gives the word."""
+        before = self.b.block
+        look, again, pause, sleep, done = map(self.block, ("look", "again", "pause", "sleep", "done"))
+        self.b.branch(look)
+        self.b.position_at_end(look)
+        spins = self.b.phi(self.whole)
+        spins.add_incoming(self.whole(0), before)
+        found = self.load(name)
+        self.b.cbranch(until(found), done, again)
+        self.b.position_at_end(again)
+        self.b.cbranch(self.b.icmp_signed("<", spins, self.whole(_SPINS)), pause, sleep)
+        self.b.position_at_end(pause)
+        if platform.machine() == "x86_64":
+            self.b.call(self.declared("llvm.x86.sse2.pause", self.ir.VoidType(), []), [])
+        spins.add_incoming(self.b.add(spins, self.whole(1)), pause)
+        self.b.branch(look)
+        self.b.position_at_end(sleep)
+        self.futex(name, _WAIT, self.b.trunc(found, self.half))
+        spins.add_incoming(self.whole(0), sleep)
+        self.b.branch(look)
+        self.b.position_at_end(done)
+        return found
+
+    def futex(self, name: str, operation: int, value: Any) -> None:
+        """The system call, on the lower half of a word; nothing where there is none."""
+        if _FUTEX is not None:
+            call = self.declared("syscall", self.whole, [self.whole], var_arg=True)
+            none = self.ir.Constant(self.pointer, None)
+            self.b.call(call, [self.whole(_FUTEX), self.place(name), self.half(operation), value, none])
+
+    def wake(self, name: str) -> None:
+        self.futex(name, _WAKE, self.half(2**31 - 1))
+
+    def declared(self, name: str, result: Any, types: list[Any], var_arg: bool = False) -> Any:
+        known = self.function.module.globals.get(name)
+        signature = self.ir.FunctionType(result, types, var_arg)
+        return known if known is not None else self.ir.Function(self.function.module, signature, name)
+
+    def run(self, body: Any, context: Any, begin: Any, end: Any) -> None:
+        """Call a function that is given by its address."""
+        signature = self.ir.FunctionType(self.ir.VoidType(), [self.whole, self.whole, self.whole])
+        self.b.call(self.b.inttoptr(body, signature.as_pointer()), [context, begin, end])
+
+    def part(self, number: Any, parts: Any) -> None:
+        """Run the part of the job with this number."""
+        n, following = self.load("n"), self.b.add(number, self.whole(1))
+        begin, end = (self.b.sdiv(self.b.mul(n, each), parts) for each in (number, following))
+        self.run(self.load("body"), self.load("context"), begin, end)
+
+
+def _module() -> Any:
+    ir = import_module("llvmlite.ir")
+    made = ir.Module("threads")
+    made.triple = import_module("llvmlite.binding").get_default_triple()
+    state = ir.GlobalVariable(made, ir.ArrayType(ir.IntType(64), len(_LAYOUT) * _LINE // 8), "state")
+    state.linkage, state.align, state.initializer = "internal", _LINE, ir.Constant(state.value_type, None)
+    whole = ir.IntType(64)
+    _parallel(_Writer(ir.Function(made, ir.FunctionType(ir.VoidType(), [whole] * 4), PARALLEL)))
+    _worker(_Writer(ir.Function(made, ir.FunctionType(whole, [whole]), _WORKER)))
+    address = ir.IRBuilder(ir.Function(made, ir.FunctionType(whole, []), _STATE).append_basic_block("entry"))
+    address.ret(address.ptrtoint(state, whole))
+    return made
+
+
+def _parallel(w: _Writer) -> None:
+    """The caller: publish the job, do the first part, wait for the others."""
+    body, context, n, grain = w.function.args
+    most = w.b.sdiv(n, w.b.select(w.b.icmp_signed(">", grain, w.whole(1)), grain, w.whole(1)))
+    threads = w.load("threads")
+    parts = w.b.select(w.b.icmp_signed("<", most, threads), most, threads)
+    alone, several, mine = map(w.block, ("alone", "several", "mine"))
+    w.b.cbranch(w.b.icmp_signed(">", parts, w.whole(1)), several, alone)
+    w.b.position_at_end(several)
+    was_busy = w.b.atomic_rmw("xchg", w.place("busy"), w.whole(1), "seq_cst")
+    w.b.cbranch(w.b.icmp_signed("==", was_busy, w.whole(0)), mine, alone)
+    w.b.position_at_end(alone)
+    w.run(body, context, w.whole(0), n)
+    w.b.ret_void()
+    w.b.position_at_end(mine)
+    for name, value in (("body", body), ("context", context), ("n", n), ("pending", parts)):
+        w.store(name, value)
+    number = w.b.and_(w.b.add(w.load("job"), w.whole(1)), w.whole(0xFFFFFFFF))
+    w.store("job", w.b.or_(number, w.b.shl(parts, w.whole(32))))
+    w.wake("job")
+    w.part(w.whole(0), parts)
+    w.count("pending", -1)
+    w.wait("pending", lambda found: w.b.icmp_signed("==", found, w.whole(0)))
+    w.store("busy", w.whole(0))
+    w.b.ret_void()
+
+
+def _worker(w: _Writer) -> None:
+    """A thread: wait for a job, do the part of its number if there is one."""
+    (number,) = w.function.args
+    first = w.load("job")
+    w.count("ready", 1)
+    before, loop = w.b.block, w.block("loop")
+    w.b.branch(loop)
+    w.b.position_at_end(loop)
+    seen = w.b.phi(w.whole)
+    seen.add_incoming(first, before)
+    now = w.wait("job", lambda found: w.b.icmp_signed("!=", found, seen))
+    parts = w.b.lshr(now, w.whole(32))
+    work, last, following = map(w.block, ("work", "last", "following"))
+    w.b.cbranch(w.b.icmp_signed("<", number, parts), work, following)
+    w.b.position_at_end(work)
+    w.part(number, parts)
+    left = w.count("pending", -1)
+    w.b.cbranch(w.b.icmp_signed("==", left, w.whole(1)), last, following)
+    w.b.position_at_end(last)
+    w.wake("pending")
+    w.b.branch(following)
+    w.b.position_at_end(following)
+    seen.add_incoming(now, following)
+    w.b.branch(loop)

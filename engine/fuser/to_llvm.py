@@ -57,7 +57,7 @@ from engine.fuser.kernel import (
     strides_of,
 )
 
-STACK: Final = 16 << 10
+STACK: Final = 256 << 10
 """Bytes up to which an allocated buffer of known size lies on the stack."""
 CHUNK: Final = 1 << 18
 """Work (see `_cost`) from which on a part of a loop is worth a thread."""

@@ -18,7 +18,7 @@ from engine.aten.values import libraries, promotion, xp
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.storage import Storage
 from engine.aten.values.tensor import Size, Tensor, from_numpy, tensor
-from engine.fuser import tiering
+from engine.fuser import threads, tiering
 from engine.lang import scalars
 from engine.lang.errors import OperatorError
 
@@ -67,8 +67,8 @@ def get_default_device() -> scalars.device:
 
 
 def get_num_threads() -> int:
-    """The number of threads that operators use."""
-    return 1
+    """The number of threads that one operator uses at most; at first as many as there are processors."""
+    return threads.get_num_threads()
 
 
 def compile_mode() -> str:
@@ -91,7 +91,8 @@ def set_default_device(device: Any) -> None:
 
 
 def set_num_threads(count: int) -> None:
-    """No effect: operators use one thread."""
+    """Let operators use so many threads at most.  Raises ValueError for less than 1."""
+    threads.set_num_threads(count)
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Convolutions as products equal the engine's over numpy: kernels, steps, borders, gaps, groups, sizes around panels."""
+"""Convolutions as products equal those over numpy: kernels, steps, borders, gaps, groups, sizes around panels."""
 
 from __future__ import annotations
 
