@@ -32,13 +32,14 @@ class Function:
     order; a function that needs its own schema meanwhile is a recursive one and refused.  Another thread that needs it
     waits.  `lock` is held meanwhile: functions that are first compiled late and need each other share one, so that two
     threads never wait for each other.
-    `executor` is whatever `engine.executor` keeps to run it, which calls `before_run` when it first does, `cautions`
-    what may surprise in its text.
+    `executor` is whatever `engine.executor` keeps to run it, which calls `before_run` when it first does, `entry` a
+    builtin that does a call with positional arguments where nobody watches, `cautions` what may surprise in its text.
     """
 
     qualname: str
     creator: Callable[[Function], None] | None = None
     executor: Any = None
+    entry: Callable[..., Any] | None = None
     before_run: Callable[[], None] | None = None
     doc: str = ""
     cautions: tuple[Caution, ...] = ()

@@ -18,7 +18,7 @@ from engine.executor.concurrency.futures import Future
 from engine.executor.conversion.from_python import Mismatch, from_python
 from engine.executor.conversion.to_python import to_python
 from engine.executor.interpreter.interpreter import Hook, InterpreterState, fork_function, run
-from engine.executor.plans.executor import GraphExecutor, executor_of
+from engine.executor.plans.executor import CALLS, GraphExecutor, executor_of
 from engine.ir.unit import Function
 from engine.lang.errors import ArgumentError, EngineError, did_you_mean
 from engine.lang.schema import Argument, FunctionSchema
@@ -49,6 +49,14 @@ def _call(function: Function, args: Sequence[Any], kwargs: Mapping[str, Any] | N
         if token is not None:
             libraries.DEFAULT_DEVICE.restore(token)
     return boundary.result(result) if boundary.result else result
+
+
+def _positional_call(function: Function) -> Callable[..., Any] | None:
+    boundary = boundary_of(executor_of(function))
+    return (lambda *args: _call(function, args, None)) if boundary.result is None else None
+
+
+CALLS.of = _positional_call
 
 
 def fork_call(function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Future:

@@ -10,11 +10,13 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from engine.executor.bytecode.code import Code
+from engine.executor.plans.fusion import Run
 from engine.executor.plans.pipelines import BEFORE_EXECUTION
 from engine.executor.plans.plan import ExecutionPlan, make_plan
 from engine.executor.plans.plan_cache import CacheStatistics, PlanCache
@@ -34,16 +36,18 @@ MAX_PLANS: Final = 20
 
 class GraphExecutor:
     """Runs one function.  `graph` is the generic graph, which runs for any arguments; `boundary` holds the conversions
-    for calls from Python, which `engine.executor.calls` makes once."""
+    for calls from Python, which `engine.executor.calls` makes once, `direct` the plan that `Function.entry` runs."""
 
     __slots__ = (
-        "_anywhere", "_calls", "_code", "_lookups", "_recent", "boundary", "cache", "function", "graph", "reader",
+        "_anywhere", "_calls", "_code", "_lookups", "_recent", "boundary", "cache", "direct", "function", "graph",
+        "reader",
     )  # fmt: skip
 
     def __init__(self, function: Function, device: scalars.device | None = scalars.CPU) -> None:
         """`device` is the device of all tensors; None: any."""
         self.function = function
         self._anywhere: GraphExecutor | None = None
+        self.direct: ExecutionPlan | None = None
         self.graph: Graph = copy_graph(function.graph)
         run_pipeline(BEFORE_EXECUTION, self.graph)
         self.reader = SpecReader(self.graph.inputs, device)
@@ -105,6 +109,8 @@ class GraphExecutor:
     def _make(self, key: Key) -> ExecutionPlan:
         start = time.perf_counter()
         plan = make_plan(self.function.name, self.graph, self.reader, key)
+        if plan.fusion is not None:
+            plan.fusion.offer = partial(self._enter_directly, plan)
         if SWITCHES.listeners:
             seconds, nodes = time.perf_counter() - start, sum(1 for _ in plan.graph.all_nodes())
             tier = "generated" if plan.entry else "interpreted"
@@ -113,7 +119,22 @@ class GraphExecutor:
                 tell(PlanEvicted(self.function.name, len(self.cache)))
         return plan
 
+    def _enter_directly(self, plan: ExecutionPlan, bind: Callable[[Run], Run] | None) -> None:
+        """Let calls from Python go straight to the kernels of a plan that is nothing else; None: no more."""
+        whole_call = CALLS.of(self.function) if bind is not None and CALLS.of is not None else None
+        self.function.entry = bind(whole_call) if bind is not None and whole_call is not None else None
+        self.direct = plan
 
+
+@dataclass(slots=True)
+class Calls:
+    """A slot for the layer above, which knows how values go from Python and back."""
+
+    of: Callable[[Function], Run | None] | None = None
+    """Gives the call of a function from Python with positional arguments; None where results have to be converted."""
+
+
+CALLS: Final = Calls()
 _GUARD: Final = threading.Lock()
 _LOCKS: Final[dict[Function, Any]] = {}
 """A lock for each function whose executor is being made; one for all would block, since making one may run others."""
@@ -145,12 +166,12 @@ def code_of(function: Function) -> Code:
 
 
 class _Recent:
-    """A cell for the plan that ran last, in any thread."""
+    """A cell for the plan that ran last, in any thread, or for the function that ran its kernels directly."""
 
     __slots__ = ("plan",)
 
     def __init__(self) -> None:
-        self.plan: ExecutionPlan | None = None
+        self.plan: ExecutionPlan | Function | None = None
 
 
 RECENT: Final = _Recent()
@@ -158,4 +179,5 @@ RECENT: Final = _Recent()
 
 def last_executed_optimized_graph() -> Graph | None:
     """The graph of the plan that ran last; None before any has."""
-    return RECENT.plan.graph if RECENT.plan else None
+    plan = executor_of(RECENT.plan).direct if isinstance(RECENT.plan, Function) else RECENT.plan
+    return plan.graph if plan else None

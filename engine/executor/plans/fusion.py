@@ -113,6 +113,10 @@ class FusedGroup:
         found: Graph = self.node.attr("Subgraph")
         return found
 
+    @property
+    def bindings(self) -> list[Binding]:
+        return [kernel.binding for kernel in self.kernels]
+
     def miss(self, *args: Any) -> Any:
         """A call that no kernel takes.  Arguments that raise get none."""
         result = self.unfused(*args)
@@ -148,6 +152,9 @@ class PlanFusion:
     install: Install
     otherwise: Callable[[], None]
     entry: Callable[[], Run]
+    offer: Callable[[Callable[[Run], Run] | None], None] = lambda bind: None
+    """Takes a way to the kernels of a plan that is one group: given a function for other arguments, a function that
+    runs them; None where there are none."""
     groups: list[FusedGroup] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
     fused: Graph | None = None
@@ -165,6 +172,7 @@ class PlanFusion:
         """Install the function that the compile mode asks for."""
         mode = tiering.mode()
         if mode == "off":
+            self.offer(None)
             self.otherwise()
         elif self.fused is not None:
             self._install_fused()
@@ -214,7 +222,13 @@ class PlanFusion:
             self.otherwise()
             return
         source, run = self.write(self.fused, {group.node: group.run for group in self.groups})
-        self.install(self.fused, source, run if self._whole is None else self.groups[0].run)
+        if self._whole is None:
+            self.install(self.fused, source, run)
+            return
+        (group,) = self.groups
+        self.install(self.fused, source, group.run)
+        if group.kernels:
+            self.offer(partial(self.compiler.bind, group.name, group.bindings))
 
     # -- kernels
 
@@ -253,8 +267,7 @@ class PlanFusion:
             except Unfusible as why:
                 self._leave_out(group, why)
                 return
-            bindings = [*(kernel.binding for kernel in group.kernels), binding]
-            run = self.compiler.bind(group.name, bindings, group.miss)
+            run = self.compiler.bind(group.name, [*group.bindings, binding], group.miss)
             seconds = time.perf_counter() - start
             group.kernels.append(Kernel(binding, seconds))
             group.run = run

@@ -12,13 +12,15 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+from engine.aten.values.hooks import HOOKS
 from engine.aten.values.ivalue import CustomObject, Object
 from engine.aten.values.tensor import Tensor
 from engine.executor.calls.call import call_function
 from engine.executor.conversion.from_python import Mismatch, from_python
 from engine.executor.conversion.to_python import to_python
 from engine.executor.interpreter.interpreter import run_function
-from engine.executor.plans.executor import executor_of
+from engine.executor.plans.executor import RECENT, executor_of
+from engine.executor.plans.switches import SWITCHES
 from engine.ir.clone import copy_graph
 from engine.ir.unit import Function
 from engine.lang.errors import ArchiveError, ArgumentError, MissingOperatorError, did_you_mean
@@ -70,10 +72,13 @@ class _Compiled:
 
     def graph_for(self, *args: Any, **kwargs: Any) -> Graph:
         """Call the function with the arguments, and return the optimized graph that ran."""
-        self(*args, **kwargs)
+        self._call(args, kwargs)
         return Graph(executor_of(self._function).recent_graph)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._call(args, kwargs)
+
+    def _call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         return call_function(self._function, args, kwargs)
 
     def __repr__(self) -> str:
@@ -87,6 +92,14 @@ class ScriptFunction(_Compiled):
         super().__init__(function)
         self.__name__, self.__qualname__ = function.name, function.qualname
         self.__doc__ = function.doc or None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        function = self._function
+        entry = function.entry
+        if entry is None or kwargs or HOOKS.trace is not None or HOOKS.tracer is not None or SWITCHES.special:
+            return call_function(function, args, kwargs)
+        RECENT.plan = function
+        return entry(*args)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ScriptFunction:
         """The function itself, since functions are immutable."""
@@ -135,7 +148,7 @@ class ScriptMethod(_Compiled):
         printer.function(self._function, typed_self=False)
         return str(printer.body)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def _call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         return call_function(self._function, (self.owner, *args), kwargs)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import engine.torch as torch
 from engine.aten.values.tensor import Tensor
 from engine.executor.bytecode.code import Code
 from engine.executor.interpreter.interpreter import InterpreterState, run_function
@@ -18,7 +19,7 @@ from engine.executor.plans import fusion
 from engine.executor.plans.executor import executor_of
 from engine.executor.plans.fusion import Compiler, Unfusible
 from engine.executor.plans.plan import ExecutionPlan
-from engine.executor.plans.plan_events import GroupFormed, KernelCompiled, NodeNotFused
+from engine.executor.plans.plan_events import GroupFormed, KernelCompiled, NodeNotFused, PlanLookup
 from engine.executor.plans.switches import listening, optimized_execution
 from engine.frontend.compilation.compile import compile_source
 from engine.fuser import tiering
@@ -286,3 +287,39 @@ def test_groups_that_a_program_comes_with_are_grouped_anew(made: StandIn) -> Non
     assert same(run_function(another, args), interpreted(function, *args))
     tiering.set_mode("off")
     assert same(run_function(another, args), interpreted(function, *args))
+
+
+def test_calls_of_a_script_function_go_straight_to_its_kernel(made: StandIn) -> None:
+    f = torch.jit.CompilationUnit(CHAIN).f
+    x = of(3)
+    for calls in (1, 2, 3):
+        wanted = f(x, x)
+        assert made.calls == calls
+    assert f._function.entry is not None
+    assert executor_of(f._function).statistics.hits == 0
+    assert "FusionGroup" in str(torch.jit.last_executed_optimized_graph())
+    assert same(f(x, y=x), wanted) and same(f(x.double(), x.double()), interpreted(f._function, x.double(), x.double()))
+    assert "FusionGroup" in str(f.graph_for(x, x))
+    with pytest.raises(torch.errors.ArgumentError, match="missing value for argument 'y'"):
+        f(x)
+    torch.set_compile_mode("off")
+    assert f._function.entry is None
+    assert same(f(x, x), wanted)
+
+
+def test_results_that_python_sees_converted_are_not_taken_from_kernels_directly(made: StandIn) -> None:
+    f = torch.jit.CompilationUnit("def f(x, y):\n    a = x * y\n    return {'a': a + 1}").f
+    for _ in range(3):
+        assert same(f(of(3), of(3))["a"], interpreted(f._function, of(3), of(3))["a"])
+    assert f._function.entry is None
+
+
+def test_watched_calls_do_not_go_straight_to_kernels(made: StandIn) -> None:
+    f = torch.jit.CompilationUnit(CHAIN).f
+    f(of(3), of(3))
+    heard: list[Any] = []
+    with listening(heard.append):
+        f(of(3), of(3))
+    assert any(isinstance(each, PlanLookup) for each in heard)
+    traced = torch.jit.trace(lambda x: f(x, x), (of(3),))
+    assert "prim::CallFunction" in str(traced.graph)
