@@ -1,8 +1,8 @@
 """The work of a kernel: bytes that it has to move, and operations on floats that it does.
 
-In: a kernel, and numbers for its scalar parameters.  Out: `Cost`.  Buffers count once, however often they are read:
-that is what memory has to give.  Loops whose bounds depend on other loops count as in their first round, `While` as one
-round, `If` as its longer branch; calls of others are not looked into.
+In: a kernel, and numbers for its scalar parameters, or a binding and arguments.  Out: `Cost`.  Buffers count once,
+however often they are read: that is what memory has to give.  Loops whose bounds depend on other loops count as in
+their first round, `While` as one round, `If` as its longer branch; calls of others are not looked into.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 from engine.fuser import math
+from engine.fuser.binding import Binding, NumberArgument, size
+from engine.fuser.binding import stride as stride_of
 from engine.fuser.kernel import (
     FLOATS,
     SIZES,
@@ -41,6 +43,22 @@ Numbers = Mapping[str, float]
 class Cost:
     bytes: int
     operations: int
+
+
+def cost_of(binding: Binding, args: Sequence[Any]) -> Cost | None:
+    """The work of a call with such arguments."""
+    numbers: dict[str, float] = {}
+    for argument, value in zip(binding.arguments, args, strict=False):
+        if isinstance(argument, NumberArgument):
+            numbers[argument.name] = value
+            continue
+        array = value.array
+        for i, (extent, stride) in enumerate(zip(array.shape, array.strides, strict=True)):
+            numbers[size(argument.name, i).name] = extent
+            numbers[stride_of(argument.name, i).name] = stride // array.itemsize
+    for let in binding.lets:
+        _note(let.name, let.value, numbers)
+    return cost(binding.kernel, numbers)
 
 
 def cost(kernel: Kernel, numbers: Numbers) -> Cost | None:

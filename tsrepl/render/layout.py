@@ -20,12 +20,16 @@ from tsrepl.session.replies import (
     ErrorReply,
     FileReply,
     GraphReply,
+    GroupRow,
     HelpReply,
     InstructionsReply,
+    KernelRow,
+    KernelsReply,
     ModuleNode,
     ModuleReply,
     PassesReply,
     PassStep,
+    PlanRow,
     Reply,
     ReportReply,
     SchemaReply,
@@ -118,6 +122,37 @@ def _tree(reply: TreeReply) -> Iterator[Block]:
 
 def _instructions(reply: InstructionsReply) -> Iterator[Block]:
     yield CodeBlock(reply.text.rstrip("\n"), "instructions")
+
+
+def _kernels(reply: KernelsReply) -> Iterator[Block]:
+    for plan in reply.plans:
+        yield line(Span(f"{reply.title}{plan.arguments}", "title"), Span(f"  {plan.why}" if plan.why else "", "muted"))
+        for group in plan.groups:
+            yield from _group(group, reply.language)
+        yield from _unfused(plan)
+
+
+def _group(group: GroupRow, language: str) -> Iterator[Block]:
+    yield line(Span(group.name, "kind"), Span("  no kernel yet" if not group.kernels else "", "muted"))
+    yield TableBlock((Column("", "muted"), Column("", language="python")), group.lines, header=False)
+    for kernel in group.kernels:
+        yield FoldBlock(_heading(kernel), (CodeBlock(kernel.text.rstrip("\n"), language),))
+
+
+def _heading(kernel: KernelRow) -> tuple[Span, ...]:
+    rates = [
+        f"{amount / kernel.seconds / 1e9:.3g} {unit}"
+        for amount, unit in ((kernel.bytes, "GB/s"), (kernel.operations, "Gop/s"))
+        if amount
+    ]
+    facts = ", ".join((f"{_duration(kernel.seconds)} a call", *rates, f"compiled in {_duration(kernel.compiled)}"))
+    return Span(kernel.name, "title"), Span(f"  {facts}  for {'; '.join(kernel.conditions)}", "muted")
+
+
+def _unfused(plan: PlanRow) -> Iterator[Block]:
+    if plan.unfused:
+        columns = (Column("line", "muted"), Column("without a kernel"), Column("because", "muted"))
+        yield TableBlock(columns, plan.unfused, stack_below=NARROW)
 
 
 def _trace(reply: TraceReply) -> Iterator[Block]:
@@ -257,6 +292,7 @@ _LAYOUTS: dict[type[Any], Callable[[Any], Iterator[Block]]] = {
     CodeReply: _code,
     TreeReply: _tree,
     InstructionsReply: _instructions,
+    KernelsReply: _kernels,
     TraceReply: _trace,
     TapReply: _taps,
     SchemaReply: _schema,

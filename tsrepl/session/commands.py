@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from engine.lang.errors import did_you_mean
-from tsrepl.session import files, inspection, looking, observing, overview, tapping
+from tsrepl.session import files, inspection, kernels, looking, observing, overview, tapping
 from tsrepl.session.entries import COMMAND, Entry, split_entries
 from tsrepl.session.failures import INTERRUPTED, UsageError, error_replies
 from tsrepl.session.replies import ErrorReply, HelpReply, HelpTopic, Reply
@@ -85,6 +85,10 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("tree", "%tree f", "the syntax tree", "function", inspection.tree, _TARGET, ("%tree f", "%tree x + 1")),
     Command("instructions", "%instructions f", "what the interpreter runs: registers, operations, moves", "function",
             inspection.instructions, _TARGET, ("%instructions f",)),
+    Command("kernels", "%kernels f(x) [form]", "run, and show the kernels that ran, and why the rest has none",
+            "expression", kernels.kernels,
+            "The form of the kernels' texts is kernel, before or after (LLVM's passes), or assembly.",
+            ("%kernels f(x, x)", "%kernels f(x, x) assembly")),
     Command("trace", "%trace f(x)", "run, and show every instruction with the values it read and wrote", "expression",
             observing.trace, "", ("%trace f(x, x)",)),
     Command("tap", "%tap m pattern ... -- call", "what comes out of the parts of a module during a call", "place",

@@ -95,6 +95,48 @@ class InstructionsReply:
 
 
 @dataclass(frozen=True, slots=True)
+class KernelRow:
+    """A kernel: what its arguments have to be like, seconds to compile it and for a call, bytes and operations of that
+    call (None where its sizes do not tell them), and its text in the form that was asked for."""
+
+    name: str
+    conditions: tuple[str, ...]
+    compiled: float
+    seconds: float
+    bytes: int | None
+    operations: int | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    """Lines of a program that run together, as (place, text), and the kernels for them."""
+
+    name: str
+    lines: tuple[tuple[str, str], ...]
+    kernels: tuple[KernelRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRow:
+    """A plan of a function: its groups, `why` there are none, and (place, operator, reason) of what is outside."""
+
+    arguments: str
+    why: str
+    groups: tuple[GroupRow, ...]
+    unfused: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelsReply:
+    """The kernels of a function; `language` is that of their texts."""
+
+    title: str
+    language: str
+    plans: tuple[PlanRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TraceRow:
     """One executed instruction: `reads` and `writes` are (register, value) in order."""
 
@@ -332,6 +374,7 @@ Reply = (
     | CodeReply
     | TreeReply
     | InstructionsReply
+    | KernelsReply
     | TraceReply
     | SchemaReply
     | WhoReply

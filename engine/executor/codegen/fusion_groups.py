@@ -21,9 +21,9 @@ FUSION_GROUP: Final = "prim::FusionGroup"
 Choice = Callable[[Node], bool]
 
 
-def form_groups(graph: Graph, is_fusible: Choice, refused: set[Node], listener: Listener | None) -> list[Node]:
-    """Group what may be fused, less the nodes in `refused`, which learns views that have to stay outside; the groups in
-    their order."""
+def form_groups(graph: Graph, is_fusible: Choice, refused: dict[Node, str], listener: Listener | None) -> list[Node]:
+    """Group what may be fused, less the nodes in `refused`, which learns views that have to stay outside, and why; the
+    groups in their order."""
 
     def may_join(node: Node) -> bool:
         return node not in refused and is_fusible(node)
@@ -35,7 +35,7 @@ def form_groups(graph: Graph, is_fusible: Choice, refused: set[Node], listener: 
         if not wrong:
             return groups
         for group, views in wrong.items():
-            refused |= dissolve(group, views)
+            refused |= dict.fromkeys(dissolve(group, views), "a view that is wanted outside")
 
 
 def dissolve(group: Node, some: Collection[Node] = ()) -> set[Node]:

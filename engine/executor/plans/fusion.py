@@ -27,11 +27,13 @@ from engine.executor.plans.plan_events import GroupFormed, KernelCompiled, NodeN
 from engine.executor.plans.switches import SWITCHES, tell
 from engine.fuser import tiering
 from engine.fuser.binding import Binding
+from engine.fuser.cost import Cost, cost_of
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph, Node
-from engine.lang.source import SourceRange
 
 Run = Callable[..., Any]
+Layout = tuple[Any, ...]
+"""Dtype, sizes and strides of each argument that is a tensor, the type of others."""
 MAX_KERNELS: Final = 4
 """The number of different kernels that a group is compiled to."""
 
@@ -62,6 +64,8 @@ class Compiler:
     """A kernel of the group's graph for arguments like these.  Raises Unfusible."""
     bind: Callable[[str, Sequence[Binding], Run], Run]
     """A function that runs the first kernel whose guard holds, else the last argument."""
+    show: Callable[[Any], str]
+    """The text of a kernel or an expression."""
 
 
 @dataclass(slots=True)
@@ -76,19 +80,12 @@ SETTINGS: Final = Settings()
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A kernel of a group, and how long it took to make."""
+    """A kernel of a group: arguments like those that it was made for, the work of such a call, seconds to make it."""
 
     binding: Binding
+    example: Sequence[Any]
+    cost: Cost | None
     seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A node that is part of no kernel, and why."""
-
-    kind: str
-    range: SourceRange | None
-    why: str
 
 
 @dataclass(eq=False, slots=True)
@@ -100,13 +97,14 @@ class FusedGroup:
     owner: PlanFusion
     unfused: Run
     kernels: list[Kernel] = field(default_factory=list)
-    tried: set[Any] = field(default_factory=set)
-    waiting: list[Sequence[Any]] = field(default_factory=list)
+    waiting: dict[Layout, Sequence[Any]] = field(default_factory=dict)
     """Examples of arguments that kernels are to be made for."""
+    done: set[Layout] = field(default_factory=set)
+    """Those that kernels were made for."""
     run: Run = field(init=False)
 
     def __post_init__(self) -> None:
-        self.run = self.miss
+        self.run = self.first
 
     @property
     def graph(self) -> Graph:
@@ -117,15 +115,18 @@ class FusedGroup:
     def bindings(self) -> list[Binding]:
         return [kernel.binding for kernel in self.kernels]
 
+    def first(self, *args: Any) -> Any:
+        """A call by a plan that was written before there were kernels."""
+        return self.run(*args) if self.kernels else self.miss(*args)
+
     def miss(self, *args: Any) -> Any:
         """A call that no kernel takes.  Arguments that raise get none."""
-        result = self.unfused(*args)
-        if len(self.tried) >= MAX_KERNELS or (key := _layout(args)) in self.tried:
-            return result
-        return self.run(*args) if self.owner.want(self, key, args) else result
+        before, result = self.run, self.unfused(*args)
+        self.owner.want(self, args)
+        return result if self.run is before else self.run(*args)
 
 
-def _layout(args: Sequence[Any]) -> tuple[Any, ...]:
+def _layout(args: Sequence[Any]) -> Layout:
     return tuple((a.array.dtype, a.array.shape, a.array.strides) if isinstance(a, Tensor) else type(a) for a in args)
 
 
@@ -156,13 +157,13 @@ class PlanFusion:
     """Takes a way to the kernels of a plan that is one group: given a function for other arguments, a function that
     runs them; None where there are none."""
     groups: list[FusedGroup] = field(default_factory=list)
-    refusals: list[Refusal] = field(default_factory=list)
+    refused: dict[Node, str] = field(default_factory=dict)
+    """Nodes that are part of no kernel, and why."""
     fused: Graph | None = None
     """The graph with its groups, once they are formed."""
     _whole: Node | None = None
     """The group that does all of it."""
     _count: int = 0
-    _refused: set[Node] = field(default_factory=set)
     _lock: Any = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -203,7 +204,7 @@ class PlanFusion:
         """Form groups of what is in none yet."""
         assert self.fused is not None
         known = {group.node: group for group in self.groups}
-        nodes = form_groups(self.fused, self.compiler.is_fusible, self._refused, tell if SWITCHES.listeners else None)
+        nodes = form_groups(self.fused, self.compiler.is_fusible, self.refused, tell if SWITCHES.listeners else None)
         if not known and (found := whole(self.fused)) is not None:
             self._whole, nodes = found, [found]
         self.groups = [known.get(node) or self._new_group(node) for node in nodes]
@@ -232,21 +233,18 @@ class PlanFusion:
 
     # -- kernels
 
-    def want(self, group: FusedGroup, key: Any, args: Sequence[Any]) -> bool:
-        """Have a kernel made for such arguments; True if it may be there now."""
+    def want(self, group: FusedGroup, args: Sequence[Any]) -> None:
+        """Have a kernel made for such arguments, unless there are enough; it is there afterwards in eager mode."""
         mode = tiering.mode()
-        if mode == "off":
-            return False
+        if mode == "off" or len(group.done) >= MAX_KERNELS or (key := _layout(args)) in group.done:
+            return
         with self._lock:
-            is_new = key not in group.tried
-            if is_new:
-                group.tried.add(key)
-                group.waiting.append([_example(value) for value in args])
+            is_new = key not in group.waiting
+            group.waiting[key] = [_example(value) for value in args]
         if mode == "eager":
             self.compile_waiting()
         elif is_new:
             tiering.in_background(self.compile_waiting)
-        return mode == "eager"
 
     def compile_waiting(self) -> None:
         """Make the kernels that groups wait for, and let the plan run with them."""
@@ -258,28 +256,29 @@ class PlanFusion:
                 self._install_fused()
 
     def _compile(self, group: FusedGroup) -> None:
-        with self._lock:
-            examples, group.waiting = group.waiting, []
-        for example in examples:
-            start = time.perf_counter()
+        for layout, example in [*group.waiting.items()]:
             try:
-                binding = self.compiler.lower(group.graph, example)
+                if len(group.done) < MAX_KERNELS:
+                    self._add_kernel(group, example)
             except Unfusible as why:
                 self._leave_out(group, why)
-                return
-            run = self.compiler.bind(group.name, [*group.bindings, binding], group.miss)
-            seconds = time.perf_counter() - start
-            group.kernels.append(Kernel(binding, seconds))
-            group.run = run
-            tell_if_heard(partial(KernelCompiled, self.name, group.name, seconds))
+            with self._lock:
+                group.done.add(layout)
+                del group.waiting[layout]
+
+    def _add_kernel(self, group: FusedGroup, example: Sequence[Any]) -> None:
+        start = time.perf_counter()
+        binding = self.compiler.lower(group.graph, example)
+        group.run = self.compiler.bind(group.name, [*group.bindings, binding], group.miss)
+        seconds = time.perf_counter() - start
+        group.kernels.append(Kernel(binding, example, cost_of(binding, example), seconds))
+        tell_if_heard(partial(KernelCompiled, self.name, group.name, seconds))
 
     def _leave_out(self, group: FusedGroup, why: Unfusible) -> None:
         """Put the group's nodes back, and group them without the one that no kernel can hold."""
-        refusal = Refusal(why.node.kind, why.node.range, str(why))
-        self.refusals.append(refusal)
-        tell_if_heard(partial(NodeNotFused, self.name, refusal.kind, refusal.range, refusal.why))
+        tell_if_heard(partial(NodeNotFused, self.name, why.node.kind, why.node.range, str(why)))
         group.run = group.unfused
-        self._refused |= dissolve(group.node, {why.node})
+        self.refused |= dict.fromkeys(dissolve(group.node, {why.node}), str(why))
         self.groups.remove(group)
         self._whole = None
         self._group()

@@ -68,7 +68,8 @@ class ExecutionPlan:
     generated: GeneratedSource | None = None
     reason: str = ""
     fusion: PlanFusion | None = None
-    """Its groups on their way to kernels; None where nothing is fused."""
+    """Its groups on their way to kernels; None where nothing is fused, for the reason in `why_unfused`."""
+    why_unfused: str = ""
     _code: Code | None = None
 
     @property
@@ -178,12 +179,19 @@ def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key) -> None:
             waits = False
             tier_up.begin_again()
 
+    compiler = FUSION.compiler
+    plan.why_unfused = (
+        "tensors may be on several devices" if is_anywhere
+        else "gradients may be recorded" if records
+        else "there is no compiler" if compiler is None
+        else "no kernel holds any of it" if not any(map(compiler.is_fusible, unfused.all_nodes()))
+        else ""
+    )  # fmt: skip
     if is_anywhere:  # every operator is called as a function of tensors, which looks where they are
         install(*write({}))
         return
     tier_up = TierUp(pointwise(unfused), write, install, *write({}))
-    compiler = FUSION.compiler
-    if records or compiler is None or not any(map(compiler.is_fusible, unfused.all_nodes())):
+    if plan.why_unfused or compiler is None:
         tier_up.start()
         return
     plan.fusion = PlanFusion(

@@ -75,7 +75,7 @@ def _sizes(args: Sequence[Any]) -> list[Any]:
 @pytest.fixture(name="made", autouse=True)
 def _stand_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
     made = StandIn()
-    monkeypatch.setattr(fusion.SETTINGS, "compiler", Compiler(made.is_fusible, made.lower, made.bind))
+    monkeypatch.setattr(fusion.SETTINGS, "compiler", Compiler(made.is_fusible, made.lower, made.bind, str))
     monkeypatch.setattr(tiering, "WORTH", -1)
     before = tiering.mode()
     tiering.set_mode("eager")
@@ -229,10 +229,10 @@ def test_a_node_that_no_kernel_holds_is_left_out(made: StandIn) -> None:
             assert same(run_function(function, (of(3), of(3))), interpreted(function, of(3), of(3)))
     fused = plan_of(function, of(3), of(3)).fusion
     assert fused is not None
-    assert [(each.kind, each.why) for each in fused.refusals] == [("aten::exp", "it does not fit")]
-    assert fused.refusals[0].range is not None and fused.refusals[0].range.text == "(x * y + 1).exp()"
+    assert [(each.kind, why) for each, why in fused.refused.items()] == [("aten::exp", "it does not fit")]
     assert len(fused.groups) == 2 and made.calls > 0
-    assert [each.kind for each in heard if isinstance(each, NodeNotFused)] == ["aten::exp"]
+    (left_out,) = [each for each in heard if isinstance(each, NodeNotFused)]
+    assert left_out.kind == "aten::exp" and left_out.range is not None and left_out.range.text == "(x * y + 1).exp()"
     assert sum(isinstance(each, GroupFormed) for each in heard) == 3
     assert sum(isinstance(each, KernelCompiled) for each in heard) == 2
 
@@ -287,6 +287,23 @@ def test_groups_that_a_program_comes_with_are_grouped_anew(made: StandIn) -> Non
     assert same(run_function(another, args), interpreted(function, *args))
     tiering.set_mode("off")
     assert same(run_function(another, args), interpreted(function, *args))
+
+
+def test_explanations_tell_lines_kernels_and_why_the_rest_runs_without(made: StandIn) -> None:
+    f = torch.jit.CompilationUnit("def f(x, y):\n    a = (x * y).tanh()\n    b = a.mm(a)\n    return b.relu()\n").f
+    assert torch.explain(f).plans == ()
+    f(of(3, 3), of(3, 3))
+    (plan,) = torch.explain(f).plans
+    (group,) = plan.groups
+    assert [(line.number, line.text) for line in group.lines] == [(2, "a = (x * y).tanh()")]
+    assert "aten::tanh" in group.graph and plan.arguments.startswith("(x.1: Float(*, *)")
+    assert [(node.kind, node.line.number, node.why) for node in plan.unfused if node.line] == [
+        ("aten::mm", 3, "no kernel holds it"), ("aten::relu", 4, "no neighbour shares a kernel with it"),
+    ]  # fmt: skip
+    (kernel,) = group.kernels
+    assert kernel.name == "k1" and kernel.cost is not None and 0 < kernel.measure(0.001) < 1
+    torch.set_compile_mode("off")
+    assert [each.why for each in torch.explain(f).plans] == ["the compile mode is off"]
 
 
 def test_calls_of_a_script_function_go_straight_to_its_kernel(made: StandIn) -> None:

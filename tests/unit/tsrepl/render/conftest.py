@@ -11,13 +11,17 @@ from tsrepl.session.replies import (
     ErrorReply,
     FileReply,
     GraphReply,
+    GroupRow,
     HelpReply,
     HelpTopic,
     InstructionsReply,
+    KernelRow,
+    KernelsReply,
     ModuleNode,
     ModuleReply,
     PassesReply,
     PassStep,
+    PlanRow,
     Reply,
     ReportReply,
     SchemaReply,
@@ -61,6 +65,24 @@ REPLIES: dict[str, Reply] = {
     "code": CodeReply("f", "def f(x: Tensor) -> Tensor:\n  return CONSTANTS.c0\n", (("c0", "float32 (2,)"),)),
     "tree": TreeReply("f", "(def (ident f)\n  (return (variable (ident x))))"),
     "instructions": InstructionsReply("f", "0 = Load\n1 = t move(0)\n = JumpZ move(1) -> @4\n@4:\n = Store 1"),
+    "kernels": KernelsReply(
+        "f",
+        "python",
+        (
+            PlanRow(
+                "(x: Float(*))", "",
+                (
+                    GroupRow(
+                        "f_1", (("model.py:3", "y = x * 2"),),
+                        (KernelRow("k", ("x: contiguous f32[*]",), 0.1, 1e-6, 800, 100, "def k(n: i64):\n    pass\n"),),
+                    ),
+                    GroupRow("f_2", (("line 2", "x.exp()"),), ()),
+                ),
+                (("line 3", "aten::mm", "no kernel holds it"),),
+            ),
+            PlanRow("(x: Long(*))", "gradients may be recorded", (), ()),
+        ),
+    ),
     "trace": TraceReply(
         "f(x)",
         (

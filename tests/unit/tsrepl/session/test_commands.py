@@ -15,6 +15,7 @@ from tsrepl.session.replies import (
     GraphReply,
     HelpReply,
     InstructionsReply,
+    KernelsReply,
     ModuleReply,
     PassesReply,
     Reply,
@@ -102,6 +103,15 @@ def test_tree_is_as_it_was_typed(run: Run[TreeReply]) -> None:
 
 def test_instructions(run: Run[InstructionsReply]) -> None:
     assert " = mul " in run("%instructions f", InstructionsReply).text
+
+
+def test_kernels_tell_why_there_are_none(run: Run[KernelsReply], session: Session) -> None:
+    session.execute("x.requires_grad_()")
+    for command in ("%kernels f(x, x)", "%kernels f(x, x) assembly"):
+        (plan,) = run(command, KernelsReply).plans
+        assert plan.why == "gradients may be recorded"
+        assert not plan.groups
+        assert [kind for _, kind, _ in plan.unfused] == ["aten::add", "aten::mul"]
 
 
 def test_trace_of_a_call_leaves_out_the_entry_around_it(run: Run[TraceReply]) -> None:

@@ -1,0 +1,198 @@
+"""Explanations of the kernels that a function runs, and why the rest runs without.
+
+In: a `Function`.  Out: an `Explanation`: its plans, their groups with source lines, the kernels with their text, cost
+and machine code, and for each node outside a reason.  Texts of machine code are made when they are asked for.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from engine.aten.values.tensor import Tensor
+from engine.executor.codegen.fusion_groups import FUSION_GROUP
+from engine.executor.plans.executor import GraphExecutor, executor_of
+from engine.executor.plans.fusion import Compiler, FusedGroup, Kernel, PlanFusion
+from engine.executor.plans.plan import ExecutionPlan
+from engine.fuser import machine, tiering, to_llvm
+from engine.fuser.binding import Argument, NumberArgument
+from engine.fuser.cost import Cost
+from engine.ir.graph import Node
+from engine.ir.ops import op_of
+from engine.ir.unit import Function
+from engine.lang.types import TensorType
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLine:
+    """A line of a program; the file is "" for text without one."""
+
+    file: str
+    number: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class KernelExplanation:
+    """A kernel: its text, what calls have to be like (`arguments`, `guards`), seconds to compile, and the work of a
+    call like the one that it was made for (None where that is not known from sizes)."""
+
+    name: str
+    text: str
+    arguments: tuple[str, ...]
+    guards: tuple[str, ...]
+    seconds: float
+    cost: Cost | None
+    _kernel: Kernel
+    _run: Callable[..., Any]
+
+    def code(self) -> machine.Code:
+        """LLVM before and after its passes, and assembly.  Raises MachineError."""
+        kernel = self._kernel.binding.kernel
+        return machine.compile_module(to_llvm.module([kernel]), [kernel.name])
+
+    def measure(self, seconds: float = 0.02) -> float:
+        """The seconds of a call on random numbers: the fastest of as many as fit in the time given."""
+        args = [_random(value) for value in self._kernel.example]
+        best, end = float("inf"), time.perf_counter() + seconds
+        while (start := time.perf_counter()) < end:
+            self._run(*args)
+            best = min(best, time.perf_counter() - start)
+        return best
+
+
+@dataclass(frozen=True, slots=True)
+class GroupExplanation:
+    """Nodes that run together: the lines that they are from, their graph, and the kernels made of it so far."""
+
+    name: str
+    lines: tuple[SourceLine, ...]
+    graph: str
+    kernels: tuple[KernelExplanation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UnfusedNode:
+    """An operator on tensors that runs in no kernel."""
+
+    kind: str
+    line: SourceLine | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlanExplanation:
+    """A plan: the arguments that it is for, and `why` it has no groups, if it has none."""
+
+    arguments: str
+    why: str
+    groups: tuple[GroupExplanation, ...]
+    unfused: tuple[UnfusedNode, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The plans of a function, the most recently used last."""
+
+    function: str
+    mode: tiering.Mode
+    plans: tuple[PlanExplanation, ...]
+
+
+def explain(function: Function) -> Explanation:
+    """The kernels of a function's plans; calls make plans."""
+    executor: GraphExecutor = executor_of(function)
+    return Explanation(function.name, tiering.mode(), tuple(map(_plan, executor.cache.plans())))
+
+
+def _plan(plan: ExecutionPlan) -> PlanExplanation:
+    fusion = _running(plan)
+    groups = () if fusion is None else tuple(_group(each, fusion.compiler) for each in fusion.groups)
+    why = "" if groups else _why_no_groups(plan)
+    return PlanExplanation(str(plan.spec), why, groups, tuple(_unfused(plan)))
+
+
+def _running(plan: ExecutionPlan) -> PlanFusion | None:
+    """The groups that calls of the plan run now."""
+    return plan.fusion if plan.fusion is not None and plan.fusion.fused is plan.graph else None
+
+
+def _why_no_groups(plan: ExecutionPlan) -> str:
+    if tiering.mode() == "off":
+        return "the compile mode is off"
+    if plan.fusion is None:
+        return plan.why_unfused
+    return "no two neighbours can be one kernel" if plan.fusion.fused is not None else "it has not run for long enough"
+
+
+# ------------------------------------------------------------------ groups
+
+
+def _group(group: FusedGroup, compiler: Compiler) -> GroupExplanation:
+    lines = dict.fromkeys(line for node in group.graph.nodes() if (line := _line(node)) is not None)
+    ordered = sorted(lines, key=lambda line: (line.file, line.number))
+    kernels = tuple(_kernel(each, group, compiler) for each in group.kernels)
+    return GroupExplanation(group.name, tuple(ordered), str(group.graph), kernels)
+
+
+def _kernel(kernel: Kernel, group: FusedGroup, compiler: Compiler) -> KernelExplanation:
+    binding = kernel.binding
+    return KernelExplanation(
+        binding.kernel.name, compiler.show(binding.kernel), tuple(map(_argument, binding.arguments)),
+        tuple(map(compiler.show, binding.guards)), kernel.seconds, kernel.cost, kernel, group.run,
+    )  # fmt: skip
+
+
+def _argument(argument: Argument) -> str:
+    if isinstance(argument, NumberArgument):
+        return f"{argument.name}: {argument.type}"
+    return f"{argument.name}: {argument.layout} {argument.type}[{', '.join('*' * argument.rank)}]"
+
+
+def _line(node: Node) -> SourceLine | None:
+    if node.kind == "prim::Constant" or node.range is None:
+        return None
+    place = node.range.original()
+    return SourceLine(place.filename, place.line, place.source.line_text(place.line - place.source.first_line).strip())
+
+
+def _random(value: Any) -> Any:
+    if not isinstance(value, Tensor):
+        return value
+    shown = value.array
+    made = np.asarray(np.random.default_rng(0).random(shown.shape) + (shown.dtype.kind not in "fV"))
+    return Tensor(_laid_out(made.astype(shown.dtype), shown.strides))
+
+
+def _laid_out(array: Any, strides: Sequence[int]) -> Any:
+    """The array in memory of its own with these strides, as far as they are positive and do not overlap."""
+    order = sorted(range(array.ndim), key=lambda i: -strides[i])
+    back = np.argsort(order)
+    return np.ascontiguousarray(array.transpose(order)).transpose(back)
+
+
+# ------------------------------------------------------------------ what runs without a kernel
+
+
+def _unfused(plan: ExecutionPlan) -> Iterator[UnfusedNode]:
+    for node in plan.graph.all_nodes():
+        if node.kind != FUSION_GROUP and _is_on_tensors(node):
+            yield UnfusedNode(node.kind, _line(node), _why(node, plan))
+
+
+def _is_on_tensors(node: Node) -> bool:
+    values = (*node.inputs, *node.outputs)
+    return op_of(node) is not None and any(isinstance(value.type, TensorType) for value in values)
+
+
+def _why(node: Node, plan: ExecutionPlan) -> str:
+    fusion = _running(plan)
+    if fusion is None:
+        return _why_no_groups(plan)
+    if node in fusion.refused:
+        return fusion.refused[node]
+    return "no neighbour shares a kernel with it" if fusion.compiler.is_fusible(node) else "no kernel holds it"

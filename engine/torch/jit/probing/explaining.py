@@ -1,0 +1,22 @@
+"""`engine.explain`: the kernels that a compiled function or module runs.
+
+In: a compiled function, method or module.  Out: an `Explanation`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.executor.plans.explanation import Explanation
+from engine.executor.plans.explanation import explain as explain_function
+from engine.torch.compiled.objects import ScriptFunction, ScriptMethod, ScriptObject
+
+
+def explain(compiled: ScriptFunction | ScriptMethod | ScriptObject) -> Explanation:
+    """The plans of a function or method, or of a module's `forward`, and the kernels in them; calls make plans.
+
+    Each group has the lines that it is from, its graph and its kernels: text, guards, bytes and operations of a call,
+    machine code; each operator on tensors outside has the reason why it is.
+    """
+    method: Any = compiled.forward if isinstance(compiled, ScriptObject) else compiled
+    return explain_function(method._function)
