@@ -23,9 +23,12 @@ VERSIONS: Final = frozenset({(3, 11), (3, 12), (3, 13), (3, 14)})
 """CPythons whose objects begin as is written here."""
 ARRAY_VERSIONS: Final = {0x01000009: "numpy 1", 0x02000000: "numpy 2"}
 _FLAGS: Final = {"C_CONTIGUOUS": 0x1, "ALIGNED": 0x100, "WRITEABLE": 0x400}
-PLAIN: Final = _FLAGS["C_CONTIGUOUS"] | _FLAGS["ALIGNED"]
+ALIGNED: Final = _FLAGS["ALIGNED"]
+PLAIN: Final = _FLAGS["C_CONTIGUOUS"] | ALIGNED
 WRITEABLE: Final = _FLAGS["WRITEABLE"]
 TYPE_OFFSET: Final = 8
+FLOAT_VALUE: Final = 16
+"""Where a float keeps its number."""
 DATA, NDIM, DIMENSIONS, STRIDES, DTYPE, ARRAY_FLAGS = 16, 24, 32, 40, 56, 64
 """Where the fields of an array are; the public structure `PyArrayObject_fields`."""
 _MEMBER: Final = 40
@@ -36,6 +39,7 @@ _FUNCTIONS: Final = (
     "PyObject_Vectorcall", "PyType_GenericAlloc", "PyFloat_AsDouble", "PyLong_AsLongLongAndOverflow",
     "PyLong_FromLongLong", "PyErr_Clear", "PyTuple_Size", "PyTuple_New", "PyTuple_SetItem", "PyIter_Next",
     "PyList_Size", "PyList_GetItem", "PyEval_SaveThread", "PyEval_RestoreThread", "Py_IncRef", "Py_DecRef",
+    "PyFloat_FromDouble", "PyTuple_GetItem", "PyObject_GetAttr",
 )  # fmt: skip
 
 
@@ -72,6 +76,9 @@ def _check_python() -> None:
         raise AbiError("not a little-endian machine of 64 bits")
     if _pointer(id(1.5) + TYPE_OFFSET) != id(float):
         raise AbiError("objects do not point to their types where they should")
+    number = 1.5
+    if ctypes.c_double.from_address(id(number) + FLOAT_VALUE).value != number:
+        raise AbiError("floats do not keep their number where they should")
 
 
 def _address(name: str) -> int:
@@ -255,12 +262,11 @@ def _kept(definition: ctypes.Structure) -> int:
     return ctypes.addressof(definition)
 
 
-def builtin(name: str, function: int, doc: str) -> Callable[..., Any]:
-    """A builtin function of positional arguments: `PyObject *(PyObject *, PyObject **args, Py_ssize_t n)`."""
-    make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
-    made: Callable[..., Any] = make(_address("PyCMethod_New"))(
-        _defined(name, function, _FASTCALL, doc), None, None, None
-    )
+def builtin(name: str, function: int, doc: str, held: object = None) -> Callable[..., Any]:
+    """A builtin function of positional arguments: `PyObject *(PyObject *held, PyObject **args, Py_ssize_t n)`."""
+    make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p)
+    definition = _defined(name, function, _FASTCALL, doc)
+    made: Callable[..., Any] = make(_address("PyCMethod_New"))(definition, held, None, None)
     return made
 
 

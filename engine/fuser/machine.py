@@ -7,6 +7,7 @@ the process lives.  Raises `MachineError` where llvmlite is missing or LLVM refu
 from __future__ import annotations
 
 import ctypes
+import re
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -78,14 +79,15 @@ def compile_module(module: Any, names: Iterable[str]) -> Code:
 SYMBOLS: Final[dict[str, Callable[[], int]]] = {}
 """Symbols that are no functions of a library -> functions that give their addresses; who owns one adds it."""
 _resolved: Final[set[str]] = set()
+_DECLARATION: Final = re.compile(r'^(?:declare [^@]*@"(?P<function>[^"]+)"|@"(?P<object>[^"]+)" = external)', re.M)
 
 
 def _resolve(text: str) -> None:
     """Tell LLVM the addresses of the symbols that a module declares."""
-    for symbol, address in SYMBOLS.items():
-        if symbol not in _resolved and f'declare void @"{symbol}"' in text:
-            import_module("llvmlite.binding").add_symbol(symbol, address())
-            _resolved.add(symbol)
+    declared = {match["function"] or match["object"] for match in _DECLARATION.finditer(text)}
+    for symbol in (declared & SYMBOLS.keys()) - _resolved:
+        import_module("llvmlite.binding").add_symbol(symbol, SYMBOLS[symbol]())
+        _resolved.add(symbol)
 
 
 def callable_kernel(kernel: Kernel) -> Callable[..., int]:

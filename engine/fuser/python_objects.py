@@ -1,0 +1,232 @@
+"""Python's objects in native code: builders of what reads, makes and counts them.
+
+In: an `llvmlite.ir` function under construction.  Out: values in it; tensors, versions of memory and the grad mode are
+looked after by functions of their own, once in a module.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from engine.fuser import cpython_abi as abi
+from engine.fuser.process import NEW_ARRAY, Process, symbol
+from engine.fuser.to_llvm import ir
+
+Value = Any
+"""An `llvmlite.ir` value."""
+IMMORTAL: Final = sys.version_info >= (3, 12)
+"""True if None, False, True and small numbers do not count their references."""
+
+
+def pointer_type() -> Any:
+    return ir().PointerType()
+
+
+def whole(value: int, bits: int = 64) -> Value:
+    return ir().IntType(bits)(value)
+
+
+def null() -> Value:
+    return ir().Constant(pointer_type(), None)
+
+
+def _untyped(address: Value) -> Value:
+    """The address with the type that LLVM gives it; llvmlite still gives it the type of what is there."""
+    address.type = pointer_type()
+    return address
+
+
+def signature(name: str) -> Any:
+    """The type of one of CPython's or numpy's functions."""
+    types = {"p": pointer_type(), "l": ir().IntType(64), "i": ir().IntType(32), "d": ir().DoubleType(), "": None}
+    result, operands = _SIGNATURES[name]
+    return ir().FunctionType(types[result] or ir().VoidType(), [types[each] for each in operands])
+
+
+_SIGNATURES: Final = {
+    "PyObject_Vectorcall": ("p", "pplp"), "PyObject_GetAttr": ("p", "pp"), "PyType_GenericAlloc": ("p", "pl"),
+    "PyLong_AsLongLongAndOverflow": ("l", "pp"), "PyLong_FromLongLong": ("p", "l"), "PyFloat_FromDouble": ("p", "d"),
+    "PyErr_Clear": ("", ""), "PyTuple_New": ("p", "l"), "PyTuple_SetItem": ("i", "plp"), "PyTuple_GetItem": ("p", "pl"),
+    "PyEval_SaveThread": ("p", ""), "PyEval_RestoreThread": ("", "p"), "Py_IncRef": ("", "p"), "Py_DecRef": ("", "p"),
+    NEW_ARRAY: ("p", "ppipppip"),
+}  # fmt: skip
+"""Result and operands: a pointer, long (i64), int (i32) or double."""
+
+
+@dataclass(slots=True)
+class Objects:
+    """A function under construction that handles Python's objects."""
+
+    function: Any
+    b: Any
+    """The `IRBuilder`."""
+    at: Process
+
+    @classmethod
+    def into(cls, function: Any, at: Process) -> Objects:
+        return cls(function, ir().IRBuilder(function.append_basic_block("entry")), at)
+
+    # -- control
+
+    def block(self, name: str) -> Any:
+        return self.function.append_basic_block(name)
+
+    def need(self, condition: Value, otherwise: Any) -> None:
+        """Go on where it holds."""
+        go = self.block("go")
+        self.b.cbranch(condition, go, otherwise)
+        self.b.position_at_end(go)
+
+    def same(self, a: Value, b: Value) -> Value:
+        return self.b.icmp_unsigned("==", a, b)
+
+    def differ(self, a: Value, b: Value) -> Value:
+        return self.b.icmp_unsigned("!=", a, b)
+
+    # -- objects
+
+    def object(self, name: str) -> Value:
+        """One of the objects of `process`."""
+        known = self.function.module.globals.get(symbol(name))
+        return known or _untyped(ir().GlobalVariable(self.function.module, ir().IntType(8), symbol(name)))
+
+    def call(self, name: str, *given: Value) -> Value:
+        """A call of a function of CPython or numpy."""
+        known = self.function.module.globals.get(name)
+        return self.b.call(known or ir().Function(self.function.module, signature(name), name), given)
+
+    def field(self, base: Value, offset: int, type: Any = None) -> Value:
+        return self.b.load(self.place(base, offset), typ=type or pointer_type())
+
+    def place(self, base: Value, offset: int) -> Value:
+        return _untyped(self.b.gep(base, [whole(offset)], source_etype=ir().IntType(8)))
+
+    def item(self, base: Value, i: int) -> Value:
+        """A number in a row of sizes or strides."""
+        return self.field(base, 8 * i, ir().IntType(64))
+
+    def type_of(self, of: Value) -> Value:
+        return self.field(of, abi.TYPE_OFFSET)
+
+    def slot(self, of: Value, name: str) -> Value:
+        return self.field(of, self.at.slots[name])
+
+    def retain(self, value: Value) -> Value:
+        """The object with one more reference."""
+        if IMMORTAL:
+            self.call("Py_IncRef", value)
+        else:
+            count = self.field(value, 0, ir().IntType(64))
+            self.b.store(self.b.add(count, whole(1)), self.place(value, 0))
+        return value
+
+    def release(self, value: Value) -> None:
+        self.call("Py_DecRef", value)
+
+    # -- functions of this module
+
+    def helper(self, name: str, result: Any, given: Sequence[Value], write: Callable[[Objects], None]) -> Value:
+        """A call of a function that is written once, when first called."""
+        function = self.function.module.globals.get(name)
+        if function is None:
+            types = [each.type for each in given]
+            function = ir().Function(self.function.module, ir().FunctionType(result, types), name)
+            function.linkage = "internal"
+            write(Objects.into(function, self.at))
+        return self.b.call(function, given)
+
+    def is_recording(self) -> Value:
+        """True if this thread records operators."""
+        return self.helper("py.is_recording", ir().IntType(1), [], _is_recording)
+
+    def new_tensor(self, type: str, dimensions: Value, rank: int) -> Value:
+        """A tensor of a new contiguous array; null, and no error, where there is none to be had."""
+        given = [self.object(f"dtype.{type}"), whole(rank, 32), dimensions]
+        return self.helper("py.new_tensor", pointer_type(), given, _new_tensor)
+
+    def advance(self, tensor: Value) -> Value:
+        """Advance the version of a tensor's memory; false, and no error, where that cannot be."""
+        return self.helper("py.advance", ir().IntType(1), [tensor], _advance)
+
+    def long(self, of: Value) -> tuple[Value, Value]:
+        """The number of an int, and true if it has one of 64 bits."""
+        with self.b.goto_entry_block():
+            overflow = _untyped(self.b.alloca(ir().IntType(32)))
+        self.b.store(whole(0, 32), overflow)
+        found = self.call("PyLong_AsLongLongAndOverflow", of, overflow)
+        return found, self.same(self.b.load(overflow, typ=ir().IntType(32)), whole(0, 32))
+
+
+def _is_recording(o: Objects) -> None:
+    failed = o.block("failed")
+    found = o.call("PyObject_GetAttr", o.object("MODE"), o.object("enabled"))
+    o.need(o.differ(found, null()), failed)
+    o.release(found)
+    o.b.ret(o.differ(found, o.object("False")))
+    o.b.position_at_end(failed)
+    o.call("PyErr_Clear")
+    o.b.ret(whole(1, 1))
+
+
+def _new_tensor(o: Objects) -> None:
+    dtype, rank, dimensions = o.function.args
+    no_array, no_tensor = o.block("no_array"), o.block("no_tensor")
+    o.retain(dtype)  # which the function takes over
+    array = o.call(NEW_ARRAY, o.object("ndarray"), dtype, rank, dimensions, null(), null(), whole(0, 32), null())
+    o.need(o.differ(array, null()), no_array)
+    tensor = o.call("PyType_GenericAlloc", o.object("Tensor"), whole(0))
+    o.need(o.differ(tensor, null()), no_tensor)
+    o.b.store(array, o.place(tensor, o.at.slots["array"]))
+    for offset, name in o.at.fresh.items():
+        value = o.object(name)
+        o.b.store(value if IMMORTAL else o.retain(value), o.place(tensor, offset))
+    o.b.ret(tensor)
+    o.b.position_at_end(no_tensor)
+    o.release(array)
+    o.b.branch(no_array)
+    o.b.position_at_end(no_array)
+    o.call("PyErr_Clear")
+    o.b.ret(null())
+
+
+def _advance(o: Objects) -> None:
+    (tensor,) = o.function.args
+    failed, refused = o.block("failed"), o.block("refused")
+    storage = _memory(o, tensor, failed)
+    o.need(o.same(o.type_of(storage), o.object("Storage")), refused)
+    before = o.slot(storage, "version")
+    o.need(o.differ(before, null()), refused)
+    o.need(o.same(o.type_of(before), o.object("int")), refused)
+    number, fits = o.long(before)
+    o.need(fits, refused)
+    after = o.call("PyLong_FromLongLong", o.b.add(number, whole(1)))
+    o.need(o.differ(after, null()), failed)
+    o.b.store(after, o.place(storage, o.at.slots["version"]))
+    o.release(before)
+    o.b.ret(whole(1, 1))
+    o.b.position_at_end(failed)
+    o.call("PyErr_Clear")
+    o.b.branch(refused)
+    o.b.position_at_end(refused)
+    o.b.ret(whole(0, 1))
+
+
+def _memory(o: Objects, tensor: Value, failed: Any) -> Value:
+    """The storage of a tensor, which Python makes when it is first asked for."""
+    found = o.slot(tensor, "_storage")
+    start, make, done = o.b.block, o.block("make"), o.block("done")
+    o.b.cbranch(o.same(found, o.object("None")), make, done)
+    o.b.position_at_end(make)
+    made = o.call("PyObject_GetAttr", tensor, o.object("memory"))
+    o.need(o.differ(made, null()), failed)
+    o.release(made)  # the tensor keeps it
+    end = o.b.block
+    o.b.branch(done)
+    o.b.position_at_end(done)
+    storage = o.b.phi(pointer_type())
+    storage.add_incoming(found, start)
+    storage.add_incoming(made, end)
+    return storage

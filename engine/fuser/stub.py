@@ -1,0 +1,397 @@
+"""Stubs: kernels as builtin functions of Python.
+
+In: `Binding`s.  Out: one builtin (METH_FASTCALL) that runs the first kernel whose guard holds for its arguments, else
+calls the fallback with them.  A stub and its kernel are one module, so that LLVM puts small kernels into their stubs.
+
+Note [What a stub does]
+It looks at the arguments: how many, their types, what the binding says of them, guards.  Where something does not hold,
+nothing has happened yet, and the fallback is called.  It makes the results, advances the versions of the memory that is
+written, and calls the kernel.  A kernel that returns another code than 0 has written to no argument: what was made is
+dropped, and `on_error(code, *args)` is called, or the fallback.
+
+Note [Recording]
+A tensor that records, in a thread that records, is left to the fallback.  A view may record without saying so, after
+its base was written to (`HOOKS.rebased`), so views are taken to record once that happened, and views that are written
+at any time.
+
+Note [Working without the interpreter lock]
+Kernels with more work than `RELEASE_AFTER` let other threads of Python run meanwhile.  Those could give a tensor
+another array, so the stub counts a reference to each array until the kernel has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from engine.fuser import cpython_abi as abi
+from engine.fuser import machine, to_llvm
+from engine.fuser.binding import RELEASE_AFTER, Binding, NumberArgument, NumberResult, Result, TensorArgument
+from engine.fuser.kernel import BOOL, FLOATS, SIZES, Buffer, Constant
+from engine.fuser.machine import Code
+from engine.fuser.process import process
+from engine.fuser.python_objects import Objects, Value, null, pointer_type, whole
+from engine.fuser.to_llvm import Emitter, ir
+
+Function = Callable[..., Any]
+
+_compiled: Final[dict[tuple[int, bool], tuple[Binding, Code]]] = {}
+"""Code by the identity of its binding, which is kept: equal bindings may differ in the sign of a zero."""
+
+
+def bind(
+    name: str,
+    bindings: Sequence[Binding],
+    fallback: Function,
+    *,
+    on_error: Function | None = None,
+    watch_hooks: bool = False,
+) -> Function:
+    """A builtin that runs the first kernel whose guard holds, else `fallback(*args)`; the fallback for no binding.
+
+    `watch_hooks`: while something steps in between operators (`HOOKS.trace`), that is the fallback.  Raises AbiError or
+    MachineError where there are no stubs to be had.
+    """
+    found = fallback
+    for binding in reversed(bindings):
+        address = compiled(binding, watch_hooks).addresses[_stub_name(binding)]
+        found = abi.builtin(name, address, f"Compiled as {binding.kernel.name}.", (found, on_error))
+    return found
+
+
+def compiled(binding: Binding, watch_hooks: bool = False) -> Code:
+    """The machine code of a binding's stub and kernel, compiled once; raises AbiError, MachineError."""
+    key = id(binding), watch_hooks
+    if key not in _compiled:
+        _compiled[key] = binding, machine.compile_module(module(binding, watch_hooks), [_stub_name(binding)])
+    return _compiled[key][1]
+
+
+def module(binding: Binding, watch_hooks: bool = False) -> Any:
+    """An `llvmlite.ir` module with the kernel and `ptr STUB(ptr held, ptr args, i64 n)`; raises AbiError.
+
+    `held` is the tuple of the fallback and `on_error`, or None.
+    """
+    at = process()
+    made = to_llvm.module([binding.kernel])
+    kernel = made.globals[binding.kernel.name]
+    kernel.linkage = "internal"
+    pointer = pointer_type()
+    signature = ir().FunctionType(pointer, [pointer, pointer, ir().IntType(64)])
+    function = ir().Function(made, signature, _stub_name(binding))
+    o = Objects.into(function, at)
+    miss = o.block("miss")
+    e = Emitter(function, o.b, miss, None, any_order=False)
+    _Stub(binding, o, e, miss, kernel).write(watch_hooks)
+    return made
+
+
+def _stub_name(binding: Binding) -> str:
+    return f"{binding.kernel.name}.stub"
+
+
+@dataclass(slots=True)
+class _View:
+    """A tensor argument: the array, and the sizes and strides (in bytes) of its dimensions."""
+
+    argument: TensorArgument
+    tensor: Value
+    array: Value
+    sizes: list[Value]
+    strides: list[Value]
+
+    @property
+    def itemsize(self) -> int:
+        return SIZES[self.argument.type]
+
+
+@dataclass(slots=True)
+class _Stub:
+    """A stub under construction.  `data`: addresses of elements by the names of buffers."""
+
+    binding: Binding
+    o: Objects
+    e: Emitter
+    miss: Any
+    kernel: Any
+    data: dict[str, Value] = field(default_factory=dict)
+    made: list[Value] = field(default_factory=list)
+    """New tensors, to be dropped where something fails."""
+
+    def write(self, watch_hooks: bool) -> None:
+        _, args, count = self.e.function.args
+        arguments, o = self.binding.arguments, self.o
+        self.need(o.same(count, whole(len(arguments))))
+        given = {each.name: o.field(args, 8 * i) for i, each in enumerate(arguments)}
+        if watch_hooks:
+            self.need(o.same(o.slot(o.object("HOOKS"), "trace"), o.object("None")))
+        views = [self.view(each, given[each.name]) for each in arguments if isinstance(each, TensorArgument)]
+        for each in arguments:
+            if isinstance(each, NumberArgument):
+                self.e.names[each.name] = _READERS[each.type](self, given[each.name])
+        self.need_unrecorded(views)
+        self.look_closer(views)
+        results = self.results({view.argument.name: view.tensor for view in views})
+        for view in views:
+            if view.argument.is_written:
+                self.need(o.advance(view.tensor))
+        self.check(self.run(views), given)
+        self.answer(results)
+        self.otherwise()
+
+    def need(self, condition: Value) -> None:
+        """Go on where it holds, else drop what was made and call the fallback."""
+        self.o.need(condition, self.dropping(self.miss) if self.made else self.miss)
+
+    def dropping(self, then: Any) -> Any:
+        """A block that drops the new tensors and goes on there."""
+        block, here = self.o.block("drop"), self.o.b.block
+        self.o.b.position_at_end(block)
+        for tensor in self.made:
+            self.o.release(tensor)
+        self.o.b.branch(then)
+        self.o.b.position_at_end(here)
+        return block
+
+    # -- arguments
+
+    def view(self, argument: TensorArgument, tensor: Value) -> _View:
+        """The array of an argument, which has the type and layout that the binding says."""
+        o = self.o
+        kind = o.type_of(tensor)
+        self.need(o.b.or_(o.same(kind, o.object("Tensor")), o.same(kind, o.object("Parameter"))))
+        array = o.slot(tensor, "array")
+        self.need(o.differ(array, null()))
+        self.need(o.same(o.type_of(array), o.object("ndarray")))
+        self.need(o.same(o.field(array, abi.DTYPE), o.object(f"dtype.{argument.type}")))
+        half = ir().IntType(32)
+        self.need(o.same(o.field(array, abi.NDIM, half), whole(argument.rank, 32)))
+        flags = abi.PLAIN if argument.layout == "contiguous" else abi.ALIGNED
+        flags |= abi.WRITEABLE if argument.is_written else 0
+        self.need(o.same(o.b.and_(o.field(array, abi.ARRAY_FLAGS, half), whole(flags, 32)), whole(flags, 32)))
+        dimensions, strides = o.field(array, abi.DIMENSIONS), o.field(array, abi.STRIDES)
+        axes = range(argument.rank)
+        view = _View(argument, tensor, array, [o.item(dimensions, i) for i in axes], [o.item(strides, i) for i in axes])
+        self.data[argument.name] = o.field(array, abi.DATA)
+        self.name(view)
+        return view
+
+    def name(self, view: _View) -> None:
+        """Give the sizes and strides their names; the strides of strided arguments are multiples of the element."""
+        o, shift = self.o, whole(view.itemsize.bit_length() - 1)
+        for i, (size, stride) in enumerate(zip(view.sizes, view.strides, strict=True)):
+            if view.argument.layout == "strided" and view.itemsize > 1:
+                self.need(o.same(o.b.and_(stride, whole(view.itemsize - 1)), whole(0)))
+            self.e.names[f"{view.argument.name}_size_{i}"] = size
+            self.e.names[f"{view.argument.name}_stride_{i}"] = o.b.ashr(stride, shift)
+
+    def float(self, value: Value) -> Value:
+        self.need(self.o.same(self.o.type_of(value), self.o.object("float")))
+        return self.o.field(value, abi.FLOAT_VALUE, ir().DoubleType())
+
+    def int(self, value: Value) -> Value:
+        self.need(self.o.same(self.o.type_of(value), self.o.object("int")))
+        number, fits = self.o.long(value)
+        self.need(fits)
+        return number
+
+    def bool(self, value: Value) -> Value:
+        is_true = self.o.same(value, self.o.object("True"))
+        self.need(self.o.b.or_(is_true, self.o.same(value, self.o.object("False"))))
+        return is_true
+
+    # -- guards
+
+    def need_unrecorded(self, views: Sequence[_View]) -> None:
+        """See Note [Recording]."""
+        if not views:
+            return
+        o = self.o
+        no_history = o.same(o.slot(o.object("HOOKS"), "rebased"), o.object("zero"))
+        plain: Value = whole(1, 1)
+        for view in views:
+            is_own = o.same(o.slot(view.tensor, "_base"), o.object("None"))
+            quiet = is_own if view.argument.is_written else o.b.or_(is_own, no_history)
+            is_off = o.same(o.slot(view.tensor, "_requires_grad"), o.object("False"))
+            plain = o.b.and_(plain, o.b.and_(is_off, quiet))
+        ask, go = o.block("ask"), o.block("go")
+        o.b.cbranch(plain, go, ask)
+        o.b.position_at_end(ask)
+        o.b.cbranch(o.is_recording(), self.miss, go)
+        o.b.position_at_end(go)
+
+    def look_closer(self, views: Sequence[_View]) -> None:
+        """The binding's guards and those of memory that is written; then its lets."""
+        for guard in self.binding.guards:
+            self.need(self.e.value(guard))
+        for view in views:
+            if view.argument.is_written:
+                self.need_own_elements(view)
+                for other in views:
+                    if other is not view:
+                        self.need_apart(view, other)
+        for let in self.binding.lets:
+            self.e.names[let.name] = self.e.value(let.value)
+
+    def need_own_elements(self, view: _View) -> None:
+        """No dimension repeats the same elements."""
+        b = self.o.b
+        if view.argument.layout == "strided":
+            for size, stride in zip(view.sizes, view.strides, strict=True):
+                self.need(b.or_(b.icmp_signed("<=", size, whole(1)), self.o.differ(stride, whole(0))))
+
+    def need_apart(self, view: _View, other: _View) -> None:
+        b = self.o.b
+        (begin, end), (low, high) = self.extent(view), self.extent(other)
+        self.need(b.or_(b.icmp_unsigned("<=", end, low), b.icmp_unsigned("<=", high, begin)))
+
+    def extent(self, view: _View) -> tuple[Value, Value]:
+        """The addresses at which the elements begin and end; the same for none."""
+        b = self.o.b
+        begin = b.ptrtoint(self.data[view.argument.name], ir().IntType(64))
+        end = b.add(begin, whole(view.itemsize))
+        is_empty: Value = whole(0, 1)
+        for size, stride in zip(view.sizes, view.strides, strict=True):
+            is_empty = b.or_(is_empty, self.o.same(size, whole(0)))
+            reach = b.mul(stride, b.sub(size, whole(1)))
+            is_back = b.icmp_signed("<", reach, whole(0))
+            begin = b.add(begin, b.select(is_back, reach, whole(0)))
+            end = b.add(end, b.select(is_back, whole(0), reach))
+        return begin, b.select(is_empty, begin, end)
+
+    # -- results
+
+    def results(self, arguments: dict[str, Value]) -> list[tuple[Result | NumberResult, Value]]:
+        """The new tensors, the arguments that are results, and room for numbers."""
+        return [(each, self.result(each, arguments)) for each in self.binding.results]
+
+    def result(self, result: Result | NumberResult, arguments: dict[str, Value]) -> Value:
+        if isinstance(result, NumberResult):
+            self.data[result.name] = room = self.e.slot(to_llvm.stored_type(result.type))
+            return room
+        if result.shape is None:
+            return arguments[result.name]
+        o, lib = self.o, ir()
+        dimensions = self.e.slot(lib.ArrayType(lib.IntType(64), max(len(result.shape), 1)))
+        for i, extent in enumerate(result.shape):
+            o.b.store(self.e.value(extent), o.place(dimensions, 8 * i))
+        tensor = o.new_tensor(result.type, dimensions, len(result.shape))
+        self.need(o.differ(tensor, null()))
+        self.made.append(tensor)
+        self.data[result.name] = o.field(o.slot(tensor, "array"), abi.DATA)
+        return tensor
+
+    # -- the kernel
+
+    def run(self, views: Sequence[_View]) -> Value:
+        """The code that the kernel returns.  See Note [Working without the interpreter lock]."""
+        b, work = self.o.b, self.binding.work
+        given = [self.operand(each) for each in self.binding.kernel.parameters]
+        if work is None or (isinstance(work, Constant) and work.value <= RELEASE_AFTER):
+            return b.call(self.kernel, given)
+        limit = to_llvm.constant(RELEASE_AFTER, work.type)
+        compare = b.fcmp_ordered if work.type in FLOATS else b.icmp_signed
+        much, little, done = map(self.o.block, ("much", "little", "done"))
+        b.cbranch(compare(">", self.e.value(work), limit), much, little)
+        b.position_at_end(much)
+        long = self.run_unlocked(views, given)
+        b.branch(done)
+        b.position_at_end(little)
+        short = b.call(self.kernel, given)
+        b.branch(done)
+        b.position_at_end(done)
+        code = b.phi(ir().IntType(64))
+        code.add_incoming(long, much)
+        code.add_incoming(short, little)
+        return code
+
+    def run_unlocked(self, views: Sequence[_View], given: Sequence[Value]) -> Value:
+        arrays = [self.o.retain(view.array) for view in views]
+        state = self.o.call("PyEval_SaveThread")
+        code = self.o.b.call(self.kernel, given)
+        self.o.call("PyEval_RestoreThread", state)
+        for array in arrays:
+            self.o.release(array)
+        return code
+
+    def operand(self, parameter: Any) -> Value:
+        if isinstance(parameter, Buffer):
+            return self.data[parameter.name]
+        value = self.e.names[parameter.name]
+        return self.o.b.zext(value, ir().IntType(8)) if parameter.type == BOOL else value
+
+    # -- the end
+
+    def check(self, code: Value, given: dict[str, Value]) -> None:
+        """Go on for 0; see Note [What a stub does]."""
+        o, go, failed = self.o, self.o.block("go"), self.o.block("failed")
+        o.b.cbranch(o.same(code, whole(0)), go, self.dropping(failed))
+        o.b.position_at_end(failed)
+        held, _, _ = self.e.function.args
+        on_error = o.call("PyTuple_GetItem", held, whole(1))
+        o.need(o.differ(on_error, o.object("None")), self.miss)
+        number = o.call("PyLong_FromLongLong", code)
+        o.need(o.differ(number, null()), self.giving_up())
+        passed = self.e.slot(ir().ArrayType(pointer_type(), 1 + len(given)))
+        for i, each in enumerate((number, *given.values())):
+            o.b.store(each, o.place(passed, 8 * i))
+        answer = o.call("PyObject_Vectorcall", on_error, passed, whole(1 + len(given)), null())
+        o.release(number)
+        o.b.ret(answer)
+        o.b.position_at_end(go)
+
+    def giving_up(self) -> Any:
+        """A block that returns the error that is set."""
+        block, here = self.o.block("give_up"), self.o.b.block
+        self.o.b.position_at_end(block)
+        self.o.b.ret(null())
+        self.o.b.position_at_end(here)
+        return block
+
+    def answer(self, results: Sequence[tuple[Result | NumberResult, Value]]) -> None:
+        """Return the results: itself, several as a tuple, None for none."""
+        o = self.o
+        values = [self.returned(result, value) for result, value in results]
+        if len(values) == 1:
+            o.b.ret(values[0])
+            return
+        if not values:
+            o.b.ret(o.retain(o.object("None")))
+            return
+        answer = o.call("PyTuple_New", whole(len(values)))
+        o.need(o.differ(answer, null()), self.dropping(self.giving_up()))
+        for i, value in enumerate(values):
+            o.call("PyTuple_SetItem", answer, whole(i), value)
+        o.b.ret(answer)
+
+    def returned(self, result: Result | NumberResult, value: Value) -> Value:
+        """The result with a reference of its own, which is dropped where a later one fails."""
+        o = self.o
+        if isinstance(result, Result):
+            if result.shape is None:
+                self.made.append(o.retain(value))
+            return value
+        number = self.number(result, value)
+        o.need(o.differ(number, null()), self.dropping(self.giving_up()))
+        self.made.append(number)
+        return number
+
+    def number(self, result: NumberResult, room: Value) -> Value:
+        o, type = self.o, result.type
+        found = self.e.loaded(o.b.load(room, typ=to_llvm.stored_type(type)), type)
+        if type == BOOL:
+            return o.retain(o.b.select(found, o.object("True"), o.object("False")))
+        if type in FLOATS:
+            return o.call("PyFloat_FromDouble", to_llvm.converted(self.e, found, type, "f64"))
+        return o.call("PyLong_FromLongLong", to_llvm.converted(self.e, found, type, "i64"))
+
+    def otherwise(self) -> None:
+        """The fallback, whose result or error is the stub's."""
+        held, args, count = self.e.function.args
+        self.o.b.position_at_end(self.miss)
+        fallback = self.o.call("PyTuple_GetItem", held, whole(0))
+        self.o.b.ret(self.o.call("PyObject_Vectorcall", fallback, args, count, null()))
+
+
+_READERS: Final = {"f64": _Stub.float, "i64": _Stub.int, BOOL: _Stub.bool}
