@@ -126,6 +126,8 @@ def _why_no_groups(plan: ExecutionPlan) -> str:
         return "the compile mode is off"
     if plan.fusion is None:
         return plan.why_unfused
+    if plan.fusion.unavailable:
+        return plan.fusion.unavailable
     return "no two neighbours can be one kernel" if plan.fusion.fused is not None else "it has not run for long enough"
 
 

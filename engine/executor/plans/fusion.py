@@ -28,6 +28,8 @@ from engine.executor.plans.switches import SWITCHES, tell
 from engine.fuser import tiering
 from engine.fuser.binding import Binding
 from engine.fuser.cost import Cost, cost_of
+from engine.fuser.cpython_abi import AbiError
+from engine.fuser.machine import MachineError
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph, Node
 
@@ -161,6 +163,8 @@ class PlanFusion:
     """Nodes that are part of no kernel, and why."""
     fused: Graph | None = None
     """The graph with its groups, once they are formed."""
+    unavailable: str = ""
+    """The reason why no kernels can be made."""
     _whole: Node | None = None
     """The group that does all of it."""
     _count: int = 0
@@ -250,8 +254,11 @@ class PlanFusion:
         """Make the kernels that groups wait for, and let the plan run with them."""
         with tiering.compiling():
             waiting = [group for group in self.groups if group.waiting]
-            for group in waiting:
-                self._compile(group)
+            try:
+                for group in waiting:
+                    self._compile(group)
+            except (AbiError, MachineError) as why:
+                self._give_up(str(why))
             if waiting and tiering.mode() != "off":
                 self._install_fused()
 
@@ -273,6 +280,14 @@ class PlanFusion:
         seconds = time.perf_counter() - start
         group.kernels.append(Kernel(binding, example, cost_of(binding, example), seconds))
         tell_if_heard(partial(KernelCompiled, self.name, group.name, seconds))
+
+    def _give_up(self, why: str) -> None:
+        """Run without groups: there is no machine code to be had."""
+        self.unavailable = why
+        for group in self.groups:
+            group.run = group.unfused
+            group.waiting.clear()
+        self.groups.clear()
 
     def _leave_out(self, group: FusedGroup, why: Unfusible) -> None:
         """Put the group's nodes back, and group them without the one that no kernel can hold."""

@@ -17,6 +17,7 @@ from engine.executor.bytecode.code import Code
 from engine.executor.interpreter.interpreter import InterpreterState, run_function
 from engine.executor.plans import fusion
 from engine.executor.plans.executor import executor_of
+from engine.executor.plans.explanation import explain
 from engine.executor.plans.fusion import Compiler, Unfusible
 from engine.executor.plans.plan import ExecutionPlan
 from engine.executor.plans.plan_events import GroupFormed, KernelCompiled, NodeNotFused, PlanLookup
@@ -25,6 +26,7 @@ from engine.frontend.compilation.compile import compile_source
 from engine.fuser import tiering
 from engine.fuser.binding import Binding
 from engine.fuser.kernel import Kernel
+from engine.fuser.machine import MachineError
 from engine.ir.graph import Graph, Node
 from engine.ir.ops import is_pure_pointwise
 from engine.ir.unit import Function
@@ -235,6 +237,19 @@ def test_a_node_that_no_kernel_holds_is_left_out(made: StandIn) -> None:
     assert left_out.kind == "aten::exp" and left_out.range is not None and left_out.range.text == "(x * y + 1).exp()"
     assert sum(isinstance(each, GroupFormed) for each in heard) == 3
     assert sum(isinstance(each, KernelCompiled) for each in heard) == 2
+
+
+def test_nothing_is_fused_where_there_is_no_machine_code(made: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> Any:
+        raise MachineError("no LLVM")
+
+    monkeypatch.setattr(fusion.SETTINGS.compiler, "bind", refuse)
+    function, args = function_of(PROGRAMS["a product between"][0]), (of(3, 5), of(3, 5))
+    for _ in range(3):
+        assert same(run_function(function, args), interpreted(function, *args))
+    plan = plan_of(function, *args)
+    assert plan.graph.find_node("prim::FusionGroup") is None
+    assert explain(function).plans[0].why == "no LLVM"
 
 
 def test_modes_change_what_runs(made: StandIn) -> None:
