@@ -23,6 +23,35 @@ EXTERNALS: Final[dict[str, External]] = {
     "realloc": External(("ptr", "i64"), "ptr"),
     "free": External(("ptr",)),
     "memcpy": External(("ptr", "ptr", "i64"), "ptr"),
+    "memmove": External(("ptr", "ptr", "i64"), "ptr"),
     "memset": External(("ptr", "i32", "i64"), "ptr"),
+    **{
+        name: External(("f64",), "f64")
+        for name in "exp expm1 log log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh".split()
+    },
+    **{name: External(("f64", "f64"), "f64") for name in "pow fmod remainder atan2".split()},
+    "PyEval_SaveThread": External((), "ptr"),
+    "PyEval_RestoreThread": External(("ptr",)),
+    "PyErr_CheckSignals": External((), "i32"),
+    "PyErr_Occurred": External((), "ptr"),
+    "PyErr_Clear": External(()),
+    "Py_IncRef": External(("ptr",)),
+    "Py_DecRef": External(("ptr",)),
+    "PyLong_AsLongLong": External(("ptr",), "i64"),
+    "PyLong_FromLongLong": External(("i64",), "ptr"),
+    "PyFloat_AsDouble": External(("ptr",), "f64"),
+    "PyFloat_FromDouble": External(("f64",), "ptr"),
+    "PyObject_IsTrue": External(("ptr",), "i32"),
+    "PyBool_FromLong": External(("i64",), "ptr"),
+    "PyList_New": External(("i64",), "ptr"),
+    "PyList_Size": External(("ptr",), "i64"),
+    "PyList_GetItem": External(("ptr", "i64"), "ptr"),
+    "PyList_SetItem": External(("ptr", "i64", "ptr"), "i32"),
+    "PyList_SetSlice": External(("ptr", "i64", "i64", "ptr"), "i32"),
+    "PyDict_New": External((), "ptr"),
+    "PyDict_Size": External(("ptr",), "i64"),
+    "PyDict_Next": External(("ptr", "ptr", "ptr", "ptr"), "i32"),
+    "PyDict_SetItem": External(("ptr", "ptr", "ptr"), "i32"),
+    "PyDict_Clear": External(("ptr",)),
 }
-"""Functions of the C library."""
+"""Functions of the C library, of its mathematics, and of Python's."""

@@ -88,12 +88,12 @@ WORTH: Final = 20_000_000
 """Nanoseconds: what takes so long altogether is compiled, which takes a few times as long."""
 
 
-def until_worth(run: Callable[..., Any], then: Callable[[], object]) -> Callable[..., Any]:
+def until_worth(run: Callable[..., Any], then: Callable[[], object], *, prepares: bool = True) -> Callable[..., Any]:
     """`run`, until so much time was spent in it that compiling pays; then `then()` is called, once.
 
-    The first call, which prepares what later ones use, does not count.
+    The first call does not count where it prepares what later ones use.
     """
-    first, once = iter((None,)), iter((None,))
+    first, once = iter((None,) * prepares), iter((None,))
     spent = 0
 
     def counted(*args: Any) -> Any:

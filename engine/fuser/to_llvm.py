@@ -624,12 +624,21 @@ def _call(e: Emitter, s: Call) -> None:
     given = [e.value(each) for each in s.operands]
     helper = e.module.globals.get(s.function) if s.function not in EXTERNALS else None
     if helper is None:
-        found = e.call_external(s.function, given)
+        found = _call_external(e, s, given)
     else:
         whole = [e.builder.zext(each, ir().IntType(8)) if each.type == type_of(BOOL) else each for each in given]
         found = e.builder.call(helper, whole)
     if s.name:
         e.names[s.name] = found
+
+
+def _call_external(e: Emitter, s: Call, given: Sequence[Value]) -> Value:
+    """Addresses may be whole numbers on this side."""
+    pointer, whole = type_of(POINTER), type_of("i64")
+    wanted = zip(given, EXTERNALS[s.function].operands, strict=True)
+    passed = [e.builder.inttoptr(v, pointer) if t == POINTER and v.type == whole else v for v, t in wanted]
+    found = e.call_external(s.function, passed)
+    return e.builder.ptrtoint(found, whole) if s.name and s.type == "i64" and found.type == pointer else found
 
 
 _STATEMENTS: Final[dict[type, Callable[[Emitter, Any], None]]] = {

@@ -51,7 +51,7 @@ _define_ring("add", a.add_int, operator.add)
 _define_ring("sub", a.sub_int, operator.sub)
 _define_ring("mul", a.mul_int, a.mul)
 
-_binary("div", ["int"], a.div, "float")
+_binary("div", ["int"], a.div_int, "float")
 _binary("div", ["complex"], a.div_complex, "complex")
 _binary("div", ["float"], a.div, "float")
 op("aten::div(Scalar a, Scalar b) -> float", python=a.div)

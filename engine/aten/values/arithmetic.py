@@ -154,6 +154,11 @@ def div(a: float, b: float) -> float:
         return _NEGATIVE_NAN if a == 0 else math.copysign(math.inf, a) * math.copysign(1.0, b)
 
 
+def div_int(a: int, b: int) -> float:
+    """The quotient of the nearest floats, where Python's is the float nearest to the quotient."""
+    return div(float(a), float(b))
+
+
 def floordiv_float(a: float, b: float) -> float:
     q = div(a, b)
     return float(math.floor(q)) if q - q == 0 and q != 0 else q

@@ -96,8 +96,8 @@ def _rows() -> dict[str, Row]:
         rows[f"aten::{name}.int"] = Row(f"{{0}} {sign} {{1}}", wraps=True)
         for overload in ("float", "int_float", "float_int"):
             rows[f"aten::{name}.{overload}"] = Row(f"{{0}} {sign} {{1}}")
-    for overload in ("int", "float"):
-        rows[f"aten::div.{overload}"] = Row("{0} / {1} if {1} else div({0}, {1})")
+    rows["aten::div.int"] = Row("float({0}) / {1} if {1} else div({0}, {1})")
+    rows["aten::div.float"] = Row("{0} / {1} if {1} else div({0}, {1})")
     for name, sign in _COMPARE.items():
         rows[f"aten::{name}.int_float"] = Row(f"float({{0}}) {sign} {{1}}")
         rows[f"aten::{name}.float_int"] = Row(f"{{0}} {sign} float({{1}})")

@@ -38,6 +38,7 @@ from engine.executor.plans.pipelines import (
     PRE_SPECIALISATION,
     UNROLLING,
 )
+from engine.executor.plans.scalar_plans import ScalarPlan, is_scalar
 from engine.executor.plans.spec import ArgumentSpec, Key, SpecReader
 from engine.executor.plans.switches import SWITCHES, tell
 from engine.ir.aliasing.alias_db import AliasDb
@@ -70,6 +71,8 @@ class ExecutionPlan:
     fusion: PlanFusion | None = None
     """Its groups on their way to kernels; None where nothing is fused, for the reason in `why_unfused`."""
     why_unfused: str = ""
+    scalar: ScalarPlan | None = None
+    """The plan on its way to one kernel of numbers; None where it is none."""
     _code: Code | None = None
 
     @property
@@ -189,6 +192,11 @@ def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key) -> None:
     )  # fmt: skip
     if is_anywhere:  # every operator is called as a function of tensors, which looks where they are
         install(*write({}))
+        return
+    if is_scalar(unfused):
+        source, run = write({})
+        plan.scalar = ScalarPlan(plan.name, unfused, run, partial(install, source))
+        plan.scalar.start()
         return
     tier_up = TierUp(pointwise(unfused), write, install, *write({}))
     if plan.why_unfused or compiler is None:

@@ -1,0 +1,117 @@
+"""Plans of numbers, lists and dicts that run as machine code.
+
+In: a plan's graph and its Python function.  Out: the plan's function at each time: the Python function until compiling
+pays, then one that calls the kernel.  Where the kernel fails, the node's own operator raises the error; what the kernel
+leaves, the Python function does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+from weakref import WeakSet
+
+from engine.executor.bytecode.operations import operation_of
+from engine.executor.bytecode.traceback import CallSite, execution_error
+from engine.fuser import tiering
+from engine.fuser.from_scalar import ScalarProgram, lower
+from engine.fuser.machine import MachineError
+from engine.fuser.scalar_call import Failed, function_of
+from engine.fuser.scalar_writer import Unsupported, machine_type
+from engine.ir.graph import Graph
+
+Run = Callable[..., Any]
+
+
+def is_scalar(graph: Graph) -> bool:
+    """True if the graph may be worth a kernel: it loops, and takes numbers, lists and dicts."""
+    return graph.find_node("prim::Loop") is not None and all(machine_type(value.type) for value in graph.inputs)
+
+
+@dataclass(eq=False, slots=True, weakref_slot=True)
+class ScalarPlan:
+    """The state of one plan on its way to machine code.  `install` makes a function the plan's.
+
+    `reason` says why there is no kernel.
+    """
+
+    name: str
+    graph: Graph
+    run: Run
+    install: Callable[[Run], None]
+    program: ScalarProgram | None = None
+    native: Run | None = None
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        _PLANS.add(self)
+
+    def start(self) -> None:
+        """Install the function that the compile mode asks for."""
+        mode = tiering.mode()
+        if mode == "off" or self.reason:
+            self.install(self.run)
+        elif self.native is not None:
+            self.install(self.native)
+        elif mode == "eager":
+            self.install(self._first)
+        else:
+            self.install(tiering.until_worth(self.run, self._compile_later, prepares=False))
+
+    def _first(self, *args: Any) -> Any:
+        """The first call, which waits for the kernel."""
+        self.compile()
+        return (self.native or self.run)(*args)
+
+    def _compile_later(self) -> None:
+        tiering.in_background(self.compile)
+
+    def compile(self) -> None:
+        """Make the kernel, if there is none yet, and let the plan run it."""
+        with tiering.compiling():
+            if self.native is None and not self.reason and tiering.mode() != "off":
+                try:
+                    self.program = lower(self.graph, self.name)
+                    self.native = _with_fallback(self.name, self.program, self.run)
+                except (Unsupported, MachineError) as why:
+                    self.reason = str(why)
+            self.install(self.native or self.run)
+
+
+def _with_fallback(name: str, program: ScalarProgram, run: Run) -> Run:
+    """The kernel; where it fails, the error of the node that failed, else `run`."""
+    kernel = function_of(program)
+
+    def call(*args: Any) -> Any:
+        try:
+            return kernel(*args)
+        except Failed as failed:
+            node, error = failed.node, None if program.writes else _own_error(failed)
+            if error is not None:
+                raise execution_error(error, [CallSite(name, node)]) from error
+        return run(*args)
+
+    return call
+
+
+def _own_error(failed: Failed) -> Exception | None:
+    """The error that the node raises for its inputs; None if these are not known, or it raises none."""
+    if failed.node is None or failed.inputs is None:
+        return None
+    try:
+        operation_of(failed.node)(*failed.inputs)
+    except Exception as error:
+        return error
+    return None
+
+
+_PLANS: Final[WeakSet[ScalarPlan]] = WeakSet()
+
+
+def _restart() -> None:
+    for each in [*_PLANS]:
+        each.start()
+
+
+tiering.when_mode_changes(_restart)

@@ -1,0 +1,789 @@
+"""Lists and dicts in kernels: how they lie in memory, and the helpers that kernels call on them, as kernel IR.
+
+In: names of helpers.  Out: kernels.
+
+Note [Objects in kernels]
+An object is a header of words of 64 bits, named below; its address stands for it.  The elements of lists, and the keys
+and values of dicts, are words too: ints, the bits of floats, or 0 and 1.  The entries of a dict are in the order of
+their insertion: a key, a value, and 1, or 0 once it is deleted.  `TABLE` has twice as many slots as there is room for
+entries, each 0 or the number of an entry, counted from 1; a key's slot is the first from its hash on that is 0 or its
+own.  All objects of a run are in one chain, which begins in the state.  The address 0 stands for no object: what is not
+initialized has it, and helpers that lack memory give it.
+
+The keys of a dict are compared by their bits: floats that are NaN or -0.0 are left to the interpreter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache
+from typing import Final
+
+from engine.fuser.kernel import Call, Kernel, all_statements
+from engine.fuser.kernel_text import parse
+
+NEXT, PREVIOUS, HOLDERS, DATA, LENGTH, CAPACITY, ORIGIN, KIND, TABLE, SHIFT, USED = range(11)
+"""The words of an object's header.
+
+`ORIGIN` is the address of the Python object that it stands for, or 0; `KIND` tells the types (see `kind_of`).  Of a
+dict, `LENGTH` counts what is in it, and `USED` the entries, those deleted included; hashes are shifted by `SHIFT`.
+"""
+WORDS: Final = 11
+FIRST, THREAD = range(2)
+"""The first words of the state: the first object of the chain, and Python's thread state while others run."""
+KEY, VALUE = range(2)
+"""The first words of a dict's entry."""
+_WORDS_BY_NAME: Final = {
+    "NEXT": NEXT, "PREVIOUS": PREVIOUS, "HOLDERS": HOLDERS, "DATA": DATA, "LENGTH": LENGTH, "CAPACITY": CAPACITY,
+    "ORIGIN": ORIGIN, "KIND": KIND, "TABLE": TABLE, "SHIFT": SHIFT, "USED": USED, "WORDS": WORDS,
+    "FIRST": FIRST, "THREAD": THREAD,
+    "HASH": 0x9E3779B97F4A7C15 - 2**64,
+}  # fmt: skip
+
+# ------------------------------------------------------------------ the helpers
+
+_MEMORY: Final = """
+def new_object(state: InOut[i64[...]], kind: i64):
+    made: i64 = malloc(8 * WORDS)
+    if made != 0:
+        memset(made, i32(0), 8 * WORDS)
+        header = view(i64[...], made)
+        header[HOLDERS] = 1
+        header[KIND] = kind
+        following = state[FIRST]
+        header[NEXT] = following
+        if following != 0:
+            after = view(i64[...], following)
+            after[PREVIOUS] = made
+        state[FIRST] = made
+    return made
+
+
+def retain(it: i64):
+    if it != 0:
+        header = view(i64[...], it)
+        header[HOLDERS] = header[HOLDERS] + 1
+    return 0
+
+
+def release(state: InOut[i64[...]], it: i64):
+    if it == 0:
+        return 0
+    header = view(i64[...], it)
+    holders = header[HOLDERS] - 1
+    header[HOLDERS] = holders
+    if holders == 0:
+        following = header[NEXT]
+        previous = header[PREVIOUS]
+        if following != 0:
+            after = view(i64[...], following)
+            after[PREVIOUS] = previous
+        if previous != 0:
+            before = view(i64[...], previous)
+            before[NEXT] = following
+        else:
+            state[FIRST] = following
+        free(header[DATA])
+        free(header[TABLE])
+        free(it)
+    return 0
+
+
+def free_all(state: InOut[i64[...]]):
+    it: i64 = state[FIRST]
+    while it != 0:
+        header = view(i64[...], it)
+        following = header[NEXT]
+        free(header[DATA])
+        free(header[TABLE])
+        free(it)
+        it = following
+    state[FIRST] = 0
+    return 0
+
+
+def copy_words(target: i64, source: i64, count: i64):
+    if count > 0:
+        memmove(target, source, 8 * count)
+    return 0
+
+
+def poll(state: InOut[i64[...]]):
+    thread = state[THREAD]
+    if thread != 0:
+        PyEval_RestoreThread(thread)
+        state[THREAD] = 0
+    stopped: i32 = PyErr_CheckSignals()
+    if stopped != i32(0):
+        return 1
+    others: i64 = PyEval_SaveThread()
+    state[THREAD] = others
+    return 0
+
+
+def resume(state: InOut[i64[...]]):
+    thread = state[THREAD]
+    if thread != 0:
+        PyEval_RestoreThread(thread)
+        state[THREAD] = 0
+    return 0
+"""
+
+_LISTS: Final = """
+def grow(it: i64, wanted: i64):
+    header = view(i64[...], it)
+    capacity = header[CAPACITY]
+    if wanted > capacity:
+        room = maximum(maximum(wanted, capacity + shift_right(capacity, 1)), 8)
+        if room >= 1152921504606846976:
+            return 0
+        data: i64 = realloc(header[DATA], 8 * room)
+        if data == 0:
+            return 0
+        header[DATA] = data
+        header[CAPACITY] = room
+    return 1
+
+
+def new_list(state: InOut[i64[...]], kind: i64, length: i64):
+    it: i64 = new_object(state, kind)
+    if it != 0:
+        enough: i64 = grow(it, length)
+        if enough == 0:
+            return 0
+        header = view(i64[...], it)
+        header[LENGTH] = length
+    return it
+
+
+def append(it: i64, value: i64):
+    header = view(i64[...], it)
+    length = header[LENGTH]
+    if length == header[CAPACITY]:
+        enough: i64 = grow(it, length + 1)
+        if enough == 0:
+            return 0
+    data = view(i64[...], header[DATA])
+    data[length] = value
+    header[LENGTH] = length + 1
+    return 1
+
+
+def insert(it: i64, place: i64, value: i64):
+    header = view(i64[...], it)
+    length = header[LENGTH]
+    enough: i64 = grow(it, length + 1)
+    if enough == 0:
+        return 0
+    counted = select(place < 0, place + length, place)
+    at = minimum(maximum(counted, 0), length)
+    data = header[DATA]
+    done: i64 = copy_words(data + 8 * (at + 1), data + 8 * at, length - at)
+    elements = view(i64[...], data)
+    elements[at] = value
+    header[LENGTH] = length + 1
+    return 1
+
+
+def remove_at(it: i64, at: i64):
+    header = view(i64[...], it)
+    data = header[DATA]
+    length = header[LENGTH] - 1
+    elements = view(i64[...], data)
+    value = elements[at]
+    done: i64 = copy_words(data + 8 * at, data + 8 * (at + 1), length - at)
+    header[LENGTH] = length
+    return value
+
+
+def extend(it: i64, other: i64):
+    header = view(i64[...], it)
+    source = view(i64[...], other)
+    length = header[LENGTH]
+    more = source[LENGTH]
+    enough: i64 = grow(it, length + more)
+    if enough == 0:
+        return 0
+    done: i64 = copy_words(header[DATA] + 8 * length, source[DATA], more)
+    header[LENGTH] = length + more
+    return 1
+
+
+def copy_list(state: InOut[i64[...]], it: i64):
+    header = view(i64[...], it)
+    made: i64 = new_list(state, header[KIND], header[LENGTH])
+    if made != 0:
+        target = view(i64[...], made)
+        done: i64 = copy_words(target[DATA], header[DATA], header[LENGTH])
+    return made
+
+
+def joined(state: InOut[i64[...]], it: i64, other: i64):
+    made: i64 = copy_list(state, it)
+    if made != 0:
+        enough: i64 = extend(made, other)
+        if enough == 0:
+            return 0
+    return made
+
+
+def repeated(state: InOut[i64[...]], it: i64, times: i64):
+    header = view(i64[...], it)
+    length = header[LENGTH]
+    data = header[DATA]
+    count = maximum(times, 0)
+    if length > 0:
+        if count > quotient(1152921504606846975, length):
+            return 0
+    made: i64 = new_list(state, header[KIND], length * count)
+    if made != 0:
+        target = view(i64[...], made)
+        room = target[DATA]
+        for i in range(count):
+            done: i64 = copy_words(room + 8 * length * i, data, length)
+    return made
+
+
+def sliced(state: InOut[i64[...]], it: i64, begin: i64, end: i64, step: i64):
+    header = view(i64[...], it)
+    length = header[LENGTH]
+    first = minimum(maximum(select(begin < 0, begin + length, begin), 0), length)
+    last = minimum(maximum(select(end < 0, end + length, end), 0), length)
+    span = maximum(last - first, 0)
+    count = select(span > 0, quotient(span - 1, step) + 1, 0)
+    made: i64 = new_list(state, header[KIND], count)
+    if made != 0:
+        target = view(i64[...], made)
+        to = view(i64[...], target[DATA])
+        source = view(i64[...], header[DATA])
+        for i in range(count):
+            to[i] = source[first + i * step]
+    return made
+
+
+def reverse(it: i64):
+    header = view(i64[...], it)
+    length = header[LENGTH]
+    data = view(i64[...], header[DATA])
+    for i in range(quotient(length, 2)):
+        low = data[i]
+        data[i] = data[length - 1 - i]
+        data[length - 1 - i] = low
+    return 0
+
+
+def find_word(it: i64, value: i64):
+    header = view(i64[...], it)
+    data = view(i64[...], header[DATA])
+    for i in range(header[LENGTH]):
+        if data[i] == value:
+            return i
+    return -1
+
+
+def find_float(it: i64, value: f64):
+    header = view(i64[...], it)
+    data = view(f64[...], header[DATA])
+    for i in range(header[LENGTH]):
+        if data[i] == value:
+            return i
+    return -1
+
+
+def count_word(it: i64, value: i64):
+    header = view(i64[...], it)
+    data = view(i64[...], header[DATA])
+    found: i64 = 0
+    for i in range(header[LENGTH]):
+        found = found + i64(data[i] == value)
+    return found
+
+
+def count_float(it: i64, value: f64):
+    header = view(i64[...], it)
+    data = view(f64[...], header[DATA])
+    found: i64 = 0
+    for i in range(header[LENGTH]):
+        found = found + i64(data[i] == value)
+    return found
+
+
+def equal_words(it: i64, other: i64):
+    header = view(i64[...], it)
+    header2 = view(i64[...], other)
+    if header[LENGTH] != header2[LENGTH]:
+        return 0
+    data = view(i64[...], header[DATA])
+    data2 = view(i64[...], header2[DATA])
+    for i in range(header[LENGTH]):
+        if data[i] != data2[i]:
+            return 0
+    return 1
+
+
+def equal_floats(it: i64, other: i64):
+    header = view(i64[...], it)
+    header2 = view(i64[...], other)
+    if header[LENGTH] != header2[LENGTH]:
+        return 0
+    data = view(f64[...], header[DATA])
+    data2 = view(f64[...], header2[DATA])
+    for i in range(header[LENGTH]):
+        if data[i] != data2[i]:
+            return 0
+    return 1
+
+
+def sum_words(it: i64):
+    header = view(i64[...], it)
+    data = view(i64[...], header[DATA])
+    total: i64 = 0
+    for i in range(header[LENGTH]):
+        total = total + data[i]
+    return shift_right(shift_left(total, 32), 32)
+
+
+def sum_floats(it: i64):
+    header = view(i64[...], it)
+    data = view(f64[...], header[DATA])
+    total: f64 = 0.0
+    for i in range(header[LENGTH]):
+        total = total + data[i]
+    return bits_of_f64(total)
+
+
+def least_word(it: i64):
+    header = view(i64[...], it)
+    data = view(i64[...], header[DATA])
+    found: i64 = data[0]
+    for i in range(1, header[LENGTH]):
+        found = minimum(found, data[i])
+    return found
+
+
+def greatest_word(it: i64):
+    header = view(i64[...], it)
+    data = view(i64[...], header[DATA])
+    found: i64 = data[0]
+    for i in range(1, header[LENGTH]):
+        found = maximum(found, data[i])
+    return found
+
+
+def least_float(it: i64):
+    header = view(i64[...], it)
+    data = view(f64[...], header[DATA])
+    found: f64 = data[0]
+    for i in range(1, header[LENGTH]):
+        found = select(data[i] < found, data[i], found)
+    return bits_of_f64(found)
+
+
+def greatest_float(it: i64):
+    header = view(i64[...], it)
+    data = view(f64[...], header[DATA])
+    found: f64 = data[0]
+    for i in range(1, header[LENGTH]):
+        found = select(data[i] > found, data[i], found)
+    return bits_of_f64(found)
+
+
+def first_numbers(state: InOut[i64[...]], kind: i64, count: i64):
+    made: i64 = new_list(state, kind, count)
+    if made != 0:
+        header = view(i64[...], made)
+        data = view(i64[...], header[DATA])
+        for i in range(count):
+            data[i] = i
+    return made
+"""
+
+_DICTS: Final = """
+def slot_of(it: i64, key: i64):
+    header = view(i64[...], it)
+    shift = header[SHIFT]
+    mask = shift_right_logical(-1, shift)
+    table = view(i64[...], header[TABLE])
+    entries = view(i64[...], header[DATA])
+    slot: i64 = shift_right_logical(key * HASH, shift)
+    while table[slot] != 0:
+        if entries[3 * table[slot] - 3] == key:
+            if entries[3 * table[slot] - 1] != 0:
+                return slot
+        slot = bitand(slot + 1, mask)
+    return slot
+
+
+def find_key(it: i64, key: i64):
+    header = view(i64[...], it)
+    if header[LENGTH] == 0:
+        return -1
+    slot: i64 = slot_of(it, key)
+    table = view(i64[...], header[TABLE])
+    return table[slot] - 1
+
+
+def reserve(it: i64):
+    header = view(i64[...], it)
+    length = header[LENGTH]
+    room: i64 = 8
+    while room < 2 * length:
+        room = 2 * room
+    data: i64 = malloc(24 * room)
+    table: i64 = malloc(16 * room)
+    if bitor(data == 0, table == 0):
+        free(data)
+        free(table)
+        return 0
+    memset(table, i32(0), 16 * room)
+    entries = view(i64[...], data)
+    before = view(i64[...], header[DATA])
+    used: i64 = 0
+    for i in range(header[USED]):
+        if before[3 * i + 2] != 0:
+            entries[3 * used] = before[3 * i]
+            entries[3 * used + 1] = before[3 * i + 1]
+            entries[3 * used + 2] = 1
+            used = used + 1
+    free(header[DATA])
+    free(header[TABLE])
+    header[DATA] = data
+    header[TABLE] = table
+    header[CAPACITY] = room
+    header[USED] = used
+    bits: i64 = 0
+    slots: i64 = 2 * room
+    while slots > 1:
+        slots = shift_right(slots, 1)
+        bits = bits + 1
+    header[SHIFT] = 64 - bits
+    places = view(i64[...], table)
+    for i in range(used):
+        slot: i64 = slot_of(it, entries[3 * i])
+        places[slot] = i + 1
+    return 1
+
+
+def set_key(it: i64, key: i64, value: i64):
+    header = view(i64[...], it)
+    known: i64 = find_key(it, key)
+    if known >= 0:
+        entries = view(i64[...], header[DATA])
+        entries[3 * known + 1] = value
+        return 1
+    if header[USED] == header[CAPACITY]:
+        enough: i64 = reserve(it)
+        if enough == 0:
+            return 0
+    slot: i64 = slot_of(it, key)
+    used = header[USED]
+    table = view(i64[...], header[TABLE])
+    table[slot] = used + 1
+    entries = view(i64[...], header[DATA])
+    entries[3 * used] = key
+    entries[3 * used + 1] = value
+    entries[3 * used + 2] = 1
+    header[USED] = used + 1
+    header[LENGTH] = header[LENGTH] + 1
+    return 1
+
+
+def value_at(it: i64, place: i64):
+    header = view(i64[...], it)
+    entries = view(i64[...], header[DATA])
+    return entries[3 * place + 1]
+
+
+def value_or(it: i64, key: i64, otherwise: i64):
+    place: i64 = find_key(it, key)
+    if place < 0:
+        return otherwise
+    found: i64 = value_at(it, place)
+    return found
+
+
+def remove_entry(it: i64, place: i64):
+    header = view(i64[...], it)
+    entries = view(i64[...], header[DATA])
+    entries[3 * place + 2] = 0
+    header[LENGTH] = header[LENGTH] - 1
+    return entries[3 * place + 1]
+
+
+def clear_dict(it: i64):
+    header = view(i64[...], it)
+    header[LENGTH] = 0
+    header[USED] = 0
+    header[CAPACITY] = 0
+    return 0
+
+
+def parts_of_entries(state: InOut[i64[...]], it: i64, kind: i64, part: i64):
+    header = view(i64[...], it)
+    made: i64 = new_list(state, kind, header[LENGTH])
+    if made != 0:
+        target = view(i64[...], made)
+        to = view(i64[...], target[DATA])
+        entries = view(i64[...], header[DATA])
+        count: i64 = 0
+        for i in range(header[USED]):
+            if entries[3 * i + 2] != 0:
+                to[count] = entries[3 * i + part]
+                count = count + 1
+    return made
+
+
+def update_dict(it: i64, other: i64):
+    source = view(i64[...], other)
+    used = source[USED]
+    for i in range(used):
+        entries = view(i64[...], source[DATA])
+        if entries[3 * i + 2] != 0:
+            enough: i64 = set_key(it, entries[3 * i], entries[3 * i + 1])
+            if enough == 0:
+                return 0
+    return 1
+
+
+def copy_dict(state: InOut[i64[...]], it: i64):
+    header = view(i64[...], it)
+    made: i64 = new_object(state, header[KIND])
+    if made != 0:
+        enough: i64 = update_dict(made, it)
+        if enough == 0:
+            return 0
+    return made
+"""
+
+_CONVERSIONS: Final = """
+def word_of(source: i64, kind: i64):
+    if kind == 1:
+        real: f64 = PyFloat_AsDouble(source)
+        return bits_of_f64(real)
+    if kind == 2:
+        truth: i32 = PyObject_IsTrue(source)
+        return i64(truth)
+    whole: i64 = PyLong_AsLongLong(source)
+    return whole
+
+
+def object_of(word: i64, kind: i64):
+    if kind == 1:
+        real: i64 = PyFloat_FromDouble(bits_to_f64(word))
+        return real
+    if kind == 2:
+        truth: i64 = PyBool_FromLong(word)
+        return truth
+    whole: i64 = PyLong_FromLongLong(word)
+    return whole
+
+
+def is_exact_key(key: i64, kind: i64):
+    if kind == 1:
+        real = bits_to_f64(key)
+        return i64(bitand(real == real, key != -9223372036854775808))
+    return 1
+
+
+def known_object(state: InOut[i64[...]], source: i64, kind: i64):
+    it: i64 = state[FIRST]
+    while it != 0:
+        header = view(i64[...], it)
+        if bitand(header[ORIGIN] == source, header[KIND] == kind):
+            return it
+        it = header[NEXT]
+    return 0
+
+
+def list_from(state: InOut[i64[...]], source: i64, kind: i64):
+    known: i64 = known_object(state, source, kind)
+    if known != 0:
+        return known
+    count: i64 = PyList_Size(source)
+    it: i64 = new_list(state, kind, maximum(count, 0))
+    if it != 0:
+        header = view(i64[...], it)
+        header[ORIGIN] = source
+        data = view(i64[...], header[DATA])
+        for i in range(count):
+            item: i64 = PyList_GetItem(source, i)
+            word: i64 = word_of(item, kind)
+            data[i] = word
+        error: i64 = PyErr_Occurred()
+        if error != 0:
+            PyErr_Clear()
+            return 0
+    return it
+
+
+def dict_from(state: InOut[i64[...]], source: i64, kind: i64):
+    known: i64 = known_object(state, source, kind)
+    if known != 0:
+        return known
+    it: i64 = new_object(state, kind)
+    if it == 0:
+        return 0
+    header = view(i64[...], it)
+    header[ORIGIN] = source
+    place = allocate(i64[1])
+    key = allocate(i64[1])
+    value = allocate(i64[1])
+    place[0] = 0
+    more: i32 = i32(1)
+    while more != i32(0):
+        found: i32 = PyDict_Next(source, address(place[0]), address(key[0]), address(value[0]))
+        if found != i32(0):
+            word: i64 = word_of(key[0], bitand(kind, 3))
+            exact: i64 = is_exact_key(word, bitand(kind, 3))
+            if exact == 0:
+                return 0
+            content: i64 = word_of(value[0], bitand(shift_right(kind, 2), 3))
+            enough: i64 = set_key(it, word, content)
+            if enough == 0:
+                return 0
+        more = found
+    error: i64 = PyErr_Occurred()
+    if error != 0:
+        PyErr_Clear()
+        return 0
+    return it
+
+
+def list_to(it: i64, kind: i64):
+    header = view(i64[...], it)
+    if header[ORIGIN] != 0:
+        Py_IncRef(header[ORIGIN])
+        return header[ORIGIN]
+    made: i64 = elements_to(it, kind)
+    header[ORIGIN] = made
+    return made
+
+
+def elements_to(it: i64, kind: i64):
+    header = view(i64[...], it)
+    count = header[LENGTH]
+    made: i64 = PyList_New(count)
+    if made != 0:
+        data = view(i64[...], header[DATA])
+        for i in range(count):
+            item: i64 = object_of(data[i], kind)
+            if item == 0:
+                Py_DecRef(made)
+                return 0
+            status: i32 = PyList_SetItem(made, i, item)
+    return made
+
+
+def fill_dict(it: i64, made: i64, kind: i64):
+    header = view(i64[...], it)
+    entries = view(i64[...], header[DATA])
+    for i in range(header[USED]):
+        if entries[3 * i + 2] != 0:
+            key: i64 = object_of(entries[3 * i], bitand(kind, 3))
+            if key == 0:
+                return 0
+            value: i64 = object_of(entries[3 * i + 1], bitand(shift_right(kind, 2), 3))
+            if value == 0:
+                Py_DecRef(key)
+                return 0
+            status: i32 = PyDict_SetItem(made, key, value)
+            Py_DecRef(key)
+            Py_DecRef(value)
+            if status != i32(0):
+                return 0
+    return 1
+
+
+def dict_to(it: i64, kind: i64):
+    header = view(i64[...], it)
+    if header[ORIGIN] != 0:
+        Py_IncRef(header[ORIGIN])
+        return header[ORIGIN]
+    made: i64 = PyDict_New()
+    if made != 0:
+        enough: i64 = fill_dict(it, made, kind)
+        if enough == 0:
+            Py_DecRef(made)
+            return 0
+        header[ORIGIN] = made
+    return made
+
+
+def copy_to(it: i64):
+    header = view(i64[...], it)
+    if header[KIND] < 16:
+        elements: i64 = elements_to(it, header[KIND])
+        return elements
+    made: i64 = PyDict_New()
+    if made != 0:
+        enough: i64 = fill_dict(it, made, header[KIND])
+        if enough == 0:
+            Py_DecRef(made)
+            return 0
+    return made
+
+
+def tell_failure(state: InOut[i64[...]], failure: Out[i64[5]]):
+    for i in range(4):
+        failure[i + 1] = state[i + 3]
+    failure[0] = 0
+    if state[2] != 0:
+        made: i64 = copy_to(state[2])
+        failure[0] = made
+        if made == 0:
+            PyErr_Clear()
+    return 0
+
+
+def write_back(state: InOut[i64[...]]):
+    it: i64 = state[FIRST]
+    while it != 0:
+        header = view(i64[...], it)
+        origin = header[ORIGIN]
+        if origin != 0:
+            if header[KIND] >= 16:
+                PyDict_Clear(origin)
+                enough: i64 = fill_dict(it, origin, header[KIND])
+                if enough == 0:
+                    return 0
+            else:
+                elements: i64 = elements_to(it, header[KIND])
+                if elements == 0:
+                    return 0
+                status: i32 = PyList_SetSlice(origin, 0, 9223372036854775807, elements)
+                Py_DecRef(elements)
+                if status != i32(0):
+                    return 0
+        it = header[NEXT]
+    return 1
+"""
+
+
+@cache
+def _texts() -> dict[str, str]:
+    """The helpers' text by name."""
+    text = "".join((_MEMORY, _LISTS, _DICTS, _CONVERSIONS))
+    text = re.sub(r"\b[A-Z]+\b", lambda found: str(_WORDS_BY_NAME.get(found[0], found[0])), text)
+    return {each[: each.index("(")].strip(): "def" + each for each in text.split("\ndef")[1:]}
+
+
+@cache
+def helper(name: str) -> Kernel:
+    """One of the helpers; raises KeyError."""
+    return parse(_texts()[name])
+
+
+def with_those_called(names: Iterable[str]) -> tuple[Kernel, ...]:
+    """These helpers and those that they call, the called ones first."""
+    needed: dict[str, Kernel] = {}
+
+    def need(name: str) -> None:
+        for each in all_statements(helper(name).body):
+            if isinstance(each, Call) and each.function in _texts() and each.function not in needed:
+                need(each.function)
+        needed[name] = helper(name)
+
+    for name in names:
+        need(name)
+    return tuple(needed.values())

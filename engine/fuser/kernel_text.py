@@ -1,0 +1,241 @@
+"""Kernels as text, which is Python's syntax.
+
+In: the text of a kernel.  Out: the `Kernel`.
+
+    def first_where(n: i64, x: f32[n], least: f32):
+        i: i64 = 0                      # a variable, which `i = ...` assigns
+        limit = least * 2.0             # a name for a value
+        while i < n:
+            if x[i] >= limit:
+                return i
+            i = i + 1
+        return -1
+
+Parameters are numbers (`i64`) or buffers (`f32[n, m]`, `Out[f32[n]]`, `InOut[f32[...]]` of unknown extent).  Literals
+have the type of the operand beside them or of what they are assigned to, else i64, f64 or bool; `f32(0.5)` says it, and
+converts what is no literal.  `m = view(i64[...], address)` and `m = allocate(f32[n])` are buffers,
+`r: i64 = function(x, address(m[0]))` is a call, and `s = reduce(add, x)` accumulates.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from engine.fuser.externals import EXTERNALS
+from engine.fuser.kernel import (
+    BOOL,
+    FUNCTIONS,
+    POINTER,
+    TYPES,
+    Access,
+    Accumulate,
+    Address,
+    Allocate,
+    Assign,
+    Break,
+    Buffer,
+    Call,
+    Continue,
+    Declare,
+    Expression,
+    For,
+    If,
+    Kernel,
+    Let,
+    Load,
+    LoopKind,
+    Name,
+    Parameter,
+    Return,
+    Scalar,
+    Statement,
+    Store,
+    View,
+    While,
+    apply,
+    constant,
+    convert,
+    index,
+)
+
+_BINARY: Final[dict[type, str]] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
+_COMPARED: Final[dict[type, str]] = {
+    ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne",
+}  # fmt: skip
+_ACCESS: Final[dict[str, Access]] = {"Out": "out", "InOut": "inout"}
+_LOOPS: Final[dict[str, LoopKind]] = {"range": "range", "vector": "vector", "parallel": "parallel"}
+
+
+def parse(text: str) -> Kernel:
+    """The kernel of this text, a mistake in which raises SyntaxError."""
+    (function,) = ast.parse(text).body
+    assert isinstance(function, ast.FunctionDef)
+    parser = _Parser(text)
+    parameters = tuple(parser.parameter(each) for each in function.args.args)
+    return Kernel(function.name, parameters, parser.block(function.body))
+
+
+@dataclass(slots=True)
+class _Parser:
+    text: str
+    types: dict[str, str] = field(default_factory=dict)
+    """The types of names and of variables."""
+    buffers: dict[str, Buffer] = field(default_factory=dict)
+    variables: set[str] = field(default_factory=set)
+
+    def refused(self, node: ast.AST) -> SyntaxError:
+        return SyntaxError(f"not in kernels: {ast.get_source_segment(self.text, node) or ast.dump(node)}")
+
+    # -- parameters
+
+    def parameter(self, found: ast.arg) -> Parameter:
+        type = found.annotation
+        if isinstance(type, ast.Name):
+            self.types[found.arg] = type.id
+            return Scalar(found.arg, type.id)
+        access: Access = "in"
+        if isinstance(type, ast.Subscript) and isinstance(type.value, ast.Name) and type.value.id in _ACCESS:
+            access, type = _ACCESS[type.value.id], type.slice
+        return self.buffer(found.arg, type or found, access)
+
+    def buffer(self, name: str, type: ast.AST, access: Access) -> Buffer:
+        if not isinstance(type, ast.Subscript) or not isinstance(type.value, ast.Name):
+            raise self.refused(type)
+        extents = type.slice.elts if isinstance(type.slice, ast.Tuple) else [type.slice]
+        unknown = isinstance(type.slice, ast.Constant) and type.slice.value is ...
+        shape = None if unknown else tuple(self.expression(each) for each in extents)
+        found = self.buffers[name] = Buffer(name, type.value.id, shape, None, access)
+        return found
+
+    # -- statements
+
+    def block(self, body: Iterable[ast.stmt]) -> tuple[Statement, ...]:
+        return tuple(map(self.statement, body))
+
+    def statement(self, node: ast.stmt) -> Statement:
+        match node:
+            case ast.AnnAssign(target=ast.Name(id=name), annotation=ast.Name(id=type), value=ast.expr() as value):
+                return self.typed(name, type, value)
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                return self.assigned(name, value)
+            case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name)) as target], value=value):
+                return Store(name, self.indices(target), self.expression(value, self.buffers[name].type))
+            case ast.Expr(value=ast.Call() as call):
+                return self.call(call)
+            case ast.If(test=test, body=body, orelse=orelse):
+                return If(self.expression(test), self.block(body), self.block(orelse))
+            case ast.While(test=test, body=body):
+                return While(self.expression(test), self.block(body))
+            case ast.For(target=ast.Name(id=name), iter=ast.Call(func=ast.Name(id=kind), args=bounds), body=body):
+                return self.loop(name, kind, bounds, body)
+            case ast.Return(value=ast.expr() as value):
+                return Return(self.expression(value, "i64"))
+            case ast.Break():
+                return Break()
+            case ast.Continue():
+                return Continue()
+        raise self.refused(node)
+
+    def typed(self, name: str, type: str, value: ast.expr) -> Statement:
+        """A call with a result, or a variable."""
+        self.types[name] = type
+        if isinstance(value, ast.Call) and not self.is_function(value):
+            return self.call(value, name, type)
+        self.variables.add(name)
+        return Declare(name, self.expression(value, type))
+
+    def assigned(self, name: str, value: ast.expr) -> Statement:
+        match value:
+            case ast.Call(func=ast.Name(id="view"), args=[type, address]):
+                return View(self.buffer(name, type, "inout"), self.expression(address, "i64"))
+            case ast.Call(func=ast.Name(id="allocate"), args=[type]):
+                return Allocate(self.buffer(name, type, "inout"))
+            case ast.Call(func=ast.Name(id="reduce"), args=[ast.Name(id=function), operand]):
+                return Accumulate(name, function, self.expression(operand, self.types[name]))
+        if name in self.variables:
+            return Assign(name, self.expression(value, self.types[name]))
+        found = self.expression(value)
+        self.types[name] = found.type
+        return Let(name, found)
+
+    def loop(self, name: str, kind: str, bounds: Sequence[ast.expr], body: Iterable[ast.stmt]) -> Statement:
+        self.types[name] = "i64"
+        found = [self.expression(each, "i64") for each in bounds]
+        start, stop, step = (index(0), *found, index(1)) if len(found) == 1 else (*found, index(1))[:3]
+        return For(name, start, stop, self.block(body), step, _LOOPS[kind])
+
+    def call(self, node: ast.Call, name: str = "", type: str = "") -> Call:
+        if not isinstance(node.func, ast.Name):
+            raise self.refused(node)
+        external = EXTERNALS.get(node.func.id)
+        wanted = external.operands if external else ("",) * len(node.args)
+        operands = (self.operand(each, t) for each, t in zip(node.args, wanted, strict=True))
+        return Call(node.func.id, tuple(operands), name, type)
+
+    def operand(self, node: ast.expr, type: str) -> Expression:
+        """An operand of a call; a buffer's name stands for its address."""
+        if isinstance(node, ast.Name) and node.id in self.buffers:
+            return Address(node.id, (index(0),) * self.buffers[node.id].rank)
+        return self.expression(node, "" if type == POINTER else type)
+
+    # -- expressions
+
+    def is_function(self, node: ast.Call) -> bool:
+        return isinstance(node.func, ast.Name) and (node.func.id in FUNCTIONS or node.func.id in TYPES)
+
+    def expression(self, node: ast.expr, type: str = "") -> Expression:
+        """`type` is that of literals."""
+        literal = _literal(node)
+        if literal is not None:
+            return constant(literal, type or _type_of(literal))
+        match node:
+            case ast.Name(id=name):
+                return Name(name, self.types[name])
+            case ast.Subscript(value=ast.Name(id=name)):
+                return Load(name, self.indices(node), self.buffers[name].type)
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return apply("neg", self.expression(operand, type))
+            case ast.BinOp(left=left, op=op, right=right):
+                return apply(_BINARY[op.__class__], *self.alike([left, right], type))
+            case ast.Compare(left=left, ops=[op], comparators=[right]):
+                return apply(_COMPARED[op.__class__], *self.alike([left, right], ""))
+            case ast.Call(func=ast.Name(id=name), args=operands):
+                return self.function(node, name, operands, type)
+        raise self.refused(node)
+
+    def function(self, node: ast.AST, name: str, operands: list[ast.expr], type: str) -> Expression:
+        if name == "address" and isinstance(operands[0], ast.Subscript):
+            return Address(ast.unparse(operands[0].value), self.indices(operands[0]))
+        if name in TYPES:
+            literal = _literal(operands[0])
+            return convert(self.expression(operands[0]), name) if literal is None else constant(literal, name)
+        if name == "select":
+            return apply(name, self.expression(operands[0], BOOL), *self.alike(operands[1:], type))
+        if name not in FUNCTIONS:
+            raise self.refused(node)
+        return apply(name, *self.alike(operands, type))
+
+    def alike(self, nodes: Sequence[ast.expr], type: str) -> list[Expression]:
+        """Operands of one type: that of those that are no literals, if there are any."""
+        typed = [self.expression(each, type) for each in nodes if _literal(each) is None]
+        return [self.expression(each, typed[0].type if typed else type) for each in nodes]
+
+    def indices(self, node: ast.Subscript) -> tuple[Expression, ...]:
+        found = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        return tuple(self.expression(each, "i64") for each in found)
+
+
+def _literal(node: ast.expr) -> float | None:
+    match node:
+        case ast.Constant(value=int() | float() as value):
+            return value
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
+            return -value
+    return None
+
+
+def _type_of(literal: float) -> str:
+    return BOOL if isinstance(literal, bool) else "f64" if isinstance(literal, float) else "i64"
