@@ -76,6 +76,8 @@ class Op:
       of the block), "full" (to float32), "widest" (to float32 if one of them is that), "contracting" (as einsum).
     - `jit_autocast`: the same for programs, where the choice is another; "widest" if one may be float32, "unsafe" if
       it is refused.
+    - `expression`: of a row with a kernel, what it computes for one element, as far as kernels are compiled from it.
+      It may choose by arguments that are constants (`a if approximate == 'none' else b`, `x if min is None else y`).
     - `exact`: the kernel only moves or compares numbers, so that numpy has no overflow and the like to warn of.
 
     Refusals:
@@ -111,6 +113,7 @@ class Op:
     autocast: str = ""
     jit_autocast: str = ""
     exact: bool = False
+    expression: str | None = None
     refuses: tuple[Refusal, ...] = ()
     check: Callable[..., None] | None = None
     out_check: Callable[..., None] | None = None

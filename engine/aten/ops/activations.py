@@ -95,14 +95,15 @@ def _gelu_of_block(x: Array) -> Array:
     return np.asarray(np.multiply(result, 0.5, result))
 
 
-_LONG_GELU: Final = {
-    "none": LongRows("(erf(self * 0.7071067811865476) + 1) * self * 0.5", ("self",), ("self",)),
-    "tanh": LongRows("0.5 * self * (1 + tanh(0.7978845608028654 * (self + 0.044715 * self * self * self)))",
-                     ("self",), ("self",)),
-}  # fmt: skip
+_GELU_TEXT: Final = {
+    "none": "(erf(self * 0.7071067811865476) + 1) * self * 0.5",
+    "tanh": "0.5 * self * (1 + tanh(0.7978845608028654 * (self + 0.044715 * self * self * self)))",
+}
+_LONG_GELU: Final = {key: LongRows(text, ("self",), ("self",)) for key, text in _GELU_TEXT.items()}
 _GELU: Final = {"none": _gelu_erf, "tanh": _gelu_tanh}
 op("aten::gelu(Tensor self, *, str approximate=\"none\") -> Tensor", kernel=gelu, variants=ALL,
    gradient={"self": "_gelu_backward(grad, self, approximate)"}, shape="self", dtype="floats",
+   expression=f"{_GELU_TEXT['none']} if approximate == 'none' else {_GELU_TEXT['tanh']}",
    jit_autocast="full", activation=True)  # fmt: skip
 
 

@@ -511,3 +511,22 @@ describe(
 )
 describe("abs.out", out_check=out_checks.check_size_of)
 describe("masked_fill_", writes_again=True)
+
+# ------------------------------------------------------------------ kernels as expressions
+
+describe("abs", expression="abs(self)")
+describe("isinf", expression="isinf(self)")
+describe("bitwise_not", expression="bitwise_not(self)")
+describe("clamp", expression="(self if max is None else minimum(self, max)) if min is None else "
+                             "(maximum(self, min) if max is None else minimum(maximum(self, min), max))")  # fmt: skip
+describe("clamp_min", expression="maximum(self, min)")
+describe("clamp_max", expression="minimum(self, max)")
+describe("pow.Tensor_Tensor pow.Tensor_Scalar pow.Scalar", expression="pow(self, exponent)")
+describe("lerp", expression="where(abs(weight) < 0.5, self + weight * (end - self), "
+                            "end - (end - self) * (1 - weight))")  # fmt: skip
+describe("where.self where.ScalarOther where.ScalarSelf", expression="where(condition, self, other)")
+describe("masked_fill.Scalar masked_fill.Tensor", expression="where(mask, value, self)")
+for _name in ("bitwise_and", "bitwise_or", "bitwise_xor"):
+    _dunder = f"__{_name.removeprefix('bitwise_')}__"
+    _overloads = f"{_name}.Tensor {_name}.Scalar {_name}.Scalar_Tensor {_dunder}.Tensor {_dunder}.Scalar"
+    describe(_overloads, expression=f"{_name}(self, other)")

@@ -1,0 +1,559 @@
+"""Fusion groups of graphs as kernels.
+
+In: the graph of a group (`prim::FusionGroup`), and an example of its arguments: tensors, of which dtype, sizes and
+strides are looked at, and numbers.  Out: a `Binding`.  Raises `NotFused`, with the node that no kernel can hold.
+
+Each value of the graph becomes a description of its elements (`schedule.Value`), from which `schedule` makes loops.
+Pointwise operators are their rows' expressions; `_SHAPED` has the operators that only choose elements, `REDUCTIONS`
+those that combine them.  Dtypes are those of a run on tensors of one element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from engine.aten.dispatch.op import Op
+from engine.aten.kernels.rules import wrap_dim
+from engine.aten.values.promotion import result_type, to_float
+from engine.aten.values.tensor import Tensor
+from engine.fuser.binding import (
+    Argument,
+    Binding,
+    NumberArgument,
+    Result,
+    TensorArgument,
+    size,
+    stride,
+)
+from engine.fuser.extents import ONE, Extent, known
+from engine.fuser.from_expression import Unsupported, element
+from engine.fuser.fusion_group import DTYPES, TYPES, Choose, Group, Handler, Lowered, elements, shown, stages_of
+from engine.fuser.kernel import (
+    BOOL,
+    HALVES,
+    Buffer,
+    Constant,
+    Expression,
+    Kernel,
+    Load,
+    Name,
+    Scalar,
+    add,
+    all_expressions,
+    apply,
+    convert,
+    index,
+    multiply,
+    product,
+)
+from engine.fuser.reductions import LIKE_INPUT, REDUCTIONS
+from engine.fuser.schedule import Body, Indices, Scheduler, Stage, Value, offset
+from engine.ir.constants import NOT_CONSTANT, constant_value
+from engine.ir.graph import Graph, Node
+from engine.ir.ops import op_of
+from engine.lang.errors import EngineError
+from engine.lang.types import NUMBER, ListType, TensorType
+
+_NUMBERS: Final = {float: "f64", int: "i64", bool: BOOL}
+
+
+class NotFused(Exception):
+    """The group is no kernel, because of this node."""
+
+    def __init__(self, node: Node, why: str) -> None:
+        super().__init__(why)
+        self.node = node
+
+
+def lower(graph: Graph, examples: Sequence[Any]) -> Binding:
+    """A kernel of the graph for arguments like these."""
+    return _Lowering(graph, examples).run()
+
+
+def is_fusible(node: Node) -> bool:
+    """True if the node may be part of a kernel, as far as can be told without arguments."""
+    if node.kind in _STRUCTURAL:
+        return True
+    op = op_of(node)
+    if op is None or op.schema.is_mutable or op.nondeterministic or op.data_dependent:
+        return False
+    if not all(isinstance(each.type, (TensorType, ListType)) for each in node.outputs):
+        return False
+    return _text_of(op) is not None or op.name in _SHAPED or op.name in REDUCTIONS
+
+
+def _text_of(op: Op) -> str | None:
+    return op.scalar or op.expression
+
+
+# ------------------------------------------------------------------ lowering
+
+
+@dataclass(eq=False, slots=True)
+class _Lowering:
+    graph: Graph
+    examples: Sequence[Any]
+    group: Group = field(default_factory=Group)
+    values: dict[Any, Lowered] = field(default_factory=dict)
+    arguments: list[Argument] = field(default_factory=list)
+    buffers: dict[str, Buffer] = field(default_factory=dict)
+    names: set[str] = field(default_factory=set)
+
+    def run(self) -> Binding:
+        for value, example in zip(self.graph.inputs, self.examples, strict=True):
+            self.values[value] = self.argument(value.debug_name, example)
+        for node in self.graph.nodes():
+            try:
+                self.node(node)
+            except (Unsupported, EngineError, ArithmeticError) as why:
+                raise NotFused(node, str(why)) from why
+        return self.binding()
+
+    def argument(self, debug_name: str, example: Any) -> Lowered:
+        name = self.fresh(debug_name)
+        if type(example) in _NUMBERS:
+            self.arguments.append(NumberArgument(name, _NUMBERS[type(example)]))
+            return Name(name, _NUMBERS[type(example)])
+        if not isinstance(example, Tensor) or type(example.array) is not np.ndarray:
+            raise NotFused(self.graph.return_node, f"an argument is {type(example).__name__}")
+        array = example.array
+        if array.dtype not in TYPES:
+            raise NotFused(self.graph.return_node, f"an argument is of {array.dtype}")
+        is_contiguous = array.flags.c_contiguous
+        self.arguments.append(
+            TensorArgument(name, TYPES[array.dtype], array.ndim, "contiguous" if is_contiguous else "strided")
+        )
+        shape = tuple(Extent(size(name, d), n) for d, n in enumerate(array.shape))
+        self.buffers[name] = Buffer(name, TYPES[array.dtype], None)
+        strides = None if is_contiguous else [stride(name, d) for d in range(array.ndim)]
+
+        def at(body: Body, indices: Indices) -> Expression:
+            place = offset(indices, shape) if strides is None else _strided(indices, strides)
+            return Load(name, (place,), TYPES[array.dtype])
+
+        value = Value(f"{name}_", TYPES[array.dtype], shape, at)
+        self.group.samples[value] = _sample(array.dtype, array.ndim)
+        return value
+
+    def fresh(self, name: str) -> str:
+        base = "".join(c if c.isalnum() else "_" for c in name)
+        base = f"v{base}" if not base or base[0].isdigit() else base
+        while base in self.names:
+            base += "_"
+        self.names.add(base)
+        return base
+
+    def node(self, node: Node) -> None:
+        given = [self.given(value) for value in node.inputs]
+        if node.kind in _STRUCTURAL:
+            results = _STRUCTURAL[node.kind](self.group, node, given)
+        else:
+            op = op_of(node)
+            if op is None:
+                raise Unsupported(f"{node.kind} is no operator")
+            results = [self.operator(op, node, dict(zip(_names(op), given, strict=True)))]
+        for value, result in zip(node.outputs, results, strict=True):
+            self.values[value] = result
+
+    def given(self, value: Any) -> Lowered:
+        """A value's description; a tensor that is a constant is taken for no constant."""
+        if value not in self.values:
+            found = constant_value(value)
+            if found is NOT_CONSTANT or isinstance(found, Tensor):
+                raise Unsupported("a constant tensor")
+            self.values[value] = found
+        return self.values[value]
+
+    def operator(self, op: Op, node: Node, given: Mapping[str, Lowered]) -> Lowered:
+        name = node.output.debug_name
+        handler = _SHAPED.get(op.name) or REDUCTIONS.get(op.name)
+        sample = self.sample_of(op, given)
+        if handler is None:
+            result = pointwise(self.group, op, name, given, sample)
+        else:
+            result = handler(self.group, name, given, sample)
+        if isinstance(result, Value):
+            self.group.samples[result] = _sample(DTYPES[result.type], len(result.shape)) if sample is None else sample
+        return self.shared(node, result)
+
+    def sample_of(self, op: Op, given: Mapping[str, Lowered]) -> Any:
+        """The operator's result for samples of its arguments; None where the handler alone tells the dtype."""
+        if op.name in _CHOOSING:
+            return None
+        if op.name in LIKE_INPUT:
+            return self.sampled(given["input"])
+        return _run(op, {key: self.sampled(value) for key, value in given.items()})
+
+    def shared(self, node: Node, result: Lowered) -> Lowered:
+        """A value that is costly and used by several loops is kept."""
+        if not isinstance(result, Value) or len(node.output.uses) < 2 or not result.shape:
+            return result
+        users = [use.user for use in node.output.uses]
+        is_reduced = any((op := op_of(user)) is not None and op.name in REDUCTIONS for user in users)
+        return self.group.keep(result) if is_reduced and _is_costly(self.group, result) else result
+
+    def sampled(self, value: Lowered) -> Any:
+        if isinstance(value, Value):
+            return self.group.samples[value]
+        if isinstance(value, list):
+            return [self.sampled(each) for each in value]
+        return {"f64": 1.0, "i64": 1, BOOL: True}[value.type] if isinstance(value, Name) else value
+
+    # -- the binding
+
+    def binding(self) -> Binding:
+        results: list[Result] = []
+        for node, value in self.outputs():
+            if not isinstance(value, Value):
+                raise NotFused(node, "a result is no tensor")
+            name = self.fresh("out")
+            results.append(Result(name, value.type, tuple(self.group.extents.canonical(e).size for e in value.shape)))
+            self.buffers[name] = Buffer(name, value.type, None, access="out")
+            self.put(value, name)
+        stages = _needed(self.group.stages)
+        scheduler = Scheduler(self.group.extents, stages, {*self.names, *self.buffers})
+        body = tuple(scheduler.statements())
+        numbers = [Scalar(a.name, a.type) for a in self.arguments if isinstance(a, NumberArgument)]
+        sizes = [Scalar(name, "i64") for name in _size_names(self.arguments)]
+        kernel = Kernel("group", (*numbers, *sizes, *self.buffers.values()), body)
+        return Binding(kernel, tuple(self.arguments), tuple(results), tuple(self.group.extents.guards), (), self.work())
+
+    def outputs(self) -> list[tuple[Node, Lowered]]:
+        """The results, with the nodes that make them; those of a tuple one by one."""
+        found = [(output.node, self.values[output]) for output in self.graph.outputs]
+        if len(found) == 1 and isinstance(found[0][1], tuple):
+            return [(node, each) for node, values in found for each in values]
+        return found
+
+    def put(self, value: Value, name: str) -> None:
+        """Have the value written to a result."""
+        last = value.stages[-1] if value.stages else None
+        if last is not None and last.is_reduction and last.name == value.name and not last.buffer:
+            last.buffer = name
+            return
+        stage = Stage(name, value.type, value.shape, value.stages, buffer=name)
+        stage.element = lambda body, at: body.element(value, at)
+        self.group.stages.append(stage)
+
+    def work(self) -> Expression:
+        """The nanoseconds of a call, roughly: an element of each stage in each."""
+        total: Expression = index(0)
+        for stage in self.group.stages:
+            total = add(total, product([e.size for e in (*stage.shape, *stage.inner)]))
+        return apply("quotient", total, index(2))
+
+
+def _needed(stages: Sequence[Stage]) -> list[Stage]:
+    """The stages that results are made of, in order."""
+    wanted: set[Stage] = set()
+    for stage in reversed(stages):
+        if stage.buffer or stage in wanted:
+            wanted |= {stage, *stage.reads}
+    return [stage for stage in stages if stage in wanted]
+
+
+def _size_names(arguments: Sequence[Argument]) -> Iterator[str]:
+    for argument in arguments:
+        if isinstance(argument, TensorArgument):
+            for d in range(argument.rank):
+                yield size(argument.name, d).name
+                if argument.layout == "strided":
+                    yield stride(argument.name, d).name
+
+
+def _strided(indices: Indices, strides: Sequence[Expression]) -> Expression:
+    total: Expression = index(0)
+    for at, step in zip(indices, strides, strict=True):
+        total = add(total, multiply(at, step))
+    return total
+
+
+def _sample(dtype: Any, rank: int) -> Tensor:
+    return Tensor(np.ones((1,) * rank, dtype))
+
+
+def _names(op: Op) -> list[str]:
+    return [argument.name for argument in op.schema.arguments]
+
+
+def _run(op: Op, given: Mapping[str, Any]) -> Any:
+    """The operator's result for tensors of one element."""
+    with np.errstate(all="ignore"):
+        return op.run(*given.values())
+
+
+_COSTLY: Final = 2
+"""The number of functions that are no primitives from which on a value is not computed again."""
+
+
+def _is_costly(group: Group, value: Value) -> bool:
+    """True if an element takes more than a few simple functions."""
+    scheduler = Scheduler(group.extents, ())
+    body = Body(scheduler, ())
+    value.at(body, tuple(Name(f"i{d}", "i64") for d in range(len(value.shape))))
+    found = [e for s in body.statements for e in all_expressions(getattr(s, "value", ONE.size))]
+    return any(getattr(e, "function", "") in _LONG for e in found) or len(body.statements) > 8
+
+
+_LONG: Final = frozenset("exp expm1 exp2 log log1p log2 log10 tanh sigmoid erf erfc sin cos tan pow".split())
+
+# ------------------------------------------------------------------ pointwise operators
+
+
+def pointwise(group: Group, op: Op, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
+    """An operator with an expression."""
+    text = _text_of(op)
+    if text is None or not isinstance(sample, Tensor):
+        raise Unsupported(f"{op.qualified_name} has no expression")
+    tensors = {key: value for key, value in given.items() if isinstance(value, Value)}
+    shape = group.extents.broadcast(*(value.shape for value in tensors.values()))
+    result, computed = _types(op, given, group, sample)
+
+    def at(body: Body, indices: Indices) -> Expression:
+        operands = {
+            key: elements(body, value, indices, group.extents) if isinstance(value, Value) else value
+            for key, value in given.items()
+        }
+        return convert(element(text, operands, computed), result)
+
+    return Value(name, result, shape, at, stages_of(tensors.values()))
+
+
+def _types(op: Op, given: Mapping[str, Lowered], group: Group, sample: Tensor) -> tuple[str, str]:
+    """The types of the result, and of the computation: the operator's dtype rule, halves in f32."""
+    if sample.array.dtype not in TYPES:
+        raise Unsupported(f"no kernels of {sample.array.dtype}")
+    result = TYPES[sample.array.dtype]
+    if op.scalar is None and result != BOOL:
+        return result, "f32" if result in HALVES else result
+    rule, _, named = str(op.dtype or "promote").partition(":")
+    operands = [name.strip() for name in named.split(",")] if named else _promoted(op)
+    chosen = [_operand_of(given[name], group) for name in operands if given[name] is not None]
+    d = result_type(tuple(chosen))
+    d = to_float(d) if rule == "float" else np.dtype(np.int64) if rule == "number" and d.kind == "b" else d
+    if d not in TYPES:
+        raise Unsupported(f"no kernels of {d}")
+    return result, "f32" if TYPES[d] in HALVES else TYPES[d]
+
+
+def _promoted(op: Op) -> list[str]:
+    """The operands whose dtypes decide: tensors, and numbers that are not given by name only."""
+    return [
+        a.name for a in op.schema.arguments
+        if isinstance(a.type, TensorType) or (a.type is NUMBER and not a.kwarg_only)
+    ]  # fmt: skip
+
+
+def _operand_of(value: Lowered, group: Group) -> Any:
+    if isinstance(value, Value):
+        return group.samples[value].array
+    return {"f64": 1.0, "i64": 1, BOOL: True}[value.type] if isinstance(value, Name) else value
+
+
+# ------------------------------------------------------------------ operators that choose elements
+
+
+def _whole(value: Lowered) -> int:
+    if type(value) is not int:
+        raise Unsupported("a dimension that is not known")
+    return value
+
+
+def _axis(given: Mapping[str, Lowered], rank: int, name: str = "dim") -> int:
+    return wrap_dim(_whole(given[name]), rank)
+
+
+def _number(value: Lowered) -> Expression:
+    return index(value) if isinstance(value, int) else convert(value, "i64")
+
+
+def _identity(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
+    (value,) = (each for each in given.values() if isinstance(each, Value))
+    return shown(value, name, value.shape, lambda at: at)
+
+
+def _converted(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
+    """The same elements in the dtype of the sample."""
+    value = next(each for each in given.values() if isinstance(each, Value))
+    type = TYPES.get(sample.array.dtype)
+    if type is None:
+        raise Unsupported(f"no kernels of {sample.array.dtype}")
+    return Value(name, type, value.shape, lambda body, at: convert(body.element(value, at), type), value.stages)
+
+
+def _transpose(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
+    value: Value = given["self"]
+    order = [*range(len(value.shape))]
+    a, b = (_axis(given, len(order), each) for each in ("dim0", "dim1")) if "dim0" in given else (0, -1)
+    if order:
+        order[a], order[b] = order[b], order[a]
+    return _permuted(value, name, order)
+
+
+def _permute(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
+    value: Value = given["self"]
+    return _permuted(value, name, [wrap_dim(_whole(d), len(value.shape)) for d in given["dims"]])
+
+
+def _permuted(value: Value, name: str, order: Sequence[int]) -> Value:
+    back = [order.index(d) for d in range(len(order))]
+    return shown(value, name, [value.shape[d] for d in order], lambda at: tuple(at[d] for d in back))
+
+
+def _unsqueeze(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
+    value: Value = given["self"]
+    d = _axis(given, len(value.shape) + 1)
+    shape = [*value.shape[:d], ONE, *value.shape[d:]]
+    return shown(value, name, shape, lambda at: (*at[:d], *at[d + 1 :]))
+
+
+def _select(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
+    value: Value = given["self"]
+    d, at = _axis(given, len(value.shape)), given["index"]
+    extent = group.extents.canonical(value.shape[d])
+    if not isinstance(at, int) or not -extent.example <= at < extent.example:
+        raise Unsupported("an index that is not known")
+    guard = apply("gt", extent.size, index(at if at >= 0 else -at - 1))
+    group.extents.guards.append(guard)
+    place = index(at) if at >= 0 else add(extent.size, index(at))
+    shape = [*value.shape[:d], *value.shape[d + 1 :]]
+    return shown(value, name, shape, lambda i: (*i[:d], place, *i[d:]))
+
+
+def _chunks(group: Group, value: Value, count: int, d: int, name: str) -> list[Value]:
+    """Equal parts along a dimension."""
+    extent = group.extents.canonical(value.shape[d])
+    if count < 1 or extent.example % count or not extent.example:
+        raise Unsupported("parts of different sizes")
+    whole = apply("eq", apply("rest", extent.size, index(count)), index(0))
+    if not isinstance(extent.size, Constant):
+        group.extents.guards.append(whole)
+    part = Extent(_quotient(extent.size, count), extent.example // count)
+    shape = [*value.shape[:d], part, *value.shape[d + 1 :]]
+
+    def choose(i: int) -> Choose:
+        return lambda at: (*at[:d], add(multiply(index(i), part.size), at[d]), *at[d + 1 :])
+
+    made = [shown(value, name, shape, choose(i)) for i in range(count)]
+    for each in made:
+        group.samples[each] = group.samples[value]
+    return made
+
+
+def _quotient(size: Expression, count: int) -> Expression:
+    if isinstance(size, Constant):
+        return index(int(size.value) // count)
+    return apply("quotient", size, index(count))
+
+
+def _chunk(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> list[Value]:
+    value: Value = given["self"]
+    return _chunks(group, value, _whole(given["chunks"]), _axis(given, len(value.shape)), name)
+
+
+def _cat(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
+    tensors: list[Value] = given["tensors"]
+    rank = len(tensors[0].shape)
+    if not rank or any(len(each.shape) != rank for each in tensors):
+        raise Unsupported("tensors of different ranks")
+    d, type = _axis(given, rank), TYPES[sample.array.dtype]
+    shape = list(tensors[0].shape)
+    for each in tensors[1:]:
+        for axis in range(rank):
+            if axis != d:
+                shape[axis] = group.extents.require(shape[axis], each.shape[axis])
+    starts, total = [known(0)], known(0)
+    for each in tensors:
+        extent = group.extents.canonical(each.shape[d])
+        total = Extent(add(total.size, extent.size), total.example + extent.example)
+        starts.append(total)
+    shape[d] = total
+
+    def at(body: Body, indices: Indices) -> Expression:
+        def part(i: int) -> Expression:
+            extent, start = group.extents.canonical(tensors[i].shape[d]), starts[i]
+            own = add(indices[d], multiply(index(-1), start.size))
+            last = add(extent.size, index(-1))
+            inside = apply("maximum", apply("minimum", own, last), index(0))  # what is not chosen is read, too
+            return convert(body.element(tensors[i], (*indices[:d], inside, *indices[d + 1 :])), type)
+
+        found = part(len(tensors) - 1)
+        for i in reversed(range(len(tensors) - 1)):
+            found = apply("select", apply("lt", indices[d], starts[i + 1].size), part(i), found)
+        return found
+
+    if any(group.extents.canonical(each.shape[d]).example == 0 for each in tensors):
+        raise Unsupported("an empty part")
+    for each in tensors:
+        group.extents.guards.append(apply("gt", group.extents.canonical(each.shape[d]).size, index(0)))
+    return Value(name, type, tuple(shape), at, stages_of(tensors))
+
+
+def _expand(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
+    value: Value = given["self"]
+    sizes = given["size"]
+    if not all(isinstance(each, int) for each in sizes) or any(each < -1 for each in sizes):
+        raise Unsupported("sizes that are not known")
+    before = len(sizes) - len(value.shape)
+    shape: list[Extent] = []
+    for d, wanted in enumerate(sizes):
+        own = value.shape[d - before] if d >= before else ONE
+        if wanted == -1:
+            shape.append(own)
+        else:
+            shape.append(known(wanted) if group.extents.is_one(own) else group.extents.require(own, known(wanted)))
+    return Value(name, value.type, tuple(shape), lambda b, at: elements(b, value, at, group.extents), value.stages)
+
+
+_CHOOSING: Final[dict[str, Handler]] = {
+    **dict.fromkeys(("aten::contiguous", "aten::clone", "aten::detach", "aten::alias"), _identity),
+    "aten::transpose": _transpose, "aten::t": _transpose, "aten::permute": _permute, "aten::unsqueeze": _unsqueeze,
+    "aten::select": _select, "aten::chunk": _chunk, "aten::expand": _expand,
+}  # fmt: skip
+"""Those whose elements are elements of their argument."""
+_SHAPED: Final[dict[str, Handler]] = {
+    **_CHOOSING,
+    **dict.fromkeys(("aten::to", "aten::type_as", "aten::float", "aten::double", "aten::_to_copy"), _converted),
+    "aten::cat": _cat,
+}  # fmt: skip
+
+# ------------------------------------------------------------------ nodes that are no operators
+
+
+def _constant(group: Group, node: Node, given: Sequence[Lowered]) -> list[Lowered]:
+    found = constant_value(node.output)
+    if isinstance(found, Tensor):
+        raise Unsupported("a constant tensor")
+    return [found]
+
+
+def _list(group: Group, node: Node, given: Sequence[Lowered]) -> list[Lowered]:
+    return [[*given]]
+
+
+def _tuple(group: Group, node: Node, given: Sequence[Lowered]) -> list[Lowered]:
+    return [(*given,)]
+
+
+def _unpacked(group: Group, node: Node, given: Sequence[Lowered]) -> list[Lowered]:
+    (values,) = given
+    if not isinstance(values, list) or len(values) != len(node.outputs):
+        raise Unsupported("a list of another length")
+    return values
+
+
+def _constant_chunk(group: Group, node: Node, given: Sequence[Lowered]) -> list[Lowered]:
+    (value,) = given
+    axis = wrap_dim(node.attr("dim"), len(value.shape))
+    return list(_chunks(group, value, node.attr("chunks"), axis, node.outputs[0].debug_name))
+
+
+_STRUCTURAL: Final[dict[str, Callable[[Group, Node, Sequence[Lowered]], Sequence[Lowered]]]] = {
+    "prim::Constant": _constant, "prim::ListConstruct": _list, "prim::ListUnpack": _unpacked,
+    "prim::TupleConstruct": _tuple,
+    "prim::ConstantChunk": _constant_chunk,
+}  # fmt: skip

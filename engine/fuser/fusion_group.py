@@ -1,0 +1,81 @@
+"""A fusion group while it is lowered: its sizes, its stages, and what its values are made of.
+
+In: descriptions of tensors (`schedule.Value`).  Out: descriptions of what operators make of them; `Group.keep` has one
+computed once and kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from engine.aten.values import xp
+from engine.aten.values.tensor import Tensor
+from engine.fuser.extents import Extent, Extents
+from engine.fuser.kernel import BOOL, Constant, Expression, index
+from engine.fuser.schedule import Body, Indices, Stage, Value
+
+TYPES: Final[dict[np.dtype[Any], str]] = {
+    np.dtype(np.float32): "f32", np.dtype(np.float64): "f64", np.dtype(np.float16): "f16", xp.BFLOAT16: "bf16",
+    np.dtype(np.int64): "i64", np.dtype(np.int32): "i32", np.dtype(np.int16): "i16", np.dtype(np.int8): "i8",
+    np.dtype(np.uint8): "u8", np.dtype(np.bool_): BOOL,
+}  # fmt: skip
+"""numpy's dtypes -> the types of elements; what is missing stays with numpy."""
+DTYPES: Final = {type: d for d, type in TYPES.items()}
+
+Lowered = Any
+"""A `Value`; an expression of a number; a constant; or a list of these."""
+
+
+@dataclass(eq=False, slots=True)
+class Group:
+    """The state that the handlers of nodes share."""
+
+    extents: Extents = field(default_factory=Extents)
+    stages: list[Stage] = field(default_factory=list)
+    samples: dict[Value, Tensor] = field(default_factory=dict)
+    """A tensor of one element for each value, of the same dtype and rank."""
+
+    def keep(self, value: Value) -> Value:
+        """The value from memory (or registers), computed once."""
+        if value.stages and value.stages[-1].name == value.name and not value.stages[-1].is_reduction:
+            return value
+        stage = Stage(
+            value.name, value.type, value.shape, value.stages, element=lambda body, at: body.element(value, at)
+        )
+        self.stages.append(stage)
+        kept = Value(value.name, value.type, value.shape, lambda body, at: body.stage(stage, at), (stage,))
+        if value in self.samples:
+            self.samples[kept] = self.samples[value]
+        return kept
+
+
+Handler = Callable[[Group, str, Mapping[str, Lowered], Any], Lowered]
+Choose = Callable[[Indices], Indices]
+"""From the indices of a result to those of what it shows."""
+
+
+def shown(value: Value, name: str, shape: Sequence[Extent], choose: Choose) -> Value:
+    """The elements of another value, in another arrangement."""
+    return Value(name, value.type, tuple(shape), lambda body, at: body.element(value, choose(at)), value.stages)
+
+
+def elements(body: Body, value: Value, indices: Indices, extents: Extents) -> Expression:
+    """The value's element where the result has `indices`: broadcast."""
+    own = indices[len(indices) - len(value.shape) :]
+    zero = index(0)
+    places = tuple(zero if _is_one(extent, extents) else at for at, extent in zip(own, value.shape, strict=True))
+    return body.element(value, places)
+
+
+def _is_one(extent: Extent, extents: Extents) -> bool:
+    found = extents.canonical(extent).size
+    return isinstance(found, Constant) and found.value == 1
+
+
+def stages_of(values: Iterable[Value]) -> tuple[Stage, ...]:
+    """All stages that some values are computed from."""
+    return tuple(dict.fromkeys(stage for value in values for stage in value.stages))

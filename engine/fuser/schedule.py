@@ -1,0 +1,475 @@
+"""Loops of a fusion group: which values are computed when, and in which loops.
+
+In: `Stage`s in the order in which they depend on each other: values that have to be in memory, and reductions.  Out:
+statements.  All else is computed where it is used (`Body.element`).
+
+    for row in parallel(rows):              a nest: stages that have the outer loops in common
+        for j in vector(columns):           a loop: stages over the same inner sizes, none of which needs a reduction
+            ...                             of the same loop
+        for j in vector(columns): ...
+
+A stage joins the nest before it if its outer sizes are the same and it reads what that nest computes just where the
+nest is; its values are registers then, or a buffer for one pass of the outer loops.  What other nests read, is in a
+buffer of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from engine.fuser.extents import Extent, Extents
+from engine.fuser.kernel import (
+    Accumulate,
+    Allocate,
+    Apply,
+    Assign,
+    Buffer,
+    Constant,
+    Declare,
+    Expression,
+    For,
+    Let,
+    Load,
+    Name,
+    Statement,
+    Store,
+    add,
+    all_expressions,
+    all_statements,
+    apply,
+    index,
+    multiply,
+    parts,
+    product,
+    rewritten,
+)
+
+Indices = tuple[Expression, ...]
+
+
+@dataclass(eq=False, slots=True)
+class Value:
+    """A tensor of the group.  `at` gives an element, for which it may add statements to the body."""
+
+    name: str
+    type: str
+    shape: tuple[Extent, ...]
+    at: Callable[[Body, Indices], Expression]
+    stages: tuple[Stage, ...] = ()
+    """The stages that elements are computed from."""
+
+
+@dataclass(eq=False, slots=True)
+class Stage:
+    """A value that is kept, or, with `inner` sizes, a reduction over these.
+
+    `start`: variables and their first values; `update` adds the statements for one element at outer and inner indices;
+    `finish` gives the result of the variables.  Without inner sizes `element` gives the value.
+    """
+
+    name: str
+    type: str
+    shape: tuple[Extent, ...]
+    reads: tuple[Stage, ...] = ()
+    inner: tuple[Extent, ...] = ()
+    element: Callable[[Body, Indices], Expression] | None = None
+    start: Callable[[Body], Sequence[tuple[str, Expression]]] | None = None
+    update: Callable[[Body, Indices, Indices, Sequence[Name]], None] | None = None
+    finish: Callable[[Body, Sequence[Name]], Expression] | None = None
+    buffer: str = ""
+    """The parameter that it is written to, for results."""
+
+    @property
+    def is_reduction(self) -> bool:
+        return self.element is None
+
+
+# ------------------------------------------------------------------ bodies
+
+
+@dataclass(eq=False, slots=True)
+class Body:
+    """Statements of a loop's body while they are written."""
+
+    scheduler: Scheduler
+    outer: Indices
+    statements: list[Statement] = field(default_factory=list)
+    known: dict[tuple[Value, Indices], Expression] = field(default_factory=dict)
+    present: dict[Stage, Expression] = field(default_factory=dict)
+    """Values of stages at the indices of this body."""
+    rows: Mapping[Stage, str] = field(default_factory=dict)
+    """Buffers for one pass of the outer loops."""
+    inner: Indices = ()
+    read: list[tuple[Stage, Indices]] = field(default_factory=list)
+
+    def element(self, value: Value, indices: Indices) -> Expression:
+        """The element of a value, which is computed once."""
+        key = (value, indices)
+        found = self.known.get(key)
+        if found is None:
+            found = value.at(self, indices)
+            if isinstance(found, (Apply, Load)):
+                name = self.scheduler.fresh(value.name)
+                self.statements.append(Let(name, found))
+                found = Name(name, found.type)
+            self.known[key] = found
+        return found
+
+    def stage(self, stage: Stage, indices: Indices) -> Expression:
+        """The value of a stage."""
+        self.read.append((stage, indices))
+        if stage in self.present and indices == (*self.outer, *self.inner)[: len(indices)]:
+            return self.present[stage]
+        if stage in self.rows:
+            rest = stage.shape[len(self.outer) :]
+            return Load(self.rows[stage], (offset(indices[len(self.outer) :], rest),), stage.type)
+        return Load(self.scheduler.buffer_of(stage), (offset(indices, stage.shape),), stage.type)
+
+
+def offset(indices: Sequence[Expression], shape: Sequence[Extent]) -> Expression:
+    """The place of an element of a contiguous array."""
+    total: Expression = index(0)
+    for at, each in enumerate(indices):
+        total = add(total, multiply(each, product([e.size for e in shape[at + 1 :]])))
+    return total
+
+
+def loop_names(prefix: str, count: int) -> Indices:
+    return tuple(Name(f"{prefix}{i}", "i64") for i in range(count))
+
+
+# ------------------------------------------------------------------ nests
+
+
+@dataclass(eq=False, slots=True)
+class Nest:
+    """Stages with the same outer loops; `outer` is None while there is no reduction to tell."""
+
+    stages: list[Stage]
+    outer: tuple[Extent, ...] | None
+
+
+@dataclass(eq=False, slots=True)
+class Scheduler:
+    """Makes the statements of a group's stages."""
+
+    extents: Extents
+    stages: Sequence[Stage]
+    names: set[str] = field(default_factory=set)
+    allocated: dict[Stage, str] = field(default_factory=dict)
+
+    def fresh(self, name: str) -> str:
+        """A name that no other statement has."""
+        base = "".join(c if c.isalnum() else "_" for c in name) or "v"
+        base = f"v{base}" if base[0].isdigit() else base
+        found, count = base, 1
+        while found in self.names:
+            found, count = f"{base}_{count}", count + 1
+        self.names.add(found)
+        return found
+
+    def buffer_of(self, stage: Stage) -> str:
+        """The buffer in which a stage is for all indices."""
+        if stage.buffer:
+            return stage.buffer
+        if stage not in self.allocated:
+            self.allocated[stage] = self.fresh(stage.name)
+        return self.allocated[stage]
+
+    def statements(self) -> list[Statement]:
+        nests = self.nests()
+        shared = self._read_elsewhere(nests)
+        made = [self._nest(nest, shared) for nest in nests]
+        rooms = [
+            Allocate(Buffer(name, stage.type, (product([e.size for e in stage.shape]),)))
+            for stage, name in self.allocated.items()
+        ]
+        return [*rooms, *(each for nest in made for each in nest)]
+
+    # -- which stages go together
+
+    def nests(self) -> list[Nest]:
+        found: list[Nest] = []
+        for stage in self.stages:
+            if not (found and self._joined(found[-1], stage)):
+                found.append(Nest([stage], stage.shape if stage.is_reduction else None))
+        return found
+
+    def _joined(self, nest: Nest, stage: Stage) -> bool:
+        """Take the stage into the nest if it fits."""
+        outer = nest.outer
+        if outer is None and stage.is_reduction:
+            outer = stage.shape
+            if not all(self._begins_with(each.shape, outer) for each in nest.stages):
+                return False
+        elif outer is None:
+            if not self._same(nest.stages[0].shape, stage.shape):
+                return False
+        elif (stage.is_reduction and not self._same(stage.shape, outer)) or not self._begins_with(stage.shape, outer):
+            return False
+        if not self._reads_in_step(stage, nest, outer):
+            return False
+        nest.stages.append(stage)
+        nest.outer = outer
+        return True
+
+    def _same(self, a: Sequence[Extent], b: Sequence[Extent]) -> bool:
+        return [self.extents.canonical(e).size for e in a] == [self.extents.canonical(e).size for e in b]
+
+    def _begins_with(self, shape: Sequence[Extent], outer: Sequence[Extent]) -> bool:
+        return self._same(shape[: len(outer)], outer)
+
+    def _reads_in_step(self, stage: Stage, nest: Nest, outer: tuple[Extent, ...] | None) -> bool:
+        """True if the stage reads those of the nest only at the present indices of the outer loops."""
+        rank = len(stage.shape) if outer is None else len(outer)
+        here = loop_names("i", rank)
+        body = Body(self, here, inner=loop_names("j", len(stage.shape) - rank or len(stage.inner)))
+        names = set(self.names)
+        self._write(body, stage, {})
+        self.names = names
+        self.allocated.clear()
+        within = [(s, at) for s, at in body.read if s in nest.stages]
+        return all(at[:rank] == here for s, at in within if s.shape or rank) and all(
+            len(s.shape) >= rank for s, _ in within
+        )
+
+    def _read_elsewhere(self, nests: Sequence[Nest]) -> set[Stage]:
+        home = {stage: nest for nest in nests for stage in nest.stages}
+        return {s for stage in self.stages for s in stage.reads if home[s] is not home[stage]}
+
+    # -- writing
+
+    def _nest(self, nest: Nest, shared: set[Stage]) -> list[Statement]:
+        outer = nest.outer or ()
+        here = loop_names("i", len(outer))
+        groups = self._loops(nest)
+        rows = {
+            stage: self.fresh(f"{stage.name}_row")
+            for stage in nest.stages
+            if not stage.is_reduction and self._is_needed_later(stage, groups)
+        }
+        inside: list[Statement] = [
+            Allocate(Buffer(name, stage.type, (product([e.size for e in stage.shape[len(outer) :]]),)))
+            for stage, name in rows.items()
+            if not (stage.buffer or stage in shared)
+        ]
+        rows = {stage: name for stage, name in rows.items() if not (stage.buffer or stage in shared)}
+        present: dict[Stage, Expression] = {}
+        for group in groups:
+            inside += self._loop(group, here, rows, present, shared)
+        loops: tuple[Statement, ...] = tuple(inside)
+        for name, extent in zip(reversed(here), reversed(outer), strict=True):
+            assert isinstance(name, Name)
+            loops = (For(name.name, index(0), self.extents.canonical(extent).size, loops),)
+        return [parallel(merged(each)) for each in loops]
+
+    def _loops(self, nest: Nest) -> list[list[Stage]]:
+        """The stages of a nest by the inner loops that they share."""
+        groups: list[list[Stage]] = []
+        outer = len(nest.outer or ())
+        for stage in nest.stages:
+            sizes = stage.inner or stage.shape[outer:]
+            last = groups[-1] if groups else []
+            fits = last and self._same(last[0].inner or last[0].shape[outer:], sizes)
+            if fits and not any(s.is_reduction for s in stage.reads if s in last):
+                last.append(stage)
+            else:
+                groups.append([stage])
+        return groups
+
+    def _is_needed_later(self, stage: Stage, groups: Sequence[Sequence[Stage]]) -> bool:
+        own = next(group for group in groups if stage in group)
+        return any(stage in other.reads for group in groups if group is not own for other in group)
+
+    def _loop(
+        self, group: Sequence[Stage], here: Indices, rows: Mapping[Stage, str], present: dict[Stage, Expression],
+        shared: set[Stage],
+    ) -> list[Statement]:  # fmt: skip
+        """The inner loops of some stages, with what comes before and after."""
+        sizes = group[0].inner or group[0].shape[len(here) :]
+        inner = loop_names("j", len(sizes))
+        before = Body(self, here, present=dict(present), rows=rows)
+        variables: dict[Stage, Sequence[Name]] = {}
+        for stage in group:
+            if stage.is_reduction:
+                variables[stage] = self._started(before, stage)
+        body = Body(self, here, present=dict(present), rows=rows, inner=inner)
+        for stage in group:
+            self._write(body, stage, variables)
+        loops: tuple[Statement, ...] = tuple(body.statements)
+        for name, extent in zip(reversed(inner), reversed(sizes), strict=True):
+            assert isinstance(name, Name)
+            loops = (For(name.name, index(0), self.extents.canonical(extent).size, loops),)
+        after = Body(self, here, present=present, rows=rows)
+        for stage, names in variables.items():
+            self._finished(after, stage, names, shared)
+        return [*before.statements, *loops, *after.statements]
+
+    def _started(self, body: Body, stage: Stage) -> list[Name]:
+        assert stage.start is not None
+        names: list[Name] = []
+        for wanted, value in stage.start(body):
+            name = self.fresh(wanted)
+            body.statements.append(Declare(name, value))
+            names.append(Name(name, value.type))
+        return names
+
+    def _write(self, body: Body, stage: Stage, variables: Mapping[Stage, Sequence[Name]]) -> None:
+        """The statements of one stage for one element."""
+        if stage.is_reduction:
+            assert stage.update is not None
+            names = variables.get(stage) or [Name(n, v.type) for n, v in (stage.start or (lambda _: []))(body)]
+            stage.update(body, body.outer, body.inner, names)
+            return
+        assert stage.element is not None
+        indices = (*body.outer, *body.inner)[: len(stage.shape)]
+        value = stage.element(body, indices)
+        body.present[stage] = value
+        if stage in body.rows:
+            place = offset(indices[len(body.outer) :], stage.shape[len(body.outer) :])
+            body.statements.append(Store(body.rows[stage], (place,), value))
+        else:
+            body.statements.append(Store(self.buffer_of(stage), (offset(indices, stage.shape),), value))
+
+    def _finished(self, body: Body, stage: Stage, names: Sequence[Name], shared: set[Stage]) -> None:
+        assert stage.finish is not None
+        result = stage.finish(body, names)
+        name = self.fresh(stage.name)
+        body.statements.append(Let(name, result))
+        body.present[stage] = Name(name, result.type)
+        if stage.buffer or stage in shared:
+            place = (offset(body.outer, stage.shape),)
+            body.statements.append(Store(self.buffer_of(stage), place, body.present[stage]))
+
+
+# ------------------------------------------------------------------ loops made simpler
+
+
+def parallel(loop: Statement) -> Statement:
+    """The outermost loop in parallel, the innermost ones as vectors."""
+    inside = [*all_statements(loop.body)] if isinstance(loop, For) else []
+    declared = {each.name for each in inside if isinstance(each, Declare)}
+    written = {each.name for each in inside if isinstance(each, (Accumulate, Assign))}
+    if not isinstance(loop, For) or not written <= declared:
+        return _vectors(loop)
+    return replace(loop, kind="parallel", body=tuple(map(_vectors, loop.body)))
+
+
+def _vectors(statement: Statement) -> Statement:
+    if not isinstance(statement, For):
+        return statement
+    is_innermost = not any(isinstance(each, For) for each in all_statements(statement.body))
+    kind = "vector" if is_innermost and not any(isinstance(s, Assign) for s in statement.body) else statement.kind
+    return replace(statement, kind=kind, body=tuple(map(_vectors, statement.body)))
+
+
+def merged(statement: Statement) -> Statement:
+    """Two loops as one, where they go over memory as one does; likewise inside."""
+    if not isinstance(statement, For):
+        return statement
+    outer = replace(statement, body=tuple(map(merged, statement.body)))
+    if len(outer.body) != 1 or not isinstance(outer.body[0], For):
+        return outer
+    inner = outer.body[0]
+    names, flat = (outer.index, inner.index), f"{outer.index}{inner.index}"
+    changed = [_flattened(each, names, inner.stop, flat) for each in inner.body]
+    if any(each is None for each in changed):
+        return outer
+    return For(flat, index(0), multiply(outer.stop, inner.stop), tuple(each for each in changed if each is not None))
+
+
+def _flattened(s: Statement, names: tuple[str, str], extent: Expression, flat: str) -> Statement | None:
+    """The statement with one index for two; None where that cannot be."""
+    if not isinstance(s, (Let, Store, Accumulate)):
+        return None
+    failed: list[Expression] = []
+
+    def place(old: Expression) -> Expression:
+        found = _flat_place(old, names, extent, flat)
+        if found is None:
+            failed.append(old)
+        return found or old
+
+    value = rewritten(s.value, lambda e: replace(e, indices=(place(e.indices[0]),)) if isinstance(e, Load) else e)
+    if failed or any(_mentions(each, names) for each in _outside_loads(value)):
+        return None
+    if not isinstance(s, Store):
+        return replace(s, value=value)
+    target = _flat_place(s.indices[0], names, extent, flat)
+    return None if target is None else replace(s, value=value, indices=(target,))
+
+
+def _outside_loads(of: Expression) -> Iterable[Expression]:
+    """The expression and those inside, but for the indices of loads."""
+    yield of
+    if not isinstance(of, Load):
+        for part in parts(of):
+            yield from _outside_loads(part)
+
+
+def _mentions(of: Expression, names: Sequence[str]) -> bool:
+    return isinstance(of, Name) and of.name in names
+
+
+def _flat_place(at: Expression, names: tuple[str, str], extent: Expression, flat: str) -> Expression | None:
+    """`a * outer + b * inner + c` as `b * flat + c`, if a is b * extent."""
+    terms = [*_terms(at)]
+    factors: list[Expression] = []
+    rest: Expression = index(0)
+    of: dict[str, Expression] = {}
+    for term in terms:
+        used = [e for e in all_expressions(term) if isinstance(e, Name) and e.name in names]
+        if not used:
+            rest = add(rest, term)
+            continue
+        factors = [*_factors(term)]
+        if len(used) != 1 or used[0] not in factors or used[0].name in of:
+            return None
+        factors.remove(used[0])
+        of[used[0].name] = product(factors)
+    outer, inner = (of.get(name, _ZERO) for name in names)
+    if _monomial(outer) != _monomial(multiply(inner, extent)):
+        return None
+    return add(multiply(Name(flat, "i64"), inner), rest)
+
+
+_ZERO: Final = index(0)
+
+
+def _terms(of: Expression) -> Iterable[Expression]:
+    if isinstance(of, Apply) and of.function == "add":
+        for each in of.operands:
+            yield from _terms(each)
+    elif not (isinstance(of, Constant) and of.value == 0):
+        yield of
+
+
+def _factors(of: Expression) -> Iterable[Expression]:
+    if isinstance(of, Apply) and of.function == "mul":
+        for each in of.operands:
+            yield from _factors(each)
+    else:
+        yield of
+
+
+def _monomial(of: Expression) -> tuple[int, tuple[str, ...]]:
+    """A product in a form that can be compared."""
+    number, names = 1, []
+    for each in _factors(of):
+        if isinstance(each, Constant):
+            number *= int(each.value)
+        else:
+            names.append(each.name if isinstance(each, Name) else repr(each))
+    return (number, tuple(sorted(names))) if number else (0, ())
+
+
+def accumulate(body: Body, variable: Name, function: str, value: Expression) -> None:
+    """Add an `Accumulate` to a body."""
+    body.statements.append(Accumulate(variable.name, function, value))
+
+
+def assign_where(body: Body, condition: Expression, variable: Name, value: Expression) -> None:
+    """Add an assignment that happens only where the condition holds."""
+    body.statements.append(Assign(variable.name, apply("select", condition, value, variable)))
