@@ -10,7 +10,7 @@ import pytest
 
 import engine.torch as torch
 from engine.executor.plans.executor import executor_of
-from engine.fuser import ctypes_stub, from_graph
+from engine.fuser import stub, from_graph
 from engine.fuser.from_graph import NotFused
 from engine.ir.clone import copy_graph
 
@@ -31,7 +31,7 @@ def _kernel(text: str, args: Sequence[Any]) -> tuple[Any, Any]:
     unit = torch.jit.CompilationUnit(text)
     with torch.no_grad():
         plan = executor_of(unit._unit.functions["f"]).plan_for(args)
-    return ctypes_stub.bind("f", [from_graph.lower(copy_graph(plan.graph), args)], _missed), unit.f
+    return stub.bind("f", [from_graph.lower(copy_graph(plan.graph), args)], _missed), unit.f
 
 
 def _check(text: str, *args: Any, others: Sequence[Sequence[Any]] = (), tolerance: float = 2e-5) -> None:
