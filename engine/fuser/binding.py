@@ -38,7 +38,15 @@ class NumberArgument:
     type: str
 
 
-Argument = TensorArgument | NumberArgument
+@dataclass(frozen=True, slots=True)
+class ObjectArgument:
+    """A Python list or dict, exactly of that type, whose address the kernel gets as an i64."""
+
+    name: str
+    type: Literal["list", "dict"]
+
+
+Argument = TensorArgument | NumberArgument | ObjectArgument
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +70,21 @@ class NumberResult:
 
 
 @dataclass(frozen=True, slots=True)
+class ObjectResult:
+    """A Python object whose address the kernel writes to the i64 buffer of this name, with a reference to it."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A buffer of so many i64, where the kernel tells more of what went wrong than its code."""
+
+    name: str
+    words: int
+
+
+@dataclass(frozen=True, slots=True)
 class Binding:
     """`guards` are bool expressions that all must hold.  `lets` give more scalars, each over the ones before.
 
@@ -71,10 +94,11 @@ class Binding:
 
     kernel: Kernel
     arguments: tuple[Argument, ...]
-    results: tuple[Result | NumberResult, ...]
+    results: tuple[Result | NumberResult | ObjectResult, ...]
     guards: tuple[Expression, ...] = ()
     lets: tuple[Let, ...] = ()
     work: Expression | None = None
+    told: Told | None = None
 
 
 def size(argument: str, dimension: int) -> Name:

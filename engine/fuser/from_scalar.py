@@ -76,13 +76,13 @@ class ScalarProgram:
 
     The kernel takes the arguments, as buffers of one element the results, and `containers.FAILURE`.  A list or dict
     goes in as the address of the Python object and comes out as that of a new reference.  The kernel is called with the
-    interpreter lock held.  `writes`: it may change lists or dicts that it is given.
+    interpreter lock held.  Several results are a tuple, none is None.  `writes`: it may change lists or dicts that go
+    in.
     """
 
     kernel: Kernel
     arguments: tuple[tuple[str, Type], ...]
     results: tuple[tuple[str, Type], ...]
-    returns_tuple: bool
     nodes: tuple[Node, ...]
     writes: bool
 
@@ -115,35 +115,32 @@ class _GraphLowering:
         for (name, type), value in zip(arguments, self.graph.inputs, strict=True):
             self.w.values[value] = Name(name, self._machine_type(type, self.graph.param_node))
         self._block(self.graph.block)
-        returned, returns_tuple = self._returned()
+        returned = self._returned()
         results = [(f"result{i}", value.type) for i, value in enumerate(returned)]
         for (name, _), value in zip(results, returned, strict=True):
             self.w.emit(Store(name, (index(0),), self.w.number(value)))
         writes = any(map(_is_writer, self.graph.all_nodes())) and any(is_container(type) for _, type in arguments)
         kernel = self._kernel(arguments, results, writes)
         nodes = tuple(self.w.failing)
-        return ScalarProgram(kernel, tuple(arguments), tuple(results), returns_tuple, nodes, writes)
+        return ScalarProgram(kernel, tuple(arguments), tuple(results), nodes, writes)
 
-    def _returned(self) -> tuple[Sequence[Value], bool]:
-        """The values that go out, and whether as a tuple."""
+    def _returned(self) -> Sequence[Value]:
+        """The values that go out: none for None, several for a tuple."""
         outputs = self.graph.outputs
-        if len(outputs) != 1:
-            return outputs, True
-        if outputs[0].type == NONE:
-            return (), False
-        if isinstance(outputs[0].type, TupleType):
-            if outputs[0].node.kind != "prim::TupleConstruct":
-                raise Unsupported(self.graph.return_node, "the tuple comes from elsewhere")
-            return outputs[0].node.inputs, True
-        return outputs, False
+        if len(outputs) != 1 or not isinstance(outputs[0].type, TupleType):
+            return outputs if len(outputs) != 1 or outputs[0].type != NONE else ()
+        made = outputs[0].node
+        if made.kind != "prim::TupleConstruct" or outputs[0].type.name or len(made.inputs) < 2:
+            raise Unsupported(self.graph.return_node, f"no tuple of several numbers and lists: {outputs[0].type}")
+        return made.inputs
 
     def _kernel(self, arguments: containers.Names, results: containers.Names, writes: bool) -> Kernel:
         fuel = (Declare(_FUEL_LEFT.name, index(_FUEL)),) if self.has_loops else ()
         parameters = [Scalar(name, self._machine_type(type, self.graph.param_node)) for name, type in arguments]
         given = [Buffer(n, self._machine_type(t, self.graph.return_node), (index(1),), None, "out") for n, t in results]
         body = (*fuel, *self.w.statements, Return(index(0)))
-        inner = Kernel(f"{self.name}_body", (STATE, *parameters, *given), body)
-        return containers.enclosed(self.name, inner, arguments, results, self.w.helpers, writes)
+        inner = Kernel(f"{self.name}.body", (STATE, *parameters, *given), body)
+        return containers.enclosed(f"{self.name}.scalar", inner, arguments, results, self.w.helpers, writes)
 
     def _machine_type(self, type: Type, node: Node) -> str:
         found = machine_type(type)

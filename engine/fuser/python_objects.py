@@ -49,7 +49,8 @@ def signature(name: str) -> Any:
 _SIGNATURES: Final = {
     "PyObject_Vectorcall": ("p", "pplp"), "PyObject_GetAttr": ("p", "pp"), "PyType_GenericAlloc": ("p", "pl"),
     "PyLong_AsLongLongAndOverflow": ("l", "pp"), "PyLong_FromLongLong": ("p", "l"), "PyFloat_FromDouble": ("p", "d"),
-    "PyErr_Clear": ("", ""), "PyTuple_New": ("p", "l"), "PyTuple_SetItem": ("i", "plp"), "PyTuple_GetItem": ("p", "pl"),
+    "PyErr_Clear": ("", ""), "PyErr_Occurred": ("p", ""), "PyTuple_New": ("p", "l"), "PyTuple_SetItem": ("i", "plp"),
+    "PyTuple_GetItem": ("p", "pl"),
     "PyEval_SaveThread": ("p", ""), "PyEval_RestoreThread": ("", "p"), "Py_IncRef": ("", "p"), "Py_DecRef": ("", "p"),
     NEW_ARRAY: ("p", "ppipppip"),
 }  # fmt: skip

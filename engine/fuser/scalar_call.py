@@ -1,6 +1,6 @@
-"""Scalar programs as functions of Python values, through ctypes.
+"""Scalar programs as functions of Python values.
 
-In: a `ScalarProgram`.  Out: a function of ints, floats, bools, lists and dicts, exactly of their types in TorchScript.
+In: a `ScalarProgram`.  Out: a builtin function (`stub`) of ints, floats, bools, lists and dicts.
 """
 
 from __future__ import annotations
@@ -9,64 +9,86 @@ import ctypes
 from collections.abc import Callable
 from typing import Any, Final
 
-from engine.fuser import machine, to_llvm
+from engine.fuser import stub
+from engine.fuser.binding import (
+    Argument,
+    Binding,
+    NumberArgument,
+    NumberResult,
+    ObjectArgument,
+    ObjectResult,
+    Result,
+    Told,
+)
+from engine.fuser.containers import FAILURE
 from engine.fuser.from_scalar import ScalarProgram
-from engine.fuser.scalar_writer import MOST_INPUTS, is_container
+from engine.fuser.scalar_writer import MOST_INPUTS, NUMBERS, is_container
 from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.graph import Node, Value
-from engine.lang.types import BOOL, FLOAT, INT, Type
+from engine.lang.types import BOOL, FLOAT, INT, DictType, Type
 
 Function = Callable[..., Any]
+Failure = Callable[[Node, list[Any] | None], Exception | None]
+"""Gives the error of a node for its inputs, where they are known; None if there is none."""
 _KINDS: Final[dict[Type, Any]] = {INT: ctypes.c_int64, FLOAT: ctypes.c_double, BOOL: ctypes.c_bool}
 
 
-class Failed(Exception):
-    """The kernel returned this code, and changed nothing.  See Note [Codes of scalar kernels].
+def function_of(name: str, program: ScalarProgram, fallback: Function, failure: Failure) -> Function:
+    """The compiled program; raises MachineError or AbiError.
 
-    `inputs` are those of the node that failed, if they are known.
+    Where the kernel fails it raises the error that `failure` gives, else it is `fallback(*args)`.  See Note [Codes of
+    scalar kernels].
     """
 
-    def __init__(self, code: int, node: Node | None, inputs: list[Any] | None) -> None:
-        super().__init__(str(code))
-        self.node, self.inputs = node, inputs
+    def on_error(code: int, address: int, *args: Any) -> Any:
+        error = failure(*_failed(program, code, address)) if code > 0 else None
+        if error is not None:
+            raise error
+        return fallback(*args)
+
+    return stub.bind(name, [binding_of(program)], fallback, on_error=on_error)
 
 
-def function_of(program: ScalarProgram) -> Function:
-    """The compiled program; raises MachineError.  It raises `Failed`, or what a handler of a signal raises."""
-    name = program.kernel.name
-    code = machine.compile_module(to_llvm.module([program.kernel]), [name])
-    arguments = [_kind(type) for _, type in program.arguments]
-    results = [_kind(type) for _, type in program.results]
-    pointers = [ctypes.c_void_p] * (len(results) + 1)
-    entry = ctypes.PYFUNCTYPE(ctypes.c_int64, *arguments, *pointers)(code.addresses[name])
-
-    def call(*args: Any) -> Any:
-        cells, told = [kind() for kind in results], _Failure()
-        status = entry(*args, *map(ctypes.addressof, cells), ctypes.addressof(told))
-        if status != 0:
-            raise _failed(program, status, told)
-        found = tuple(map(_content, cells))
-        return found if program.returns_tuple else found[0] if found else None
-
-    return call
+def binding_of(program: ScalarProgram) -> Binding:
+    """The program's kernel with what it takes and gives."""
+    arguments = tuple(_argument(name, type) for name, type in program.arguments)
+    results = tuple(_result(name, type) for name, type in program.results)
+    return Binding(program.kernel, arguments, results, told=Told(FAILURE, 1 + MOST_INPUTS))
 
 
-_Failure: Final = ctypes.c_int64 * (1 + MOST_INPUTS)
+def _argument(name: str, type: Type) -> Argument:
+    if is_container(type):
+        return ObjectArgument(name, "dict" if isinstance(type, DictType) else "list")
+    return NumberArgument(name, NUMBERS[type])
 
 
-def _failed(program: ScalarProgram, status: int, told: Any) -> Failed:
-    if status < 0:
-        return Failed(status, None, None)
-    node = program.nodes[status - 1]
-    container = _content(ctypes.py_object.from_buffer(told)) if told[0] else None
-    try:
-        return Failed(status, node, [_input(value, container, told, i) for i, value in enumerate(node.inputs)])
-    except _UnknownError:
-        return Failed(status, node, None)
+def _result(name: str, type: Type) -> Result | NumberResult | ObjectResult:
+    return ObjectResult(name) if is_container(type) else NumberResult(name, NUMBERS[type])
+
+
+# ------------------------------------------------------------------ failures
 
 
 class _UnknownError(Exception):
     """An input of the node was not told."""
+
+
+def _failed(program: ScalarProgram, code: int, address: int) -> tuple[Node, list[Any] | None]:
+    """The node that failed and its inputs, if they are known."""
+    told = (ctypes.c_int64 * (1 + MOST_INPUTS)).from_address(address)
+    node = program.nodes[code - 1]
+    container = _taken(ctypes.py_object.from_buffer(told)) if told[0] else None
+    try:
+        return node, [_input(value, container, told, i) for i, value in enumerate(node.inputs)]
+    except _UnknownError:
+        return node, None
+
+
+def _taken(cell: Any) -> Any:
+    """The object whose reference the kernel left there, which is given up."""
+    found = cell.value
+    ctypes.pythonapi.Py_DecRef(cell)
+    return found
 
 
 def _input(value: Value, container: Any, told: Any, place: int) -> Any:
@@ -79,15 +101,3 @@ def _input(value: Value, container: Any, told: Any, place: int) -> Any:
         raise _UnknownError
     cell = ctypes.c_int64(told[1 + place])
     return _KINDS[value.type].from_buffer(cell).value
-
-
-def _kind(type: Type) -> Any:
-    return ctypes.py_object if is_container(type) else _KINDS[type]
-
-
-def _content(cell: Any) -> Any:
-    """The value that the kernel wrote there; its reference to an object is given up."""
-    found = cell.value
-    if isinstance(cell, ctypes.py_object):
-        ctypes.pythonapi.Py_DecRef(cell)
-    return found

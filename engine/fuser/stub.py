@@ -7,7 +7,8 @@ Note [What a stub does]
 It looks at the arguments: how many, their types, what the binding says of them, guards.  Where something does not hold,
 nothing has happened yet, and the fallback is called.  It makes the results, advances the versions of the memory that is
 written, and calls the kernel.  A kernel that returns another code than 0 has written to no argument: what was made is
-dropped, and `on_error(code, *args)` is called, or the fallback.
+dropped, and `on_error(code, *args)` is called, or the fallback; `on_error(code, address, *args)` where the kernel tells
+more (`Told`).  But an error of Python that the kernel left set is the stub's.
 
 Note [Recording]
 A tensor that records, in a thread that records, is left to the fallback.  A view may record without saying so, after
@@ -27,7 +28,16 @@ from typing import Any, Final
 
 from engine.fuser import cpython_abi as abi
 from engine.fuser import machine, to_llvm
-from engine.fuser.binding import RELEASE_AFTER, Binding, NumberArgument, NumberResult, Result, TensorArgument
+from engine.fuser.binding import (
+    RELEASE_AFTER,
+    Binding,
+    NumberArgument,
+    NumberResult,
+    ObjectArgument,
+    ObjectResult,
+    Result,
+    TensorArgument,
+)
 from engine.fuser.kernel import BOOL, FLOATS, SIZES, Buffer, Constant
 from engine.fuser.machine import Code
 from engine.fuser.process import process
@@ -35,6 +45,7 @@ from engine.fuser.python_objects import Objects, Value, null, pointer_type, whol
 from engine.fuser.to_llvm import Emitter, ir
 
 Function = Callable[..., Any]
+AnyResult = Result | NumberResult | ObjectResult
 
 _compiled: Final[dict[tuple[int, bool], tuple[Binding, Code]]] = {}
 """Code by the identity of its binding, which is kept: equal bindings may differ in the sign of a zero."""
@@ -130,6 +141,8 @@ class _Stub:
         for each in arguments:
             if isinstance(each, NumberArgument):
                 self.e.names[each.name] = _READERS[each.type](self, given[each.name])
+            elif isinstance(each, ObjectArgument):
+                self.e.names[each.name] = self.address(given[each.name], each.type)
         self.need_unrecorded(views)
         self.look_closer(views)
         results = self.results({view.argument.name: view.tensor for view in views})
@@ -201,6 +214,10 @@ class _Stub:
         self.need(self.o.b.or_(is_true, self.o.same(value, self.o.object("False"))))
         return is_true
 
+    def address(self, value: Value, type: str) -> Value:
+        self.need(self.o.same(self.o.type_of(value), self.o.object(type)))
+        return self.o.b.ptrtoint(value, ir().IntType(64))
+
     # -- guards
 
     def need_unrecorded(self, views: Sequence[_View]) -> None:
@@ -262,13 +279,17 @@ class _Stub:
 
     # -- results
 
-    def results(self, arguments: dict[str, Value]) -> list[tuple[Result | NumberResult, Value]]:
-        """The new tensors, the arguments that are results, and room for numbers."""
+    def results(self, arguments: dict[str, Value]) -> list[tuple[AnyResult, Value]]:
+        """The new tensors, the arguments that are results, and room for numbers and addresses."""
+        told = self.binding.told
+        if told is not None:
+            self.data[told.name] = self.e.slot(ir().ArrayType(ir().IntType(64), told.words))
         return [(each, self.result(each, arguments)) for each in self.binding.results]
 
-    def result(self, result: Result | NumberResult, arguments: dict[str, Value]) -> Value:
-        if isinstance(result, NumberResult):
-            self.data[result.name] = room = self.e.slot(to_llvm.stored_type(result.type))
+    def result(self, result: AnyResult, arguments: dict[str, Value]) -> Value:
+        if not isinstance(result, Result):
+            type = result.type if isinstance(result, NumberResult) else "i64"
+            self.data[result.name] = room = self.e.slot(to_llvm.stored_type(type))
             return room
         if result.shape is None:
             return arguments[result.name]
@@ -328,16 +349,22 @@ class _Stub:
         o, go, failed = self.o, self.o.block("go"), self.o.block("failed")
         o.b.cbranch(o.same(code, whole(0)), go, self.dropping(failed))
         o.b.position_at_end(failed)
+        o.need(o.same(o.call("PyErr_Occurred"), null()), self.giving_up())
         held, _, _ = self.e.function.args
         on_error = o.call("PyTuple_GetItem", held, whole(1))
         o.need(o.differ(on_error, o.object("None")), self.miss)
-        number = o.call("PyLong_FromLongLong", code)
-        o.need(o.differ(number, null()), self.giving_up())
-        passed = self.e.slot(ir().ArrayType(pointer_type(), 1 + len(given)))
-        for i, each in enumerate((number, *given.values())):
+        told = self.binding.told
+        numbers = [code] if told is None else [code, o.b.ptrtoint(self.data[told.name], ir().IntType(64))]
+        first = [o.call("PyLong_FromLongLong", each) for each in numbers]
+        for each in first:
+            o.need(o.differ(each, null()), self.giving_up())
+        operands = [*first, *given.values()]
+        passed = self.e.slot(ir().ArrayType(pointer_type(), len(operands)))
+        for i, each in enumerate(operands):
             o.b.store(each, o.place(passed, 8 * i))
-        answer = o.call("PyObject_Vectorcall", on_error, passed, whole(1 + len(given)), null())
-        o.release(number)
+        answer = o.call("PyObject_Vectorcall", on_error, passed, whole(len(operands)), null())
+        for each in first:
+            o.release(each)
         o.b.ret(answer)
         o.b.position_at_end(go)
 
@@ -349,7 +376,7 @@ class _Stub:
         self.o.b.position_at_end(here)
         return block
 
-    def answer(self, results: Sequence[tuple[Result | NumberResult, Value]]) -> None:
+    def answer(self, results: Sequence[tuple[AnyResult, Value]]) -> None:
         """Return the results: itself, several as a tuple, None for none."""
         o = self.o
         values = [self.returned(result, value) for result, value in results]
@@ -365,13 +392,17 @@ class _Stub:
             o.call("PyTuple_SetItem", answer, whole(i), value)
         o.b.ret(answer)
 
-    def returned(self, result: Result | NumberResult, value: Value) -> Value:
+    def returned(self, result: AnyResult, value: Value) -> Value:
         """The result with a reference of its own, which is dropped where a later one fails."""
         o = self.o
         if isinstance(result, Result):
             if result.shape is None:
                 self.made.append(o.retain(value))
             return value
+        if isinstance(result, ObjectResult):
+            made = o.field(value, 0)
+            self.made.append(made)
+            return made
         number = self.number(result, value)
         o.need(o.differ(number, null()), self.dropping(self.giving_up()))
         self.made.append(number)

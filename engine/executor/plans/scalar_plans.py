@@ -15,11 +15,12 @@ from weakref import WeakSet
 from engine.executor.bytecode.operations import operation_of
 from engine.executor.bytecode.traceback import CallSite, execution_error
 from engine.fuser import tiering
+from engine.fuser.cpython_abi import AbiError
 from engine.fuser.from_scalar import ScalarProgram, lower
 from engine.fuser.machine import MachineError
-from engine.fuser.scalar_call import Failed, function_of
+from engine.fuser.scalar_call import Failure, function_of
 from engine.fuser.scalar_writer import Unsupported, machine_type
-from engine.ir.graph import Graph
+from engine.ir.graph import Graph, Node
 
 Run = Callable[..., Any]
 
@@ -73,37 +74,28 @@ class ScalarPlan:
             if self.native is None and not self.reason and tiering.mode() != "off":
                 try:
                     self.program = lower(self.graph, self.name)
-                    self.native = _with_fallback(self.name, self.program, self.run)
-                except (Unsupported, MachineError) as why:
+                    failure = _failure(self.name, self.program)
+                    self.native = function_of(self.name, self.program, self.run, failure)
+                except (Unsupported, MachineError, AbiError) as why:
                     self.reason = str(why)
             self.install(self.native or self.run)
 
 
-def _with_fallback(name: str, program: ScalarProgram, run: Run) -> Run:
-    """The kernel; where it fails, the error of the node that failed, else `run`."""
-    kernel = function_of(program)
+def _failure(name: str, program: ScalarProgram) -> Failure:
+    """The errors of a plan of this name; none where the kernel may have changed what a node was given."""
 
-    def call(*args: Any) -> Any:
+    def failure(node: Node, inputs: list[Any] | None) -> Exception | None:
+        if inputs is None or program.writes:
+            return None
         try:
-            return kernel(*args)
-        except Failed as failed:
-            node, error = failed.node, None if program.writes else _own_error(failed)
-            if error is not None:
-                raise execution_error(error, [CallSite(name, node)]) from error
-        return run(*args)
-
-    return call
-
-
-def _own_error(failed: Failed) -> Exception | None:
-    """The error that the node raises for its inputs; None if these are not known, or it raises none."""
-    if failed.node is None or failed.inputs is None:
+            operation_of(node)(*inputs)
+        except Exception as error:
+            found = execution_error(error, [CallSite(name, node)])
+            found.__cause__ = error
+            return found
         return None
-    try:
-        operation_of(failed.node)(*failed.inputs)
-    except Exception as error:
-        return error
-    return None
+
+    return failure
 
 
 _PLANS: Final[WeakSet[ScalarPlan]] = WeakSet()

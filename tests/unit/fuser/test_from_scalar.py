@@ -24,6 +24,23 @@ def lowered(source, *example):
     return function, from_scalar.lower(graph)
 
 
+class Failed(Exception):
+    """A node failed, with these inputs."""
+
+    def __init__(self, node, inputs):
+        super().__init__(node)
+        self.node, self.inputs = node, inputs
+
+
+def native_of(program):
+    """The compiled program, which raises where its kernel fails."""
+
+    def fallback(*args):
+        raise AssertionError(f"the kernel does not take {args}")
+
+    return scalar_call.function_of("f", program, fallback, Failed)
+
+
 def bits(value):
     """The value as something that is equal only to what is the same bit by bit, but for NaN."""
     if isinstance(value, float):
@@ -53,13 +70,13 @@ def arguments(seed):
 @pytest.mark.parametrize("seed", range(14))
 def test_generated_programs_give_what_plans_give(seed):
     function, program = lowered(Generator(seed).program(), 1, 2, 0.5, True, [1])
-    native = scalar_call.function_of(program)
+    native = native_of(program)
     for args in arguments(seed):
         want, error = outcome(function, args)
         mine = copy.deepcopy(args)
         try:
             found = native(*mine)
-        except scalar_call.Failed as failed:
+        except Failed as failed:
             node = failed.node
             assert mine == args
             assert error is None or error.range.start == node.range.start
@@ -91,13 +108,13 @@ def test_generated_programs_give_what_plans_give(seed):
 )
 def test_arithmetic(body, args):
     function, program = lowered(f"def f(a: int, b: int):\n    {body}\n", *args[0])
-    native = scalar_call.function_of(program)
+    native = native_of(program)
     for each in args:
         want, error = outcome(function, each)
         if error is None:
             assert bits(native(*each)) == bits(want)
         else:
-            with pytest.raises(scalar_call.Failed):
+            with pytest.raises(Failed):
                 native(*each)
 
 
@@ -113,7 +130,7 @@ def f(xs: List[int], ys: List[int], d: Dict[int, float]) -> Tuple[List[int], Lis
 
 def test_lists_and_dicts_are_themselves():
     _, program = lowered(ALIASES, [], [], {})
-    native = scalar_call.function_of(program)
+    native = native_of(program)
     one, table = [5], {7: 1.5}
     assert native(one, one, table) == (one, one, 3)
     assert one == [5, 1, 2]
@@ -125,8 +142,8 @@ def test_lists_and_dicts_are_themselves():
 
 def test_failing_changes_nothing():
     _, program = lowered("def f(xs: List[int], i: int) -> int:\n    xs.append(4)\n    return xs[i]\n", [], 0)
-    native, values = scalar_call.function_of(program), [1]
-    with pytest.raises(scalar_call.Failed) as failed:
+    native, values = native_of(program), [1]
+    with pytest.raises(Failed) as failed:
         native(values, 9)
     assert failed.value.node.kind == "aten::__getitem__"
     assert failed.value.inputs == [[1, 4], 9]
@@ -150,7 +167,7 @@ def f(n: int) -> int:
 
 def test_memory_of_a_loop_is_given_back():
     function, program = lowered(MANY_LISTS, 3)
-    native = scalar_call.function_of(program)
+    native = native_of(program)
     assert native(100) == function(100)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     native(100_000)
@@ -168,7 +185,7 @@ LONG_LOOPS = {
 @pytest.mark.parametrize("kind", LONG_LOOPS)
 def test_long_loops_let_others_run_and_can_be_interrupted(kind):
     _, program = lowered(f"def f(n: int) -> int:\n    {LONG_LOOPS[kind]}\n", 2)
-    native, begun = scalar_call.function_of(program), threading.Event()
+    native, begun = native_of(program), threading.Event()
 
     def interrupt():
         begun.wait()
@@ -214,7 +231,7 @@ def f(a: int, b: int) -> List[int]:
 
 def test_loops_may_be_left_early():
     function, program = lowered(LEAVING_EARLY, 1, 2)
-    native = scalar_call.function_of(program)
+    native = native_of(program)
     for a in range(5):
         for b in range(8):
             assert native(a, b) == function(a, b)
@@ -223,7 +240,7 @@ def test_loops_may_be_left_early():
 def test_messages_of_errors_are_not_computed():
     source = "def f(n: int) -> int:\n    if n < 0:\n        raise ValueError('not ' + str(n))\n    return n\n"
     _, program = lowered(source, 1)
-    native = scalar_call.function_of(program)
+    native = native_of(program)
     assert native(3) == 3
-    with pytest.raises(scalar_call.Failed):
+    with pytest.raises(Failed):
         native(-3)
