@@ -2,17 +2,21 @@
 
 In: `set_num_threads`; the default is the number of processors that this process may use.  Out: `parallel_address`, the
 address of the C function `void tsrepl_parallel(void (*body)(void *context, i64 begin, i64 end), void *context, i64 n,
-i64 grain)`, which kernels call.  It cuts 0 … n into as many parts as there are threads, none smaller than `grain`.
+i64 grain)`, which kernels call.  It cuts 0 … n into some parts for each thread, none smaller than `grain`.
 
 Note [The pool]
-Threads are made by pthreads and never touch Python.  The word "job" is a number, counted up with each job, and in its
-upper half how many parts the job has; workers look at it for a moment before they sleep on it (futex), since kernels
-often follow one another closely.  Those whose number is below that of the parts do a part and count "pending" down; all
-others ignore the job, however late they see it.  The caller takes the first part and waits for the others.  "busy"
-admits one job at a time: a loop inside a loop, or one of another thread of Python meanwhile, runs in its own thread
-alone, so nobody waits for somebody who waits.  A worker counts as one once it is "ready", having seen the job before
-its first.  A forked child has none of its parent's workers and gets its own.  Where there is no futex, loops run in one
-thread.
+Threads are made by pthreads and never touch Python.  The word "job" says which parts nobody has begun: the number of
+the job, the end of those parts and their start, in 32, 16 and 16 bits.  Whoever has time takes a part by compare and
+exchange, the caller from the front and workers from the back, so that with two threads each stays in its own half of
+memory, and a thread that the system holds up delays one part only.  A worker that comes late finds no part, and what it
+may read of the job ("body", "context", "n", "parts") stays as it is while it has one, since the caller waits until
+"pending" parts are done.  Where the borders of parts are depends on the number of threads alone.
+
+Who waits looks at the word for a moment, since kernels often follow one another closely, then sleeps on it (futex); the
+word beside it counts the sleepers, so that nobody is woken by a system call who is awake.  "busy" admits one job at a
+time: a loop inside a loop, or one of another thread of Python meanwhile, runs in its own thread alone, so nobody waits
+for somebody who waits.  Workers beyond "threads" sleep on that word.  A forked child has none of its parent's workers
+and gets its own.  Where there is no futex, loops run in one thread.
 """
 
 from __future__ import annotations
@@ -23,7 +27,6 @@ import platform
 import signal
 import sys
 import threading
-import time
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Final
@@ -37,10 +40,16 @@ _FUTEX: Final = {"x86_64": 202, "aarch64": 98}.get(platform.machine()) if sys.pl
 """The number of the system call."""
 _WAIT, _WAKE = 128, 129
 """Operations of futexes that one process uses."""
+_ALL: Final = 2**31 - 1
+"""So many sleepers are woken."""
 _SPINS: Final = 4000
-"""Looks at the job before a worker sleeps: about 100 microseconds."""
-_LAYOUT: Final = ("job", "pending", "busy", "ready", "threads", "body", "context", "n")
-"""The pool's state: words of 64 bits, a cache line apart."""
+"""Looks at a word before a thread sleeps on it: about 100 microseconds."""
+_PARTS: Final = 4
+"""Parts of a job for each thread: the more, the less one that is held up delays all; the fewer, the longer they are."""
+_MOST: Final = 1024
+"""Threads that the pool has at most."""
+_LAYOUT: Final = ("job", "pending", "busy", "threads", "body", "context", "n", "parts")
+"""The pool's state: words of 64 bits, a cache line apart, each with the number of its sleepers beside it."""
 _LINE: Final = 64
 _WORKER, _STATE = "tsrepl_worker", "tsrepl_pool_state"
 """Functions of the native code besides `tsrepl_parallel`."""
@@ -60,13 +69,19 @@ class _Pool:
         return ctypes.c_int64.from_address(self.state + _LAYOUT.index(name) * _LINE)
 
     def resize(self, threads: int) -> None:
-        """Have at least so many threads, and let jobs use that many."""
+        """Have at least so many threads, if they are to be had, and let jobs use that many."""
         with self.lock:
             while self.workers < threads - 1 and _start(self.worker, self.workers + 1):
                 self.workers += 1
-            while self.word("ready").value < self.workers:
-                time.sleep(1e-4)
-            self.word("threads").value = min(threads, self.workers + 1)
+            word = self.word("threads")
+            word.value = min(threads, self.workers + 1)
+            if _FUTEX is not None:
+                ctypes.CDLL(None).syscall(_FUTEX, ctypes.byref(word), _WAKE, _ALL, None)
+
+    def clear(self) -> None:
+        """No workers, no job, and nobody who sleeps."""
+        self.lock, self.workers = threading.Lock(), 0
+        ctypes.memset(self.state, 0, len(_LAYOUT) * _LINE)
 
 
 _pool: _Pool | None = None
@@ -86,7 +101,7 @@ def set_num_threads(count: int) -> None:
         raise ValueError("set_num_threads expects a positive integer")
     _wanted = count
     if _pool is not None:
-        _pool.resize(count)
+        _pool.resize(_size())
     set_blas_threads = _blas_function("set_num_threads")
     if set_blas_threads is not None:
         set_blas_threads(count)
@@ -111,7 +126,7 @@ def parallel_address() -> int:
             code = machine.compile_module(_module(), [PARALLEL, _WORKER, _STATE])
             state = ctypes.CFUNCTYPE(ctypes.c_int64)(code.addresses[_STATE])()
             _pool = _Pool(state, code.addresses[PARALLEL], code.addresses[_WORKER])
-            _pool.resize(get_num_threads() if _FUTEX else 1)
+            _pool.resize(_size())
         return _pool.parallel
 
 
@@ -119,6 +134,11 @@ def _available() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def _size() -> int:
+    """The threads that the pool shall have."""
+    return min(get_num_threads(), _MOST) if _FUTEX else 1
 
 
 def _start(worker: int, number: int) -> bool:
@@ -141,10 +161,8 @@ def _forked() -> None:
     _making = threading.RLock()
     if _pool is None:
         return
-    _pool.lock, _pool.workers = threading.Lock(), 0
-    for name in ("pending", "busy", "ready"):
-        _pool.word(name).value = 0
-    _pool.resize(get_num_threads() if _FUTEX else 1)
+    _pool.clear()
+    _pool.resize(_size())
 
 
 if hasattr(os, "register_at_fork"):
@@ -166,19 +184,19 @@ class _Writer:
     def block(self, name: str) -> Any:
         return self.function.append_basic_block(name)
 
-    def place(self, name: str) -> Any:
+    def place(self, name: str, beside: int = 0) -> Any:
         state = self.function.module.globals["state"]
-        return self.b.gep(state, [self.whole(0), self.whole(_LAYOUT.index(name) * _LINE // 8)])
+        return self.b.gep(state, [self.whole(0), self.whole(_LAYOUT.index(name) * _LINE // 8 + beside)])
 
-    def load(self, name: str) -> Any:
-        return self.b.load_atomic(self.place(name), "seq_cst", 8)
+    def load(self, name: str, beside: int = 0) -> Any:
+        return self.b.load_atomic(self.place(name, beside), "seq_cst", 8)
 
     def store(self, name: str, value: Any) -> None:
         self.b.store_atomic(value, self.place(name), "seq_cst", 8)
 
-    def count(self, name: str, by: int) -> Any:
+    def count(self, name: str, by: int, beside: int = 0) -> Any:
         """The word before it is counted up."""
-        return self.b.atomic_rmw("add", self.place(name), self.whole(by), "seq_cst")
+        return self.b.atomic_rmw("add", self.place(name, beside), self.whole(by), "seq_cst")
 
     def wait(self, name: str, until: Any) -> Any:
         """Look at a word until the condition holds for it; sleep on it after a while.  Gives the word."""
@@ -198,7 +216,9 @@ class _Writer:
         spins.add_incoming(self.b.add(spins, self.whole(1)), pause)
         self.b.branch(look)
         self.b.position_at_end(sleep)
+        self.count(name, 1, beside=1)
         self.futex(name, _WAIT, self.b.trunc(found, self.half))
+        self.count(name, -1, beside=1)
         spins.add_incoming(self.whole(0), sleep)
         self.b.branch(look)
         self.b.position_at_end(done)
@@ -212,7 +232,9 @@ class _Writer:
             self.b.call(call, [self.whole(_FUTEX), self.place(name), self.half(operation), value, none])
 
     def wake(self, name: str) -> None:
-        self.futex(name, _WAKE, self.half(2**31 - 1))
+        """Wake those who sleep on a word that has just changed."""
+        with self.b.if_then(self.b.icmp_signed("!=", self.load(name, beside=1), self.whole(0))):
+            self.futex(name, _WAKE, self.half(_ALL))
 
     def declared(self, name: str, result: Any, types: list[Any], var_arg: bool = False) -> Any:
         known = self.function.module.globals.get(name)
@@ -224,11 +246,35 @@ class _Writer:
         signature = self.ir.FunctionType(self.ir.VoidType(), [self.whole, self.whole, self.whole])
         self.b.call(self.b.inttoptr(body, signature.as_pointer()), [context, begin, end])
 
-    def part(self, number: Any, parts: Any) -> None:
-        """Run the part of the job with this number."""
+    def left(self, job: Any) -> tuple[Any, Any]:
+        """The first of the parts that nobody has begun, and the end of them."""
+        mask = self.whole(0xFFFF)
+        return self.b.and_(job, mask), self.b.and_(self.b.lshr(job, self.whole(16)), mask)
+
+    def is_open(self, job: Any) -> Any:
+        """True if there is a part that nobody has begun."""
+        return self.b.icmp_signed("!=", *self.left(job))
+
+    def parts(self, is_worker: bool) -> None:
+        """Take part after part and do it, until none is left; wake the caller after the last."""
+        claim, take, work, done = map(self.block, ("claim", "take", "work", "taken"))
+        self.b.branch(claim)
+        self.b.position_at_end(claim)
+        job = self.load("job")
+        first, end = self.left(job)
+        self.b.cbranch(self.is_open(job), take, done)
+        self.b.position_at_end(take)
+        number, step = (self.b.sub(end, self.whole(1)), -(1 << 16)) if is_worker else (first, 1)
+        claimed = self.b.cmpxchg(self.place("job"), job, self.b.add(job, self.whole(step)), "seq_cst", "seq_cst")
+        self.b.cbranch(self.b.extract_value(claimed, 1), work, claim)
+        self.b.position_at_end(work)
         n, following = self.load("n"), self.b.add(number, self.whole(1))
-        begin, end = (self.b.sdiv(self.b.mul(n, each), parts) for each in (number, following))
-        self.run(self.load("body"), self.load("context"), begin, end)
+        begin, stop = (self.b.sdiv(self.b.mul(n, each), self.load("parts")) for each in (number, following))
+        self.run(self.load("body"), self.load("context"), begin, stop)
+        with self.b.if_then(self.b.icmp_signed("==", self.count("pending", -1), self.whole(1))):
+            self.wake("pending")
+        self.b.branch(claim)
+        self.b.position_at_end(done)
 
 
 def _module() -> Any:
@@ -246,13 +292,15 @@ def _module() -> Any:
 
 
 def _parallel(w: _Writer) -> None:
-    """The caller: publish the job, do the first part, wait for the others."""
+    """The caller: publish the job, do parts of it, wait for those of others."""
     body, context, n, grain = w.function.args
-    most = w.b.sdiv(n, w.b.select(w.b.icmp_signed(">", grain, w.whole(1)), grain, w.whole(1)))
     threads = w.load("threads")
-    parts = w.b.select(w.b.icmp_signed("<", most, threads), most, threads)
+    most = w.b.sdiv(n, w.b.select(w.b.icmp_signed(">", grain, w.whole(1)), grain, w.whole(1)))
+    wanted = w.b.mul(threads, w.whole(_PARTS))
+    parts = w.b.select(w.b.icmp_signed("<", most, wanted), most, wanted)
     alone, several, mine = map(w.block, ("alone", "several", "mine"))
-    w.b.cbranch(w.b.icmp_signed(">", parts, w.whole(1)), several, alone)
+    is_worth_it = w.b.and_(*(w.b.icmp_signed(">", each, w.whole(1)) for each in (parts, threads)))
+    w.b.cbranch(is_worth_it, several, alone)
     w.b.position_at_end(several)
     was_busy = w.b.atomic_rmw("xchg", w.place("busy"), w.whole(1), "seq_cst")
     w.b.cbranch(w.b.icmp_signed("==", was_busy, w.whole(0)), mine, alone)
@@ -260,39 +308,25 @@ def _parallel(w: _Writer) -> None:
     w.run(body, context, w.whole(0), n)
     w.b.ret_void()
     w.b.position_at_end(mine)
-    for name, value in (("body", body), ("context", context), ("n", n), ("pending", parts)):
+    for name, value in (("body", body), ("context", context), ("n", n), ("parts", parts), ("pending", parts)):
         w.store(name, value)
-    number = w.b.and_(w.b.add(w.load("job"), w.whole(1)), w.whole(0xFFFFFFFF))
-    w.store("job", w.b.or_(number, w.b.shl(parts, w.whole(32))))
+    number = w.b.add(w.b.lshr(w.load("job"), w.whole(32)), w.whole(1))
+    w.store("job", w.b.or_(w.b.shl(number, w.whole(32)), w.b.shl(parts, w.whole(16))))
     w.wake("job")
-    w.part(w.whole(0), parts)
-    w.count("pending", -1)
+    w.parts(is_worker=False)
     w.wait("pending", lambda found: w.b.icmp_signed("==", found, w.whole(0)))
     w.store("busy", w.whole(0))
     w.b.ret_void()
 
 
 def _worker(w: _Writer) -> None:
-    """A thread: wait for a job, do the part of its number if there is one."""
+    """A thread: wait until its number is below that of the threads and there is a job, then do parts of it."""
     (number,) = w.function.args
-    first = w.load("job")
-    w.count("ready", 1)
-    before, loop = w.b.block, w.block("loop")
+    loop = w.block("loop")
     w.b.branch(loop)
     w.b.position_at_end(loop)
-    seen = w.b.phi(w.whole)
-    seen.add_incoming(first, before)
-    now = w.wait("job", lambda found: w.b.icmp_signed("!=", found, seen))
-    parts = w.b.lshr(now, w.whole(32))
-    work, last, following = map(w.block, ("work", "last", "following"))
-    w.b.cbranch(w.b.icmp_signed("<", number, parts), work, following)
-    w.b.position_at_end(work)
-    w.part(number, parts)
-    left = w.count("pending", -1)
-    w.b.cbranch(w.b.icmp_signed("==", left, w.whole(1)), last, following)
-    w.b.position_at_end(last)
-    w.wake("pending")
-    w.b.branch(following)
-    w.b.position_at_end(following)
-    seen.add_incoming(now, following)
+    w.wait("threads", lambda found: w.b.icmp_signed("<", number, found))
+    w.wait("job", w.is_open)
+    with w.b.if_then(w.b.icmp_signed("<", number, w.load("threads"))):
+        w.parts(is_worker=True)
     w.b.branch(loop)

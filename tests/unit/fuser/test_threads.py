@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 from collections.abc import Iterator
@@ -114,6 +115,81 @@ def test_children_have_threads_of_their_own(counting: Any) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     counting(x.size, x)
     assert (x == 2).all()
+
+
+_BODY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+_PARALLEL = ctypes.CFUNCTYPE(None, _BODY, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+
+
+def _parts(n: int, grain: int, inner: Any = None) -> list[tuple[int, int]]:
+    """The parts of a job, in order, each of which calls `inner` first."""
+    found: list[tuple[int, int]] = []
+
+    def body(_: Any, begin: int, end: int) -> None:
+        if inner is not None:
+            inner()
+        found.append((begin, end))
+
+    _PARALLEL(threads.parallel_address())(_BODY(body), None, n, grain)
+    return sorted(found)
+
+
+def _are_all(parts: list[tuple[int, int]], n: int) -> bool:
+    ends = [0, *(end for _, end in parts)]
+    return ends[:-1] == [begin for begin, _ in parts] and ends[-1] == n
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 17, 1000, 2**50])
+@pytest.mark.parametrize("grain", [0, 1, 2, 400])
+def test_parts_are_the_whole_and_no_smaller_than_the_grain(n: int, grain: int) -> None:
+    parts = _parts(n, grain)
+    assert _are_all(parts, n)
+    assert len(parts) == 1 or min(end - begin for begin, end in parts) >= grain
+    assert parts == _parts(n, grain)
+
+
+def test_loops_inside_loops_from_several_threads() -> None:
+    """Nobody waits for somebody who waits; while the number of threads changes."""
+    inner: list[bool] = []
+    outer: list[bool] = []
+
+    def call() -> None:
+        for count in (2, 5, 3, 1, 4):
+            threads.set_num_threads(count)
+            outer.append(_are_all(_parts(100, 1, lambda: inner.append(_are_all(_parts(7, 1), 7))), 100))
+
+    callers = [threading.Thread(target=call) for _ in range(4)]
+    for each in callers:
+        each.start()
+    for each in callers:
+        each.join()
+    assert len(outer) == 20
+    assert all(outer)
+    assert all(inner)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_children_of_a_process_in_the_middle_of_a_job(counting: Any) -> None:
+    x, y = np.zeros(1 << 20), np.zeros(1 << 18)
+    is_over = threading.Event()
+
+    def call() -> None:
+        while not is_over.is_set():
+            counting(x.size, x)
+
+    caller = threading.Thread(target=call)
+    caller.start()
+    codes = []
+    for _ in range(10):
+        child = os.fork()
+        if child == 0:
+            counting(y.size, y)
+            os._exit(0 if (y == 1).all() else 1)
+        codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    is_over.set()
+    caller.join()
+    assert codes == [0] * 10
 
 
 def test_at_least_one_thread() -> None:
