@@ -262,10 +262,19 @@ def _kept(definition: ctypes.Structure) -> int:
     return ctypes.addressof(definition)
 
 
-def builtin(name: str, function: int, doc: str, held: object = None) -> Callable[..., Any]:
-    """A builtin function of positional arguments: `PyObject *(PyObject *held, PyObject **args, Py_ssize_t n)`."""
+def builtin(name: str, function: int, doc: str) -> Callable[..., Any]:
+    """A builtin function of positional arguments: `PyObject *(PyObject *, PyObject **args, Py_ssize_t n)`."""
+    return _made_builtin(_defined(name, function, _FASTCALL, doc), ctypes.py_object())
+
+
+def holding_builtin(name: str, function: int, doc: str, held: object) -> Callable[..., Any]:
+    """A builtin function that is given an object besides its arguments: `PyObject *(PyObject *held, PyObject **args,
+    Py_ssize_t n, PyObject *names)`."""
+    return _made_builtin(_defined(name, function, _FASTCALL | _KEYWORDS, doc), held)
+
+
+def _made_builtin(definition: int, held: object) -> Callable[..., Any]:
     make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p)
-    definition = _defined(name, function, _FASTCALL, doc)
     made: Callable[..., Any] = make(_address("PyCMethod_New"))(definition, held, None, None)
     return made
 

@@ -38,7 +38,7 @@ _OBJECTS: Final[dict[str, Any]] = {
 _FUNCTIONS: Final = (
     "PyObject_Vectorcall", "PyObject_GetAttr", "PyType_GenericAlloc", "PyLong_AsLongLongAndOverflow",
     "PyLong_FromLongLong", "PyFloat_FromDouble", "PyErr_Clear", "PyErr_Occurred", "PyTuple_New", "PyTuple_SetItem",
-    "PyTuple_GetItem", "PyEval_SaveThread", "PyEval_RestoreThread", "Py_IncRef", "Py_DecRef",
+    "PyTuple_GetItem", "PyTuple_Size", "PyEval_SaveThread", "PyEval_RestoreThread", "Py_IncRef", "Py_DecRef",
 )  # fmt: skip
 NEW_ARRAY: Final = "PyArray_NewFromDescr"
 

@@ -50,7 +50,7 @@ _SIGNATURES: Final = {
     "PyObject_Vectorcall": ("p", "pplp"), "PyObject_GetAttr": ("p", "pp"), "PyType_GenericAlloc": ("p", "pl"),
     "PyLong_AsLongLongAndOverflow": ("l", "pp"), "PyLong_FromLongLong": ("p", "l"), "PyFloat_FromDouble": ("p", "d"),
     "PyErr_Clear": ("", ""), "PyErr_Occurred": ("p", ""), "PyTuple_New": ("p", "l"), "PyTuple_SetItem": ("i", "plp"),
-    "PyTuple_GetItem": ("p", "pl"),
+    "PyTuple_GetItem": ("p", "pl"), "PyTuple_Size": ("l", "p"),
     "PyEval_SaveThread": ("p", ""), "PyEval_RestoreThread": ("", "p"), "Py_IncRef": ("", "p"), "Py_DecRef": ("", "p"),
     NEW_ARRAY: ("p", "ppipppip"),
 }  # fmt: skip
@@ -126,6 +126,17 @@ class Objects:
 
     def release(self, value: Value) -> None:
         self.call("Py_DecRef", value)
+
+    def room(self, pointers: Value) -> Value:
+        """The address of room on the stack for so many pointers."""
+        return _untyped(self.b.alloca(pointer_type(), size=pointers))
+
+    def copy(self, to: Value, of: Value, length: Value) -> None:
+        """Copy bytes, which do not overlap."""
+        name, types = "llvm.memcpy.p0.p0.i64", [to.type, of.type, length.type, ir().IntType(1)]
+        known = self.function.module.globals.get(name)
+        copy = known or ir().Function(self.function.module, ir().FunctionType(ir().VoidType(), types), name)
+        self.b.call(copy, [to, of, length, whole(0, 1)])
 
     # -- functions of this module
 

@@ -1,14 +1,14 @@
 """Stubs: kernels as builtin functions of Python.
 
-In: `Binding`s.  Out: one builtin (METH_FASTCALL) that runs the first kernel whose guard holds for its arguments, else
-calls the fallback with them.  A stub and its kernel are one module, so that LLVM puts small kernels into their stubs.
+In: `Binding`s.  Out: one builtin that runs the first kernel whose guard holds for its arguments, else calls the
+fallback with them.  A stub and its kernel are one module, so that LLVM puts small kernels into their stubs.
 
 Note [What a stub does]
-It looks at the arguments: how many, their types, what the binding says of them, guards.  Where something does not hold,
-nothing has happened yet, and the fallback is called.  It makes the results, advances the versions of the memory that is
-written, and calls the kernel.  A kernel that returns another code than 0 has written to no argument: what was made is
-dropped, and `on_error(code, *args)` is called, or the fallback; `on_error(code, address, *args)` where the kernel tells
-more (`Told`).  But an error of Python that the kernel left set is the stub's.
+It looks at the arguments: how many, none of them by name, their types, what the binding says of them, guards.  Where
+something does not hold, nothing has happened yet, and the fallback is called.  It makes the results, advances the
+versions of the memory that is written, and calls the kernel.  A kernel that returns another code than 0 has written to
+no argument: what was made is dropped, and `on_error(code, *args)` is called, or the fallback; `on_error(code, address,
+*args)` where the kernel tells more (`Told`).  But an error of Python that the kernel left set is the stub's.
 
 Note [Recording]
 A tensor that records, in a thread that records, is left to the fallback.  A view may record without saying so, after
@@ -67,7 +67,7 @@ def bind(
     found = fallback
     for binding in reversed(bindings):
         address = compiled(binding, watch_hooks).addresses[_stub_name(binding)]
-        found = abi.builtin(name, address, f"Compiled as {binding.kernel.name}.", (found, on_error))
+        found = abi.holding_builtin(name, address, f"Compiled as {binding.kernel.name}.", (found, on_error))
     return found
 
 
@@ -80,7 +80,7 @@ def compiled(binding: Binding, watch_hooks: bool = False) -> Code:
 
 
 def module(binding: Binding, watch_hooks: bool = False) -> Any:
-    """An `llvmlite.ir` module with the kernel and `ptr STUB(ptr held, ptr args, i64 n)`; raises AbiError.
+    """An `llvmlite.ir` module with the kernel and `ptr STUB(ptr held, ptr args, i64 n, ptr names)`; raises AbiError.
 
     `held` is the tuple of the fallback and `on_error`, or None.
     """
@@ -89,7 +89,7 @@ def module(binding: Binding, watch_hooks: bool = False) -> Any:
     kernel = made.globals[binding.kernel.name]
     kernel.linkage = "internal"
     pointer = pointer_type()
-    signature = ir().FunctionType(pointer, [pointer, pointer, ir().IntType(64)])
+    signature = ir().FunctionType(pointer, [pointer, pointer, ir().IntType(64), pointer])
     function = ir().Function(made, signature, _stub_name(binding))
     o = Objects.into(function, at)
     miss = o.block("miss")
@@ -131,9 +131,10 @@ class _Stub:
     """New tensors, to be dropped where something fails."""
 
     def write(self, watch_hooks: bool) -> None:
-        _, args, count = self.e.function.args
+        _, args, count, names = self.e.function.args
         arguments, o = self.binding.arguments, self.o
         self.need(o.same(count, whole(len(arguments))))
+        self.need(o.same(names, null()))
         given = {each.name: o.field(args, 8 * i) for i, each in enumerate(arguments)}
         if watch_hooks:
             self.need(o.same(o.slot(o.object("HOOKS"), "trace"), o.object("None")))
@@ -350,7 +351,7 @@ class _Stub:
         o.b.cbranch(o.same(code, whole(0)), go, self.dropping(failed))
         o.b.position_at_end(failed)
         o.need(o.same(o.call("PyErr_Occurred"), null()), self.giving_up())
-        held, _, _ = self.e.function.args
+        held, *_ = self.e.function.args
         on_error = o.call("PyTuple_GetItem", held, whole(1))
         o.need(o.differ(on_error, o.object("None")), self.miss)
         told = self.binding.told
@@ -419,10 +420,10 @@ class _Stub:
 
     def otherwise(self) -> None:
         """The fallback, whose result or error is the stub's."""
-        held, args, count = self.e.function.args
+        held, args, count, names = self.e.function.args
         self.o.b.position_at_end(self.miss)
         fallback = self.o.call("PyTuple_GetItem", held, whole(0))
-        self.o.b.ret(self.o.call("PyObject_Vectorcall", fallback, args, count, null()))
+        self.o.b.ret(self.o.call("PyObject_Vectorcall", fallback, args, count, names))
 
 
 _READERS: Final = {"f64": _Stub.float, "i64": _Stub.int, BOOL: _Stub.bool}

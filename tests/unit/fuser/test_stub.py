@@ -295,6 +295,13 @@ def test_another_number_of_arguments(given: tuple[Any, ...]) -> None:
     assert stub.bind("add", [adding()], fallback)(*given) == "fallback" and fallback.calls == [given]
 
 
+def test_arguments_by_name_go_to_the_fallback() -> None:
+    add = stub.bind("add", [adding(), adding(2)], lambda x, *, other, alpha=1: (x, other, alpha))
+    assert add(X, other=Y) == (X, Y, 1) and add(X, alpha=2, other=Y) == (X, Y, 2)
+    with pytest.raises(TypeError, match="other"):
+        add(X)
+
+
 def test_errors_of_the_fallback_pass() -> None:
     def refuse(*_: Any) -> Any:
         raise KeyError("no")
