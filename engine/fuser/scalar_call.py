@@ -33,8 +33,8 @@ Failure = Callable[[Node, list[Any] | None], Exception | None]
 _KINDS: Final[dict[Type, Any]] = {INT: ctypes.c_int64, FLOAT: ctypes.c_double, BOOL: ctypes.c_bool}
 
 
-def function_of(name: str, program: ScalarProgram, fallback: Function, failure: Failure) -> Function:
-    """The compiled program; raises MachineError or AbiError.
+def function_of(name: str, program: ScalarProgram, binding: Binding, fallback: Function, failure: Failure) -> Function:
+    """The compiled program, by its binding; raises MachineError or AbiError.
 
     Where the kernel fails it raises the error that `failure` gives, else it is `fallback(*args)`.  See Note [Codes of
     scalar kernels].
@@ -46,7 +46,7 @@ def function_of(name: str, program: ScalarProgram, fallback: Function, failure: 
             raise error
         return fallback(*args)
 
-    return stub.bind(name, [binding_of(program)], fallback, on_error=on_error)
+    return stub.bind(name, [binding], fallback, on_error=on_error)
 
 
 def binding_of(program: ScalarProgram) -> Binding:

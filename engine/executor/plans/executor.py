@@ -111,6 +111,8 @@ class GraphExecutor:
         plan = make_plan(self.function.name, self.graph, self.reader, key)
         if plan.fusion is not None:
             plan.fusion.offer = partial(self._enter_directly, plan)
+        if plan.scalar is not None:
+            plan.scalar.offer = partial(self._enter_directly, plan)
         if SWITCHES.listeners:
             seconds, nodes = time.perf_counter() - start, sum(1 for _ in plan.graph.all_nodes())
             tier = "generated" if plan.entry else "interpreted"

@@ -15,10 +15,11 @@ from weakref import WeakSet
 from engine.executor.bytecode.operations import operation_of
 from engine.executor.bytecode.traceback import CallSite, execution_error
 from engine.fuser import tiering
+from engine.fuser.binding import Binding, NumberArgument
 from engine.fuser.cpython_abi import AbiError
 from engine.fuser.from_scalar import ScalarProgram, lower
 from engine.fuser.machine import MachineError
-from engine.fuser.scalar_call import Failure, function_of
+from engine.fuser.scalar_call import Failure, binding_of, function_of
 from engine.fuser.scalar_writer import Unsupported, machine_type
 from engine.ir.graph import Graph, Node
 
@@ -41,7 +42,11 @@ class ScalarPlan:
     graph: Graph
     run: Run
     install: Callable[[Run], None]
+    offer: Callable[[Callable[[Run], Run] | None], None] = lambda bind: None
+    """Takes a way to the kernel of a plan that is given numbers alone: of the whole call of the function, a builtin
+    that does it by the kernel, where that takes the arguments and does not fail; None where there is no such way."""
     program: ScalarProgram | None = None
+    binding: Binding | None = None
     native: Run | None = None
     reason: str = ""
 
@@ -52,9 +57,10 @@ class ScalarPlan:
         """Install the function that the compile mode asks for."""
         mode = tiering.mode()
         if mode == "off" or self.reason:
+            self.offer(None)
             self.install(self.run)
         elif self.native is not None:
-            self.install(self.native)
+            self._install_native()
         elif mode == "eager":
             self.install(self._first)
         else:
@@ -73,12 +79,28 @@ class ScalarPlan:
         with tiering.compiling():
             if self.native is None and not self.reason and tiering.mode() != "off":
                 try:
-                    self.program = lower(self.graph, self.name)
-                    failure = _failure(self.name, self.program)
-                    self.native = function_of(self.name, self.program, self.run, failure)
+                    self._compile()
                 except (Unsupported, MachineError, AbiError) as why:
                     self.reason = str(why)
-            self.install(self.native or self.run)
+            self.start()
+
+    def _compile(self) -> None:
+        self.program = lower(self.graph, self.name)
+        self.binding = binding_of(self.program)
+        failure = _failure(self.name, self.program)
+        self.native = function_of(self.name, self.program, self.binding, self.run, failure)
+
+    def _install_native(self) -> None:
+        assert self.native is not None
+        assert self.binding is not None
+        self.install(self.native)
+        if all(isinstance(each, NumberArgument) for each in self.binding.arguments):
+            self.offer(self._directly)
+
+    def _directly(self, whole_call: Run) -> Run:
+        assert self.program is not None
+        assert self.binding is not None
+        return function_of(self.name, self.program, self.binding, whole_call, lambda node, inputs: None)
 
 
 def _failure(name: str, program: ScalarProgram) -> Failure:

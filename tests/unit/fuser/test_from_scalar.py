@@ -38,7 +38,7 @@ def native_of(program):
     def fallback(*args):
         raise AssertionError(f"the kernel does not take {args}")
 
-    return scalar_call.function_of("f", program, fallback, Failed)
+    return scalar_call.function_of("f", program, scalar_call.binding_of(program), fallback, Failed)
 
 
 def bits(value):

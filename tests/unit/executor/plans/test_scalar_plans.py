@@ -5,7 +5,7 @@ import pytest
 import engine
 from engine.executor.plans.executor import executor_of
 from engine.fuser import tiering
-from engine.lang.errors import ExecutionError
+from engine.lang.errors import ArgumentError, ExecutionError
 
 pytest.importorskip("llvmlite")
 
@@ -56,6 +56,18 @@ def test_a_plan_is_compiled_once_that_pays(monkeypatch):
     assert plan_of(function).entry is scalar.run
     tiering.set_mode("eager")
     assert plan_of(function).entry is scalar.native
+
+
+def test_calls_go_straight_to_the_kernel(mode):
+    source = SUM.replace("i // 3", "7 // (n - i - 2)")
+    function = engine.CompilationUnit(source).f
+    assert function(1) == -7
+    assert (function._function.entry is not None) == (mode == "eager")
+    assert function(n=1) == function(1) == -7
+    with pytest.raises(ExecutionError, match="division by 0"):
+        function(5)
+    with pytest.raises(ArgumentError):
+        function("1")
 
 
 FAILING = {
