@@ -35,6 +35,7 @@ from engine.fuser.fusion_group import DTYPES, TYPES, Choose, Group, Handler, Low
 from engine.fuser.kernel import (
     BOOL,
     HALVES,
+    Apply,
     Buffer,
     Constant,
     Expression,
@@ -51,6 +52,7 @@ from engine.fuser.kernel import (
     product,
 )
 from engine.fuser.reductions import LIKE_INPUT, REDUCTIONS
+from engine.fuser.reshaping import RESHAPING, SIZE
 from engine.fuser.schedule import Body, Indices, Scheduler, Stage, Value, offset
 from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.graph import Graph, Node
@@ -81,7 +83,7 @@ def is_fusible(node: Node) -> bool:
     op = op_of(node)
     if op is None or op.schema.is_mutable or op.nondeterministic or op.data_dependent:
         return False
-    if not all(isinstance(each.type, (TensorType, ListType)) for each in node.outputs):
+    if op.name != SIZE and not all(isinstance(each.type, (TensorType, ListType)) for each in node.outputs):
         return False
     return _text_of(op) is not None or op.name in _SHAPED or op.name in REDUCTIONS
 
@@ -117,7 +119,9 @@ class _Lowering:
         name = self.fresh(debug_name)
         if type(example) in _NUMBERS:
             self.arguments.append(NumberArgument(name, _NUMBERS[type(example)]))
-            return Name(name, _NUMBERS[type(example)])
+            number = Name(name, _NUMBERS[type(example)])
+            self.group.numbers[number] = example
+            return number
         if not isinstance(example, Tensor) or type(example.array) is not np.ndarray:
             raise NotFused(self.graph.return_node, f"an argument is {type(example).__name__}")
         array = example.array
@@ -201,7 +205,7 @@ class _Lowering:
             return self.group.samples[value]
         if isinstance(value, list):
             return [self.sampled(each) for each in value]
-        return {"f64": 1.0, "i64": 1, BOOL: True}[value.type] if isinstance(value, Name) else value
+        return {"f64": 1.0, "i64": 1, BOOL: True}[value.type] if isinstance(value, (Name, Apply)) else value
 
     # -- the binding
 
@@ -351,7 +355,7 @@ def _promoted(op: Op) -> list[str]:
 def _operand_of(value: Lowered, group: Group) -> Any:
     if isinstance(value, Value):
         return group.samples[value].array
-    return {"f64": 1.0, "i64": 1, BOOL: True}[value.type] if isinstance(value, Name) else value
+    return {"f64": 1.0, "i64": 1, BOOL: True}[value.type] if isinstance(value, (Name, Apply)) else value
 
 
 # ------------------------------------------------------------------ operators that choose elements
@@ -493,6 +497,12 @@ def _cat(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> 
     return Value(name, type, tuple(shape), at, stages_of(tensors))
 
 
+def _stack(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
+    d = _axis(given, len(given["tensors"][0].shape) + 1)
+    parts = [_unsqueeze(group, each.name, {"self": each, "dim": d}, None) for each in given["tensors"]]
+    return _cat(group, name, {"tensors": parts, "dim": d}, sample)
+
+
 def _expand(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
     value: Value = given["self"]
     sizes = given["size"]
@@ -510,6 +520,7 @@ def _expand(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) 
 
 
 _CHOOSING: Final[dict[str, Handler]] = {
+    **RESHAPING,
     **dict.fromkeys(("aten::contiguous", "aten::clone", "aten::detach", "aten::alias"), _identity),
     "aten::transpose": _transpose, "aten::t": _transpose, "aten::permute": _permute, "aten::unsqueeze": _unsqueeze,
     "aten::select": _select, "aten::chunk": _chunk, "aten::expand": _expand,
@@ -518,7 +529,7 @@ _CHOOSING: Final[dict[str, Handler]] = {
 _SHAPED: Final[dict[str, Handler]] = {
     **_CHOOSING,
     **dict.fromkeys(("aten::to", "aten::type_as", "aten::float", "aten::double", "aten::_to_copy"), _converted),
-    "aten::cat": _cat,
+    "aten::cat": _cat, "aten::stack": _stack,
 }  # fmt: skip
 
 # ------------------------------------------------------------------ nodes that are no operators

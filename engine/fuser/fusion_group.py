@@ -38,6 +38,8 @@ class Group:
     stages: list[Stage] = field(default_factory=list)
     samples: dict[Value, Tensor] = field(default_factory=dict)
     """A tensor of one element for each value, of the same dtype and rank."""
+    numbers: dict[Expression, float] = field(default_factory=dict)
+    """Numbers that calls give, with those of the example."""
 
     def keep(self, value: Value) -> Value:
         """The value from memory (or registers), computed once."""
