@@ -9,6 +9,9 @@ A panel holds the columns of a tile, element (k, j) at k * width + j, with zeros
 A tile is some rows of the result by one panel: its sums are a small array, which LLVM keeps in vector registers, as
 all indices into it are constants once the innermost loops are unrolled.  Where k is long, it is done in blocks of
 `DEPTH`, so that a block of a panel stays in the cache while tile after tile uses it; sums rest in "partial" meanwhile.
+
+Where k is last in the memory of both operands and the first has few rows, as in x @ weight.t(), panels cost more than
+they save: `dots` adds up products along k, for a few rows and columns at a time, which load each vector for several.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from engine.fuser.kernel import (
+    Accumulate,
     Allocate,
     Assign,
     Buffer,
@@ -211,3 +215,55 @@ def _finished(n: Expression, put: Put, tile: Tile, by_columns: bool) -> Iterator
     else:
         inner = For("j", index(0), _i("columns"), element, kind="vector")
         yield For("row", _i("begin"), _i("end"), (inner,))
+
+
+def dots(m: Expression, n: Expression, k: Expression, a: Element, b: Element, put: Put) -> tuple[Statement, ...]:
+    """(m, n) = (m, k) times the transpose of (n, k), where elements that are next in k are next in memory.
+
+    Each part reads its rows of the second operand once from afar, and all of the first: for few rows of that.
+    """
+    fours = apply("quotient", m, index(_DOTS))
+    part = (
+        Let("begin", multiply(_i("part"), index(_DOTS_OF_PART))),
+        Let("end", apply("minimum", add(_i("begin"), index(_DOTS_OF_PART)), n)),
+        For(
+            "four",
+            index(0),
+            fours,
+            (Let("row", multiply(_i("four"), index(_DOTS))), _dots_of_rows(_DOTS, k, a, b, put)),
+        ),
+        For("row", multiply(fours, index(_DOTS)), m, (_dots_of_rows(1, k, a, b, put),)),
+    )
+    parts = apply("quotient", add(n, index(_DOTS_OF_PART - 1)), index(_DOTS_OF_PART))
+    return (For("part", index(0), parts, part, kind="parallel"),)
+
+
+_DOTS: Final = 4
+"""Rows and columns of `dots` at a time: 16 sums and 8 vectors of operands, of 32 registers."""
+_DOTS_OF_PART: Final = 16
+"""Columns that are in the nearest cache while all rows of the first operand are gone over."""
+
+
+def _dots_of_rows(rows: int, k: Expression, a: Element, b: Element, put: Put) -> Statement:
+    """Some rows by the columns of a part, the last of which may be fewer."""
+    whole = (Let("column", _i("first")), *_dots(rows, _DOTS, k, a, b, put))
+    single = For("column", _i("first"), _i("end"), _dots(rows, 1, k, a, b, put))
+    is_whole = apply("le", add(_i("first"), index(_DOTS)), _i("end"))
+    return For("first", _i("begin"), _i("end"), (If(is_whole, whole, (single,)),), step=index(_DOTS))
+
+
+def _dots(rows: int, columns: int, k: Expression, a: Element, b: Element, put: Put) -> tuple[Statement, ...]:
+    places = [(i, j) for i in range(rows) for j in range(columns)]
+    lets = [Let(f"a{i}", a(add(_i("row"), index(i)), _i("at"))) for i in range(rows)]
+    lets += [Let(f"b{j}", b(add(_i("column"), index(j)), _i("at"))) for j in range(columns)]
+    products = {(i, j): apply("mul", Name(f"a{i}", "f32"), Name(f"b{j}", "f32")) for i, j in places}
+    adding = (*lets, *(Accumulate(f"sum{i}_{j}", "add", products[i, j]) for i, j in places))
+    element = _load("sums", add(multiply(_i("i"), index(columns)), _i("j")))
+    handed = (Let("r", add(_i("row"), _i("i"))), Let("c", add(_i("column"), _i("j"))), *put(_i("r"), _i("c"), element))
+    return (
+        *(Declare(f"sum{i}_{j}", constant(0, "f32")) for i, j in places),
+        For("at", index(0), k, adding, kind="vector"),
+        Allocate(Buffer("sums", "f32", (index(rows * columns),))),
+        *(Store("sums", (index(i * columns + j),), Name(f"sum{i}_{j}", "f32")) for i, j in places),
+        For("i", index(0), index(rows), (For("j", index(0), index(columns), handed, kind="vector"),)),
+    )

@@ -76,7 +76,12 @@ def compile_module(module: Any, names: Iterable[str]) -> Code:
     return Code(addresses, text, after, assembly)
 
 
-SYMBOLS: Final[dict[str, Callable[[], int]]] = {}
+def _parallel() -> int:
+    """The pool's, which is machine code itself and so needs this module."""
+    return int(import_module("engine.fuser.threads").parallel_address())
+
+
+SYMBOLS: Final[dict[str, Callable[[], int]]] = {to_llvm.PARALLEL: _parallel}
 """Symbols that are no functions of a library -> functions that give their addresses; who owns one adds it."""
 _resolved: Final[set[str]] = set()
 _DECLARATION: Final = re.compile(r'^(?:declare [^@]*@"(?P<function>[^"]+)"|@"(?P<object>[^"]+)" = external)', re.M)

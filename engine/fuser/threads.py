@@ -167,7 +167,6 @@ def _forked() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
-machine.SYMBOLS[PARALLEL] = parallel_address
 
 # ------------------------------------------------------------------ native code
 

@@ -494,6 +494,8 @@ def _accumulate(e: Emitter, s: Accumulate) -> None:
     if slot.type in FLOATS and s.function in ("minimum", "maximum"):
         found = e.intrinsic(s.function, slot.type, before, value)
     elif slot.type in FLOATS:
+        if getattr(value, "opname", "") == "fmul":
+            value.flags = [*value.flags, "contract"]  # the product of a sum, which is added in one instruction
         found = getattr(e.builder, f"f{s.function}")(before, value, flags=_ANY_ORDER)
     else:
         found = _PRIMITIVES[s.function](e, [before, value], slot.type, slot.type)

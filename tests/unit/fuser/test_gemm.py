@@ -83,3 +83,19 @@ def test_elements_are_put_once() -> None:
     c = np.empty((m, n), np.float32)
     assert kernel(m, n, k, 1, m, a, b, c, bias) == 0
     np.testing.assert_allclose(c, np.maximum(a.T @ b + bias, 0), rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("shape", [*_SHAPES, (4, 16, 32), (9, 35, 100), (1, 4, 31), (3, 2, 0), (2, 0, 5)])
+def test_dots(shape: tuple[int, int, int], dots: Any) -> None:
+    random, (m, n, k) = np.random.default_rng(0), shape
+    a, b = (random.standard_normal(shape).astype(np.float32) for shape in ((m, k), (n, k)))
+    c = np.full((m, n), np.nan, np.float32)
+    assert dots(m, n, k, k, 1, a, b, c) == 0
+    np.testing.assert_allclose(c, a.astype(np.float64) @ b.T.astype(np.float64), rtol=1e-4, atol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def dots() -> Any:
+    b, c = Buffer("b", "f32", (_N, _K)), Buffer("c", "f32", (_M, _N), access="out")
+    body = gemm.dots(_M, _N, _K, _a, lambda column, depth: Load("b", (column, depth), "f32"), _put)
+    return machine.callable_kernel(Kernel("dots", (*_SIZES, _A, b, c), body))
