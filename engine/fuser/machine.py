@@ -52,7 +52,17 @@ class Code:
     addresses: dict[str, int]
     llvm_before: str
     llvm_after: str
-    assembly: str
+
+    @property
+    def assembly(self) -> str:
+        """The text of the machine code, which LLVM writes anew; raises MachineError."""
+        with _lock:
+            try:
+                llvm = import_module("llvmlite.binding")
+                machine = _target_machine(llvm, opt=3)
+                return str(machine.emit_assembly(llvm.parse_assembly(self.llvm_after)))
+            except (ImportError, OSError, RuntimeError) as error:
+                raise MachineError(f"no assembly: {error}") from error
 
 
 def compile_module(module: Any, names: Iterable[str]) -> Code:
@@ -66,14 +76,14 @@ def compile_module(module: Any, names: Iterable[str]) -> Code:
             parsed = llvm.parse_assembly(text)
             parsed.verify()
             _optimize(llvm, machine, parsed, thoroughly=True, speed=3)
-            assembly, after = machine.emit_assembly(parsed), str(parsed)
+            after = str(parsed)
             engine = llvm.create_mcjit_compiler(parsed, machine)
             engine.finalize_object()
             addresses = {name: engine.get_function_address(name) for name in names}
         except (ImportError, AttributeError, OSError, RuntimeError) as error:
             raise MachineError(f"no machine code: {error}") from error
         retain(engine)  # for good: what runs while Python ends may still call the code
-    return Code(addresses, text, after, assembly)
+    return Code(addresses, text, after)
 
 
 def _parallel() -> int:

@@ -39,7 +39,6 @@ from engine.fuser.binding import (
     TensorArgument,
 )
 from engine.fuser.kernel import BOOL, FLOATS, SIZES, Buffer, Constant
-from engine.fuser.machine import Code
 from engine.fuser.process import process
 from engine.fuser.python_objects import Objects, Value, null, pointer_type, whole
 from engine.fuser.to_llvm import Emitter, ir
@@ -47,8 +46,8 @@ from engine.fuser.to_llvm import Emitter, ir
 Function = Callable[..., Any]
 AnyResult = Result | NumberResult | ObjectResult
 
-_compiled: Final[dict[tuple[int, bool], tuple[Binding, Code]]] = {}
-"""Code by the identity of its binding, which is kept: equal bindings may differ in the sign of a zero."""
+_compiled: Final[dict[tuple[int, bool], tuple[Binding, int]]] = {}
+"""Addresses of stubs by the identity of their binding, which is kept: equal ones may differ in the sign of a zero."""
 
 
 def bind(
@@ -66,16 +65,18 @@ def bind(
     """
     found = fallback
     for binding in reversed(bindings):
-        address = compiled(binding, watch_hooks).addresses[_stub_name(binding)]
-        found = abi.holding_builtin(name, address, f"Compiled as {binding.kernel.name}.", (found, on_error))
+        found = abi.holding_builtin(
+            name, _address(binding, watch_hooks), f"Compiled as {binding.kernel.name}.", (found, on_error)
+        )
     return found
 
 
-def compiled(binding: Binding, watch_hooks: bool = False) -> Code:
-    """The machine code of a binding's stub and kernel, compiled once; raises AbiError, MachineError."""
+def _address(binding: Binding, watch_hooks: bool) -> int:
+    """The address of the binding's stub, compiled once."""
     key = id(binding), watch_hooks
     if key not in _compiled:
-        _compiled[key] = binding, machine.compile_module(module(binding, watch_hooks), [_stub_name(binding)])
+        code = machine.compile_module(module(binding, watch_hooks), [_stub_name(binding)])
+        _compiled[key] = binding, code.addresses[_stub_name(binding)]
     return _compiled[key][1]
 
 
