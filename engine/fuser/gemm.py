@@ -257,7 +257,7 @@ def _dots(rows: int, columns: int, k: Expression, a: Element, b: Element, put: P
     lets = [Let(f"a{i}", a(add(_i("row"), index(i)), _i("at"))) for i in range(rows)]
     lets += [Let(f"b{j}", b(add(_i("column"), index(j)), _i("at"))) for j in range(columns)]
     products = {(i, j): apply("mul", Name(f"a{i}", "f32"), Name(f"b{j}", "f32")) for i, j in places}
-    adding = (*lets, *(Accumulate(f"sum{i}_{j}", "add", products[i, j]) for i, j in places))
+    adding: tuple[Statement, ...] = (*lets, *(Accumulate(f"sum{i}_{j}", "add", products[i, j]) for i, j in places))
     element = _load("sums", add(multiply(_i("i"), index(columns)), _i("j")))
     handed = (Let("r", add(_i("row"), _i("i"))), Let("c", add(_i("column"), _i("j"))), *put(_i("r"), _i("c"), element))
     return (

@@ -10,7 +10,7 @@ import pytest
 
 import engine.torch as torch
 from engine.executor.plans.executor import executor_of
-from engine.fuser import stub, from_graph
+from engine.fuser import from_graph, stub
 from engine.fuser.from_graph import NotFused
 from engine.ir.clone import copy_graph
 
