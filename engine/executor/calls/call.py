@@ -52,8 +52,10 @@ def _call(function: Function, args: Sequence[Any], kwargs: Mapping[str, Any] | N
 
 
 def _positional_call(function: Function) -> Callable[..., Any] | None:
-    boundary = boundary_of(executor_of(function))
-    return (lambda *args: _call(function, args, None)) if boundary.result is None else None
+    """The call of a function that Python has called before, where results need no conversion."""
+    boundary = executor_of(function).boundary
+    is_plain = isinstance(boundary, Boundary) and boundary.result is None
+    return (lambda *args: _call(function, args, None)) if is_plain else None
 
 
 CALLS.of = _positional_call

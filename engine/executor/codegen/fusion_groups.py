@@ -29,7 +29,7 @@ def form_groups(graph: Graph, is_fusible: Choice, refused: dict[Node, str], list
         return node not in refused and is_fusible(node)
 
     while True:
-        run_pass("create_fusion_groups", graph, listener, is_fusible=may_join)
+        run_pass("create_fusion_groups", graph, listener, is_fusible=may_join, min_size=1)
         groups = graph.find_all_nodes(FUSION_GROUP)
         wrong = {group: views for group in groups if (views := _escaping_views(group))}
         if not wrong:

@@ -133,7 +133,7 @@ class Calls:
     """A slot for the layer above, which knows how values go from Python and back."""
 
     of: Callable[[Function], Run | None] | None = None
-    """Gives the call of a function from Python with positional arguments; None where results have to be converted."""
+    """Gives the call of a function from Python with positional arguments; None where there is no such call."""
 
 
 CALLS: Final = Calls()
