@@ -4,7 +4,8 @@ In: a graph of which nothing is recorded for gradients, and which nodes may be p
 with a `prim::FusionGroup` for each kernel.
 
 Note [Groups give new memory]
-Results of a kernel are new tensors.  So no result of a group may be a view: one that is wanted outside stays outside.
+Results of a kernel are new tensors.  So no result of a group may be a view, a list or a tuple: what is wanted outside
+stays outside.
 """
 
 from __future__ import annotations
@@ -12,9 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
+from engine.aten.values.tensor import Tensor
 from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.clone import ValueMap, copy_node, copy_nodes
+from engine.ir.constants import constant_value
 from engine.ir.graph import Graph, Node, Value
+from engine.ir.ops import op_of
+from engine.lang.types import TensorType
 from engine.passes.pipeline import Listener, run_pass
 
 FUSION_GROUP: Final = "prim::FusionGroup"
@@ -22,20 +27,35 @@ Choice = Callable[[Node], bool]
 
 
 def form_groups(graph: Graph, is_fusible: Choice, refused: dict[Node, str], listener: Listener | None) -> list[Node]:
-    """Group what may be fused, less the nodes in `refused`, which learns views that have to stay outside, and why; the
+    """Group what may be fused, less the nodes in `refused`, which learns those that have to stay outside, and why; the
     groups in their order."""
 
     def may_join(node: Node) -> bool:
-        return node not in refused and is_fusible(node)
+        return node not in refused and node.kind != "prim::Constant" and is_fusible(node)
 
+    def may_end(node: Node) -> bool:
+        return may_join(node) and _makes_tensors(node)
+
+    known = {*graph.find_all_nodes(FUSION_GROUP)}
     while True:
-        run_pass("create_fusion_groups", graph, listener, is_fusible=may_join, min_size=1)
+        run_pass("create_fusion_groups", graph, listener, is_fusible=may_join, min_size=1, may_end=may_end)
         groups = graph.find_all_nodes(FUSION_GROUP)
-        wrong = {group: views for group in groups if (views := _escaping_views(group))}
+        wrong = {group: nodes for group in groups if group not in known and (nodes := _unfit(group))}
         if not wrong:
-            return groups
-        for group, views in wrong.items():
-            refused |= dict.fromkeys(dissolve(group, views), "a view that is wanted outside")
+            break
+        for group, nodes in wrong.items():
+            refused |= dict.fromkeys(dissolve(group, nodes), "its result is no new tensor, and wanted outside")
+    for group in groups:
+        if group not in known:
+            _lift_tensors(group)
+    return groups
+
+
+def _makes_tensors(node: Node) -> bool:
+    """True if the node is an operator whose results are new tensors."""
+    op = op_of(node)
+    is_of_tensors = all(isinstance(value.type, TensorType) for value in node.outputs)
+    return op is not None and is_of_tensors and all(each.alias is None for each in op.schema.returns)
 
 
 def dissolve(group: Node, some: Collection[Node] = ()) -> set[Node]:
@@ -54,11 +74,24 @@ def dissolve(group: Node, some: Collection[Node] = ()) -> set[Node]:
     return found
 
 
-def _escaping_views(group: Node) -> set[Node]:
-    """The nodes whose results are views and results of the group.  See Note [Groups give new memory]."""
+def _unfit(group: Node) -> set[Node]:
+    """The nodes whose results are results of the group, and views or no tensors.  See Note [Groups give new memory]."""
     graph: Graph = group.attr("Subgraph")
     db, makers = AliasDb(graph), {value.node for value in graph.outputs}
-    return {node for node in makers if node.kind == "prim::Param" or db.may_alias(node.outputs, node.inputs)}
+    views = {node for node in makers if node.kind == "prim::Param" or db.may_alias(node.outputs, node.inputs)}
+    return views | {value.node for value in graph.outputs if not isinstance(value.type, TensorType)}
+
+
+def _lift_tensors(group: Node) -> None:
+    """Let the group take constants that are tensors from outside: kernels hold no elements."""
+    inner: Graph = group.attr("Subgraph")
+    for node in inner.find_all_nodes("prim::Constant"):
+        if isinstance(constant_value(node.output), Tensor):
+            with group.graph.inserting_at(group):
+                outside = group.graph.insert_node(copy_node(node, group.graph, {}))
+            group.add_input(outside.output)
+            node.output.replace_all_uses_with(inner.add_input(node.output.name, node.output.type))
+            node.destroy()
 
 
 def whole(graph: Graph) -> Node | None:

@@ -29,7 +29,9 @@ from engine.fuser import tiering
 from engine.fuser.binding import Binding
 from engine.fuser.cost import Cost, cost_of
 from engine.fuser.cpython_abi import AbiError
+from engine.fuser.from_graph import NotFused, is_fusible, lower
 from engine.fuser.machine import MachineError
+from engine.fuser.stub import bind
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph, Node
 
@@ -49,21 +51,13 @@ class Write(Protocol):
 Install = Callable[[Graph, GeneratedSource, Run], None]
 
 
-class Unfusible(Exception):
-    """A group cannot be a kernel, because of this node in its graph."""
-
-    def __init__(self, node: Node, why: str) -> None:
-        super().__init__(why)
-        self.node = node
-
-
 @dataclass(slots=True)
 class Compiler:
     """The steps that turn groups into kernels."""
 
     is_fusible: Choice
     lower: Callable[[Graph, Sequence[Any]], Binding]
-    """A kernel of the group's graph for arguments like these.  Raises Unfusible."""
+    """A kernel of the group's graph for arguments like these.  Raises NotFused."""
     bind: Callable[[str, Sequence[Binding], Run], Run]
     """A function that runs the first kernel whose guard holds, else the last argument."""
     show: Callable[[Any], str]
@@ -74,7 +68,7 @@ class Compiler:
 class Settings:
     """`compiler`: None where nothing is fused."""
 
-    compiler: Compiler | None = None
+    compiler: Compiler | None = field(default_factory=lambda: Compiler(is_fusible, lower, bind, str))
 
 
 SETTINGS: Final = Settings()
@@ -267,8 +261,8 @@ class PlanFusion:
             try:
                 if len(group.done) < MAX_KERNELS:
                     self._add_kernel(group, example)
-            except Unfusible as why:
-                self._leave_out(group, why)
+            except NotFused as why:
+                self._leave_out(group, why, example)
             with self._lock:
                 group.done.add(layout)
                 del group.waiting[layout]
@@ -289,14 +283,23 @@ class PlanFusion:
             group.waiting.clear()
         self.groups.clear()
 
-    def _leave_out(self, group: FusedGroup, why: Unfusible) -> None:
-        """Put the group's nodes back, and group them without the one that no kernel can hold."""
-        tell_if_heard(partial(NodeNotFused, self.name, why.node.kind, why.node.range, str(why)))
+    def _leave_out(self, group: FusedGroup, why: NotFused, example: Sequence[Any]) -> None:
+        """Put the group's nodes back, and group them without those that no kernel can hold."""
+        nodes = {why.node} if why.node in {*group.graph.nodes()} else _users_of_strangers(group.graph, example)
+        for node in nodes:
+            tell_if_heard(partial(NodeNotFused, self.name, node.kind, node.range, str(why)))
         group.run = group.unfused
-        self.refused |= dict.fromkeys(dissolve(group.node, {why.node}), str(why))
+        self.refused |= dict.fromkeys(dissolve(group.node, nodes), str(why))
         self.groups.remove(group)
         self._whole = None
         self._group()
+
+
+def _users_of_strangers(graph: Graph, example: Sequence[Any]) -> set[Node]:
+    """The nodes that take arguments other than tensors and numbers; all, if there are none."""
+    known = (Tensor, int, float)
+    strange = [value for value, given in zip(graph.inputs, example, strict=True) if not isinstance(given, known)]
+    return {use.user for value in strange for use in value.uses} - {graph.return_node} or {*graph.nodes()}
 
 
 _FUSIONS: Final[WeakSet[PlanFusion]] = WeakSet()
