@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -137,6 +138,11 @@ def failures() -> list[str]:
     return [*_STATE.failures]
 
 
+def note_failure(error: Exception) -> None:
+    """Note a mistake of ours; the program goes on without machine code."""
+    _STATE.failures.append("".join(traceback.format_exception(error)))
+
+
 @contextmanager
 def compiling() -> Iterator[None]:
     """Compile in this thread while no other does."""
@@ -161,7 +167,7 @@ def _work() -> None:
             with _STATE.compiling:
                 task()
         except Exception as error:
-            _STATE.failures.append(f"{type(error).__name__}: {error}")
+            note_failure(error)
 
 
 def _next() -> Task | None:

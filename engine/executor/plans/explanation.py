@@ -126,9 +126,9 @@ def _why_no_groups(plan: ExecutionPlan) -> str:
         return "the compile mode is off"
     if plan.fusion is None:
         return plan.why_unfused
-    if plan.fusion.unavailable:
-        return plan.fusion.unavailable
-    return "no two neighbours can be one kernel" if plan.fusion.fused is not None else "it has not run for long enough"
+    if plan.fusion.unavailable or plan.fusion.fused is None:
+        return plan.fusion.unavailable or "it has not run for long enough"
+    return "; ".join(dict.fromkeys(plan.fusion.refused.values())) or "no kernel holds any of it"
 
 
 # ------------------------------------------------------------------ groups

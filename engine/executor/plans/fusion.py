@@ -263,6 +263,11 @@ class PlanFusion:
                     self._add_kernel(group, example)
             except NotFused as why:
                 self._leave_out(group, why, example)
+            except (AbiError, MachineError):
+                raise
+            except Exception as error:
+                tiering.note_failure(error)
+                self._leave_out(group, NotFused(group.graph.return_node, "a mistake of the compiler"), ())
             with self._lock:
                 group.done.add(layout)
                 del group.waiting[layout]
@@ -298,7 +303,7 @@ class PlanFusion:
 def _users_of_strangers(graph: Graph, example: Sequence[Any]) -> set[Node]:
     """The nodes that take arguments other than tensors and numbers; all, if there are none."""
     known = (Tensor, int, float)
-    strange = [value for value, given in zip(graph.inputs, example, strict=True) if not isinstance(given, known)]
+    strange = [value for value, given in zip(graph.inputs, example, strict=False) if not isinstance(given, known)]
     return {use.user for value in strange for use in value.uses} - {graph.return_node} or {*graph.nodes()}
 
 

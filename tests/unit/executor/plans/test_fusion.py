@@ -42,6 +42,7 @@ class StandIn:
     """A compiler whose kernels the interpreter runs; `calls` counts them."""
 
     unfit: str = ""
+    mistake: Exception | None = None
     lowered: list[tuple[str, list[Any]]] = field(default_factory=list)
     graphs: dict[int, tuple[Graph, Any]] = field(default_factory=dict)
     calls: int = 0
@@ -52,7 +53,7 @@ class StandIn:
     def lower(self, graph: Graph, examples: Sequence[Any]) -> Binding:
         for node in graph.nodes():
             if node.kind == self.unfit:
-                raise NotFused(node, "it does not fit")
+                raise self.mistake or NotFused(node, "it does not fit")
         self.lowered.append((str(graph), [*examples]))
         binding = Binding(Kernel(f"k{len(self.lowered)}", (), ()), (), ())
         self.graphs[id(binding)] = graph, _sizes(examples), binding  # type: ignore[assignment]
@@ -357,3 +358,14 @@ def test_watched_calls_do_not_go_straight_to_kernels(made: StandIn) -> None:
     assert any(isinstance(each, PlanLookup) for each in heard)
     traced = torch.jit.trace(lambda x: f(x, x), (of(3),))
     assert "prim::CallFunction" in str(traced.graph)
+
+
+def test_a_mistake_of_the_compiler_is_noted_and_the_program_goes_on(made: StandIn) -> None:
+    made.unfit = "aten::tanh"
+    made.mistake = ZeroDivisionError("oh")
+    function, args = function_of(CHAIN), (of(3), of(3))
+    for _ in range(3):
+        assert same(run_function(function, args), interpreted(function, *args))
+    assert len(tiering.failures()) == 1 and "ZeroDivisionError: oh" in tiering.failures()[0]
+    tiering._STATE.failures.clear()
+    assert {node.why for node in explain(function).plans[0].unfused} == {"a mistake of the compiler"}
