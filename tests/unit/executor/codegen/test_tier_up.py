@@ -10,6 +10,7 @@ from engine.aten.dispatch.grad_mode import no_grad
 from engine.aten.values.tensor import Tensor, tensor
 from engine.executor.calls.call import call_function
 from engine.executor.interpreter.interpreter import run_function
+from engine.executor.plans import fusion
 from engine.executor.plans.executor import executor_of
 from engine.executor.plans.plan import ExecutionPlan
 from engine.executor.plans.switches import optimized_execution
@@ -23,7 +24,8 @@ CHAIN = "def f(x, y):\n    a = torch.tanh(x * y)\n    return torch.relu(a - 0.25
 
 
 @pytest.fixture(autouse=True)
-def _at_once() -> Iterator[None]:
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(fusion.SETTINGS, "compiler", None)
     before = native.SETTINGS.enabled, native.SETTINGS.threshold
     tiering.wait()
     native.SETTINGS.enabled, native.SETTINGS.threshold = True, 0
