@@ -41,7 +41,10 @@ SMALL_BLOCK: Final = 8 * gemm.WIDE.rows
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """Rows and columns of the kernel, steps, borders and gaps; `is_small`: a result has at most `FEW` places."""
+    """Rows and columns of the kernel, steps, borders and gaps.
+
+    `is_small`: a result has at most `FEW` places; `is_depthwise`: there are as many groups as channels.
+    """
 
     kernel: tuple[int, int]
     stride: tuple[int, int]
@@ -49,6 +52,11 @@ class Geometry:
     dilation: tuple[int, int]
     groups: int
     is_small: bool
+    is_depthwise: bool = False
+
+    @property
+    def is_padded(self) -> bool:
+        return self.padding != (0, 0)
 
     @property
     def is_pointwise(self) -> bool:
@@ -89,25 +97,35 @@ def place(channel: Expression, column: Expression) -> Expression:
 
 def convolution(g: Geometry, put: Put) -> tuple[Statement, ...]:
     """All images, one after the other."""
-    is_padded = g.padding != (0, 0)
     height, width = (add(_i(each), index(2 * p)) for each, p in zip("hw", g.padding, strict=True))
-    size = multiply(_i("c"), multiply(_i("height"), _i("width")))
-    image = (*(_padded(g) if is_padded else ()), *_groups(g, put, "padded" if is_padded else "x"))
+    before, image = _depthwise(g, put) if g.is_depthwise else _products(g, put)
     return (
         Let("places", multiply(_i("oh"), _i("ow"))),
         Let("height", height),
         Let("width", width),
         Let("inputs", apply("quotient", _i("c"), index(g.groups))),
         Let("outputs", apply("quotient", _i("o"), index(g.groups))),
-        *([Allocate(Buffer("padded", "f32", (size,)))] if is_padded else []),
+        *before,
         For("image", index(0), _i("n"), image),
     )
 
 
-def _padded(g: Geometry) -> tuple[Statement, ...]:
-    """The image with its border."""
+Image = tuple[tuple[Statement, ...], tuple[Statement, ...]]
+"""Statements before all images and for one."""
+
+
+def _products(g: Geometry, put: Put) -> Image:
+    if not g.is_padded:
+        return (), _groups(g, put, "x")
+    padded = Buffer("padded", "f32", (multiply(_i("c"), multiply(_i("height"), _i("width"))),))
+    border = For("channel", index(0), _i("c"), _padded(g, multiply(_i("channel"), _i("height"))), kind="parallel")
+    return (Allocate(padded),), (border, *_groups(g, put, "padded"))
+
+
+def _padded(g: Geometry, first: Expression) -> tuple[Statement, ...]:
+    """A channel of the image with its border, from the row `first` on."""
     top, left = g.padding
-    line = multiply(add(multiply(_i("channel"), _i("height")), _i("row")), _i("width"))
+    line = multiply(add(first, _i("row")), _i("width"))
     source = multiply(
         _sum(multiply(add(multiply(_i("image"), _i("c")), _i("channel")), _i("h")), _i("row"), index(-top)), _i("w")
     )
@@ -124,8 +142,39 @@ def _padded(g: Geometry) -> tuple[Statement, ...]:
         For("j", index(0), length, (copy,), kind="vector"),
         zeros(add(_i("border"), _i("w")), _i("width")),
     )  # fmt: skip
-    rows = (For("row", index(0), _i("height"), row),)
-    return (For("channel", index(0), _i("c"), rows, kind="parallel"),)
+    return (For("row", index(0), _i("height"), row),)
+
+
+def _depthwise(g: Geometry, put: Put) -> Image:
+    """Channel by channel, each of which gets its border while it is in the cache."""
+    padded = Buffer("padded", "f32", (multiply(_i("height"), _i("width")),))
+    border = (Allocate(padded), *_padded(g, index(0))) if g.is_padded else ()
+    place = add(multiply(_i("image"), _i("c")), _i("channel"))
+    first = index(0) if g.is_padded else multiply(multiply(place, _i("height")), _i("width"))
+    of = add(multiply(_i("channel"), _i("outputs")), _i("of"))
+    results = For("of", index(0), _i("outputs"), (Let("into", of), *_plane(g, put, "padded" if g.is_padded else "x")))
+    channel: tuple[Statement, ...] = (*border, Let("from", first), results)
+    return (), (For("channel", index(0), _i("c"), channel, kind="parallel"),)
+
+
+def _plane(g: Geometry, put: Put, source: str) -> tuple[Statement, ...]:
+    """The channel `into` of the result from the elements of `source` after `from`."""
+    rows, columns = g.kernel
+    size, across = rows * columns, multiply(_i("j"), index(g.stride[1]))
+    weights = [
+        Let(f"weight{i}", _load("weight", add(multiply(_i("into"), index(size)), index(i)))) for i in range(size)
+    ]
+    starts: list[Let] = []
+    total: Expression = constant(0, "f32")
+    for i in range(size):
+        down = add(multiply(_i("row"), index(g.stride[0])), index(i // columns * g.dilation[0]))
+        start = _sum(_i("from"), multiply(down, _i("width")), index(i % columns * g.dilation[1]))
+        starts.append(Let(f"start{i}", start))
+        total = apply("fma", Name(f"weight{i}", "f32"), _load(source, add(_i(f"start{i}"), across)), total)
+    value = (Let("sum", total), Let("column_", add(multiply(_i("row"), _i("ow")), _i("j"))))
+    body: tuple[Statement, ...] = (*value, *put(_i("into"), Name("sum", "f32")))
+    row: tuple[Statement, ...] = (*starts, For("j", index(0), _i("ow"), body, kind="vector"))
+    return (*weights, For("row", index(0), _i("oh"), row))
 
 
 def _groups(g: Geometry, put: Put, source: str) -> tuple[Statement, ...]:

@@ -37,16 +37,35 @@ def _convolved(g: convolution.Geometry, x: Any, w: Any, bias: Any, shape: tuple[
     return y
 
 
+_DEPTHWISE = [
+    ((2, 5, 9, 21), (5, 3, 3), (1, 1), (1, 1), (1, 1), 5),
+    ((1, 3, 30, 20), (6, 5, 3), (2, 3), (2, 1), (1, 1), 3),
+    ((2, 4, 12, 19), (4, 3, 2), (1, 2), (0, 0), (2, 3), 4),
+    ((1, 2, 7, 6), (2, 1, 1), (1, 1), (0, 3), (1, 1), 2),
+]
+
+
+@pytest.mark.parametrize(("of", "kernel", "stride", "padding", "dilation", "groups"), _DEPTHWISE)
+@pytest.mark.parametrize("is_depthwise", [True, False])
+def test_a_kernel_for_each_channel(
+    of: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, groups: int, is_depthwise: bool
+) -> None:
+    g = convolution.Geometry(kernel[1:], stride, padding, dilation, groups, True, is_depthwise)
+    _check(g, of, kernel[0])
+
+
 @pytest.mark.parametrize("is_small", [True, False])
 @pytest.mark.parametrize(("of", "kernel", "stride", "padding", "dilation", "groups"), _GEOMETRIES)
 def test_convolutions(
     of: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, groups: int, is_small: bool
 ) -> None:
+    _check(convolution.Geometry(kernel[1:], stride, padding, dilation, groups, is_small), of, kernel[0])
+
+
+def _check(g: convolution.Geometry, of: tuple[int, ...], channels: int) -> None:
     random = np.random.default_rng(0)
-    x, w, bias = (
-        random.standard_normal(shape).astype(np.float32)
-        for shape in (of, (kernel[0], of[1] // groups, *kernel[1:]), kernel[:1])
-    )
-    expected = torch.conv2d(*map(torch.from_numpy, (x, w, bias)), stride, padding, dilation, groups).numpy()
-    g = convolution.Geometry(kernel[1:], stride, padding, dilation, groups, is_small)
+    shapes = (of, (channels, of[1] // g.groups, *g.kernel), (channels,))
+    x, w, bias = (random.standard_normal(shape).astype(np.float32) for shape in shapes)
+    tensors = map(torch.from_numpy, (x, w, bias))
+    expected = torch.conv2d(*tensors, g.stride, g.padding, g.dilation, g.groups).numpy()
     np.testing.assert_allclose(_convolved(g, x, w, bias, expected.shape), expected, rtol=1e-3, atol=1e-4)
