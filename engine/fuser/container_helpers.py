@@ -20,6 +20,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Final
 
+from engine.fuser.container_conversions import CONVERSIONS
 from engine.fuser.kernel import Call, Kernel, all_statements
 from engine.fuser.kernel_text import parse
 
@@ -399,6 +400,68 @@ def first_numbers(state: InOut[i64[...]], kind: i64, count: i64):
     return made
 """
 
+_SORTING: Final = """
+def sort_ELEMENTs(it: i64, descends: bool):
+    header = view(i64[...], it)
+    length = header[LENGTH]
+    if length < 2:
+        return 1
+    source: i64 = header[DATA]
+    target: i64 = malloc(8 * header[CAPACITY])
+    if target == 0:
+        return 0
+    spare: i64 = target
+    width: i64 = 1
+    while width < length:
+        before = view(TYPE[...], source)
+        after = view(TYPE[...], spare)
+        begin: i64 = 0
+        while begin < length:
+            middle = minimum(begin + width, length)
+            end = minimum(begin + 2 * width, length)
+            i: i64 = begin
+            j: i64 = middle
+            for k in range(begin, end):
+                is_first: bool = j >= end
+                if bitand(i < middle, j < end):
+                    is_first = select(descends, before[i] >= before[j], before[i] <= before[j])
+                if is_first:
+                    after[k] = before[i]
+                    i = i + 1
+                else:
+                    after[k] = before[j]
+                    j = j + 1
+            begin = begin + 2 * width
+        other = source
+        source = spare
+        spare = other
+        width = 2 * width
+    header[DATA] = source
+    free(spare)
+    return 1
+"""
+"""A merge sort, which keeps the order of what compares equal."""
+
+_NUMBERS: Final = """
+def gcd(a: i64, b: i64):
+    x: i64 = a
+    y: i64 = b
+    while y != 0:
+        divisor = y
+        y = select(divisor == -1, 0, rest(x, select(divisor == -1, 1, divisor)))
+        x = divisor
+    return select(x < 0, -x, x)
+
+
+def has_nan(it: i64):
+    header = view(i64[...], it)
+    data = view(f64[...], header[DATA])
+    found: bool = False
+    for i in range(header[LENGTH]):
+        found = bitor(found, data[i] != data[i])
+    return i64(found)
+"""
+
 _DICTS: Final = """
 def slot_of(it: i64, key: i64):
     header = view(i64[...], it)
@@ -556,214 +619,12 @@ def copy_dict(state: InOut[i64[...]], it: i64):
     return made
 """
 
-_CONVERSIONS: Final = """
-def word_of(source: i64, kind: i64):
-    if kind == 1:
-        real: f64 = PyFloat_AsDouble(source)
-        return bits_of_f64(real)
-    if kind == 2:
-        truth: i32 = PyObject_IsTrue(source)
-        return i64(truth)
-    whole: i64 = PyLong_AsLongLong(source)
-    return whole
-
-
-def object_of(word: i64, kind: i64):
-    if kind == 1:
-        real: i64 = PyFloat_FromDouble(bits_to_f64(word))
-        return real
-    if kind == 2:
-        truth: i64 = PyBool_FromLong(word)
-        return truth
-    whole: i64 = PyLong_FromLongLong(word)
-    return whole
-
-
-def is_exact_key(key: i64, kind: i64):
-    if kind == 1:
-        real = bits_to_f64(key)
-        return i64(bitand(real == real, key != -9223372036854775808))
-    return 1
-
-
-def known_object(state: InOut[i64[...]], source: i64, kind: i64):
-    it: i64 = state[FIRST]
-    while it != 0:
-        header = view(i64[...], it)
-        if bitand(header[ORIGIN] == source, header[KIND] == kind):
-            return it
-        it = header[NEXT]
-    return 0
-
-
-def list_from(state: InOut[i64[...]], source: i64, kind: i64):
-    known: i64 = known_object(state, source, kind)
-    if known != 0:
-        return known
-    count: i64 = PyList_Size(source)
-    it: i64 = new_list(state, kind, maximum(count, 0))
-    if it != 0:
-        header = view(i64[...], it)
-        header[ORIGIN] = source
-        data = view(i64[...], header[DATA])
-        for i in range(count):
-            item: i64 = PyList_GetItem(source, i)
-            word: i64 = word_of(item, kind)
-            data[i] = word
-        error: i64 = PyErr_Occurred()
-        if error != 0:
-            PyErr_Clear()
-            return 0
-    return it
-
-
-def dict_from(state: InOut[i64[...]], source: i64, kind: i64):
-    known: i64 = known_object(state, source, kind)
-    if known != 0:
-        return known
-    it: i64 = new_object(state, kind)
-    if it == 0:
-        return 0
-    header = view(i64[...], it)
-    header[ORIGIN] = source
-    place = allocate(i64[1])
-    key = allocate(i64[1])
-    value = allocate(i64[1])
-    place[0] = 0
-    more: i32 = i32(1)
-    while more != i32(0):
-        found: i32 = PyDict_Next(source, address(place[0]), address(key[0]), address(value[0]))
-        if found != i32(0):
-            word: i64 = word_of(key[0], bitand(kind, 3))
-            exact: i64 = is_exact_key(word, bitand(kind, 3))
-            if exact == 0:
-                return 0
-            content: i64 = word_of(value[0], bitand(shift_right(kind, 2), 3))
-            enough: i64 = set_key(it, word, content)
-            if enough == 0:
-                return 0
-        more = found
-    error: i64 = PyErr_Occurred()
-    if error != 0:
-        PyErr_Clear()
-        return 0
-    return it
-
-
-def list_to(it: i64, kind: i64):
-    header = view(i64[...], it)
-    if header[ORIGIN] != 0:
-        Py_IncRef(header[ORIGIN])
-        return header[ORIGIN]
-    made: i64 = elements_to(it, kind)
-    header[ORIGIN] = made
-    return made
-
-
-def elements_to(it: i64, kind: i64):
-    header = view(i64[...], it)
-    count = header[LENGTH]
-    made: i64 = PyList_New(count)
-    if made != 0:
-        data = view(i64[...], header[DATA])
-        for i in range(count):
-            item: i64 = object_of(data[i], kind)
-            if item == 0:
-                Py_DecRef(made)
-                return 0
-            status: i32 = PyList_SetItem(made, i, item)
-    return made
-
-
-def fill_dict(it: i64, made: i64, kind: i64):
-    header = view(i64[...], it)
-    entries = view(i64[...], header[DATA])
-    for i in range(header[USED]):
-        if entries[3 * i + 2] != 0:
-            key: i64 = object_of(entries[3 * i], bitand(kind, 3))
-            if key == 0:
-                return 0
-            value: i64 = object_of(entries[3 * i + 1], bitand(shift_right(kind, 2), 3))
-            if value == 0:
-                Py_DecRef(key)
-                return 0
-            status: i32 = PyDict_SetItem(made, key, value)
-            Py_DecRef(key)
-            Py_DecRef(value)
-            if status != i32(0):
-                return 0
-    return 1
-
-
-def dict_to(it: i64, kind: i64):
-    header = view(i64[...], it)
-    if header[ORIGIN] != 0:
-        Py_IncRef(header[ORIGIN])
-        return header[ORIGIN]
-    made: i64 = PyDict_New()
-    if made != 0:
-        enough: i64 = fill_dict(it, made, kind)
-        if enough == 0:
-            Py_DecRef(made)
-            return 0
-        header[ORIGIN] = made
-    return made
-
-
-def copy_to(it: i64):
-    header = view(i64[...], it)
-    if header[KIND] < 16:
-        elements: i64 = elements_to(it, header[KIND])
-        return elements
-    made: i64 = PyDict_New()
-    if made != 0:
-        enough: i64 = fill_dict(it, made, header[KIND])
-        if enough == 0:
-            Py_DecRef(made)
-            return 0
-    return made
-
-
-def tell_failure(state: InOut[i64[...]], failure: Out[i64[5]]):
-    for i in range(4):
-        failure[i + 1] = state[i + 3]
-    failure[0] = 0
-    if state[2] != 0:
-        made: i64 = copy_to(state[2])
-        failure[0] = made
-        if made == 0:
-            PyErr_Clear()
-    return 0
-
-
-def write_back(state: InOut[i64[...]]):
-    it: i64 = state[FIRST]
-    while it != 0:
-        header = view(i64[...], it)
-        origin = header[ORIGIN]
-        if origin != 0:
-            if header[KIND] >= 16:
-                PyDict_Clear(origin)
-                enough: i64 = fill_dict(it, origin, header[KIND])
-                if enough == 0:
-                    return 0
-            else:
-                elements: i64 = elements_to(it, header[KIND])
-                if elements == 0:
-                    return 0
-                status: i32 = PyList_SetSlice(origin, 0, 9223372036854775807, elements)
-                Py_DecRef(elements)
-                if status != i32(0):
-                    return 0
-        it = header[NEXT]
-    return 1
-"""
-
 
 @cache
 def _texts() -> dict[str, str]:
     """The helpers' text by name."""
-    text = "".join((_MEMORY, _LISTS, _DICTS, _CONVERSIONS))
+    sorts = (_SORTING.replace("ELEMENT", e).replace("TYPE", t) for e, t in (("word", "i64"), ("float", "f64")))
+    text = "".join((_MEMORY, _LISTS, *sorts, _NUMBERS, _DICTS, CONVERSIONS))
     text = re.sub(r"\b[A-Z]+\b", lambda found: str(_WORDS_BY_NAME.get(found[0], found[0])), text)
     return {each[: each.index("(")].strip(): "def" + each for each in text.split("\ndef")[1:]}
 

@@ -138,6 +138,22 @@ def _reverse(w: ScalarWriter, node: Node, v: Values) -> Operand:
     return _DONE
 
 
+def _sort(w: ScalarWriter, node: Node, v: Values) -> Operand:
+    descends = v[1] if len(v) > 1 else Constant(False, "bool")
+    if element_type(node.inputs[0].type) == "f64":
+        w.fail_if(apply("ne", w.help("has_nan", v[0], cost=200), index(0)), node)
+        w.check(w.help("sort_floats", v[0], descends, cost=5000))
+    else:
+        w.check(w.help("sort_words", v[0], descends, cost=5000))
+    return _DONE
+
+
+def _sorted(w: ScalarWriter, node: Node, v: Values) -> Operand:
+    made = w.check(w.help("copy_list", w.state, v[0], cost=200))
+    _sort(w, node, [made])
+    return made
+
+
 def _search(w: ScalarWriter, node: Node, v: Values, what: str) -> Expression:
     is_float = node.inputs[1].type == FLOAT
     return w.help(f"{what}_float" if is_float else f"{what}_word", v[0], v[1] if is_float else word(v[1]), cost=200)
@@ -295,6 +311,7 @@ def _rows() -> dict[str, Rule]:
         rows[f"aten::__contains__.{kind}_list"] = _contains
         rows[f"aten::index.list_{kind}"], rows[f"aten::count.{kind}"] = _index, _count
         rows[f"aten::remove.{kind}"] = _remove
+        rows[f"aten::sort.{kind}"], rows[f"aten::sorted.{kind}"] = _sort, _sorted
         rows[f"aten::len.Dict_{kind}"] = lambda w, _, v: _length(w, v[0])
         rows[f"aten::__getitem__.Dict_{kind}"], rows[f"aten::__contains__.{kind}"] = _get, _has
         rows[f"aten::_set_item.{kind}"], rows[f"aten::Delete.Dict_{kind}"] = _put, _delete_key
@@ -308,6 +325,6 @@ def _rows() -> dict[str, Rule]:
 CONTAINER_RULES: Final[dict[str, Rule]] = _rows()
 WRITERS: Final = frozenset(
     "aten::_set_item aten::append aten::insert aten::pop aten::Delete aten::clear aten::extend aten::add_ "
-    "aten::reverse aten::remove aten::update".split()
+    "aten::reverse aten::remove aten::sort aten::update".split()
 )
 """Kinds of nodes that may change a list or dict."""

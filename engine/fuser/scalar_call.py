@@ -42,9 +42,12 @@ def function_of(name: str, program: ScalarProgram, binding: Binding, fallback: F
 
     def on_error(code: int, address: int, *args: Any) -> Any:
         error = failure(*_failed(program, code, address)) if code > 0 else None
-        if error is not None:
+        if error is None:
+            return fallback(*args)
+        try:
             raise error
-        return fallback(*args)
+        finally:
+            del error  # whose traceback holds this frame, and so the arguments
 
     return stub.bind(name, [binding], fallback, on_error=on_error)
 

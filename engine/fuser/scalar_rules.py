@@ -224,6 +224,7 @@ def _rows() -> dict[str, Rule]:
         "aten::floordiv.int": _floordiv, "aten::remainder.int": _remainder, "aten::divmod.int": _divmod,
         "aten::__round_to_zero_floordiv.int": _truncdiv,
         "aten::__lshift__.int": _shift("shift_left"), "aten::__rshift__.int": _shift("shift_right"),
+        "aten::gcd.int": lambda w, _, v: w.help("gcd", *v, cost=100),
         "aten::__range_length": _range_length, "aten::__derive_index": _derive_index,
         "aten::__not__": lambda w, _, v: apply("bitnot", v[0]),
         "aten::Float.int": _converted("f64"), "aten::Float.bool": _converted("f64"),

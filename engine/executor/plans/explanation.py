@@ -124,6 +124,8 @@ def _running(plan: ExecutionPlan) -> PlanFusion | None:
 def _why_no_groups(plan: ExecutionPlan) -> str:
     if tiering.mode() == "off":
         return "the compile mode is off"
+    if plan.scalar is not None:
+        return plan.scalar.why
     if plan.fusion is None:
         return plan.why_unfused
     if plan.fusion.unavailable or plan.fusion.fused is None:

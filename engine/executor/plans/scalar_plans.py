@@ -53,6 +53,13 @@ class ScalarPlan:
     def __post_init__(self) -> None:
         _PLANS.add(self)
 
+    @property
+    def why(self) -> str:
+        """The reason why the plan has no groups of nodes."""
+        if self.native is not None:
+            return "it is one kernel of numbers, lists and dicts"
+        return self.reason or "it has not run for long enough"
+
     def start(self) -> None:
         """Install the function that the compile mode asks for."""
         mode = tiering.mode()

@@ -12,7 +12,7 @@ _INT = ("{i} + {i}", "{i} - {i}", "{i} * {i}", "{i} // {i}", "{i} % {i}", "-{i}"
         "{i} << {i}", "{i} >> {i}", "abs({i})", "min({i}, {i})", "max({i}, {i})", "int({x})", "int({b})",
         "{i} % 8", "{i} // 4", "{i} // -3", "{i} % -7", "len({xs})", "{xs}[{i}]", "{xs}[{i} % 3]", "len({d})",
         "{d}[{i}]", "{d}.get({i}, {i})", "{xs}.count({i})", "{i} if {b} else {i}", "sum({xs})", "{xs}[-1]",
-        "math.floor({x})", "{xs}.index({i})", "max({xs})")  # fmt: skip
+        "math.floor({x})", "math.gcd({i}, {i})", "{xs}.index({i})", "max({xs})")  # fmt: skip
 _FLOAT = ("{x} + {x}", "{x} - {x}", "{x} * {x}", "{x} / {x}", "{i} / {i}", "{x} // {x}", "{x} % {x}", "{x} ** {x}",
           "{x} * {i}", "{i} - {x}", "-{x}", "abs({x})", "min({x}, {x})", "max({x}, {i})", "float({i})", "float({b})",
           "math.sqrt({x})", "math.exp({x})", "math.log({x})", "math.sin({x})", "math.tanh({x})", "{ys}[{i} % 2]",
@@ -26,7 +26,9 @@ _STATEMENTS = ("{xs}.append({i})", "{ys}.append({x})", "{d}[{i}] = {i}", "{xs}.i
                "{i:=} = {xs}.pop({i} % 2)", "{xs:=} = {xs} + [{i}]", "{xs:=} = {xs}[{i} % 4:]", "{xs:=} = [{i}, {i}]",
                "{xs:=} = {xs}[:{i}:2]", "{ys:=} = [{x}, {x}]", "{d:=} = {{{i}: {i}}}", "{xs:=} = list({d}.keys())",
                "{xs:=} = list({d}.values())", "{d}.update({d})", "{xs:=} = [{i}] * ({i} % 5)", "{xs:=} = {xs}.copy()",
-               "{d:=} = {d}.copy()", "{d}.clear()", "{i:=} = {d}.pop({i})", "{xs}.remove({i})")  # fmt: skip
+               "{d:=} = {d}.copy()", "{d}.clear()", "{i:=} = {d}.pop({i})", "{xs}.remove({i})", "{xs}.sort()",
+               "{ys}.sort(reverse=True)", "{xs}.sort(reverse=True)", "{xs:=} = sorted({xs})",
+               "{ys:=} = sorted({ys})")  # fmt: skip
 
 
 @dataclass

@@ -237,6 +237,26 @@ def test_loops_may_be_left_early():
             assert native(a, b) == function(a, b)
 
 
+SORTING = """
+def f(xs: List[int], ys: List[float]) -> Tuple[List[int], List[int], List[float], List[float], int]:
+    descending = xs.copy()
+    descending.sort(reverse=True)
+    ys.sort(reverse=True)
+    return sorted(xs), descending, sorted(ys), ys, math.gcd(xs[0], xs[1])
+"""
+
+
+def test_sorting_keeps_the_order_of_what_is_equal():
+    function, program = lowered(SORTING, [1, 2], [0.5])
+    native, chosen = native_of(program), random.Random(3)
+    for length in (2, 3, 8, 9, 64, 200):
+        numbers = [chosen.choice((*INTS, -(2**63))) for _ in range(length)]
+        reals = [chosen.choice((0.0, -0.0, 1.5, -2.5, 1e300)) for _ in range(length)]
+        assert bits(native(numbers, [*reals])) == bits(function(numbers, [*reals]))
+    with pytest.raises(Failed):
+        native([1, 2], [0.5, float("nan")])
+
+
 def test_messages_of_errors_are_not_computed():
     source = "def f(n: int) -> int:\n    if n < 0:\n        raise ValueError('not ' + str(n))\n    return n\n"
     _, program = lowered(source, 1)
