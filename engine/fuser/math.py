@@ -195,14 +195,13 @@ def _high(value: float, bits: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A type of floats: `shift` bits of fraction below the exponent, which is biased, in a whole number.
+    """A type of floats: `shift` bits of fraction below the exponent, which is biased.
 
     `rounder`: added and subtracted rounds to whole numbers, which the last bits of the sum are.  `log_2`: log 2 in
     two parts, the first short enough for products with exponents to be exact.  `least`: the least normal number.
     `exp_range`: beyond it the exponential is 0 or infinite.
     """
 
-    whole: str
     shift: int
     bias: int
     rounder: float
@@ -218,11 +217,11 @@ _LOG_2_REST: Final = 2.3190468138462996e-17
 """log 2 less the nearest f64."""
 _FORMATS: Final[dict[str, Format]] = {
     "f32": Format(
-        "i32", 23, 127, 12582912.0, 0x4B400000, 0x3F3504F3, (_high(log(2), 15), log(2) - _high(log(2), 15)),
+        23, 127, 12582912.0, 0x4B400000, 0x3F3504F3, (_high(log(2), 15), log(2) - _high(log(2), 15)),
         2.0**-126, (-104.0, 89.0), fits.EXP_F32,
     ),
     "f64": Format(
-        "i64", 52, 1023, 6755399441055744.0, 0x4338000000000000, 0x3FE6A09E667F3BCD,
+        52, 1023, 6755399441055744.0, 0x4338000000000000, 0x3FE6A09E667F3BCD,
         (_high(log(2), 33), log(2) - _high(log(2), 33) + _LOG_2_REST), 2.0**-1022, (-746.0, 710.0), fits.EXP_F64,
     ),
 }  # fmt: skip
@@ -466,18 +465,22 @@ def _erf_f32(x: Number) -> Number:
 def _erf_f64(x: Number) -> Number:
     a = at_most(abs(x), 6.0)
     near = fma(a, polynomial(a * a, fits.ERF_F64), a)
-    return with_sign_of(x, select(a < 1.0, near, 1.0 - a.do("erfc")))
+    return with_sign_of(x, select(a < 1.0, near, 1.0 - _erfc_far(a)))
 
 
 def _erfc(x: Number) -> Number:
-    """exp(-a²) times a function that varies slowly, for a = |x|; the square in two parts."""
     a = at_most(abs(x), 27.5)
+    near = 1.0 - fma(x, polynomial(a * a, fits.ERF_F64), x)
+    far = _erfc_far(a)
+    return select(a < 0.5, near, select(x < 0.0, 2.0 - far, far))
+
+
+def _erfc_far(a: Number) -> Number:
+    """exp(-a²), with the square in two parts, times a function that varies slowly."""
     slow = polynomial((a - 3.75) / (a + 3.75), fits.ERFC) / fma(a, 2.0, 1.0)
     square = a * a
     n, p = _reduced_exp(at_least(-square, -746.0), -fma(a, a, -square))
-    found = _scaled(fma(p, slow, slow), n)
-    near = 1.0 - fma(x, polynomial(x * x, fits.ERF_F64), x)
-    return select(a < 0.5, near, select(x < 0.0, 2.0 - found, found))
+    return _scaled(fma(p, slow, slow), n)
 
 
 # ------------------------------------------------------------------ angles

@@ -98,7 +98,8 @@ def test_errors_and_special_values(name: str, type: str) -> None:
         expected = exact.astype(DTYPES[type])
         is_finite = np.isfinite(expected) & np.isfinite(found)
         ulps = np.abs(found.astype(wide) - exact)[is_finite] / np.spacing(np.abs(expected[is_finite]))
-    assert ulps.max() <= (2 if type == "f32" else 4)
+    of_reference = 1 if wide == np.longdouble and name in ("erf", "erfc") else 0  # which has only f64
+    assert ulps.max() <= (2 if type == "f32" else 4) + of_reference
     np.testing.assert_array_equal(found[~is_finite], expected[~is_finite])
     is_zero = (expected == 0) & (found == 0)
     np.testing.assert_array_equal(np.signbit(found[is_zero]), np.signbit(expected[is_zero]))
