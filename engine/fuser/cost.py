@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from math import prod
 from typing import Any, Final
 
 from engine.fuser import math
-from engine.fuser.binding import Binding, NumberArgument, size
+from engine.fuser.binding import Binding, NumberArgument, Result, TensorArgument, size
 from engine.fuser.binding import stride as stride_of
 from engine.fuser.kernel import (
     FLOATS,
@@ -33,6 +34,7 @@ from engine.fuser.kernel import (
     While,
     all_expressions,
     parts,
+    product,
     strides_of,
 )
 
@@ -46,19 +48,28 @@ class Cost:
 
 
 def cost_of(binding: Binding, args: Sequence[Any]) -> Cost | None:
-    """The work of a call with such arguments."""
+    """The work of a call with such arguments, whose sizes count rather than those of the kernel's buffers."""
     numbers: dict[str, float] = {}
+    moved = 0
     for argument, value in zip(binding.arguments, args, strict=False):
         if isinstance(argument, NumberArgument):
             numbers[argument.name] = value
+        if not isinstance(argument, TensorArgument):
             continue
         array = value.array
         for i, (extent, stride) in enumerate(zip(array.shape, array.strides, strict=True)):
             numbers[size(argument.name, i).name] = extent
             numbers[stride_of(argument.name, i).name] = stride // array.itemsize
+        distinct = (extent for extent, stride in zip(array.shape, array.strides, strict=True) if stride)
+        moved += prod(distinct) * array.itemsize * (2 if argument.is_written else 1)
     for let in binding.lets:
         _note(let.name, let.value, numbers)
-    return cost(binding.kernel, numbers)
+    made = (each for each in binding.results if isinstance(each, Result) and each.shape is not None)
+    try:
+        moved += sum(int(evaluate(product(each.shape or ()), numbers)) * SIZES[each.type] for each in made)
+        return Cost(moved, _block(binding.kernel.body, numbers))
+    except (KeyError, TypeError):
+        return None
 
 
 def cost(kernel: Kernel, numbers: Numbers) -> Cost | None:

@@ -1,6 +1,10 @@
 """The work of kernels, told from their loops and buffers."""
 
-from engine.fuser.cost import Cost, cost, evaluate
+import numpy as np
+
+from engine.aten.values.tensor import Tensor
+from engine.fuser.binding import Binding, NumberArgument, Result, TensorArgument, size
+from engine.fuser.cost import Cost, cost, cost_of, evaluate
 from engine.fuser.kernel import (
     Accumulate,
     Allocate,
@@ -74,6 +78,24 @@ def test_lets_branches_and_whiles() -> None:
     free = apply("select", Constant(True, "bool"), apply("neg", fused), fused)
     scratch = Allocate(Buffer("t", "f32", (N,)))
     assert cost(kernel(scratch, Let("t", free)), {"n": 2, "m": 3}) == Cost(0, 4)
+
+
+def test_a_binding_counts_what_its_arguments_hold() -> None:
+    made = Kernel(
+        "k", (Buffer("x", "f32", None), Buffer("y", "i64", None), Buffer("out", "f32", None, access="out")), ()
+    )
+    binding = Binding(
+        made,
+        (
+            TensorArgument("x", "f32", 2, "strided"),
+            TensorArgument("y", "i64", 1, is_written=True),
+            NumberArgument("n", "i64"),
+        ),
+        (Result("out", "f32", (size("x", 0), Name("twice", "i64"))), Result("y", "i64", None)),
+        lets=(Let("twice", apply("mul", Name("n", "i64"), index(2))),),
+    )
+    x = Tensor(np.broadcast_to(np.ones((3, 1), np.float32), (3, 100)))
+    assert cost_of(binding, (x, Tensor(np.ones(5, np.int64)), 7)) == Cost(3 * 4 + 2 * 5 * 8 + 3 * 14 * 4, 0)
 
 
 def test_expressions_over_sizes() -> None:
