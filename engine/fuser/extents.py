@@ -67,6 +67,9 @@ class Extents:
         return tuple(self._common([s[i - rank] for s in shapes if rank - i <= len(s)]) for i in range(rank))
 
     def _common(self, extents: Sequence[Extent]) -> Extent:
+        open_ones = {canonical for each in extents if (canonical := self.canonical(each)) != ONE}
+        if len(open_ones) < 2:
+            return next(iter(open_ones), ONE)
         several = [each for each in extents if not self.is_one(each)]
         common = several[0] if several else ONE
         for each in several[1:]:

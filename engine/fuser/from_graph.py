@@ -20,6 +20,7 @@ from engine.aten.dispatch.op import Op
 from engine.aten.kernels.rules import wrap_dim
 from engine.aten.values.promotion import result_type, to_float
 from engine.aten.values.tensor import Tensor
+from engine.fuser import compositions
 from engine.fuser.binding import (
     Argument,
     Binding,
@@ -29,6 +30,7 @@ from engine.fuser.binding import (
     size,
     stride,
 )
+from engine.fuser.compositions import COMPOSITIONS
 from engine.fuser.extents import ONE, Extent, known
 from engine.fuser.from_expression import Unsupported, element
 from engine.fuser.fusion_group import DTYPES, TYPES, Choose, Group, Handler, Lowered, elements, shown, stages_of
@@ -44,7 +46,6 @@ from engine.fuser.kernel import (
     Name,
     Scalar,
     add,
-    all_expressions,
     apply,
     convert,
     index,
@@ -85,7 +86,7 @@ def is_fusible(node: Node) -> bool:
         return False
     if op.name != SIZE and not all(isinstance(each.type, (TensorType, ListType)) for each in node.outputs):
         return False
-    return _text_of(op) is not None or op.name in _SHAPED or op.name in REDUCTIONS
+    return _text_of(op) is not None or op.name in _SHAPED or op.name in _REDUCTIONS
 
 
 def _text_of(op: Op) -> str | None:
@@ -174,7 +175,7 @@ class _Lowering:
 
     def operator(self, op: Op, node: Node, given: Mapping[str, Lowered]) -> Lowered:
         name = node.output.debug_name
-        handler = _SHAPED.get(op.name) or REDUCTIONS.get(op.name)
+        handler = _SHAPED.get(op.name) or _REDUCTIONS.get(op.name)
         sample = self.sample_of(op, given)
         if handler is None:
             result = pointwise(self.group, op, name, given, sample)
@@ -188,7 +189,7 @@ class _Lowering:
         """The operator's result for samples of its arguments; None where the handler alone tells the dtype."""
         if op.name in _CHOOSING:
             return None
-        if op.name in LIKE_INPUT:
+        if op.name in _LIKE_INPUT:
             return self.sampled(given["input"])
         return _run(op, {key: self.sampled(value) for key, value in given.items()})
 
@@ -197,8 +198,8 @@ class _Lowering:
         if not isinstance(result, Value) or len(node.output.uses) < 2 or not result.shape:
             return result
         users = [use.user for use in node.output.uses]
-        is_reduced = any((op := op_of(user)) is not None and op.name in REDUCTIONS for user in users)
-        return self.group.keep(result) if is_reduced and _is_costly(self.group, result) else result
+        is_reduced = any((op := op_of(user)) is not None and op.name in _REDUCTIONS for user in users)
+        return self.group.kept_if_costly(result) if is_reduced else result
 
     def sampled(self, value: Lowered) -> Any:
         if isinstance(value, Value):
@@ -235,9 +236,9 @@ class _Lowering:
 
     def put(self, value: Value, name: str) -> None:
         """Have the value written to a result."""
-        last = value.stages[-1] if value.stages else None
-        if last is not None and last.is_reduction and last.name == value.name and not last.buffer:
-            last.buffer = name
+        own = value.stage
+        if own is not None and own.is_reduction and not own.buffer:
+            own.buffer = name
             return
         stage = Stage(name, value.type, value.shape, value.stages, buffer=name)
         stage.element = lambda body, at: body.element(value, at)
@@ -289,21 +290,6 @@ def _run(op: Op, given: Mapping[str, Any]) -> Any:
     with np.errstate(all="ignore"):
         return op.run(*given.values())
 
-
-_COSTLY: Final = 2
-"""The number of functions that are no primitives from which on a value is not computed again."""
-
-
-def _is_costly(group: Group, value: Value) -> bool:
-    """True if an element takes more than a few simple functions."""
-    scheduler = Scheduler(group.extents, ())
-    body = Body(scheduler, ())
-    value.at(body, tuple(Name(f"i{d}", "i64") for d in range(len(value.shape))))
-    found = [e for s in body.statements for e in all_expressions(getattr(s, "value", ONE.size))]
-    return any(getattr(e, "function", "") in _LONG for e in found) or len(body.statements) > 8
-
-
-_LONG: Final = frozenset("exp expm1 exp2 log log1p log2 log10 tanh sigmoid erf erfc sin cos tan pow".split())
 
 # ------------------------------------------------------------------ pointwise operators
 
@@ -519,6 +505,8 @@ def _expand(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) 
     return Value(name, value.type, tuple(shape), lambda b, at: elements(b, value, at, group.extents), value.stages)
 
 
+_REDUCTIONS: Final[dict[str, Handler]] = {**REDUCTIONS, **COMPOSITIONS}
+_LIKE_INPUT: Final = LIKE_INPUT | compositions.LIKE_INPUT
 _CHOOSING: Final[dict[str, Handler]] = {
     **RESHAPING,
     **dict.fromkeys(("aten::contiguous", "aten::clone", "aten::detach", "aten::alias"), _identity),

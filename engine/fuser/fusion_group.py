@@ -15,8 +15,8 @@ import numpy as np
 from engine.aten.values import xp
 from engine.aten.values.tensor import Tensor
 from engine.fuser.extents import Extent, Extents
-from engine.fuser.kernel import BOOL, Constant, Expression, index
-from engine.fuser.schedule import Body, Indices, Stage, Value
+from engine.fuser.kernel import BOOL, Constant, Expression, Let, Name, all_expressions, index
+from engine.fuser.schedule import Body, Indices, Scheduler, Stage, Value
 
 TYPES: Final[dict[np.dtype[Any], str]] = {
     np.dtype(np.float32): "f32", np.dtype(np.float64): "f64", np.dtype(np.float16): "f16", xp.BFLOAT16: "bf16",
@@ -43,17 +43,33 @@ class Group:
 
     def keep(self, value: Value) -> Value:
         """The value from memory (or registers), computed once."""
-        if value.stages and value.stages[-1].name == value.name and not value.stages[-1].is_reduction:
+        if value.stage is not None and not value.stage.is_reduction:
             return value
         stage = Stage(
             value.name, value.type, value.shape, value.stages, element=lambda body, at: body.element(value, at)
         )
         self.stages.append(stage)
-        kept = Value(value.name, value.type, value.shape, lambda body, at: body.stage(stage, at), (stage,))
+        kept = Value(value.name, value.type, value.shape, lambda body, at: body.stage(stage, at), (stage,), stage)
         if value in self.samples:
             self.samples[kept] = self.samples[value]
         return kept
 
+    def kept_if_costly(self, value: Value) -> Value:
+        """The value, kept if that is less work than to compute it again."""
+        return self.keep(value) if value.shape and self._is_costly(value) else value
+
+    def _is_costly(self, value: Value) -> bool:
+        """True if an element takes more than a few simple functions."""
+        body = Body(Scheduler(self.extents, ()), ())
+        last = value.at(body, tuple(Name(f"i{d}", "i64") for d in range(len(value.shape))))
+        steps = [last, *(s.value for s in body.statements if isinstance(s, Let))]
+        found = [e for step in steps for e in all_expressions(step)]
+        return len(body.statements) > _SIMPLE or any(getattr(e, "function", "") in _LONG for e in found)
+
+
+_SIMPLE: Final = 8
+"""The number of steps that are rather done again than kept."""
+_LONG: Final = frozenset("exp expm1 exp2 log log1p log2 log10 tanh sigmoid erf erfc sin cos tan pow".split())
 
 Handler = Callable[[Group, str, Mapping[str, Lowered], Any], Lowered]
 Choose = Callable[[Indices], Indices]

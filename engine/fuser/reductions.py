@@ -7,14 +7,14 @@ has a function for each operator, by name.  Sums of halves and float32 are added
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import inf
+from math import inf, prod
 from typing import Any, Final
 
 from engine.aten.kernels.rules import wrap_dim
 from engine.aten.values.tensor import Tensor
-from engine.fuser.extents import ONE
+from engine.fuser.extents import ONE, Extent, known
 from engine.fuser.from_expression import Unsupported
-from engine.fuser.fusion_group import TYPES, Group, Handler, Lowered, elements, stages_of
+from engine.fuser.fusion_group import TYPES, Group, Handler, Lowered, elements, shown, stages_of
 from engine.fuser.kernel import (
     BOOL,
     FLOATS,
@@ -25,6 +25,7 @@ from engine.fuser.kernel import (
     Expression,
     If,
     Name,
+    add,
     apply,
     constant,
     convert,
@@ -65,7 +66,7 @@ def reduce(
     def at(body: Body, indices: Indices) -> Expression:
         return body.stage(stage, tuple(indices[d] for d in kept) if keepdim else indices)
 
-    return Value(name, stage.type, shape, at, (*value.stages, stage))
+    return Value(name, stage.type, shape, at, (*value.stages, stage), stage)
 
 
 def mapped(group: Group, name: str, function: Callable[..., Expression], *values: Value) -> Value:
@@ -82,8 +83,52 @@ def mapped(group: Group, name: str, function: Callable[..., Expression], *values
 def accumulated(
     group: Group, name: str, value: Value, dims: Sequence[int], function: str, first: float, keepdim: bool = True
 ) -> Value:
-    """A reduction by one function of two elements, in the value's own type."""
+    """A reduction by one function of two elements, in the value's own type.
 
+    What is long is reduced in parts, whose results are reduced: they run in parallel, and sums lose less.
+    """
+    sizes = [value.shape[d].example for d in dims]
+    is_whole = len(dims) == len(value.shape)
+    if prod(sizes) < (LONG if is_whole else LONG_ROW) or (function != "add" and not is_whole):
+        return _folded(group, name, value, dims, function, first, keepdim)
+    if len(dims) > 1:
+        value = accumulated(group, f"{name}_part", value, dims[1:], function, first)
+        return _folded(group, name, value, dims, function, first, keepdim)
+    blocks, rest = _blocks(value, name, dims[0])
+    parts = _folded(group, f"{name}_part", blocks, [dims[0] + 1], function, first, keepdim=False)
+    totals = [
+        _folded(group, f"{name}_{i}", each, dims, function, first, keepdim) for i, each in enumerate((parts, rest))
+    ]
+    return mapped(group, name, lambda a, b: apply(function, a, b), *totals)
+
+
+LONG: Final = 1 << 15
+"""Elements from which on a reduction of all is done in parts."""
+LONG_ROW: Final = 1 << 18
+"""Elements from which on each of several sums is done in parts."""
+BLOCK: Final = 1 << 12
+
+
+def _blocks(value: Value, name: str, d: int) -> tuple[Value, Value]:
+    """The value with a dimension cut into blocks, and what is left of it."""
+    extent = value.shape[d]
+    count = Extent(apply("quotient", extent.size, index(BLOCK)), extent.example // BLOCK)
+    rest = Extent(apply("rest", extent.size, index(BLOCK)), extent.example % BLOCK)
+    start = apply("mul", count.size, index(BLOCK))
+
+    def within(at: Indices) -> Indices:
+        return (*at[:d], add(apply("mul", at[d], index(BLOCK)), at[d + 1]), *at[d + 2 :])
+
+    before, after = value.shape[:d], value.shape[d + 1 :]
+    return (
+        shown(value, name, [*before, count, known(BLOCK), *after], within),
+        shown(value, name, [*before, rest, *after], lambda at: (*at[:d], add(start, at[d]), *at[d + 1 :])),
+    )
+
+
+def _folded(
+    group: Group, name: str, value: Value, dims: Sequence[int], function: str, first: float, keepdim: bool
+) -> Value:
     def update(body: Body, variables: Sequence[Name], element: Expression, place: Expression) -> None:
         accumulate(body, variables[0], function, element)
 
@@ -190,7 +235,7 @@ def squares_of(group: Group, name: str, value: Value, mean: Value, dims: Sequenc
 
 def _variance(root: bool) -> Handler:
     def handler(group: Group, name: str, given: Given, sample: Any) -> Value:
-        value = wide(group, _self(given))
+        value = group.kept_if_costly(wide(group, _self(given)))
         dims = dimensions(value, given.get("dim"))
         correction = given.get("correction", 1 if _flag(given, "unbiased", True) else 0)
         correction = 1 if correction is None else correction
@@ -288,7 +333,7 @@ def _exponentials(group: Group, name: str, given: Given, sample: Any) -> tuple[V
     type = TYPES.get(sample.array.dtype)
     if type is None or type not in (*FLOATS, *HALVES):
         raise Unsupported("no floats")
-    value = wide(group, as_type(group, _self(given), type))
+    value = group.kept_if_costly(wide(group, as_type(group, _self(given), type)))
     if not value.shape:
         raise Unsupported("a tensor without dimensions")
     dims = dimensions(value, given["dim"])
@@ -313,7 +358,7 @@ def _log_softmax(group: Group, name: str, given: Given, sample: Any) -> Value:
 
 def _layer_norm(group: Group, name: str, given: Given, sample: Any) -> Value:
     """Over the last dimensions; weight and bias are optional."""
-    value, sizes, eps = wide(group, _self(given)), given["normalized_shape"], given["eps"]
+    value, sizes, eps = group.kept_if_costly(wide(group, _self(given))), given["normalized_shape"], given["eps"]
     if not isinstance(sizes, list) or not 0 < len(sizes) <= len(value.shape) or value.type not in FLOATS:
         raise Unsupported("sizes that are not known")
     dims = [*range(len(value.shape) - len(sizes), len(value.shape))]

@@ -13,7 +13,10 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any, Final
 
+import numpy as np
+
 from engine.aten.kernels.rules import wrap_dim
+from engine.aten.values.tensor import Tensor
 from engine.fuser.extents import ONE, Extent, known
 from engine.fuser.from_expression import Unsupported
 from engine.fuser.fusion_group import Group, Handler, Lowered, elements, shown
@@ -132,7 +135,21 @@ def _expand_as(group: Group, name: str, given: Given, sample: Any) -> Value:
     shape = group.extents.broadcast(value.shape, other.shape)
     for own, wanted in zip(other.shape, shape, strict=True):
         group.extents.require(own, wanted)
-    return Value(name, value.type, shape, lambda body, at: elements(body, value, at, group.extents), value.stages)
+    return _expanded(group, value, shape)
+
+
+def _broadcast(group: Group, name: str, given: Given, sample: Any) -> list[Value]:
+    """All in the shape of a result of theirs."""
+    tensors: list[Value] = given["tensors"]
+    shape = group.extents.broadcast(*(each.shape for each in tensors))
+    made = [_expanded(group, each, shape) for each in tensors]
+    for value, tensor in zip(made, tensors, strict=True):
+        group.samples[value] = Tensor(np.ones((1,) * len(shape), group.samples[tensor].array.dtype))
+    return made
+
+
+def _expanded(group: Group, value: Value, shape: tuple[Extent, ...]) -> Value:
+    return Value(value.name, value.type, shape, lambda body, at: elements(body, value, at, group.extents), value.stages)
 
 
 # ------------------------------------------------------------------ other shapes
@@ -280,6 +297,7 @@ def _unflatten(group: Group, name: str, given: Given, sample: Any) -> Value:
 SIZE: Final = "aten::size"
 RESHAPING: Final[dict[str, Handler]] = {
     SIZE: _size,
+    "aten::broadcast_tensors": _broadcast,
     "aten::slice": _slice, "aten::squeeze": _squeeze, "aten::expand_as": _expand_as,
     **dict.fromkeys(("aten::view", "aten::reshape", "aten::_unsafe_view", "aten::_reshape_alias"), _view),
     **dict.fromkeys(("aten::view_as", "aten::reshape_as"), _view_as),

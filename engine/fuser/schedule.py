@@ -59,6 +59,8 @@ class Value:
     at: Callable[[Body, Indices], Expression]
     stages: tuple[Stage, ...] = ()
     """The stages that elements are computed from."""
+    stage: Stage | None = None
+    """The stage whose elements it has, in their order."""
 
 
 @dataclass(eq=False, slots=True)

@@ -10,6 +10,7 @@ import numpy as np
 import engine.torch as torch
 from engine.executor.plans.executor import executor_of
 from engine.fuser import from_graph, stub
+from engine.fuser.binding import Binding
 from engine.ir.clone import copy_graph
 
 
@@ -50,3 +51,11 @@ def check_program(text: str, *args: Any, others: Sequence[Sequence[Any]] = (), t
 
 def _all(value: Any) -> tuple[Any, ...]:
     return value if isinstance(value, tuple) else (value,)
+
+
+def binding_of(text: str, *args: Any) -> Binding:
+    """The binding of `parameters: expression` for such arguments."""
+    unit = torch.jit.CompilationUnit(f"def f({text.partition(':')[0]}):\n    return {text.partition(':')[2]}\n")
+    with torch.no_grad():
+        plan = executor_of(unit._unit.functions["f"]).plan_for(args)
+    return from_graph.lower(copy_graph(plan.graph), args)

@@ -1,0 +1,245 @@
+"""Operators that are made of several steps: norms, losses, normalizations by channels.
+
+In: the description of a tensor and the operator's other arguments.  Out: the description of the result; `COMPOSITIONS`
+has a function for each operator, by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import inf
+from typing import Any, Final
+
+from engine.aten.dispatch.table import overloads
+from engine.fuser.extents import ONE, Extent, known
+from engine.fuser.from_expression import Unsupported, element
+from engine.fuser.fusion_group import TYPES, Group, Handler, Lowered, shown
+from engine.fuser.kernel import FLOATS, HALVES, Constant, Expression, apply, constant, convert
+from engine.fuser.reductions import accumulated, as_type, dimensions, extreme_of, mapped, mean_of, squares_of, wide
+from engine.fuser.reshaping import reshaped
+from engine.fuser.schedule import Value
+
+Given = Mapping[str, Lowered]
+
+
+def _floats(group: Group, value: Lowered) -> Value:
+    """A tensor of floats as it is computed with."""
+    if not isinstance(value, Value) or value.type not in (*FLOATS, *HALVES):
+        raise Unsupported("no tensor of floats")
+    return wide(group, value)
+
+
+def _as_sample(group: Group, value: Value, sample: Any) -> Value:
+    return as_type(group, value, TYPES[sample.array.dtype])
+
+
+def _number(value: Lowered, type: str) -> Expression:
+    if isinstance(value, (int, float)):
+        return constant(value, type)
+    if value is None or isinstance(value, (list, str, Value)):
+        raise Unsupported("a number that is not known")
+    return convert(value, type)
+
+
+def _multiplied(group: Group, name: str, value: Value, other: Value) -> Value:
+    return mapped(group, name, lambda a, b: apply("mul", a, b), value, other)
+
+
+# ------------------------------------------------------------------ norms
+
+
+def _logsumexp(group: Group, name: str, given: Given, sample: Any) -> Value:
+    """By distances from the largest element, unless that is infinite."""
+    value = group.kept_if_costly(_floats(group, given["self"]))
+    dims, keepdim = dimensions(value, given["dim"]), bool(given["keepdim"])
+    top = extreme_of(group, f"{name}_top", value, dims, largest=True)
+    zero = constant(0, value.type)
+
+    def finite(x: Expression) -> Expression:
+        return apply("select", apply("eq", apply("abs", x), constant(inf, x.type)), zero, x)
+
+    powers = mapped(group, f"{name}_exp", lambda x, t: apply("exp", apply("sub", x, finite(t))), value, top)
+    total = accumulated(group, f"{name}_sum", powers, dims, "add", 0)
+    found = mapped(group, name, lambda s, t: apply("add", apply("log", s), finite(t)), total, top)
+    if not keepdim:
+        found = _without(found, name, dims)
+    return _as_sample(group, found, sample)
+
+
+def _without(value: Value, name: str, dims: Sequence[int]) -> Value:
+    """The value without dimensions of size 1."""
+    kept = [d for d in range(len(value.shape)) if d not in dims]
+    zero = constant(0, "i64")
+
+    def choose(at: tuple[Expression, ...]) -> tuple[Expression, ...]:
+        places = dict(zip(kept, at, strict=True))
+        return tuple(places.get(d, zero) for d in range(len(value.shape)))
+
+    return shown(value, name, [value.shape[d] for d in kept], choose)
+
+
+def _square(x: Expression) -> Expression:
+    return apply("mul", x, x)
+
+
+_NORMS: Final[dict[float, tuple[Callable[[Expression], Expression], str, str]]] = {
+    1: (lambda x: apply("abs", x), "add", ""),
+    2: (_square, "add", "sqrt"),
+    inf: (lambda x: apply("abs", x), "maximum", ""),
+}
+"""For orders: what is done with each element, how these are combined, and what is done with the result."""
+
+
+def _norm(group: Group, name: str, given: Given, sample: Any) -> Value:
+    order = given["p"] if "p" in given else given["ord"]
+    if (order := 2 if order is None else order) not in _NORMS or not isinstance(order, (int, float)):
+        raise Unsupported(f"a norm of order {order}")
+    each, function, last = _NORMS[order]
+    value = _floats(group, as_type(group, _floats(group, given["self"]), TYPES[sample.array.dtype]))
+    dims = dimensions(value, given.get("dim"))
+    if function != "add" and any(group.extents.canonical(value.shape[d]).example == 0 for d in dims):
+        raise Unsupported("nothing to choose from")
+    parts = mapped(group, f"{name}_of", each, value)
+    found = accumulated(group, name, parts, dims, function, 0, bool(given.get("keepdim", False)))
+    if last:
+        found = mapped(group, name, lambda x: apply(last, x), found)
+    return _as_sample(group, found, sample)
+
+
+# ------------------------------------------------------------------ losses
+
+
+def _loss(distance: Callable[[Given, Expression, Expression], Expression]) -> Handler:
+    """The distances of elements; their mean or sum, as `reduction` says."""
+
+    def handler(group: Group, name: str, given: Given, sample: Any) -> Value:
+        type = TYPES[sample.array.dtype]
+        used = "f32" if type in HALVES else type
+        pair = [as_type(group, _floats(group, given[key]), used) for key in ("self", "target")]
+        found = mapped(group, f"{name}_of", lambda a, b: distance(given, a, b), *pair)
+        dims = [*range(len(found.shape))]
+        match given["reduction"]:
+            case 1:
+                found = mean_of(group, name, found, dims, keepdim=False)
+            case 2:
+                found = accumulated(group, name, found, dims, "add", 0, keepdim=False)
+        return _as_sample(group, found, sample)
+
+    return handler
+
+
+def _smooth(given: Given, a: Expression, b: Expression, beta: Lowered) -> Expression:
+    if not isinstance(beta, (int, float)) or beta <= 0:
+        raise Unsupported("a distance that is not known")
+    (row,) = overloads("aten::_smooth_distance")
+    return element(str(row.scalar), {"self": a, "target": b, "beta": beta}, a.type)
+
+
+def _huber(given: Given, a: Expression, b: Expression) -> Expression:
+    delta = given["delta"]
+    return apply("mul", _smooth(given, a, b, delta), _number(delta, a.type))
+
+
+# ------------------------------------------------------------------ normalizations
+
+
+def _channels(group: Group, value: Value, other: Lowered) -> Value | None:
+    """One number for each channel, as it meets (batch, channels, *space)."""
+    if other is None:
+        return None
+    found = as_type(group, _floats(group, other), value.type)
+    if len(found.shape) != 1 or len(value.shape) < 2:
+        raise Unsupported("no channels")
+    after = len(value.shape) - 2
+    group.extents.require(found.shape[0], value.shape[1])
+    return shown(found, found.name, [found.shape[0], *[ONE] * after], lambda at: at[:1])
+
+
+def _scaled(group: Group, name: str, value: Value, weight: Value | None, bias: Value | None) -> Value:
+    """Times the weight, plus the bias, as far as there are any."""
+    for other, function in ((weight, "mul"), (bias, "add")):
+        if other is not None:
+            value = mapped(group, name, lambda x, y, f=function: apply(f, x, y), value, other)
+    return value
+
+
+def _normalized(value: Expression, mean: Expression, variance: Expression, eps: Expression) -> Expression:
+    root = apply("sqrt", apply("add", variance, eps))
+    return apply("mul", apply("sub", value, mean), apply("div", constant(1, value.type), root))
+
+
+def _batch_norm(group: Group, name: str, given: Given, sample: Any) -> Value:
+    """By the running mean and variance."""
+    if given["training"] is not False:
+        raise Unsupported("statistics that are updated")
+    value = _floats(group, given["input"])
+    eps = _number(given["eps"], value.type)
+    mean, variance, weight, bias = (
+        _channels(group, value, given[key]) for key in ("running_mean", "running_var", "weight", "bias")
+    )
+    if mean is None or variance is None:
+        raise Unsupported("no running statistics")
+    found = mapped(group, name, lambda x, m, v: _normalized(x, m, v, eps), value, mean, variance)
+    return _as_sample(group, _scaled(group, name, found, weight, bias), sample)
+
+
+def _group_norm(group: Group, name: str, given: Given, sample: Any) -> Value:
+    value, count = group.kept_if_costly(_floats(group, given["input"])), given["num_groups"]
+    if type(count) is not int or count < 1 or len(value.shape) < 2:
+        raise Unsupported("groups that are not known")
+    batch, channels, *space = (group.extents.canonical(each) for each in value.shape)
+    if channels.example % count or not channels.example:
+        raise Unsupported("groups of different sizes")
+    own = Extent(apply("quotient", channels.size, known(count).size), channels.example // count)
+    if isinstance(channels.size, Constant):
+        own = known(channels.example // count)
+    split = reshaped(group, f"{name}_groups", value, [batch, known(count), own, *space])
+    dims, eps = [*range(2, len(split.shape))], _number(given["eps"], value.type)
+    mean = mean_of(group, f"{name}_mean", split, dims)
+    variance = _divided(group, f"{name}_var", squares_of(group, f"{name}_squares", split, mean, dims), split, dims)
+    found = mapped(group, name, lambda x, m, v: _normalized(x, m, v, eps), split, mean, variance)
+    found = reshaped(group, name, found, value.shape)
+    weight, bias = (_channels(group, value, given[key]) for key in ("weight", "bias"))
+    return _as_sample(group, _scaled(group, name, found, weight, bias), sample)
+
+
+def _divided(group: Group, name: str, total: Value, value: Value, dims: Sequence[int]) -> Value:
+    """A sum over dimensions as a mean."""
+    number: Expression = constant(1, value.type)
+    for d in dims:
+        number = apply("mul", number, convert(group.extents.canonical(value.shape[d]).size, value.type))
+    return mapped(group, name, lambda x: apply("div", x, number), total)
+
+
+def _rms_norm(group: Group, name: str, given: Given, sample: Any) -> Value:
+    value, sizes, eps = group.kept_if_costly(_floats(group, given["input"])), given["normalized_shape"], given["eps"]
+    if not isinstance(sizes, list) or not 0 < len(sizes) <= len(value.shape):
+        raise Unsupported("sizes that are not known")
+    dims = [*range(len(value.shape) - len(sizes), len(value.shape))]
+    for d, wanted in zip(dims, sizes, strict=True):
+        group.extents.require(value.shape[d], known(wanted))
+    small = _number(_EPSILON[value.type] if eps is None else eps, value.type)
+    mean = mean_of(group, f"{name}_mean", mapped(group, f"{name}_squares", _square, value), dims)
+
+    def scale(x: Expression, m: Expression) -> Expression:
+        return apply("mul", x, apply("div", constant(1, x.type), apply("sqrt", apply("add", m, small))))
+
+    found = mapped(group, name, scale, value, mean)
+    weight = given["weight"]
+    if weight is not None:
+        found = _multiplied(group, name, found, as_type(group, _floats(group, weight), value.type))
+    return _as_sample(group, found, sample)
+
+
+_EPSILON: Final = {"f32": 2.0**-23, "f64": 2.0**-52}
+
+LIKE_INPUT: Final = frozenset({"aten::batch_norm", "aten::group_norm", "aten::rms_norm"})
+"""Operators whose result has the dtype of their argument `input`."""
+COMPOSITIONS: Final[dict[str, Handler]] = {
+    "aten::logsumexp": _logsumexp, "aten::norm": _norm, "aten::linalg_vector_norm": _norm,
+    "aten::mse_loss": _loss(lambda given, a, b: _square(apply("sub", a, b))),
+    "aten::l1_loss": _loss(lambda given, a, b: apply("abs", apply("sub", a, b))),
+    "aten::smooth_l1_loss": _loss(lambda given, a, b: _smooth(given, a, b, given["beta"])),
+    "aten::huber_loss": _loss(_huber),
+    "aten::batch_norm": _batch_norm, "aten::group_norm": _group_norm, "aten::rms_norm": _rms_norm,
+}  # fmt: skip
