@@ -10,7 +10,7 @@ stays outside.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Final
 
 from engine.aten.values.tensor import Tensor
@@ -126,3 +126,15 @@ def _arranged(group: Node, inputs: Sequence[Value], outputs: Sequence[Value]) ->
         value.replace_all_uses_with(result)
     group.destroy()
     return another.set_attr("Subgraph", inner)
+
+
+def structure(graph: Graph) -> Hashable:
+    """A key that graphs share which do the same, whatever their values are called."""
+    numbers = {value: i for i, value in enumerate(graph.inputs)}
+    rows: list[Hashable] = [tuple(str(value.type) for value in graph.inputs)]
+    for node in graph.nodes():
+        op, given = op_of(node), tuple(numbers[value] for value in node.inputs)
+        what = repr([*node.attributes.items()]), op.qualified_name if op is not None else node.kind
+        rows.append((*what, given, tuple(str(value.type) for value in node.outputs)))
+        numbers |= {value: len(numbers) + i for i, value in enumerate(node.outputs)}
+    return (*rows, tuple(numbers[value] for value in graph.outputs))

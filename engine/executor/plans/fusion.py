@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Protocol
@@ -21,7 +21,7 @@ from weakref import WeakSet
 import numpy as np
 
 from engine.aten.values.tensor import Tensor
-from engine.executor.codegen.fusion_groups import Choice, dissolve, form_groups, whole
+from engine.executor.codegen.fusion_groups import Choice, dissolve, form_groups, structure, whole
 from engine.executor.codegen.source import GeneratedSource
 from engine.executor.plans.plan_events import GroupFormed, KernelCompiled, NodeNotFused
 from engine.executor.plans.switches import SWITCHES, tell
@@ -62,6 +62,15 @@ class Compiler:
     """A function that runs the first kernel whose guard holds, else the last argument."""
     show: Callable[[Any], str]
     """The text of a kernel or an expression."""
+    known: dict[Hashable, Binding] = field(default_factory=dict)
+    """Kernels by what they are made of: layers of a model often do the same."""
+
+    def lower_once(self, graph: Graph, layout: Layout, example: Sequence[Any]) -> Binding:
+        """The kernel that was made for the like before, else a new one.  Raises NotFused."""
+        key = structure(graph), layout
+        if key not in self.known:
+            self.known[key] = self.lower(graph, example)
+        return self.known[key]
 
 
 @dataclass(slots=True)
@@ -260,7 +269,7 @@ class PlanFusion:
         for layout, example in [*group.waiting.items()]:
             try:
                 if len(group.done) < MAX_KERNELS:
-                    self._add_kernel(group, example)
+                    self._add_kernel(group, layout, example)
             except NotFused as why:
                 self._leave_out(group, why, example)
             except (AbiError, MachineError):
@@ -272,9 +281,9 @@ class PlanFusion:
                 group.done.add(layout)
                 del group.waiting[layout]
 
-    def _add_kernel(self, group: FusedGroup, example: Sequence[Any]) -> None:
+    def _add_kernel(self, group: FusedGroup, layout: Layout, example: Sequence[Any]) -> None:
         start = time.perf_counter()
-        binding = self.compiler.lower(group.graph, example)
+        binding = self.compiler.lower_once(group.graph, layout, example)
         group.run = self.compiler.bind(group.name, [*group.bindings, binding], group.miss)
         seconds = time.perf_counter() - start
         group.kernels.append(Kernel(binding, example, cost_of(binding, example), seconds))

@@ -369,3 +369,13 @@ def test_a_mistake_of_the_compiler_is_noted_and_the_program_goes_on(made: StandI
     assert len(tiering.failures()) == 1 and "ZeroDivisionError: oh" in tiering.failures()[0]
     tiering._STATE.failures.clear()
     assert {node.why for node in explain(function).plans[0].unfused} == {"a mistake of the compiler"}
+
+
+def test_groups_that_do_the_same_share_a_kernel(made: StandIn) -> None:
+    layers = (
+        "def f(x, y):\n    a = (x.mm(y) * 2 + 1).tanh()\n    b = (a.mm(y) * 2 + 1).tanh()\n    return b.mm(y) * 3 + 1\n"
+    )
+    function, args = function_of(layers), (of(3, 3), of(3, 3))
+    for _ in range(2):
+        assert same(run_function(function, args), interpreted(function, *args))
+    assert made.calls == 6 and len(made.lowered) == 2
