@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
 from typing import Final
 
@@ -629,10 +630,18 @@ def _texts() -> dict[str, str]:
     return {each[: each.index("(")].strip(): "def" + each for each in text.split("\ndef")[1:]}
 
 
+_RARE: Final = frozenset(
+    "new_object free_all poll resume grow new_list insert extend copy_list joined repeated sliced reverse count_word "
+    "count_float sort_words sort_floats reserve clear_dict parts_of_entries update_dict copy_dict list_from dict_from "
+    "list_to dict_to elements_to fill_dict copy_to tell_failure write_back".split()
+)
+"""Helpers that stay functions, which takes LLVM half the time."""
+
+
 @cache
 def helper(name: str) -> Kernel:
     """One of the helpers; raises KeyError."""
-    return parse(_texts()[name])
+    return replace(parse(_texts()[name]), is_rare=name in _RARE)
 
 
 def with_those_called(names: Iterable[str]) -> tuple[Kernel, ...]:

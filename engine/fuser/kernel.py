@@ -304,6 +304,7 @@ class Kernel:
     """`any_order`: sums may be reassociated and products contracted everywhere, not only in `Accumulate`.
 
     `helpers`: kernels that this one and its helpers call by their names; what they return may be any number.
+    `is_rare`: a helper that is called seldom or works for long, and stays a function of its own.
     """
 
     name: str
@@ -311,6 +312,7 @@ class Kernel:
     body: tuple[Statement, ...]
     any_order: bool = False
     helpers: tuple[Kernel, ...] = ()
+    is_rare: bool = False
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:

@@ -79,7 +79,11 @@ def module(kernels: Iterable[Kernel], name: str = "kernels") -> Any:
     made.triple = import_module("llvmlite.binding").get_default_triple()
     for kernel in kernels:
         for helper in kernel.helpers:
-            emit_kernel(made, helper).linkage = "internal"
+            function = emit_kernel(made, helper)
+            function.linkage = "internal"
+            if helper.is_rare:
+                function.attributes.add("noinline")
+                function.attributes.add("cold")
         emit_kernel(made, kernel)
     return made
 
