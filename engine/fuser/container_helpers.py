@@ -8,7 +8,8 @@ and values of dicts, are words too: ints, the bits of floats, or 0 and 1.  The e
 their insertion: a key, a value, and 1, or 0 once it is deleted.  `TABLE` has twice as many slots as there is room for
 entries, each 0 or the number of an entry, counted from 1; a key's slot is the first from its hash on that is 0 or its
 own.  All objects of a run are in one chain, which begins in the state.  The address 0 stands for no object: what is not
-initialized has it, and helpers that lack memory give it.
+initialized has it, and helpers that lack memory give it, or those that would make more than MANY elements at once,
+which the interpreter refuses if there is no room for them.
 
 The keys of a dict are compared by their bits: floats that are NaN or -0.0 are left to the interpreter.
 """
@@ -40,7 +41,7 @@ _WORDS_BY_NAME: Final = {
     "NEXT": NEXT, "PREVIOUS": PREVIOUS, "HOLDERS": HOLDERS, "DATA": DATA, "LENGTH": LENGTH, "CAPACITY": CAPACITY,
     "ORIGIN": ORIGIN, "KIND": KIND, "TABLE": TABLE, "SHIFT": SHIFT, "USED": USED, "WORDS": WORDS,
     "FIRST": FIRST, "THREAD": THREAD,
-    "HASH": 0x9E3779B97F4A7C15 - 2**64,
+    "MANY": 2**27, "HASH": 0x9E3779B97F4A7C15 - 2**64,
 }  # fmt: skip
 
 # ------------------------------------------------------------------ the helpers
@@ -236,7 +237,7 @@ def repeated(state: InOut[i64[...]], it: i64, times: i64):
     data = header[DATA]
     count = maximum(times, 0)
     if length > 0:
-        if count > quotient(1152921504606846975, length):
+        if count > quotient(MANY, length):
             return 0
     made: i64 = new_list(state, header[KIND], length * count)
     if made != 0:
@@ -392,6 +393,8 @@ def greatest_float(it: i64):
 
 
 def first_numbers(state: InOut[i64[...]], kind: i64, count: i64):
+    if count > MANY:
+        return 0
     made: i64 = new_list(state, kind, count)
     if made != 0:
         header = view(i64[...], made)

@@ -81,6 +81,7 @@ FAILING = {
     "message": "if i > 2:\n            raise ValueError('too large: ' + str(i))",
     "assert": "assert i < 3, 'not that'",
     "call": "total += g(i)",
+    "memory": "total += len([i] * (1 << 8 * i))",
     "round": "total += math.floor(10.0 ** (100 * i))",
 }
 
