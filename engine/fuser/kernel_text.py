@@ -1,6 +1,7 @@
 """Kernels as text, which is Python's syntax.
 
-In: the text of a kernel.  Out: the `Kernel`.
+In: the text of a kernel.  Out: the `Kernel` (`parse`); or the other way (`show`, which also has strides, as a second
+subscript, and helpers).
 
     def first_where(n: i64, x: f32[n], least: f32):
         i: i64 = 0                      # a variable, which `i = ...` assigns
@@ -34,10 +35,12 @@ from engine.fuser.kernel import (
     Accumulate,
     Address,
     Allocate,
+    Apply,
     Assign,
     Break,
     Buffer,
     Call,
+    Constant,
     Continue,
     Declare,
     Expression,
@@ -64,6 +67,10 @@ from engine.fuser.kernel import (
 _BINARY: Final[dict[type, str]] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
 _COMPARED: Final[dict[type, str]] = {
     ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne",
+}  # fmt: skip
+_SIGN: Final[dict[type, str]] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/",
+    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
 }  # fmt: skip
 _ACCESS: Final[dict[str, Access]] = {"Out": "out", "InOut": "inout"}
 _LOOPS: Final[dict[str, LoopKind]] = {"range": "range", "vector": "vector", "parallel": "parallel"}
@@ -239,3 +246,98 @@ def _literal(node: ast.expr) -> float | None:
 
 def _type_of(literal: float) -> str:
     return BOOL if isinstance(literal, bool) else "f64" if isinstance(literal, float) else "i64"
+
+
+# ------------------------------------------------------------------ printing
+
+_SIGNS: Final = {name: _SIGN[op] for op, name in (_BINARY | _COMPARED).items()}
+
+
+def show(what: Kernel | Statement | Expression) -> str:
+    """The text of a kernel with its helpers, a statement or an expression."""
+    if isinstance(what, Kernel):
+        parameters = ", ".join(map(_parameter, what.parameters))
+        lines = [f"def {what.name}({parameters}):", *_indented(what.body)]
+        return "\n\n".join(["\n".join(lines), *map(show, what.helpers)])
+    if isinstance(what, Constant | Name | Load | Apply | Address):
+        return _expression(what)
+    return "\n".join(_statement(what))
+
+
+def _parameter(parameter: Parameter) -> str:
+    if isinstance(parameter, Scalar):
+        return f"{parameter.name}: {parameter.type}"
+    text, access = _buffer(parameter), {each: name for name, each in _ACCESS.items()}.get(parameter.access)
+    return f"{parameter.name}: {access}[{text}]" if access else f"{parameter.name}: {text}"
+
+
+def _buffer(buffer: Buffer) -> str:
+    if buffer.shape is None:
+        return f"{buffer.type}[...]"
+    strides = "" if buffer.strides is None else f"[{_listed(buffer.strides)}]"
+    return f"{buffer.type}[{_listed(buffer.shape)}]{strides}"
+
+
+def _listed(expressions: Sequence[Expression]) -> str:
+    return ", ".join(map(_expression, expressions)) or "()"
+
+
+def _indented(body: Sequence[Statement]) -> list[str]:
+    return ["    " + line for each in body for line in _statement(each)] or ["    pass"]
+
+
+def _statement(of: Statement) -> list[str]:
+    match of:
+        case Let(name=name, value=value) | Assign(name=name, value=value):
+            return [f"{name} = {_expression(value)}"]
+        case Declare(name=name, value=value):
+            return [f"{name}: {value.type} = {_expression(value)}"]
+        case Accumulate(name=name, function=function, value=value):
+            return [f"{name} = reduce({function}, {_expression(value)})"]
+        case Store(buffer=buffer, indices=indices, value=value):
+            return [f"{buffer}[{_listed(indices)}] = {_expression(value)}"]
+        case For(index=name, body=body, kind=kind):
+            return [f"for {name} in {kind}({_bounds(of)}):", *_indented(body)]
+        case While(condition=condition, body=body):
+            return [f"while {_expression(condition)}:", *_indented(body)]
+        case If(condition=condition, body=body, orelse=orelse):
+            rest = ["else:", *_indented(orelse)] if orelse else []
+            return [f"if {_expression(condition)}:", *_indented(body), *rest]
+        case Return(value=value):
+            return [f"return {_expression(value)}"]
+        case Allocate(buffer=made):
+            return [f"{made.name} = allocate({_buffer(made)})"]
+        case View(buffer=made, address=address):
+            return [f"{made.name} = view({_buffer(made)}, {_expression(address)})"]
+        case Call(function=function, operands=operands, name=name, type=type):
+            result = f"{name}: {type} = " if name else ""
+            return [f"{result}{function}({', '.join(map(_expression, operands))})"]
+    return ["break" if isinstance(of, Break) else "continue"]
+
+
+def _bounds(loop: For) -> str:
+    if loop.step != index(1):
+        return _listed((loop.start, loop.stop, loop.step))
+    return _listed((loop.stop,) if loop.start == index(0) else (loop.start, loop.stop))
+
+
+def _expression(of: Expression) -> str:
+    match of:
+        case Constant(value=value, type=type):
+            return repr(value) if type in ("i64", "f64", BOOL) else f"{type}({value!r})"
+        case Name(name=name):
+            return name
+        case Load(buffer=buffer, indices=indices):
+            return f"{buffer}[{_listed(indices)}]"
+        case Address(buffer=buffer, indices=indices):
+            return f"address({buffer}[{_listed(indices)}])"
+    if of.function in _SIGNS:
+        left, right = map(_operand, of.operands)
+        return f"{left} {_SIGNS[of.function]} {right}"
+    name = of.type if of.function == "convert" else of.function
+    return f"{name}({_listed(of.operands)})"
+
+
+def _operand(of: Expression) -> str:
+    text = _expression(of)
+    return f"({text})" if isinstance(of, Apply) and of.function in _SIGNS else text

@@ -30,6 +30,7 @@ from engine.fuser.binding import Binding
 from engine.fuser.cost import Cost, cost_of
 from engine.fuser.cpython_abi import AbiError
 from engine.fuser.from_graph import NotFused, is_fusible, lower
+from engine.fuser.kernel_text import show
 from engine.fuser.machine import MachineError
 from engine.fuser.stub import bind
 from engine.ir.clone import copy_graph
@@ -77,7 +78,7 @@ class Compiler:
 class Settings:
     """`compiler`: None where nothing is fused."""
 
-    compiler: Compiler | None = field(default_factory=lambda: Compiler(is_fusible, lower, bind, str))
+    compiler: Compiler | None = field(default_factory=lambda: Compiler(is_fusible, lower, bind, show))
 
 
 SETTINGS: Final = Settings()

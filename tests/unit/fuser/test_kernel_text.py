@@ -25,7 +25,7 @@ from engine.fuser.kernel import (
     convert,
     index,
 )
-from engine.fuser.kernel_text import parse
+from engine.fuser.kernel_text import parse, show
 
 TEXT = """
 def k(n: i64, at: i64, x: f32[n], out: Out[f32[2]]):
@@ -92,3 +92,39 @@ def test_parsed_kernels_run():
 def test_other_python_is_refused(line):
     with pytest.raises((SyntaxError, KeyError)):
         parse(f"def f(a: i64):\n    {line}\n")
+
+
+_ALL = """\
+def k(n: i64, x: f32[n, n * 2], y: InOut[i64[...]], out: Out[f32[n]], flag: bool):
+    total: f64 = 0.5
+    for i in parallel(n):
+        a = (x[i, 0] * f32(0.5)) + (x[i, 1] - f32(-1.5))
+        out[i] = select(a < f32(0.0), tanh(a), a)
+    for j in vector(1, n):
+        total = reduce(add, f64(x[j, j]))
+    for j in range(n, 0, -2):
+        if y[j] == 3:
+            break
+        else:
+            continue
+    room = allocate(f32[n])
+    seen = view(i64[...], y[0])
+    while flag:
+        total = total / 2.0
+        if y[0] >= n:
+            return 1
+    return 0
+"""
+
+
+def test_what_is_shown_reads_back() -> None:
+    kernel = parse(_ALL)
+    assert show(kernel) == _ALL.rstrip()
+    assert parse(show(kernel)) == kernel
+
+
+def test_strides_and_helpers_are_shown() -> None:
+    n = Name("n", "i64")
+    helper = Kernel("g", (Scalar("m", "i8"),), (Return(index(2)),))
+    kernel = Kernel("k", (Scalar("n", "i64"), Buffer("x", "f32", (n, n), (n, index(1)))), (), helpers=(helper,))
+    assert show(kernel) == ("def k(n: i64, x: f32[n, n][n, 1]):\n    pass\n\ndef g(m: i8):\n    return 2")
