@@ -16,7 +16,7 @@ from engine.fuser.from_expression import Unsupported, element
 from engine.fuser.fusion_group import TYPES, Group, Handler, Lowered, shown
 from engine.fuser.kernel import FLOATS, HALVES, Constant, Expression, apply, constant, convert
 from engine.fuser.reductions import accumulated, as_type, dimensions, extreme_of, mapped, mean_of, squares_of, wide
-from engine.fuser.reshaping import reshaped
+from engine.fuser.reshaping import extent_of, reshaped
 from engine.fuser.schedule import Value
 
 Given = Mapping[str, Lowered]
@@ -217,7 +217,7 @@ def _rms_norm(group: Group, name: str, given: Given, sample: Any) -> Value:
         raise Unsupported("sizes that are not known")
     dims = [*range(len(value.shape) - len(sizes), len(value.shape))]
     for d, wanted in zip(dims, sizes, strict=True):
-        group.extents.require(value.shape[d], known(wanted))
+        group.extents.require(value.shape[d], extent_of(group, wanted))
     small = _number(_EPSILON[value.type] if eps is None else eps, value.type)
     mean = mean_of(group, f"{name}_mean", mapped(group, f"{name}_squares", _square, value), dims)
 

@@ -145,7 +145,13 @@ def primitive(name: str, *operands: Expression) -> Expression:
         raise Unsupported(f"{name} of {type}")
     if name == "mul" and isinstance(operands[0], Constant) and operands[0].value == 1:
         return operands[1]
+    if name in ("floordiv", "mod") and type in WHOLE and not _is_divisor(operands[1]):
+        raise Unsupported("a divisor that may be 0")
     return apply(name, *operands)
+
+
+def _is_divisor(value: Expression) -> bool:
+    return isinstance(value, Constant) and value.value != 0
 
 
 _NAMES: Final = {

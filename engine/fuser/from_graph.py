@@ -82,7 +82,7 @@ def is_fusible(node: Node) -> bool:
     if node.kind in _STRUCTURAL:
         return True
     op = op_of(node)
-    if op is None or op.schema.is_mutable or op.nondeterministic or op.data_dependent:
+    if op is None or op.schema.is_mutable or op.nondeterministic or op.data_dependent or len(node.outputs) != 1:
         return False
     if op.name != SIZE and not all(isinstance(each.type, (TensorType, ListType)) for each in node.outputs):
         return False
@@ -158,8 +158,8 @@ class _Lowering:
             results = _STRUCTURAL[node.kind](self.group, node, given)
         else:
             op = op_of(node)
-            if op is None:
-                raise Unsupported(f"{node.kind} is no operator")
+            if op is None or len(node.outputs) != 1:
+                raise Unsupported(f"{node.kind} is no operator with one result")
             results = [self.operator(op, node, dict(zip(_names(op), given, strict=True)))]
         for value, result in zip(node.outputs, results, strict=True):
             self.values[value] = result
@@ -310,6 +310,8 @@ def pointwise(group: Group, op: Op, name: str, given: Mapping[str, Lowered], sam
         }
         return convert(element(text, operands, computed), result)
 
+    samples = {key: Name(key, value.type) if isinstance(value, Value) else value for key, value in given.items()}
+    element(text, samples, computed)  # raises here, where the node is known
     return Value(name, result, shape, at, stages_of(tensors.values()))
 
 

@@ -32,6 +32,7 @@ from engine.fuser.kernel import (
     index,
     product,
 )
+from engine.fuser.reshaping import extent_of
 from engine.fuser.schedule import Body, Indices, Stage, Value, accumulate, offset
 
 Given = Mapping[str, Lowered]
@@ -362,6 +363,8 @@ def _layer_norm(group: Group, name: str, given: Given, sample: Any) -> Value:
     if not isinstance(sizes, list) or not 0 < len(sizes) <= len(value.shape) or value.type not in FLOATS:
         raise Unsupported("sizes that are not known")
     dims = [*range(len(value.shape) - len(sizes), len(value.shape))]
+    for d, wanted in zip(dims, sizes, strict=True):
+        group.extents.require(value.shape[d], extent_of(group, wanted))
     mean = mean_of(group, f"{name}_mean", value, dims)
     squares = squares_of(group, f"{name}_squares", value, mean, dims)
     number = count(value, dims, value.type)

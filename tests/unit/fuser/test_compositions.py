@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import engine.torch as torch
+from engine.fuser.from_graph import NotFused
 from engine.fuser.kernel import For
 from engine.fuser.reductions import BLOCK, LONG
-from tests.unit.fuser.kernels_of_groups import binding_of, check, tensor
+from tests.unit.fuser.kernels_of_groups import binding_of, check, kernel_of, tensor
 
 NORMS = [
     "x: torch.logsumexp(x, 1) + 1", "x: torch.logsumexp(x * 2, [0, 1], True)", "x: torch.norm(x * 2)",
@@ -56,6 +57,23 @@ def test_long_reductions(function: str, shape: tuple[int, ...]) -> None:
 def test_long_vectors() -> None:
     x = torch.abs(tensor(3 * LONG + 77))
     check("x: (x + 1).sum()", x, others=[[x[:5].contiguous()], [tensor(BLOCK)]], tolerance=1e-6)
+
+
+@pytest.mark.parametrize("norm", ["layer_norm(x, [6])", "rms_norm(x, [6])"])
+def test_sizes_of_norms_are_guarded(norm: str) -> None:
+    kernel, _ = kernel_of(f"def f(x):\n    return torch.nn.functional.{norm} + 1\n", [tensor(3, 6)])
+    kernel(tensor(4, 6))
+    with pytest.raises(AssertionError, match="no kernel"):
+        kernel(tensor(3, 7))
+
+
+REFUSED = ["x: x % (x * 0)", "x: x // x + 1", "x: torch.fmod(x, x) * 2", "x: torch.pow(x, x) + 1", "x: x.max(1)"]
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_nodes_that_do_not_fuse_are_named(text: str) -> None:
+    with pytest.raises(NotFused):
+        binding_of(text, tensor(3, 6, dtype=np.int64).abs() + 1)
 
 
 def test_what_is_costly_is_computed_once_in_a_row() -> None:
