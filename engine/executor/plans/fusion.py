@@ -129,7 +129,7 @@ class FusedGroup:
         """A call that no kernel takes.  Arguments that raise get none."""
         before, result = self.run, self.unfused(*args)
         self.owner.want(self, args)
-        return result if self.run is before else self.run(*args)
+        return result if self.run is before or self.run is self.unfused else self.run(*args)
 
 
 def _layout(args: Sequence[Any]) -> Layout:

@@ -254,6 +254,17 @@ def test_nothing_is_fused_where_there_is_no_machine_code(made: StandIn, monkeypa
     assert explain(function).plans[0].why == "no LLVM"
 
 
+def test_a_call_that_gets_no_kernel_runs_once(made: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    made.unfit = "aten::batch_norm"
+    monkeypatch.setattr(fusion.SETTINGS.compiler, "is_fusible", lambda node: node.kind == made.unfit)
+    f = torch.jit.CompilationUnit(
+        "def f(x, m, v):\n    return torch.nn.functional.batch_norm(x, m, v, training=True, momentum=0.5)\n"
+    ).f
+    mean = torch.zeros(2)
+    f(torch.full((3, 2), 8.0), mean, torch.ones(2))
+    assert mean.tolist() == [4.0, 4.0]
+
+
 def test_modes_change_what_runs(made: StandIn) -> None:
     function, args = function_of(CHAIN), (of(3), of(3))
     run_function(function, args)
