@@ -35,6 +35,8 @@ from engine.fuser.machine import MachineError
 from engine.fuser.stub import bind
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph, Node
+from engine.ir.ops import op_of
+from engine.lang.types import TensorType
 
 Run = Callable[..., Any]
 Layout = tuple[Any, ...]
@@ -118,6 +120,12 @@ class FusedGroup:
         return found
 
     @property
+    def is_asked(self) -> bool:
+        """True if the program asks a result for more than its elements: kernels lay out results one after the other."""
+        users = [use.user for value in self.node.outputs for use in value.uses if op_of(use.user) is not None]
+        return any(not isinstance(value.type, TensorType) for user in users for value in user.outputs)
+
+    @property
     def bindings(self) -> list[Binding]:
         return [kernel.binding for kernel in self.kernels]
 
@@ -128,8 +136,15 @@ class FusedGroup:
     def miss(self, *args: Any) -> Any:
         """A call that no kernel takes.  Arguments that raise get none."""
         before, result = self.run, self.unfused(*args)
+        if self.is_asked and not _is_contiguous(result):
+            return result
         self.owner.want(self, args)
         return result if self.run is before or self.run is self.unfused else self.run(*args)
+
+
+def _is_contiguous(result: Any) -> bool:
+    results = result if isinstance(result, tuple) else (result,)
+    return all(each.array.flags.c_contiguous for each in results if isinstance(each, Tensor))
 
 
 def _layout(args: Sequence[Any]) -> Layout:

@@ -265,6 +265,13 @@ def test_a_call_that_gets_no_kernel_runs_once(made: StandIn, monkeypatch: pytest
     assert mean.tolist() == [4.0, 4.0]
 
 
+def test_results_that_are_asked_for_their_layout_have_the_interpreters(made: StandIn) -> None:
+    function = function_of("def f(x, y):\n    a = x.t() * y.t()\n    return a.is_contiguous(), a\n")
+    for _ in range(3):
+        assert run_function(function, (of(2, 3), of(2, 3)))[0] is False
+    assert not made.lowered
+
+
 def test_modes_change_what_runs(made: StandIn) -> None:
     function, args = function_of(CHAIN), (of(3), of(3))
     run_function(function, args)
