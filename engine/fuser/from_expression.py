@@ -117,6 +117,7 @@ class _Reader:
 
 _FOLDED: Final[dict[str, Callable[..., Any]]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv, "neg": operator.neg,
+    "abs": abs,
     "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
 }  # fmt: skip
 

@@ -79,8 +79,11 @@ def lower(graph: Graph, examples: Sequence[Any]) -> Binding:
 
 def is_fusible(node: Node) -> bool:
     """True if the node may be part of a kernel, as far as can be told without arguments."""
-    if node.kind in _STRUCTURAL:
-        return True
+    if node.kind in ("prim::ListConstruct", "prim::ConstantChunk"):  # only with those that it is for
+        users = [use.user for value in node.outputs for use in value.uses]
+        return all(user.block is node.block and user.kind not in _STRUCTURAL and is_fusible(user) for user in users)
+    if node.kind == "prim::ListUnpack":
+        return node.inputs[0].node.kind == "aten::chunk"
     op = op_of(node)
     if op is None or op.schema.is_mutable or op.nondeterministic or op.data_dependent or len(node.outputs) != 1:
         return False
@@ -137,10 +140,10 @@ class _Lowering:
         strides = None if is_contiguous else [stride(name, d) for d in range(array.ndim)]
 
         def at(body: Body, indices: Indices) -> Expression:
-            place = offset(indices, shape) if strides is None else _strided(indices, strides)
+            place = offset(indices, shape, self.group.extents) if strides is None else _strided(indices, strides)
             return Load(name, (place,), TYPES[array.dtype])
 
-        value = Value(f"{name}_", TYPES[array.dtype], shape, at)
+        value = Value(f"{name}_", TYPES[array.dtype], shape, at, is_moved=_is_moved(array))
         self.group.samples[value] = _sample(array.dtype, array.ndim)
         return value
 
@@ -182,6 +185,7 @@ class _Lowering:
         else:
             result = handler(self.group, name, given, sample)
         if isinstance(result, Value):
+            self.group.trial(result)
             self.group.samples[result] = _sample(DTYPES[result.type], len(result.shape)) if sample is None else sample
         return self.shared(node, result)
 
@@ -215,6 +219,8 @@ class _Lowering:
         for node, value in self.outputs():
             if not isinstance(value, Value):
                 raise NotFused(node, "a result is no tensor")
+            if value.is_moved:
+                raise NotFused(node, "the dimensions of the result are not in the order of its strides")
             name = self.fresh("out")
             results.append(Result(name, value.type, tuple(self.group.extents.canonical(e).size for e in value.shape)))
             self.buffers[name] = Buffer(name, value.type, None, access="out")
@@ -270,6 +276,12 @@ def _size_names(arguments: Sequence[Argument]) -> Iterator[str]:
                     yield stride(argument.name, d).name
 
 
+def _is_moved(array: np.ndarray[Any, Any]) -> bool:
+    """True if a later dimension has greater strides than an earlier one."""
+    steps = [abs(step) for step, extent in zip(array.strides, array.shape, strict=True) if extent > 1 and step]
+    return steps != sorted(steps, reverse=True)
+
+
 def _strided(indices: Indices, strides: Sequence[Expression]) -> Expression:
     total: Expression = index(0)
     for at, step in zip(indices, strides, strict=True):
@@ -312,7 +324,8 @@ def pointwise(group: Group, op: Op, name: str, given: Mapping[str, Lowered], sam
 
     samples = {key: Name(key, value.type) if isinstance(value, Value) else value for key, value in given.items()}
     element(text, samples, computed)  # raises here, where the node is known
-    return Value(name, result, shape, at, stages_of(tensors.values()))
+    is_moved = any(value.is_moved for value in tensors.values())
+    return Value(name, result, shape, at, stages_of(tensors.values()), None, is_moved)
 
 
 def _types(op: Op, given: Mapping[str, Lowered], group: Group, sample: Tensor) -> tuple[str, str]:
@@ -368,13 +381,24 @@ def _identity(group: Group, name: str, given: Mapping[str, Lowered], sample: Any
     return shown(value, name, value.shape, lambda at: at)
 
 
+def _contiguous(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
+    if given["memory_format"] not in (None, 0):
+        raise Unsupported("another order in memory")
+    value = _identity(group, name, given, sample)
+    value.is_moved = False
+    return value
+
+
 def _converted(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
     """The same elements in the dtype of the sample."""
     value = next(each for each in given.values() if isinstance(each, Value))
     type = TYPES.get(sample.array.dtype)
     if type is None:
         raise Unsupported(f"no kernels of {sample.array.dtype}")
-    return Value(name, type, value.shape, lambda body, at: convert(body.element(value, at), type), value.stages)
+    return Value(
+        name, type, value.shape, lambda body, at: convert(body.element(value, at), type), value.stages, None,
+        value.is_moved,
+    )  # fmt: skip
 
 
 def _transpose(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
@@ -393,7 +417,9 @@ def _permute(group: Group, name: str, given: Mapping[str, Lowered], sample: Any)
 
 def _permuted(value: Value, name: str, order: Sequence[int]) -> Value:
     back = [order.index(d) for d in range(len(order))]
-    return shown(value, name, [value.shape[d] for d in order], lambda at: tuple(at[d] for d in back))
+    moved = shown(value, name, [value.shape[d] for d in order], lambda at: tuple(at[d] for d in back))
+    moved.is_moved = order != sorted(order) or value.is_moved
+    return moved
 
 
 def _unsqueeze(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
@@ -511,7 +537,8 @@ _REDUCTIONS: Final[dict[str, Handler]] = {**REDUCTIONS, **COMPOSITIONS}
 _LIKE_INPUT: Final = LIKE_INPUT | compositions.LIKE_INPUT
 _CHOOSING: Final[dict[str, Handler]] = {
     **RESHAPING,
-    **dict.fromkeys(("aten::contiguous", "aten::clone", "aten::detach", "aten::alias"), _identity),
+    **dict.fromkeys(("aten::clone", "aten::detach", "aten::alias"), _identity),
+    "aten::contiguous": _contiguous,
     "aten::transpose": _transpose, "aten::t": _transpose, "aten::permute": _permute, "aten::unsqueeze": _unsqueeze,
     "aten::select": _select, "aten::chunk": _chunk, "aten::expand": _expand,
 }  # fmt: skip

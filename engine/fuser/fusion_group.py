@@ -49,7 +49,9 @@ class Group:
             value.name, value.type, value.shape, value.stages, element=lambda body, at: body.element(value, at)
         )
         self.stages.append(stage)
-        kept = Value(value.name, value.type, value.shape, lambda body, at: body.stage(stage, at), (stage,), stage)
+        kept = Value(
+            value.name, value.type, value.shape, lambda body, at: body.stage(stage, at), (stage,), stage, value.is_moved
+        )
         if value in self.samples:
             self.samples[kept] = self.samples[value]
         return kept
@@ -58,10 +60,14 @@ class Group:
         """The value, kept if that is less work than to compute it again."""
         return self.keep(value) if value.shape and self._is_costly(value) else value
 
+    def trial(self, value: Value) -> tuple[Body, Expression]:
+        """The statements of an element, and the element; raises Unsupported."""
+        body = Body(Scheduler(self.extents, ()), ())
+        return body, value.at(body, tuple(Name(f"i{d}", "i64") for d in range(len(value.shape))))
+
     def _is_costly(self, value: Value) -> bool:
         """True if an element takes more than a few simple functions."""
-        body = Body(Scheduler(self.extents, ()), ())
-        last = value.at(body, tuple(Name(f"i{d}", "i64") for d in range(len(value.shape))))
+        body, last = self.trial(value)
         steps = [last, *(s.value for s in body.statements if isinstance(s, Let))]
         found = [e for step in steps for e in all_expressions(step)]
         return len(body.statements) > _SIMPLE or any(getattr(e, "function", "") in _LONG for e in found)
@@ -78,7 +84,15 @@ Choose = Callable[[Indices], Indices]
 
 def shown(value: Value, name: str, shape: Sequence[Extent], choose: Choose) -> Value:
     """The elements of another value, in another arrangement."""
-    return Value(name, value.type, tuple(shape), lambda body, at: body.element(value, choose(at)), value.stages)
+    return Value(
+        name,
+        value.type,
+        tuple(shape),
+        lambda body, at: body.element(value, choose(at)),
+        value.stages,
+        None,
+        value.is_moved,
+    )
 
 
 def elements(body: Body, value: Value, indices: Indices, extents: Extents) -> Expression:

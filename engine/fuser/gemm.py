@@ -22,9 +22,7 @@ from typing import Final
 
 from engine.fuser.kernel import (
     Accumulate,
-    Allocate,
     Assign,
-    Buffer,
     Declare,
     Expression,
     For,
@@ -36,6 +34,7 @@ from engine.fuser.kernel import (
     Store,
     While,
     add,
+    allocate,
     apply,
     constant,
     index,
@@ -142,8 +141,8 @@ def product(
         Let("column", multiply(_i("number"), index(tile.width))),
         Let("begin", multiply(apply("quotient", _i("part"), _i("panels")), index(block))),
         Let("end", apply("minimum", add(_i("begin"), index(block)), m)),
-        Allocate(Buffer("partial", "f32", (index(block * tile.width),))),
-        *([] if packed else [Allocate(Buffer("panel", "f32", (index(DEPTH * tile.width),)))]),
+        allocate("partial", "f32", index(block * tile.width)),
+        *([] if packed else [allocate("panel", "f32", index(DEPTH * tile.width))]),
         For("depth", index(0), k, (*_depth(a, k, packed, fill, tile),), step=index(DEPTH)),
         *_finished(n, put, tile, by_columns),
     )
@@ -181,7 +180,7 @@ def _tile(tile: Tile, a: Element, panel: str) -> Iterator[Statement]:
     j, size = _i("j"), index(tile.rows * tile.width)
     yield Let("rest", multiply(apply("sub", _i("row"), _i("begin")), index(tile.width)))
     resting = (add(_i("rest"), j),)
-    yield Allocate(Buffer("sums", "f32", (size,)))
+    yield allocate("sums", "f32", size)
     yield If(
         apply("eq", _i("depth"), index(0)),
         (For("j", index(0), size, (Store("sums", (j,), constant(0, "f32")),), kind="vector"),),
@@ -263,7 +262,7 @@ def _dots(rows: int, columns: int, k: Expression, a: Element, b: Element, put: P
     return (
         *(Declare(f"sum{i}_{j}", constant(0, "f32")) for i, j in places),
         For("at", index(0), k, adding, kind="vector"),
-        Allocate(Buffer("sums", "f32", (index(rows * columns),))),
+        allocate("sums", "f32", index(rows * columns)),
         *(Store("sums", (index(i * columns + j),), Name(f"sum{i}_{j}", "f32")) for i, j in places),
         For("i", index(0), index(rows), (For("j", index(0), index(columns), handed, kind="vector"),)),
     )

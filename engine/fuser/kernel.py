@@ -380,6 +380,11 @@ def multiply(a: Expression, b: Expression) -> Expression:
     return apply("mul", a, b)
 
 
+def allocate(name: str, type: str, *extents: Expression) -> Allocate:
+    """The statement that makes a buffer of these extents."""
+    return Allocate(Buffer(name, type, extents, access="inout"))
+
+
 def product(extents: Sequence[Expression]) -> Expression:
     """The product of i64 expressions."""
     total: Expression = index(1)

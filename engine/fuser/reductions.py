@@ -52,7 +52,7 @@ def reduce(
     def step(body: Body, outer: Indices, at: Indices, variables: Sequence[Name]) -> None:
         places = {**dict(zip(kept, outer, strict=True)), **dict(zip(dims, at, strict=True))}
         element = body.element(value, tuple(places[d] for d in range(len(value.shape))))
-        update(body, variables, element, offset(at, inner))
+        update(body, variables, element, offset(at, inner, group.extents))
 
     names = [f"{name}_{i}" if i else name for i in range(len(start))]
     stage = Stage(
@@ -67,7 +67,7 @@ def reduce(
     def at(body: Body, indices: Indices) -> Expression:
         return body.stage(stage, tuple(indices[d] for d in kept) if keepdim else indices)
 
-    return Value(name, stage.type, shape, at, (*value.stages, stage), stage)
+    return Value(name, stage.type, shape, at, (*value.stages, stage), stage, value.is_moved)
 
 
 def mapped(group: Group, name: str, function: Callable[..., Expression], *values: Value) -> Value:
@@ -78,7 +78,7 @@ def mapped(group: Group, name: str, function: Callable[..., Expression], *values
         return function(*(elements(body, value, indices, group.extents) for value in values))
 
     type = function(*(constant(0, value.type) for value in values)).type
-    return Value(name, type, shape, at, stages_of(values))
+    return Value(name, type, shape, at, stages_of(values), None, any(value.is_moved for value in values))
 
 
 def accumulated(

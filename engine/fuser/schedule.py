@@ -22,10 +22,8 @@ from typing import Final
 from engine.fuser.extents import Extent, Extents
 from engine.fuser.kernel import (
     Accumulate,
-    Allocate,
     Apply,
     Assign,
-    Buffer,
     Constant,
     Declare,
     Expression,
@@ -38,6 +36,7 @@ from engine.fuser.kernel import (
     add,
     all_expressions,
     all_statements,
+    allocate,
     apply,
     index,
     multiply,
@@ -61,6 +60,8 @@ class Value:
     """The stages that elements are computed from."""
     stage: Stage | None = None
     """The stage whose elements it has, in their order."""
+    is_moved: bool = False
+    """True if an operator's result for it would not have its dimensions in the order of their strides."""
 
 
 @dataclass(eq=False, slots=True)
@@ -126,15 +127,20 @@ class Body:
             return self.present[stage]
         if stage in self.rows:
             rest = stage.shape[len(self.outer) :]
-            return Load(self.rows[stage], (offset(indices[len(self.outer) :], rest),), stage.type)
-        return Load(self.scheduler.buffer_of(stage), (offset(indices, stage.shape),), stage.type)
+            return Load(
+                self.rows[stage], (offset(indices[len(self.outer) :], rest, self.scheduler.extents),), stage.type
+            )
+        return Load(
+            self.scheduler.buffer_of(stage), (offset(indices, stage.shape, self.scheduler.extents),), stage.type
+        )
 
 
-def offset(indices: Sequence[Expression], shape: Sequence[Extent]) -> Expression:
-    """The place of an element of a contiguous array."""
+def offset(indices: Sequence[Expression], shape: Sequence[Extent], extents: Extents) -> Expression:
+    """The place of an element of a contiguous array, by sizes that stand for all equal ones."""
+    sizes = [extents.canonical(each).size for each in shape]
     total: Expression = index(0)
     for at, each in enumerate(indices):
-        total = add(total, multiply(each, product([e.size for e in shape[at + 1 :]])))
+        total = add(total, multiply(each, product(sizes[at + 1 :])))
     return total
 
 
@@ -185,7 +191,7 @@ class Scheduler:
         shared = self._read_elsewhere(nests)
         made = [self._nest(nest, shared) for nest in nests]
         rooms = [
-            Allocate(Buffer(name, stage.type, (product([e.size for e in stage.shape]),)))
+            allocate(name, stage.type, product([self.extents.canonical(e).size for e in stage.shape]))
             for stage, name in self.allocated.items()
         ]
         return [*rooms, *(each for nest in made for each in nest)]
@@ -253,7 +259,7 @@ class Scheduler:
             if not stage.is_reduction and self._is_needed_later(stage, groups)
         }
         inside: list[Statement] = [
-            Allocate(Buffer(name, stage.type, (product([e.size for e in stage.shape[len(outer) :]]),)))
+            allocate(name, stage.type, product([self.extents.canonical(e).size for e in stage.shape[len(outer) :]]))
             for stage, name in rows.items()
             if not (stage.buffer or stage in shared)
         ]
@@ -330,10 +336,10 @@ class Scheduler:
         value = stage.element(body, indices)
         body.present[stage] = value
         if stage in body.rows:
-            place = offset(indices[len(body.outer) :], stage.shape[len(body.outer) :])
+            place = offset(indices[len(body.outer) :], stage.shape[len(body.outer) :], self.extents)
             body.statements.append(Store(body.rows[stage], (place,), value))
         else:
-            body.statements.append(Store(self.buffer_of(stage), (offset(indices, stage.shape),), value))
+            body.statements.append(Store(self.buffer_of(stage), (offset(indices, stage.shape, self.extents),), value))
 
     def _finished(self, body: Body, stage: Stage, names: Sequence[Name], shared: set[Stage]) -> None:
         assert stage.finish is not None
@@ -342,7 +348,7 @@ class Scheduler:
         body.statements.append(Let(name, result))
         body.present[stage] = Name(name, result.type)
         if stage.buffer or stage in shared:
-            place = (offset(body.outer, stage.shape),)
+            place = (offset(body.outer, stage.shape, self.extents),)
             body.statements.append(Store(self.buffer_of(stage), place, body.present[stage]))
 
 

@@ -102,12 +102,18 @@ def test_numbers_are_parameters() -> None:
 
 def test_strides() -> None:
     base = _tensor(6, 8)
-    _check("x, y: x * 2 + y", base.t()[::2], _tensor(4, 6), others=[[_tensor(10, 14).t()[::2], _tensor(7, 10)]])
+    _check(
+        "x, y: (x * 2 + y).contiguous()",
+        base.t()[::2],
+        _tensor(4, 6),
+        others=[[_tensor(10, 14).t()[::2], _tensor(7, 10)]],
+    )
     _check("x: x + 1", base[:, ::3])
 
 
 CHOOSING = [
-    "x: x.transpose(0, 1) * 2", "x: x.t() + 1", "x: x.permute(1, 0).exp()", "x: x.unsqueeze(1) + x.unsqueeze(0)",
+    "x: (x.transpose(0, 1) * 2).contiguous()", "x: (x.t() + 1).contiguous()", "x: x.permute(1, 0).exp().contiguous()",
+    "x: x.unsqueeze(1) + x.unsqueeze(0)",
     "x: x[1] * 2 + x[-1]", "x: torch.cat([x, x * 2, x], 1) + 1", "x: torch.cat([x, x + 1]).relu()",
     "x: x.contiguous().to(torch.float64) * 3",
 ]  # fmt: skip

@@ -10,7 +10,6 @@ import pytest
 
 from engine.fuser import gemm, machine
 from engine.fuser.kernel import (
-    Allocate,
     Buffer,
     Expression,
     Kernel,
@@ -19,6 +18,7 @@ from engine.fuser.kernel import (
     Parameter,
     Scalar,
     Store,
+    allocate,
     apply,
     constant,
 )
@@ -44,8 +44,7 @@ _FILL = partial(gemm.filled, lambda depth, column: Load("b", (depth, column), "f
 def _kernel(tile: gemm.Tile, is_packed: bool, put: gemm.Put = _put, *parameters: Parameter) -> Any:
     """`kernel(m, n, k, lda, step, a, b, c, ...)`."""
     fill, c = _FILL(tile), Buffer("c", "f32", (_M, _N), access="out")
-    packed = Buffer("packed", "f32", (gemm.packed_size(_K, _N, tile),))
-    before = (Allocate(packed), gemm.packing(_N, _K, fill, "packed", tile))
+    before = (allocate("packed", "f32", gemm.packed_size(_K, _N, tile)), gemm.packing(_N, _K, fill, "packed", tile))
     if is_packed:
         body = (*before, *gemm.product(_M, _N, _K, _a, put, packed="packed", tile=tile))
     else:
