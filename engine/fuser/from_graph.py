@@ -219,7 +219,7 @@ class _Lowering:
         for node, value in self.outputs():
             if not isinstance(value, Value):
                 raise NotFused(node, "a result is no tensor")
-            if value.is_moved:
+            if value.is_moved and len(value.shape) > 1:
                 raise NotFused(node, "the dimensions of the result are not in the order of its strides")
             name = self.fresh("out")
             results.append(Result(name, value.type, tuple(self.group.extents.canonical(e).size for e in value.shape)))

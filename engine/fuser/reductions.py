@@ -67,7 +67,7 @@ def reduce(
     def at(body: Body, indices: Indices) -> Expression:
         return body.stage(stage, tuple(indices[d] for d in kept) if keepdim else indices)
 
-    return Value(name, stage.type, shape, at, (*value.stages, stage), stage, value.is_moved)
+    return Value(name, stage.type, shape, at, (*value.stages, stage), stage, value.is_moved and len(kept) > 1)
 
 
 def mapped(group: Group, name: str, function: Callable[..., Expression], *values: Value) -> Value:
