@@ -524,7 +524,10 @@ describe("clamp_max", expression="minimum(self, max)")
 describe("pow.Tensor_Tensor pow.Tensor_Scalar pow.Scalar", expression="pow(self, exponent)")
 describe("lerp", expression="where(abs(weight) < 0.5, self + weight * (end - self), "
                             "end - (end - self) * (1 - weight))")  # fmt: skip
-describe("where.self where.ScalarOther where.ScalarSelf", expression="where(condition, self, other)")
+describe("div.Tensor_mode div.Scalar_mode", expression="self / other if rounding_mode is None else "
+                                                       "self // other if rounding_mode == 'floor' else "
+                                                       "trunc_divide(self, other)")  # fmt: skip
+describe("where.self where.ScalarOther where.ScalarSelf where.Scalar", expression="where(condition, self, other)")
 describe("masked_fill.Scalar masked_fill.Tensor", expression="where(mask, value, self)")
 for _name in ("bitwise_and", "bitwise_or", "bitwise_xor"):
     _dunder = f"__{_name.removeprefix('bitwise_')}__"

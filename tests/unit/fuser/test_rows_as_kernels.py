@@ -1,4 +1,4 @@
-"""Every operator with an expression, alone in a kernel, gives what the operator gives: special floats, whole numbers."""
+"""Every operator with an expression, alone in a kernel, gives what it gives by itself: special floats, whole numbers."""
 
 from __future__ import annotations
 
