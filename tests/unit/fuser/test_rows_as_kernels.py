@@ -1,4 +1,4 @@
-"""Every operator with an expression, alone in a kernel, gives what it gives by itself: special floats, whole numbers."""
+"""Every operator with an expression, alone in a kernel, gives what it gives by itself, for special numbers as well."""
 
 from __future__ import annotations
 
