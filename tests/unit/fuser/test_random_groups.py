@@ -33,7 +33,7 @@ def _program(choose: random.Random, count: int) -> str:
         known.append(f"v{k}")
         if choose.random() < 0.3:
             known.pop(0)
-    results = ", ".join(known[-choose.randint(1, 2) :])
+    results = ", ".join(f"{each}.contiguous()" for each in known[-choose.randint(1, 2) :])
     return "\n".join(["def f(x, y, z, w, i, s: float, n: int):", *lines, f"    return {results}", ""])
 
 
