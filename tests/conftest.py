@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import getpass
+import os
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -12,6 +15,8 @@ import pytest
 from engine.aten.values import quantizer
 from engine.aten.values.hooks import HOOKS
 from tests.case_runner import Case, parse_cases, written
+
+os.environ.setdefault("TSREPL_KERNEL_CACHE", str(Path(tempfile.gettempdir()) / f"tsrepl-tests-{getpass.getuser()}"))
 
 # The same examples in every run: what fails here fails for everybody.
 hypothesis.settings.register_profile("same", derandomize=True)

@@ -9,14 +9,15 @@ from __future__ import annotations
 import ctypes
 import re
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final
 
 import numpy as np
 
-from engine.fuser import to_llvm
+from engine.fuser import kernel_cache, to_llvm
 from engine.fuser.cpython_abi import retain
 from engine.fuser.kernel import Buffer, Kernel
 
@@ -51,39 +52,67 @@ class Code:
 
     addresses: dict[str, int]
     llvm_before: str
-    llvm_after: str
+
+    @property
+    def llvm_after(self) -> str:
+        """The text once it is optimized, which is done anew; raises MachineError."""
+        return self._again(lambda machine, module: str(module))
 
     @property
     def assembly(self) -> str:
-        """The text of the machine code, which LLVM writes anew; raises MachineError."""
-        with _lock:
-            try:
-                llvm = import_module("llvmlite.binding")
-                machine = _target_machine(llvm, opt=3)
-                return str(machine.emit_assembly(llvm.parse_assembly(self.llvm_after)))
-            except (ImportError, OSError, RuntimeError) as error:
-                raise MachineError(f"no assembly: {error}") from error
+        """The text of the machine code, likewise."""
+        return self._again(lambda machine, module: str(machine.emit_assembly(module)))
+
+    def _again(self, show: Callable[[Any, Any], str]) -> str:
+        with _llvm() as llvm:
+            machine = _target_machine(llvm, opt=3)
+            return show(machine, _optimized(llvm, machine, self.llvm_before))
+
+
+@contextmanager
+def _llvm() -> Iterator[Any]:
+    """llvmlite's binding, for one thread at a time; its errors become MachineError."""
+    with _lock:
+        try:
+            yield import_module("llvmlite.binding")
+        except (ImportError, AttributeError, OSError, RuntimeError) as error:
+            raise MachineError(f"no machine code: {error}") from error
 
 
 def compile_module(module: Any, names: Iterable[str]) -> Code:
-    """The code of an `llvmlite.ir` module; raises MachineError."""
+    """The code of an `llvmlite.ir` module, from disk if it was compiled before; raises MachineError."""
     text = str(module)
     _resolve(text)
-    with _lock:
-        try:
-            llvm = import_module("llvmlite.binding")
-            machine = _target_machine(llvm, opt=3)
-            parsed = llvm.parse_assembly(text)
-            parsed.verify()
-            _optimize(llvm, machine, parsed, thoroughly=True, speed=3)
-            after = str(parsed)
-            engine = llvm.create_mcjit_compiler(parsed, machine)
-            engine.finalize_object()
-            addresses = {name: engine.get_function_address(name) for name in names}
-        except (ImportError, AttributeError, OSError, RuntimeError) as error:
-            raise MachineError(f"no machine code: {error}") from error
+    with _llvm() as llvm:
+        machine = _target_machine(llvm, opt=3)
+        key = kernel_cache.key_of((text, *_circumstances(llvm)))
+        data = kernel_cache.load(key)
+        if data is None:
+            data = machine.emit_object(_optimized(llvm, machine, text))
+            kernel_cache.store(key, data)
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+        engine.add_object_file(llvm.ObjectFileRef.from_data(data))
+        engine.finalize_object()
+        addresses = {name: engine.get_function_address(name) for name in names}
         retain(engine)  # for good: what runs while Python ends may still call the code
-    return Code(addresses, text, after)
+    return Code(addresses, text)
+
+
+def _circumstances(llvm: Any) -> tuple[str, ...]:
+    """What else decides the code of a module: who compiles, and for which processor."""
+    versions = (import_module("llvmlite").__version__, str(llvm.llvm_version_info), llvm.get_default_triple())
+    return *versions, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), _PIPELINE
+
+
+_PIPELINE: Final = "1"
+"""Counted up when modules are optimized in another way."""
+
+
+def _optimized(llvm: Any, machine: Any, text: str) -> Any:
+    parsed = llvm.parse_assembly(text)
+    parsed.verify()
+    _optimize(llvm, machine, parsed, thoroughly=True, speed=3)
+    return parsed
 
 
 def _parallel() -> int:
