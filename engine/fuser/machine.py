@@ -99,7 +99,7 @@ def compile_module(module: Any, names: Iterable[str]) -> Code:
 
 
 def _circumstances(llvm: Any) -> tuple[str, ...]:
-    """What else decides the code of a module: who compiles, and for which processor."""
+    """The rest of what decides the code of a module: who compiles, and for which processor."""
     versions = (import_module("llvmlite").__version__, str(llvm.llvm_version_info), llvm.get_default_triple())
     return *versions, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), _PIPELINE
 

@@ -11,9 +11,7 @@ from engine.aten.dispatch import long_rows, table
 from engine.aten.dispatch.long_rows import LongRows
 from engine.aten.stepwise import elementary
 from engine.aten.stepwise.language import COMPILER
-from engine.fuser import tiering
-from engine.fuser.entries import native
-from engine.fuser.loops import loops
+from engine.fuser import loops, tiering
 
 SPECIAL = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-20, -1e-20, 88.7, 88.75, 89.0, -87.0, -104.5, 1e30, -0.3)
 EXACT: dict[str, Callable[[Any], Any]] = {
@@ -28,7 +26,7 @@ EXACT: dict[str, Callable[[Any], Any]] = {
 def without(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], Any]:
     """Calls a function while there is no machine code for loops; elsewhere it comes at once."""
     tiering.wait()
-    monkeypatch.setattr(native.SETTINGS, "threshold", 0)
+    monkeypatch.setattr(tiering, "mode", lambda: "eager")
 
     def call(function: Callable[[], Any]) -> Any:
         with pytest.MonkeyPatch.context() as patch:

@@ -1,5 +1,8 @@
 """Loops as machine code do what the same functions do in Python."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -20,11 +23,8 @@ from engine.aten.stepwise import (
 )
 from engine.aten.stepwise import language as written
 from engine.aten.stepwise.language import COMPILER, Buffer, Loop, double, floor, like, loop, nearest, root, whole
-from engine.fuser import machine, tiering
-from engine.fuser.entries import native
-from engine.fuser.loops import loops
-from engine.fuser.loops.text import loop_text
-from engine.fuser.loops.writer import Unreadable
+from engine.fuser import loops, machine, tiering
+from engine.fuser.from_loop import Unreadable, kernel_of
 
 FLOAT = np.float32
 
@@ -32,7 +32,7 @@ FLOAT = np.float32
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     tiering.wait()
-    monkeypatch.setattr(native.SETTINGS, "threshold", 0)
+    monkeypatch.setattr(tiering, "mode", lambda: "eager")
     monkeypatch.setattr(written, "LEAST", 1)
 
 
@@ -248,14 +248,14 @@ def takes_a_list(x: list[int], count: int) -> None:
     [
         (mixes, (np.float32, np.float64), "f32 is not converted to f64"),
         (calls_others, (np.float32,), "no len in loops"),
-        (powers, (np.float32,), "no Pow in loops"),
+        (powers, (np.float32,), "no Pow of f32"),
         (takes_a_list, (np.float32,), "neither Buffer nor int nor float"),
         (mixes, (np.complex64, np.complex64), "no arrays of complex64"),
     ],
 )
 def test_what_is_no_loop_is_refused(function: Any, kinds: tuple[Any, ...], words: str) -> None:
     with pytest.raises(Unreadable, match=words):
-        loop_text(Loop(function), tuple(map(np.dtype, kinds)))
+        kernel_of(Loop(function), tuple(map(np.dtype, kinds)))
 
 
 # ------------------------------------------------------------------ when
@@ -267,7 +267,7 @@ def double_each(x: Buffer, count: int) -> None:
 
 
 def test_a_loop_is_compiled_once_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native.SETTINGS, "threshold", 200)
+    monkeypatch.setattr(tiering, "mode", lambda: "background")
     made = Loop(double_each)
     x = plain(10)
     assert made.run(loops.WORTH - 1, x, 10) is None
@@ -279,14 +279,14 @@ def test_a_loop_is_compiled_once_it_pays(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_one_that_differs_in_bits_is_compiled_at_a_fixed_moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native.SETTINGS, "threshold", 200)
+    monkeypatch.setattr(tiering, "mode", lambda: "background")
     made = Loop(double_each, any_order=True, is_alike=False)
     assert made.run(loops.WORTH - 1, plain(10), 10) is None
     assert made.run(1, plain(10), 10) == 0
 
 
 def test_nothing_is_compiled_where_native_code_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native.SETTINGS, "enabled", False)
+    monkeypatch.setattr(tiering, "mode", lambda: "off")
     made = Loop(double_each)
     assert made.run(1 << 30, plain(10), 10) is None
     monkeypatch.setattr(COMPILER, "request", None)
@@ -297,7 +297,7 @@ def test_without_llvm_kernels_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(*args: Any, **kwargs: Any) -> Any:
         raise machine.MachineError("no llvmlite")
 
-    monkeypatch.setattr(machine, "compiled", missing)
+    monkeypatch.setattr(machine, "compile_module", missing)
     made = Loop(double_each)
     assert made.run(1 << 12, plain(10), 10) is None
     assert made.run(1 << 12, plain(10), 10) is None
@@ -308,3 +308,13 @@ def test_arrays_that_machine_code_cannot_read_are_left_to_numpy() -> None:
     made = Loop(double_each)
     assert made.run(1 << 12, plain(10, 2)[:, 0], 10) is None
     assert made.run(1 << 12, [1.0], 1) is None
+
+
+def test_a_compiler_takes_the_slots_of_eager_calls() -> None:
+    text = (
+        "import engine.torch as torch\nfrom engine.aten.stepwise.language import COMPILER\n"
+        "from engine.aten.values.hooks import HOOKS\ntorch.ones(2) + 1\n"
+        "assert COMPILER.request is not None and HOOKS.native is not None\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", text], check=True, env=environment)

@@ -14,10 +14,9 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.stepwise.language import COMPILER, Entry, Key, Loop
-from engine.fuser import machine, tiering
-from engine.fuser.entries import native
-from engine.fuser.loops.text import loop_text
-from engine.fuser.loops.writer import Unreadable
+from engine.fuser import machine, tiering, to_llvm
+from engine.fuser.from_loop import Unreadable, kernel_of
+from engine.fuser.kernel import Buffer
 
 WORTH: Final = 1 << 20
 """Steps after which a loop is compiled."""
@@ -31,9 +30,9 @@ def refused() -> dict[tuple[str, Key], str]:
 
 def entry_for(loop: Loop, kinds: Key, work: int) -> Entry | None:
     """Called where there is none yet: None while it is not worth it, or being compiled."""
-    if not native.may_compile():
+    if tiering.mode() == "off":
         return None
-    if native.SETTINGS.threshold == 0:
+    if tiering.mode() == "eager":
         compile_loop(loop, kinds)
         return loop.entries.get(kinds)
     waiting = loop.waiting[kinds] = loop.waiting.get(kinds, 0) + work
@@ -55,15 +54,18 @@ def compile_loop(loop: Loop, kinds: Key) -> None:
     try:
         if any(kind == np.float16 for kind in kinds) and not machine.has_feature("f16c"):
             raise Unreadable("this processor does not convert float16")
-        text, parameters = loop_text(loop, kinds)
-        address = machine.compiled(text, ["loop"], thoroughly=True)["loop"]
+        kernel = kernel_of(loop, kinds)
+        address = machine.compile_module(to_llvm.module([kernel]), [kernel.name]).addresses[kernel.name]
     except (Unreadable, machine.MachineError, OSError) as error:
         _refused[name, kinds] = str(error)
         loop.entries[kinds] = None
         return
-    loop.entries[kinds] = ctypes.CFUNCTYPE(ctypes.c_int64, *(_CTYPES[each] for each in parameters))(address)
+    loop.entries[kinds] = ctypes.CFUNCTYPE(
+        ctypes.c_int64, *(_POINTER if isinstance(each, Buffer) else _CTYPES[each.type] for each in kernel.parameters)
+    )(address)
 
 
-_CTYPES: Final[dict[str, Any]] = {"ptr": ctypes.c_void_p, "i64": ctypes.c_int64, "double": ctypes.c_double}
+_POINTER: Final[Any] = ctypes.c_void_p
+_CTYPES: Final[dict[str, Any]] = {"i64": ctypes.c_int64, "f64": ctypes.c_double}
 
 COMPILER.request = entry_for

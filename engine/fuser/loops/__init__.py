@@ -1,1 +1,0 @@
-"""Kernels written as loops in Python (`engine.aten.stepwise.language`), as machine code."""
