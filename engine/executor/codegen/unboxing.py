@@ -32,7 +32,7 @@ _UNKNOWN_EFFECTS: Final = ("prim::PythonOp", "prim::fork", "aten::wait", *CALLEE
 _OF_MATRICES: Final = frozenset(f"aten::{name}" for name in "mm bmm addmm baddbmm cat stack".split())
 """Operators whose result has a dimension."""
 _GIVES_MATRICES: Final = frozenset({"aten::mm", "aten::addmm"})
-_OF_KNOWN_RANK: Final = {"aten::mm": ((2, 2), "{0}.dot({1})"), "aten::t": ((2,), "{0}.T")}
+_OF_KNOWN_RANK: Final = {"aten::t": ((2,), "{0}.T")}
 """Operators of floats -> the ranks with which their kernels come to an expression of numpy, but for errors."""
 
 

@@ -1,0 +1,253 @@
+"""Linear layers and convolutions of float32 as kernels, for operators that are called one by one.
+
+In: arrays, as the kernels of the operators have them (`engine.aten.kernels.compiled`, whose slots this module takes).
+Out: the result, or None.  A kernel is compiled once there was enough work for it, and serves all sizes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from engine.aten.kernels.compiled import COMPILED
+from engine.aten.values.xp import Array
+from engine.fuser import convolution as convolutions
+from engine.fuser import gemm, machine, tiering, to_llvm
+from engine.fuser.convolution import Geometry
+from engine.fuser.kernel import (
+    Buffer,
+    Expression,
+    For,
+    Kernel,
+    Let,
+    Load,
+    LoopKind,
+    Name,
+    Parameter,
+    Scalar,
+    Statement,
+    Store,
+    allocate,
+    apply,
+    index,
+)
+
+LEAST: Final = 1 << 18
+"""Operations from which on a call of a kernel pays beside numpy."""
+WORTH: Final = 1 << 27
+"""Operations after which a kernel is compiled."""
+_FEW: Final = 16
+"""Rows up to which products are made of dot products, which need no panels."""
+_BLOCK: Final = 48
+"""Rows of the weight for one panel: small, as few panels are all that most batches have, for several threads."""
+Entry = Callable[..., int]
+
+
+@dataclass(slots=True)
+class _Layer:
+    """A kernel: how much work there was for it, and its code; `is_refused` where there is none to be had."""
+
+    work: int = 0
+    entry: Entry | None = None
+    is_waiting: bool = False
+    is_refused: bool = False
+
+
+_LAYERS: Final[dict[Hashable, _Layer]] = {}
+
+
+def _entry(key: Hashable, make: Callable[[], Kernel], work: int) -> Entry | None:
+    """The code of a kernel, once it pays to compile it."""
+    mode = tiering.mode()
+    if work < LEAST or mode == "off":
+        return None
+    layer = _LAYERS.setdefault(key, _Layer())
+    if layer.entry is not None or layer.is_waiting or layer.is_refused:
+        return layer.entry
+    layer.work += work
+    if mode == "eager":
+        _compile(layer, make)
+    elif layer.work >= WORTH:
+        layer.is_waiting = True
+        tiering.in_background(lambda: _compile(layer, make))
+    return layer.entry
+
+
+def _compile(layer: _Layer, make: Callable[[], Kernel]) -> None:
+    kernel = make()
+    try:
+        code = machine.compile_module(to_llvm.module([kernel]), [kernel.name])
+    except machine.MachineError:
+        layer.is_refused = True
+        return
+    kinds: list[Any] = [ctypes.c_void_p if isinstance(p, Buffer) else ctypes.c_int64 for p in kernel.parameters]
+    layer.entry = ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)(code.addresses[kernel.name])
+    layer.is_waiting = False
+
+
+def _is_plain(*arrays: Array | None) -> bool:
+    return all(
+        each is None
+        or (type(each) is np.ndarray and each.dtype == np.float32 and each.flags.c_contiguous and each.flags.aligned)
+        for each in arrays
+    )
+
+
+def _address(array: Array) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
+def _i(name: str) -> Name:
+    return Name(name, "i64")
+
+
+def _with_bias(value: Expression, has_bias: bool, place: Expression) -> Expression:
+    return apply("add", value, Load("bias", (place,), "f32")) if has_bias else value
+
+
+def _biases(has_bias: bool) -> tuple[Parameter, ...]:
+    return (Buffer("bias", "f32", None),) if has_bias else ()
+
+
+# ------------------------------------------------------------------ linear layers
+
+
+def linear(rows: Array, weight: Array, bias: Array | None) -> Array | None:
+    """(m, k) times the transpose of (n, k), plus (n)."""
+    (m, k), n = rows.shape, len(weight)
+    if not _is_plain(rows, weight, bias) or (bias is not None and bias.shape != (n,)) or not k:
+        return None
+    tile = None if m <= _FEW else gemm.tile_for(m)
+    has_bias = bias is not None
+    entry = _entry(("linear", tile, has_bias), lambda: _linear(tile, has_bias), 2 * m * n * k)
+    if entry is None:
+        return None
+    result = np.empty((m, n), np.float32)
+    given = (rows, weight, result) if bias is None else (rows, weight, result, bias)
+    return result if entry(m, n, k, *map(_address, given)) == 0 else None
+
+
+def _linear(tile: gemm.Tile | None, has_bias: bool) -> Kernel:
+    """Rows of the weight times columns, which are rows of x."""
+    m, n, k = _i("m"), _i("n"), _i("k")
+    x, w, y = Buffer("x", "f32", (m, k)), Buffer("w", "f32", (n, k)), Buffer("y", "f32", (m, n), access="out")
+
+    def put(row: Expression, column: Expression, value: Expression) -> Sequence[Statement]:
+        return [Store("y", (row, column), _with_bias(value, has_bias, column))]
+
+    if tile is None:
+        body = gemm.dots(m, n, k, lambda i, d: Load("x", (i, d), "f32"), lambda j, d: Load("w", (j, d), "f32"), put)
+    else:
+        fill = gemm.filled(lambda depth, column: Load("x", (column, depth), "f32"), m, tile)
+        body = (
+            allocate("packed", "f32", gemm.packed_size(k, m, tile)), gemm.packing(m, k, fill, "packed", tile),
+            *gemm.product(n, m, k, lambda row, depth: Load("w", (row, depth), "f32"), lambda i, j, v: put(j, i, v),
+                          packed="packed", tile=tile, by_columns=True, block=_BLOCK),
+        )  # fmt: skip
+    sizes = tuple(Scalar(each, "i64") for each in "mnk")
+    return Kernel("linear", (*sizes, x, w, y, *_biases(has_bias)), tuple(body))
+
+
+# ------------------------------------------------------------------ products
+
+
+def matmul(a: Array, b: Array) -> Array | None:
+    """(…, m, k) times (…, k, n), with the same sizes before."""
+    rank = a.ndim
+    if not 2 <= rank <= 4 or b.ndim != rank or a.shape[:-2] != b.shape[:-2] or a.shape[-1] != b.shape[-2]:
+        return None
+    if type(a) is not np.ndarray or type(b) is not np.ndarray or b.dtype != a.dtype or a.dtype != np.float32:
+        return None
+    (*before, m, k), n = a.shape, b.shape[-1]
+    outer, inner = ([1, 1, *before])[-2:]
+    work = 2 * outer * inner * m * n * k
+    if not work or any(step % 4 for step in (*a.strides, *b.strides)):
+        return None
+    is_batched = outer * inner > 1
+    tile = gemm.tile_for(n)
+    entry = _entry(("matmul", tile, is_batched), lambda: _matmul(tile, is_batched), work)
+    if entry is None:
+        return None
+    result = np.empty((*before, m, n), np.float32)
+    steps = [([0, 0, *(step // 4 for step in each.strides)])[-4:] for each in (a, b)]
+    code = entry(outer, inner, m, n, k, *steps[0], *steps[1], _address(a), _address(b), _address(result))
+    return result if code == 0 else None
+
+
+_STEPS: Final = ("outer_step", "inner_step", "row_step", "column_step")
+
+
+def _matmul(tile: gemm.Tile, is_batched: bool) -> Kernel:
+    """One product after the other; those of a batch in parallel, else the parts of one."""
+    m, n, k = _i("m"), _i("n"), _i("k")
+    extents = (_i("outer"), _i("inner"))
+    a, b = (
+        Buffer(name, "f32", (*extents, *shape), tuple(_i(f"{name}_{step}") for step in _STEPS))
+        for name, shape in (("a", (m, k)), ("b", (k, n)))
+    )
+    c = Buffer("c", "f32", (*extents, m, n), access="out")
+    at = (_i("i"), _i("j_"))
+    body = gemm.product(
+        m, n, k, lambda row, depth: Load("a", (*at, row, depth), "f32"),
+        lambda row, column, value: [Store("c", (*at, row, column), value)],
+        fill=gemm.filled(lambda depth, column: Load("b", (*at, depth, column), "f32"), n, tile), tile=tile,
+    )  # fmt: skip
+    if is_batched:
+        body = tuple(replace(s, kind="range") if isinstance(s, For) else s for s in body)
+    one = (Let("i", apply("quotient", _i("one"), extents[1])), Let("j_", apply("rest", _i("one"), extents[1])))
+    kind: LoopKind = "parallel" if is_batched else "range"
+    loop = For("one", index(0), apply("mul", *extents), (*one, *body), kind=kind)
+    sizes = ("outer", "inner", "m", "n", "k", *(f"{name}_{step}" for name in "ab" for step in _STEPS))
+    return Kernel("matmul", (*(Scalar(each, "i64") for each in sizes), a, b, c), (loop,))
+
+
+# ------------------------------------------------------------------ convolutions
+
+
+def convolution(
+    input: Array, weight: Array, bias: Array | None, stride: Sequence[int], padding: Sequence[int],
+    dilation: Sequence[int], groups: int,
+) -> Array | None:  # fmt: skip
+    """A convolution of images whose arguments fit each other."""
+    if input.ndim != 4 or not _is_plain(input, weight, bias) or not input.size or not weight.size:
+        return None
+    (n, c, h, w), (o, _, *kernel) = input.shape, weight.shape
+    oh, ow = (
+        (size + 2 * p - d * (extent - 1) - 1) // step + 1
+        for size, p, d, extent, step in zip((h, w), _two(padding), _two(dilation), kernel, _two(stride), strict=True)
+    )
+    is_depthwise = 1 < groups == c == o
+    g = Geometry(
+        (kernel[0], kernel[1]), _two(stride), _two(padding), _two(dilation), groups, oh * ow <= convolutions.FEW,
+        is_depthwise,
+    )  # fmt: skip
+    has_bias = bias is not None
+    work = 2 * n * o * oh * ow * weight.size // o
+    entry = _entry(("convolution", g, has_bias), lambda: _convolution(g, has_bias), work)
+    if entry is None:
+        return None
+    result = np.empty((n, o, oh, ow), np.float32)
+    given = (input, weight, result) if bias is None else (input, weight, result, bias)
+    return result if entry(n, c, h, w, o, oh, ow, *map(_address, given)) == 0 else None
+
+
+def _two(sizes: Sequence[int]) -> tuple[int, int]:
+    return (sizes[0], sizes[-1])
+
+
+def _convolution(g: Geometry, has_bias: bool) -> Kernel:
+    def put(channel: Expression, value: Expression) -> Sequence[Statement]:
+        place = convolutions.place(channel, _i("column_"))
+        return [Store("y", (place,), _with_bias(value, has_bias, channel))]
+
+    result = Buffer("y", "f32", None, access="out")
+    parameters = (*convolutions.SIZES, *convolutions.operands(), result, *_biases(has_bias))
+    return Kernel("convolution", parameters, convolutions.convolution(g, put))
+
+
+COMPILED.linear, COMPILED.matmul, COMPILED.convolution = linear, matmul, convolution
