@@ -1,8 +1,7 @@
 """Kernel IR: loops over typed, strided buffers, which every compiled computation goes through.
 
 In: what a front door builds (`from_expression`, `from_loop`, `from_graph`, `from_scalar`).  Out: a `Kernel`, which
-prints and parses (`kernel_text`), is checked (`kernel_verifier`), and runs as Python (`to_numpy`) or as machine code
-(`to_llvm`).
+prints and parses (`kernel_text`), and becomes machine code (`to_llvm`).
 
     def chain(n: i64, x: f32[n], y: f32[n], out: Out[f32[n]]):
         for i in parallel(n):

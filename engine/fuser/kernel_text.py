@@ -22,7 +22,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import isfinite
 from typing import Final
 
 from engine.fuser.externals import EXTERNALS
@@ -77,12 +78,22 @@ _LOOPS: Final[dict[str, LoopKind]] = {"range": "range", "vector": "vector", "par
 
 
 def parse(text: str) -> Kernel:
-    """The kernel of this text, a mistake in which raises SyntaxError."""
-    (function,) = ast.parse(text).body
+    """The kernel of this text, the last one in it; those before are its helpers.  Raises SyntaxError for a mistake."""
+    *helpers, kernel = (_kernel(text, each) for each in ast.parse(text).body)
+    return replace(kernel, helpers=tuple(helpers))
+
+
+def _kernel(text: str, function: ast.stmt) -> Kernel:
     assert isinstance(function, ast.FunctionDef)
     parser = _Parser(text)
     parameters = tuple(parser.parameter(each) for each in function.args.args)
-    return Kernel(function.name, parameters, parser.block(function.body))
+    marks = {ast.unparse(each) for each in function.decorator_list}
+    body = parser.block(function.body)
+    return Kernel(function.name, parameters, body, any_order="any_order" in marks, is_rare="is_rare" in marks)
+
+
+_MARKS: Final = ("any_order", "is_rare")
+"""Flags of kernels, which are written as decorators."""
 
 
 @dataclass(slots=True)
@@ -113,14 +124,20 @@ class _Parser:
             raise self.refused(type)
         extents = type.slice.elts if isinstance(type.slice, ast.Tuple) else [type.slice]
         unknown = isinstance(type.slice, ast.Constant) and type.slice.value is ...
-        shape = None if unknown else tuple(self.expression(each) for each in extents)
-        found = self.buffers[name] = Buffer(name, type.value.id, shape, None, access)
+        shape = None if unknown else tuple(self.extent(each) for each in extents)
+        steps = [each.upper for each in extents if isinstance(each, ast.Slice) and each.upper is not None]
+        strides = tuple(self.expression(each, "i64") for each in steps) or None
+        found = self.buffers[name] = Buffer(name, type.value.id, shape, strides, access)
         return found
+
+    def extent(self, node: ast.expr) -> Expression:
+        lower = node.lower if isinstance(node, ast.Slice) else None
+        return self.expression(lower or node, "i64")
 
     # -- statements
 
     def block(self, body: Iterable[ast.stmt]) -> tuple[Statement, ...]:
-        return tuple(map(self.statement, body))
+        return tuple(self.statement(each) for each in body if not isinstance(each, ast.Pass))
 
     def statement(self, node: ast.stmt) -> Statement:
         match node:
@@ -239,6 +256,8 @@ def _literal(node: ast.expr) -> float | None:
     match node:
         case ast.Constant(value=int() | float() as value):
             return value
+        case ast.Constant(value="inf" | "-inf" | "nan" as text):
+            return float(text)
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
             return -value
     return None
@@ -257,8 +276,9 @@ def show(what: Kernel | Statement | Expression) -> str:
     """The text of a kernel with its helpers, a statement or an expression."""
     if isinstance(what, Kernel):
         parameters = ", ".join(map(_parameter, what.parameters))
-        lines = [f"def {what.name}({parameters}):", *_indented(what.body)]
-        return "\n\n".join(["\n".join(lines), *map(show, what.helpers)])
+        marks = [f"@{mark}" for mark in _MARKS if getattr(what, mark)]
+        lines = [*marks, f"def {what.name}({parameters}):", *_indented(what.body)]
+        return "\n\n".join([*map(show, what.helpers), "\n".join(lines)])
     if isinstance(what, Constant | Name | Load | Apply | Address):
         return _expression(what)
     return "\n".join(_statement(what))
@@ -274,8 +294,10 @@ def _parameter(parameter: Parameter) -> str:
 def _buffer(buffer: Buffer) -> str:
     if buffer.shape is None:
         return f"{buffer.type}[...]"
-    strides = "" if buffer.strides is None else f"[{_listed(buffer.strides)}]"
-    return f"{buffer.type}[{_listed(buffer.shape)}]{strides}"
+    if buffer.strides is None:
+        return f"{buffer.type}[{_listed(buffer.shape)}]"
+    sizes = zip(map(_expression, buffer.shape), map(_expression, buffer.strides), strict=True)
+    return f"{buffer.type}[{', '.join(f'{extent}:{stride}' for extent, stride in sizes)}]"
 
 
 def _listed(expressions: Sequence[Expression]) -> str:
@@ -324,6 +346,8 @@ def _bounds(loop: For) -> str:
 def _expression(of: Expression) -> str:
     match of:
         case Constant(value=value, type=type):
+            if not isfinite(value):
+                return f'{type}("{value}")'
             return repr(value) if type in ("i64", "f64", BOOL) else f"{type}({value!r})"
         case Name(name=name):
             return name

@@ -127,4 +127,25 @@ def test_strides_and_helpers_are_shown() -> None:
     n = Name("n", "i64")
     helper = Kernel("g", (Scalar("m", "i8"),), (Return(index(2)),))
     kernel = Kernel("k", (Scalar("n", "i64"), Buffer("x", "f32", (n, n), (n, index(1)))), (), helpers=(helper,))
-    assert show(kernel) == ("def k(n: i64, x: f32[n, n][n, 1]):\n    pass\n\ndef g(m: i8):\n    return 2")
+    assert show(kernel) == ("def g(m: i8):\n    return 2\n\ndef k(n: i64, x: f32[n:n, n:1]):\n    pass")
+
+
+def test_what_is_shown_is_read_again() -> None:
+    """Flags, helpers, strides, infinities and empty blocks."""
+    text = (
+        "def helper(n: i64):\n    return n\n\n"
+        "@any_order\n"
+        "def spread(n: i64, s: i64, x: f32[n:s, n:1], out: Out[f32[n]]):\n"
+        "    for i in range(n):\n"
+        '        most: f32 = f32("-inf")\n'
+        "        for j in vector(n):\n"
+        "            most = reduce(maximum, x[i, j])\n"
+        "        if most > f32(0.0):\n"
+        "            pass\n"
+        "        out[i] = most"
+    )
+    kernel = parse(text)
+    assert kernel.any_order
+    assert [each.name for each in kernel.helpers] == ["helper"]
+    assert show(kernel) == text
+    assert parse(show(kernel)) == kernel
