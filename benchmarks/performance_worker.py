@@ -160,7 +160,7 @@ def _prepare(name: str, workload: Workload, folder: Path) -> tuple[Call, dict[st
 
 def _settle(call: Call) -> None:
     """Call until nothing more is being compiled."""
-    tiering = import_module("engine.fuser.entries.native")
+    tiering = import_module("engine.fuser.tiering")
     for _ in range(5):
         end = time.perf_counter() + 0.3
         while time.perf_counter() < end:
