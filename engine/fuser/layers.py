@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.kernels.compiled import COMPILED
+from engine.aten.kernels.compiled import COMPILED, LEAST
 from engine.aten.values.xp import Array
 from engine.fuser import convolution as convolutions
 from engine.fuser import gemm, machine, tiering, to_llvm
@@ -36,8 +36,6 @@ from engine.fuser.kernel import (
     index,
 )
 
-LEAST: Final = 1 << 18
-"""Operations from which on a call of a kernel pays beside numpy."""
 WORTH: Final = 1 << 27
 """Operations after which a kernel is compiled."""
 _FEW: Final = 16

@@ -29,3 +29,5 @@ class CompiledLayers:
 
 
 COMPILED: Final = CompiledLayers()
+LEAST: Final = 1 << 18
+"""Operations from which on machine code pays beside numpy."""

@@ -16,7 +16,7 @@ from engine.aten.dispatch import out_checks
 from engine.aten.dispatch.compose import run
 from engine.aten.dispatch.table import describe, op
 from engine.aten.kernels import shapes
-from engine.aten.kernels.compiled import COMPILED
+from engine.aten.kernels.compiled import COMPILED, LEAST
 from engine.aten.kernels.refusals import no_code
 from engine.aten.kernels.rules import broadcast_shapes, check_same_dtype, no_kernel
 from engine.aten.stepwise.language import worth
@@ -58,7 +58,8 @@ def mm(self: Array, mat2: Array) -> Array:
     d = self.dtype
     is_float = (d is xp.FLOAT32 or d is xp.FLOAT64) and mat2.dtype is d
     if is_float and self.ndim == 2 == mat2.ndim and self.shape[1] == mat2.shape[0]:
-        return multiply(self, mat2)
+        product: Array = self.dot(mat2) if 2 * self.size * mat2.shape[1] < LEAST else multiply(self, mat2)
+        return product
     if self.ndim != 2:
         raise OperatorError("self must be a matrix")
     if mat2.ndim != 2:
