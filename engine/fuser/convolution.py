@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from engine.fuser import gemm
+from engine.fuser.gemm import Matrix
 from engine.fuser.kernel import (
     Allocate,
     Assign,
@@ -20,6 +21,7 @@ from engine.fuser.kernel import (
     Declare,
     Expression,
     For,
+    Kernel,
     Let,
     Load,
     Name,
@@ -93,6 +95,11 @@ def operands() -> tuple[Buffer, ...]:
 def place(channel: Expression, column: Expression) -> Expression:
     """The index of an element of the result, (n, o, oh, ow)."""
     return add(multiply(add(multiply(_i("image"), _i("o")), channel), _i("places")), column)
+
+
+def helpers(g: Geometry) -> tuple[Kernel, ...]:
+    """The functions that a convolution calls."""
+    return () if g.is_depthwise else gemm.helpers(gemm.WIDE)
 
 
 def convolution(g: Geometry, put: Put) -> tuple[Statement, ...]:
@@ -190,8 +197,7 @@ def _product(g: Geometry, put: Put, source: str) -> tuple[Statement, ...]:
     pixels = _i("places")
     fill = _pointwise_fill() if g.is_pointwise else _window_fill(g, source)
 
-    def a(row: Expression, depth: Expression) -> Expression:
-        return _load("weight", add(multiply(add(_i("into"), row), _i("k")), depth))
+    a = Matrix("weight", _i("k"), first=multiply(_i("into"), _i("k")))
 
     def element(row: Expression, column: Expression, value: Expression) -> Sequence[Statement]:
         return (Let("column_", column), *put(add(_i("into"), row), value))

@@ -1,14 +1,15 @@
 """Matrix products of float32 in kernel IR, for kernels that multiply and go on with the result.
 
-In: expressions for the sizes and for the elements of the operands.  Out: statements (`product`), which hand each
-element of the result to the caller: bias, activation and residual are done while it is in the cache.  `packing` copies
-a matrix into panels, for several products or for several threads.
+In: the sizes, and where the operands lie (`Matrix`).  Out: statements (`product`, `dots`), which hand each element of
+the result to the caller: bias, activation and residual are done while it is in the cache.  They call `helpers`, which
+the kernel has to bring along.  `packing` copies a matrix into panels, for several products or for several threads.
 
 Note [Tiles of products]
-A panel holds the columns of a tile, element (k, j) at k * width + j, with zeros beyond the last column of the matrix.
-A tile is some rows of the result by one panel: its sums are a small array, which LLVM keeps in vector registers, as
-all indices into it are constants once the innermost loops are unrolled.  Where k is long, it is done in blocks of
-`DEPTH`, so that a block of a panel stays in the cache while tile after tile uses it; sums rest in "partial" meanwhile.
+A panel holds the columns of a tile, element (k, j) at k * step + j: some columns of a matrix whose rows are contiguous,
+or a copy with zeros beyond the last column.  A tile is some rows of the result by one panel: its sums are a small
+array, which LLVM keeps in vector registers, as all indices into it are constants once the innermost loops are unrolled.
+Where k is long, it is done in blocks of `DEPTH`, so that a block of a panel stays in the cache while tile after tile
+uses it; sums rest in "partial" meanwhile.  Tiles are functions of their own, one for each size, whatever is multiplied.
 
 Where k is last in the memory of both operands and the first has few rows, as in x @ weight.t(), panels cost more than
 they save: `dots` adds up products along k, for a few rows and columns at a time, which load each vector for several.
@@ -18,21 +19,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 from engine.fuser.kernel import (
     Accumulate,
-    Assign,
+    Address,
+    Buffer,
+    Call,
     Declare,
     Expression,
     For,
     If,
+    Kernel,
     Let,
     Load,
     Name,
+    Scalar,
     Statement,
     Store,
-    While,
     add,
     allocate,
     apply,
@@ -41,10 +46,41 @@ from engine.fuser.kernel import (
     multiply,
 )
 
+_ZERO: Final = index(0)
+_ONE: Final = index(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """Elements of a buffer of float32: (i, j) is at `first` + i * `row` + j * `column`."""
+
+    buffer: str
+    row: Expression
+    column: Expression = _ONE
+    first: Expression = _ZERO
+
+    def place(self, i: Expression, j: Expression) -> Expression:
+        return add(add(self.first, multiply(i, self.row)), multiply(j, self.column))
+
+    def element(self, i: Expression, j: Expression) -> Load:
+        return _load(self.buffer, self.place(i, j))
+
+    def address(self, i: Expression, j: Expression) -> Address:
+        return Address(self.buffer, (self.place(i, j),))
+
+    @property
+    def transposed(self) -> Matrix:
+        return Matrix(self.buffer, self.column, self.row, self.first)
+
+    @property
+    def has_rows(self) -> bool:
+        """True if the elements of a row are next to each other."""
+        return self.column == _ONE
+
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A piece of the result whose sums are 24 vectors of 16 elements: `rows` by `width` columns, that of panels."""
+    """A piece of the result of up to 24 vectors of 16 elements: `rows` by `width` columns, that of panels."""
 
     rows: int
     width: int
@@ -56,6 +92,8 @@ DEPTH: Final = 512
 """Elements of k in a block."""
 BLOCK: Final = 240
 """Rows of the first operand that are gone over for one panel before the next panel; a multiple of all tiles' rows."""
+FEW_ROWS: Final = 32
+"""Rows of the first operand up to which copies of the second cost more than they save."""
 
 Element = Callable[[Expression, Expression], Expression]
 """From two indices to an element."""
@@ -66,9 +104,11 @@ Put = Callable[[Expression, Expression, Expression], Sequence[Statement]]
 """From a row, a column and an element of the product to statements that store it."""
 
 
-def tile_for(columns: int) -> Tile:
-    """The tile for about so many columns: the widest that is not mostly empty."""
-    return next((tile for tile in TILES if columns <= tile.width), WIDE)
+def tile_for(columns: int, rows: int = 0) -> Tile:
+    """The tile for so many columns and rows: the widest that is not mostly empty, of rows that leave none over."""
+    found = next((tile for tile in TILES if columns <= tile.width), WIDE)
+    heights = [height for height in (found.rows, found.rows * 5 // 6, found.rows * 2 // 3) if rows % height == 0]
+    return Tile(heights[0], found.width) if heights else found
 
 
 def packed_size(rows: Expression, columns: Expression, tile: Tile = WIDE) -> Expression:
@@ -122,19 +162,25 @@ def product(
     m: Expression,
     n: Expression,
     k: Expression,
-    a: Element,
+    a: Matrix,
     put: Put,
     *,
+    b: Matrix | None = None,
     packed: str = "",
     fill: Fill | None = None,
     tile: Tile = WIDE,
     block: int = BLOCK,
     by_columns: bool = False,
+    in_place: bool = False,
 ) -> tuple[Statement, ...]:
-    """(m, n) = (m, k) times (k, n), k at least 1: elements of the first from `a`, of the second from the buffer
-    `packed`, or else from panels that are filled block by block.  Elements are handed on row by row, or `by_columns`.
-    `block`: of rows, at most `BLOCK`; where there are few panels, fewer rows give more threads something to do.
+    """(m, n) = (m, k) times (k, n), k at least 1.
+
+    The second operand is `packed`, a buffer of panels; or else filled into panels block by block, by `fill`, or from
+    `b`, whose whole panels may be read `in_place` where its rows are contiguous: for up to `FEW_ROWS`.  Elements are
+    handed on row by row, or `by_columns`.  `block`: of rows, at most `BLOCK`; where there are few panels, fewer rows
+    give more threads something to do.
     """
+    fill = fill or (filled(b.element, n, tile) if b is not None else None)
     blocks = apply("quotient", add(m, index(block - 1)), index(block))
     part = (
         Let("number", apply("rest", _i("part"), _i("panels"))),
@@ -143,7 +189,7 @@ def product(
         Let("end", apply("minimum", add(_i("begin"), index(block)), m)),
         allocate("partial", "f32", index(block * tile.width)),
         *([] if packed else [allocate("panel", "f32", index(DEPTH * tile.width))]),
-        For("depth", index(0), k, (*_depth(a, k, packed, fill, tile),), step=index(DEPTH)),
+        For("depth", index(0), k, (*_depth(a, n, k, packed, fill, b if in_place else None, tile),), step=index(DEPTH)),
         *_finished(n, put, tile, by_columns),
     )
     return (
@@ -152,50 +198,93 @@ def product(
     )
 
 
-def _depth(a: Element, k: Expression, packed: str, fill: Fill | None, tile: Tile) -> Iterator[Statement]:
-    """One block of k, for all rows: whole tiles, then what is left."""
+def _depth(
+    a: Matrix, n: Expression, k: Expression, packed: str, fill: Fill | None, in_place: Matrix | None, tile: Tile
+) -> Iterator[Statement]:
+    """One block of k, for all rows."""
     yield Let("deep", apply("minimum", apply("sub", k, _i("depth")), index(DEPTH)))
-    if fill is not None:
-        yield from fill(_i("column"), _i("depth"), _i("deep"), "panel", index(0))
-    begin = multiply(add(multiply(_i("number"), k), _i("depth")), index(tile.width)) if packed else index(0)
-    yield Let("first", begin)
-    yield Declare("row", _i("begin"))
-    tiles: tuple[Statement, ...] = ()
+    if packed:
+        start = multiply(add(multiply(_i("number"), k), _i("depth")), index(tile.width))
+        yield from _rows(a, Matrix(packed, index(tile.width), first=start), tile)
+        return
+    assert fill is not None
+    filling = (
+        *fill(_i("column"), _i("depth"), _i("deep"), "panel", index(0)),
+        *_rows(a, Matrix("panel", index(tile.width)), tile),
+    )
+    if in_place is None:
+        yield from filling
+        return
+    there = Matrix(in_place.buffer, in_place.row, first=in_place.place(_i("depth"), _i("column")))
+    is_whole = apply("le", add(_i("column"), index(tile.width)), n)
+    yield If(is_whole, tuple(_rows(a, there, tile)), filling)
+
+
+def _rows(a: Matrix, panel: Matrix, tile: Tile) -> Iterator[Statement]:
+    """All rows by a panel: whole tiles, then smaller ones for what is left."""
+    start: Expression = _i("begin")
     for rows in _heights(tile.rows):
-        fits = apply("le", add(_i("row"), index(rows)), _i("end"))
-        body = (*_tile(Tile(rows, tile.width), a, packed or "panel"), Assign("row", add(_i("row"), index(rows))))
-        tiles = (If(fits, body, tiles),)
-    yield While(apply("lt", _i("row"), _i("end")), tiles)
+        count, left = f"tiles{rows}", f"left{rows}"
+        yield Let(count, apply("quotient", apply("sub", _i("end"), start), index(rows)))
+        row = Let("row", add(start, multiply(_i("tile"), index(rows))))
+        yield For("tile", index(0), _i(count), (row, _tile_call(Tile(rows, tile.width), a, panel)))
+        yield Let(left, add(start, multiply(_i(count), index(rows))))
+        start = _i(left)
 
 
 def _heights(rows: int) -> Iterator[int]:
-    """The rows of tiles, smallest first: each about half of the next."""
-    if rows > 1:
-        yield from _heights(rows // 2)
-    yield rows
+    """The rows of tiles, each about half of the one before, down to 1."""
+    while rows:
+        yield rows
+        rows //= 2
 
 
-def _tile(tile: Tile, a: Element, panel: str) -> Iterator[Statement]:
-    """The sums of a tile, from "partial" and back: registers have no index that only the run tells."""
+def _tile_call(tile: Tile, a: Matrix, panel: Matrix) -> Statement:
+    line = multiply(apply("sub", _i("row"), _i("begin")), index(tile.width))
+    operands = (
+        _i("depth"), _i("deep"), a.row, a.column, panel.row, a.address(_i("row"), _i("depth")),
+        panel.address(index(0), index(0)), Address("partial", (line,)),
+    )  # fmt: skip
+    return Call(_name_of(tile), operands)
+
+
+def _name_of(tile: Tile) -> str:
+    return f"tile_{tile.rows}x{tile.width}"
+
+
+def helpers(tile: Tile | None) -> tuple[Kernel, ...]:
+    """The functions that a product with this tile calls; None: those of `dots`."""
+    if tile is None:
+        return tuple(_dots_helper(rows, columns) for rows in (1, _DOTS) for columns in (1, _DOTS))
+    return tuple(_tile(Tile(rows, tile.width)) for rows in _heights(tile.rows))
+
+
+@cache
+def _tile(tile: Tile) -> Kernel:
+    """Sums of `deep` products, which begin at 0 where `depth` does."""
     j, size = _i("j"), index(tile.rows * tile.width)
-    yield Let("rest", multiply(apply("sub", _i("row"), _i("begin")), index(tile.width)))
-    resting = (add(_i("rest"), j),)
-    yield allocate("sums", "f32", size)
-    yield If(
-        apply("eq", _i("depth"), index(0)),
-        (For("j", index(0), size, (Store("sums", (j,), constant(0, "f32")),), kind="vector"),),
-        (For("j", index(0), size, (Store("sums", (j,), _load("partial", *resting)),), kind="vector"),),
+    body = (
+        allocate("sums", "f32", size),
+        If(
+            apply("eq", _i("depth"), index(0)),
+            (For("j", index(0), size, (Store("sums", (j,), constant(0, "f32")),), kind="vector"),),
+            (For("j", index(0), size, (Store("sums", (j,), _load("result", j)),), kind="vector"),),
+        ),
+        For("at", index(0), _i("deep"), (*_step(tile),)),
+        For("j", index(0), size, (Store("result", (j,), _load("sums", j)),), kind="vector"),
     )
-    yield For("at", index(0), _i("deep"), (*_step(tile, a, panel),))
-    yield For("j", index(0), size, (Store("partial", resting, _load("sums", j)),), kind="vector")
+    sizes = tuple(Scalar(each, "i64") for each in ("depth", "deep", "row", "column", "step"))
+    buffers = (Buffer("a", "f32", None), Buffer("panel", "f32", None), Buffer("result", "f32", None, access="inout"))
+    return Kernel(_name_of(tile), (*sizes, *buffers), body, is_separate=True)
 
 
-def _step(tile: Tile, a: Element, panel: str) -> Iterator[Statement]:
+def _step(tile: Tile) -> Iterator[Statement]:
     """One element of k: each row's times the panel's."""
+    a = Matrix("a", _i("row"), _i("column"))
     for row in range(tile.rows):
-        yield Let(f"a{row}", a(add(_i("row"), index(row)), add(_i("depth"), _i("at"))))
-    yield Let("line", add(_i("first"), multiply(_i("at"), index(tile.width))))
-    body: list[Statement] = [Let("b", _load(panel, add(_i("line"), _i("j"))))]
+        yield Let(f"a{row}", a.element(index(row), _i("at")))
+    yield Let("line", multiply(_i("at"), _i("step")))
+    body: list[Statement] = [Let("b", _load("panel", add(_i("line"), _i("j"))))]
     for row in range(tile.rows):
         place = (add(_i("j"), index(row * tile.width)),)
         total = apply("fma", Name(f"a{row}", "f32"), Name("b", "f32"), _load("sums", *place))
@@ -216,8 +305,11 @@ def _finished(n: Expression, put: Put, tile: Tile, by_columns: bool) -> Iterator
         yield For("row", _i("begin"), _i("end"), (inner,))
 
 
-def dots(m: Expression, n: Expression, k: Expression, a: Element, b: Element, put: Put) -> tuple[Statement, ...]:
-    """(m, n) = (m, k) times the transpose of (n, k), where elements that are next in k are next in memory.
+# ------------------------------------------------------------------ sums along k
+
+
+def dots(m: Expression, n: Expression, k: Expression, a: Matrix, b: Matrix, put: Put) -> tuple[Statement, ...]:
+    """(m, n) = (m, k) times the transpose of (n, k), both with contiguous rows.
 
     Each part reads its rows of the second operand once from afar, and all of the first: for few rows of that.
     """
@@ -243,7 +335,7 @@ _DOTS_OF_PART: Final = 16
 """Columns that are in the nearest cache while all rows of the first operand are gone over."""
 
 
-def _dots_of_rows(rows: int, k: Expression, a: Element, b: Element, put: Put) -> Statement:
+def _dots_of_rows(rows: int, k: Expression, a: Matrix, b: Matrix, put: Put) -> Statement:
     """Some rows by the columns of a part, the last of which may be fewer."""
     whole = (Let("column", _i("first")), *_dots(rows, _DOTS, k, a, b, put))
     single = For("column", _i("first"), _i("end"), _dots(rows, 1, k, a, b, put))
@@ -251,18 +343,31 @@ def _dots_of_rows(rows: int, k: Expression, a: Element, b: Element, put: Put) ->
     return For("first", _i("begin"), _i("end"), (If(is_whole, whole, (single,)),), step=index(_DOTS))
 
 
-def _dots(rows: int, columns: int, k: Expression, a: Element, b: Element, put: Put) -> tuple[Statement, ...]:
-    places = [(i, j) for i in range(rows) for j in range(columns)]
-    lets = [Let(f"a{i}", a(add(_i("row"), index(i)), _i("at"))) for i in range(rows)]
-    lets += [Let(f"b{j}", b(add(_i("column"), index(j)), _i("at"))) for j in range(columns)]
-    products = {(i, j): apply("mul", Name(f"a{i}", "f32"), Name(f"b{j}", "f32")) for i, j in places}
-    adding: tuple[Statement, ...] = (*lets, *(Accumulate(f"sum{i}_{j}", "add", products[i, j]) for i, j in places))
+def _dots(rows: int, columns: int, k: Expression, a: Matrix, b: Matrix, put: Put) -> tuple[Statement, ...]:
+    addresses = (a.address(_i("row"), index(0)), b.address(_i("column"), index(0)), Address("sums", (index(0),)))
     element = _load("sums", add(multiply(_i("i"), index(columns)), _i("j")))
     handed = (Let("r", add(_i("row"), _i("i"))), Let("c", add(_i("column"), _i("j"))), *put(_i("r"), _i("c"), element))
     return (
-        *(Declare(f"sum{i}_{j}", constant(0, "f32")) for i, j in places),
-        For("at", index(0), k, adding, kind="vector"),
         allocate("sums", "f32", index(rows * columns)),
-        *(Store("sums", (index(i * columns + j),), Name(f"sum{i}_{j}", "f32")) for i, j in places),
+        Call(f"dots_{rows}x{columns}", (k, a.row, b.row, *addresses)),
         For("i", index(0), index(rows), (For("j", index(0), index(columns), handed, kind="vector"),)),
     )
+
+
+@cache
+def _dots_helper(rows: int, columns: int) -> Kernel:
+    """Sums along k of some rows by some columns."""
+    places = [(i, j) for i in range(rows) for j in range(columns)]
+    a, b = Matrix("a", _i("row")), Matrix("b", _i("column"))
+    lets = [Let(f"a{i}", a.element(index(i), _i("at"))) for i in range(rows)]
+    lets += [Let(f"b{j}", b.element(index(j), _i("at"))) for j in range(columns)]
+    products = {(i, j): apply("mul", Name(f"a{i}", "f32"), Name(f"b{j}", "f32")) for i, j in places}
+    adding: tuple[Statement, ...] = (*lets, *(Accumulate(f"sum{i}_{j}", "add", products[i, j]) for i, j in places))
+    body: tuple[Statement, ...] = (
+        *(Declare(f"sum{i}_{j}", constant(0, "f32")) for i, j in places),
+        For("at", index(0), _i("k"), adding, kind="vector"),
+        *(Store("sums", (index(i * columns + j),), Name(f"sum{i}_{j}", "f32")) for i, j in places),
+    )
+    sizes = tuple(Scalar(each, "i64") for each in ("k", "row", "column"))
+    buffers = (Buffer("a", "f32", None), Buffer("b", "f32", None), Buffer("sums", "f32", None, access="out"))
+    return Kernel(f"dots_{rows}x{columns}", (*sizes, *buffers), body, is_separate=True)

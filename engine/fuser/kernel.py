@@ -303,7 +303,8 @@ class Kernel:
     """`any_order`: sums may be reassociated and products contracted everywhere, not only in `Accumulate`.
 
     `helpers`: kernels that this one and its helpers call by their names; what they return may be any number.
-    `is_rare`: a helper that is called seldom or works for long, and stays a function of its own.
+    `is_separate`: a helper that works for long, and stays a function of its own; `is_rare`: likewise, as it is called
+    seldom.
     """
 
     name: str
@@ -312,6 +313,7 @@ class Kernel:
     any_order: bool = False
     helpers: tuple[Kernel, ...] = ()
     is_rare: bool = False
+    is_separate: bool = False
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:

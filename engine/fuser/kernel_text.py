@@ -24,7 +24,7 @@ import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
-from typing import Final
+from typing import Any, Final
 
 from engine.fuser.externals import EXTERNALS
 from engine.fuser.kernel import (
@@ -89,10 +89,11 @@ def _kernel(text: str, function: ast.stmt) -> Kernel:
     parameters = tuple(parser.parameter(each) for each in function.args.args)
     marks = {ast.unparse(each) for each in function.decorator_list}
     body = parser.block(function.body)
-    return Kernel(function.name, parameters, body, any_order="any_order" in marks, is_rare="is_rare" in marks)
+    flags: dict[str, Any] = {mark: mark in marks for mark in _MARKS}
+    return Kernel(function.name, parameters, body, **flags)
 
 
-_MARKS: Final = ("any_order", "is_rare")
+_MARKS: Final = ("any_order", "is_rare", "is_separate")
 """Flags of kernels, which are written as decorators."""
 
 

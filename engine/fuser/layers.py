@@ -18,6 +18,7 @@ from engine.aten.values.xp import Array
 from engine.fuser import convolution as convolutions
 from engine.fuser import gemm, machine, tiering, to_llvm
 from engine.fuser.convolution import Geometry
+from engine.fuser.gemm import Matrix
 from engine.fuser.kernel import (
     Buffer,
     Expression,
@@ -31,9 +32,11 @@ from engine.fuser.kernel import (
     Scalar,
     Statement,
     Store,
+    add,
     allocate,
     apply,
     index,
+    multiply,
 )
 
 WORTH: Final = 1 << 27
@@ -133,22 +136,23 @@ def linear(rows: Array, weight: Array, bias: Array | None) -> Array | None:
 def _linear(tile: gemm.Tile | None, has_bias: bool) -> Kernel:
     """Rows of the weight times columns, which are rows of x."""
     m, n, k = _i("m"), _i("n"), _i("k")
-    x, w, y = Buffer("x", "f32", (m, k)), Buffer("w", "f32", (n, k)), Buffer("y", "f32", (m, n), access="out")
+    x, w, y = Buffer("x", "f32", None), Buffer("w", "f32", None), Buffer("y", "f32", (m, n), access="out")
 
     def put(row: Expression, column: Expression, value: Expression) -> Sequence[Statement]:
         return [Store("y", (row, column), _with_bias(value, has_bias, column))]
 
     if tile is None:
-        body = gemm.dots(m, n, k, lambda i, d: Load("x", (i, d), "f32"), lambda j, d: Load("w", (j, d), "f32"), put)
+        body = gemm.dots(m, n, k, Matrix("x", k), Matrix("w", k), put)
     else:
-        fill = gemm.filled(lambda depth, column: Load("x", (column, depth), "f32"), m, tile)
+        fill = gemm.filled(Matrix("x", k).transposed.element, m, tile)
         body = (
             allocate("packed", "f32", gemm.packed_size(k, m, tile)), gemm.packing(m, k, fill, "packed", tile),
-            *gemm.product(n, m, k, lambda row, depth: Load("w", (row, depth), "f32"), lambda i, j, v: put(j, i, v),
-                          packed="packed", tile=tile, by_columns=True, block=_BLOCK),
+            *gemm.product(n, m, k, Matrix("w", k), lambda i, j, v: put(j, i, v), packed="packed", tile=tile,
+                          by_columns=True, block=_BLOCK),
         )  # fmt: skip
     sizes = tuple(Scalar(each, "i64") for each in "mnk")
-    return Kernel("linear", (*sizes, x, w, y, *_biases(has_bias)), tuple(body))
+    parameters = (*sizes, x, w, y, *_biases(has_bias))
+    return Kernel("linear", parameters, tuple(body), helpers=gemm.helpers(tile))
 
 
 # ------------------------------------------------------------------ products
@@ -166,9 +170,8 @@ def matmul(a: Array, b: Array) -> Array | None:
     work = 2 * outer * inner * m * n * k
     if not work or any(step % 4 for step in (*a.strides, *b.strides)):
         return None
-    is_batched = outer * inner > 1
-    tile = gemm.tile_for(n)
-    entry = _entry(("matmul", tile, is_batched), lambda: _matmul(tile, is_batched), work)
+    kind = gemm.tile_for(n, m), outer * inner > 1, m <= gemm.FEW_ROWS and b.strides[-1] == b.itemsize
+    entry = _entry(("matmul", *kind), lambda: _matmul(*kind), work)
     if entry is None:
         return None
     result = np.empty((*before, m, n), np.float32)
@@ -180,20 +183,23 @@ def matmul(a: Array, b: Array) -> Array | None:
 _STEPS: Final = ("outer_step", "inner_step", "row_step", "column_step")
 
 
-def _matmul(tile: gemm.Tile, is_batched: bool) -> Kernel:
-    """One product after the other; those of a batch in parallel, else the parts of one."""
+def _matmul(tile: gemm.Tile, is_batched: bool, in_place: bool) -> Kernel:
+    """One product after the other; those of a batch in parallel, else the parts of one.
+
+    `in_place`: the rows of the second operand are contiguous, and panels of it not worth a copy.
+    """
     m, n, k = _i("m"), _i("n"), _i("k")
     extents = (_i("outer"), _i("inner"))
     a, b = (
-        Buffer(name, "f32", (*extents, *shape), tuple(_i(f"{name}_{step}") for step in _STEPS))
-        for name, shape in (("a", (m, k)), ("b", (k, n)))
-    )
+        Matrix(
+            name, _i(f"{name}_row_step"), _i(f"{name}_column_step"),
+            add(multiply(_i("i"), _i(f"{name}_outer_step")), multiply(_i("j_"), _i(f"{name}_inner_step"))),
+        ) for name in "ab"
+    )  # fmt: skip
     c = Buffer("c", "f32", (*extents, m, n), access="out")
-    at = (_i("i"), _i("j_"))
     body = gemm.product(
-        m, n, k, lambda row, depth: Load("a", (*at, row, depth), "f32"),
-        lambda row, column, value: [Store("c", (*at, row, column), value)],
-        fill=gemm.filled(lambda depth, column: Load("b", (*at, depth, column), "f32"), n, tile), tile=tile,
+        m, n, k, a, lambda row, column, value: [Store("c", (_i("i"), _i("j_"), row, column), value)],
+        b=replace(b, column=index(1)) if in_place else b, tile=tile, in_place=in_place,
     )  # fmt: skip
     if is_batched:
         body = tuple(replace(s, kind="range") if isinstance(s, For) else s for s in body)
@@ -201,7 +207,9 @@ def _matmul(tile: gemm.Tile, is_batched: bool) -> Kernel:
     kind: LoopKind = "parallel" if is_batched else "range"
     loop = For("one", index(0), apply("mul", *extents), (*one, *body), kind=kind)
     sizes = ("outer", "inner", "m", "n", "k", *(f"{name}_{step}" for name in "ab" for step in _STEPS))
-    return Kernel("matmul", (*(Scalar(each, "i64") for each in sizes), a, b, c), (loop,))
+    operands = (Buffer("a", "f32", None), Buffer("b", "f32", None), c)
+    parameters: tuple[Parameter, ...] = (*(Scalar(each, "i64") for each in sizes), *operands)
+    return Kernel("matmul", parameters, (loop,), helpers=gemm.helpers(tile))
 
 
 # ------------------------------------------------------------------ convolutions
@@ -245,7 +253,7 @@ def _convolution(g: Geometry, has_bias: bool) -> Kernel:
 
     result = Buffer("y", "f32", None, access="out")
     parameters = (*convolutions.SIZES, *convolutions.operands(), result, *_biases(has_bias))
-    return Kernel("convolution", parameters, convolutions.convolution(g, put))
+    return Kernel("convolution", parameters, convolutions.convolution(g, put), helpers=convolutions.helpers(g))
 
 
 COMPILED.linear, COMPILED.matmul, COMPILED.convolution = linear, matmul, convolution

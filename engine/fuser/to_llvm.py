@@ -81,8 +81,9 @@ def module(kernels: Iterable[Kernel], name: str = "kernels") -> Any:
         for helper in kernel.helpers:
             function = emit_kernel(made, helper)
             function.linkage = "internal"
-            if helper.is_rare:
+            if helper.is_rare or helper.is_separate:
                 function.attributes.add("noinline")
+            if helper.is_rare:
                 function.attributes.add("cold")
         emit_kernel(made, kernel)
     return made

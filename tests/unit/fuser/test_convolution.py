@@ -31,7 +31,9 @@ def _put(channel: Expression, value: Expression) -> list[Store]:
 def _convolved(g: convolution.Geometry, x: Any, w: Any, bias: Any, shape: tuple[int, ...]) -> Any:
     result = Buffer("y", "f32", None, access="out")
     parameters = (*convolution.SIZES, *convolution.operands(), Buffer("bias", "f32", None), result)
-    kernel = machine.callable_kernel(Kernel("convolution", parameters, convolution.convolution(g, _put)))
+    kernel = machine.callable_kernel(
+        Kernel("convolution", parameters, convolution.convolution(g, _put), helpers=convolution.helpers(g))
+    )
     y = np.full(shape, np.nan, np.float32)
     assert kernel(*x.shape, shape[1], *shape[2:], x, w, bias, y) == 0
     return y

@@ -25,37 +25,37 @@ from engine.fuser.kernel import (
 
 _SHAPES = [(1, 1, 1), (6, 64, 512), (7, 65, 513), (5, 130, 33), (241, 64, 3), (13, 200, 1100), (0, 5, 3)]
 _M, _N, _K = (Name(each, "i64") for each in "mnk")
-_A = Buffer("a", "f32", (_M, _K), (Name("lda", "i64"), Name("step", "i64")))
+_A = Buffer("a", "f32", None)
+_OF_A = gemm.Matrix("a", Name("lda", "i64"), Name("step", "i64"))
 _SIZES = tuple(Scalar(each, "i64") for each in ("m", "n", "k", "lda", "step"))
-
-
-def _a(row: Expression, depth: Expression) -> Load:
-    return Load("a", (row, depth), "f32")
 
 
 def _put(row: Expression, column: Expression, value: Expression) -> list[Store]:
     return [Store("c", (row, column), value)]
 
 
-_B = Buffer("b", "f32", (_K, _N))
-_FILL = partial(gemm.filled, lambda depth, column: Load("b", (depth, column), "f32"), _N)
+_B, _OF_B = Buffer("b", "f32", None), gemm.Matrix("b", _N)
+_FILL = partial(gemm.filled, _OF_B.element, _N)
 
 
-def _kernel(tile: gemm.Tile, is_packed: bool, put: gemm.Put = _put, *parameters: Parameter) -> Any:
+def _kernel(tile: gemm.Tile, panels: str, put: gemm.Put = _put, *parameters: Parameter) -> Any:
     """`kernel(m, n, k, lda, step, a, b, c, ...)`."""
     fill, c = _FILL(tile), Buffer("c", "f32", (_M, _N), access="out")
     before = (allocate("packed", "f32", gemm.packed_size(_K, _N, tile)), gemm.packing(_N, _K, fill, "packed", tile))
-    if is_packed:
-        body = (*before, *gemm.product(_M, _N, _K, _a, put, packed="packed", tile=tile))
+    if panels == "packed":
+        body = (*before, *gemm.product(_M, _N, _K, _OF_A, put, packed="packed", tile=tile))
+    elif panels == "filled":
+        body = gemm.product(_M, _N, _K, _OF_A, put, fill=fill, tile=tile)
     else:
-        body = gemm.product(_M, _N, _K, _a, put, fill=fill, tile=tile)
-    return machine.callable_kernel(Kernel("product", (*_SIZES, _A, _B, c, *parameters), body))
+        body = gemm.product(_M, _N, _K, _OF_A, put, b=_OF_B, tile=tile, in_place=True)
+    helpers = gemm.helpers(tile)
+    return machine.callable_kernel(Kernel("product", (*_SIZES, _A, _B, c, *parameters), body, helpers=helpers))
 
 
-@pytest.mark.parametrize("is_packed", [True, False])
-@pytest.mark.parametrize("tile", gemm.TILES)
-def test_products(tile: gemm.Tile, is_packed: bool) -> None:
-    kernel, random = _kernel(tile, is_packed), np.random.default_rng(0)
+@pytest.mark.parametrize("panels", ["packed", "filled", "in place"])
+@pytest.mark.parametrize("tile", [*gemm.TILES, gemm.Tile(4, 64)])
+def test_products(tile: gemm.Tile, panels: str) -> None:
+    kernel, random = _kernel(tile, panels), np.random.default_rng(0)
     for m, n, k in _SHAPES:
         a, b = (random.standard_normal(shape).astype(np.float32) for shape in ((m, k), (k, n)))
         c = np.full((m, n), np.nan, np.float32)
@@ -65,6 +65,7 @@ def test_products(tile: gemm.Tile, is_packed: bool) -> None:
 
 def test_tiles_are_not_mostly_empty() -> None:
     assert [gemm.tile_for(n).width for n in (1, 16, 17, 32, 33, 64, 1000)] == [16, 16, 32, 32, 64, 64, 64]
+    assert [gemm.tile_for(64, m).rows for m in (4, 6, 8, 10, 12, 15, 7)] == [4, 6, 4, 5, 6, 5, 6]
 
 
 def test_elements_are_put_once() -> None:
@@ -78,7 +79,7 @@ def test_elements_are_put_once() -> None:
         total = apply("add", value, Load("bias", (column,), "f32"))
         return _put(row, column, apply("maximum", total, constant(0, "f32")))
 
-    kernel = _kernel(gemm.WIDE, True, put, Buffer("bias", "f32", (_N,)))
+    kernel = _kernel(gemm.WIDE, "packed", put, Buffer("bias", "f32", (_N,)))
     c = np.empty((m, n), np.float32)
     assert kernel(m, n, k, 1, m, a, b, c, bias) == 0
     np.testing.assert_allclose(c, np.maximum(a.T @ b + bias, 0), rtol=1e-4, atol=1e-3)
@@ -95,6 +96,6 @@ def test_dots(shape: tuple[int, int, int], dots: Any) -> None:
 
 @pytest.fixture(scope="module")
 def dots() -> Any:
-    b, c = Buffer("b", "f32", (_N, _K)), Buffer("c", "f32", (_M, _N), access="out")
-    body = gemm.dots(_M, _N, _K, _a, lambda column, depth: Load("b", (column, depth), "f32"), _put)
-    return machine.callable_kernel(Kernel("dots", (*_SIZES, _A, b, c), body))
+    c = Buffer("c", "f32", (_M, _N), access="out")
+    body = gemm.dots(_M, _N, _K, _OF_A, gemm.Matrix("b", _K), _put)
+    return machine.callable_kernel(Kernel("dots", (*_SIZES, _A, _B, c), body, helpers=gemm.helpers(None)))
