@@ -44,6 +44,7 @@ from engine.fuser.kernel import (
     Kernel,
     Load,
     Name,
+    Parameter,
     Scalar,
     add,
     apply,
@@ -52,6 +53,7 @@ from engine.fuser.kernel import (
     multiply,
     product,
 )
+from engine.fuser.products import PRODUCTS
 from engine.fuser.reductions import LIKE_INPUT, REDUCTIONS
 from engine.fuser.reshaping import RESHAPING, SIZE
 from engine.fuser.schedule import Body, Indices, Scheduler, Stage, Value, offset
@@ -226,11 +228,13 @@ class _Lowering:
             self.buffers[name] = Buffer(name, value.type, None, access="out")
             self.put(value, name)
         stages = _needed(self.group.stages)
-        scheduler = Scheduler(self.group.extents, stages, {*self.names, *self.buffers})
+        types = {name: buffer.type for name, buffer in self.buffers.items()}
+        scheduler = Scheduler(self.group.extents, stages, {*self.names, *self.buffers}, types)
         body = tuple(scheduler.statements())
         numbers = [Scalar(a.name, a.type) for a in self.arguments if isinstance(a, NumberArgument)]
         sizes = [Scalar(name, "i64") for name in _size_names(self.arguments)]
-        kernel = Kernel("group", (*numbers, *sizes, *self.buffers.values()), body)
+        parameters: tuple[Parameter, ...] = (*numbers, *sizes, *self.buffers.values())
+        kernel = Kernel("group", parameters, body, helpers=scheduler.helpers)
         return Binding(kernel, tuple(self.arguments), tuple(results), tuple(self.group.extents.guards), (), self.work())
 
     def outputs(self) -> list[tuple[Node, Lowered]]:
@@ -533,7 +537,7 @@ def _expand(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) 
     return Value(name, value.type, tuple(shape), lambda b, at: elements(b, value, at, group.extents), value.stages)
 
 
-_REDUCTIONS: Final[dict[str, Handler]] = {**REDUCTIONS, **COMPOSITIONS}
+_REDUCTIONS: Final[dict[str, Handler]] = {**REDUCTIONS, **COMPOSITIONS, **PRODUCTS}
 _LIKE_INPUT: Final = LIKE_INPUT | compositions.LIKE_INPUT
 _CHOOSING: Final[dict[str, Handler]] = {
     **RESHAPING,

@@ -10,12 +10,15 @@ statements.  All else is computed where it is used (`Body.element`).
 
 A stage joins the nest before it if its outer sizes are the same and it reads what that nest computes just where the
 nest is; its values are registers then, or a buffer for one pass of the outer loops.  What other nests read, is in a
-buffer of its own.
+buffer of its own, which later stages use again when all have read it.
+
+Matrix products and convolutions bring loops of their own, a `Template`; stages of the same sizes that read each of its
+elements where it is made, join its nest.  Nests that several layers have alike are helpers (`outlining`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -28,6 +31,7 @@ from engine.fuser.kernel import (
     Declare,
     Expression,
     For,
+    Kernel,
     Let,
     Load,
     Name,
@@ -44,6 +48,7 @@ from engine.fuser.kernel import (
     product,
     rewritten,
 )
+from engine.fuser.outlining import Outliner, bound_names, expanded, renamed
 
 Indices = tuple[Expression, ...]
 
@@ -64,9 +69,25 @@ class Value:
     """True if an operator's result for it would not have its dimensions in the order of their strides."""
 
 
+@dataclass(frozen=True, slots=True)
+class Template:
+    """Loops for a stage: a kernel that stores each element once, to the buffer `PUT`.
+
+    `operands`: an expression for each number that is a parameter, and the name of a buffer for each other buffer.
+    `indices`: those of the stage's element, from those of the store.
+    """
+
+    kernel: Kernel
+    operands: Callable[[Scheduler], tuple[Mapping[str, Expression], Mapping[str, str]]]
+    indices: Callable[[Indices], Indices]
+
+
+PUT: Final = "put"
+
+
 @dataclass(eq=False, slots=True)
 class Stage:
-    """A value that is kept, or, with `inner` sizes, a reduction over these.
+    """A value that is kept, or, with `inner` sizes, a reduction over these; or one with loops of its own.
 
     `start`: variables and their first values; `update` adds the statements for one element at outer and inner indices;
     `finish` gives the result of the variables.  Without inner sizes `element` gives the value.
@@ -81,12 +102,14 @@ class Stage:
     start: Callable[[Body], Sequence[tuple[str, Expression]]] | None = None
     update: Callable[[Body, Indices, Indices, Sequence[Name]], None] | None = None
     finish: Callable[[Body, Sequence[Name]], Expression] | None = None
+    template: Template | None = None
+    """The loops that give its elements, each of which is made of as many others as the `inner` sizes say."""
     buffer: str = ""
     """The parameter that it is written to, for results."""
 
     @property
     def is_reduction(self) -> bool:
-        return self.element is None
+        return self.element is None and self.template is None
 
 
 # ------------------------------------------------------------------ bodies
@@ -139,9 +162,23 @@ def offset(indices: Sequence[Expression], shape: Sequence[Extent], extents: Exte
     """The place of an element of a contiguous array, by sizes that stand for all equal ones."""
     sizes = [extents.canonical(each).size for each in shape]
     total: Expression = index(0)
-    for at, each in enumerate(indices):
-        total = add(total, multiply(each, product(sizes[at + 1 :])))
+    d = 0
+    while d < len(indices):
+        at, d = indices[d], d + 1
+        while d < len(indices) and isinstance(at, Apply) and _is_split(at, indices[d], sizes[d]):
+            at, d = at.operands[0], d + 1
+        total = add(total, multiply(at, product(sizes[d:])))
     return total
+
+
+def _is_split(outer: Apply, inner: Expression, size: Expression) -> bool:
+    """True if these are the two indices that `split` makes of one."""
+    return (outer, inner) == split(outer.operands[0], size)
+
+
+def split(at: Expression, size: Expression) -> tuple[Expression, Expression]:
+    """One index as two, the second of which goes up to that size."""
+    return apply("quotient", at, size), apply("rest", at, size)
 
 
 def loop_names(prefix: str, count: int) -> Indices:
@@ -153,7 +190,10 @@ def loop_names(prefix: str, count: int) -> Indices:
 
 @dataclass(eq=False, slots=True)
 class Nest:
-    """Stages with the same outer loops; `outer` is None while there is no reduction to tell."""
+    """Stages with the same outer loops; `outer` is None while there is no reduction to tell.
+
+    The first may have loops of its own.
+    """
 
     stages: list[Stage]
     outer: tuple[Extent, ...] | None
@@ -166,7 +206,15 @@ class Scheduler:
     extents: Extents
     stages: Sequence[Stage]
     names: set[str] = field(default_factory=set)
+    types: dict[str, str] = field(default_factory=dict)
+    """The types of the buffers that there are."""
+    helpers: tuple[Kernel, ...] = ()
+    """Those that the statements call."""
     allocated: dict[Stage, str] = field(default_factory=dict)
+    rooms: dict[str, Expression] = field(default_factory=dict)
+    """The allocated buffers, and how many elements they have."""
+    free: list[str] = field(default_factory=list)
+    """Those that nothing reads any more."""
 
     def fresh(self, name: str) -> str:
         """A name that no other statement has."""
@@ -183,18 +231,51 @@ class Scheduler:
         if stage.buffer:
             return stage.buffer
         if stage not in self.allocated:
-            self.allocated[stage] = self.fresh(stage.name)
+            self.allocated[stage] = self._room(stage)
         return self.allocated[stage]
+
+    def _room(self, stage: Stage) -> str:
+        """A buffer for the stage: a free one of that size, else a new one."""
+        size = product([self.extents.canonical(e).size for e in stage.shape])
+        for name in self.free:
+            if self.rooms[name] == size and self.types[name] == stage.type:
+                self.free.remove(name)
+                return name
+        name = self.fresh(stage.name)
+        self.rooms[name], self.types[name] = size, stage.type
+        return name
 
     def statements(self) -> list[Statement]:
         nests = self.nests()
         shared = self._read_elsewhere(nests)
-        made = [self._nest(nest, shared) for nest in nests]
-        rooms = [
-            allocate(name, stage.type, product([self.extents.canonical(e).size for e in stage.shape]))
-            for stage, name in self.allocated.items()
+        last = self._last_readers(nests)
+        made: list[list[Statement]] = []
+        for nest in nests:
+            made.append(self._nest(nest, shared))
+            self.free += [name for stage, name in self.allocated.items() if last.get(stage) is nest]
+        rooms = [allocate(name, self.types[name], size) for name, size in self.rooms.items()]
+        return [*rooms, *self._outlined(nests, made)]
+
+    def _outlined(self, nests: Sequence[Nest], made: Sequence[Sequence[Statement]]) -> Iterator[Statement]:
+        """The nests, those with loops of their own and those that there are several of as calls."""
+        outliner = Outliner(self.types)
+        pieces = [
+            outliner.piece(self.fresh(f"{nest.stages[-1].name}_loops"), body)
+            for nest, body in zip(nests, made, strict=True)
         ]
-        return [*rooms, *(each for nest in made for each in nest)]
+        for nest, body, piece in zip(nests, made, pieces, strict=True):
+            template = nest.stages[0].template
+            if template is not None or outliner.used[piece.helper.name] > 1:
+                self._bring(*(template.kernel.helpers if template is not None else ()), piece.helper)
+                yield from piece.call
+            else:
+                yield from body
+
+    def _bring(self, *helpers: Kernel) -> None:
+        self.helpers = (*self.helpers, *(each for each in helpers if each not in self.helpers))
+
+    def _last_readers(self, nests: Sequence[Nest]) -> dict[Stage, Nest]:
+        return {read: nest for nest in nests for stage in nest.stages for read in stage.reads}
 
     # -- which stages go together
 
@@ -202,12 +283,17 @@ class Scheduler:
         found: list[Nest] = []
         for stage in self.stages:
             if not (found and self._joined(found[-1], stage)):
-                found.append(Nest([stage], stage.shape if stage.is_reduction else None))
+                has_loops = stage.is_reduction or stage.template is not None
+                found.append(Nest([stage], stage.shape if has_loops else None))
         return found
 
     def _joined(self, nest: Nest, stage: Stage) -> bool:
         """Take the stage into the nest if it fits."""
         outer = nest.outer
+        if stage.template is not None:
+            return False
+        if nest.stages[0].template is not None and (stage.is_reduction or len(stage.shape) != len(outer or ())):
+            return False
         if outer is None and stage.is_reduction:
             outer = stage.shape
             if not all(self._begins_with(each.shape, outer) for each in nest.stages):
@@ -233,11 +319,9 @@ class Scheduler:
         """True if the stage reads those of the nest only at the present indices of the outer loops."""
         rank = len(stage.shape) if outer is None else len(outer)
         here = loop_names("i", rank)
-        body = Body(self, here, inner=loop_names("j", len(stage.shape) - rank or len(stage.inner)))
-        names = set(self.names)
-        self._write(body, stage, {})
-        self.names = names
-        self.allocated.clear()
+        trial = replace(self, names=set(self.names), types=dict(self.types), allocated={}, rooms={}, free=[])
+        body = Body(trial, here, inner=loop_names("j", len(stage.shape) - rank or len(stage.inner)))
+        trial._write(body, stage, {})
         within = [(s, at) for s, at in body.read if s in nest.stages]
         return all(at[:rank] == here for s, at in within if s.shape or rank) and all(
             len(s.shape) >= rank for s, _ in within
@@ -251,6 +335,8 @@ class Scheduler:
 
     def _nest(self, nest: Nest, shared: set[Stage]) -> list[Statement]:
         outer = nest.outer or ()
+        if (template := nest.stages[0].template) is not None:
+            return self._from_template(nest, template, shared)
         here = loop_names("i", len(outer))
         groups = self._loops(nest)
         rows = {
@@ -258,20 +344,63 @@ class Scheduler:
             for stage in nest.stages
             if not stage.is_reduction and self._is_needed_later(stage, groups)
         }
-        inside: list[Statement] = [
+        rows = {stage: name for stage, name in rows.items() if not (stage.buffer or stage in shared)}
+        rooms: list[Statement] = [
             allocate(name, stage.type, product([self.extents.canonical(e).size for e in stage.shape[len(outer) :]]))
             for stage, name in rows.items()
-            if not (stage.buffer or stage in shared)
         ]
-        rows = {stage: name for stage, name in rows.items() if not (stage.buffer or stage in shared)}
+        inside: list[Statement] = []
         present: dict[Stage, Expression] = {}
         for group in groups:
             inside += self._loop(group, here, rows, present, shared)
-        loops: tuple[Statement, ...] = tuple(inside)
-        for name, extent in zip(reversed(here), reversed(outer), strict=True):
+        if not outer:
+            return [*rooms, *(parallel(merged(each)) for each in inside)]
+        return [parallel(self._collapsed(here, outer, rooms, inside))]
+
+    def _collapsed(
+        self, here: Indices, outer: Sequence[Extent], rooms: Sequence[Statement], inside: Sequence[Statement]
+    ) -> For:
+        """The outer loops as one, so that there is enough for several threads, whichever size is the large one."""
+        sizes = [self.extents.canonical(each).size for each in outer]
+        if len(here) == 1:
+            (name,) = here
             assert isinstance(name, Name)
-            loops = (For(name.name, index(0), self.extents.canonical(extent).size, loops),)
-        return [parallel(merged(each)) for each in loops]
+            return For(name.name, index(0), sizes[0], (*rooms, *map(merged, inside)))
+        rest: Expression = Name(self.fresh("row"), "i64")
+        flat, lets = rest, list[Let]()
+        for name, size in zip(reversed(here[1:]), reversed(sizes[1:]), strict=True):
+            assert isinstance(name, Name)
+            rest, own = split(rest, size)
+            lets.insert(0, Let(name.name, own))
+        assert isinstance(flat, Name) and isinstance(here[0], Name)
+        body = (*rooms, Let(here[0].name, rest), *lets, *map(merged, inside))
+        return For(flat.name, index(0), product(sizes), body)
+
+    def _from_template(self, nest: Nest, template: Template, shared: set[Stage]) -> list[Statement]:
+        """The template's loops, with what becomes of each element in place of its stores."""
+        kernel, (numbers, buffers) = template.kernel, template.operands(self)
+        names = {each.name: self.fresh(each.name) for each in kernel.scalars}
+        names |= {name: self.fresh(name) for name in bound_names(kernel.body)}
+        names |= buffers
+        lets = [Let(names[each.name], numbers[each.name]) for each in kernel.scalars]
+
+        def store(element: Store) -> Sequence[Statement]:
+            return self._consumed(nest, template.indices(element.indices), element.value, shared)
+
+        return [*lets, *expanded(renamed(kernel.body, names), PUT, store)]
+
+    def _consumed(self, nest: Nest, at: Indices, value: Expression, shared: set[Stage]) -> list[Statement]:
+        """An element of the nest's first stage, and the elements of other stages made of it."""
+        body = Body(self, at)
+        for stage in nest.stages:
+            name = self.fresh(stage.name)
+            found = value if stage.element is None else stage.element(body, at)
+            body.statements.append(Let(name, found))
+            body.present[stage] = Name(name, found.type)
+            if stage.buffer or stage in shared:
+                place = (offset(at, stage.shape, self.extents),)
+                body.statements.append(Store(self.buffer_of(stage), place, body.present[stage]))
+        return body.statements
 
     def _loops(self, nest: Nest) -> list[list[Stage]]:
         """The stages of a nest by the inner loops that they share."""

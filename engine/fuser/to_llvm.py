@@ -10,9 +10,9 @@ A "parallel" loop becomes a function of its own (`NAME.parallel.N`), over a part
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, Final
 
@@ -701,9 +701,23 @@ def _part(e: Emitter, s: For, scalars: Mapping[str, Value], buffers: Mapping[str
         passed = tuple(next(values) for _ in strides)
         kept = tuple(known if known is not None else value for known, value in zip(strides, passed, strict=True))
         inner.buffers[memory.buffer.name] = Memory(memory.buffer, address, kept)
-    _counted(inner, s, begin, end, whole(1))
+    rooms = [*_rooms_of_all(s)]
+    for room in rooms:
+        _allocate(inner, room)
+    _counted(inner, replace(s, body=s.body[len(rooms) :]), begin, end, whole(1))
     inner.run(())
     return function
+
+
+def _rooms_of_all(s: For) -> Iterator[Allocate]:
+    """The buffers that the body begins with, as far as they are the same for all iterations: allocated once a part."""
+    for each in s.body:
+        if not isinstance(each, Allocate):
+            return
+        used = (e for root in each.buffer.shape or () for e in all_expressions(root))
+        if any(isinstance(e, Name) and e.name == s.index for e in used):
+            return
+        yield each
 
 
 def _entry(e: Emitter, part: Any, types: Sequence[Any]) -> Any:
