@@ -16,7 +16,7 @@ import numpy as np
 from engine.aten.kernels.compiled import COMPILED, LEAST
 from engine.aten.values.xp import Array
 from engine.fuser import convolution as convolutions
-from engine.fuser import gemm, machine, tiering, to_llvm
+from engine.fuser import gemm, machine, tiering
 from engine.fuser.convolution import Geometry
 from engine.fuser.gemm import Matrix
 from engine.fuser.kernel import (
@@ -71,19 +71,25 @@ def _entry(key: Hashable, make: Callable[[], Kernel], work: int) -> Entry | None
         return layer.entry
     layer.work += work
     if mode == "eager":
-        _compile(layer, make)
+        _compile(layer, make(), machine.compile_program)
     elif layer.work >= WORTH:
         layer.is_waiting = True
-        tiering.in_background(lambda: _compile(layer, make))
+        kernel = make()
+        if not machine.is_busy():
+            _compile(layer, kernel, machine.stored)
+        if layer.is_waiting:
+            tiering.in_background(lambda: _compile(layer, kernel, machine.compile_program))
     return layer.entry
 
 
-def _compile(layer: _Layer, make: Callable[[], Kernel]) -> None:
-    kernel = make()
+def _compile(layer: _Layer, kernel: Kernel, find: Callable[[machine.Program], machine.Code | None]) -> None:
+    """Give the layer its code, if that is found."""
     try:
-        code = machine.compile_module(to_llvm.module([kernel]), [kernel.name])
+        code = find(machine.program(kernel))
     except machine.MachineError:
         layer.is_refused = True
+        return
+    if code is None:
         return
     kinds: list[Any] = [ctypes.c_void_p if isinstance(p, Buffer) else ctypes.c_int64 for p in kernel.parameters]
     layer.entry = ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)(code.addresses[kernel.name])

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.stepwise.language import COMPILER, Entry, Key, Loop
-from engine.fuser import machine, tiering, to_llvm
+from engine.fuser import machine, tiering
 from engine.fuser.from_loop import Unreadable, kernel_of
 from engine.fuser.kernel import Buffer
 
@@ -55,7 +55,7 @@ def compile_loop(loop: Loop, kinds: Key) -> None:
         if any(kind == np.float16 for kind in kinds) and not machine.has_feature("f16c"):
             raise Unreadable("this processor does not convert float16")
         kernel = kernel_of(loop, kinds)
-        address = machine.compile_module(to_llvm.module([kernel]), [kernel.name]).addresses[kernel.name]
+        address = machine.compile_program(machine.program(kernel)).addresses[kernel.name]
     except (Unreadable, machine.MachineError, OSError) as error:
         _refused[name, kinds] = str(error)
         loop.entries[kinds] = None

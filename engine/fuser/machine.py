@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import ctypes
 import re
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -46,12 +49,34 @@ def compiled(text: str, names: Iterable[str], thoroughly: bool = False) -> dict[
     return addresses
 
 
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A module of LLVM that need not be written where its code is known: `text` says all that it is made of.
+
+    `write` makes the `llvmlite.ir` module; `names` are the functions that are wanted.
+    """
+
+    text: str
+    write: Callable[[], Any]
+    names: tuple[str, ...]
+
+
+def program(kernel: Kernel) -> Program:
+    """The program that is this kernel alone."""
+    return Program(repr(kernel), lambda: to_llvm.module([kernel]), (kernel.name,))
+
+
 @dataclass(slots=True)
 class Code:
-    """Machine code of a module: addresses by name, valid for as long as the process lives, and LLVM's text of it."""
+    """Machine code of a program: addresses by name, valid for as long as the process lives, and LLVM's text of it."""
 
     addresses: dict[str, int]
-    llvm_before: str
+    _program: Program
+
+    @property
+    def llvm_before(self) -> str:
+        """The text that is optimized, which is written anew."""
+        return str(self._program.write())
 
     @property
     def llvm_after(self) -> str:
@@ -64,9 +89,15 @@ class Code:
         return self._again(lambda machine, module: str(machine.emit_assembly(module)))
 
     def _again(self, show: Callable[[Any, Any], str]) -> str:
+        text = self.llvm_before
         with _llvm() as llvm:
             machine = _target_machine(llvm, opt=3)
-            return show(machine, _optimized(llvm, machine, self.llvm_before))
+            return show(machine, _optimized(llvm, machine, text))
+
+
+def is_busy() -> bool:
+    """True if a thread is at work with LLVM, which others would have to wait for."""
+    return _lock.locked()
 
 
 @contextmanager
@@ -79,33 +110,54 @@ def _llvm() -> Iterator[Any]:
             raise MachineError(f"no machine code: {error}") from error
 
 
-def compile_module(module: Any, names: Iterable[str]) -> Code:
-    """The code of an `llvmlite.ir` module, from disk if it was compiled before; raises MachineError."""
-    text = str(module)
-    _resolve(text)
+def compile_program(program: Program) -> Code:
+    """The program's code, from disk if it was compiled before; raises MachineError."""
+    found = stored(program)
+    return found or _loaded(program, _compile(program))
+
+
+def stored(program: Program) -> Code | None:
+    """The program's code where it is on disk, which takes about a millisecond; raises MachineError."""
+    data = kernel_cache.load(_key(program.text))
+    return None if data is None else _loaded(program, data)
+
+
+def _compile(program: Program) -> bytes:
+    """A line of the symbols that the program needs, and its object code."""
+    text = str(program.write())
+    needed = {found["function"] or found["object"] for found in _DECLARATION.finditer(text)} & SYMBOLS.keys()
     with _llvm() as llvm:
         machine = _target_machine(llvm, opt=3)
-        key = kernel_cache.key_of((text, *_circumstances(llvm)))
-        data = kernel_cache.load(key)
-        if data is None:
-            data = machine.emit_object(_optimized(llvm, machine, text))
-            kernel_cache.store(key, data)
-        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-        engine.add_object_file(llvm.ObjectFileRef.from_data(data))
+        data: bytes = machine.emit_object(_optimized(llvm, machine, text))
+    data = " ".join(sorted(needed)).encode() + b"\n" + data
+    kernel_cache.store(_key(program.text), data)
+    return data
+
+
+def _loaded(program: Program, data: bytes) -> Code:
+    symbols, _, code = data.partition(b"\n")
+    _resolve(symbols.decode().split())
+    with _llvm() as llvm:
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine(llvm, opt=3))
+        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()
-        addresses = {name: engine.get_function_address(name) for name in names}
+        addresses = {name: engine.get_function_address(name) for name in program.names}
         retain(engine)  # for good: what runs while Python ends may still call the code
-    return Code(addresses, text)
+    return Code(addresses, program)
 
 
+def _key(text: str) -> str:
+    """The key of a program's code."""
+    with _llvm() as llvm:
+        return kernel_cache.key_of((text, *_circumstances(llvm)))
+
+
+@cache
 def _circumstances(llvm: Any) -> tuple[str, ...]:
-    """The rest of what decides the code of a module: who compiles, and for which processor."""
+    """The rest of what decides the code of a program: who writes and compiles it, and for which processor."""
     versions = (import_module("llvmlite").__version__, str(llvm.llvm_version_info), llvm.get_default_triple())
-    return *versions, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), _PIPELINE
-
-
-_PIPELINE: Final = "1"
-"""Counted up when modules are optimized in another way."""
+    writers = kernel_cache.key_of(path.read_text() for path in sorted(Path(__file__).parent.glob("*.py")))
+    return *versions, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), sys.version, writers
 
 
 def _optimized(llvm: Any, machine: Any, text: str) -> Any:
@@ -126,17 +178,16 @@ _resolved: Final[set[str]] = set()
 _DECLARATION: Final = re.compile(r'^(?:declare [^@]*@"(?P<function>[^"]+)"|@"(?P<object>[^"]+)" = external)', re.M)
 
 
-def _resolve(text: str) -> None:
-    """Tell LLVM the addresses of the symbols that a module declares."""
-    declared = {match["function"] or match["object"] for match in _DECLARATION.finditer(text)}
-    for symbol in (declared & SYMBOLS.keys()) - _resolved:
+def _resolve(symbols: Iterable[str]) -> None:
+    """Tell LLVM the addresses of symbols."""
+    for symbol in {*symbols} - _resolved:
         import_module("llvmlite.binding").add_symbol(symbol, SYMBOLS[symbol]())
         _resolved.add(symbol)
 
 
 def callable_kernel(kernel: Kernel) -> Callable[..., int]:
     """The kernel as a function of numpy arrays and numbers, in the order of its parameters; nothing is checked."""
-    code = compile_module(to_llvm.module([kernel]), [kernel.name])
+    code = compile_program(program(kernel))
     kinds = [ctypes.c_void_p if isinstance(each, Buffer) else _CTYPES[each.type] for each in kernel.parameters]
     entry = ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)(code.addresses[kernel.name])
 

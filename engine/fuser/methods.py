@@ -37,7 +37,7 @@ def method(kind: type, name: str, function: Callable[..., Any], doc: str = "") -
 
 def _supply() -> list[tuple[int, int]]:
     names = [f"method.{i}" for i in range(SUPPLY)]
-    code = machine.compile_module(module(), [*names, _PLACE])
+    code = machine.compile_program(machine.Program(f"methods {process().layout}", module, (*names, _PLACE)))
     first = ctypes.CFUNCTYPE(ctypes.c_int64)(code.addresses[_PLACE])()
     return [(code.addresses[name], first + 8 * i) for i, name in enumerate(names)]
 

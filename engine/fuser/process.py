@@ -57,6 +57,11 @@ class Process:
     slots: Mapping[str, int]
     fresh: Mapping[int, str]
 
+    @property
+    def layout(self) -> str:
+        """What native code knows of this process, beside symbols."""
+        return f"{sorted(self.slots.items())} {sorted(self.fresh.items())}"
+
 
 _found: Process | AbiError | None = None
 

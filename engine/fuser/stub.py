@@ -75,8 +75,13 @@ def _address(binding: Binding, watch_hooks: bool) -> int:
     """The address of the binding's stub, compiled once."""
     key = id(binding), watch_hooks
     if key not in _compiled:
-        code = machine.compile_module(module(binding, watch_hooks), [_stub_name(binding)])
-        _compiled[key] = binding, code.addresses[_stub_name(binding)]
+        name = _stub_name(binding)
+        code = machine.compile_program(
+            machine.Program(
+                f"stub {binding} {watch_hooks} {process().layout}", lambda: module(binding, watch_hooks), (name,)
+            )
+        )
+        _compiled[key] = binding, code.addresses[name]
     return _compiled[key][1]
 
 

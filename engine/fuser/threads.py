@@ -123,7 +123,7 @@ def parallel_address() -> int:
     global _pool
     with _making:
         if _pool is None:
-            code = machine.compile_module(_module(), [PARALLEL, _WORKER, _STATE])
+            code = machine.compile_program(machine.Program(f"threads {_FUTEX}", _module, (PARALLEL, _WORKER, _STATE)))
             state = ctypes.CFUNCTYPE(ctypes.c_int64)(code.addresses[_STATE])()
             _pool = _Pool(state, code.addresses[PARALLEL], code.addresses[_WORKER])
             _pool.resize(_size())

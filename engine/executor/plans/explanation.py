@@ -18,7 +18,7 @@ from engine.executor.codegen.fusion_groups import FUSION_GROUP
 from engine.executor.plans.executor import GraphExecutor, executor_of
 from engine.executor.plans.fusion import Compiler, FusedGroup, Kernel, PlanFusion
 from engine.executor.plans.plan import ExecutionPlan
-from engine.fuser import machine, tiering, to_llvm
+from engine.fuser import machine, tiering
 from engine.fuser.binding import Argument, TensorArgument
 from engine.fuser.cost import Cost
 from engine.ir.graph import Node
@@ -52,8 +52,7 @@ class KernelExplanation:
 
     def code(self) -> machine.Code:
         """LLVM before and after its passes, and assembly.  Raises MachineError."""
-        kernel = self._kernel.binding.kernel
-        return machine.compile_module(to_llvm.module([kernel]), [kernel.name])
+        return machine.compile_program(machine.program(self._kernel.binding.kernel))
 
     def measure(self, seconds: float = 0.02) -> float:
         """The seconds of a call on random numbers: the fastest of as many as fit in the time given."""

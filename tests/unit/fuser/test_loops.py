@@ -297,7 +297,7 @@ def test_without_llvm_kernels_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(*args: Any, **kwargs: Any) -> Any:
         raise machine.MachineError("no llvmlite")
 
-    monkeypatch.setattr(machine, "compile_module", missing)
+    monkeypatch.setattr(machine, "compile_program", missing)
     made = Loop(double_each)
     assert made.run(1 << 12, plain(10), 10) is None
     assert made.run(1 << 12, plain(10), 10) is None

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from engine.fuser import machine, to_llvm
+from engine.fuser import machine
 from engine.fuser import math as written
 from engine.fuser.kernel import FLOATS, FUNCTIONS, WHOLE, Buffer, For, Kernel, Load, Name, Scalar, Store, apply, index
 
@@ -143,7 +143,7 @@ def test_division_rounds_down_as_pythons(type: str) -> None:
 @pytest.mark.parametrize(("name", "type"), WRITTEN)
 def test_loops_are_vectorized(name: str, type: str) -> None:
     kernel = kernel_of(name, type)
-    code = machine.compile_module(to_llvm.module([kernel]), [kernel.name])
+    code = machine.compile_program(machine.program(kernel))
     lanes = [f"<{width} x {'float' if type == 'f32' else 'double'}>" for width in (2, 4, 8, 16)]
     assert any(f"store {each}" in code.llvm_after for each in lanes)
 
