@@ -59,7 +59,7 @@ class Process:
 
     @property
     def layout(self) -> str:
-        """What native code knows of this process, beside symbols."""
+        """The part that is in native code: offsets, no addresses."""
         return f"{sorted(self.slots.items())} {sorted(self.fresh.items())}"
 
 

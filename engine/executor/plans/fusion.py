@@ -278,6 +278,8 @@ class PlanFusion:
                     self._compile(group)
             except (AbiError, MachineError) as why:
                 self._give_up(str(why))
+            if not self.unavailable and not {*waiting} <= {*self.groups}:
+                self._group()
             if waiting and tiering.mode() != "off":
                 self._install_fused()
 
@@ -314,7 +316,7 @@ class PlanFusion:
         self.groups.clear()
 
     def _leave_out(self, group: FusedGroup, why: NotFused, example: Sequence[Any]) -> None:
-        """Put the group's nodes back, and group them without those that no kernel can hold."""
+        """Put the group's nodes back, to be grouped without those that no kernel can hold."""
         nodes = {why.node} if why.node in {*group.graph.nodes()} else _users_of_strangers(group.graph, example)
         for node in nodes:
             tell_if_heard(partial(NodeNotFused, self.name, node.kind, node.range, str(why)))
@@ -322,7 +324,6 @@ class PlanFusion:
         self.refused |= dict.fromkeys(dissolve(group.node, nodes), str(why))
         self.groups.remove(group)
         self._whole = None
-        self._group()
 
 
 def _users_of_strangers(graph: Graph, example: Sequence[Any]) -> set[Node]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -80,7 +81,8 @@ def test_convolution(kernel: int, stride: int, padding: int, dilation: int, grou
         _close(found, torch.conv2d(*tensors, *options).numpy())
 
 
-def test_kernels_come_once_there_was_enough_work(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernels_come_once_there_was_enough_work(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TSREPL_KERNEL_CACHE", str(tmp_path))
     monkeypatch.setattr(tiering, "mode", lambda: "background")
     monkeypatch.setattr(layers, "_LAYERS", {})
     monkeypatch.setattr(layers, "WORTH", 3 * 2 * 20 * 30 * 40)
@@ -88,6 +90,10 @@ def test_kernels_come_once_there_was_enough_work(monkeypatch: pytest.MonkeyPatch
     for _ in range(3):
         assert layers.linear(x, w, None) is None
     tiering.wait()
+    _close(layers.linear(x, w, None), x @ w.T)
+    layers._LAYERS.clear()  # as in another process, which finds the code on disk
+    for _ in range(2):
+        assert layers.linear(x, w, None) is None
     _close(layers.linear(x, w, None), x @ w.T)
 
 
