@@ -41,6 +41,8 @@ from engine.fuser.kernel import (
 
 WORTH: Final = 1 << 27
 """Operations after which a kernel is compiled."""
+WORTH_A_LOOK: Final = 1 << 23
+"""Operations after which its code is looked for on disk."""
 _FEW: Final = 16
 """Rows up to which products are made of dot products, which need no panels."""
 _BLOCK: Final = 48
@@ -54,6 +56,7 @@ class _Layer:
 
     work: int = 0
     entry: Entry | None = None
+    is_looked_for: bool = False
     is_waiting: bool = False
     is_refused: bool = False
 
@@ -72,13 +75,13 @@ def _entry(key: Hashable, make: Callable[[], Kernel], work: int) -> Entry | None
     layer.work += work
     if mode == "eager":
         _compile(layer, make(), machine.compile_program)
-    elif layer.work >= WORTH:
+        return layer.entry
+    if layer.work >= WORTH_A_LOOK and not layer.is_looked_for and not machine.is_busy():
+        layer.is_looked_for = True
+        _compile(layer, make(), machine.stored)
+    if layer.entry is None and layer.work >= WORTH:
         layer.is_waiting = True
-        kernel = make()
-        if not machine.is_busy():
-            _compile(layer, kernel, machine.stored)
-        if layer.is_waiting:
-            tiering.in_background(lambda: _compile(layer, kernel, machine.compile_program))
+        tiering.in_background(lambda: _compile(layer, make(), machine.compile_program))
     return layer.entry
 
 
