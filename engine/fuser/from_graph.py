@@ -21,6 +21,7 @@ from engine.aten.kernels.rules import wrap_dim
 from engine.aten.values.promotion import result_type, to_float
 from engine.aten.values.tensor import Tensor
 from engine.fuser import compositions
+from engine.fuser.attention import ATTENTION
 from engine.fuser.binding import (
     Argument,
     Binding,
@@ -193,7 +194,7 @@ class _Lowering:
 
     def sample_of(self, op: Op, given: Mapping[str, Lowered]) -> Any:
         """The operator's result for samples of its arguments; None where the handler alone tells the dtype."""
-        if op.name in _CHOOSING:
+        if op.name in _CHOOSING or op.name in ATTENTION:
             return None
         if op.name in _LIKE_INPUT:
             return self.sampled(given["input"])
@@ -537,7 +538,7 @@ def _expand(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) 
     return Value(name, value.type, tuple(shape), lambda b, at: elements(b, value, at, group.extents), value.stages)
 
 
-_REDUCTIONS: Final[dict[str, Handler]] = {**REDUCTIONS, **COMPOSITIONS, **PRODUCTS}
+_REDUCTIONS: Final[dict[str, Handler]] = {**REDUCTIONS, **COMPOSITIONS, **PRODUCTS, **ATTENTION}
 _LIKE_INPUT: Final = LIKE_INPUT | compositions.LIKE_INPUT
 _CHOOSING: Final[dict[str, Handler]] = {
     **RESHAPING,

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -172,7 +172,14 @@ def _parallel() -> int:
     return int(import_module("engine.fuser.threads").parallel_address())
 
 
-SYMBOLS: Final[dict[str, Callable[[], int]]] = {to_llvm.PARALLEL: _parallel}
+def _scratch(symbol: str) -> int:
+    return int(import_module("engine.fuser.scratch").addresses()[symbol])
+
+
+SYMBOLS: Final[dict[str, Callable[[], int]]] = {
+    to_llvm.PARALLEL: _parallel,
+    **{symbol: partial(_scratch, symbol) for symbol in (to_llvm.ALLOCATE, to_llvm.RELEASE)},
+}
 """Symbols that are no functions of a library -> functions that give their addresses; who owns one adds it."""
 _resolved: Final[set[str]] = set()
 _DECLARATION: Final = re.compile(r'^(?:declare [^@]*@"(?P<function>[^"]+)"|@"(?P<object>[^"]+)" = external)', re.M)

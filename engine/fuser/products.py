@@ -202,7 +202,7 @@ def _form(m: Extent, n: Extent, a: Operand, b: Operand, outer: int, ranks: int) 
 # ------------------------------------------------------------------ products
 
 
-def _multiplied(group: Group, name: str, a: Value, b: Value) -> Value:
+def multiplied(group: Group, name: str, a: Value, b: Value) -> Value:
     """(…, m, k) times (…, k, n), with dimensions before that are broadcast."""
     extents = group.extents
     depth = extents.require(a.shape[-1], b.shape[-2])
@@ -268,14 +268,14 @@ def _rows(group: Group, name: str, a: Value, b: Value) -> Value:
     """(…, k) times (k, n): all rows at once, where they lie evenly in memory."""
     *before, m, k = a.shape
     if not before:
-        return _multiplied(group, name, a, b)
+        return multiplied(group, name, a, b)
     extents = group.extents
     sizes = [extents.canonical(each).size for each in (*before, m)]
     at = _operand(Scheduler(extents, ()), a)
     if at is None or any(at.steps[d] != multiply(sizes[d + 1], at.steps[d + 1]) for d in range(len(before))):
         a = group.keep(a)
     rows = Extent(product(sizes), _examples((*before, m)))
-    flat = _multiplied(group, name, _flat(a, rows, k), b)
+    flat = multiplied(group, name, _flat(a, rows, k), b)
     stage = flat.stage
     assert stage is not None and stage.template is not None
     stage.shape = (*before, m, b.shape[-1])
@@ -325,18 +325,22 @@ def _mm(group: Group, name: str, given: Given, sample: Any) -> Value:
 def _matmul_of(group: Group, name: str, a: Value, b: Value) -> Value:
     if len(a.shape) < 2 or len(b.shape) < 2:
         raise Unsupported("a product with a vector")
-    return _rows(group, name, a, b) if len(b.shape) == 2 else _multiplied(group, name, a, b)
+    return _rows(group, name, a, b) if len(b.shape) == 2 else multiplied(group, name, a, b)
 
 
 def _linear(group: Group, name: str, given: Given, sample: Any) -> Value:
-    x, weight = (_floats(given[each]) for each in ("input", "weight"))
+    return linear(group, name, _floats(given["input"]), _floats(given["weight"]), given["bias"])
+
+
+def linear(group: Group, name: str, x: Value, weight: Value, bias: Lowered) -> Value:
+    """(…, k) times the transpose of (n, k), plus (n)."""
     if len(x.shape) < 2 or len(weight.shape) != 2:
         raise Unsupported("a product with a vector")
     turned = Value(
         weight.name, "f32", (weight.shape[1], weight.shape[0]), lambda body, at: weight.at(body, (at[1], at[0])),
         weight.stages,
     )  # fmt: skip
-    return _with(group, name, _rows(group, name, x, turned), given["bias"], 1, 1)
+    return _with(group, name, _rows(group, name, x, turned), bias, 1, 1)
 
 
 def _added(group: Group, name: str, given: Given, sample: Any) -> Value:

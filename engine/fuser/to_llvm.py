@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any, Final
 
 from engine.fuser import math
@@ -54,6 +55,7 @@ from engine.fuser.kernel import (
     all_statements,
     bodies,
     parts,
+    rewritten,
     strides_of,
 )
 
@@ -64,6 +66,8 @@ CHUNK: Final = 1 << 18
 NO_MEMORY: Final = -1
 """The code of a kernel that found no memory for an allocated buffer."""
 PARALLEL: Final = "tsrepl_parallel"
+ALLOCATE: Final = "tsrepl_allocate"
+RELEASE: Final = "tsrepl_release"
 Value = Any
 """An `llvmlite.ir` value."""
 
@@ -78,14 +82,15 @@ def module(kernels: Iterable[Kernel], name: str = "kernels") -> Any:
     made = ir().Module(name)
     made.triple = import_module("llvmlite.binding").get_default_triple()
     for kernel in kernels:
+        helpers = {each.name: each for each in kernel.helpers}
         for helper in kernel.helpers:
-            function = emit_kernel(made, helper)
+            function = emit_kernel(made, helper, helpers)
             function.linkage = "internal"
             if helper.is_rare or helper.is_separate:
                 function.attributes.add("noinline")
             if helper.is_rare:
                 function.attributes.add("cold")
-        emit_kernel(made, kernel)
+        emit_kernel(made, kernel, helpers)
     return made
 
 
@@ -106,12 +111,12 @@ def stored_type(name: str) -> Any:
     return ir().IntType(8) if name == BOOL else type_of(name)
 
 
-def emit_kernel(made: Any, kernel: Kernel) -> Any:
-    """Add the kernel's function to a module."""
+def emit_kernel(made: Any, kernel: Kernel, helpers: Mapping[str, Kernel] = MappingProxyType({})) -> Any:
+    """Add the kernel's function to a module that has its helpers."""
     lib = ir()
     types = [lib.PointerType() if isinstance(p, Buffer) else stored_type(p.type) for p in kernel.parameters]
     function = lib.Function(made, lib.FunctionType(lib.IntType(64), types), kernel.name)
-    e = Emitter.into(function, kernel.any_order)
+    e = Emitter.into(function, kernel.any_order, helpers)
     for parameter, value in zip(kernel.parameters, function.args, strict=True):
         value.name = parameter.name
         if isinstance(parameter, Scalar):
@@ -160,15 +165,17 @@ class Emitter:
     """Of the loops around: the blocks that `Break` and `Continue` go to."""
     freed: list[Value] = field(default_factory=list)
     """Slots of addresses that are freed at the end."""
+    helpers: Mapping[str, Kernel] = field(default_factory=dict)
+    """The kernels that may be called."""
 
     @classmethod
-    def into(cls, function: Any, any_order: bool) -> Emitter:
+    def into(cls, function: Any, any_order: bool, helpers: Mapping[str, Kernel]) -> Emitter:
         """An emitter at the beginning of a function without blocks."""
         lib = ir()
         builder = lib.IRBuilder(function.append_basic_block("entry"))
         status = builder.alloca(lib.IntType(64))
         builder.store(lib.Constant(lib.IntType(64), 0), status)
-        return cls(function, builder, function.append_basic_block("exit"), status, any_order)
+        return cls(function, builder, function.append_basic_block("exit"), status, any_order, helpers=helpers)
 
     @property
     def module(self) -> Any:
@@ -181,7 +188,7 @@ class Emitter:
             self.builder.branch(self.exit)
         self.builder.position_at_end(self.exit)
         for slot in self.freed:
-            self.call_external("free", [self.builder.load(slot, typ=type_of(POINTER))])
+            self.release(slot)
         if isinstance(self.function.function_type.return_type, ir().VoidType):
             self.builder.ret_void()
         else:
@@ -286,6 +293,12 @@ class Emitter:
         external = EXTERNALS[name]
         returned = type_of(external.result) if external.result else ir().VoidType()
         return self.builder.call(self.declared(name, [type_of(each) for each in external.operands], returned), given)
+
+    def release(self, slot: Value) -> None:
+        """Give back what the slot holds the address of, if anything."""
+        pointer = type_of(POINTER)
+        function = self.declared(RELEASE, [pointer], ir().VoidType())
+        self.builder.call(function, [self.builder.load(slot, typ=pointer)])
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -614,9 +627,8 @@ def _allocated(e: Emitter, size: Value) -> Value:
     with e.builder.goto_entry_block():
         e.builder.store(lib.Constant(pointer, None), slot)
     e.freed.append(slot)
-    e.call_external("free", [e.builder.load(slot, typ=pointer)])
-    rounded = e.builder.and_(e.builder.add(size, whole(127)), whole(-64))
-    address = e.call_external("aligned_alloc", [whole(64), rounded])
+    e.release(slot)
+    address = e.builder.call(e.declared(ALLOCATE, [whole], pointer), [size])
     e.builder.store(address, slot)
     e.fail(e.builder.icmp_unsigned("==", address, lib.Constant(pointer, None)), NO_MEMORY)
     return address
@@ -689,7 +701,7 @@ def _part(e: Emitter, s: For, scalars: Mapping[str, Value], buffers: Mapping[str
     name = e.module.get_unique_name(f"{e.function.name}.parallel")
     function = lib.Function(e.module, lib.FunctionType(lib.VoidType(), [whole, whole, *types]), name)
     function.linkage = "internal"
-    inner = Emitter.into(function, e.any_order)
+    inner = Emitter.into(function, e.any_order, e.helpers)
     begin, end, *given = function.args
     values = iter(given)
     for each in scalars:
@@ -771,15 +783,69 @@ _LONG: Final = 16
 
 
 def _cost(e: Emitter, body: Sequence[Statement]) -> Value:
-    """An estimate of the work of a body, in simple functions of numbers."""
-    whole = ir().IntType(64)
+    """An estimate of the work of a body, in simple functions of numbers; loops count as in their first round."""
+    whole, names = ir().IntType(64), e.names
+    e.names = dict(names)
     total: Value = whole(1)
     for statement in body:
         own = sum(_cost_of(each) for root in parts(statement) for each in all_expressions(root))
         total = e.builder.add(total, whole(1 + own))
+        if isinstance(statement, Call) and statement.function in e.helpers:
+            total = e.builder.add(total, _cost_of_call(e, e.helpers[statement.function], statement))
+        trips = _trips(e, statement)
+        for name, value in _told(statement):
+            _learn(e, name, value)
         for inner in bodies(statement):
-            total = e.builder.add(total, e.builder.mul(_trips(e, statement), _cost(e, inner)))
+            total = e.builder.add(total, e.builder.mul(trips, _cost(e, inner)))
+    e.names = names
     return total
+
+
+def _cost_of_call(e: Emitter, helper: Kernel, call: Call) -> Value:
+    names, found = e.names, {}
+    for parameter, operand in zip(helper.parameters, call.operands, strict=True):
+        if isinstance(parameter, Scalar) and _is_known(e, operand):
+            found[parameter.name] = e.value(_without_traps(operand))
+    e.names = found
+    total = _cost(e, helper.body)
+    e.names = names
+    return total
+
+
+def _told(s: Statement) -> Iterator[tuple[str, Expression | None]]:
+    """A name that the statement gives to something, and what it is at first; None for what changes."""
+    match s:
+        case Let(name=name, value=value) | For(index=name, start=value):
+            yield name, value
+        case Declare(name=name):
+            yield name, None
+
+
+def _learn(e: Emitter, name: str, value: Expression | None) -> None:
+    if value is not None and _is_known(e, value):
+        e.names[name] = e.value(_without_traps(value))
+    else:
+        e.names.pop(name, None)
+
+
+def _is_known(e: Emitter, of: Expression) -> bool:
+    """True if the expression tells its value here, without a look at memory."""
+    found = [*all_expressions(of)]
+    return all(
+        each.name in e.names if isinstance(each, Name) else isinstance(each, (Constant, Apply)) for each in found
+    )
+
+
+def _without_traps(of: Expression) -> Expression:
+    """The expression with divisors that are not 0, for use where it is not said that the program comes to it."""
+
+    def change(part: Expression) -> Expression:
+        if isinstance(part, Apply) and part.function in ("quotient", "rest"):
+            a, b = part.operands
+            return replace(part, operands=(a, Apply("maximum", (b, Constant(1, b.type)), b.type)))
+        return part
+
+    return rewritten(of, change)
 
 
 def _cost_of(each: Expression) -> int:
@@ -793,10 +859,11 @@ def _trips(e: Emitter, s: Statement) -> Value:
     whole = ir().IntType(64)
     if isinstance(s, If):
         return whole(1)
-    if not isinstance(s, For):
+    if not isinstance(s, For) or not all(_is_known(e, each) for each in (s.start, s.stop, s.step)):
         return whole(_UNKNOWN_TRIPS)
-    names = [each.name for b in (s.start, s.stop) for each in all_expressions(b) if isinstance(each, Name)]
-    if not all(name in e.names for name in names):
-        return whole(_UNKNOWN_TRIPS)
-    trips = e.builder.sub(e.value(s.stop), e.value(s.start))
-    return e.builder.select(e.builder.icmp_signed(">", trips, whole(1)), trips, whole(1))
+    start, stop, step = (e.value(_without_traps(each)) for each in (s.start, s.stop, s.step))
+    one = whole(1)
+    span = e.builder.sub(stop, start)
+    if not (isinstance(s.step, Constant) and s.step.value == 1):
+        span = e.builder.sdiv(span, e.builder.select(e.builder.icmp_signed("==", step, whole(0)), one, step))
+    return e.builder.select(e.builder.icmp_signed(">", span, one), span, one)
