@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, get_args
 
 from engine.lang.errors import ArgumentError, did_you_mean
+from engine.lang.interpreter_settings import yielding
 
 Mode = Literal["background", "eager", "off"]
 """background: while the program goes on; eager: before the first call; off: never, results are the interpreter's."""
@@ -164,7 +165,7 @@ def _work() -> None:
     """Do what waits, until the program ends or forks."""
     while (task := _next()) is not None:
         try:
-            with _STATE.compiling:
+            with _STATE.compiling, yielding():
                 task()
         except Exception as error:
             note_failure(error)

@@ -1,6 +1,6 @@
-"""Settings of Python's interpreter that compiling changes for a while: the recursion limit, the garbage collector.
+"""Settings of Python's interpreter that compiling changes for a while.
 
-In: nothing.  Out: two contexts.  Inside `deep_recursion()` functions that call themselves once a level of a program's
+In: nothing.  Out: three contexts.  Inside `deep_recursion()` functions that call themselves once a level of a program's
 nesting do not run out of Python's stack.  How deep a program may nest is `MAX_NESTING` (brackets and blocks) and
 `MAX_HEIGHT` (levels of a tree, chains such as `a + b + c` included); deeper ones are refused before anything recurses
 over them.
@@ -8,6 +8,9 @@ over them.
 Inside `collecting_rarely()` (a decorator, too) the garbage collector runs after tens of thousands of new objects, not
 after hundreds.  Trees, graphs and plans are objects that stay: traversing all of them again and again took a sixth of
 the time of a first call.  Garbage is found all the same, only later.
+
+A thread inside `yielding()` gives the interpreter lock to others as soon as they have waited for `PATIENCE`, not for
+Python's five milliseconds: a program that leaves the lock for each of its kernels waited as long after each of them.
 """
 
 from __future__ import annotations
@@ -77,3 +80,18 @@ def collecting_rarely() -> Iterator[None]:
         yield
     finally:
         _HOLDERS.leave()
+
+
+PATIENCE: Final = 0.0005
+"""Seconds that threads wait for the interpreter lock before they ask for it."""
+
+
+@contextmanager
+def yielding() -> Iterator[None]:
+    """Let other threads have the interpreter lock soon; for one thread at a time."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(min(before, PATIENCE))
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
