@@ -23,6 +23,7 @@ import numpy as np
 from engine.fuser import kernel_cache, to_llvm
 from engine.fuser.cpython_abi import retain
 from engine.fuser.kernel import Buffer, Kernel
+from engine.fuser.memory import keep_freed
 
 _lock: Final = threading.Lock()
 
@@ -137,6 +138,7 @@ def _compile(program: Program) -> bytes:
 def _loaded(program: Program, data: bytes) -> Code:
     symbols, _, code = data.partition(b"\n")
     _resolve(symbols.decode().split())
+    keep_freed()
     with _llvm() as llvm:
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine(llvm, opt=3))
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))

@@ -9,7 +9,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from engine.lang.interpreter_settings import MAX_HEIGHT, OBJECTS, collecting_rarely, deep_recursion
+from engine.lang.interpreter_settings import (
+    MAX_HEIGHT,
+    OBJECTS,
+    PATIENCE,
+    collecting_rarely,
+    deep_recursion,
+    yielding,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -87,3 +94,10 @@ def test_the_limit_is_raised_inside_and_restored() -> None:
             assert sys.getrecursionlimit() == inside
         assert sys.getrecursionlimit() == inside
     assert sys.getrecursionlimit() == before
+
+
+def test_the_interpreter_lock_changes_hands_soon_inside_and_as_before_afterwards() -> None:
+    before = sys.getswitchinterval()
+    with yielding():
+        assert sys.getswitchinterval() == pytest.approx(min(before, PATIENCE))
+    assert sys.getswitchinterval() == before
