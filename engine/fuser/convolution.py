@@ -15,7 +15,6 @@ from typing import Final
 from engine.fuser import gemm
 from engine.fuser.gemm import Matrix
 from engine.fuser.kernel import (
-    Allocate,
     Assign,
     Buffer,
     Declare,
@@ -30,6 +29,7 @@ from engine.fuser.kernel import (
     Store,
     While,
     add,
+    allocate,
     apply,
     constant,
     index,
@@ -124,9 +124,9 @@ Image = tuple[tuple[Statement, ...], tuple[Statement, ...]]
 def _products(g: Geometry, put: Put) -> Image:
     if not g.is_padded:
         return (), _groups(g, put, "x")
-    padded = Buffer("padded", "f32", (multiply(_i("c"), multiply(_i("height"), _i("width"))),))
+    padded = allocate("padded", "f32", multiply(_i("c"), multiply(_i("height"), _i("width"))))
     border = For("channel", index(0), _i("c"), _padded(g, multiply(_i("channel"), _i("height"))), kind="parallel")
-    return (Allocate(padded),), (border, *_groups(g, put, "padded"))
+    return (padded,), (border, *_groups(g, put, "padded"))
 
 
 def _padded(g: Geometry, first: Expression) -> tuple[Statement, ...]:
@@ -154,13 +154,13 @@ def _padded(g: Geometry, first: Expression) -> tuple[Statement, ...]:
 
 def _depthwise(g: Geometry, put: Put) -> Image:
     """Channel by channel, each of which gets its border while it is in the cache."""
-    padded = Buffer("padded", "f32", (multiply(_i("height"), _i("width")),))
-    border = (Allocate(padded), *_padded(g, index(0))) if g.is_padded else ()
+    padded = allocate("padded", "f32", multiply(_i("height"), _i("width")))
+    border = (padded, *_padded(g, index(0))) if g.is_padded else ()
     place = add(multiply(_i("image"), _i("c")), _i("channel"))
     first = index(0) if g.is_padded else multiply(multiply(place, _i("height")), _i("width"))
     of = add(multiply(_i("channel"), _i("outputs")), _i("of"))
     results = For("of", index(0), _i("outputs"), (Let("into", of), *_plane(g, put, "padded" if g.is_padded else "x")))
-    channel: tuple[Statement, ...] = (*border, Let("from", first), results)
+    channel: tuple[Statement, ...] = (*border, Let("origin", first), results)
     return (), (For("channel", index(0), _i("c"), channel, kind="parallel"),)
 
 
@@ -175,7 +175,7 @@ def _plane(g: Geometry, put: Put, source: str) -> tuple[Statement, ...]:
     total: Expression = constant(0, "f32")
     for i in range(size):
         down = add(multiply(_i("row"), index(g.stride[0])), index(i // columns * g.dilation[0]))
-        start = _sum(_i("from"), multiply(down, _i("width")), index(i % columns * g.dilation[1]))
+        start = _sum(_i("origin"), multiply(down, _i("width")), index(i % columns * g.dilation[1]))
         starts.append(Let(f"start{i}", start))
         total = apply("fma", Name(f"weight{i}", "f32"), _load(source, add(_i(f"start{i}"), across)), total)
     value = (Let("sum", total), Let("column_", add(multiply(_i("row"), _i("ow")), _i("j"))))
@@ -188,7 +188,7 @@ def _groups(g: Geometry, put: Put, source: str) -> tuple[Statement, ...]:
     channels = multiply(_i("group"), _i("inputs"))
     begin = channels if source == "padded" else add(multiply(_i("image"), _i("c")), channels)
     rows = multiply(_i("group"), _i("outputs"))
-    body = (Let("from", begin), Let("into", rows), *_product(g, put, source))
+    body = (Let("origin", begin), Let("into", rows), *_product(g, put, source))
     return (For("group", index(0), index(g.groups), body),)
 
 
@@ -204,16 +204,16 @@ def _product(g: Geometry, put: Put, source: str) -> tuple[Statement, ...]:
 
     if not g.is_small:
         return (Let("k", k), *gemm.product(_i("outputs"), pixels, _i("k"), a, element, fill=fill))
-    packed = Buffer("packed", "f32", (gemm.packed_size(_i("k"), pixels),))
+    packed = allocate("packed", "f32", gemm.packed_size(_i("k"), pixels))
     return (
-        Let("k", k), Allocate(packed), gemm.packing(pixels, _i("k"), fill, "packed"),
+        Let("k", k), packed, gemm.packing(pixels, _i("k"), fill, "packed"),
         *gemm.product(_i("outputs"), pixels, _i("k"), a, element, packed="packed", block=SMALL_BLOCK),
     )  # fmt: skip
 
 
 def _pointwise_fill() -> gemm.Fill:
     def element(depth: Expression, column: Expression) -> Expression:
-        return _load("x", add(multiply(add(_i("from"), depth), _i("places")), column))
+        return _load("x", add(multiply(add(_i("origin"), depth), _i("places")), column))
 
     return gemm.filled(element, _i("places"))
 
@@ -258,8 +258,8 @@ def _runs(g: Geometry, first: Expression) -> tuple[Statement, ...]:
     room = index(gemm.WIDE.width + 1)
     return (
         Let("inside", apply("minimum", apply("sub", _i("places"), first), index(gemm.WIDE.width))),
-        Allocate(Buffer("starts", "i64", (room,))),
-        Allocate(Buffer("offsets", "i64", (room,))),
+        allocate("starts", "i64", room),
+        allocate("offsets", "i64", room),
         Declare("start", index(0)),
         Declare("runs", index(0)),
         While(apply("lt", _i("start"), _i("inside")), body),
@@ -273,6 +273,6 @@ def _window(g: Geometry, depth: Expression) -> tuple[Statement, ...]:
     inner = apply("rest", _i("element"), index(rows * columns))
     down = multiply(apply("quotient", _i("inner"), index(columns)), index(g.dilation[0]))
     right = multiply(apply("rest", _i("inner"), index(columns)), index(g.dilation[1]))
-    channel = add(_i("from"), apply("quotient", _i("element"), index(rows * columns)))
+    channel = add(_i("origin"), apply("quotient", _i("element"), index(rows * columns)))
     line = add(multiply(channel, _i("height")), down)
     return (Let("element", depth), Let("inner", inner), Let("base", add(multiply(line, _i("width")), right)))

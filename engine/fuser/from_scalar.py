@@ -139,8 +139,8 @@ class _GraphLowering:
         parameters = [Scalar(name, self._machine_type(type, self.graph.param_node)) for name, type in arguments]
         given = [Buffer(n, self._machine_type(t, self.graph.return_node), (index(1),), None, "out") for n, t in results]
         body = (*fuel, *self.w.statements, Return(index(0)))
-        inner = Kernel(f"{self.name}.body", (STATE, *parameters, *given), body)
-        return containers.enclosed(f"{self.name}.scalar", inner, arguments, results, self.w.helpers, writes)
+        inner = Kernel(f"{self.name}_body", (STATE, *parameters, *given), body)
+        return containers.enclosed(f"{self.name}_scalar", inner, arguments, results, self.w.helpers, writes)
 
     def _machine_type(self, type: Type, node: Node) -> str:
         found = machine_type(type)

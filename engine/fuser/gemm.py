@@ -346,7 +346,11 @@ def _dots_of_rows(rows: int, k: Expression, a: Matrix, b: Matrix, put: Put) -> S
 def _dots(rows: int, columns: int, k: Expression, a: Matrix, b: Matrix, put: Put) -> tuple[Statement, ...]:
     addresses = (a.address(_i("row"), index(0)), b.address(_i("column"), index(0)), Address("sums", (index(0),)))
     element = _load("sums", add(multiply(_i("i"), index(columns)), _i("j")))
-    handed = (Let("r", add(_i("row"), _i("i"))), Let("c", add(_i("column"), _i("j"))), *put(_i("r"), _i("c"), element))
+    handed = (
+        Let("down", add(_i("row"), _i("i"))),
+        Let("right", add(_i("column"), _i("j"))),
+        *put(_i("down"), _i("right"), element),
+    )
     return (
         allocate("sums", "f32", index(rows * columns)),
         Call(f"dots_{rows}x{columns}", (k, a.row, b.row, *addresses)),

@@ -338,8 +338,17 @@ class Function:
 
 
 def constant(value: float, type: str) -> Constant:
-    """The number as that type holds it."""
-    return Constant(bool(value) if type == BOOL else int(value) if type in WHOLE else float(value), type)
+    """The number as that type holds it; whole numbers wrap."""
+    if type in WHOLE:
+        return Constant(wrapped(int(value), type), type)
+    return Constant(bool(value) if type == BOOL else float(value), type)
+
+
+def wrapped(value: int, type: str) -> int:
+    """The whole number of that type which differs from this one by a multiple of two to the number of its bits."""
+    count = 1 << 8 * SIZES[type]
+    least = 0 if type == "u8" else -count // 2
+    return (value - least) % count + least
 
 
 def index(value: int) -> Constant:

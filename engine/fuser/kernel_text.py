@@ -1,7 +1,7 @@
 """Kernels as text, which is Python's syntax.
 
-In: the text of a kernel.  Out: the `Kernel` (`parse`); or the other way (`show`, which also has strides, as a second
-subscript, and helpers).
+In: the text of a kernel, or of a function of numbers.  Out: the `Kernel` (`parse`) or `Function` (`parse_function`); or
+the other way (`show`, which also has strides, as a second subscript, and helpers).
 
     def first_where(n: i64, x: f32[n], least: f32):
         i: i64 = 0                      # a variable, which `i = ...` assigns
@@ -15,7 +15,12 @@ subscript, and helpers).
 Parameters are numbers (`i64`) or buffers (`f32[n, m]`, `Out[f32[n]]`, `InOut[f32[...]]` of unknown extent).  Literals
 have the type of the operand beside them or of what they are assigned to, else i64, f64 or bool; `f32(0.5)` says it, and
 converts what is no literal.  `m = view(i64[...], address)` and `m = allocate(f32[n])` are buffers,
-`r: i64 = function(x, address(m[0]))` is a call, and `s = reduce(add, x)` accumulates.
+`r: i64 = function(x, address(m[0]))` is a call, `call(exp, x)` one of what is a function of numbers as well, and
+`s = reduce(add, x)` accumulates.  A function of numbers is lets and a result:
+
+    def double(x: f32) -> f32:
+        twice = x * f32(2.0)
+        return twice
 """
 
 from __future__ import annotations
@@ -32,6 +37,7 @@ from engine.fuser.kernel import (
     FUNCTIONS,
     POINTER,
     TYPES,
+    WHOLE,
     Access,
     Accumulate,
     Address,
@@ -46,6 +52,7 @@ from engine.fuser.kernel import (
     Declare,
     Expression,
     For,
+    Function,
     If,
     Kernel,
     Let,
@@ -83,9 +90,25 @@ def parse(text: str) -> Kernel:
     return replace(kernel, helpers=tuple(helpers))
 
 
+def parse_function(text: str) -> Function:
+    """The function of numbers of this text.  Raises SyntaxError for a mistake."""
+    (function,) = ast.parse(text).body
+    assert isinstance(function, ast.FunctionDef)
+    parser = _Parser(text)
+    parser.numbers(function.args.args)
+    parameters = tuple(Scalar(each.arg, parser.types[each.arg]) for each in function.args.args)
+    *lets, last = function.body
+    body = tuple(each for each in parser.block(lets) if isinstance(each, Let))
+    if not isinstance(last, ast.Return) or last.value is None or len(body) != len(lets):
+        raise parser.refused(function)
+    type = "" if function.returns is None else ast.unparse(function.returns)
+    return Function(function.name, parameters, body, parser.expression(last.value, type))
+
+
 def _kernel(text: str, function: ast.stmt) -> Kernel:
     assert isinstance(function, ast.FunctionDef)
     parser = _Parser(text)
+    parser.numbers(function.args.args)
     parameters = tuple(parser.parameter(each) for each in function.args.args)
     marks = {ast.unparse(each) for each in function.decorator_list}
     body = parser.block(function.body)
@@ -110,10 +133,13 @@ class _Parser:
 
     # -- parameters
 
+    def numbers(self, found: Iterable[ast.arg]) -> None:
+        """Learn the types of parameters that are numbers, which extents of those before them may be made of."""
+        self.types.update((each.arg, each.annotation.id) for each in found if isinstance(each.annotation, ast.Name))
+
     def parameter(self, found: ast.arg) -> Parameter:
         type = found.annotation
         if isinstance(type, ast.Name):
-            self.types[found.arg] = type.id
             return Scalar(found.arg, type.id)
         access: Access = "in"
         if isinstance(type, ast.Subscript) and isinstance(type.value, ast.Name) and type.value.id in _ACCESS:
@@ -138,7 +164,11 @@ class _Parser:
     # -- statements
 
     def block(self, body: Iterable[ast.stmt]) -> tuple[Statement, ...]:
-        return tuple(self.statement(each) for each in body if not isinstance(each, ast.Pass))
+        """Statements with names of their own."""
+        variables, buffers = set(self.variables), dict(self.buffers)
+        found = tuple(self.statement(each) for each in body if not isinstance(each, ast.Pass))
+        self.variables, self.buffers = variables, buffers
+        return found
 
     def statement(self, node: ast.stmt) -> Statement:
         match node:
@@ -146,7 +176,9 @@ class _Parser:
                 return self.typed(name, type, value)
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 return self.assigned(name, value)
-            case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name)) as target], value=value):
+            case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name)) as target], value=value) if (
+                name in self.buffers
+            ):
                 return Store(name, self.indices(target), self.expression(value, self.buffers[name].type))
             case ast.Expr(value=ast.Call() as call):
                 return self.call(call)
@@ -195,10 +227,13 @@ class _Parser:
     def call(self, node: ast.Call, name: str = "", type: str = "") -> Call:
         if not isinstance(node.func, ast.Name):
             raise self.refused(node)
-        external = EXTERNALS.get(node.func.id)
-        wanted = external.operands if external else ("",) * len(node.args)
-        operands = (self.operand(each, t) for each, t in zip(node.args, wanted, strict=True))
-        return Call(node.func.id, tuple(operands), name, type)
+        function, given = node.func.id, node.args
+        if function == "call":
+            function, given = ast.unparse(given[0]), given[1:]
+        external = EXTERNALS.get(function)
+        wanted = external.operands if external else ("",) * len(given)
+        operands = (self.operand(each, t) for each, t in zip(given, wanted, strict=True))
+        return Call(function, tuple(operands), name, type)
 
     def operand(self, node: ast.expr, type: str) -> Expression:
         """An operand of a call; a buffer's name stands for its address."""
@@ -215,11 +250,13 @@ class _Parser:
         """`type` is that of literals."""
         literal = _literal(node)
         if literal is not None:
+            if isinstance(literal, float) and type in (*WHOLE, BOOL):
+                raise self.refused(node)
             return constant(literal, type or _type_of(literal))
         match node:
-            case ast.Name(id=name):
+            case ast.Name(id=name) if name in self.types:
                 return Name(name, self.types[name])
-            case ast.Subscript(value=ast.Name(id=name)):
+            case ast.Subscript(value=ast.Name(id=name)) if name in self.buffers:
                 return Load(name, self.indices(node), self.buffers[name].type)
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return apply("neg", self.expression(operand, type))
@@ -241,7 +278,9 @@ class _Parser:
             return apply(name, self.expression(operands[0], BOOL), *self.alike(operands[1:], type))
         if name not in FUNCTIONS:
             raise self.refused(node)
-        return apply(name, *self.alike(operands, type))
+        row = FUNCTIONS[name]
+        wanted = type if not row.result else row.types[0] if len(row.types) == 1 else ""
+        return apply(name, *self.alike(operands, wanted))
 
     def alike(self, nodes: Sequence[ast.expr], type: str) -> list[Expression]:
         """Operands of one type: that of those that are no literals, if there are any."""
@@ -273,8 +312,12 @@ def _type_of(literal: float) -> str:
 _SIGNS: Final = {name: _SIGN[op] for op, name in (_BINARY | _COMPARED).items()}
 
 
-def show(what: Kernel | Statement | Expression) -> str:
-    """The text of a kernel with its helpers, a statement or an expression."""
+def show(what: Kernel | Function | Statement | Expression) -> str:
+    """The text of a kernel with its helpers, a function of numbers, a statement or an expression."""
+    if isinstance(what, Function):
+        parameters = ", ".join(map(_parameter, what.parameters))
+        head, end = f"def {what.name}({parameters}) -> {what.result.type}:", f"    return {_expression(what.result)}"
+        return "\n".join([head, *(line for each in what.body for line in _indented([each])), end])
     if isinstance(what, Kernel):
         parameters = ", ".join(map(_parameter, what.parameters))
         marks = [f"@{mark}" for mark in _MARKS if getattr(what, mark)]
@@ -297,7 +340,7 @@ def _buffer(buffer: Buffer) -> str:
         return f"{buffer.type}[...]"
     if buffer.strides is None:
         return f"{buffer.type}[{_listed(buffer.shape)}]"
-    sizes = zip(map(_expression, buffer.shape), map(_expression, buffer.strides), strict=True)
+    sizes = zip(map(_expression, buffer.shape), map(_expression, buffer.strides), strict=False)
     return f"{buffer.type}[{', '.join(f'{extent}:{stride}' for extent, stride in sizes)}]"
 
 
@@ -334,7 +377,9 @@ def _statement(of: Statement) -> list[str]:
             return [f"{made.name} = view({_buffer(made)}, {_expression(address)})"]
         case Call(function=function, operands=operands, name=name, type=type):
             result = f"{name}: {type} = " if name else ""
-            return [f"{result}{function}({', '.join(map(_expression, operands))})"]
+            head = [] if function not in FUNCTIONS else [function]
+            given = ", ".join([*head, *map(_expression, operands)])
+            return [f"{result}{'call' if head else function}({given})"]
     return ["break" if isinstance(of, Break) else "continue"]
 
 
@@ -347,20 +392,26 @@ def _bounds(loop: For) -> str:
 def _expression(of: Expression) -> str:
     match of:
         case Constant(value=value, type=type):
-            if not isfinite(value):
-                return f'{type}("{value}")'
-            return repr(value) if type in ("i64", "f64", BOOL) else f"{type}({value!r})"
+            is_plain = type in ("i64", "f64", BOOL) and isfinite(value)
+            return _number(value) if is_plain else f"{type}({_number(value)})"
         case Name(name=name):
             return name
         case Load(buffer=buffer, indices=indices):
             return f"{buffer}[{_listed(indices)}]"
         case Address(buffer=buffer, indices=indices):
             return f"address({buffer}[{_listed(indices)}])"
-    if of.function in _SIGNS:
+    if of.function in _SIGNS and len(of.operands) == 2:
         left, right = map(_operand, of.operands)
         return f"{left} {_SIGNS[of.function]} {right}"
+    if of.function == "convert" and isinstance(of.operands[0], Constant):
+        literal = of.operands[0]  # whose type, if it were not said, would be that of the conversion
+        return f"{of.type}({literal.type}({_number(literal.value)}))"
     name = of.type if of.function == "convert" else of.function
     return f"{name}({_listed(of.operands)})"
+
+
+def _number(value: float) -> str:
+    return repr(value) if isfinite(value) else f'"{value}"'
 
 
 def _operand(of: Expression) -> str:

@@ -205,9 +205,9 @@ def _matmul(tile: gemm.Tile, is_batched: bool, in_place: bool) -> Kernel:
             add(multiply(_i("i"), _i(f"{name}_outer_step")), multiply(_i("j_"), _i(f"{name}_inner_step"))),
         ) for name in "ab"
     )  # fmt: skip
-    c = Buffer("c", "f32", (*extents, m, n), access="out")
+    c = Buffer("y", "f32", (*extents, m, n), access="out")
     body = gemm.product(
-        m, n, k, a, lambda row, column, value: [Store("c", (_i("i"), _i("j_"), row, column), value)],
+        m, n, k, a, lambda row, column, value: [Store("y", (_i("i"), _i("j_"), row, column), value)],
         b=replace(b, column=index(1)) if in_place else b, tile=tile, in_place=in_place,
     )  # fmt: skip
     if is_batched:

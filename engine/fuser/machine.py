@@ -23,6 +23,7 @@ import numpy as np
 from engine.fuser import kernel_cache, to_llvm
 from engine.fuser.cpython_abi import retain
 from engine.fuser.kernel import Buffer, Kernel
+from engine.fuser.kernel_verifier import KernelError
 from engine.fuser.memory import keep_freed
 
 _lock: Final = threading.Lock()
@@ -125,7 +126,10 @@ def stored(program: Program) -> Code | None:
 
 def _compile(program: Program) -> bytes:
     """A line of the symbols that the program needs, and its object code."""
-    text = str(program.write())
+    try:
+        text = str(program.write())
+    except KernelError as error:
+        raise MachineError(f"no machine code: {error}") from error
     needed = {found["function"] or found["object"] for found in _DECLARATION.finditer(text)} & SYMBOLS.keys()
     with _llvm() as llvm:
         machine = _target_machine(llvm, opt=3)

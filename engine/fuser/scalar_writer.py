@@ -167,8 +167,7 @@ class ScalarWriter:
 
     def word(self, address: Expression, number: int) -> Expression:
         """The word of that number from an address on."""
-        view = Buffer(self.fresh("m"), "i64", None)
-        self.emit(View(view, address))
+        view = self.view(address, "i64")
         return self.let(Load(view.name, (index(number),), "i64"))
 
     def view(self, address: Expression, type: str) -> Buffer:

@@ -498,7 +498,11 @@ def _vectors(statement: Statement) -> Statement:
     if not isinstance(statement, For):
         return statement
     is_innermost = not any(isinstance(each, For) for each in all_statements(statement.body))
-    kind = "vector" if is_innermost and not any(isinstance(s, Assign) for s in statement.body) else statement.kind
+    kind = (
+        "vector"
+        if is_innermost and not any(isinstance(s, Assign) for s in all_statements(statement.body))
+        else statement.kind
+    )
     return replace(statement, kind=kind, body=tuple(map(_vectors, statement.body)))
 
 

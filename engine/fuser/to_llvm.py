@@ -1,8 +1,8 @@
 """Kernel IR as LLVM IR, through llvmlite's builders.
 
-In: verified `Kernel`s.  Out: an `llvmlite.ir.Module` with a function `i64 NAME(parameters in order)` for each: buffers
-are addresses, numbers have their own type, bool is a byte.  Nothing in it is an address of this process: what kernels
-call are symbols, which `machine` resolves when it loads the code.
+In: `Kernel`s, which are verified.  Out: an `llvmlite.ir.Module` with a function `i64 NAME(parameters in order)` for
+each: buffers are addresses, numbers have their own type, bool is a byte.  Nothing in it is an address of this process:
+what kernels call are symbols, which `machine` resolves when it loads the code.
 
 A "parallel" loop becomes a function of its own (`NAME.parallel.N`), over a part of the indices; `tsrepl_parallel`
 (`threads`) runs it, unless there is too little work.
@@ -58,6 +58,7 @@ from engine.fuser.kernel import (
     rewritten,
     strides_of,
 )
+from engine.fuser.kernel_verifier import verify
 
 STACK: Final = 256 << 10
 """Bytes up to which an allocated buffer of known size lies on the stack."""
@@ -78,11 +79,12 @@ def ir() -> Any:
 
 
 def module(kernels: Iterable[Kernel], name: str = "kernels") -> Any:
-    """A module with a function for each kernel."""
+    """A module with a function for each kernel; raises KernelError for one that breaks the rules."""
     made = ir().Module(name)
     made.triple = import_module("llvmlite.binding").get_default_triple()
     for kernel in kernels:
         helpers = {each.name: each for each in kernel.helpers}
+        verify(kernel)
         for helper in kernel.helpers:
             function = emit_kernel(made, helper, helpers)
             function.linkage = "internal"

@@ -1,0 +1,26 @@
+"""Every kernel that a test of this folder compiles anew reads back from its text as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from engine.fuser import to_llvm
+from engine.fuser.kernel import Kernel
+from engine.fuser.kernel_text import parse, show
+
+
+@pytest.fixture(autouse=True)
+def _texts_are_complete(monkeypatch: pytest.MonkeyPatch) -> None:
+    write = to_llvm.module
+
+    def checked(kernels: Iterable[Kernel], name: str = "kernels") -> Any:
+        found = list(kernels)
+        made = write(found, name)
+        for each in found:
+            assert repr(parse(show(each))) == repr(each)
+        return made
+
+    monkeypatch.setattr(to_llvm, "module", checked)
