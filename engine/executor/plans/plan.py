@@ -43,7 +43,7 @@ from engine.executor.plans.spec import ArgumentSpec, Key, SpecReader
 from engine.executor.plans.switches import SWITCHES, tell
 from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.clone import copy_graph
-from engine.ir.constants import NOT_CONSTANT, constant_value
+from engine.ir.constants import NOT_CONSTANT, constant_value, insert_constant
 from engine.ir.graph import Graph, Node, Value
 from engine.ir.ops import op_of
 from engine.ir.unit import Function
@@ -127,12 +127,17 @@ def make_plan(name: str, graph: Graph, reader: SpecReader, key: Key) -> Executio
 
 
 def refine_inputs(graph: Graph, reader: SpecReader, key: Key) -> None:
-    """Write the key's facts into the types of the inputs, except the rank of tensors that may be written to."""
+    """Write the key's facts into the types of the inputs, except the rank of tensors that may be written to.
+
+    An optional one is a tensor or the constant None from here on.
+    """
     db: AliasDb | None = None
     for path, spec in zip(reader.paths, reader.spec(key).tensors, strict=True):
-        if spec is None:
-            continue
         value = graph.inputs[path[0]]
+        if spec is None:
+            if isinstance(value.type, OptionalType):
+                _replace_by_none(graph, value)
+            continue
         db = db or AliasDb(graph)
         type = spec.type
         if db.has_writers(value):
@@ -140,9 +145,14 @@ def refine_inputs(graph: Graph, reader: SpecReader, key: Key) -> None:
         value.set_type(_replaced(value.type, path[1:], type))
 
 
+def _replace_by_none(graph: Graph, value: Value) -> None:
+    with graph.inserting_at(next(iter(graph.nodes()), graph.return_node)):
+        value.replace_all_uses_with(insert_constant(graph, None))
+
+
 def _replaced(type: Type, path: tuple[int, ...], part: TensorType) -> Type:
     if not path or not isinstance(type, TupleType):
-        return part if isinstance(type, TensorType) else type
+        return part if isinstance(type, (TensorType, OptionalType)) else type
     elements = [*type.elements]
     elements[path[0]] = _replaced(elements[path[0]], path[1:], part)
     return TupleType(tuple(elements), type.name, type.fields, type.defaults)
