@@ -182,15 +182,44 @@ class _Lowering:
     def operator(self, op: Op, node: Node, given: Mapping[str, Lowered]) -> Lowered:
         name = node.output.debug_name
         handler = _SHAPED.get(op.name) or _REDUCTIONS.get(op.name)
+        if handler is not None:
+            given = self.fixed(given, (BOOL,))
         sample = self.sample_of(op, given)
         if handler is None:
             result = pointwise(self.group, op, name, given, sample)
         else:
-            result = handler(self.group, name, given, sample)
+            result = self.handled(handler, name, given, sample)
         if isinstance(result, Value):
             self.group.trial(result)
             self.group.samples[result] = _sample(DTYPES[result.type], len(result.shape)) if sample is None else sample
         return self.shared(node, result)
+
+    def handled(self, handler: Handler, name: str, given: Mapping[str, Lowered], sample: Any) -> Lowered:
+        """The handler's result; one that has to know whole numbers knows those of the example, which are guarded."""
+        stages = len(self.group.stages)
+        try:
+            return handler(self.group, name, given, sample)
+        except Unsupported:
+            fixed = self.fixed(given, ("i64",))
+            if fixed == given:
+                raise
+            del self.group.stages[stages:]
+            return handler(self.group, name, fixed, sample)
+
+    def fixed(self, given: Mapping[str, Lowered], types: Sequence[str]) -> Mapping[str, Lowered]:
+        """The operands, where arguments of these types are the constants that they are in the example."""
+        return {key: self.constant_of(value, types) for key, value in given.items()}
+
+    def constant_of(self, value: Lowered, types: Sequence[str]) -> Lowered:
+        if isinstance(value, list):
+            return [self.constant_of(each, types) for each in value]
+        if not isinstance(value, Name) or value.type not in types or value not in self.group.numbers:
+            return value
+        example = self.group.numbers[value]
+        guard = apply("eq", convert(value, "i64"), index(int(example)))
+        if guard not in self.group.extents.guards:
+            self.group.extents.guards.append(guard)
+        return example
 
     def sample_of(self, op: Op, given: Mapping[str, Lowered]) -> Any:
         """The operator's result for samples of its arguments; None where the handler alone tells the dtype."""

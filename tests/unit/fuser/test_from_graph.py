@@ -180,3 +180,13 @@ def test_guards() -> None:
     for given in ([_tensor(4, 3), _tensor(3)], [_tensor(4, 3), _tensor(1, 3)], [_tensor(4, 3), _tensor(3, 4).t()]):
         with pytest.raises(AssertionError, match="no kernel"):
             kernel(*given)
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_numbers_that_a_kernel_has_to_know_are_guarded(keeps: bool) -> None:
+    x = _tensor(3, 5)
+    kernel, function = _kernel("def f(x, dim: int, keeps: bool):\n    return (x * 2).sum(dim, keeps)\n", [x, 1, keeps])
+    np.testing.assert_allclose(kernel(x, 1, keeps).numpy(), function(x, 1, keeps).numpy(), rtol=1e-6)
+    for others in ((0, keeps), (1, not keeps)):
+        with pytest.raises(AssertionError, match="no kernel"):
+            kernel(x, *others)

@@ -513,3 +513,16 @@ def test_a_raise_of_the_program_keeps_its_class() -> None:
         run(executor, [2])
     assert [(frame.function, frame.range.line) for frame in caught.value.frames] == [("f", 6), ("g", 3)]
     assert caught.value.__cause__ is None
+
+
+def test_plans_know_which_optional_tensors_are_none() -> None:
+    text = (
+        "def f(x: Tensor, y: Optional[Tensor]) -> Tensor:\n    if y is not None:\n        x = x + y\n"
+        "    else:\n        x = x * 2\n    return x\n"
+    )
+    function = compile_source(text).functions["f"]
+    with no_grad():
+        for y, kind in ((None, "aten::mul"), (tensor([1.0]), "aten::add"), (None, "aten::mul")):
+            graph = executor_of(function).plan_for([tensor([3.0]), y]).graph
+            assert [node.kind for node in graph.nodes() if node.kind != "prim::Constant"] == [kind]
+            assert run_function(function, [tensor([3.0]), y]).tolist() == [4.0 if y is not None else 6.0]
