@@ -17,7 +17,7 @@ from engine.aten.values.tensor import Tensor
 from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.clone import ValueMap, copy_node, copy_nodes
 from engine.ir.constants import constant_value
-from engine.ir.graph import Graph, Node, Value
+from engine.ir.graph import Graph, Node, Use, Value
 from engine.ir.ops import op_of
 from engine.lang.types import TensorType
 from engine.passes.pipeline import Listener, run_pass
@@ -36,6 +36,7 @@ def form_groups(graph: Graph, is_fusible: Choice, refused: dict[Node, str], list
     def may_end(node: Node) -> bool:
         return may_join(node) and _makes_tensors(node)
 
+    _copy_lists(graph)
     known = {*graph.find_all_nodes(FUSION_GROUP)}
     while True:
         run_pass("create_fusion_groups", graph, listener, is_fusible=may_join, min_size=1, may_end=may_end)
@@ -49,6 +50,21 @@ def form_groups(graph: Graph, is_fusible: Choice, refused: dict[Node, str], list
         if group not in known:
             _lift_tensors(group)
     return groups
+
+
+def _copy_lists(graph: Graph) -> None:
+    """Make lists of sizes and the like anew for each operator that reads one, so that groups may hold them."""
+    for node in graph.find_all_nodes("prim::ListConstruct"):
+        uses = node.output.uses
+        if all(_only_reads(use) for use in uses):
+            for user, offset in uses[1:]:
+                with graph.inserting_at(user):
+                    user.replace_input(offset, graph.insert_node(copy_node(node, graph, {})).output)
+
+
+def _only_reads(use: Use) -> bool:
+    op = op_of(use.user)
+    return op is not None and op.schema.arguments[use.offset].alias is None
 
 
 def _makes_tensors(node: Node) -> bool:
