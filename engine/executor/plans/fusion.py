@@ -21,6 +21,7 @@ from weakref import WeakSet
 import numpy as np
 
 from engine.aten.values.tensor import Tensor
+from engine.executor.codegen.decompositions import decompose
 from engine.executor.codegen.fusion_groups import Choice, dissolve, form_groups, structure, whole
 from engine.executor.codegen.source import GeneratedSource
 from engine.executor.plans.plan_events import GroupFormed, KernelCompiled, NodeNotFused
@@ -220,6 +221,7 @@ class PlanFusion:
         with tiering.compiling():
             if self.fused is None and tiering.mode() != "off":
                 self.fused = copy_graph(self.graph)
+                decompose(self.fused)
                 self._group()
                 self._install_fused()
 
