@@ -1,7 +1,8 @@
 """Kernel IR: loops over typed, strided buffers, which every compiled computation goes through.
 
 In: what a front door builds (`from_expression`, `from_loop`, `from_graph`, `from_scalar`).  Out: a `Kernel`, which
-prints and parses (`kernel_text`), and becomes machine code (`to_llvm`).
+prints and parses (`kernel_text`), is verified (`kernel_verifier`), and becomes machine code (`to_llvm`) or Python, which
+defines what it does (`to_numpy`).
 
     def chain(n: i64, x: f32[n], y: f32[n], out: Out[f32[n]]):
         for i in parallel(n):
@@ -130,9 +131,11 @@ FUNCTIONS: Final[dict[str, FunctionRow]] = {
 """The functions of numbers.
 
 `minimum` and `maximum` of floats give NaN if either operand is NaN.  `round` rounds half to even.  `convert` of a float
-to whole numbers truncates, and gives 0 for NaN and the nearest end of the range for what is out of it; to `bool` it is
-`ne 0`.  `shift_*` take amounts from 0 to the number of bits less one.  `floordiv` and `mod` round down, as Python's;
-of whole numbers the divisor is not zero.
+to whole numbers truncates, and gives 0 for NaN and the nearest end of the range for what is out of it; of whole
+numbers to others it wraps; to `bool` it is `ne 0`; from and to halves it goes through f32.  `shift_*` take amounts from
+0 to the number of bits less one.  `floordiv` and `mod` round down, as Python's; of whole numbers the divisor is not
+zero, of floats x / 0 is what division gives.  Which of two zeros is the least, and the sign of a NaN, are not said.
+`numeric_functions` has them in Python.
 """
 ACCUMULATORS: Final = ("add", "mul", "minimum", "maximum", "bitand", "bitor")
 

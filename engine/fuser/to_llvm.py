@@ -17,6 +17,8 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Final
 
+import ml_dtypes
+
 from engine.fuser import math
 from engine.fuser.externals import EXTERNALS
 from engine.fuser.kernel import (
@@ -344,8 +346,7 @@ def constant(value: float, type: str) -> Value:
     """A constant as LLVM has it; of bf16 its bits."""
     lib = ir()
     if type == "bf16":
-        bits = lib.Constant(lib.FloatType(), value).bitcast(lib.IntType(32))
-        return bits.lshr(lib.Constant(lib.IntType(32), 16)).trunc(lib.IntType(16))
+        return lib.IntType(16)(int(ml_dtypes.bfloat16(value).view("u2")))
     return lib.Constant(type_of(type), value if type in (*FLOATS, "f16") else int(value))
 
 
@@ -462,11 +463,9 @@ def _widened(e: Emitter, value: Value, type: str) -> Value:
 
 def _narrowed(e: Emitter, value: Value, type: str, result: str) -> Value:
     lib = ir()
-    if type not in FLOATS:
-        value, type = converted(e, value, type, "f32"), "f32"
+    value = converted(e, value, type, "f32")
     if result == "f16":
         return e.builder.fptrunc(value, lib.HalfType())
-    value = converted(e, value, type, "f32")
     whole = lib.IntType(32)
     bits = e.builder.bitcast(value, whole)
     odd = e.builder.and_(e.builder.lshr(bits, whole(16)), whole(1))  # of two values equally near, the even one
