@@ -1,8 +1,8 @@
 """Kernel IR: loops over typed, strided buffers, which every compiled computation goes through.
 
 In: what a front door builds (`from_expression`, `from_loop`, `from_graph`, `from_scalar`).  Out: a `Kernel`, which
-prints and parses (`kernel_text`), is verified (`kernel_verifier`), and becomes machine code (`to_llvm`) or Python, which
-defines what it does (`to_numpy`).
+prints and parses (`kernel_text`), is verified (`kernel_verifier`), and becomes machine code (`to_llvm`) or Python,
+which defines what it does (`to_numpy`).
 
     def chain(n: i64, x: f32[n], y: f32[n], out: Out[f32[n]]):
         for i in parallel(n):
