@@ -15,9 +15,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from engine.fuser import cpython_abi, machine
+from engine.fuser.llvm_numbers import ir
 from engine.fuser.process import Process, process
 from engine.fuser.python_objects import Objects, Value, null, pointer_type, whole
-from engine.fuser.to_llvm import ir
 
 SUPPLY: Final = 64
 _free: Final[list[tuple[int, int]]] = []

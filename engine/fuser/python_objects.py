@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from engine.fuser import cpython_abi as abi
+from engine.fuser.llvm_numbers import ir
 from engine.fuser.process import NEW_ARRAY, Process, symbol
-from engine.fuser.to_llvm import ir
 
 Value = Any
 """An `llvmlite.ir` value."""

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from engine.fuser import cpython_abi as abi
-from engine.fuser import machine, to_llvm
+from engine.fuser import llvm_numbers, machine, to_llvm
 from engine.fuser.binding import (
     RELEASE_AFTER,
     Binding,
@@ -39,9 +39,10 @@ from engine.fuser.binding import (
     TensorArgument,
 )
 from engine.fuser.kernel import BOOL, FLOATS, SIZES, Buffer, Constant
+from engine.fuser.llvm_numbers import ir
 from engine.fuser.process import process
 from engine.fuser.python_objects import Objects, Value, null, pointer_type, whole
-from engine.fuser.to_llvm import Emitter, ir
+from engine.fuser.to_llvm import Emitter
 
 Function = Callable[..., Any]
 AnyResult = Result | NumberResult | ObjectResult
@@ -296,7 +297,7 @@ class _Stub:
     def result(self, result: AnyResult, arguments: dict[str, Value]) -> Value:
         if not isinstance(result, Result):
             type = result.type if isinstance(result, NumberResult) else "i64"
-            self.data[result.name] = room = self.e.slot(to_llvm.stored_type(type))
+            self.data[result.name] = room = self.e.slot(llvm_numbers.stored_type(type))
             return room
         if result.shape is None:
             return arguments[result.name]
@@ -318,7 +319,7 @@ class _Stub:
         given = [self.operand(each) for each in self.binding.kernel.parameters]
         if work is None or (isinstance(work, Constant) and work.value <= RELEASE_AFTER):
             return b.call(self.kernel, given)
-        limit = to_llvm.constant(RELEASE_AFTER, work.type)
+        limit = llvm_numbers.constant(RELEASE_AFTER, work.type)
         compare = b.fcmp_ordered if work.type in FLOATS else b.icmp_signed
         much, little, done = map(self.o.block, ("much", "little", "done"))
         b.cbranch(compare(">", self.e.value(work), limit), much, little)
@@ -417,12 +418,12 @@ class _Stub:
 
     def number(self, result: NumberResult, room: Value) -> Value:
         o, type = self.o, result.type
-        found = self.e.loaded(o.b.load(room, typ=to_llvm.stored_type(type)), type)
+        found = self.e.loaded(o.b.load(room, typ=llvm_numbers.stored_type(type)), type)
         if type == BOOL:
             return o.retain(o.b.select(found, o.object("True"), o.object("False")))
         if type in FLOATS:
-            return o.call("PyFloat_FromDouble", to_llvm.converted(self.e, found, type, "f64"))
-        return o.call("PyLong_FromLongLong", to_llvm.converted(self.e, found, type, "i64"))
+            return o.call("PyFloat_FromDouble", llvm_numbers.converted(self.e, found, type, "f64"))
+        return o.call("PyLong_FromLongLong", llvm_numbers.converted(self.e, found, type, "i64"))
 
     def otherwise(self) -> None:
         """The fallback, whose result or error is the stub's."""

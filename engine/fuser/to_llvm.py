@@ -17,17 +17,13 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Final
 
-import ml_dtypes
-
 from engine.fuser import math
 from engine.fuser.externals import EXTERNALS
 from engine.fuser.kernel import (
     BOOL,
     FLOATS,
-    HALVES,
     POINTER,
     SIZES,
-    WHOLE,
     Accumulate,
     Address,
     Allocate,
@@ -61,6 +57,7 @@ from engine.fuser.kernel import (
     strides_of,
 )
 from engine.fuser.kernel_verifier import verify
+from engine.fuser.llvm_numbers import PRIMITIVES, Value, constant, ir, stored_type, type_of
 
 STACK: Final = 256 << 10
 """Bytes up to which an allocated buffer of known size lies on the stack."""
@@ -71,13 +68,6 @@ NO_MEMORY: Final = -1
 PARALLEL: Final = "tsrepl_parallel"
 ALLOCATE: Final = "tsrepl_allocate"
 RELEASE: Final = "tsrepl_release"
-Value = Any
-"""An `llvmlite.ir` value."""
-
-
-def ir() -> Any:
-    """The module `llvmlite.ir`, imported when first needed."""
-    return import_module("llvmlite.ir")
 
 
 def module(kernels: Iterable[Kernel], name: str = "kernels") -> Any:
@@ -96,23 +86,6 @@ def module(kernels: Iterable[Kernel], name: str = "kernels") -> Any:
                 function.attributes.add("cold")
         emit_kernel(made, kernel, helpers)
     return made
-
-
-def type_of(name: str) -> Any:
-    """The LLVM type in which values of a type are computed with."""
-    lib = ir()
-    if name == POINTER:
-        return lib.PointerType()
-    if name == BOOL:
-        return lib.IntType(1)
-    if name in WHOLE:
-        return lib.IntType(8 * SIZES[name])
-    return {"f32": lib.FloatType, "f64": lib.DoubleType, "f16": lib.HalfType, "bf16": lambda: lib.IntType(16)}[name]()
-
-
-def stored_type(name: str) -> Any:
-    """The LLVM type of elements in memory, and of parameters."""
-    return ir().IntType(8) if name == BOOL else type_of(name)
 
 
 def emit_kernel(made: Any, kernel: Kernel, helpers: Mapping[str, Kernel] = MappingProxyType({})) -> Any:
@@ -248,7 +221,7 @@ class Emitter:
     def apply(self, name: str, operands: Sequence[Expression], type: str) -> Value:
         """The value of a function of numbers."""
         given = [self.value(each) for each in operands]
-        emit = _PRIMITIVES.get(name)
+        emit = PRIMITIVES.get(name)
         if emit is not None:
             return emit(self, given, operands[-1].type, type)
         written = math.function(name, operands[-1].type)
@@ -342,152 +315,6 @@ class Emitter:
 _ANY_ORDER: Final = ("reassoc", "nsz", "contract")
 
 
-def constant(value: float, type: str) -> Value:
-    """A constant as LLVM has it; of bf16 its bits."""
-    lib = ir()
-    if type == "bf16":
-        return lib.IntType(16)(int(ml_dtypes.bfloat16(value).view("u2")))
-    return lib.Constant(type_of(type), value if type in (*FLOATS, "f16") else int(value))
-
-
-# ------------------------------------------------------------------ functions of numbers
-
-Primitive = Callable[[Emitter, Sequence[Value], str, str], Value]
-"""From an emitter, operands, their type and the type of the result."""
-
-
-def _arithmetic(whole: str, real: str) -> Primitive:
-    def emit(e: Emitter, given: Sequence[Value], type: str, result: str) -> Value:
-        if type in FLOATS:
-            return getattr(e.builder, real)(*given, flags=e.flags)
-        return getattr(e.builder, whole)(*given)
-
-    return emit
-
-
-def _comparison(sign: str) -> Primitive:
-    def emit(e: Emitter, given: Sequence[Value], type: str, result: str) -> Value:
-        if type in FLOATS:
-            return e.builder.fcmp_unordered(sign, *given) if sign == "!=" else e.builder.fcmp_ordered(sign, *given)
-        compare = e.builder.icmp_unsigned if type in ("u8", BOOL) else e.builder.icmp_signed
-        return compare(sign, *given)
-
-    return emit
-
-
-def _extreme(sign: str) -> Primitive:
-    """The first operand if it compares so with the second, or is NaN."""
-
-    def emit(e: Emitter, given: Sequence[Value], type: str, result: str) -> Value:
-        a, b = given
-        found = e.builder.select(_comparison(sign)(e, given, type, BOOL), a, b)
-        return e.builder.select(e.builder.fcmp_unordered("uno", a, a), a, found) if type in FLOATS else found
-
-    return emit
-
-
-def _real(name: str) -> Primitive:
-    return lambda e, given, type, result: e.intrinsic(name, type, *given)
-
-
-def _built(name: str) -> Primitive:
-    return lambda e, given, type, result: getattr(e.builder, name)(*given)
-
-
-def _unsigned(signed: str, unsigned: str) -> Primitive:
-    return lambda e, given, type, result: getattr(e.builder, unsigned if type == "u8" else signed)(*given)
-
-
-def _negated(e: Emitter, given: Sequence[Value], type: str, result: str) -> Value:
-    return e.builder.fneg(*given) if type in FLOATS else e.builder.neg(*given)
-
-
-def _absolute(e: Emitter, given: Sequence[Value], type: str, result: str) -> Value:
-    (x,) = given
-    if type in FLOATS:
-        return e.intrinsic("fabs", type, x)
-    return x if type == "u8" else e.builder.select(e.builder.icmp_signed("<", x, x.type(0)), e.builder.neg(x), x)
-
-
-def _bits(e: Emitter, given: Sequence[Value], type: str, result: str) -> Value:
-    return e.builder.bitcast(given[0], type_of(result))
-
-
-def _select(e: Emitter, given: Sequence[Value], type: str, result: str) -> Value:
-    return e.builder.select(*given)
-
-
-def _convert(e: Emitter, given: Sequence[Value], type: str, result: str) -> Value:
-    return converted(e, given[0], type, result)
-
-
-def converted(e: Emitter, value: Value, type: str, result: str) -> Value:
-    """The value in another type, see `kernel.FUNCTIONS`."""
-    if type == result:
-        return value
-    if type in HALVES:
-        return converted(e, _widened(e, value, type), "f32", result)
-    if result in HALVES:
-        return _narrowed(e, value, type, result)
-    if result == BOOL:
-        zero = constant(0, type)
-        return (
-            e.builder.fcmp_unordered("!=", value, zero) if type in FLOATS else e.builder.icmp_signed("!=", value, zero)
-        )
-    if type in FLOATS:
-        return _from_real(e, value, type, result)
-    if result in FLOATS:
-        return (e.builder.uitofp if type in ("u8", BOOL) else e.builder.sitofp)(value, type_of(result))
-    if SIZES[result] < SIZES[type]:
-        return e.builder.trunc(value, type_of(result))
-    if type == BOOL or (SIZES[result] > SIZES[type] and type == "u8"):
-        return e.builder.zext(value, type_of(result))
-    return value if SIZES[result] == SIZES[type] else e.builder.sext(value, type_of(result))
-
-
-def _from_real(e: Emitter, value: Value, type: str, result: str) -> Value:
-    if result in FLOATS:
-        return (e.builder.fpext if result == "f64" else e.builder.fptrunc)(value, type_of(result))
-    name = "fptoui.sat" if result == "u8" else "fptosi.sat"
-    symbol = f"llvm.{name}.i{8 * SIZES[result]}.{type}"
-    return e.builder.call(e.declared(symbol, [value.type], type_of(result)), [value])
-
-
-def _widened(e: Emitter, value: Value, type: str) -> Value:
-    lib = ir()
-    if type == "f16":
-        return e.builder.fpext(value, lib.FloatType())
-    high = e.builder.shl(e.builder.zext(value, lib.IntType(32)), lib.IntType(32)(16))
-    return e.builder.bitcast(high, lib.FloatType())
-
-
-def _narrowed(e: Emitter, value: Value, type: str, result: str) -> Value:
-    lib = ir()
-    value = converted(e, value, type, "f32")
-    if result == "f16":
-        return e.builder.fptrunc(value, lib.HalfType())
-    whole = lib.IntType(32)
-    bits = e.builder.bitcast(value, whole)
-    odd = e.builder.and_(e.builder.lshr(bits, whole(16)), whole(1))  # of two values equally near, the even one
-    rounded = e.builder.add(e.builder.add(bits, whole(0x7FFF)), odd)
-    is_nan = e.builder.fcmp_unordered("uno", value, value)
-    kept = e.builder.select(is_nan, whole(0x7FC00000), rounded)
-    return e.builder.trunc(e.builder.lshr(kept, whole(16)), lib.IntType(16))
-
-
-_PRIMITIVES: Final[dict[str, Primitive]] = {
-    "add": _arithmetic("add", "fadd"), "sub": _arithmetic("sub", "fsub"), "mul": _arithmetic("mul", "fmul"),
-    "div": _arithmetic("", "fdiv"), "neg": _negated, "abs": _absolute, "minimum": _extreme("<"),
-    "maximum": _extreme(">"), "quotient": _unsigned("sdiv", "udiv"), "rest": _unsigned("srem", "urem"),
-    "shift_left": _built("shl"), "shift_right": _unsigned("ashr", "lshr"), "shift_right_logical": _built("lshr"),
-    "bitand": _built("and_"), "bitor": _built("or_"), "bitxor": _built("xor"), "bitnot": _built("not_"),
-    "eq": _comparison("=="), "ne": _comparison("!="), "lt": _comparison("<"), "le": _comparison("<="),
-    "gt": _comparison(">"), "ge": _comparison(">="), "floor": _real("floor"), "ceil": _real("ceil"),
-    "trunc": _real("trunc"), "round": _real("roundeven"), "sqrt": _real("sqrt"), "copysign": _real("copysign"),
-    "fma": _real("fma"), "select": _select, "convert": _convert, "bits_to_f32": _bits, "bits_of_f32": _bits,
-    "bits_to_f64": _bits, "bits_of_f64": _bits,
-}  # fmt: skip
-
 # ------------------------------------------------------------------ statements
 
 
@@ -517,7 +344,7 @@ def _accumulate(e: Emitter, s: Accumulate) -> None:
             value.flags = [*value.flags, "contract"]  # the product of a sum, which is added in one instruction
         found = getattr(e.builder, f"f{s.function}")(before, value, flags=_ANY_ORDER)
     else:
-        found = _PRIMITIVES[s.function](e, [before, value], slot.type, slot.type)
+        found = PRIMITIVES[s.function](e, [before, value], slot.type, slot.type)
     e.builder.store(found, slot.address)
 
 
@@ -852,7 +679,7 @@ def _without_traps(of: Expression) -> Expression:
 def _cost_of(each: Expression) -> int:
     if not isinstance(each, Apply):
         return 1
-    return 1 if each.function in _PRIMITIVES else _LONG
+    return 1 if each.function in PRIMITIVES else _LONG
 
 
 def _trips(e: Emitter, s: Statement) -> Value:
