@@ -5,9 +5,10 @@
 Out: for each workload the median time of one call in the engine, the ratios to torch.jit, torch.compile, numexpr, numba
 and onnxruntime, as far as the Python that `--peer` names has them, and the engine's share of the machine's limit: the
 time that copying the bytes or computing the flops takes at least.  Each implementation runs in a process of its own
-with two threads; they take turns of 0.1 s, and ratios are those of medians.  `--write` writes the table to
-`docs/performance.md` and all figures to `benchmarks/performance.json`.  The folders of `--archives` hold NAME.pt beside
-NAME.json, whose first call has tensors of float32 as arguments.
+with two threads; they take turns of 0.1 s, and ratios are those of medians.  First calls are those of new processes,
+with kernels and Python's bytecode already on disk.  `--write` writes the table to `docs/performance.md` and all
+figures to `benchmarks/performance.json`.  The folders of `--archives` hold NAME.pt beside NAME.json, whose first call
+has tensors of float32 as arguments; the last row sums them up.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ HERE: Final = Path(__file__).parent
 OTHERS: Final = ("torch.jit", "torch.compile", "numexpr", "numba", "onnxruntime")
 TURN: Final = 0.1
 TURNS: Final = 7
+FIRSTS: Final = ("engine", "torch.jit")
+"""Those whose first calls are compared, the fastest of `PROCESSES`."""
+PROCESSES: Final = 3
 CLOSE: Final = 1e-3
 """The greatest relative difference of the sums over results."""
 
@@ -39,7 +43,9 @@ class Worker:
     """A process with one implementation."""
 
     def __init__(self, python: str, name: str, folder: str, archives: Mapping[str, Any]) -> None:
+        self.given = python, name, folder, archives
         environment = {**os.environ, "OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}
+        environment |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": folder}
         self.process = subprocess.Popen(
             [python, str(HERE / "performance_worker.py"), name, folder, json.dumps(archives)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment,
@@ -59,6 +65,13 @@ class Worker:
         self.process.kill()
         self.process.wait()
 
+    def first(self, name: str) -> float:
+        """Seconds of the first call of a workload in a new process like this one; NaN where there is none."""
+        other = Worker(*self.given)
+        reply = other.ask("first", name)
+        other.close()
+        return float(reply.get("first", float("nan")))
+
 
 def measured(name: str, workers: Mapping[str, Worker]) -> dict[str, Any]:
     """The figures of one workload: seconds by implementation, first calls, and errors."""
@@ -76,7 +89,8 @@ def measured(name: str, workers: Mapping[str, Worker]) -> dict[str, Any]:
         each for each, found in sums.items() if expected is not None and abs(found - expected) > CLOSE * abs(expected)
     ]
     seconds = {each: statistics.median(found) for each, found in turns.items()}
-    first = {each: reply["first"] for each, reply in prepared.items() if each not in errors}
+    compared = [each for each in FIRSTS if each in seconds]
+    first = {each: min(workers[each].first(name) for _ in range(PROCESSES)) for each in compared}
     return {"seconds": seconds, "first": first, "errors": errors, "differing": differing}
 
 
@@ -94,6 +108,23 @@ def row(name: str, workload: Workload, found: Mapping[str, Any], limits: Mapping
         name, _time(own), *(marked.get(each, "-") for each in OTHERS), f"{workload.floor:g} / {workload.aim:g}",
         f"{least / own:.0%}" if least else "-",
         f"{first['engine'] / first['torch.jit']:.2f}" if "torch.jit" in first else "-",
+    ]  # fmt: skip
+
+
+def summary(figures: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The cells of a row for all archives: medians and the greatest ratios."""
+
+    def spread(times: str, other: str) -> str:
+        found = [
+            each[times]["engine"] / each[times][other]
+            for each in figures
+            if {"engine", other} <= each[times].keys() and each[times][other] > 0
+        ]
+        return f"{statistics.median(found):.2f}, at most {max(found):.2f}" if found else "-"
+
+    return [
+        f"{len(figures)} small archives, median", "-", *(spread("seconds", each) for each in OTHERS), "1 / 0.5", "-",
+        spread("first", "torch.jit"),
     ]  # fmt: skip
 
 
@@ -120,7 +151,7 @@ PAGE: Final = """# Performance
 figures. Times are medians of one call with two threads on {machine}, Python {python}; the columns with `/` are how many
 times as long the engine takes (below 1: the engine is faster; `≠`: the results differ). "Of the limit" is the share of
 what the machine can do: {bytes:.1f} GB/s for copies, {flops:.0f} GFLOP/s for products. "First call" is that of the
-engine in times of torch.jit's.
+engine in times of torch.jit's, each in a new process, with kernels of an earlier process on disk.
 
 {table}
 """
@@ -159,6 +190,8 @@ def main() -> None:
                 figures[name] = measured(name, workers)
                 rows.append(row(name, workload, figures[name], limits))
                 print(*rows[-1], sep="  ", flush=True)
+        if found := [figures[name] for name in archives if name in figures]:
+            rows.append(summary(found))
         for worker in workers.values():
             worker.close()
     table = "\n".join(lines(rows))
