@@ -208,12 +208,17 @@ def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key) -> None:
         plan.scalar = ScalarPlan(plan.name, unfused, run, partial(install, source))
         plan.scalar.start()
         return
-    tier_up = TierUp(pointwise(unfused), write, install, *write({}))
+    plain = write({})
+    tier_up = TierUp(pointwise(unfused), write, install, *plain)
     if plan.why_unfused or compiler is None:
         tier_up.start()
         return
+
+    def write_grouped(graph: Graph, groups: Mapping[Node, Run]) -> tuple[GeneratedSource, Run]:
+        return write({}, graph, groups) if groups or graph is not unfused else plain
+
     plan.fusion = PlanFusion(
-        plan.name, unfused, compiler, partial(write, {}), install_fused, run_unfused, lambda: plan.entry
+        plan.name, unfused, compiler, write_grouped, install_fused, run_unfused, lambda: plan.entry
     )
     plan.fusion.start()
 
