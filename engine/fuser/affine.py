@@ -5,10 +5,10 @@ In: an expression over indices.  Out: `Affine`, the step of each index, if it ha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from engine.fuser.kernel import Apply, Expression, Name, add, all_expressions, index, multiply
+from engine.fuser.kernel import Apply, Constant, Expression, Name, add, all_expressions, index, multiply
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +46,30 @@ def _product(a: Affine | None, b: Affine | None) -> Affine | None:
         return None
     a, b = (a, b) if a.steps else (b, a)
     return Affine(multiply(a.first, b.first), {name: multiply(step, b.first) for name, step in a.steps.items()})
+
+
+# ------------------------------------------------------------------ products of sizes
+
+
+def is_same_product(a: Expression, b: Expression) -> bool:
+    """True if both are products of the same factors, in any order."""
+    return _monomial(a) == _monomial(b)
+
+
+def _monomial(of: Expression) -> tuple[int, tuple[str, ...]]:
+    """A product in a form that can be compared."""
+    number, names = 1, []
+    for each in _factors(of):
+        if isinstance(each, Constant):
+            number *= int(each.value)
+        else:
+            names.append(each.name if isinstance(each, Name) else repr(each))
+    return (number, tuple(sorted(names))) if number else (0, ())
+
+
+def _factors(of: Expression) -> Iterator[Expression]:
+    if isinstance(of, Apply) and of.function == "mul":
+        for each in of.operands:
+            yield from _factors(each)
+    else:
+        yield of

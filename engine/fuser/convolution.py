@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Final
 
 from engine.fuser import gemm
@@ -102,10 +103,30 @@ def helpers(g: Geometry) -> tuple[Kernel, ...]:
     return () if g.is_depthwise else gemm.helpers(gemm.WIDE)
 
 
+@dataclass(frozen=True, slots=True)
+class Pooling:
+    """`function`: "max", of which what is beyond the border takes no part, or "mean", in which it counts as 0."""
+
+    function: str
+
+    @property
+    def border(self) -> float:
+        return -inf if self.function == "max" else 0
+
+
+def pooling(g: Geometry, what: Pooling, put: Put) -> tuple[Statement, ...]:
+    """All windows of all channels of all images."""
+    return _images(g, _channel_by_channel(g, put, what))
+
+
 def convolution(g: Geometry, put: Put) -> tuple[Statement, ...]:
     """All images, one after the other."""
+    return _images(g, _channel_by_channel(g, put) if g.is_depthwise else _products(g, put))
+
+
+def _images(g: Geometry, image: Image) -> tuple[Statement, ...]:
     height, width = (add(_i(each), index(2 * p)) for each, p in zip("hw", g.padding, strict=True))
-    before, image = _depthwise(g, put) if g.is_depthwise else _products(g, put)
+    before, inside = image
     return (
         Let("places", multiply(_i("oh"), _i("ow"))),
         Let("height", height),
@@ -113,7 +134,7 @@ def convolution(g: Geometry, put: Put) -> tuple[Statement, ...]:
         Let("inputs", apply("quotient", _i("c"), index(g.groups))),
         Let("outputs", apply("quotient", _i("o"), index(g.groups))),
         *before,
-        For("image", index(0), _i("n"), image),
+        For("image", index(0), _i("n"), inside),
     )
 
 
@@ -129,7 +150,7 @@ def _products(g: Geometry, put: Put) -> Image:
     return (padded,), (border, *_groups(g, put, "padded"))
 
 
-def _padded(g: Geometry, first: Expression) -> tuple[Statement, ...]:
+def _padded(g: Geometry, first: Expression, border: float = 0) -> tuple[Statement, ...]:
     """A channel of the image with its border, from the row `first` on."""
     top, left = g.padding
     line = multiply(add(first, _i("row")), _i("width"))
@@ -139,45 +160,57 @@ def _padded(g: Geometry, first: Expression) -> tuple[Statement, ...]:
     is_inside = apply("bitand", apply("ge", _i("row"), index(top)), apply("lt", _i("row"), add(_i("h"), index(top))))
     left_end = apply("select", is_inside, index(left), _i("width"))
 
-    def zeros(start: Expression, stop: Expression) -> For:
-        return For("j", start, stop, (Store("padded", (add(_i("line"), _i("j")),), constant(0, "f32")),))
+    def beyond(start: Expression, stop: Expression) -> For:
+        return For("j", start, stop, (Store("padded", (add(_i("line"), _i("j")),), constant(border, "f32")),))
 
     copy = Store("padded", (_sum(_i("line"), index(left), _i("j")),), _load("x", add(_i("source"), _i("j"))))
     length = apply("select", is_inside, _i("w"), index(0))
     row = (
-        Let("line", line), Let("source", source), Let("border", left_end), zeros(index(0), _i("border")),
+        Let("line", line), Let("source", source), Let("border", left_end), beyond(index(0), _i("border")),
         For("j", index(0), length, (copy,), kind="vector"),
-        zeros(add(_i("border"), _i("w")), _i("width")),
+        beyond(add(_i("border"), _i("w")), _i("width")),
     )  # fmt: skip
     return (For("row", index(0), _i("height"), row),)
 
 
-def _depthwise(g: Geometry, put: Put) -> Image:
-    """Channel by channel, each of which gets its border while it is in the cache."""
+def _channel_by_channel(g: Geometry, put: Put, pooling: Pooling | None = None) -> Image:
+    """Each channel by itself, which gets its border while it is in the cache."""
     padded = allocate("padded", "f32", multiply(_i("height"), _i("width")))
-    border = (padded, *_padded(g, index(0))) if g.is_padded else ()
+    beyond = pooling.border if pooling is not None else 0
+    border = (padded, *_padded(g, index(0), beyond)) if g.is_padded else ()
     place = add(multiply(_i("image"), _i("c")), _i("channel"))
     first = index(0) if g.is_padded else multiply(multiply(place, _i("height")), _i("width"))
-    of = add(multiply(_i("channel"), _i("outputs")), _i("of"))
-    results = For("of", index(0), _i("outputs"), (Let("into", of), *_plane(g, put, "padded" if g.is_padded else "x")))
-    channel: tuple[Statement, ...] = (*border, Let("origin", first), results)
+    source, of = "padded" if g.is_padded else "x", add(multiply(_i("channel"), _i("outputs")), _i("of"))
+    plane: tuple[Statement, ...]
+    if pooling is not None:
+        plane = (Let("into", _i("channel")), *_plane(g, put, source, pooling))
+    else:
+        plane = (For("of", index(0), _i("outputs"), (Let("into", of), *_plane(g, put, source))),)
+    channel: tuple[Statement, ...] = (*border, Let("origin", first), *plane)
     return (), (For("channel", index(0), _i("c"), channel, kind="parallel"),)
 
 
-def _plane(g: Geometry, put: Put, source: str) -> tuple[Statement, ...]:
+def _plane(g: Geometry, put: Put, source: str, pooling: Pooling | None = None) -> tuple[Statement, ...]:
     """The channel `into` of the result from the elements of `source` after `from`."""
     rows, columns = g.kernel
     size, across = rows * columns, multiply(_i("j"), index(g.stride[1]))
     weights = [
         Let(f"weight{i}", _load("weight", add(multiply(_i("into"), index(size)), index(i)))) for i in range(size)
     ]
+    weights = weights if pooling is None else []
     starts: list[Let] = []
-    total: Expression = constant(0, "f32")
+    total: Expression = constant(0 if pooling is None else pooling.border, "f32")
     for i in range(size):
         down = add(multiply(_i("row"), index(g.stride[0])), index(i // columns * g.dilation[0]))
         start = _sum(_i("origin"), multiply(down, _i("width")), index(i % columns * g.dilation[1]))
         starts.append(Let(f"start{i}", start))
-        total = apply("fma", Name(f"weight{i}", "f32"), _load(source, add(_i(f"start{i}"), across)), total)
+        element = _load(source, add(_i(f"start{i}"), across))
+        if pooling is None:
+            total = apply("fma", Name(f"weight{i}", "f32"), element, total)
+        else:
+            total = apply("maximum" if pooling.function == "max" else "add", element, total)
+    if pooling is not None and pooling.function == "mean":
+        total = apply("div", total, constant(size, "f32"))
     value = (Let("sum", total), Let("column_", add(multiply(_i("row"), _i("ow")), _i("j"))))
     body: tuple[Statement, ...] = (*value, *put(_i("into"), Name("sum", "f32")))
     row: tuple[Statement, ...] = (*starts, For("j", index(0), _i("ow"), body, kind="vector"))

@@ -58,6 +58,7 @@ from engine.fuser.products import PRODUCTS
 from engine.fuser.reductions import LIKE_INPUT, REDUCTIONS
 from engine.fuser.reshaping import RESHAPING, SIZE
 from engine.fuser.schedule import Body, Indices, Scheduler, Stage, Value, offset
+from engine.fuser.windows import WINDOWS
 from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.graph import Graph, Node
 from engine.ir.ops import op_of
@@ -223,7 +224,7 @@ class _Lowering:
 
     def sample_of(self, op: Op, given: Mapping[str, Lowered]) -> Any:
         """The operator's result for samples of its arguments; None where the handler alone tells the dtype."""
-        if op.name in _CHOOSING or op.name in ATTENTION:
+        if op.name in _CHOOSING or op.name in _OF_FLOATS:
             return None
         if op.name in _LIKE_INPUT:
             return self.sampled(given["input"])
@@ -567,7 +568,9 @@ def _expand(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) 
     return Value(name, value.type, tuple(shape), lambda b, at: elements(b, value, at, group.extents), value.stages)
 
 
-_REDUCTIONS: Final[dict[str, Handler]] = {**REDUCTIONS, **COMPOSITIONS, **PRODUCTS, **ATTENTION}
+_REDUCTIONS: Final[dict[str, Handler]] = {**REDUCTIONS, **COMPOSITIONS, **PRODUCTS, **ATTENTION, **WINDOWS}
+_OF_FLOATS: Final = ATTENTION.keys() | WINDOWS.keys()
+"""Those of which samples of one element tell nothing: their result is of float32."""
 _LIKE_INPUT: Final = LIKE_INPUT | compositions.LIKE_INPUT
 _CHOOSING: Final[dict[str, Handler]] = {
     **RESHAPING,

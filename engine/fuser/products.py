@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, Final
 
 from engine.fuser import gemm
-from engine.fuser.affine import Affine, affine
+from engine.fuser.affine import Affine, affine, is_same_product
 from engine.fuser.extents import Extent
 from engine.fuser.from_expression import Unsupported
 from engine.fuser.fusion_group import Group, Handler, Lowered
@@ -240,7 +240,7 @@ def multiplied(group: Group, name: str, a: Value, b: Value) -> Value:
         return found, buffers
 
     template = Template(_kernel(form), operands, lambda at: at)
-    return _stage(group, name, shape, (depth,), (a, b), template)
+    return template_stage(group, name, shape, (depth,), (a, b), template)
 
 
 def _is_one(group: Group, extent: Extent) -> bool:
@@ -253,7 +253,25 @@ def _guard_some(group: Group, extent: Extent) -> None:
         group.extents.guards.append(apply("gt", size, index(0)))
 
 
-def _stage(
+def contiguous(group: Group, value: Value) -> Value:
+    """The value, kept unless its elements are one after the other in memory from the first on."""
+    found = _operand(Scheduler(group.extents, ()), value)
+    sizes = [group.extents.canonical(each).size for each in value.shape]
+    steps = [product(sizes[d + 1 :]) for d in range(len(sizes))]
+    if found is None or found.first != index(0):
+        return group.keep(value)
+    evenly = all(map(is_same_product, found.steps, steps))
+    return value if evenly else group.keep(value)
+
+
+def place_in(scheduler: Scheduler, value: Value) -> str:
+    """The buffer of a value that is contiguous."""
+    found = _operand(scheduler, value)
+    assert found is not None
+    return found.buffer
+
+
+def template_stage(
     group: Group, name: str, shape: tuple[Extent, ...], inner: tuple[Extent, ...], read: Sequence[Value],
     template: Template,
 ) -> Value:  # fmt: skip
@@ -272,7 +290,7 @@ def _rows(group: Group, name: str, a: Value, b: Value) -> Value:
     extents = group.extents
     sizes = [extents.canonical(each).size for each in (*before, m)]
     at = _operand(Scheduler(extents, ()), a)
-    if at is None or any(at.steps[d] != multiply(sizes[d + 1], at.steps[d + 1]) for d in range(len(before))):
+    if at is None or not _is_even(at, sizes):
         a = group.keep(a)
     rows = Extent(product(sizes), _examples((*before, m)))
     flat = multiplied(group, name, _flat(a, rows, k), b)
@@ -291,6 +309,12 @@ def _rows(group: Group, name: str, a: Value, b: Value) -> Value:
 
     stage.template = Template(kernel, operands, indices)
     return Value(name, "f32", stage.shape, lambda body, i: body.stage(stage, i), (stage,), stage)
+
+
+def _is_even(at: Operand, sizes: Sequence[Expression]) -> bool:
+    """True if rows of all dimensions before lie one after the other, in the same distance."""
+    pairs = range(len(sizes) - 1)
+    return all(is_same_product(at.steps[d], multiply(sizes[d + 1], at.steps[d + 1])) for d in pairs)
 
 
 def _examples(extents: Sequence[Extent]) -> int:

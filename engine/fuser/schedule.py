@@ -22,12 +22,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from engine.fuser.extents import Extent, Extents
+from engine.fuser.affine import affine, is_same_product
+from engine.fuser.extents import ONE, Extent, Extents
 from engine.fuser.kernel import (
     Accumulate,
     Apply,
     Assign,
-    Constant,
     Declare,
     Expression,
     For,
@@ -38,7 +38,6 @@ from engine.fuser.kernel import (
     Statement,
     Store,
     add,
-    all_expressions,
     all_statements,
     allocate,
     apply,
@@ -181,8 +180,9 @@ def split(at: Expression, size: Expression) -> tuple[Expression, Expression]:
     return apply("quotient", at, size), apply("rest", at, size)
 
 
-def loop_names(prefix: str, count: int) -> Indices:
-    return tuple(Name(f"{prefix}{i}", "i64") for i in range(count))
+def loop_indices(prefix: str, shape: Sequence[Extent], extents: Extents) -> Indices:
+    """An index for each size: 0 where the size is 1, which needs no loop."""
+    return tuple(_ZERO if extents.canonical(e) == ONE else Name(f"{prefix}{i}", "i64") for i, e in enumerate(shape))
 
 
 # ------------------------------------------------------------------ nests
@@ -318,9 +318,9 @@ class Scheduler:
     def _reads_in_step(self, stage: Stage, nest: Nest, outer: tuple[Extent, ...] | None) -> bool:
         """True if the stage reads those of the nest only at the present indices of the outer loops."""
         rank = len(stage.shape) if outer is None else len(outer)
-        here = loop_names("i", rank)
+        here = loop_indices("i", stage.shape[:rank], self.extents)
         trial = replace(self, names=set(self.names), types=dict(self.types), allocated={}, rooms={}, free=[])
-        body = Body(trial, here, inner=loop_names("j", len(stage.shape) - rank or len(stage.inner)))
+        body = Body(trial, here, inner=loop_indices("j", stage.inner or stage.shape[rank:], self.extents))
         trial._write(body, stage, {})
         within = [(s, at) for s, at in body.read if s in nest.stages]
         return all(at[:rank] == here for s, at in within if s.shape or rank) and all(
@@ -337,7 +337,7 @@ class Scheduler:
         outer = nest.outer or ()
         if (template := nest.stages[0].template) is not None:
             return self._from_template(nest, template, shared)
-        here = loop_names("i", len(outer))
+        here = loop_indices("i", outer, self.extents)
         groups = self._loops(nest)
         rows = {
             stage: self.fresh(f"{stage.name}_row")
@@ -353,7 +353,7 @@ class Scheduler:
         present: dict[Stage, Expression] = {}
         for group in groups:
             inside += self._loop(group, here, rows, present, shared)
-        if not outer:
+        if all(each == _ZERO for each in here):
             return [*rooms, *(parallel(merged(each)) for each in inside)]
         return [parallel(self._collapsed(here, outer, rooms, inside))]
 
@@ -361,20 +361,21 @@ class Scheduler:
         self, here: Indices, outer: Sequence[Extent], rooms: Sequence[Statement], inside: Sequence[Statement]
     ) -> For:
         """The outer loops as one, so that there is enough for several threads, whichever size is the large one."""
-        sizes = [self.extents.canonical(each).size for each in outer]
-        if len(here) == 1:
-            (name,) = here
-            assert isinstance(name, Name)
-            return For(name.name, index(0), sizes[0], (*rooms, *map(merged, inside)))
-        rest: Expression = Name(self.fresh("row"), "i64")
-        flat, lets = rest, list[Let]()
-        for name, size in zip(reversed(here[1:]), reversed(sizes[1:]), strict=True):
-            assert isinstance(name, Name)
+        sizes = {
+            i.name: self.extents.canonical(e).size for i, e in zip(here, outer, strict=True) if isinstance(i, Name)
+        }
+        body = map(merged, inside)
+        if len(sizes) == 1:
+            ((name, size),) = sizes.items()
+            return For(name, index(0), size, (*rooms, *body))
+        flat = self.fresh("row")
+        rest: Expression = Name(flat, "i64")
+        lets: list[Let] = []
+        for name, size in [*sizes.items()][:0:-1]:
             rest, own = split(rest, size)
-            lets.insert(0, Let(name.name, own))
-        assert isinstance(flat, Name) and isinstance(here[0], Name)
-        body = (*rooms, Let(here[0].name, rest), *lets, *map(merged, inside))
-        return For(flat.name, index(0), product(sizes), body)
+            lets.append(Let(name, own))
+        first = next(iter(sizes))
+        return For(flat, index(0), product([*sizes.values()]), (*rooms, Let(first, rest), *lets, *body))
 
     def _from_template(self, nest: Nest, template: Template, shared: set[Stage]) -> list[Statement]:
         """The template's loops, with what becomes of each element in place of its stores."""
@@ -385,7 +386,9 @@ class Scheduler:
         lets = [Let(names[each.name], numbers[each.name]) for each in kernel.scalars]
 
         def store(element: Store) -> Sequence[Statement]:
-            return self._consumed(nest, template.indices(element.indices), element.value, shared)
+            made = zip(template.indices(element.indices), nest.stages[0].shape, strict=True)
+            at = tuple(_ZERO if self.extents.canonical(extent) == ONE else each for each, extent in made)
+            return self._consumed(nest, at, element.value, shared)
 
         return [*lets, *expanded(renamed(kernel.body, names), PUT, store)]
 
@@ -426,7 +429,7 @@ class Scheduler:
     ) -> list[Statement]:  # fmt: skip
         """The inner loops of some stages, with what comes before and after."""
         sizes = group[0].inner or group[0].shape[len(here) :]
-        inner = loop_names("j", len(sizes))
+        inner = loop_indices("j", sizes, self.extents)
         before = Body(self, here, present=dict(present), rows=rows)
         variables: dict[Stage, Sequence[Name]] = {}
         for stage in group:
@@ -437,8 +440,8 @@ class Scheduler:
             self._write(body, stage, variables)
         loops: tuple[Statement, ...] = tuple(body.statements)
         for name, extent in zip(reversed(inner), reversed(sizes), strict=True):
-            assert isinstance(name, Name)
-            loops = (For(name.name, index(0), self.extents.canonical(extent).size, loops),)
+            if isinstance(name, Name):
+                loops = (For(name.name, index(0), self.extents.canonical(extent).size, loops),)
         after = Body(self, here, present=present, rows=rows)
         for stage, names in variables.items():
             self._finished(after, stage, names, shared)
@@ -556,54 +559,16 @@ def _mentions(of: Expression, names: Sequence[str]) -> bool:
 
 def _flat_place(at: Expression, names: tuple[str, str], extent: Expression, flat: str) -> Expression | None:
     """`a * outer + b * inner + c` as `b * flat + c`, if a is b * extent."""
-    terms = [*_terms(at)]
-    factors: list[Expression] = []
-    rest: Expression = index(0)
-    of: dict[str, Expression] = {}
-    for term in terms:
-        used = [e for e in all_expressions(term) if isinstance(e, Name) and e.name in names]
-        if not used:
-            rest = add(rest, term)
-            continue
-        factors = [*_factors(term)]
-        if len(used) != 1 or used[0] not in factors or used[0].name in of:
-            return None
-        factors.remove(used[0])
-        of[used[0].name] = product(factors)
-    outer, inner = (of.get(name, _ZERO) for name in names)
-    if _monomial(outer) != _monomial(multiply(inner, extent)):
+    found = affine(at, names)
+    if found is None:
         return None
-    return add(multiply(Name(flat, "i64"), inner), rest)
+    outer, inner = (found.steps.get(name, _ZERO) for name in names)
+    if not is_same_product(outer, multiply(inner, extent)):
+        return None
+    return add(multiply(Name(flat, "i64"), inner), found.first)
 
 
 _ZERO: Final = index(0)
-
-
-def _terms(of: Expression) -> Iterable[Expression]:
-    if isinstance(of, Apply) and of.function == "add":
-        for each in of.operands:
-            yield from _terms(each)
-    elif not (isinstance(of, Constant) and of.value == 0):
-        yield of
-
-
-def _factors(of: Expression) -> Iterable[Expression]:
-    if isinstance(of, Apply) and of.function == "mul":
-        for each in of.operands:
-            yield from _factors(each)
-    else:
-        yield of
-
-
-def _monomial(of: Expression) -> tuple[int, tuple[str, ...]]:
-    """A product in a form that can be compared."""
-    number, names = 1, []
-    for each in _factors(of):
-        if isinstance(each, Constant):
-            number *= int(each.value)
-        else:
-            names.append(each.name if isinstance(each, Name) else repr(each))
-    return (number, tuple(sorted(names))) if number else (0, ())
 
 
 def accumulate(body: Body, variable: Name, function: str, value: Expression) -> None:
