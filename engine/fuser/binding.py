@@ -46,7 +46,15 @@ class ObjectArgument:
     type: Literal["list", "dict"]
 
 
-Argument = TensorArgument | NumberArgument | ObjectArgument
+@dataclass(frozen=True, slots=True)
+class FixedArgument:
+    """None, a bool or an int: exactly this value, of exactly its type, which the kernel is made for."""
+
+    name: str
+    value: int | None
+
+
+Argument = TensorArgument | NumberArgument | ObjectArgument | FixedArgument
 
 
 @dataclass(frozen=True, slots=True)

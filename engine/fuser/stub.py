@@ -31,6 +31,7 @@ from engine.fuser import llvm_numbers, machine, to_llvm
 from engine.fuser.binding import (
     RELEASE_AFTER,
     Binding,
+    FixedArgument,
     NumberArgument,
     NumberResult,
     ObjectArgument,
@@ -151,6 +152,8 @@ class _Stub:
                 self.e.names[each.name] = _READERS[each.type](self, given[each.name])
             elif isinstance(each, ObjectArgument):
                 self.e.names[each.name] = self.address(given[each.name], each.type)
+            elif isinstance(each, FixedArgument):
+                self.need_fixed(each, given[each.name])
         self.need_unrecorded(views)
         self.look_closer(views)
         results = self.results({view.argument.name: view.tensor for view in views})
@@ -225,6 +228,12 @@ class _Stub:
     def address(self, value: Value, type: str) -> Value:
         self.need(self.o.same(self.o.type_of(value), self.o.object(type)))
         return self.o.b.ptrtoint(value, ir().IntType(64))
+
+    def need_fixed(self, argument: FixedArgument, value: Value) -> None:
+        if argument.value is None or isinstance(argument.value, bool):
+            self.need(self.o.same(value, self.o.object(str(argument.value))))
+        else:
+            self.need(self.o.same(self.int(value), whole(argument.value)))
 
     # -- guards
 
