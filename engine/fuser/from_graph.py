@@ -25,6 +25,7 @@ from engine.fuser.attention import ATTENTION
 from engine.fuser.binding import (
     Argument,
     Binding,
+    FixedArgument,
     NumberArgument,
     Result,
     TensorArgument,
@@ -130,6 +131,9 @@ class _Lowering:
             number = Name(name, _NUMBERS[type(example)])
             self.group.numbers[number] = example
             return number
+        if example is None:
+            self.arguments.append(FixedArgument(name, None))
+            return None
         if not isinstance(example, Tensor) or type(example.array) is not np.ndarray:
             raise NotFused(self.graph.return_node, f"an argument is {type(example).__name__}")
         array = example.array

@@ -249,10 +249,10 @@ def embedding(known: Arguments) -> Sizes | None:
 
 
 def convolution(known: Arguments) -> Sizes | None:
-    """Channels and windows of `weight` over `input`."""
+    """Channels and windows of `weight` over `input`; as many dimensions as that has, where nothing else is known."""
     given, weight = known.sizes("input"), known.sizes("weight")
     if given is None or weight is None or known.flag("transposed") is not False:
-        return None
+        return None if given is None else (None,) * len(given)
     if len(given) not in (len(weight) - 1, len(weight)):
         return None
     places = len(weight) - 2

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from types import NoneType
 from typing import Any, Final, Protocol
 from weakref import WeakSet
 
@@ -24,6 +25,7 @@ from engine.aten.values.tensor import Tensor
 from engine.executor.codegen.decompositions import decompose
 from engine.executor.codegen.fusion_groups import Choice, dissolve, form_groups, structure, whole
 from engine.executor.codegen.source import GeneratedSource
+from engine.executor.plans.pipelines import BEFORE_FUSION
 from engine.executor.plans.plan_events import GroupFormed, KernelCompiled, NodeNotFused
 from engine.executor.plans.switches import SWITCHES, tell
 from engine.fuser import tiering
@@ -38,6 +40,7 @@ from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph, Node
 from engine.ir.ops import op_of
 from engine.lang.types import TensorType
+from engine.passes.pipeline import run_pipeline
 
 Run = Callable[..., Any]
 Layout = tuple[Any, ...]
@@ -221,6 +224,7 @@ class PlanFusion:
         with tiering.compiling():
             if self.fused is None and tiering.mode() != "off":
                 self.fused = copy_graph(self.graph)
+                run_pipeline(BEFORE_FUSION, self.fused, tell if SWITCHES.listeners else None)
                 decompose(self.fused)
                 self._group()
                 self._install_fused()
@@ -330,7 +334,7 @@ class PlanFusion:
 
 def _users_of_strangers(graph: Graph, example: Sequence[Any]) -> set[Node]:
     """The nodes that take arguments other than tensors and numbers; all, if there are none."""
-    known = (Tensor, int, float)
+    known = (Tensor, int, float, NoneType)
     strange = [value for value, given in zip(graph.inputs, example, strict=False) if not isinstance(given, known)]
     return {use.user for value in strange for use in value.uses} - {graph.return_node} or {*graph.nodes()}
 

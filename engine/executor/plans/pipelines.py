@@ -43,3 +43,5 @@ PRE_DERIVATIVE: Final = (
 UNROLLING: Final = ("constant_loop_unrolling",)
 AFTER_UNROLLING: Final = ("constant_propagation_immutable_types", "peephole")
 POST_DERIVATIVE: Final = ("size_arithmetic", "constant_pooling", "dce", "fresh_activations")
+BEFORE_FUSION: Final = ("propagate_input_shapes", "peephole", "constant_propagation_immutable_types", "dce")
+"""What programs ask of ranks is answered, so that it stands between no two nodes of a kernel."""

@@ -42,6 +42,7 @@ from engine.executor.plans.scalar_plans import ScalarPlan, is_scalar
 from engine.executor.plans.spec import ArgumentSpec, Key, SpecReader
 from engine.executor.plans.switches import SWITCHES, tell
 from engine.ir.aliasing.alias_db import AliasDb
+from engine.ir.facts.inference import resized_memory
 from engine.ir.clone import copy_graph
 from engine.ir.constants import NOT_CONSTANT, constant_value, insert_constant
 from engine.ir.graph import Graph, Node, Value
@@ -127,20 +128,23 @@ def make_plan(name: str, graph: Graph, reader: SpecReader, key: Key) -> Executio
 
 
 def refine_inputs(graph: Graph, reader: SpecReader, key: Key) -> None:
-    """Write the key's facts into the types of the inputs, except the rank of tensors that may be written to.
+    """Write the key's facts into the types of the inputs, except the rank of tensors that may get another shape.
 
     An optional one is a tensor or the constant None from here on.
     """
     db: AliasDb | None = None
+    resized = 0
     for path, spec in zip(reader.paths, reader.spec(key).tensors, strict=True):
         value = graph.inputs[path[0]]
         if spec is None:
             if isinstance(value.type, OptionalType):
                 _replace_by_none(graph, value)
             continue
-        db = db or AliasDb(graph)
+        if db is None:
+            db = AliasDb(graph)
+            resized = resized_memory(graph, db)
         type = spec.type
-        if db.has_writers(value):
+        if resized and db.memory_of([value]) & resized:
             type = TensorType(spec.dtype, None, None, None, spec.device)
         value.set_type(_replaced(value.type, path[1:], type))
 

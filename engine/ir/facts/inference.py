@@ -64,7 +64,7 @@ class _Walk:
         self.facts: dict[Value, TensorType] = {}
         self.lists: dict[Value, Sequence[TensorType]] = {}
         self._db = AliasDb(graph)
-        self._resized = _resized_memory(graph, self._db)
+        self._resized = resized_memory(graph, self._db)
         for value in graph.inputs:
             self.set(value, tensor_of(value, {}))
 
@@ -105,7 +105,7 @@ class _Walk:
             self.block(block)
 
 
-def _resized_memory(graph: Graph, db: AliasDb) -> int:
+def resized_memory(graph: Graph, db: AliasDb) -> int:
     """The memory that some node may give another shape or dtype."""
     memory = 0
     for node in graph.all_nodes():
