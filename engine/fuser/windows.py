@@ -22,6 +22,7 @@ from engine.fuser.kernel import (
     Expression,
     Kernel,
     Name,
+    Parameter,
     Statement,
     Store,
     add,
@@ -84,15 +85,18 @@ def _put(channel: Expression, value: Expression) -> Sequence[Statement]:
     return [Store(PUT, (image, channel, place), value)]
 
 
+_RESULT: Final = Buffer(PUT, "f32", None, access="out")
+
+
 @cache
 def _convolving(g: Geometry) -> Kernel:
-    parameters = (*convolutions.SIZES, *convolutions.operands(), Buffer(PUT, "f32", None, access="out"))
+    parameters: tuple[Parameter, ...] = (*convolutions.SIZES, *convolutions.operands(), _RESULT)
     return Kernel("convolution", parameters, convolutions.convolution(g, _put), helpers=convolutions.helpers(g))
 
 
 @cache
 def _pooling(g: Geometry, pooling: Pooling) -> Kernel:
-    parameters = (*convolutions.SIZES, convolutions.operands()[0], Buffer(PUT, "f32", None, access="out"))
+    parameters: tuple[Parameter, ...] = (*convolutions.SIZES, convolutions.operands()[0], _RESULT)
     return Kernel("pooling", parameters, convolutions.pooling(g, pooling, _put))
 
 

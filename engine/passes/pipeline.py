@@ -102,7 +102,7 @@ peephole                              | plans named                | x * 1 → x
 peephole_list_idioms                  | request                    | len([a, b]) → 2
 propagate_device                      | named                      | relu(x) : Tensor → …(device=cpu)
 propagate_dtype                       | named                      | x * n : Tensor → Float
-propagate_input_shapes                | request                    | t(x) : Tensor → t(x) : Float(3, 2)
+propagate_input_shapes                | plans                      | t(x) : Tensor → t(x) : Float(3, 2)
 propagate_requires_grad               | named                      | exp(x) : Tensor → …(requires_grad=0)
 propagate_shapes_on_graph             | named                      | mm(x, w) : Tensor → Tensor(2, 4)
 refine_integer_values                 | request                    | if x == 4: x + y → if x == 4: 4 + y

@@ -19,7 +19,7 @@ from engine.executor.plans.executor import GraphExecutor, executor_of
 from engine.executor.plans.fusion import Compiler, FusedGroup, Kernel, PlanFusion
 from engine.executor.plans.plan import ExecutionPlan
 from engine.fuser import machine, tiering
-from engine.fuser.binding import FixedArgument, Argument, TensorArgument
+from engine.fuser.binding import Argument, FixedArgument, TensorArgument
 from engine.fuser.cost import Cost
 from engine.ir.graph import Node
 from engine.ir.ops import op_of

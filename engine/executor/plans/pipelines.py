@@ -44,4 +44,4 @@ UNROLLING: Final = ("constant_loop_unrolling",)
 AFTER_UNROLLING: Final = ("constant_propagation_immutable_types", "peephole")
 POST_DERIVATIVE: Final = ("size_arithmetic", "constant_pooling", "dce", "fresh_activations")
 BEFORE_FUSION: Final = ("propagate_input_shapes", "peephole", "constant_propagation_immutable_types", "dce")
-"""What programs ask of ranks is answered, so that it stands between no two nodes of a kernel."""
+"""Questions of programs about ranks are answered, so that they stand between no two nodes of a kernel."""

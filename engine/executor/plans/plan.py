@@ -42,9 +42,9 @@ from engine.executor.plans.scalar_plans import ScalarPlan, is_scalar
 from engine.executor.plans.spec import ArgumentSpec, Key, SpecReader
 from engine.executor.plans.switches import SWITCHES, tell
 from engine.ir.aliasing.alias_db import AliasDb
-from engine.ir.facts.inference import resized_memory
 from engine.ir.clone import copy_graph
 from engine.ir.constants import NOT_CONSTANT, constant_value, insert_constant
+from engine.ir.facts.inference import resized_memory
 from engine.ir.graph import Graph, Node, Value
 from engine.ir.ops import op_of
 from engine.ir.unit import Function
@@ -144,8 +144,9 @@ def refine_inputs(graph: Graph, reader: SpecReader, key: Key) -> None:
             db = AliasDb(graph)
             resized = resized_memory(graph, db)
         type = spec.type
-        if resized and db.memory_of([value]) & resized:
-            type = TensorType(spec.dtype, None, None, None, spec.device)
+        if db.has_writers(value):
+            sizes = None if db.memory_of([value]) & resized else type.sizes
+            type = TensorType(spec.dtype, sizes, None, None, spec.device)
         value.set_type(_replaced(value.type, path[1:], type))
 
 

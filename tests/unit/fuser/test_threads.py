@@ -13,7 +13,6 @@ import pytest
 
 from engine.fuser import machine, threads
 from engine.fuser.kernel import (
-    Allocate,
     Buffer,
     For,
     Kernel,
@@ -23,6 +22,7 @@ from engine.fuser.kernel import (
     Statement,
     Store,
     add,
+    allocate,
     apply,
     constant,
     convert,
@@ -90,7 +90,7 @@ def test_memory_of_each_thread() -> None:
     """An allocated buffer in a parallel loop is the thread's own."""
     room = index(100)
     body = (
-        Allocate(Buffer("own", "f64", (room,))),
+        allocate("own", "f64", room),
         For("j", index(0), room, (Store("own", (_J,), convert(add(_I, _J), "f64")),)),
         Store("x", (_I,), Load("own", (index(99),), "f64")),
     )
