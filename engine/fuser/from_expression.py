@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
@@ -104,15 +104,24 @@ class _Reader:
         operands = [_typed(each, self.type) for each in given]
         if any(each.type == BOOL for each in operands) and not all(each.type == BOOL for each in operands):
             operands = [convert(each, self.type) for each in operands]
-        if name in COMPOSED:
-            return COMPOSED[name](*operands)
-        return primitive(_NAMES.get(name, name), *operands)
+        try:
+            return _applied(name, operands)
+        except Unsupported:  # of bools are functions of the numbers that they stand for
+            if operands[-1].type != BOOL:
+                raise
+            return _applied(name, [convert(each, "u8" if self.type == BOOL else self.type) for each in operands])
 
     def where(self, condition: Operand, yes: Operand, no: Operand) -> Expression:
         a, b = (_typed(each, self.type) for each in (yes, no))
         if a.type != b.type:
             a, b = convert(a, self.type), convert(b, self.type)
         return apply("select", _truth(condition, self.type), a, b)
+
+
+def _applied(name: str, operands: Sequence[Expression]) -> Expression:
+    if name in COMPOSED:
+        return COMPOSED[name](*operands)
+    return primitive(_NAMES.get(name, name), *operands)
 
 
 _FOLDED: Final[dict[str, Callable[..., Any]]] = {
@@ -140,19 +149,19 @@ def _truth(value: Operand, type: str) -> Expression:
 def primitive(name: str, *operands: Expression) -> Expression:
     """A function of `kernel.FUNCTIONS`, if it is for operands of this type."""
     type = operands[-1].type
-    name = _OF_TRUTH.get(name, name) if type == BOOL else name
+    name = _OF_TRUTH.get(name, name) if type == BOOL else _OF_WHOLE.get(name, name) if type in WHOLE else name
     row = FUNCTIONS.get(name)
     if row is None or type not in row.types or row.operands != len(operands):
         raise Unsupported(f"{name} of {type}")
     if name == "mul" and isinstance(operands[0], Constant) and operands[0].value == 1:
         return operands[1]
-    if name in ("floordiv", "mod") and type in WHOLE and not _is_divisor(operands[1]):
-        raise Unsupported("a divisor that may be 0")
+    if name in ("floordiv", "mod", "rest") and type in WHOLE and not _is_divisor(operands[1]):
+        raise Unsupported("a divisor that may be 0 or -1")
     return apply(name, *operands)
 
 
 def _is_divisor(value: Expression) -> bool:
-    return isinstance(value, Constant) and value.value != 0
+    return isinstance(value, Constant) and value.value not in (0, -1)
 
 
 _NAMES: Final = {
@@ -162,6 +171,7 @@ _NAMES: Final = {
 """Functions that kernel IR has by another name."""
 _OF_TRUTH: Final = {"add": "bitor", "mul": "bitand", "maximum": "bitor", "minimum": "bitand"}
 """Arithmetic of truth values."""
+_OF_WHOLE: Final = {"fmod": "rest"}
 _LOGICAL: Final[dict[str, Callable[..., Expression]]] = {
     "logical_not": lambda x: apply("bitnot", x),
     "logical_and": lambda a, b: apply("bitand", a, b),

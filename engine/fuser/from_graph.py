@@ -186,7 +186,7 @@ class _Lowering:
 
     def operator(self, op: Op, node: Node, given: Mapping[str, Lowered]) -> Lowered:
         name = node.output.debug_name
-        handler = _SHAPED.get(op.name) or _REDUCTIONS.get(op.name)
+        handler = None if _text_of(op) else _SHAPED.get(op.name) or _REDUCTIONS.get(op.name)
         if handler is not None:
             given = self.fixed(given, (BOOL,))
         sample = self.sample_of(op, given)

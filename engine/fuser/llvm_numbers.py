@@ -165,6 +165,7 @@ def _narrowed(e: Emitter, value: Value, type: str, result: str) -> Value:
     lib = ir()
     value = converted(e, value, type, "f32")
     if result == "f16":
+        _define_rounding_of_doubles(e.module)
         return e.builder.fptrunc(value, lib.HalfType())
     whole = lib.IntType(32)
     bits = e.builder.bitcast(value, whole)
@@ -173,6 +174,28 @@ def _narrowed(e: Emitter, value: Value, type: str, result: str) -> Value:
     is_nan = e.builder.fcmp_unordered("uno", value, value)
     kept = e.builder.select(is_nan, whole(0x7FC00000), rounded)
     return e.builder.trunc(e.builder.lshr(kept, whole(16)), lib.IntType(16))
+
+
+def _define_rounding_of_doubles(module: Any) -> None:
+    """Define the function that LLVM calls where it makes one step of two, from f64 through f32 to f16.
+
+    The f32 between has its last bit set unless it is exact, so that the second step rounds as one alone would.
+    """
+    lib, name = ir(), "__truncdfhf2"
+    if name in module.globals:
+        return
+    whole = lib.IntType(32)
+    function = lib.Function(module, lib.FunctionType(lib.HalfType(), [lib.DoubleType()]), name)
+    (value,) = function.args
+    builder = lib.IRBuilder(function.append_basic_block("entry"))
+    near = builder.fptrunc(value, lib.FloatType())
+    again = builder.fpext(near, lib.DoubleType())
+    bits = builder.bitcast(near, whole)
+    size = [builder.and_(builder.bitcast(each, lib.IntType(64)), lib.IntType(64)(2**63 - 1)) for each in (again, value)]
+    is_beyond = builder.icmp_unsigned(">", *size)
+    odd = builder.or_(builder.sub(bits, builder.zext(is_beyond, whole)), whole(1))
+    is_exact = builder.fcmp_unordered("==", again, value)
+    builder.ret(builder.fptrunc(builder.bitcast(builder.select(is_exact, bits, odd), lib.FloatType()), lib.HalfType()))
 
 
 PRIMITIVES: Final[dict[str, Primitive]] = {

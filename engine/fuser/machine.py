@@ -130,6 +130,8 @@ def _compile(program: Program) -> bytes:
         text = str(program.write())
     except KernelError as error:
         raise MachineError(f"no machine code: {error}") from error
+    if " half" in text and not converts_halves():
+        raise MachineError("this processor has no half-precision instructions")
     needed = {found["function"] or found["object"] for found in _DECLARATION.finditer(text)} & SYMBOLS.keys()
     with _llvm() as llvm:
         machine = _target_machine(llvm, opt=3)

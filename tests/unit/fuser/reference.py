@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from engine.fuser.kernel import WHOLE, Kernel
+from engine.aten.values.tensor import Tensor
+from engine.fuser import to_numpy
+from engine.fuser.binding import Binding, TensorArgument
+from engine.fuser.kernel import WHOLE, Buffer, Kernel
 from engine.fuser.numeric_functions import NUMPY
 
 Array = np.ndarray[Any, Any]
@@ -53,3 +57,36 @@ def ulps(found: Array, wanted: Array) -> float:
     with np.errstate(all="ignore"):
         steps = np.abs(found.astype(np.longdouble) - wanted) / np.spacing(np.abs(wanted))
     return float(np.max(np.where((found == wanted) | np.isnan(wanted), 0, steps)))
+
+
+def by_definition(binding: Binding, args: Sequence[Any], backwards: bool = False) -> list[Array]:
+    """The tensors that a binding gives for arguments that its guards hold for, by the definition of its kernel."""
+    names, data = _known(binding, args)
+    assert all(to_numpy.evaluated(guard, names) for guard in binding.guards)
+    for let in binding.lets:
+        names[let.name] = to_numpy.evaluated(let.value, names)
+    results = []
+    for result in binding.results:
+        assert result.shape is not None  # type: ignore[union-attr]
+        shape = [int(to_numpy.evaluated(each, names)) for each in result.shape]  # type: ignore[union-attr]
+        data[result.name] = np.zeros(shape, NUMPY[result.type])  # type: ignore[union-attr]
+        results.append(data[result.name])  # type: ignore[union-attr]
+    kernel = binding.kernel
+    given = [data[p.name] if isinstance(p, Buffer) else names[p.name] for p in kernel.parameters]
+    assert to_numpy.compiled(kernel, backwards)(*given) == 0
+    return results
+
+
+def _known(binding: Binding, args: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Array]]:
+    """The numbers and the arrays that a kernel may use, by their names."""
+    names: dict[str, Any] = {}
+    data: dict[str, Array] = {}
+    for argument, value in zip(binding.arguments, args, strict=True):
+        if not isinstance(argument, TensorArgument):
+            names[argument.name] = NUMPY[argument.type](value)
+            continue
+        data[argument.name] = array = value.array if isinstance(value, Tensor) else value
+        for d in range(array.ndim):
+            names[f"{argument.name}_size_{d}"] = np.int64(array.shape[d])
+            names[f"{argument.name}_stride_{d}"] = np.int64(array.strides[d] // array.itemsize)
+    return names, data
