@@ -40,7 +40,7 @@ def inline(graph: Graph, *, simplify: bool = True) -> bool:
 
 
 def _inline_calls(graph: Graph, bodies: _Bodies, callers: tuple[Function, ...]) -> bool:
-    calls = [(node, callee) for node in graph.all_nodes() if (callee := _callee(node)) is not None]
+    calls = [(node, callee) for node in graph.all_nodes() if (callee := callee_of(node)) is not None]
     # A function that calls itself cannot be inlined to the end: its inner calls stay.
     calls = [(node, callee) for node, callee in calls if callee not in callers]
     changed = False
@@ -67,7 +67,8 @@ def _body(callee: Function, bodies: _Bodies, callers: tuple[Function, ...]) -> G
     return bodies[callee]
 
 
-def _callee(node: Node) -> Function | None:
+def callee_of(node: Node) -> Function | None:
+    """The function that the node calls; None for other nodes, and where only the run tells."""
     if node.kind == "prim::CallFunction":
         type = node.inputs[0].type
         found = type.function if isinstance(type, FunctionType) else None

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, Final
 
 from engine.executor.bytecode.code import Code
+from engine.executor.plans.first_call import runs_before_plan
 from engine.executor.plans.fusion import Run
 from engine.executor.plans.pipelines import BEFORE_EXECUTION
 from engine.executor.plans.plan import ExecutionPlan, make_plan
@@ -39,8 +40,8 @@ class GraphExecutor:
     for calls from Python, which `engine.executor.calls` makes once, `direct` the plan that `Function.entry` runs."""
 
     __slots__ = (
-        "_anywhere", "_calls", "_code", "_lookups", "_recent", "boundary", "cache", "direct", "function", "graph",
-        "reader",
+        "_anywhere", "_calls", "_code", "_is_begun", "_lookups", "_recent", "boundary", "cache", "direct", "function",
+        "graph", "reader",
     )  # fmt: skip
 
     def __init__(self, function: Function, device: scalars.device | None = scalars.CPU) -> None:
@@ -57,6 +58,7 @@ class GraphExecutor:
         self._recent: tuple[Key, ExecutionPlan | None] = ((), None)
         self._calls = itertools.count()
         self._lookups = 0
+        self._is_begun = False
 
     @property
     def anywhere(self) -> GraphExecutor:
@@ -98,7 +100,11 @@ class GraphExecutor:
         return self._look_up(key)
 
     def _look_up(self, key: Key) -> ExecutionPlan:
-        before = self._recent[1]
+        before, is_first, self._is_begun = self._recent[1], not self._is_begun, True
+        if is_first and not SWITCHES.listeners and runs_before_plan(self.graph):
+            self._lookups += 1
+            spec = self.reader.spec(key)
+            return ExecutionPlan(self.function.name, spec, self.graph, reason="a first call", _code=self.code)
         plan, hit = self.cache.get(key, lambda: self._make(key))
         self._recent = (key, plan)
         if SWITCHES.listeners:

@@ -1,0 +1,57 @@
+"""First calls of long programs, which run before there is a plan for them.
+
+In: the graph of a function.  Out: True if the interpreter runs it once in much less time than a plan takes to make: it
+is long, what it calls counted as often as it is called, and has no loops but over dimensions.  A program that is
+loaded, called once and left never pays for its plan; one that is called again pays in its second call.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from engine.fuser import tiering
+from engine.ir.constants import constant_value
+from engine.ir.graph import Graph, Value
+from engine.ir.unit import Function
+from engine.lang.types import INT, ListType
+from engine.passes.inline import callee_of
+
+LONG: Final = 200
+"""Nodes from which on a plan takes tens of milliseconds."""
+FEW: Final = 64
+"""Rounds of a loop that are soon done."""
+LIST_OF_INTS: Final = ListType(INT)
+_SUMS: Final = frozenset({"aten::add", "aten::sub", "aten::floordiv", "aten::__range_length"})
+
+
+def runs_before_plan(graph: Graph) -> bool:
+    """True if the first call is the interpreter's."""
+    if tiering.mode() != "background":
+        return False
+    length = _length(graph, {})
+    return length is not None and length >= LONG
+
+
+def _length(graph: Graph, known: dict[Function, int | None]) -> int | None:
+    """The number of nodes; None where some may run many times."""
+    total = 0
+    for node in graph.all_nodes():
+        callee = callee_of(node)
+        if callee is not None and callee not in known:
+            known[callee] = None  # for a function that calls itself
+            known[callee] = _length(callee.graph, known)
+        length = 1 if callee is None else known[callee]
+        if length is None or (node.kind == "prim::Loop" and not _is_small(node.inputs[0])):
+            return None
+        total += length
+    return total
+
+
+def _is_small(count: Value) -> bool:
+    """True for the number of dimensions of a tensor, small constants, and what is computed of them."""
+    node, constant = count.node, constant_value(count)
+    if type(constant) is int:
+        return constant <= FEW
+    if node.kind == "aten::len":
+        return node.input.type == LIST_OF_INTS
+    return node.kind == "aten::dim" or (node.kind in _SUMS and all(map(_is_small, node.inputs)))

@@ -1,0 +1,52 @@
+"""The interpreter runs the first call of a long program, a plan those after it."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.aten.values.tensor import tensor
+from engine.executor.calls.call import call_function
+from engine.executor.plans import first_call
+from engine.executor.plans.executor import executor_of
+from engine.frontend.compilation.compile import compile_source
+from engine.fuser import tiering
+from engine.ir.unit import Function
+
+HALF = "def half(x):\n" + "    x = x * 2 - x\n" * 60 + "    return x\n"
+PROGRAMS = {
+    "short": ("def f(x):\n    return half(x)\n", False),
+    "called twice": ("def f(x):\n    return half(half(x))\n", True),
+    "loops over dimensions": (
+        "def f(x):\n    n = 1\n    for i in range(len(x.shape) - 1):\n        n *= x.shape[i]\n"
+        "    return half(half(x)) * n\n",
+        True,
+    ),
+    "loops": ("def f(x):\n    for i in range(x.size(0)):\n        x = half(x)\n    return half(half(x))\n", False),
+    "while": ("def f(x):\n    while bool((x < 0).any()):\n        x = x + 1\n    return half(half(x))\n", False),
+}
+
+
+def _function(text: str) -> Function:
+    return compile_source(HALF + text).functions["f"]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_which_programs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text, expected = PROGRAMS[name]
+    monkeypatch.setattr(tiering, "mode", lambda: "background")
+    executor = executor_of(_function(text))
+    x = tensor([[1.0, 2.0]])
+    results = []
+    for plans in (0 if expected else 1, 1, 1):
+        results.append(call_function(executor.function, [x], {}).tolist())
+        assert len(executor.cache) == plans
+    assert results == [[[1.0, 2.0]]] * 3
+    assert executor.statistics.misses == 1
+    assert executor.statistics.hits == (1 if expected else 2)
+
+
+def test_only_where_compiling_goes_on_in_the_background(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = executor_of(_function(PROGRAMS["called twice"][0])).graph
+    for mode in ("eager", "off", "background"):
+        monkeypatch.setattr(tiering, "mode", lambda mode=mode: mode)
+        assert first_call.runs_before_plan(graph) == (mode == "background")
