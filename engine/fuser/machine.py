@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.fuser import kernel_cache, to_llvm
+from engine.fuser import kernel_cache, tiering, to_llvm
 from engine.fuser.cpython_abi import retain
 from engine.fuser.kernel import Buffer, Kernel
 from engine.fuser.kernel_verifier import KernelError
@@ -129,6 +129,7 @@ def _compile(program: Program) -> bytes:
     try:
         text = str(program.write())
     except KernelError as error:
+        tiering.note_failure(error)
         raise MachineError(f"no machine code: {error}") from error
     if " half" in text and not converts_halves():
         raise MachineError("this processor has no half-precision instructions")

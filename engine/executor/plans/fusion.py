@@ -291,6 +291,8 @@ class PlanFusion:
 
     def _compile(self, group: FusedGroup) -> None:
         for layout, example in [*group.waiting.items()]:
+            if group not in self.groups:  # its nodes were put back for arguments before these
+                return
             try:
                 if len(group.done) < MAX_KERNELS:
                     self._add_kernel(group, layout, example)

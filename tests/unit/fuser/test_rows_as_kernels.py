@@ -95,7 +95,8 @@ Case = tuple[Op, list[Any], Array]
 def _cases(rows: Sequence[Op], pair: Sequence[Array], number: float = 2) -> list[Case]:
     """The operators that take such arguments."""
     found: list[Case] = []
-    tensors, mask, single = [*map(Tensor, pair)], Tensor(pair[0] > 0), Tensor(np.ones((), pair[0].dtype))
+    with np.errstate(all="ignore"):
+        tensors, mask, single = [*map(Tensor, pair)], Tensor(pair[0] > 0), Tensor(np.ones((), pair[0].dtype))
     for op in rows:
         if op.name.endswith(OF_FLOATS) and pair[0].dtype.kind not in "fV":
             continue
