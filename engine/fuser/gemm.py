@@ -17,9 +17,9 @@ they save: `dots` adds up products along k, for a few rows and columns at a time
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Final
 
 from engine.fuser.kernel import (
@@ -182,6 +182,8 @@ def product(
     """
     fill = fill or (filled(b.element, n, tile) if b is not None else None)
     blocks = apply("quotient", add(m, index(block - 1)), index(block))
+    there, is_early = b if in_place else None, not (in_place or by_columns)
+    finish = partial(_finished, put=put, tile=tile, by_columns=False) if is_early else None
     part = (
         Let("number", apply("rest", _i("part"), _i("panels"))),
         Let("column", multiply(_i("number"), index(tile.width))),
@@ -189,8 +191,9 @@ def product(
         Let("end", apply("minimum", add(_i("begin"), index(block)), m)),
         allocate("partial", "f32", index(block * tile.width)),
         *([] if packed else [allocate("panel", "f32", index(DEPTH * tile.width))]),
-        For("depth", index(0), k, (*_depth(a, n, k, packed, fill, b if in_place else None, tile),), step=index(DEPTH)),
-        *_finished(n, put, tile, by_columns),
+        Let("columns", apply("minimum", apply("sub", n, _i("column")), index(tile.width))),
+        For("depth", index(0), k, (*_depth(a, n, k, packed, fill, there, tile, finish),), step=index(DEPTH)),
+        *(() if is_early else _finished(_i("begin"), _i("end"), _i("begin"), put, tile, by_columns)),
     )
     return (
         Let("panels", panels(n, tile)),
@@ -198,38 +201,62 @@ def product(
     )
 
 
+Finish = Callable[[Expression, Expression, Expression], Iterable[Statement]]
+"""From the first row, the end, and the row that "partial" begins with to statements that hand these rows on."""
+
+
 def _depth(
-    a: Matrix, n: Expression, k: Expression, packed: str, fill: Fill | None, in_place: Matrix | None, tile: Tile
-) -> Iterator[Statement]:
+    a: Matrix, n: Expression, k: Expression, packed: str, fill: Fill | None, in_place: Matrix | None, tile: Tile,
+    finish: Finish | None,
+) -> Iterator[Statement]:  # fmt: skip
     """One block of k, for all rows."""
     yield Let("deep", apply("minimum", apply("sub", k, _i("depth")), index(DEPTH)))
     if packed:
         start = multiply(add(multiply(_i("number"), k), _i("depth")), index(tile.width))
-        yield from _rows(a, Matrix(packed, index(tile.width), first=start), tile)
+        yield from _rows(a, k, Matrix(packed, index(tile.width), first=start), tile, finish)
         return
     assert fill is not None
     filling = (
         *fill(_i("column"), _i("depth"), _i("deep"), "panel", index(0)),
-        *_rows(a, Matrix("panel", index(tile.width)), tile),
+        *_rows(a, k, Matrix("panel", index(tile.width)), tile, finish),
     )
     if in_place is None:
         yield from filling
         return
     there = Matrix(in_place.buffer, in_place.row, first=in_place.place(_i("depth"), _i("column")))
     is_whole = apply("le", add(_i("column"), index(tile.width)), n)
-    yield If(is_whole, tuple(_rows(a, there, tile)), filling)
+    yield If(is_whole, tuple(_rows(a, k, there, tile, finish)), filling)
 
 
-def _rows(a: Matrix, panel: Matrix, tile: Tile) -> Iterator[Statement]:
-    """All rows by a panel: whole tiles, then smaller ones for what is left."""
-    start: Expression = _i("begin")
-    for rows in _heights(tile.rows):
-        count, left = f"tiles{rows}", f"left{rows}"
-        yield Let(count, apply("quotient", apply("sub", _i("end"), start), index(rows)))
-        row = Let("row", add(start, multiply(_i("tile"), index(rows))))
-        yield For("tile", index(0), _i(count), (row, _tile_call(Tile(rows, tile.width), a, panel)))
-        yield Let(left, add(start, multiply(_i(count), index(rows))))
-        start = _i(left)
+def _rows(a: Matrix, k: Expression, panel: Matrix, tile: Tile, finish: Finish | None) -> Iterator[Statement]:
+    """All rows by a panel: whole tiles, then smaller ones for what is left.
+
+    Rows are finished after their last block of k; if that is the only one, one after the other uses the same place.
+    """
+    is_last, is_only = apply("ge", add(_i("depth"), _i("deep")), k), apply("le", k, index(DEPTH))
+    start, size = _i("begin"), index(tile.rows)
+
+    def handed(first: Expression, end: Expression) -> Sequence[Statement]:
+        return () if finish is None else (If(is_last, tuple(finish(first, end, _i("base")))),)
+
+    def base(row: Expression) -> Let:
+        return Let("base", start if finish is None else apply("select", is_only, row, start))
+
+    yield Let("tiles", apply("quotient", apply("sub", _i("end"), start), size))
+    top = Let("top", add(start, multiply(_i("tile"), size)))
+    whole = (top, base(_i("top")), _tile_call(tile, a, panel), *handed(_i("top"), add(_i("top"), size)))
+    yield For("tile", index(0), _i("tiles"), whole)
+    yield Let("left", add(start, multiply(_i("tiles"), size)))
+    yield base(_i("left"))
+    after = _i("left")
+    for rows in [*_heights(tile.rows)][1:]:
+        count = apply("quotient", apply("sub", _i("end"), after), index(rows))
+        yield Let(f"tiles{rows}", count)
+        top = Let("top", add(after, multiply(_i("tile"), index(rows))))
+        yield For("tile", index(0), _i(f"tiles{rows}"), (top, _tile_call(Tile(rows, tile.width), a, panel)))
+        yield Let(f"left{rows}", add(after, multiply(_i(f"tiles{rows}"), index(rows))))
+        after = _i(f"left{rows}")
+    yield from handed(_i("left"), _i("end"))
 
 
 def _heights(rows: int) -> Iterator[int]:
@@ -240,9 +267,9 @@ def _heights(rows: int) -> Iterator[int]:
 
 
 def _tile_call(tile: Tile, a: Matrix, panel: Matrix) -> Statement:
-    line = multiply(apply("sub", _i("row"), _i("begin")), index(tile.width))
+    line = multiply(apply("sub", _i("top"), _i("base")), index(tile.width))
     operands = (
-        _i("depth"), _i("deep"), a.row, a.column, panel.row, a.address(_i("row"), _i("depth")),
+        _i("depth"), _i("deep"), a.row, a.column, panel.row, a.address(_i("top"), _i("depth")),
         panel.address(index(0), index(0)), Address("partial", (line,)),
     )  # fmt: skip
     return Call(_name_of(tile), operands)
@@ -292,17 +319,18 @@ def _step(tile: Tile) -> Iterator[Statement]:
     yield For("j", index(0), index(tile.width), tuple(body), kind="vector")
 
 
-def _finished(n: Expression, put: Put, tile: Tile, by_columns: bool) -> Iterator[Statement]:
-    """The elements of the part to whoever wants them."""
-    line = multiply(apply("sub", _i("row"), _i("begin")), index(tile.width))
+def _finished(
+    first: Expression, end: Expression, base: Expression, put: Put, tile: Tile, by_columns: bool
+) -> Iterator[Statement]:
+    """The elements of some rows to whoever wants them."""
+    line = multiply(apply("sub", _i("row"), base), index(tile.width))
     element = tuple(put(_i("row"), add(_i("column"), _i("j")), _load("partial", add(line, _i("j")))))
-    yield Let("columns", apply("minimum", apply("sub", n, _i("column")), index(tile.width)))
     if by_columns:
-        inner = For("row", _i("begin"), _i("end"), element, kind="vector")
+        inner = For("row", first, end, element, kind="vector")
         yield For("j", index(0), _i("columns"), (inner,))
     else:
         inner = For("j", index(0), _i("columns"), element, kind="vector")
-        yield For("row", _i("begin"), _i("end"), (inner,))
+        yield For("row", first, end, (inner,))
 
 
 # ------------------------------------------------------------------ sums along k

@@ -100,12 +100,13 @@ def _floats(value: Lowered) -> Value:
 class Form:
     """A way to multiply.  `way`: "dots"; "rows", with panels of the second operand; "columns", of the first.
 
-    `in_place`: whole panels are read where they are.  `is_batched`: several products, each by one thread.
+    `in_place`: whole panels are read where they are; `is_packed`: all are copied before, as there are many rows.  `is_batched`: several products, each by one thread.
     """
 
     way: str
     tile: Tile
     in_place: bool = False
+    is_packed: bool = False
     is_batched: bool = False
     ranks: int = 0
     """Dimensions before those of the matrices."""
@@ -168,7 +169,13 @@ def _by_dots(form: Form, m: Name, n: Name, k: Name, a: Matrix, b: Matrix, put: g
 
 
 def _by_rows(form: Form, m: Name, n: Name, k: Name, a: Matrix, b: Matrix, put: gemm.Put) -> tuple[Statement, ...]:
-    return gemm.product(m, n, k, a, put, b=b, tile=form.tile, in_place=form.in_place)
+    if not form.is_packed:
+        return gemm.product(m, n, k, a, put, b=b, tile=form.tile, in_place=form.in_place)
+    return (
+        allocate("packed", "f32", gemm.packed_size(k, n, form.tile)),
+        gemm.packing(n, k, gemm.filled(b.element, n, form.tile), "packed", form.tile),
+        *gemm.product(m, n, k, a, put, packed="packed", tile=form.tile),
+    )
 
 
 def _by_columns(form: Form, m: Name, n: Name, k: Name, a: Matrix, b: Matrix, put: gemm.Put) -> tuple[Statement, ...]:
@@ -189,14 +196,15 @@ _PRODUCTS: Final[dict[str, Multiply]] = {"dots": _by_dots, "rows": _by_rows, "co
 
 def _form(m: Extent, n: Extent, a: Operand, b: Operand, outer: int, ranks: int) -> Form:
     """The way for operands like these, chosen by measuring."""
-    one = index(1)
-    is_batched = outer > 1
+    one, is_batched = index(1), outer > 1
+    batches = {"is_batched": is_batched, "ranks": ranks}
     if m.example <= _FEW and a.steps[-1] == one and b.steps[-2] == one:
-        return Form("dots", gemm.WIDE, False, is_batched, ranks)
+        return Form("dots", gemm.WIDE, **batches)
     if m.example < n.example and b.steps[-2] == one:
-        return Form("columns", gemm.tile_for(m.example), False, is_batched, ranks)
+        return Form("columns", gemm.tile_for(m.example), **batches)
     in_place = b.steps[-1] == one and m.example <= gemm.FEW_ROWS
-    return Form("rows", gemm.tile_for(n.example, m.example), in_place, is_batched, ranks)
+    is_packed = not is_batched and m.example > gemm.BLOCK
+    return Form("rows", gemm.tile_for(n.example, m.example), in_place, is_packed, **batches)
 
 
 # ------------------------------------------------------------------ products
