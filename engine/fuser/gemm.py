@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Final
 
+from engine.fuser.externals import PREFETCH
 from engine.fuser.kernel import (
     Accumulate,
     Address,
@@ -297,12 +298,30 @@ def _tile(tile: Tile) -> Kernel:
             (For("j", index(0), size, (Store("sums", (j,), constant(0, "f32")),), kind="vector"),),
             (For("j", index(0), size, (Store("sums", (j,), _load("result", j)),), kind="vector"),),
         ),
-        For("at", index(0), _i("deep"), (*_step(tile),)),
+        For("begin", index(0), _i("deep"), _ahead(tile, (*_step(tile),)), step=index(_AHEAD)),
         For("j", index(0), size, (Store("result", (j,), _load("sums", j)),), kind="vector"),
     )
     sizes = tuple(Scalar(each, "i64") for each in ("depth", "deep", "row", "column", "step"))
     buffers = (Buffer("a", "f32", None), Buffer("panel", "f32", None), Buffer("result", "f32", None, access="inout"))
     return Kernel(_name_of(tile), (*sizes, *buffers), body, is_separate=True)
+
+
+_AHEAD: Final = 16
+"""Elements of k for which the next tile's rows are fetched at a time."""
+
+
+def _ahead(tile: Tile, step: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    """Some steps, while the same part of the rows that the next tile needs is on its way from far memory."""
+    a = Matrix("a", _i("row"), _i("column"))
+    lines = range(0, _AHEAD, _LINE)
+    wanted = [(row, line) for row in range(tile.rows, 2 * tile.rows) for line in lines]
+    fetched = [Call(PREFETCH, (a.address(index(row), add(_i("begin"), index(line))),)) for row, line in wanted]
+    stop = apply("minimum", add(_i("begin"), index(_AHEAD)), _i("deep"))
+    return (*fetched, For("at", _i("begin"), stop, step))
+
+
+_LINE: Final = 16
+"""Elements in a line of memory."""
 
 
 def _step(tile: Tile) -> Iterator[Statement]:

@@ -100,7 +100,8 @@ def _floats(value: Lowered) -> Value:
 class Form:
     """A way to multiply.  `way`: "dots"; "rows", with panels of the second operand; "columns", of the first.
 
-    `in_place`: whole panels are read where they are; `is_packed`: all are copied before, as there are many rows.  `is_batched`: several products, each by one thread.
+    `in_place`: whole panels are read where they are; `is_packed`: all are copied before, as there are many rows.
+    `is_batched`: several products, each by one thread.
     """
 
     way: str

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from engine.fuser import math
-from engine.fuser.externals import EXTERNALS
+from engine.fuser.externals import EXTERNALS, PREFETCH
 from engine.fuser.kernel import (
     BOOL,
     FLOATS,
@@ -267,9 +267,19 @@ class Emitter:
 
     def call_external(self, name: str, given: Sequence[Value]) -> Value:
         """A call of one of `externals`."""
+        if name == PREFETCH:
+            self.prefetch(*given)
+            return None
         external = EXTERNALS[name]
         returned = type_of(external.result) if external.result else ir().VoidType()
         return self.builder.call(self.declared(name, [type_of(each) for each in external.operands], returned), given)
+
+    def prefetch(self, address: Value) -> None:
+        """A line of memory that is to be read, into all caches."""
+        half = ir().IntType(32)
+        given = [address, half(0), half(3), half(1)]
+        signature = [each.type for each in given]
+        self.builder.call(self.declared("llvm.prefetch.p0", signature, ir().VoidType()), given)
 
     def release(self, slot: Value) -> None:
         """Give back what the slot holds the address of, if anything."""

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.fuser.externals import EXTERNALS
+from engine.fuser.externals import EXTERNALS, PREFETCH
 from engine.fuser.kernel import (
     POINTER,
     SIZES,
@@ -195,7 +195,7 @@ def _call(name: str, *given: Any) -> Any:
 
 @cache
 def _external(name: str) -> Callable[..., Any]:
-    if name in _LOCK:
+    if name in _WITHOUT_EFFECT:
         return lambda *given: 0
     external = EXTERNALS[name]
     function = getattr(ctypes.pythonapi if name.startswith("Py") else ctypes.CDLL(None), name)
@@ -205,8 +205,8 @@ def _external(name: str) -> Callable[..., Any]:
     return function  # type: ignore[no-any-return]
 
 
-_LOCK: Final = ("PyEval_SaveThread", "PyEval_RestoreThread")
-"""Functions that Python code cannot run without."""
+_WITHOUT_EFFECT: Final = ("PyEval_SaveThread", "PyEval_RestoreThread", PREFETCH)
+"""Functions of the interpreter lock, which Python code cannot run without, and others that change no value."""
 _RUNTIME: Final[dict[str, Any]] = {
     **{f"f_{name}": function for name, function in NUMERIC.items()}, **{f"t_{type}": NUMPY[type] for type in NUMPY},
     "buffer": _buffer, "allocate": _allocate, "view": _view, "call": _call,

@@ -18,7 +18,8 @@ PROGRAMS: Final = {
     "chain": "def f(x, y):\n    a = torch.tanh(x * y) + 0.5\n    return torch.where(a > 0.7, a, -y) * x.sigmoid(), a\n",
     "rows": "def f(x, y):\n    a = torch.softmax(x + y, -1)\n    return (a - a.mean(-1, True)) * y, x.log_softmax(0)\n",
     "layer": "def f(x, y):\n    return torch.relu(torch.mm(x, y.t()) + 1.0).sum(1), torch.layer_norm(x, [x.size(1)])\n",
-    "steps": "def f(x, y):\n    for i in range(4):\n        x = torch.maximum(x / 2, y) - x.amax(1, True)\n    return x,\n",
+    "steps": "def f(x, y):\n    for i in range(4):\n        x = torch.maximum(x / 2, y) - x.amax(1, True)\n"
+    "    return x,\n",
     "whole": "def f(x, y):\n    a = (x * 4).to(torch.int64)\n    return (a % 3) * a + 1, (a > 1).logical_and(y > 0)\n",
 }
 THREADS: Final = 8
