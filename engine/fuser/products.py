@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 
 from engine.fuser import gemm
@@ -198,14 +198,14 @@ _PRODUCTS: Final[dict[str, Multiply]] = {"dots": _by_dots, "rows": _by_rows, "co
 def _form(m: Extent, n: Extent, a: Operand, b: Operand, outer: int, ranks: int) -> Form:
     """The way for operands like these, chosen by measuring."""
     one, is_batched = index(1), outer > 1
-    batches = {"is_batched": is_batched, "ranks": ranks}
+    of = partial(Form, is_batched=is_batched, ranks=ranks)
     if m.example <= _FEW and a.steps[-1] == one and b.steps[-2] == one:
-        return Form("dots", gemm.WIDE, **batches)
+        return of("dots", gemm.WIDE)
     if m.example < n.example and b.steps[-2] == one:
-        return Form("columns", gemm.tile_for(m.example), **batches)
+        return of("columns", gemm.tile_for(m.example))
     in_place = b.steps[-1] == one and m.example <= gemm.FEW_ROWS
     is_packed = not is_batched and m.example > gemm.BLOCK
-    return Form("rows", gemm.tile_for(n.example, m.example), in_place, is_packed, **batches)
+    return of("rows", gemm.tile_for(n.example, m.example), in_place, is_packed)
 
 
 # ------------------------------------------------------------------ products
