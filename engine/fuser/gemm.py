@@ -106,8 +106,10 @@ Put = Callable[[Expression, Expression, Expression], Sequence[Statement]]
 
 
 def tile_for(columns: int, rows: int = 0) -> Tile:
-    """The tile for so many columns and rows: the widest that is not mostly empty, of rows that leave none over."""
+    """The tile for so many columns and rows: the widest that is not mostly empty; of few rows, one that leaves none."""
     found = next((tile for tile in TILES if columns <= tile.width), WIDE)
+    if rows > BLOCK:
+        return found
     heights = [height for height in (found.rows, found.rows * 5 // 6, found.rows * 2 // 3) if rows % height == 0]
     return Tile(heights[0], found.width) if heights else found
 

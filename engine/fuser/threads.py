@@ -44,7 +44,7 @@ _ALL: Final = 2**31 - 1
 """So many sleepers are woken."""
 _SPINS: Final = 4000
 """Looks at a word before a thread sleeps on it: about 100 microseconds."""
-_PARTS: Final = 4
+_PARTS: Final = 32
 """Parts of a job for each thread: the more, the less one that is held up delays all; the fewer, the longer they are."""
 _MOST: Final = 1024
 """Threads that the pool has at most."""
