@@ -132,22 +132,36 @@ def _load(buffer: str, *indices: Expression) -> Load:
     return Load(buffer, indices, "f32")
 
 
-def filled(element: Element, columns: Expression, tile: Tile = WIDE) -> Fill:
-    """A `Fill` with these elements, and zeros beyond the last column."""
+def filled(element: Element, columns: Expression, tile: Tile = WIDE, *, has_rows: bool = True) -> Fill:
+    """A `Fill` with these elements, and zeros beyond the last column.
+
+    Where the rows are not contiguous, few columns at a time are read, whose lines of memory the cache holds at once.
+    """
+    width = tile.width if has_rows else _LINE
 
     def fill(
         first: Expression, depth: Expression, deep: Expression, buffer: str, place: Expression
     ) -> Sequence[Statement]:
+        end = add(_i("beside"), index(width))
         target = (add(place, add(multiply(_i("at"), index(tile.width)), _i("j"))),)
         copy = Store(buffer, target, element(add(depth, _i("at")), add(first, _i("j"))))
-        inside = For("j", index(0), _i("inside"), (copy,), kind="vector")
-        zeros = For("j", _i("inside"), index(tile.width), (Store(buffer, target, constant(0, "f32")),), kind="vector")
-        return (
-            Let("inside", apply("minimum", apply("sub", columns, first), index(tile.width))),
-            For("at", index(0), deep, (inside, zeros)),
-        )
+        zero = Store(buffer, target, constant(0, "f32"))
+
+        def copied(stop: Expression) -> For:
+            return For("j", _i("beside"), stop, (copy,), kind="vector")
+
+        stop = apply("maximum", _i("beside"), apply("minimum", apply("sub", columns, first), end))
+        whole = For("at", index(0), deep, (copied(end),))
+        some = For("at", index(0), deep, (copied(_i("inside")), For("j", _i("inside"), end, (zero,), kind="vector")))
+        piece = (Let("inside", stop), If(apply("eq", _i("inside"), end), (whole,), (some,)))
+        return (For("beside", index(0), index(tile.width), piece, step=index(width)),)
 
     return fill
+
+
+def fill_from(matrix: Matrix, columns: Expression, tile: Tile = WIDE) -> Fill:
+    """A `Fill` with the elements of a matrix."""
+    return filled(matrix.element, columns, tile, has_rows=matrix.has_rows)
 
 
 def packing(n: Expression, k: Expression, fill: Fill, buffer: str, tile: Tile = WIDE) -> Statement:
@@ -183,7 +197,7 @@ def product(
     handed on row by row, or `by_columns`.  `block`: of rows, at most `BLOCK`; where there are few panels, fewer rows
     give more threads something to do.
     """
-    fill = fill or (filled(b.element, n, tile) if b is not None else None)
+    fill = fill or (fill_from(b, n, tile) if b is not None else None)
     blocks = apply("quotient", add(m, index(block - 1)), index(block))
     there, is_early = b if in_place else None, not (in_place or by_columns)
     finish = partial(_finished, put=put, tile=tile, by_columns=False) if is_early else None

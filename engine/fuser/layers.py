@@ -153,7 +153,7 @@ def _linear(tile: gemm.Tile | None, has_bias: bool) -> Kernel:
     if tile is None:
         body = gemm.dots(m, n, k, Matrix("x", k), Matrix("w", k), put)
     else:
-        fill = gemm.filled(Matrix("x", k).transposed.element, m, tile)
+        fill = gemm.fill_from(Matrix("x", k).transposed, m, tile)
         body = (
             allocate("packed", "f32", gemm.packed_size(k, m, tile)), gemm.packing(m, k, fill, "packed", tile),
             *gemm.product(n, m, k, Matrix("w", k), lambda i, j, v: put(j, i, v), packed="packed", tile=tile,

@@ -174,14 +174,14 @@ def _by_rows(form: Form, m: Name, n: Name, k: Name, a: Matrix, b: Matrix, put: g
         return gemm.product(m, n, k, a, put, b=b, tile=form.tile, in_place=form.in_place)
     return (
         allocate("packed", "f32", gemm.packed_size(k, n, form.tile)),
-        gemm.packing(n, k, gemm.filled(b.element, n, form.tile), "packed", form.tile),
+        gemm.packing(n, k, gemm.fill_from(b, n, form.tile), "packed", form.tile),
         *gemm.product(m, n, k, a, put, packed="packed", tile=form.tile),
     )
 
 
 def _by_columns(form: Form, m: Name, n: Name, k: Name, a: Matrix, b: Matrix, put: gemm.Put) -> tuple[Statement, ...]:
     """The transposed product, with all panels of the first operand's rows packed before."""
-    fill, tile = gemm.filled(a.transposed.element, m, form.tile), form.tile
+    fill, tile = gemm.fill_from(a.transposed, m, form.tile), form.tile
     return (
         allocate("packed", "f32", gemm.packed_size(k, m, tile)),
         gemm.packing(m, k, fill, "packed", tile),
