@@ -194,17 +194,19 @@ def product(
 
     The second operand is `packed`, a buffer of panels; or else filled into panels block by block, by `fill`, or from
     `b`, whose whole panels may be read `in_place` where its rows are contiguous: for up to `FEW_ROWS`.  Elements are
-    handed on row by row, or `by_columns`.  `block`: of rows, at most `BLOCK`; where there are few panels, fewer rows
-    give more threads something to do.
+    handed on row by row, or `by_columns`, where there are few panels: then a thread stays with those that it packed.
+    `block`: of rows, at most `BLOCK`; where there are few panels, fewer rows give more threads something to do.
     """
     fill = fill or (fill_from(b, n, tile) if b is not None else None)
     blocks = apply("quotient", add(m, index(block - 1)), index(block))
     there, is_early = b if in_place else None, not (in_place or by_columns)
     finish = partial(_finished, put=put, tile=tile, by_columns=False) if is_early else None
+    outer, inner = ("panels", "blocks") if by_columns else ("blocks", "panels")
+    numbers = {outer: apply("quotient", _i("part"), _i(inner)), inner: apply("rest", _i("part"), _i(inner))}
     part = (
-        Let("number", apply("rest", _i("part"), _i("panels"))),
+        Let("number", numbers["panels"]),
         Let("column", multiply(_i("number"), index(tile.width))),
-        Let("begin", multiply(apply("quotient", _i("part"), _i("panels")), index(block))),
+        Let("begin", multiply(numbers["blocks"], index(block))),
         Let("end", apply("minimum", add(_i("begin"), index(block)), m)),
         allocate("partial", "f32", index(block * tile.width)),
         *([] if packed else [allocate("panel", "f32", index(DEPTH * tile.width))]),
@@ -214,7 +216,8 @@ def product(
     )
     return (
         Let("panels", panels(n, tile)),
-        For("part", index(0), multiply(_i("panels"), blocks), part, kind="parallel"),
+        Let("blocks", blocks),
+        For("part", index(0), multiply(_i("panels"), _i("blocks")), part, kind="parallel"),
     )
 
 
