@@ -288,11 +288,18 @@ def _heights(rows: int) -> Iterator[int]:
 
 def _tile_call(tile: Tile, a: Matrix, panel: Matrix) -> Statement:
     line = multiply(apply("sub", _i("top"), _i("base")), index(tile.width))
-    operands = (
-        _i("depth"), _i("deep"), a.row, a.column, panel.row, a.address(_i("top"), _i("depth")),
-        panel.address(index(0), index(0)), Address("partial", (line,)),
+    operand, panel_address = a.address(_i("top"), _i("depth")), panel.address(index(0), index(0))
+    return tile_call(
+        tile, a, operand, panel.row, panel_address, Address("partial", (line,)), _i("depth"), _i("deep")
     )  # fmt: skip
-    return Call(_name_of(tile), operands)
+
+
+def tile_call(
+    tile: Tile, a: Matrix, operand: Address, step: Expression, panel: Address, sums: Address, depth: Expression,
+    deep: Expression,
+) -> Call:  # fmt: skip
+    """Rows of `a` from `operand` on by a panel, whose rows are `step` apart, to sums, which begin at 0 for depth 0."""
+    return Call(_name_of(tile), (depth, deep, a.row, a.column, step, operand, panel, sums))
 
 
 def _name_of(tile: Tile) -> str:
@@ -303,12 +310,12 @@ def helpers(tile: Tile | None) -> tuple[Kernel, ...]:
     """The functions that a product with this tile calls; None: those of `dots`."""
     if tile is None:
         return tuple(_dots_helper(rows, columns) for rows in (1, _DOTS) for columns in (1, _DOTS))
-    return tuple(_tile(Tile(rows, tile.width)) for rows in _heights(tile.rows))
+    return tuple(tile_helper(Tile(rows, tile.width)) for rows in _heights(tile.rows))
 
 
 @cache
-def _tile(tile: Tile) -> Kernel:
-    """Sums of `deep` products, which begin at 0 where `depth` does."""
+def tile_helper(tile: Tile) -> Kernel:
+    """The function that `tile_call` calls: sums of `deep` products, which begin at 0 where `depth` does."""
     j, size = _i("j"), index(tile.rows * tile.width)
     body = (
         allocate("sums", "f32", size),

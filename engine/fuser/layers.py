@@ -64,7 +64,7 @@ class _Layer:
 _LAYERS: Final[dict[Hashable, _Layer]] = {}
 
 
-def _entry(key: Hashable, make: Callable[[], Kernel], work: int) -> Entry | None:
+def entry_of(key: Hashable, make: Callable[[], Kernel], work: int) -> Entry | None:
     """The code of a kernel, once it pays to compile it."""
     mode = tiering.mode()
     if work < LEAST or mode == "off":
@@ -99,7 +99,7 @@ def _compile(layer: _Layer, kernel: Kernel, find: Callable[[machine.Program], ma
     layer.is_waiting = False
 
 
-def _is_plain(*arrays: Array | None) -> bool:
+def is_plain(*arrays: Array | None) -> bool:
     return all(
         each is None
         or (type(each) is np.ndarray and each.dtype == np.float32 and each.flags.c_contiguous and each.flags.aligned)
@@ -107,7 +107,7 @@ def _is_plain(*arrays: Array | None) -> bool:
     )
 
 
-def _address(array: Array) -> int:
+def address_of(array: Array) -> int:
     address: int = array.__array_interface__["data"][0]
     return address
 
@@ -130,16 +130,16 @@ def _biases(has_bias: bool) -> tuple[Parameter, ...]:
 def linear(rows: Array, weight: Array, bias: Array | None) -> Array | None:
     """(m, k) times the transpose of (n, k), plus (n)."""
     (m, k), n = rows.shape, len(weight)
-    if not _is_plain(rows, weight, bias) or (bias is not None and bias.shape != (n,)) or not k:
+    if not is_plain(rows, weight, bias) or (bias is not None and bias.shape != (n,)) or not k:
         return None
     tile = None if m <= _FEW else gemm.tile_for(m)
     has_bias = bias is not None
-    entry = _entry(("linear", tile, has_bias), lambda: _linear(tile, has_bias), 2 * m * n * k)
+    entry = entry_of(("linear", tile, has_bias), lambda: _linear(tile, has_bias), 2 * m * n * k)
     if entry is None:
         return None
     result = np.empty((m, n), np.float32)
     given = (rows, weight, result) if bias is None else (rows, weight, result, bias)
-    return result if entry(m, n, k, *map(_address, given)) == 0 else None
+    return result if entry(m, n, k, *map(address_of, given)) == 0 else None
 
 
 def _linear(tile: gemm.Tile | None, has_bias: bool) -> Kernel:
@@ -180,12 +180,12 @@ def matmul(a: Array, b: Array) -> Array | None:
     if not work or any(step % 4 for step in (*a.strides, *b.strides)):
         return None
     kind = gemm.tile_for(n, m), outer * inner > 1, m <= gemm.FEW_ROWS and b.strides[-1] == b.itemsize
-    entry = _entry(("matmul", *kind), lambda: _matmul(*kind), work)
+    entry = entry_of(("matmul", *kind), lambda: _matmul(*kind), work)
     if entry is None:
         return None
     result = np.empty((*before, m, n), np.float32)
     steps = [([0, 0, *(step // 4 for step in each.strides)])[-4:] for each in (a, b)]
-    code = entry(outer, inner, m, n, k, *steps[0], *steps[1], _address(a), _address(b), _address(result))
+    code = entry(outer, inner, m, n, k, *steps[0], *steps[1], address_of(a), address_of(b), address_of(result))
     return result if code == 0 else None
 
 
@@ -229,7 +229,7 @@ def convolution(
     dilation: Sequence[int], groups: int,
 ) -> Array | None:  # fmt: skip
     """A convolution of images whose arguments fit each other."""
-    if input.ndim != 4 or not _is_plain(input, weight, bias) or not input.size or not weight.size:
+    if input.ndim != 4 or not is_plain(input, weight, bias) or not input.size or not weight.size:
         return None
     (n, c, h, w), (o, _, *kernel) = input.shape, weight.shape
     oh, ow = (
@@ -243,12 +243,12 @@ def convolution(
     )  # fmt: skip
     has_bias = bias is not None
     work = 2 * n * o * oh * ow * weight.size // o
-    entry = _entry(("convolution", g, has_bias), lambda: _convolution(g, has_bias), work)
+    entry = entry_of(("convolution", g, has_bias), lambda: _convolution(g, has_bias), work)
     if entry is None:
         return None
     result = np.empty((n, o, oh, ow), np.float32)
     given = (input, weight, result) if bias is None else (input, weight, result, bias)
-    return result if entry(n, c, h, w, o, oh, ow, *map(_address, given)) == 0 else None
+    return result if entry(n, c, h, w, o, oh, ow, *map(address_of, given)) == 0 else None
 
 
 def _two(sizes: Sequence[int]) -> tuple[int, int]:

@@ -13,6 +13,11 @@ from typing import Final
 from engine.aten.values.xp import Array
 
 Sizes = Sequence[int]
+Arrays = tuple[Array, ...]
+Weights = tuple[Array, Array, Array | None, Array | None]
+"""Weights of the input and of the state, and the bias of each."""
+Recurrent = tuple[Array, Arrays, tuple[Array, Array]]
+"""Outputs, last states, and what a backward pass wants."""
 
 
 @dataclass(slots=True)
@@ -21,11 +26,13 @@ class CompiledLayers:
 
     `matmul(a, b)`: of matrices, or of two equal-sized batches of them, with any strides.
     `convolution(input, weight, bias, stride, padding, dilation, groups)`: of images.
+    `recurrent(kind, x, state, weights, backwards, keeps)`: as `recurrence.layer`.
     """
 
     linear: Callable[[Array, Array, Array | None], Array | None] | None = None
     matmul: Callable[[Array, Array], Array | None] | None = None
     convolution: Callable[[Array, Array, Array | None, Sizes, Sizes, Sizes, int], Array | None] | None = None
+    recurrent: Callable[[str, Array, Arrays, Weights, bool, bool], Recurrent | None] | None = None
 
 
 COMPILED: Final = CompiledLayers()

@@ -16,11 +16,10 @@ from typing import Final
 
 import numpy as np
 
+from engine.aten.kernels.compiled import COMPILED, Weights
 from engine.aten.values.xp import Array
 
 States = tuple[Array, ...]
-Weights = tuple[Array, Array, Array | None, Array | None]
-"""Weights of the input and of the state, and the bias of each."""
 Kept = tuple[Array, Array]
 """The activated gates of all steps; for an LSTM also the cells, for a GRU the state's part of the new gate."""
 Ran = tuple[Array, States, Kept]
@@ -127,9 +126,17 @@ def _steps(x: Array, backwards: bool) -> Sequence[int]:
     return range(len(x))[::-1] if backwards else range(len(x))
 
 
+GATES: Final = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 LAYERS: Final[dict[str, Run]] = {
     "lstm": lstm,
     "gru": gru,
     "rnn_tanh": _rnn(np.tanh),
     "rnn_relu": _rnn(lambda h, out: np.maximum(h, 0, out=out)),
 }
+
+
+def layer(kind: str, x: Array, state: States, weights: Weights, backwards: bool, keeps: bool) -> Ran:
+    """One layer in one direction; what is kept is of use if `keeps`."""
+    compiled = COMPILED.recurrent
+    found = compiled(kind, x, state, weights, backwards, keeps) if compiled is not None else None
+    return found or LAYERS[kind](x, state, weights, backwards)

@@ -17,7 +17,8 @@ from engine.aten.dispatch import unboxed
 from engine.aten.dispatch.compose import run, where
 from engine.aten.dispatch.grad_mode import MODE
 from engine.aten.dispatch.table import describe, op, out_form
-from engine.aten.kernels.recurrence import LAYERS, lstm_cell
+from engine.aten.kernels.recurrence import GATES, lstm_cell
+from engine.aten.kernels.recurrence import layer as layer_of_arrays
 from engine.aten.kernels.refusals import no_code
 from engine.aten.values import xp
 from engine.aten.values.hooks import HOOKS
@@ -61,7 +62,6 @@ def _rnn(activation: str) -> Cell:
 
 
 CELLS: Final[dict[str, Cell]] = {"lstm": _lstm, "gru": _gru, "rnn_tanh": _rnn("tanh"), "rnn_relu": _rnn("relu")}
-_GATES: Final = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 
 
 def _check_cell(x: Tensor, h: Tensor, w_ih: Tensor, w_hh: Tensor, gates: int) -> None:
@@ -78,7 +78,7 @@ def _cell_op(kind: str) -> Callable[..., Any]:
         state = tuple(hx) if kind == "lstm" else (hx,)
         if kind == "lstm" and len(state) != 2:
             raise OperatorError("lstm_cell expects two hidden states")
-        _check_cell(input, state[0], w_ih, w_hh, _GATES[kind])
+        _check_cell(input, state[0], w_ih, w_hh, GATES[kind])
         if kind in ("lstm", "gru"):
             check_cast(to_float(input.array.dtype), input.array.dtype)
         found = _unrecorded_cell(input, state, (w_ih, w_hh, b_ih, b_hh)) if kind == "lstm" else None
@@ -164,7 +164,7 @@ def _at_once(
     d = x.array.dtype
     if d not in xp.FLOATS or any(t.array.dtype is not d for t in tensors):
         return None
-    size, rows = state[0].array.shape[-1], _GATES[kind] * state[0].array.shape[-1]
+    size, rows = state[0].array.shape[-1], GATES[kind] * state[0].array.shape[-1]
     if layer.w_ih.array.shape != (rows, x.array.shape[-1]) or layer.w_hh.array.shape != (rows, size):
         return None
     if (layer.b_ih is None) != (layer.b_hh is None) or any(s.array.shape != state[0].array.shape for s in state):
@@ -174,7 +174,8 @@ def _at_once(
         output, *ends = run(f"_{kind}_layer", x, state[0], c, *layer[:4], backwards)
         return output, tuple(ends[: len(state)])
     arrays = [None if w is None else w.array for w in layer[:4]]
-    outputs, last, _ = xp.silently(LAYERS[kind], x.array, tuple(s.array for s in state), arrays, backwards)
+    states = tuple(s.array for s in state)
+    outputs, last, _ = xp.silently(layer_of_arrays, kind, x.array, states, arrays, backwards, False)
     return Tensor(outputs), tuple(map(Tensor, last))
 
 

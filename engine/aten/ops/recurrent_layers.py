@@ -32,7 +32,7 @@ def _layer(kind: str) -> Callable[..., Results]:
         backwards: bool,
     ) -> Results:  # fmt: skip
         states = (h,) if c is None else (h, c)
-        outputs, ends, kept = recurrence.LAYERS[kind](input, states, (w_ih, w_hh, b_ih, b_hh), backwards)
+        outputs, ends, kept = recurrence.layer(kind, input, states, (w_ih, w_hh, b_ih, b_hh), backwards, True)
         last = np.empty(0, input.dtype) if c is None else ends[1]
         return outputs, ends[0], last, *kept
 
