@@ -65,6 +65,9 @@ CHUNK: Final = 1 << 18
 """Work (see `_cost`) from which on a part of a loop is worth a thread."""
 NO_MEMORY: Final = -1
 """The code of a kernel that found no memory for an allocated buffer."""
+_SHORT: Final = 20
+"""Work on an element up to which a processor has room for several."""
+_INTERLEAVED: Final = 4
 PARALLEL: Final = "tsrepl_parallel"
 ALLOCATE: Final = "tsrepl_allocate"
 RELEASE: Final = "tsrepl_release"
@@ -386,8 +389,26 @@ def _counted(e: Emitter, s: For, start: Value, stop: Value, step: Value) -> None
     _go(e, following)
     e.builder.position_at_end(following)
     index.add_incoming(e.builder.add(index, step, flags=("nsw",)), following)
-    e.builder.branch(head)
+    again = e.builder.branch(head)
+    if s.kind == "parallel" and _is_long_row(s.body):
+        again.set_metadata("llvm.loop", _interleaved(e.module))
     e.builder.position_at_end(done)
+
+
+def _is_long_row(body: Sequence[Statement]) -> bool:
+    """True for some work on single elements, whose steps wait for one another."""
+    if any(True for statement in body for _ in bodies(statement)):
+        return False
+    work = sum(_cost_of(each) for statement in body for root in parts(statement) for each in all_expressions(root))
+    return work > _SHORT
+
+
+def _interleaved(module: Any) -> Any:
+    """A loop's mark by which LLVM does several vectors at once, which it decides by itself for short loops only."""
+    hint = module.add_metadata(["llvm.loop.interleave.count", ir().IntType(32)(_INTERLEAVED)])
+    loop = module.add_metadata([hint, module.get_unique_name("loop")])
+    loop.operands = (loop, hint)
+    return loop
 
 
 @contextmanager
