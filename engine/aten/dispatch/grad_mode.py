@@ -30,9 +30,16 @@ MODE: Final = _Mode()
 def enable(wanted: bool) -> bool:
     """Put the switch of this thread into that position; gives the one it was in."""
     before = MODE.enabled
-    MODE.enabled = wanted
-    (HOOKS.paused.discard if wanted else HOOKS.paused.add)(threading.get_ident())
+    _put(wanted)
     return before
+
+
+def _put(wanted: bool) -> None:
+    MODE.enabled = wanted
+    (_PAUSED.discard if wanted else _PAUSED.add)(threading.get_ident())
+
+
+_PAUSED: Final = HOOKS.paused
 
 
 def is_grad_enabled() -> bool:
@@ -53,17 +60,22 @@ def restore(before: tuple[bool, bool]) -> None:
 class _Switch:
     """A context that holds the switch in one position; each use keeps what it found."""
 
+    _enabled: bool
+    _before: list[bool]
+
     def __init__(self, enabled: bool) -> None:
         self._enabled = enabled
-        self._before: list[tuple[bool, bool]] = []
+        self._before = []
 
     def __enter__(self) -> Self:
-        self._before.append((MODE.enabled, MODE.inference))
-        enable(self._enabled)
+        self._before.append(before := MODE.enabled)
+        if before is not self._enabled:
+            _put(self._enabled)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        restore(self._before.pop())
+        if (before := self._before.pop()) is not MODE.enabled:
+            _put(before)
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function, run with the switch in this position."""
@@ -80,25 +92,23 @@ class _Decorator(_Switch):
     """A switch that takes no arguments; `@no_grad` works like `@no_grad()`."""
 
     def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
-        made = super().__new__(cls)
-        if function is None:
-            return made
-        made.__init__()  # type: ignore[misc]
-        return made(function)
+        made = object.__new__(cls)
+        made._before = []
+        return made if function is None else made(function)
+
+    __init__ = object.__init__
 
 
 class no_grad(_Decorator):
     """Nothing is recorded inside."""
 
-    def __init__(self) -> None:
-        super().__init__(False)
+    _enabled = False
 
 
 class enable_grad(_Decorator):
     """Operators are recorded inside, also within `no_grad`."""
 
-    def __init__(self) -> None:
-        super().__init__(True)
+    _enabled = True
 
 
 class set_grad_enabled(_Switch):
@@ -106,7 +116,7 @@ class set_grad_enabled(_Switch):
 
     def __init__(self, mode: bool) -> None:
         super().__init__(mode)
-        self._before.append((MODE.enabled, MODE.inference))
+        self._before.append(MODE.enabled)
         enable(mode)
 
     def __enter__(self) -> Self:
@@ -114,7 +124,7 @@ class set_grad_enabled(_Switch):
         return self
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        restore(self._before.pop())
+        enable(self._before.pop())
         return _Switch(self._enabled)(function)
 
 
@@ -131,13 +141,19 @@ class inference_mode(_Switch):
     def __init__(self, mode: bool = True) -> None:
         super().__init__(not mode)
         self._mode = mode
+        self._modes: list[bool] = []
 
     def __enter__(self) -> Self:
-        self._before.append((MODE.enabled, MODE.inference))
+        self._modes.append(MODE.inference)
+        self._before.append(MODE.enabled)
         MODE.inference = self._mode
         if self._mode:
             enable(False)
         return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        MODE.inference = self._modes.pop()
+        super().__exit__(kind, error, _)
 
 
 class set_detect_anomaly:
