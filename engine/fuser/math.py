@@ -174,7 +174,21 @@ def at_least(x: Number, bound: float) -> Number:
 
 
 def polynomial(x: Number, coefficients: Sequence[float]) -> Number:
-    """The sum of coefficients times powers of x, from that of the constant term."""
+    """The sum of coefficients times powers of x, from that of the constant term.
+
+    Even and odd powers are summed up by themselves, as each step of a sum waits for the one before.
+    """
+    if len(coefficients) < _LONG:
+        return _horner(x, coefficients)
+    square = x * x
+    return fma(_horner(square, coefficients[1::2]), x, _horner(square, coefficients[::2]))
+
+
+_LONG: Final = 5
+"""Coefficients from which on two sums are faster than one."""
+
+
+def _horner(x: Number, coefficients: Sequence[float]) -> Number:
     total = fma(x, coefficients[-1], coefficients[-2])
     for each in reversed(coefficients[:-2]):
         total = fma(total, x, each)
