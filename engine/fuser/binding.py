@@ -59,14 +59,16 @@ Argument = TensorArgument | NumberArgument | ObjectArgument | FixedArgument
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A new contiguous tensor, or, without a shape, the argument of that name itself.
+    """A new tensor without gaps, or, without a shape, the argument of that name itself.
 
-    `shape`: i64 expressions over the names that kernels may use.
+    `shape`: i64 expressions over the names that kernels may use.  `order`: its dimensions as they lie in memory, the
+    innermost last; None where that is as they are counted.
     """
 
     name: str
     type: str
     shape: tuple[Expression, ...] | None
+    order: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from engine.fuser.from_expression import Unsupported, element
 from engine.fuser.fusion_group import TYPES, Group, Handler, Lowered, shown
 from engine.fuser.kernel import FLOATS, HALVES, Constant, Expression, apply, constant, convert
 from engine.fuser.reductions import accumulated, as_type, dimensions, extreme_of, mapped, mean_of, squares_of, wide
-from engine.fuser.reshaping import extent_of, reshaped
+from engine.fuser.reshaping import chunks, extent_of, reshaped
 from engine.fuser.schedule import Value
 
 Given = Mapping[str, Lowered]
@@ -104,6 +104,18 @@ def _norm(group: Group, name: str, given: Given, sample: Any) -> Value:
     if last:
         found = mapped(group, name, lambda x: apply(last, x), found)
     return _as_sample(group, found, sample)
+
+
+def _glu(group: Group, name: str, given: Given, sample: Any) -> Value:
+    """One half along a dimension times the sigmoid of the other."""
+    value = _floats(group, given["self"])
+    if not value.shape:
+        raise Unsupported("nothing to halve")
+    (dim,) = dimensions(value, given["dim"])
+    group.samples[value] = sample
+    a, b = chunks(group, value, 2, dim, f"{name}_half")
+    gated = mapped(group, name, lambda x, y: apply("mul", x, apply("sigmoid", y)), a, b)
+    return _as_sample(group, gated, sample)
 
 
 # ------------------------------------------------------------------ losses
@@ -233,10 +245,10 @@ def _rms_norm(group: Group, name: str, given: Given, sample: Any) -> Value:
 
 _EPSILON: Final = {"f32": 2.0**-23, "f64": 2.0**-52}
 
-LIKE_INPUT: Final = frozenset({"aten::batch_norm", "aten::group_norm", "aten::rms_norm"})
-"""Operators whose result has the dtype of their argument `input`."""
+LIKE_INPUT: Final = frozenset({"aten::batch_norm", "aten::group_norm", "aten::rms_norm", "aten::glu"})
+"""Operators whose result has the dtype of their first argument."""
 COMPOSITIONS: Final[dict[str, Handler]] = {
-    "aten::logsumexp": _logsumexp, "aten::norm": _norm, "aten::linalg_vector_norm": _norm,
+    "aten::logsumexp": _logsumexp, "aten::glu": _glu, "aten::norm": _norm, "aten::linalg_vector_norm": _norm,
     "aten::mse_loss": _loss(lambda given, a, b: _square(apply("sub", a, b))),
     "aten::l1_loss": _loss(lambda given, a, b: apply("abs", apply("sub", a, b))),
     "aten::smooth_l1_loss": _loss(lambda given, a, b: _smooth(given, a, b, given["beta"])),

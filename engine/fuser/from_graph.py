@@ -1,7 +1,8 @@
 """Fusion groups of graphs as kernels.
 
 In: the graph of a group (`prim::FusionGroup`), and an example of its arguments: tensors, of which dtype, sizes and
-strides are looked at, and numbers.  Out: a `Binding`.  Raises `NotFused`, with the node that no kernel can hold.
+strides are looked at, and numbers; with the results for them, of which the strides are.  Out: a `Binding`.  Raises
+`NotFused`, with the node that no kernel can hold.
 
 Each value of the graph becomes a description of its elements (`schedule.Value`), from which `schedule` makes loops.
 Pointwise operators are their rows' expressions; `_SHAPED` has the operators that only choose elements, `REDUCTIONS`
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -35,13 +37,12 @@ from engine.fuser.binding import (
 from engine.fuser.compositions import COMPOSITIONS
 from engine.fuser.extents import ONE, Extent, known
 from engine.fuser.from_expression import Unsupported, element
-from engine.fuser.fusion_group import DTYPES, TYPES, Choose, Group, Handler, Lowered, elements, shown, stages_of
+from engine.fuser.fusion_group import DTYPES, TYPES, Group, Handler, Lowered, elements, shown, stages_of
 from engine.fuser.kernel import (
     BOOL,
     HALVES,
     Apply,
     Buffer,
-    Constant,
     Expression,
     Kernel,
     Load,
@@ -57,7 +58,7 @@ from engine.fuser.kernel import (
 )
 from engine.fuser.products import PRODUCTS
 from engine.fuser.reductions import LIKE_INPUT, REDUCTIONS
-from engine.fuser.reshaping import RESHAPING, SIZE
+from engine.fuser.reshaping import RESHAPING, SIZE, chunks
 from engine.fuser.schedule import Body, Indices, Scheduler, Stage, Value, offset
 from engine.fuser.windows import WINDOWS
 from engine.ir.constants import NOT_CONSTANT, constant_value
@@ -77,9 +78,13 @@ class NotFused(Exception):
         self.node = node
 
 
-def lower(graph: Graph, examples: Sequence[Any]) -> Binding:
-    """A kernel of the graph for arguments like these."""
-    return _Lowering(graph, examples).run()
+def lower(graph: Graph, examples: Sequence[Any], results: Sequence[Any] | None = None) -> Binding:
+    """A kernel of the graph for arguments like these.
+
+    `results`: what comes of them, whose dimensions then lie in memory in the same order; without, each has to have its
+    dimensions in order.
+    """
+    return _Lowering(graph, examples, results).run()
 
 
 def is_fusible(node: Node) -> bool:
@@ -108,6 +113,7 @@ def _text_of(op: Op) -> str | None:
 class _Lowering:
     graph: Graph
     examples: Sequence[Any]
+    results: Sequence[Any] | None
     group: Group = field(default_factory=Group)
     values: dict[Any, Lowered] = field(default_factory=dict)
     arguments: list[Argument] = field(default_factory=list)
@@ -146,6 +152,8 @@ class _Lowering:
         shape = tuple(Extent(size(name, d), n) for d, n in enumerate(array.shape))
         self.buffers[name] = Buffer(name, TYPES[array.dtype], None)
         strides = None if is_contiguous else [stride(name, d) for d in range(array.ndim)]
+        if strides is not None:
+            self.group.extents.guards += _in_order(array, strides)
 
         def at(body: Body, indices: Indices) -> Expression:
             place = offset(indices, shape, self.group.extents) if strides is None else _strided(indices, strides)
@@ -231,7 +239,7 @@ class _Lowering:
         if op.name in _CHOOSING or op.name in _OF_FLOATS:
             return None
         if op.name in _LIKE_INPUT:
-            return self.sampled(given["input"])
+            return self.sampled(next(iter(given.values())))
         return _run(op, {key: self.sampled(value) for key, value in given.items()})
 
     def shared(self, node: Node, result: Lowered) -> Lowered:
@@ -256,12 +264,11 @@ class _Lowering:
         for node, value in self.outputs():
             if not isinstance(value, Value):
                 raise NotFused(node, "a result is no tensor")
-            if value.is_moved and len(value.shape) > 1:
-                raise NotFused(node, "the dimensions of the result are not in the order of its strides")
-            name = self.fresh("out")
-            results.append(Result(name, value.type, tuple(self.group.extents.canonical(e).size for e in value.shape)))
+            name, order = self.fresh("out"), self.order(node, value, len(results))
+            shape = tuple(self.group.extents.canonical(e).size for e in value.shape)
+            results.append(Result(name, value.type, shape, order))
             self.buffers[name] = Buffer(name, value.type, None, access="out")
-            self.put(value, name)
+            self.put(value, name, order)
         stages = _needed(self.group.stages)
         types = {name: buffer.type for name, buffer in self.buffers.items()}
         scheduler = Scheduler(self.group.extents, stages, {*self.names, *self.buffers}, types)
@@ -279,14 +286,24 @@ class _Lowering:
             return [(node, each) for node, values in found for each in values]
         return found
 
-    def put(self, value: Value, name: str) -> None:
-        """Have the value written to a result."""
+    def order(self, node: Node, value: Value, place: int) -> tuple[int, ...] | None:
+        """The dimensions of a result as they lie in memory; None where that is as they are counted."""
+        if self.results is not None:
+            return _order(self.results[place].array)
+        if value.is_moved and len(value.shape) > 1:
+            raise NotFused(node, "the dimensions of the result are not in the order of its strides")
+        return None
+
+    def put(self, value: Value, name: str, order: tuple[int, ...] | None) -> None:
+        """Have the value written to a result, as it lies in memory."""
         own = value.stage
-        if own is not None and own.is_reduction and not own.buffer:
+        if own is not None and own.is_reduction and not own.buffer and order is None:
             own.buffer = name
             return
-        stage = Stage(name, value.type, value.shape, value.stages, buffer=name)
-        stage.element = lambda body, at: body.element(value, at)
+        stage = Stage(name, value.type, tuple(value.shape[d] for d in order or range(len(value.shape))), value.stages)
+        places = [*range(len(value.shape))] if order is None else [order.index(d) for d in range(len(order))]
+        stage.element = lambda body, at: body.element(value, tuple(at[place] for place in places))
+        stage.buffer = name
         self.group.stages.append(stage)
 
     def work(self) -> Expression:
@@ -317,8 +334,24 @@ def _size_names(arguments: Sequence[Argument]) -> Iterator[str]:
 
 def _is_moved(array: np.ndarray[Any, Any]) -> bool:
     """True if a later dimension has greater strides than an earlier one."""
-    steps = [abs(step) for step, extent in zip(array.strides, array.shape, strict=True) if extent > 1 and step]
-    return steps != sorted(steps, reverse=True)
+    return _order(array) is not None
+
+
+def _order(array: np.ndarray[Any, Any]) -> tuple[int, ...] | None:
+    """The dimensions by their strides, the least last, after those without any; None where they are in order."""
+    steps = [abs(step) if extent > 1 else 0 for step, extent in zip(array.strides, array.shape, strict=True)]
+    plain = [step for step in steps if step]
+    if plain == sorted(plain, reverse=True):
+        return None
+    return tuple(sorted(range(array.ndim), key=lambda d: (steps[d] != 0, -steps[d])))
+
+
+def _in_order(array: np.ndarray[Any, Any], strides: Sequence[Expression]) -> Iterator[Expression]:
+    """Guards that dimensions lie in memory as they do in the example."""
+    order = _order(array) or range(array.ndim)
+    outer_to_inner = [strides[d] for d in order if array.shape[d] > 1 and array.strides[d] > 0]
+    for outer, inner in pairwise(outer_to_inner):
+        yield apply("ge", outer, inner)
 
 
 def _strided(indices: Indices, strides: Sequence[Expression]) -> Expression:
@@ -481,37 +514,6 @@ def _select(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) 
     return shown(value, name, shape, lambda i: (*i[:d], place, *i[d:]))
 
 
-def _chunks(group: Group, value: Value, count: int, d: int, name: str) -> list[Value]:
-    """Equal parts along a dimension."""
-    extent = group.extents.canonical(value.shape[d])
-    if count < 1 or extent.example % count or not extent.example:
-        raise Unsupported("parts of different sizes")
-    whole = apply("eq", apply("rest", extent.size, index(count)), index(0))
-    if not isinstance(extent.size, Constant):
-        group.extents.guards.append(whole)
-    part = Extent(_quotient(extent.size, count), extent.example // count)
-    shape = [*value.shape[:d], part, *value.shape[d + 1 :]]
-
-    def choose(i: int) -> Choose:
-        return lambda at: (*at[:d], add(multiply(index(i), part.size), at[d]), *at[d + 1 :])
-
-    made = [shown(value, name, shape, choose(i)) for i in range(count)]
-    for each in made:
-        group.samples[each] = group.samples[value]
-    return made
-
-
-def _quotient(size: Expression, count: int) -> Expression:
-    if isinstance(size, Constant):
-        return index(int(size.value) // count)
-    return apply("quotient", size, index(count))
-
-
-def _chunk(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> list[Value]:
-    value: Value = given["self"]
-    return _chunks(group, value, _whole(given["chunks"]), _axis(given, len(value.shape)), name)
-
-
 def _cat(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
     tensors: list[Value] = given["tensors"]
     rank = len(tensors[0].shape)
@@ -581,7 +583,7 @@ _CHOOSING: Final[dict[str, Handler]] = {
     **dict.fromkeys(("aten::clone", "aten::detach", "aten::alias"), _identity),
     "aten::contiguous": _contiguous,
     "aten::transpose": _transpose, "aten::t": _transpose, "aten::permute": _permute, "aten::unsqueeze": _unsqueeze,
-    "aten::select": _select, "aten::chunk": _chunk, "aten::expand": _expand,
+    "aten::select": _select, "aten::expand": _expand,
 }  # fmt: skip
 """Those whose elements are elements of their argument."""
 _SHAPED: Final[dict[str, Handler]] = {
@@ -618,7 +620,7 @@ def _unpacked(group: Group, node: Node, given: Sequence[Lowered]) -> list[Lowere
 def _constant_chunk(group: Group, node: Node, given: Sequence[Lowered]) -> list[Lowered]:
     (value,) = given
     axis = wrap_dim(node.attr("dim"), len(value.shape))
-    return list(_chunks(group, value, node.attr("chunks"), axis, node.outputs[0].debug_name))
+    return list(chunks(group, value, node.attr("chunks"), axis, node.outputs[0].debug_name))
 
 
 _STRUCTURAL: Final[dict[str, Callable[[Group, Node, Sequence[Lowered]], Sequence[Lowered]]]] = {

@@ -154,9 +154,9 @@ class Objects:
         """True if this thread records operators."""
         return self.helper("py.is_recording", ir().IntType(1), [], _is_recording)
 
-    def new_tensor(self, type: str, dimensions: Value, rank: int) -> Value:
-        """A tensor of a new contiguous array; null, and no error, where there is none to be had."""
-        given = [self.object(f"dtype.{type}"), whole(rank, 32), dimensions]
+    def new_tensor(self, type: str, dimensions: Value, rank: int, strides: Value) -> Value:
+        """A tensor of a new array, contiguous for null strides; null, and no error, where there is none to be had."""
+        given = [self.object(f"dtype.{type}"), whole(rank, 32), dimensions, strides]
         return self.helper("py.new_tensor", pointer_type(), given, _new_tensor)
 
     def advance(self, tensor: Value) -> Value:
@@ -184,10 +184,10 @@ def _is_recording(o: Objects) -> None:
 
 
 def _new_tensor(o: Objects) -> None:
-    dtype, rank, dimensions = o.function.args
+    dtype, rank, dimensions, strides = o.function.args
     no_array, no_tensor = o.block("no_array"), o.block("no_tensor")
     o.retain(dtype)  # which the function takes over
-    array = o.call(NEW_ARRAY, o.object("ndarray"), dtype, rank, dimensions, null(), null(), whole(0, 32), null())
+    array = o.call(NEW_ARRAY, o.object("ndarray"), dtype, rank, dimensions, strides, null(), whole(0, 32), null())
     o.need(o.differ(array, null()), no_array)
     tensor = o.call("PyType_GenericAlloc", o.object("Tensor"), whole(0))
     o.need(o.differ(tensor, null()), no_tensor)

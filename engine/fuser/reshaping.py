@@ -19,7 +19,7 @@ from engine.aten.kernels.rules import wrap_dim
 from engine.aten.values.tensor import Tensor
 from engine.fuser.extents import ONE, Extent, known
 from engine.fuser.from_expression import Unsupported
-from engine.fuser.fusion_group import Group, Handler, Lowered, elements, shown
+from engine.fuser.fusion_group import Choose, Group, Handler, Lowered, elements, shown
 from engine.fuser.kernel import Apply, Constant, Expression, Name, add, apply, convert, index, multiply, product
 from engine.fuser.schedule import Indices, Value
 
@@ -271,6 +271,29 @@ def _places(at: Sequence[Expression], new: Sequence[Extent], own: Sequence[Exten
     return found
 
 
+def chunks(group: Group, value: Value, count: int, d: int, name: str) -> list[Value]:
+    """Equal parts along a dimension."""
+    extent = group.extents.canonical(value.shape[d])
+    if count < 1 or extent.example % count or not extent.example:
+        raise Unsupported("parts of different sizes")
+    _guard(group, "eq", _rest(extent.size, index(count)), index(0))
+    part = Extent(_quotient(extent.size, index(count)), extent.example // count)
+    shape = [*value.shape[:d], part, *value.shape[d + 1 :]]
+
+    def choose(i: int) -> Choose:
+        return lambda at: (*at[:d], add(multiply(index(i), part.size), at[d]), *at[d + 1 :])
+
+    made = [shown(value, name, shape, choose(i)) for i in range(count)]
+    for each in made:
+        group.samples[each] = group.samples[value]
+    return made
+
+
+def _chunk(group: Group, name: str, given: Given, sample: Any) -> list[Value]:
+    value = _tensor(given)
+    return chunks(group, value, _whole(given["chunks"]), wrap_dim(_whole(given["dim"]), len(value.shape)), name)
+
+
 def _is_one(size: Expression) -> bool:
     return isinstance(size, Constant) and size.value == 1
 
@@ -282,6 +305,8 @@ def _quotient(a: Expression, b: Expression) -> Expression:
 
 
 def _rest(a: Expression, b: Expression) -> Expression:
+    if isinstance(a, Constant) and isinstance(b, Constant):
+        return index(int(a.value) % int(b.value))
     return index(0) if _is_one(b) else apply("rest", a, b)
 
 
@@ -298,7 +323,7 @@ SIZE: Final = "aten::size"
 RESHAPING: Final[dict[str, Handler]] = {
     SIZE: _size,
     "aten::broadcast_tensors": _broadcast,
-    "aten::slice": _slice, "aten::squeeze": _squeeze, "aten::expand_as": _expand_as,
+    "aten::slice": _slice, "aten::chunk": _chunk, "aten::squeeze": _squeeze, "aten::expand_as": _expand_as,
     **dict.fromkeys(("aten::view", "aten::reshape", "aten::_unsafe_view", "aten::_reshape_alias"), _view),
     **dict.fromkeys(("aten::view_as", "aten::reshape_as"), _view_as),
     "aten::flatten": _flatten, "aten::unflatten": _unflatten,

@@ -310,15 +310,27 @@ class _Stub:
             return room
         if result.shape is None:
             return arguments[result.name]
-        o, lib = self.o, ir()
-        dimensions = self.e.slot(lib.ArrayType(lib.IntType(64), max(len(result.shape), 1)))
-        for i, extent in enumerate(result.shape):
-            o.b.store(self.e.value(extent), o.place(dimensions, 8 * i))
-        tensor = o.new_tensor(result.type, dimensions, len(result.shape))
+        o, sizes = self.o, [self.e.value(extent) for extent in result.shape]
+        strides = null() if result.order is None else self.words(self.strides(sizes, result))
+        tensor = o.new_tensor(result.type, self.words(sizes), len(sizes), strides)
         self.need(o.differ(tensor, null()))
         self.made.append(tensor)
         self.data[result.name] = o.field(o.slot(tensor, "array"), abi.DATA)
         return tensor
+
+    def words(self, values: Sequence[Value]) -> Value:
+        """The address of these numbers of 64 bits."""
+        words = self.e.slot(ir().ArrayType(ir().IntType(64), max(len(values), 1)))
+        for i, value in enumerate(values):
+            self.o.b.store(value, self.o.place(words, 8 * i))
+        return words
+
+    def strides(self, sizes: Sequence[Value], result: Result) -> list[Value]:
+        """The strides, in bytes, of a result in its order in memory."""
+        found, step = [*sizes], whole(SIZES[result.type])
+        for d in reversed(result.order or ()):
+            found[d], step = step, self.o.b.mul(step, sizes[d])
+        return found
 
     # -- the kernel
 

@@ -1,8 +1,9 @@
-"""Convolutions and pooling of images of float32 as stages of a kernel.
+"""Convolutions and pooling of images and of rows of float32 as stages of a kernel.
 
 In: descriptions of the operands.  Out: the description of the result; `WINDOWS` has a function for each operator, by
 name.  The loops are templates over `convolution`: norms, activations and residuals are done where they hand over an
-element.  Kernels, steps and borders are known when compiling; other sizes are those of the call.
+element.  Kernels, steps and borders are known when compiling; other sizes are those of the call.  Rows, (images,
+channels, columns), are images of one row.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, Final
 
 from engine.fuser import convolution as convolutions
 from engine.fuser.convolution import Geometry, Pooling
-from engine.fuser.extents import Extent, known
+from engine.fuser.extents import ONE, Extent, known
 from engine.fuser.from_expression import Unsupported
 from engine.fuser.fusion_group import Group, Handler, Lowered, shown
 from engine.fuser.kernel import (
@@ -38,18 +39,25 @@ Given = Mapping[str, Lowered]
 _PLACE: Final = (Name("image", "i64"), Name("column_", "i64"))
 
 
-def _images(value: Lowered) -> Value:
-    if not isinstance(value, Value) or value.type != "f32" or len(value.shape) != 4:
+def _images(value: Lowered, sides: Sequence[int]) -> Value:
+    """Images, channels and so many sides."""
+    if not isinstance(value, Value) or value.type != "f32" or len(value.shape) - 2 not in sides:
         raise Unsupported("other than images of float32")
     return value
 
 
-def _pair(given: Given, name: str) -> tuple[int, int]:
+def _with_rows(shape: Sequence[Extent]) -> tuple[Extent, ...]:
+    """Images, channels, rows and columns."""
+    return (*shape[:2], *([ONE] if len(shape) == 3 else []), *shape[2:])
+
+
+def _pair(given: Given, name: str, sides: int, otherwise: int) -> tuple[int, int]:
+    """The setting for rows and for columns; where there are no rows, the one that does nothing."""
     sizes = given[name]
     sizes = [sizes] if isinstance(sizes, int) else sizes
-    if not isinstance(sizes, list) or not all(type(each) is int for each in sizes) or len(sizes) not in (1, 2):
+    if not isinstance(sizes, list) or not all(type(each) is int for each in sizes) or len(sizes) not in (1, sides):
         raise Unsupported(f"{name} is not known")
-    return sizes[0], sizes[-1]
+    return (otherwise if sides == 1 else sizes[0]), sizes[-1]
 
 
 def _known(group: Group, extent: Extent) -> int:
@@ -110,8 +118,8 @@ def _windows(
     work: Sequence[Extent],
 ) -> Value:
     extents = group.extents
-    image, channels, rows, columns = (extents.canonical(each) for each in x.shape)
-    sizes = (image, channels, rows, columns, *(extents.canonical(each) for each in shape[1:]))
+    given, made = _with_rows(x.shape), _with_rows(shape)
+    sizes = [extents.canonical(each) for each in (*given, *made[1:])]
     width = extents.canonical(shape[-1]).size
 
     def operands(scheduler: Scheduler) -> tuple[Mapping[str, Expression], Mapping[str, str]]:
@@ -122,8 +130,7 @@ def _windows(
         return numbers, buffers
 
     def indices(given: Indices) -> Indices:
-        image, channel, place = given
-        return (image, channel, *split(place, width))
+        return given if len(shape) == 3 else (*given[:2], *split(given[2], width))
 
     read = [x] if weight is None else [x, weight]
     return template_stage(group, name, tuple(shape), tuple(work), read, Template(kernel, operands, indices))
@@ -133,13 +140,16 @@ def _windows(
 
 
 def _convolution(group: Group, name: str, given: Given, sample: Any) -> Value:
-    x, weight = contiguous(group, _images(given["input"])), contiguous(group, _images(given["weight"]))
+    x = contiguous(group, _images(given["input"], (1, 2)))
+    rank = len(x.shape)
+    weight = contiguous(group, _images(given["weight"], (rank - 2,)))
     if given.get("transposed", False) is not False or type(given["groups"]) is not int:
         raise Unsupported("a convolution that is turned round")
-    stride, padding, dilation = (_pair(given, each) for each in ("stride", "padding", "dilation"))
+    settings = {"stride": 1, "padding": 0, "dilation": 1}
+    stride, padding, dilation = (_pair(given, name, rank - 2, none) for name, none in settings.items())
     groups, extents = given["groups"], group.extents
-    n, c, h, w = (extents.canonical(each) for each in x.shape)
-    o, inputs, *kernel = (extents.canonical(each) for each in weight.shape)
+    n, c, h, w = (extents.canonical(each) for each in _with_rows(x.shape))
+    o, inputs, *kernel = (extents.canonical(each) for each in _with_rows(weight.shape))
     sides = [_known(group, each) for each in kernel]
     if inputs.example * groups != c.example or o.example % groups or 0 in (c.example, o.example, *sides):
         raise Unsupported("channels that do not fit")
@@ -154,50 +164,54 @@ def _convolution(group: Group, name: str, given: Given, sample: Any) -> Value:
     oh, ow = (_positions(*each) for each in zip((h, w), sides, stride, padding, dilation, strict=True))
     is_small = oh.example * ow.example <= convolutions.FEW
     g = Geometry((sides[0], sides[1]), stride, padding, dilation, groups, is_small, is_depthwise)
-    found = _windows(group, name, x, weight, _convolving(g), (n, o, oh, ow), (inputs, *kernel))
+    shape = (n, o, ow) if rank == 3 else (n, o, oh, ow)
+    found = _windows(group, name, x, weight, _convolving(g), shape, (inputs, *kernel))
     bias = given["bias"]
     if bias is None:
         return found
     if not isinstance(bias, Value) or bias.type != "f32" or len(bias.shape) != 1:
         raise Unsupported("a bias of another dtype")
     extents.require(bias.shape[0], o)
-    one = known(1)
-    spread = shown(bias, bias.name, (bias.shape[0], one, one), lambda at: at[:1])
+    spread = shown(bias, bias.name, (bias.shape[0], *[ONE] * (rank - 2)), lambda at: at[:1])
     return mapped(group, name, lambda a, b: apply("add", a, b), found, spread)
 
 
-def _pool(function: str) -> Handler:
+def _pool(function: str, sides: int = 2) -> Handler:
     """The largest element, or the mean, of each window."""
 
     def handler(group: Group, name: str, given: Given, sample: Any) -> Value:
-        x = contiguous(group, _images(given["self"]))
-        kernel, padding = _pair(given, "kernel_size"), _pair(given, "padding")
-        stride = _pair(given, "stride") if given["stride"] else kernel
-        dilation = _pair(given, "dilation") if "dilation" in given else (1, 1)
+        x = contiguous(group, _images(given["self"], (sides,)))
+        kernel, padding = _pair(given, "kernel_size", sides, 1), _pair(given, "padding", sides, 0)
+        stride = _pair(given, "stride", sides, 1) if given["stride"] else kernel
+        dilation = _pair(given, "dilation", sides, 1) if "dilation" in given else (1, 1)
         if given["ceil_mode"] is not False or given.get("divisor_override") is not None:
             raise Unsupported("windows that stand over")
         if function == "mean" and padding != (0, 0) and given["count_include_pad"] is not True:
             raise Unsupported("means that leave out the border")
-        n, c, h, w = (group.extents.canonical(each) for each in x.shape)
+        n, c, h, w = (group.extents.canonical(each) for each in _with_rows(x.shape))
         for each, side, p, d in zip((h, w), kernel, padding, dilation, strict=True):
             _guard_room(group, each, side, p, d)
         oh, ow = (_positions(*each) for each in zip((h, w), kernel, stride, padding, dilation, strict=True))
         g = Geometry(kernel, stride, padding, dilation, 1, False, True)
         inner = (known(kernel[0]), known(kernel[1]))
-        return _windows(group, name, x, None, _pooling(g, Pooling(function)), (n, c, oh, ow), inner)
+        shape = (n, c, ow) if sides == 1 else (n, c, oh, ow)
+        return _windows(group, name, x, None, _pooling(g, Pooling(function)), shape, inner)
 
     return handler
 
 
 def _whole_mean(group: Group, name: str, given: Given, sample: Any) -> Value:
     """The mean of each channel, where a single one is wanted."""
-    if _pair(given, "output_size") != (1, 1):
+    x = _images(given["self"], (1, 2))
+    sides = len(x.shape) - 2
+    if _pair(given, "output_size", sides, 1) != (1, 1):
         raise Unsupported("several means of each channel")
-    return mean_of(group, name, _images(given["self"]), [2, 3])
+    return mean_of(group, name, x, [*range(2, 2 + sides)])
 
 
 WINDOWS: Final[dict[str, Handler]] = {
-    **dict.fromkeys(("aten::conv2d", "aten::convolution", "aten::_convolution"), _convolution),
-    "aten::max_pool2d": _pool("max"), "aten::avg_pool2d": _pool("mean"),
-    "aten::adaptive_avg_pool2d": _whole_mean,
+    **dict.fromkeys(("aten::conv1d", "aten::conv2d", "aten::convolution", "aten::_convolution"), _convolution),
+    "aten::max_pool1d": _pool("max", 1), "aten::max_pool2d": _pool("max"),
+    "aten::avg_pool1d": _pool("mean", 1), "aten::avg_pool2d": _pool("mean"),
+    **dict.fromkeys(("aten::adaptive_avg_pool1d", "aten::adaptive_avg_pool2d"), _whole_mean),
 }  # fmt: skip

@@ -45,6 +45,8 @@ from engine.passes.pipeline import run_pipeline
 Run = Callable[..., Any]
 Layout = tuple[Any, ...]
 """Dtype, sizes and strides of each argument that is a tensor, the type of others."""
+Example = tuple[Sequence[Any], Sequence[Any]]
+"""Arguments of a call, and its results."""
 MAX_KERNELS: Final = 4
 """The number of different kernels that a group is compiled to."""
 
@@ -63,8 +65,8 @@ class Compiler:
     """The steps that turn groups into kernels."""
 
     is_fusible: Choice
-    lower: Callable[[Graph, Sequence[Any]], Binding]
-    """A kernel of the group's graph for arguments like these.  Raises NotFused."""
+    lower: Callable[[Graph, Sequence[Any], Sequence[Any]], Binding]
+    """A kernel of the group's graph for arguments and with results like these.  Raises NotFused."""
     bind: Callable[[str, Sequence[Binding], Run], Run]
     """A function that runs the first kernel whose guard holds, else the last argument."""
     show: Callable[[Any], str]
@@ -72,11 +74,11 @@ class Compiler:
     known: dict[Hashable, Binding] = field(default_factory=dict)
     """Kernels by what they are made of: layers of a model often do the same."""
 
-    def lower_once(self, graph: Graph, layout: Layout, example: Sequence[Any]) -> Binding:
+    def lower_once(self, graph: Graph, layout: Layout, example: Example) -> Binding:
         """The kernel that was made for the like before, else a new one.  Raises NotFused."""
-        key = structure(graph), layout
+        key = structure(graph), layout, _layout(example[1])
         if key not in self.known:
-            self.known[key] = self.lower(graph, example)
+            self.known[key] = self.lower(graph, *example)
         return self.known[key]
 
 
@@ -109,8 +111,8 @@ class FusedGroup:
     owner: PlanFusion
     unfused: Run
     kernels: list[Kernel] = field(default_factory=list)
-    waiting: dict[Layout, Sequence[Any]] = field(default_factory=dict)
-    """Examples of arguments that kernels are to be made for."""
+    waiting: dict[Layout, Example] = field(default_factory=dict)
+    """Examples of calls that kernels are to be made for."""
     done: set[Layout] = field(default_factory=set)
     """Those that kernels were made for."""
     run: Run = field(init=False)
@@ -142,7 +144,7 @@ class FusedGroup:
         before, result = self.run, self.unfused(*args)
         if self.is_asked and not _is_contiguous(result):
             return result
-        self.owner.want(self, args)
+        self.owner.want(self, args, result if isinstance(result, tuple) else (result,))
         return result if self.run is before or self.run is self.unfused else self.run(*args)
 
 
@@ -262,14 +264,14 @@ class PlanFusion:
 
     # -- kernels
 
-    def want(self, group: FusedGroup, args: Sequence[Any]) -> None:
+    def want(self, group: FusedGroup, args: Sequence[Any], results: Sequence[Any]) -> None:
         """Have a kernel made for such arguments, unless there are enough; it is there afterwards in eager mode."""
         mode = tiering.mode()
         if mode == "off" or len(group.done) >= MAX_KERNELS or (key := _layout(args)) in group.done:
             return
         with self._lock:
             is_new = key not in group.waiting
-            group.waiting[key] = [_example(value) for value in args]
+            group.waiting[key] = [_example(value) for value in args], [_example(value) for value in results]
         if mode == "eager":
             self.compile_waiting()
         elif is_new:
@@ -297,7 +299,7 @@ class PlanFusion:
                 if len(group.done) < MAX_KERNELS:
                     self._add_kernel(group, layout, example)
             except NotFused as why:
-                self._leave_out(group, why, example)
+                self._leave_out(group, why, example[0])
             except (AbiError, MachineError):
                 raise
             except Exception as error:
@@ -307,12 +309,12 @@ class PlanFusion:
                 group.done.add(layout)
                 del group.waiting[layout]
 
-    def _add_kernel(self, group: FusedGroup, layout: Layout, example: Sequence[Any]) -> None:
+    def _add_kernel(self, group: FusedGroup, layout: Layout, example: Example) -> None:
         start = time.perf_counter()
         binding = self.compiler.lower_once(group.graph, layout, example)
         group.run = self.compiler.bind(group.name, [*group.bindings, binding], group.miss)
         seconds = time.perf_counter() - start
-        group.kernels.append(Kernel(binding, example, cost_of(binding, example), seconds))
+        group.kernels.append(Kernel(binding, example[0], cost_of(binding, example[0]), seconds))
         tell_if_heard(partial(KernelCompiled, self.name, group.name, seconds))
 
     def _give_up(self, why: str) -> None:

@@ -28,7 +28,8 @@ def kernel_of(text: str, args: Sequence[Any]) -> tuple[Any, Any]:
     unit = torch.jit.CompilationUnit(text)
     with torch.no_grad():
         plan = executor_of(unit._unit.functions["f"]).plan_for(args)
-    return stub.bind("f", [from_graph.lower(copy_graph(plan.graph), args)], _missed), unit.f
+        binding = from_graph.lower(copy_graph(plan.graph), args, _all(unit.f(*args)))
+    return stub.bind("f", [binding], _missed), unit.f
 
 
 def check(text: str, *args: Any, others: Sequence[Sequence[Any]] = (), tolerance: float = 2e-5) -> None:
@@ -44,9 +45,16 @@ def check_program(text: str, *args: Any, others: Sequence[Sequence[Any]] = (), t
     for given in (args, *others):
         with torch.no_grad():
             found, expected = kernel(*given), function(*given)
+        assert isinstance(found, tuple) == isinstance(expected, tuple)
         for a, b in zip(_all(found), _all(expected), strict=True):
             assert (a.dtype, a.shape) == (b.dtype, b.shape)
+            assert _order(a) == _order(b)
             np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=tolerance, atol=tolerance, equal_nan=True)
+
+
+def _order(value: Any) -> list[int]:
+    """The dimensions of several elements as they lie in memory."""
+    return sorted((d for d in range(value.ndim) if value.shape[d] > 1), key=lambda d: -value.stride(d))
 
 
 def _all(value: Any) -> tuple[Any, ...]:

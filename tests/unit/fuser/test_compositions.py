@@ -37,6 +37,13 @@ def test_losses(loss: str, reduction: str) -> None:
     check(text, tensor(5, 9), tensor(5, 9, seed=1), others=[[tensor(7, 2), tensor(7, 2, seed=1)]])
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+def test_gates(dtype: Any) -> None:
+    x = tensor(3, 8, 6, dtype=dtype)
+    check("x: torch.ops.aten.glu(x * 2, 1)", x, others=[[tensor(1, 4, 5, dtype=dtype)]], tolerance=4e-3)
+    check("x: torch.ops.aten.glu(x).transpose(1, 2)", x, tolerance=4e-3)
+
+
 def test_normalizations() -> None:
     of_channels = [tensor(6, seed=i) for i in range(3)]
     x, variance = tensor(2, 6, 5, 4), torch.abs(tensor(6, seed=9)) + 0.5

@@ -27,6 +27,22 @@ def test_convolutions(image: tuple[int, ...], weight: tuple[int, ...], rest: str
     check(f"x, w, b: torch.relu(torch.conv2d(x + 1, w, None, {rest})) * 2", *args, tolerance=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("row", "weight", "rest"),
+    [
+        ((2, 3, 40), (4, 3, 5), "2, 1, 1, 1"),
+        ((1, 6, 33), (6, 1, 15), "1, 7, 1, 6"),
+        ((2, 4, 70), (8, 2, 3), "[1], [2], [2], 2"),
+        ((1, 5, 30), (7, 5, 1), "1, 0, 1, 1"),
+    ],
+)
+def test_convolutions_of_rows(row: tuple[int, ...], weight: tuple[int, ...], rest: str) -> None:
+    args = [tensor(*row), tensor(*weight), tensor(weight[0])]
+    other = [tensor(row[0] + 1, row[1], row[2] + 3), *args[1:]]
+    check(f"x, w, b: torch.conv1d(x, w, b, {rest})", *args, others=[other], tolerance=1e-3)
+    check(f"x, w, b: torch.relu(torch.conv1d(x + 1, w, None, {rest})).transpose(1, 2) * 2", *args, tolerance=1e-3)
+
+
 BLOCK = """
 def f(x, w1, w2, weight, bias, mean, var):
     y = torch.batch_norm(torch.conv2d(x, w1, None, 1, 1), weight, bias, mean, var, False, 0.1, 1e-5, True)
@@ -55,6 +71,13 @@ def test_pooling(kernel: object, stride: object, padding: object) -> None:
     check(f"x: torch.max_pool2d(x * 2, {kernel}, {stride}, {padding})", x, others=[[other]])
     check(f"x: torch.nn.functional.avg_pool2d(x, {kernel}, {stride}, {padding}) + 1", x, others=[[other]])
     check("x: torch.ops.aten.adaptive_avg_pool2d(x, [1, 1])", x, others=[[other]])
+
+
+def test_pooling_of_rows() -> None:
+    x, other = tensor(2, 3, 17), tensor(1, 4, 40)
+    check("x: torch.max_pool1d(x * 2, 3, 2, 1)", x, others=[[other]])
+    check("x: torch.ops.aten.avg_pool1d(x, [3], [2], [1]) + 1", x, others=[[other]])
+    check("x: torch.ops.aten.adaptive_avg_pool1d(x, [1])", x, others=[[other]])
 
 
 def test_a_network() -> None:

@@ -50,7 +50,7 @@ class StandIn:
     def is_fusible(self, node: Node) -> bool:
         return is_pure_pointwise(node) or node.kind in _FUSED
 
-    def lower(self, graph: Graph, examples: Sequence[Any]) -> Binding:
+    def lower(self, graph: Graph, examples: Sequence[Any], results: Sequence[Any]) -> Binding:
         for node in graph.nodes():
             if node.kind == self.unfit:
                 raise self.mistake or NotFused(node, "it does not fit")
