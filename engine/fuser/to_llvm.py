@@ -17,7 +17,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Final
 
-from engine.fuser import math
+from engine.fuser import llvm_loops, math
 from engine.fuser.externals import EXTERNALS, PREFETCH
 from engine.fuser.kernel import (
     BOOL,
@@ -143,6 +143,8 @@ class Emitter:
     buffers: dict[str, Memory] = field(default_factory=dict)
     loops: list[tuple[Any, Any]] = field(default_factory=list)
     """Of the loops around: the blocks that `Break` and `Continue` go to."""
+    groups: list[Any] = field(default_factory=list)
+    """Of the loops around: the groups of their accesses to memory; None where iterations depend on each other."""
     freed: list[Value] = field(default_factory=list)
     """Slots of addresses that are freed at the end."""
     helpers: Mapping[str, Kernel] = field(default_factory=dict)
@@ -195,7 +197,8 @@ class Emitter:
                 return self.builder.load(held.address, typ=type_of(held.type)) if isinstance(held, Slot) else held
             case Load(buffer=buffer, indices=indices, type=type):
                 address = self.address(buffer, indices)
-                return self.loaded(self.builder.load(address, align=SIZES[type], typ=stored_type(type)), type)
+                found = self.builder.load(address, align=SIZES[type], typ=stored_type(type))
+                return self.loaded(self.grouped(found), type)
             case Address(buffer=buffer, indices=indices):
                 return self.address(buffer, indices)
             case Apply(function=function, operands=operands, type=type):
@@ -306,13 +309,19 @@ class Emitter:
             )  # as LLVM itself prints it; llvmlite still gives it the type of what is there
             return address
 
+    def grouped(self, access: Value) -> Value:
+        """The access, in the group of the innermost loop if that has one."""
+        if self.groups and self.groups[-1] is not None:
+            access.set_metadata("llvm.access.group", self.groups[-1])
+        return access
+
     def bind_buffer(self, buffer: Buffer, address: Value) -> None:
         strides = tuple(self.value(each) for each in strides_of(buffer))
         self.buffers[buffer.name] = Memory(buffer, address, strides)
 
     def store(self, address: Value, value: Value, type: str) -> None:
         stored = self.builder.zext(value, ir().IntType(8)) if type == BOOL else value
-        self.builder.store(stored, address, align=SIZES[type])
+        self.grouped(self.builder.store(stored, address, align=SIZES[type]))
 
     def fail(self, condition: Value, code: int) -> None:
         """Return the code where the condition holds."""
@@ -384,12 +393,15 @@ def _counted(e: Emitter, s: For, start: Value, stop: Value, step: Value) -> None
     is_down = isinstance(s.step, Constant) and s.step.value < 0
     e.builder.cbranch(e.builder.icmp_signed(">" if is_down else "<", index, stop), body, done)
     e.builder.position_at_end(body)
-    with _within(e, done, following, {s.index: index}):
+    group = llvm_loops.group(e.module) if s.kind == "vector" else None
+    with _within(e, done, following, {s.index: index}, group):
         e.block(s.body)
     _go(e, following)
     e.builder.position_at_end(following)
     index.add_incoming(e.builder.add(index, step, flags=("nsw",)), following)
     again = e.builder.branch(head)
+    if group is not None:
+        again.set_metadata("llvm.loop", llvm_loops.note(e.module, group))
     if s.kind == "parallel" and _is_long_row(s.body):
         again.set_metadata("llvm.loop", _interleaved(e.module))
     e.builder.position_at_end(done)
@@ -412,11 +424,13 @@ def _interleaved(module: Any) -> Any:
 
 
 @contextmanager
-def _within(e: Emitter, done: Any, following: Any, names: Mapping[str, Value]) -> Any:
+def _within(e: Emitter, done: Any, following: Any, names: Mapping[str, Value], group: Any = None) -> Any:
     before = {name: e.names[name] for name in names if name in e.names}
     e.names.update(names)
     e.loops.append((done, following))
+    e.groups.append(group)
     yield
+    e.groups.pop()
     e.loops.pop()
     for name in names:
         del e.names[name]
