@@ -505,11 +505,14 @@ def _select(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) 
     value: Value = given["self"]
     d, at = _axis(given, len(value.shape)), given["index"]
     extent = group.extents.canonical(value.shape[d])
-    if not isinstance(at, int) or not -extent.example <= at < extent.example:
+    example = group.numbers.get(at) if isinstance(at, Name) else at
+    if not isinstance(example, int) or not -extent.example <= example < extent.example:
         raise Unsupported("an index that is not known")
-    guard = apply("gt", extent.size, index(at if at >= 0 else -at - 1))
-    group.extents.guards.append(guard)
-    place = index(at) if at >= 0 else add(extent.size, index(at))
+    place = _number(at) if example >= 0 else add(extent.size, _number(at))
+    if isinstance(at, Name):
+        group.extents.guards += [apply("ge", place, index(0)), apply("lt", place, extent.size)]
+    else:
+        group.extents.guards.append(apply("gt", extent.size, index(at if at >= 0 else -at - 1)))
     shape = [*value.shape[:d], *value.shape[d + 1 :]]
     return shown(value, name, shape, lambda i: (*i[:d], place, *i[d:]))
 

@@ -43,6 +43,15 @@ def test_sizes_that_are_numbers() -> None:
         np.testing.assert_allclose(kernel(*args).numpy(), function(*args).numpy(), rtol=1e-6)
 
 
+def test_an_index_that_is_a_number() -> None:
+    kernel, function = kernel_of("def f(x, i: int):\n    return x[i] * 2 + x[:, i].sum()\n", [tensor(4, 6), 0])
+    for args in ([tensor(4, 6), 0], [tensor(4, 6), 3], [tensor(2, 5), 1]):
+        np.testing.assert_allclose(kernel(*args).numpy(), function(*args).numpy(), rtol=1e-6)
+    for i in (-1, 4):
+        with pytest.raises(AssertionError, match="no kernel"):
+            kernel(tensor(4, 6), i)
+
+
 @pytest.mark.parametrize(
     ("text", "args"),
     [
