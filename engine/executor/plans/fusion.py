@@ -142,7 +142,7 @@ class FusedGroup:
     def miss(self, *args: Any) -> Any:
         """A call that no kernel takes.  Arguments that raise get none."""
         before, result = self.run, self.unfused(*args)
-        if self.is_asked and not _is_contiguous(result):
+        if len(self.done) >= MAX_KERNELS or (self.is_asked and not _is_contiguous(result)):
             return result
         self.owner.want(self, args, result if isinstance(result, tuple) else (result,))
         return result if self.run is before or self.run is self.unfused else self.run(*args)
@@ -154,7 +154,11 @@ def _is_contiguous(result: Any) -> bool:
 
 
 def _layout(args: Sequence[Any]) -> Layout:
-    return tuple((a.array.dtype, a.array.shape, a.array.strides) if isinstance(a, Tensor) else type(a) for a in args)
+    """All that kernels may depend on: of floats it is the type alone."""
+    return tuple(
+        (a.array.dtype, a.array.shape, a.array.strides) if isinstance(a, Tensor)
+        else (type(a), a) if isinstance(a, int) else type(a) for a in args
+    )  # fmt: skip
 
 
 def _example(value: Any) -> Any:
@@ -265,9 +269,9 @@ class PlanFusion:
     # -- kernels
 
     def want(self, group: FusedGroup, args: Sequence[Any], results: Sequence[Any]) -> None:
-        """Have a kernel made for such arguments, unless there are enough; it is there afterwards in eager mode."""
+        """Have a kernel made for such arguments; it is there afterwards in eager mode."""
         mode = tiering.mode()
-        if mode == "off" or len(group.done) >= MAX_KERNELS or (key := _layout(args)) in group.done:
+        if mode == "off" or (key := _layout(args)) in group.done:
             return
         with self._lock:
             is_new = key not in group.waiting
