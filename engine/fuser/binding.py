@@ -10,7 +10,9 @@ that name.  A scalar is a number argument, a let, or one of the names of an argu
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
+
+import numpy as np
 
 from engine.fuser.kernel import Expression, Kernel, Let, Name
 
@@ -69,6 +71,25 @@ class Result:
     type: str
     shape: tuple[Expression, ...] | None
     order: tuple[int, ...] | None = None
+
+
+def order_of(array: np.ndarray[Any, Any]) -> tuple[int, ...] | None:
+    """The dimensions by their strides, the least last, after those without any; None where they are in order."""
+    steps = [abs(step) if extent > 1 else 0 for step, extent in zip(array.strides, array.shape, strict=True)]
+    plain = [step for step in steps if step]
+    if plain == sorted(plain, reverse=True):
+        return None
+    return tuple(sorted(range(array.ndim), key=lambda d: (steps[d] != 0, -steps[d])))
+
+
+def is_in_order(array: np.ndarray[Any, Any]) -> bool:
+    """True if it has the strides of a result in the order of its dimensions."""
+    step = array.itemsize
+    for d in reversed(order_of(array) or range(array.ndim)):
+        if array.strides[d] != step:
+            return False
+        step *= array.shape[d]
+    return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from engine.fuser.binding import (
     NumberArgument,
     Result,
     TensorArgument,
+    order_of,
     size,
     stride,
 )
@@ -289,7 +290,7 @@ class _Lowering:
     def order(self, node: Node, value: Value, place: int) -> tuple[int, ...] | None:
         """The dimensions of a result as they lie in memory; None where that is as they are counted."""
         if self.results is not None:
-            return _order(self.results[place].array)
+            return order_of(self.results[place].array)
         if value.is_moved and len(value.shape) > 1:
             raise NotFused(node, "the dimensions of the result are not in the order of its strides")
         return None
@@ -334,21 +335,12 @@ def _size_names(arguments: Sequence[Argument]) -> Iterator[str]:
 
 def _is_moved(array: np.ndarray[Any, Any]) -> bool:
     """True if a later dimension has greater strides than an earlier one."""
-    return _order(array) is not None
-
-
-def _order(array: np.ndarray[Any, Any]) -> tuple[int, ...] | None:
-    """The dimensions by their strides, the least last, after those without any; None where they are in order."""
-    steps = [abs(step) if extent > 1 else 0 for step, extent in zip(array.strides, array.shape, strict=True)]
-    plain = [step for step in steps if step]
-    if plain == sorted(plain, reverse=True):
-        return None
-    return tuple(sorted(range(array.ndim), key=lambda d: (steps[d] != 0, -steps[d])))
+    return order_of(array) is not None
 
 
 def _in_order(array: np.ndarray[Any, Any], strides: Sequence[Expression]) -> Iterator[Expression]:
     """Guards that dimensions lie in memory as they do in the example."""
-    order = _order(array) or range(array.ndim)
+    order = order_of(array) or range(array.ndim)
     outer_to_inner = [strides[d] for d in order if array.shape[d] > 1 and array.strides[d] > 0]
     for outer, inner in pairwise(outer_to_inner):
         yield apply("ge", outer, inner)

@@ -64,7 +64,9 @@ def _copy_lists(graph: Graph) -> None:
 
 def _only_reads(use: Use) -> bool:
     op = op_of(use.user)
-    return op is not None and op.schema.arguments[use.offset].alias is None
+    if op is None or use.offset >= len(op.schema.arguments):
+        return False
+    return op.schema.arguments[use.offset].alias is None
 
 
 def _makes_tensors(node: Node) -> bool:

@@ -29,7 +29,7 @@ from engine.executor.plans.pipelines import BEFORE_FUSION
 from engine.executor.plans.plan_events import GroupFormed, KernelCompiled, NodeNotFused
 from engine.executor.plans.switches import SWITCHES, tell
 from engine.fuser import tiering
-from engine.fuser.binding import Binding
+from engine.fuser.binding import Binding, is_in_order
 from engine.fuser.cost import Cost, cost_of
 from engine.fuser.cpython_abi import AbiError
 from engine.fuser.from_graph import NotFused, is_fusible, lower
@@ -39,7 +39,6 @@ from engine.fuser.stub import bind
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph, Node
 from engine.ir.ops import op_of
-from engine.lang.types import TensorType
 from engine.passes.pipeline import run_pipeline
 
 Run = Callable[..., Any]
@@ -127,9 +126,9 @@ class FusedGroup:
 
     @property
     def is_asked(self) -> bool:
-        """True if the program asks a result for more than its elements: kernels lay out results one after the other."""
-        users = [use.user for value in self.node.outputs for use in value.uses if op_of(use.user) is not None]
-        return any(not isinstance(value.type, TensorType) for user in users for value in user.outputs)
+        """True if the program asks how a result lies in memory, where those of kernels have no gaps."""
+        users = [op_of(use.user) for value in self.node.outputs for use in value.uses]
+        return any(op is not None and op.name in _ASKING for op in users)
 
     @property
     def bindings(self) -> list[Binding]:
@@ -142,15 +141,18 @@ class FusedGroup:
     def miss(self, *args: Any) -> Any:
         """A call that no kernel takes.  Arguments that raise get none."""
         before, result = self.run, self.unfused(*args)
-        if len(self.done) >= MAX_KERNELS or (self.is_asked and not _is_contiguous(result)):
+        if len(self.done) >= MAX_KERNELS or (self.is_asked and not _has_no_gaps(result)):
             return result
         self.owner.want(self, args, result if isinstance(result, tuple) else (result,))
         return result if self.run is before or self.run is self.unfused else self.run(*args)
 
 
-def _is_contiguous(result: Any) -> bool:
+_ASKING: Final = frozenset({"aten::stride", "aten::is_contiguous"})
+
+
+def _has_no_gaps(result: Any) -> bool:
     results = result if isinstance(result, tuple) else (result,)
-    return all(each.array.flags.c_contiguous for each in results if isinstance(each, Tensor))
+    return all(is_in_order(each.array) for each in results if isinstance(each, Tensor))
 
 
 def _layout(args: Sequence[Any]) -> Layout:

@@ -34,7 +34,7 @@ from engine.ir.unit import Function
 from engine.lang.errors import ExecutionError
 
 CHAIN = "def f(x, y):\n    a = torch.tanh(x * y)\n    return torch.relu(a - 0.25) / 2.0\n"
-_FUSED = {"aten::t", "aten::select", "aten::slice", "aten::transpose"}
+_FUSED = {"aten::t", "aten::permute", "aten::select", "aten::slice", "aten::transpose"}
 
 
 @dataclass
@@ -266,10 +266,20 @@ def test_a_call_that_gets_no_kernel_runs_once(made: StandIn, monkeypatch: pytest
 
 
 def test_results_that_are_asked_for_their_layout_have_the_interpreters(made: StandIn) -> None:
-    function = function_of("def f(x, y):\n    a = x.t() * y.t()\n    return a.is_contiguous(), a\n")
+    text = "def f(x, y):\n    a = x.permute(2, 0, 1) * y.permute(2, 0, 1)\n    return a.stride(), a\n"
+    function = function_of(text)
     for _ in range(3):
-        assert run_function(function, (of(2, 3), of(2, 3)))[0] is False
+        assert run_function(function, (of(1, 3, 4), of(1, 3, 4)))[0] == [1, 4, 4]
     assert not made.lowered
+    for _ in range(3):
+        assert run_function(function, (of(2, 3, 4), of(2, 3, 4)))[0] == [1, 12, 4]
+    assert made.calls == 3
+
+
+def test_lists_that_are_written_out_as_text_stay(made: StandIn) -> None:
+    function = function_of("def f(x):\n    sizes = [x.size(0), 7]\n    return '{} {}'.format(1, sizes), x * 2 + 1\n")
+    assert run_function(function, (of(3),))[0] == "1 [3, 7]"
+    assert made.calls == 1
 
 
 def test_modes_change_what_runs(made: StandIn) -> None:
