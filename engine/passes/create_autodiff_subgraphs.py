@@ -12,15 +12,24 @@ fewer than `threshold` are left as they were.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from engine.ir.graph import Graph, Node
 from engine.ir.ops import op_of
 from engine.ir.rewriting.partition import create_groups
 from engine.lang.types import TensorType
 
 
-def create_autodiff_subgraphs(graph: Graph, threshold: int = 2) -> bool:
-    """Group what can be differentiated."""
-    return create_groups(graph, "prim::DifferentiableGraph", _is_differentiable, threshold)
+def create_autodiff_subgraphs(
+    graph: Graph,
+    threshold: int = 2,
+    is_differentiable: Callable[[Node], bool] | None = None,
+    may_end: Callable[[Node], bool] | None = None,
+) -> bool:
+    """Group what can be differentiated; each group ends with a node for which `may_end` holds, if it is given."""
+    return create_groups(
+        graph, "prim::DifferentiableGraph", is_differentiable or _is_differentiable, threshold, may_end
+    )
 
 
 def _is_differentiable(node: Node) -> bool:

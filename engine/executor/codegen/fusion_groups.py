@@ -26,30 +26,57 @@ FUSION_GROUP: Final = "prim::FusionGroup"
 Choice = Callable[[Node], bool]
 
 
+DIFFERENTIABLE_GRAPH: Final = "prim::DifferentiableGraph"
+
+
 def form_groups(graph: Graph, is_fusible: Choice, refused: dict[Node, str], listener: Listener | None) -> list[Node]:
     """Group what may be fused, less the nodes in `refused`, which learns those that have to stay outside, and why; the
     groups in their order."""
 
+    def make(may_join: Choice, may_end: Choice) -> None:
+        run_pass("create_fusion_groups", graph, listener, is_fusible=may_join, min_size=1, may_end=may_end)
+
+    groups = _grouped(graph, FUSION_GROUP, is_fusible, refused, make)
+    for group in groups:
+        _lift_tensors(group)
+    return groups
+
+
+def form_differentiable_graphs(
+    graph: Graph, is_differentiable: Choice, threshold: int, refused: dict[Node, str], listener: Listener | None
+) -> list[Node]:
+    """The same for what may be differentiated, `threshold` nodes at least."""
+
+    def make(may_join: Choice, may_end: Choice) -> None:
+        run_pass(
+            "create_autodiff_subgraphs", graph, listener, threshold=threshold, is_differentiable=may_join,
+            may_end=may_end,
+        )  # fmt: skip
+
+    return _grouped(graph, DIFFERENTIABLE_GRAPH, is_differentiable, refused, make)
+
+
+def _grouped(
+    graph: Graph, kind: str, is_chosen: Choice, refused: dict[Node, str], make: Callable[[Choice, Choice], None]
+) -> list[Node]:
+    """The groups that `make` makes, without nodes whose results no group may give."""
+
     def may_join(node: Node) -> bool:
-        return node not in refused and node.kind != "prim::Constant" and is_fusible(node)
+        return node not in refused and node.kind != "prim::Constant" and is_chosen(node)
 
     def may_end(node: Node) -> bool:
         return may_join(node) and _makes_tensors(node)
 
     _copy_lists(graph)
-    known = {*graph.find_all_nodes(FUSION_GROUP)}
+    known = {*graph.find_all_nodes(kind)}
     while True:
-        run_pass("create_fusion_groups", graph, listener, is_fusible=may_join, min_size=1, may_end=may_end)
-        groups = graph.find_all_nodes(FUSION_GROUP)
+        make(may_join, may_end)
+        groups = graph.find_all_nodes(kind)
         wrong = {group: nodes for group in groups if group not in known and (nodes := _unfit(group))}
         if not wrong:
-            break
+            return groups
         for group, nodes in wrong.items():
             refused |= dict.fromkeys(dissolve(group, nodes), "its result is no new tensor, and wanted outside")
-    for group in groups:
-        if group not in known:
-            _lift_tensors(group)
-    return groups
 
 
 def _copy_lists(graph: Graph) -> None:

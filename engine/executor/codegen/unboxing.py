@@ -19,7 +19,7 @@ from engine.aten.values import xp
 from engine.aten.values.tensor import Tensor
 from engine.executor.bytecode.operations import CALLEES, OPERATIONS
 from engine.executor.codegen.deferred_regions import DeferredRegions
-from engine.executor.codegen.fusion_groups import FUSION_GROUP
+from engine.executor.codegen.fusion_groups import DIFFERENTIABLE_GRAPH, FUSION_GROUP
 from engine.executor.codegen.pointwise_expressions import Name, Operand, has_pointwise_expression, pointwise_expression
 from engine.executor.codegen.templates import asks
 from engine.ir.constants import constant_value
@@ -236,7 +236,7 @@ class Unboxing:
                 self._analyze_loop(node, depth)
             elif node.kind == "prim::ListUnpack":
                 self._analyze_unpacking(node)
-            elif node.kind == FUSION_GROUP:
+            elif node.kind in (FUSION_GROUP, DIFFERENTIABLE_GRAPH):
                 self._analyze_group(node, depth)
             else:
                 self._analyze_node(node)

@@ -29,6 +29,7 @@ from engine.executor.codegen.fusion_groups import FUSION_GROUP, dissolve
 from engine.executor.codegen.source import FUNCTION, NO_FUNCTIONS, GeneratedSource, NotGenerated, generate
 from engine.executor.codegen.tier_up import Run, TierUp, pointwise
 from engine.executor.concurrency.futures import Future
+from engine.executor.plans.differentiation import PlanDifferentiation
 from engine.executor.plans.fusion import SETTINGS as FUSION
 from engine.executor.plans.fusion import PlanFusion
 from engine.executor.plans.pipelines import (
@@ -72,6 +73,8 @@ class ExecutionPlan:
     fusion: PlanFusion | None = None
     """Its groups on their way to kernels; None where nothing is fused, for the reason in `why_unfused`."""
     why_unfused: str = ""
+    differentiation: PlanDifferentiation | None = None
+    """Its groups whose gradients are compiled; None where nothing is recorded."""
     scalar: ScalarPlan | None = None
     """The plan on its way to one kernel of numbers; None where it is none."""
     _code: Code | None = None
@@ -195,7 +198,10 @@ def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key) -> None:
         nonlocal waits
         if waits:
             waits = False
-            tier_up.begin_again()
+            if plan.differentiation is None:
+                tier_up.begin_again()
+            else:
+                plan.differentiation.begin_again()
 
     compiler = FUSION.compiler
     plan.why_unfused = (
@@ -215,6 +221,12 @@ def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key) -> None:
         return
     plain = write({})
     tier_up = TierUp(pointwise(unfused), write, install, *plain)
+    if records:
+        plan.differentiation = PlanDifferentiation(
+            plan.name, unfused, make_plan, partial(write, {}), install_fused, run_unfused, lambda: plan.entry
+        )
+        plan.differentiation.start()
+        return
     if plan.why_unfused or compiler is None:
         tier_up.start()
         return

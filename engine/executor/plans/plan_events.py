@@ -67,3 +67,12 @@ class NodeNotFused:
     kind: str
     range: SourceRange | None
     why: str
+
+
+@dataclass(frozen=True, slots=True)
+class GraphDifferentiated:
+    """A group of a function was split for arguments of some sizes; `forward` is the text of its first half."""
+
+    function: str
+    group: str
+    forward: str

@@ -1,0 +1,1 @@
+"""Differentiation of graphs: from the operator table's gradient texts to graphs of backward passes."""

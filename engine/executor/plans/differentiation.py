@@ -1,0 +1,401 @@
+"""Plans whose operators are recorded for gradients, and run in groups all the same.
+
+In: a plan's graph, some of whose tensors may require grad.  Out: the plan's function at each time: first the one that
+records every operator; once compiling pays, one whose differentiable nodes are in `prim::DifferentiableGraph`s.
+
+A differentiable graph is split into a forward and a backward graph for arguments of each set of sizes that calls come
+with, `MAX_VARIANTS` at most.  Both run like the graphs of other plans, specialised and fused; the results have one node
+in the graph that backward passes walk, `DifferentiableGraphBackward`.  Where that cannot be, the group's operators are
+recorded one by one: for other sizes, for programs with hooks for saved tensors, while backward passes look for NaN.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
+from types import ModuleType
+from typing import Any, Final, Protocol
+from weakref import WeakSet
+
+from engine.aten.autograd.node import Form, Gradient, Node, Saved, edge_of, fitted, used_twice
+from engine.aten.dispatch.grad_mode import MODE, enable
+from engine.aten.values.hooks import HOOKS
+from engine.aten.values.tensor import Tensor, wrapped
+from engine.executor.codegen.fusion_groups import dissolve, form_differentiable_graphs
+from engine.executor.codegen.source import GeneratedSource
+from engine.executor.plans.plan_events import GraphDifferentiated, NodeNotFused
+from engine.executor.plans.spec import Key, SpecReader
+from engine.executor.plans.switches import SWITCHES, tell
+from engine.fuser import tiering
+from engine.ir.clone import copy_graph
+from engine.ir.graph import Graph
+from engine.ir.graph import Node as GraphNode
+from engine.lang.generated import compile_function
+
+Run = Callable[..., Any]
+MAX_VARIANTS: Final = 8
+"""The number of sets of sizes that a group is split for."""
+
+
+@dataclass(slots=True)
+class Settings:
+    """`threshold`: groups have as many nodes at least."""
+
+    is_enabled: bool = True
+    threshold: int = 2
+
+
+SETTINGS: Final = Settings()
+
+
+class Write(Protocol):
+    """Writes the function of a graph, with these functions for its groups."""
+
+    def __call__(self, graph: Graph, groups: Mapping[GraphNode, Run]) -> tuple[GeneratedSource, Run]: ...
+
+
+Install = Callable[[Graph, GeneratedSource, Run], None]
+Make = Callable[[str, Graph, SpecReader, Key], Any]
+"""Makes an `ExecutionPlan`."""
+
+
+def _autodiff(name: str) -> ModuleType:
+    """A module of `engine.executor.autodiff`, which needs the compiler of TorchScript: loaded when first used."""
+    return import_module(f"engine.executor.autodiff.{name}")
+
+
+# ------------------------------------------------------------------ graphs that run
+
+
+@dataclass(eq=False, slots=True)
+class Specialised:
+    """A forward or backward graph as a function of tensors, with a plan for each grad mode and dtypes."""
+
+    name: str
+    graph: Graph
+    make: Make
+    plans: dict[Key, Any] = field(default_factory=dict)
+    reader: SpecReader = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.reader = SpecReader(self.graph.inputs)
+
+    def plan(self, args: Sequence[Any]) -> Any:
+        key = self.reader.read(*args)
+        plan = self.plans.get(key)
+        if plan is None:
+            plan = self.plans[key] = self.make(self.name, self.graph, self.reader, key)
+        return plan
+
+    def __call__(self, *args: Any) -> Sequence[Any]:
+        found = self.plan(args).entry(*args)
+        return found if isinstance(found, tuple) else (found,)
+
+
+@dataclass(eq=False, slots=True)
+class Variant:
+    """A group split for arguments of one set of sizes; `required` are the numbers of those that require grad."""
+
+    group: DifferentiableGroup
+    gradient: Any
+    required: Sequence[int]
+    forward: Specialised
+    backwards: dict[tuple[int, ...], tuple[Specialised, Any]] = field(default_factory=dict)
+
+    def backward(self, given: tuple[int, ...]) -> tuple[Specialised, Any]:
+        """The backward graph for gradients of these results."""
+        found = self.backwards.get(given)
+        if found is None:
+            graph = self.gradient.backward(given)
+            name, make = f"{self.group.name}_backward", self.group.owner.make
+            found = self.backwards[given] = (Specialised(name, graph.graph, make), graph)
+        return found
+
+    def run(self, args: Sequence[Any]) -> Any:
+        """The results of a call that is recorded."""
+        gradient = self.gradient
+        taken = args if len(gradient.taken) == len(args) else [args[i] for i in gradient.taken]
+        before = enable(False)
+        try:
+            results = self.forward(*taken)
+        finally:
+            enable(before)
+        if self.required:
+            self._record(args, results)
+        return results[0] if gradient.count == 1 else tuple(results[: gradient.count])
+
+    def _record(self, args: Sequence[Any], results: Sequence[Any]) -> None:
+        gradient = self.gradient
+        node = DifferentiableNode([edge_of(args[i]) for i in self.required])
+        node.variant = self
+        node.outputs = [Form(each.array.shape, each.array.dtype) for each in results]
+        for i in gradient.differentiable:
+            if i < gradient.count:
+                results[i].attach(node, i)
+        node.kept = [self._keep(args[i] if is_input else results[i], is_input, i) for is_input, i in gradient.kept]
+
+    def _keep(self, value: Any, is_input: bool, place: int) -> Any:
+        """Programs may write to arguments and results; intermediate values are nobody else's."""
+        gradient = self.gradient
+        if not isinstance(value, Tensor) or (not is_input and place >= gradient.count):
+            return value
+        return Saved(value, place if not is_input and place in gradient.differentiable else -1)
+
+
+class DifferentiableNode(Node):
+    """The gradient of one run of a differentiable graph."""
+
+    __slots__ = ("kept", "variant")
+    kept: Sequence[Any] | None
+    variant: Variant
+
+    def name(self) -> str:
+        return "DifferentiableGraphBackward"
+
+    def apply(self, gradients: list[Gradient]) -> Sequence[Gradient]:
+        if self.kept is None:
+            raise used_twice()
+        variant = self.variant
+        through = variant.gradient.differentiable
+        given = tuple(i for i, each in enumerate(gradients) if each is not None and i in through)
+        backward, graph = variant.backward(given)
+        args = [fitted(gradients[i], self.outputs[i]) for i in given]  # type: ignore[arg-type]
+        args += [self._unpacked(i) for i in graph.kept]
+        found = dict(zip(graph.inputs, backward(*args) if graph.inputs else (), strict=True))
+        return [found.get(i) for i in variant.required]
+
+    def _unpacked(self, place: int) -> Any:
+        assert self.kept is not None
+        value = self.kept[place]
+        if isinstance(value, Saved):
+            return value.unpack(self)
+        is_input, number = self.variant.gradient.kept[place]
+        if MODE.enabled and not is_input and number in self.variant.gradient.differentiable:
+            value = wrapped(value.array, value._storage)
+            value.attach(self, number)
+        return value
+
+    def release(self) -> None:
+        self.kept = None
+
+
+# ------------------------------------------------------------------ groups
+
+
+@dataclass(eq=False, slots=True)
+class DifferentiableGroup:
+    """A group of a plan.  `unsplit` is the function that records its operators one by one."""
+
+    name: str
+    node: GraphNode
+    owner: PlanDifferentiation
+    unsplit: Run
+    variants: dict[Any, Variant] = field(default_factory=dict)
+    waiting: dict[Any, Sequence[Any]] = field(default_factory=dict)
+    is_dissolved: bool = False
+    key: Run = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.key = _key_reader(len(self.graph.inputs))
+
+    @property
+    def graph(self) -> Graph:
+        found: Graph = self.node.attr("Subgraph")
+        return found
+
+    def run(self, *args: Any) -> Any:
+        if HOOKS.rebased or HOOKS.devices or HOOKS.trace is not None or not MODE.enabled or MODE.checks_nan:
+            return self.unsplit(*args)
+        variant = self.variants.get(key := self.key(*args))
+        return variant.run(args) if variant is not None else self.miss(key, args)
+
+    def miss(self, key: Any, args: Sequence[Any]) -> Any:
+        """A call with other sizes than before.  Arguments that raise get no variant."""
+        result = self.unsplit(*args)
+        self.owner.want(self, key, args)
+        variant = self.variants.get(key)
+        return result if variant is None else variant.run(args)
+
+    def split(self, args: Sequence[Any]) -> Variant:
+        """The variant for such arguments.  Raises NotDifferentiable."""
+        required = [isinstance(each, Tensor) and each.requires_grad for each in args]
+        gradient = _autodiff("differentiate").differentiate(self.graph, args, required)
+        forward = Specialised(f"{self.name}_forward", gradient.forward, self.owner.make)
+        numbers = [i for i, each in enumerate(required) if each]
+        variant = Variant(self, gradient, numbers, forward)
+        given = tuple(i for i in range(gradient.count) if i in gradient.differentiable)
+        if given:
+            variant.backward(given)
+        return variant
+
+
+def _key_reader(count: int) -> Run:
+    """A function that gives sizes, dtype and requires_grad of tensors, the type of floats, and other values."""
+    names = [f"v{i}" for i in range(count)]
+    parts = "".join(f"of({name}), " for name in names)
+    return compile_function(f"def key({', '.join(names)}): return ({parts})", "key", {"of": _key_of}, "<sizes>")
+
+
+def _key_of(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        array = value.array
+        return array.shape, array.dtype, value._requires_grad or (value._base is not None and value.requires_grad)
+    if isinstance(value, list):
+        return (list, *value)
+    return float if isinstance(value, float) else (type(value), value)
+
+
+def _example(value: Any) -> Any:
+    """The value; a tensor without its history."""
+    return Tensor(value.array, value.requires_grad) if isinstance(value, Tensor) else value
+
+
+@dataclass(eq=False, slots=True, weakref_slot=True)
+class PlanDifferentiation:
+    """The state of one plan on its way to differentiable graphs.
+
+    `otherwise` starts the plan where there are none; `entry` gives the plan's function.
+    """
+
+    name: str
+    graph: Graph
+    make: Make
+    write: Write
+    install: Install
+    otherwise: Callable[[], None]
+    entry: Callable[[], Run]
+    groups: list[DifferentiableGroup] = field(default_factory=list)
+    refused: dict[GraphNode, str] = field(default_factory=dict)
+    """Nodes that are part of no group, and why."""
+    grouped: Graph | None = None
+    """The graph with its groups, once they are formed."""
+    _count: int = 0
+    _lock: Any = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        _PLANS.add(self)
+
+    def start(self) -> None:
+        """Install the function that the compile mode asks for."""
+        mode = tiering.mode()
+        if mode == "off" or not SETTINGS.is_enabled:
+            self.otherwise()
+        elif self.grouped is not None:
+            self._install_grouped()
+        else:
+            source, run = self.write(self.graph, {})
+            self.install(self.graph, source, self._first if mode == "eager" else tiering.until_worth(run, self._later))
+
+    def begin_again(self) -> None:
+        """Write all functions anew."""
+        for group in self.groups:
+            group.unsplit = self.write(group.graph, {})[1]
+        self.start()
+
+    def _first(self, *args: Any) -> Any:
+        """The first call, where groups are formed before anything runs."""
+        self.form()
+        return self.entry()(*args)
+
+    def _later(self) -> None:
+        tiering.in_background(self.form)
+
+    def form(self) -> None:
+        """Form the groups, and let the plan run with them."""
+        with tiering.compiling():
+            if self.grouped is None and tiering.mode() != "off":
+                self.grouped = copy_graph(self.graph)
+                self._group()
+                self._install_grouped()
+
+    def _group(self) -> None:
+        assert self.grouped is not None
+        known = {group.node: group for group in self.groups}
+        choice, listener = _autodiff("groups").is_differentiable, tell if SWITCHES.listeners else None
+        nodes = form_differentiable_graphs(self.grouped, choice, SETTINGS.threshold, self.refused, listener)
+        self.groups = [known.get(node) or self._new_group(node) for node in nodes]
+
+    def _new_group(self, node: GraphNode) -> DifferentiableGroup:
+        self._count += 1
+        name, graph = f"{self.name}_{self._count}", node.attr("Subgraph")
+        return DifferentiableGroup(name, node, self, self.write(graph, {})[1])
+
+    def _install_grouped(self) -> None:
+        assert self.grouped is not None
+        if not self.groups:
+            self.otherwise()
+            return
+        source, run = self.write(self.grouped, {group.node: group.run for group in self.groups})
+        self.install(self.grouped, source, run)
+
+    # -- variants
+
+    def want(self, group: DifferentiableGroup, key: Any, args: Sequence[Any]) -> None:
+        """Have the group split for such arguments, unless there are enough; it is afterwards in eager mode."""
+        mode = tiering.mode()
+        if mode == "off" or group.is_dissolved or len(group.variants) + len(group.waiting) >= MAX_VARIANTS:
+            return
+        with self._lock:
+            is_new = key not in group.waiting
+            group.waiting[key] = [_example(value) for value in args]
+        if mode == "eager":
+            self.split_waiting()
+        elif is_new:
+            tiering.in_background(self.split_waiting)
+
+    def split_waiting(self) -> None:
+        """Split the groups for all arguments that wait."""
+        with tiering.compiling():
+            before = [*self.groups]
+            for group in before:
+                self._split(group)
+            if self.groups != before:
+                self._group()
+                if tiering.mode() != "off":
+                    self._install_grouped()
+
+    def _split(self, group: DifferentiableGroup) -> None:
+        refusal: type[Exception] = _autodiff("specialising").NotDifferentiable
+        for key, example in [*group.waiting.items()]:
+            try:
+                group.variants[key] = group.split(example)
+                tell_if_heard(partial(GraphDifferentiated, self.name, group.name, str(group.variants[key].forward.graph)))
+            except refusal as why:
+                self._leave_out(group, getattr(why, "node", None), str(why))
+            except Exception as error:
+                tiering.note_failure(error)
+                self._leave_out(group, None, "a mistake of the compiler")
+            with self._lock:
+                group.waiting.pop(key, None)
+
+    def _leave_out(self, group: DifferentiableGroup, node: GraphNode | None, why: str) -> None:
+        """Put the group's nodes back, to be grouped without the one that has no derivative; all, if it is none."""
+        inner = {*group.graph.nodes()}
+        nodes = {node} if node in inner else inner
+        for each in nodes:
+            if each is not None:
+                tell_if_heard(partial(NodeNotFused, self.name, each.kind, each.range, why))
+        group.variants.clear()
+        if not group.is_dissolved:
+            group.is_dissolved = True
+            self.refused |= dict.fromkeys(dissolve(group.node, nodes), why)
+            self.groups.remove(group)
+
+
+_PLANS: Final[WeakSet[PlanDifferentiation]] = WeakSet()
+
+
+def _restart() -> None:
+    for each in [*_PLANS]:
+        each.start()
+
+
+tiering.when_mode_changes(_restart)
+
+
+def tell_if_heard(event: Callable[[], Any]) -> None:
+    if SWITCHES.listeners:
+        tell(event())
