@@ -26,6 +26,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import numpy as np
+
 from engine.aten.autograd.node import Form
 from engine.aten.autograd.record import recipe_of
 from engine.aten.dispatch.grad_mode import no_grad
@@ -33,7 +35,7 @@ from engine.aten.dispatch.op import Op
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import FROM_NUMPY
 from engine.executor.autodiff.formulas import FormulaGraph, differentiable_arguments, formula_graph
-from engine.executor.autodiff.specialising import Item, NotDifferentiable, Specialiser, Step, holds_tensor
+from engine.executor.autodiff.specialising import Item, NotDifferentiable, Specialiser, Step
 from engine.ir.graph import Graph, Value
 from engine.ir.rewriting.dead_code import remove_dead_code
 from engine.lang.types import TENSOR
@@ -70,10 +72,33 @@ class Gradient:
     """The numbers of the results through which gradients flow."""
     kept: Sequence[tuple[bool, int]]
     _tape: Tape
+    _known: dict[frozenset[int], Backward | None] = field(default_factory=dict)
 
-    def backward(self, given: Iterable[int]) -> Backward:
-        """The backward graph for gradients of the results with those numbers."""
-        written = self._tape.backward([self.results[i] for i in given])
+    def backward(self, given: Iterable[int]) -> Backward | None:
+        """The backward graph for gradients of the results with those numbers; None where `full` has to do."""
+        wanted = frozenset(given)
+        if wanted not in self._known:
+            try:
+                self._known[wanted] = self._write(wanted)
+            except Exception:  # no real values are there any more: of a matrix of ones there is no inverse
+                self._known[wanted] = None
+        return self._known[wanted]
+
+    @property
+    def full(self) -> Backward:
+        """The backward graph for gradients of all results that can have one."""
+        found = self._known[self.differentiable]
+        assert found is not None
+        return found
+
+    def prepare(self) -> None:
+        """Write the graphs that are most likely needed, and forget the values of the call that this was made for."""
+        usual = frozenset(i for i in self.differentiable if i < self.count)
+        self._known |= {given: self._write(given) for given in {usual, self.differentiable}}
+        self._tape.forget(self.inputs)
+
+    def _write(self, given: Collection[int]) -> Backward:
+        written = self._tape.backward([self.results[i] for i in sorted(given)])
         places = {item: place for place, item in enumerate(self._tape.kept)}
         inputs = [i for i, item in enumerate(self.inputs) if item in written.found]
         for i in inputs:
@@ -88,7 +113,6 @@ class Written:
     """A backward graph without results yet: the gradients `found`, and the inputs for values that it needs."""
 
     graph: Graph
-    given: int
     found: dict[Item, Value]
     needed: dict[Item, Item]
 
@@ -110,6 +134,8 @@ def differentiate(graph: Graph, arguments: Sequence[Any], required: Sequence[boo
         forward = Specialiser(Graph())
         inputs, items, taken = [], {}, []
         for place, (value, argument) in enumerate(zip(graph.inputs, arguments, strict=True)):
+            if isinstance(argument, list) and any(isinstance(each, Tensor) for each in argument):
+                raise NotDifferentiable(value.uses[0].user, "it takes a list of tensors from elsewhere")
             is_given = isinstance(argument, (Tensor, float))
             item = forward.add_input(argument, value.type, value.name) if is_given else Item(argument)
             taken += [place] * is_given
@@ -127,11 +153,13 @@ def differentiate(graph: Graph, arguments: Sequence[Any], required: Sequence[boo
     places = {item: (False, i) for i, item in enumerate(results)} | {item: (True, i) for i, item in enumerate(inputs)}
     tape.kept = kept
     through = frozenset(i for i, item in enumerate(results) if item in tape.active)
-    return Gradient(forward.graph, taken, inputs, results, len(outputs), through, [places[i] for i in kept], tape)
+    found = Gradient(forward.graph, taken, inputs, results, len(outputs), through, [places[i] for i in kept], tape)
+    found.prepare()
+    return found
 
 
 def _needed(tape: Tape, inputs: Sequence[Item], outputs: Sequence[Item]) -> list[Item]:
-    """What backward graphs need.  See Note [Gradients of gradients]."""
+    """The values that backward graphs need.  See Note [Gradients of gradients]."""
     kept: dict[Item, None] = {}
     for _ in range(_MOST):
         given = dict.fromkeys(item for item in (*outputs, *kept) if item in tape.active and item not in {*inputs})
@@ -174,7 +202,7 @@ class Tape:
             return set()
         outputs = [*_tensors(step.outputs)]
         known, through = differentiable_arguments(step.op), recipe_of(step.op).through
-        if any(item.example.array.dtype.kind == "c" for item in _tensors(step.inputs)):
+        if any(item.example.array.dtype.kind == "c" for item in (*_tensors(step.inputs), *outputs)):
             raise NotDifferentiable(step.source, "complex numbers are left to the tape")
         if not step.op.gradient and any(_is_real(item.example) for item in outputs):
             raise NotDifferentiable(step.source, f"{step.op.name} has no formula for its gradient")
@@ -188,6 +216,22 @@ class Tape:
         """Gradients of everything, from those of these values."""
         with no_grad():
             return _Writer(self, given).write()
+
+    def forget(self, inputs: Iterable[Item]) -> None:
+        """Let examples hold no memory: backward graphs that are written later need their sizes."""
+        steps = [*self.steps]
+        for item in {*inputs, *(item for step in steps for item in (*step.inputs, *step.outputs))}:
+            for each in (item, *(item.parts or ())):
+                if isinstance(each.example, Tensor) and each.value is not None:
+                    each.example = _like(each.example)
+            if item.parts is not None:
+                item.example = [each.example for each in item.parts]
+
+
+def _like(example: Tensor) -> Tensor:
+    """A tensor of the same form that takes no memory."""
+    array = example.array
+    return Tensor(np.lib.stride_tricks.as_strided(np.ones(1, array.dtype), array.shape, (0,) * array.ndim))
 
 
 def _is_real(example: Any) -> bool:
@@ -219,7 +263,7 @@ class _Writer:
         for step in reversed(self.tape.steps):
             self.step(step)
         found = {item: self.into.place(g, TENSOR) for item, g in self.gradients.items()}
-        return Written(self.into.graph, len(self.given), found, self.needed)
+        return Written(self.into.graph, found, self.needed)
 
     def add(self, item: Item, gradient: Item) -> None:
         before = self.gradients.get(item)
@@ -242,11 +286,15 @@ class _Writer:
         items: dict[Value, Item] = {}
         for source, value in zip(formula.sources, formula.graph.inputs, strict=True):
             if source.kind == "gradient":
-                items[value] = self._gradient(step.outputs[source.place])
+                of = step.outputs[source.place]
+                items[value] = self.gradients.get(of, Item(None)) if source.may_miss else self._gradient(of)
             else:
-                of = step.inputs if source.kind == "argument" else step.outputs
-                items[value] = self.need(of[source.place])
-        self.into.run(formula.graph.nodes(), items)
+                given = step.inputs if source.kind == "argument" else step.outputs
+                items[value] = self.need(given[source.place])
+        try:
+            self.into.run(formula.graph.nodes(), items)
+        except NotDifferentiable as why:
+            raise NotDifferentiable(step.source, f"the gradient of {step.op.name}: {why}") from why
         return items[formula.graph.outputs[0]]
 
     def _gradient(self, item: Item) -> Item:

@@ -1,8 +1,8 @@
 """Gradient formulas of the operator table as graphs.
 
-In: an entry and the number of an argument.  Out: a `FormulaGraph`: the text compiled as TorchScript, and what its inputs
-stand for.  Formulas are written for Python, which evaluates them in eager mode; a few are no TorchScript, and their
-operators stay on the eager tape.
+In: an entry and the number of an argument.  Out: a `FormulaGraph`: the text compiled as TorchScript, and what its
+inputs stand for.  Formulas are written for Python, which evaluates them in eager mode; the operator of one that is no
+TorchScript would stay on the eager tape.
 """
 
 from __future__ import annotations
@@ -27,10 +27,12 @@ _CLEAN: Final = ("inline", "peephole", "constant_propagation", "dce")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One input of a formula: the gradient of a result, an argument, or a result, by its number."""
+    """One input of a formula: the gradient of a result (zeros if there is none, or None where it `may_miss`), an
+    argument, or a result, by its number."""
 
     kind: str
     place: int
+    may_miss: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,28 +58,33 @@ def differentiable_arguments(op: Op) -> list[int]:
 @cache
 def formula_graph(op: Op, argument: int) -> FormulaGraph | None:
     """The formula of that argument; None where it is no TorchScript."""
+    for may_miss in (True, False):
+        try:
+            return _compiled(op, argument, may_miss)
+        except EngineError:
+            continue
+    return None
+
+
+def _compiled(op: Op, argument: int, may_miss: bool) -> FormulaGraph:
+    """Gradients that a formula takes out of `grads` are optional if they `may_miss`."""
     schema = op.schema
-    text = op.gradient[schema.arguments[argument].name]
-    tree = ast.parse(text, mode="eval")
     gives_list = bool(schema.returns) and isinstance(schema.returns[0].type, ListType)
-    known = _parameters(op)
+    tree = ast.parse(op.gradient[schema.arguments[argument].name], mode="eval")
     tree = ast.fix_missing_locations(_Gradients(gives_list, len(schema.returns)).visit(tree))
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    known = _parameters(op, may_miss)
     used = [name for name in known if name in names]
     parameters = ", ".join(f"{name}: {known[name][1]}" for name in used)
-    result = schema.arguments[argument].type
-    returns = "List[Tensor]" if isinstance(result, ListType) else "Tensor"
+    returns = "List[Tensor]" if isinstance(schema.arguments[argument].type, ListType) else "Tensor"
     program = f"def gradient({parameters}) -> {returns}:\n    return {ast.unparse(tree)}\n"
-    try:
-        unit = compile_source(program, filename=f"<gradient of {op.qualified_name}>", strict=False)
-        graph = unit.functions["gradient"].graph
-        run_pipeline(_CLEAN, graph)
-    except EngineError:
-        return None
+    unit = compile_source(program, filename=f"<gradient of {op.qualified_name}>", strict=False)
+    graph = unit.functions["gradient"].graph
+    run_pipeline(_CLEAN, graph)
     return FormulaGraph(argument, tuple(known[name][0] for name in used), graph)
 
 
-def _parameters(op: Op) -> dict[str, tuple[Source, str]]:
+def _parameters(op: Op, may_miss: bool) -> dict[str, tuple[Source, str]]:
     """All that a formula may name: what it is, and its type."""
     schema = op.schema
     found = {a.name: (Source("argument", i), a.type.annotation_str) for i, a in enumerate(schema.arguments)}
@@ -87,12 +94,18 @@ def _parameters(op: Op) -> dict[str, tuple[Source, str]]:
         found |= {f"result{i}": given}
         if result.name:
             found.setdefault(result.name, given)
-        found |= {_gradient(i): (Source("gradient", i), result.type.annotation_str)}
+        text = result.type.annotation_str
+        found |= {_gradient(i): (Source("gradient", i), text)}
+        found |= {_any_gradient(i): (Source("gradient", i, may_miss), f"Optional[{text}]" if may_miss else text)}
     return found
 
 
 def _gradient(place: int) -> str:
     return f"gradient_of_{place}"
+
+
+def _any_gradient(place: int) -> str:
+    return f"any_gradient_of_{place}"
 
 
 class _Gradients(ast.NodeTransformer):
@@ -102,9 +115,10 @@ class _Gradients(ast.NodeTransformer):
         self._gives_list, self._count = gives_list, count
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
-        if not self._gives_list and isinstance(node.value, ast.Name) and node.value.id == "grads":
-            if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, int):
-                return ast.Name(_gradient(node.slice.value), ast.Load())
+        place = node.slice.value if isinstance(node.slice, ast.Constant) else None
+        is_one = isinstance(node.value, ast.Name) and node.value.id == "grads" and not self._gives_list
+        if is_one and isinstance(place, int):
+            return ast.Name(_any_gradient(place), ast.Load())
         self.generic_visit(node)
         return node
 

@@ -21,7 +21,7 @@ _LISTS: Final = ("prim::ListConstruct", "prim::ListUnpack")
 
 def is_differentiable(node: Node) -> bool:
     """True if the node may be part of a differentiable graph."""
-    if not all(_may_be_given(value.type) or value.node.kind in _MAKES_LISTS for value in node.inputs):
+    if not all(_may_be_given(value.type) or is_differentiable(value.node) for value in node.inputs):
         return False
     if node.kind in _LISTS:
         return all(_is_simple(value.type) for value in (*node.inputs, *node.outputs))
@@ -31,9 +31,6 @@ def is_differentiable(node: Node) -> bool:
     if op.name in OF_FORMS:
         return all(_is_simple(value.type) for value in node.inputs)
     return _has_formulas(op) and may_require_grad(node)
-
-
-_MAKES_LISTS: Final = (*_LISTS, "aten::split", "aten::chunk", "aten::unbind", "aten::split_with_sizes")
 
 
 def _has_formulas(op: Op) -> bool:
@@ -60,4 +57,4 @@ def _may_be_given(type: Type) -> bool:
 
 
 def _is_simple(type: Type) -> bool:
-    return _may_be_given(type) or (isinstance(type, ListType) and isinstance(type.element, TensorType))
+    return _may_be_given(type) or (isinstance(type, ListType) and _may_be_given(type.element))

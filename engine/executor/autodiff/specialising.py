@@ -1,8 +1,8 @@
 """Graphs rewritten for arguments of known sizes, by running them once.
 
 In: nodes, and an `Item` for each value that they take: its part in the new graph, and an example of what it will be.
-Out: the same nodes in the new graph, as far as they compute with the elements of tensors.  All else is done here: sizes,
-ranks and dtypes are numbers, questions about them have answers, branches are taken, lists of tensors come apart.
+Out: the same nodes in the new graph, as far as they compute with the elements of tensors.  All else is done here:
+sizes, ranks and dtypes are numbers, questions about them have answers, branches are taken, lists of tensors come apart.
 
 The examples are real results, so that the sizes of all intermediate tensors are known whatever operators are used.
 """
@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
-
 
 from engine.aten.autograd.formula import stand_in
 from engine.aten.dispatch import table
@@ -37,18 +36,22 @@ class NotDifferentiable(Exception):
 class Item:
     """One thing that a graph computes with.
 
-    `value` is its place in the graph, None for what is the same in all calls, or has `parts`: a list of tensors, each of
-    which has its own place.  `step` made it.
+    `value` is its place in the graph.  It has none where it is the same in all calls, or has `parts`: a list of
+    tensors, each of which has its own place.
     """
 
     example: Any
     value: Value | None = None
     parts: Sequence[Item] | None = None
-    step: Step | None = None
 
     @property
     def is_known(self) -> bool:
         return self.value is None and self.parts is None
+
+    @property
+    def is_one(self) -> bool:
+        """True for the whole number 1, by which products keep values and dtype."""
+        return self.is_known and type(self.example) is int and self.example == 1
 
     @property
     def form(self) -> tuple[tuple[int, ...], Any]:
@@ -116,9 +119,8 @@ class Specialiser:
         if op.qualified_name == "aten::zeros_like":
             shape, dtype = inputs[0].form
             return [self.call("aten::zeros", [*shape], xp.FROM_NUMPY[dtype].number, None, None, None)]
-        if op.qualified_name in _PRODUCTS and type(inputs[1].example) is int and inputs[1].example == 1:
-            if inputs[1].is_known:
-                return [inputs[0]]
+        if op.qualified_name in _PRODUCTS and inputs[1].is_one:
+            return [inputs[0]]
         stands_in = _FORM_AT.get(op.qualified_name)
         if stands_in is not None:
             inputs = [_form_only(each) if i == stands_in else each for i, each in enumerate(inputs)]

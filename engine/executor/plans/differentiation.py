@@ -16,9 +16,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
+from itertools import zip_longest
 from types import ModuleType
 from typing import Any, Final, Protocol
 from weakref import WeakSet
+
+import numpy as np
 
 from engine.aten.autograd.node import Form, Gradient, Node, Saved, edge_of, fitted, used_twice
 from engine.aten.dispatch.grad_mode import MODE, enable
@@ -105,11 +108,13 @@ class Variant:
     forward: Specialised
     backwards: dict[tuple[int, ...], tuple[Specialised, Any]] = field(default_factory=dict)
 
-    def backward(self, given: tuple[int, ...]) -> tuple[Specialised, Any]:
-        """The backward graph for gradients of these results."""
+    def backward(self, given: tuple[int, ...]) -> tuple[Specialised, Any] | None:
+        """The backward graph for gradients of these results; None where only that for all of them will do."""
         found = self.backwards.get(given)
         if found is None:
             graph = self.gradient.backward(given)
+            if graph is None:
+                return None
             name, make = f"{self.group.name}_backward", self.group.owner.make
             found = self.backwards[given] = (Specialised(name, graph.graph, make), graph)
         return found
@@ -161,11 +166,19 @@ class DifferentiableNode(Node):
         variant = self.variant
         through = variant.gradient.differentiable
         given = tuple(i for i, each in enumerate(gradients) if each is not None and i in through)
-        backward, graph = variant.backward(given)
+        found = variant.backward(given)
+        if found is None:
+            given = tuple(sorted(through))
+            gradients = [
+                Tensor(np.zeros(*form)) if each is None else each for each, form in zip_longest(gradients, self.outputs)
+            ]
+            found = variant.backward(given)
+        assert found is not None
+        backward, graph = found
         args = [fitted(gradients[i], self.outputs[i]) for i in given]  # type: ignore[arg-type]
         args += [self._unpacked(i) for i in graph.kept]
-        found = dict(zip(graph.inputs, backward(*args) if graph.inputs else (), strict=True))
-        return [found.get(i) for i in variant.required]
+        results = dict(zip(graph.inputs, backward(*args) if graph.inputs else (), strict=True))
+        return [results.get(i) for i in variant.required]
 
     def _unpacked(self, place: int) -> Any:
         assert self.kept is not None
@@ -207,7 +220,7 @@ class DifferentiableGroup:
         return found
 
     def run(self, *args: Any) -> Any:
-        if HOOKS.rebased or HOOKS.devices or HOOKS.trace is not None or not MODE.enabled or MODE.checks_nan:
+        if HOOKS.devices or HOOKS.trace is not None or not MODE.enabled or MODE.packing or MODE.checks_nan:
             return self.unsplit(*args)
         variant = self.variants.get(key := self.key(*args))
         return variant.run(args) if variant is not None else self.miss(key, args)
@@ -362,7 +375,9 @@ class PlanDifferentiation:
         for key, example in [*group.waiting.items()]:
             try:
                 group.variants[key] = group.split(example)
-                tell_if_heard(partial(GraphDifferentiated, self.name, group.name, str(group.variants[key].forward.graph)))
+                tell_if_heard(
+                    partial(GraphDifferentiated, self.name, group.name, str(group.variants[key].forward.graph))
+                )
             except refusal as why:
                 self._leave_out(group, getattr(why, "node", None), str(why))
             except Exception as error:
