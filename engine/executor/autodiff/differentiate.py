@@ -143,6 +143,7 @@ def differentiate(graph: Graph, arguments: Sequence[Any], required: Sequence[boo
             items[value] = item
         forward.run(graph.nodes(), items)
         outputs = [items[value] for value in graph.outputs]
+        _check_memory(outputs, inputs)
         tape = Tape(forward.steps, [item for item, needs in zip(inputs, required, strict=True) if needs])
         kept = _needed(tape, inputs, outputs)
     results = [*outputs, *(item for item in kept if item not in {*inputs} and item not in {*outputs})]
@@ -156,6 +157,14 @@ def differentiate(graph: Graph, arguments: Sequence[Any], required: Sequence[boo
     found = Gradient(forward.graph, taken, inputs, results, len(outputs), through, [places[i] for i in kept], tape)
     found.prepare()
     return found
+
+
+def _check_memory(outputs: Sequence[Item], inputs: Sequence[Item]) -> None:
+    """Raise NotDifferentiable where a result shows the memory of something else, which has to stay so."""
+    arrays = [item.example.array for item in (*outputs, *inputs) if isinstance(item.example, Tensor)]
+    for place, array in enumerate(arrays[: len(outputs)]):
+        if any(np.may_share_memory(array, other) for other in arrays[place + 1 :]):
+            raise NotDifferentiable(None, "a result shares memory with what it is made of")
 
 
 def _needed(tape: Tape, inputs: Sequence[Item], outputs: Sequence[Item]) -> list[Item]:
@@ -252,7 +261,7 @@ class _Writer:
 
     def __init__(self, tape: Tape, given: Sequence[Item]) -> None:
         self.tape, self.given = tape, given
-        self.into = Specialiser(Graph())
+        self.into = Specialiser(Graph(), may_share=True)
         self.gradients: dict[Item, Item] = {}
         self.needed: dict[Item, Item] = {}
         self.again: dict[Item, Item] = {}
@@ -349,16 +358,20 @@ class _Writer:
         if found is not None:
             return found
         step = self.tape.made.get(item)
-        if step is not None and _is_view(step.op) and step.source is not None and len(step.outputs) == 1:
-            (made,) = self.into.again(
-                step.source, step.op, [self.need(each) for each in step.inputs], [item.example]
-            )  # fmt: skip
-            self.again[item] = made
-            return made
+        if step is not None and _is_view(step.op):
+            self._show_again(step)
+            return self.again[item]
         found = self.needed[item] = Item(item.example, self.into.graph.add_input("", TENSOR))
         assert found.value is not None
         found.value.set_type(item.value.type if item.value is not None else TENSOR)
         return found
+
+    def _show_again(self, step: Step) -> None:
+        """Make the views of an operator anew."""
+        assert step.source is not None
+        inputs, examples = [self.need(each) for each in step.inputs], [each.example for each in step.outputs]
+        made = self.into.again(step.source, step.op, inputs, examples)
+        self.again.update(zip(_tensors(step.outputs), _tensors(made), strict=True))
 
 
 def _is_view(op: Op) -> bool:

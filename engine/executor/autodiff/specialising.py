@@ -81,11 +81,13 @@ OF_FORMS: Final = frozenset(
 
 @dataclass(slots=True)
 class Specialiser:
-    """Writes into `graph`; `steps` are its operators so far."""
+    """Writes into `graph`; `steps` are its operators so far.  `may_share`: results may be what went in, where an
+    operator changes nothing."""
 
     graph: Graph
+    may_share: bool = False
     steps: list[Step] = field(default_factory=list)
-    _constants: dict[int, Value] = field(default_factory=dict)
+    _constants: dict[Item, Value] = field(default_factory=dict)
 
     def add_input(self, example: Any, type: Type = TENSOR, name: str = "") -> Item:
         found = self.graph.add_input(name, _type(example, type))
@@ -119,7 +121,7 @@ class Specialiser:
         if op.qualified_name == "aten::zeros_like":
             shape, dtype = inputs[0].form
             return [self.call("aten::zeros", [*shape], xp.FROM_NUMPY[dtype].number, None, None, None)]
-        if op.qualified_name in _PRODUCTS and inputs[1].is_one:
+        if self.may_share and op.qualified_name in _PRODUCTS and inputs[1].is_one:
             return [inputs[0]]
         stands_in = _FORM_AT.get(op.qualified_name)
         if stands_in is not None:
@@ -165,14 +167,12 @@ class Specialiser:
             element = wanted if isinstance(wanted, ListType) else ListType(TENSOR)
             item.value = self.graph.insert_node(self.graph.create("prim::ListConstruct", parts, [element])).output
             return item.value
-        found = self._constants.get(id(item))
+        found = self._constants.get(item)
         if found is None:
             type = NONE if item.example is None else _type(item.example, wanted)
             node = self.graph.create("prim::Constant", (), [type])
             set_constant(node, item.example)
-            found = item.value = self.graph.insert_node(node).output
-            item.value = None
-            self._constants[id(item)] = found
+            found = self._constants[item] = self.graph.insert_node(node).output
         return found
 
 

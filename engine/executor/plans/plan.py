@@ -221,18 +221,20 @@ def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key) -> None:
         return
     plain = write({})
     tier_up = TierUp(pointwise(unfused), write, install, *plain)
+
+    def write_grouped(graph: Graph, groups: Mapping[Node, Run]) -> tuple[GeneratedSource, Run]:
+        is_plain = graph is unfused and not groups and waits is not is_anywhere
+        return plain if is_plain else write({}, graph, groups)
+
     if records:
         plan.differentiation = PlanDifferentiation(
-            plan.name, unfused, make_plan, partial(write, {}), install_fused, run_unfused, lambda: plan.entry
+            plan.name, unfused, make_plan, write_grouped, install_fused, run_unfused, lambda: plan.entry
         )
         plan.differentiation.start()
         return
     if plan.why_unfused or compiler is None:
         tier_up.start()
         return
-
-    def write_grouped(graph: Graph, groups: Mapping[Node, Run]) -> tuple[GeneratedSource, Run]:
-        return write({}, graph, groups) if groups or graph is not unfused else plain
 
     plan.fusion = PlanFusion(
         plan.name, unfused, compiler, write_grouped, install_fused, run_unfused, lambda: plan.entry
