@@ -312,12 +312,13 @@ def test_concurrent_first_calls_compile_once(made: StandIn) -> None:
     assert len(made.lowered) == 1 and made.calls == 8
 
 
-def test_nothing_is_fused_where_gradients_may_be_recorded(made: StandIn) -> None:
-    function = function_of(CHAIN)
-    x = of(3)
+def test_where_gradients_are_recorded_forward_and_backward_graphs_are_fused(made: StandIn) -> None:
+    function, x, y = function_of(CHAIN), of(3), of(3)
     x.requires_grad = True
-    run_function(function, (x, of(3)))
-    assert not made.lowered
+    result = run_function(function, (x, y))
+    assert result.requires_grad and len(made.lowered) == 1
+    result.sum().backward()
+    assert len(made.lowered) == 2
 
 
 def test_groups_that_a_program_comes_with_are_grouped_anew(made: StandIn) -> None:
