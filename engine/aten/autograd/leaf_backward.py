@@ -10,7 +10,7 @@ a program has asked for it.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from engine.aten.autograd.node import AccumulateGrad, Edge, Gradient, Node, accumulate, accumulator, fitted
@@ -39,6 +39,7 @@ def descend(roots: Sequence[Root], keep: bool, caught: Caught | None = None) -> 
         return False
     arrived: Arrived = {}
     others: Others = {}
+    fresh: Container[int] = ()
     ready: list[tuple[float, int, Node]] = []
     for root, input, begin in roots:
         _arrive(arrived, others, root, input, begin)
@@ -49,11 +50,12 @@ def descend(roots: Sequence[Root], keep: bool, caught: Caught | None = None) -> 
         if node in arrived and type(node) is OperatorNode and len(node.outputs) == 1 and not _has_hooks(node):
             step = node.plan.step
             given: list[Gradient] = [arrived.pop(node)]
-            found = node.step(given) if step is None else step(node, given)
+            found, fresh = node.step(given) if step is None else step(node, given), ()
             if not keep:
                 node.release()
         else:
             found = _apply(node, arrived, others, keep)
+            fresh = () if node.hooks else node.fresh(found)
         source: Any
         target: Any
         key: Any
@@ -77,7 +79,7 @@ def descend(roots: Sequence[Root], keep: bool, caught: Caught | None = None) -> 
             if left:
                 continue
             if key is not target:
-                _end(target, arrived.pop(key, None), keep, caught)
+                _end(target, arrived.pop(key, None), keep, caught, fresh)
                 continue
             if following is not None:
                 _push(ready, following)
@@ -123,12 +125,12 @@ def _apply(node: Node, arrived: Arrived, others: Others, keep: bool) -> Sequence
     return apply(node, inputs, keep)
 
 
-def _end(leaf: Tensor, gradient: Gradient, keep: bool, caught: Caught | None) -> None:
-    """All of a leaf's gradient is there."""
+def _end(leaf: Tensor, gradient: Gradient, keep: bool, caught: Caught | None, fresh: Container[int]) -> None:
+    """All of a leaf's gradient is there; nothing but the pass has those that are `fresh`."""
     if gradient is None:
         return
     if leaf._hooks is None and caught is None:
-        accumulate(leaf, gradient)
+        accumulate(leaf, gradient, id(gradient) in fresh)
         return
     node, inputs = accumulator(leaf), {0: gradient}
     call_tensor_hooks(node, inputs)

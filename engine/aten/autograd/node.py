@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any, Final, NamedTuple
 
 from engine.aten.dispatch.compose import cast, run
@@ -19,6 +19,7 @@ from engine.aten.values import xp
 from engine.aten.values.hot_helpers import HOT
 from engine.aten.values.storage import Storage
 from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError
 
 Gradient = Tensor | None
@@ -88,6 +89,10 @@ class Node:
         """Gradients for the edges, from those of the outputs (None where there is none)."""
         raise NotImplementedError
 
+    def fresh(self, found: Sequence[Gradient]) -> Container[int]:
+        """The `id`s of those of its gradients whose memory nothing else shares: a leaf may keep them as they are."""
+        return ()
+
     def release(self) -> None:
         """Release the tensors saved for the backward pass."""
 
@@ -128,15 +133,21 @@ class AccumulateGrad(Node):
         return ()
 
 
-def accumulate(variable: Tensor, gradient: Tensor) -> None:
-    """Add to `.grad`, in place unless grad mode is enabled."""
+def accumulate(variable: Tensor, gradient: Tensor, is_fresh: bool = False) -> None:
+    """Add to `.grad`, in place unless grad mode is enabled; a first gradient that `is_fresh` is not copied."""
     before = variable._grad
     if MODE.enabled:
         variable.grad = run("clone", gradient, 0) if before is None else before + gradient
     elif before is None:
-        variable.grad = HOT.wrapped(contiguous_copy(gradient.array))
+        array = gradient.array
+        variable.grad = HOT.wrapped(array if is_fresh and _is_whole(array) else contiguous_copy(array))
     else:
         run("add_.Tensor", before, gradient, 1)
+
+
+def _is_whole(array: Array) -> bool:
+    """True if the elements follow one another and are all of the memory."""
+    return array.flags.c_contiguous and (array.base is None or array.base.nbytes == array.nbytes)
 
 
 def _edge_to(source: Tensor | Node | Edge | None) -> Edge | None:
@@ -158,6 +169,13 @@ def edge_of(tensor: Tensor) -> Edge | None:
     form = tensor.array.shape, tensor.array.dtype
     node: Node | None = tensor.grad_fn
     return Edge(accumulator(tensor), 0, form) if node is None else Edge(node, tensor.output_nr, form)
+
+
+def source_of(tensor: Tensor) -> Tensor | Node | Edge | None:
+    """The destination of the gradient of a tensor that requires grad, as nodes keep it."""
+    if tensor.output_nr or (tensor._base is not None and tensor._seen != tensor._version):
+        return edge_of(tensor)
+    return tensor if tensor._grad_fn is None else tensor._grad_fn
 
 
 def accumulator(leaf: Tensor) -> Node:

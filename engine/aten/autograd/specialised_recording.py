@@ -12,7 +12,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.aten.autograd.formula import Read
-from engine.aten.autograd.node import Saved, edge_of, next_number
+from engine.aten.autograd.node import Saved, next_number, source_of
 from engine.aten.autograd.record import OperatorNode, Plan, Recipe, kind_of, mark, recipe_of, record
 from engine.aten.dispatch.compile import safe, tensor_kind
 from engine.aten.dispatch.compose import run as run_operator
@@ -235,13 +235,6 @@ def _kept(read: Read, names: list[str], kind: str) -> str:
 # ------------------------------------------------------------------ what the written functions call
 
 
-def _source_of(tensor: Tensor) -> Any:
-    """The destination of a tensor's gradient, as nodes keep it."""
-    if tensor.output_nr or (tensor._base is not None and tensor._seen != tensor._version):
-        return edge_of(tensor)
-    return tensor if tensor._grad_fn is None else tensor._grad_fn
-
-
 @hot_helper
 def attach(result: Tensor, plan: Plan, sources: Sequence[Any], kept: Sequence[Any]) -> Tensor:
     """Give a result its node: `OperatorNode` with what it needs, but for the edges, which are made of the sources."""
@@ -289,6 +282,6 @@ def saved_result(tensor: Tensor) -> Saved:
 
 _ENVIRONMENT: Final[dict[str, Any]] = {
     "hooks": HOOKS, "MODE": MODE, "record": record, "mark": mark, "f32": xp.FLOAT32, "rank": promotion.rank,
-    "hot": HOT, "source_of": _source_of,
+    "hot": HOT, "source_of": source_of,
     "Saved": Saved,
 }  # fmt: skip

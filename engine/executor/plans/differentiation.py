@@ -12,7 +12,7 @@ recorded one by one: for other sizes, for programs with hooks for saved tensors,
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
@@ -23,20 +23,23 @@ from weakref import WeakSet
 
 import numpy as np
 
-from engine.aten.autograd.node import Form, Gradient, Node, Saved, edge_of, fitted, used_twice
+from engine.aten.autograd.node import Gradient, Node, Saved, fitted, source_of, used_twice
 from engine.aten.dispatch.grad_mode import MODE, enable
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor, wrapped
 from engine.executor.codegen.fusion_groups import dissolve, form_differentiable_graphs
 from engine.executor.codegen.source import GeneratedSource
+from engine.executor.plans.pipelines import BACKWARD
 from engine.executor.plans.plan_events import GraphDifferentiated, NodeNotFused
 from engine.executor.plans.spec import Key, SpecReader
 from engine.executor.plans.switches import SWITCHES, tell
 from engine.fuser import tiering
+from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph
 from engine.ir.graph import Node as GraphNode
 from engine.lang.generated import compile_function
+from engine.passes.pipeline import run_pipeline
 
 Run = Callable[..., Any]
 MAX_VARIANTS: Final = 8
@@ -99,6 +102,40 @@ class Specialised:
 
 
 @dataclass(eq=False, slots=True)
+class BackwardRun:
+    """A backward graph of a variant: `places` are the numbers of its results for the variant's `required` inputs,
+    `fresh` those of these inputs whose gradients share memory with nothing."""
+
+    run: Specialised
+    kept: Sequence[int]
+    places: Sequence[int | None]
+    fresh: Sequence[int]
+
+    @classmethod
+    def of(cls, name: str, backward: Any, required: Sequence[int], make: Make) -> BackwardRun:
+        run_pipeline(BACKWARD, backward.graph, tell if SWITCHES.listeners else None)
+        found = {each: place for place, each in enumerate(backward.inputs)}
+        places = [found.get(each) for each in required]
+        fresh = fresh_results(backward.graph)
+        return cls(
+            Specialised(name, backward.graph, make), backward.kept, places,
+            [i for i, place in enumerate(places) if place in fresh],
+        )  # fmt: skip
+
+
+def fresh_results(graph: Graph) -> set[int]:
+    """The numbers of results whose memory is neither an input's nor a constant's nor that of another result."""
+    outputs, db = [*graph.outputs], AliasDb(graph)
+
+    def is_fresh(place: int) -> bool:
+        value, others = outputs[place], (*graph.inputs, *outputs[:place], *outputs[place + 1 :])
+        is_shared = db.may_contain_alias(value, others) or db.may_alias_wildcard(value)
+        return not is_shared and value.node.kind not in ("prim::Param", "prim::Constant")
+
+    return {*filter(is_fresh, range(len(outputs)))}
+
+
+@dataclass(eq=False, slots=True)
 class Variant:
     """A group split for arguments of one set of sizes; `required` are the numbers of those that require grad."""
 
@@ -106,9 +143,9 @@ class Variant:
     gradient: Any
     required: Sequence[int]
     forward: Specialised
-    backwards: dict[tuple[int, ...], tuple[Specialised, Any]] = field(default_factory=dict)
+    backwards: dict[tuple[int, ...], BackwardRun] = field(default_factory=dict)
 
-    def backward(self, given: tuple[int, ...]) -> tuple[Specialised, Any] | None:
+    def backward(self, given: tuple[int, ...]) -> BackwardRun | None:
         """The backward graph for gradients of these results; None where only that for all of them will do."""
         found = self.backwards.get(given)
         if found is None:
@@ -116,7 +153,7 @@ class Variant:
             if graph is None:
                 return None
             name, make = f"{self.group.name}_backward", self.group.owner.make
-            found = self.backwards[given] = (Specialised(name, graph.graph, make), graph)
+            found = self.backwards[given] = BackwardRun.of(name, graph, self.required, make)
         return found
 
     def run(self, args: Sequence[Any]) -> Any:
@@ -134,9 +171,8 @@ class Variant:
 
     def _record(self, args: Sequence[Any], results: Sequence[Any]) -> None:
         gradient = self.gradient
-        node = DifferentiableNode([edge_of(args[i]) for i in self.required])
-        node.variant = self
-        node.outputs = [Form(each.array.shape, each.array.dtype) for each in results]
+        node = DifferentiableNode(self, [source_of(args[i]) for i in self.required])
+        node.outputs = [(each.array.shape, each.array.dtype) for each in results]
         for i in gradient.differentiable:
             if i < gradient.count:
                 results[i].attach(node, i)
@@ -153,9 +189,15 @@ class Variant:
 class DifferentiableNode(Node):
     """The gradient of one run of a differentiable graph."""
 
-    __slots__ = ("kept", "variant")
+    __slots__ = ("_fresh", "kept", "variant")
     kept: Sequence[Any] | None
-    variant: Variant
+    _fresh: Sequence[int]
+    """The places of gradients that are fresh, of those of the last backward pass."""
+
+    def __init__(self, variant: Variant, sources: Sequence[Any]) -> None:
+        super().__init__(())
+        self._edges, self.sources = None, sources
+        self.variant = variant
 
     def name(self) -> str:
         return "DifferentiableGraphBackward"
@@ -174,11 +216,14 @@ class DifferentiableNode(Node):
             ]
             found = variant.backward(given)
         assert found is not None
-        backward, graph = found
         args = [fitted(gradients[i], self.outputs[i]) for i in given]  # type: ignore[arg-type]
-        args += [self._unpacked(i) for i in graph.kept]
-        results = dict(zip(graph.inputs, backward(*args) if graph.inputs else (), strict=True))
-        return [results.get(i) for i in variant.required]
+        args += [self._unpacked(i) for i in found.kept]
+        self._fresh = found.fresh
+        results = found.run(*args) if any(place is not None for place in found.places) else ()
+        return [None if place is None else results[place] for place in found.places]
+
+    def fresh(self, found: Sequence[Gradient]) -> Container[int]:
+        return {id(found[place]) for place in self._fresh}
 
     def _unpacked(self, place: int) -> Any:
         assert self.kept is not None

@@ -43,5 +43,7 @@ PRE_DERIVATIVE: Final = (
 UNROLLING: Final = ("constant_loop_unrolling",)
 AFTER_UNROLLING: Final = ("constant_propagation_immutable_types", "peephole")
 POST_DERIVATIVE: Final = ("size_arithmetic", "constant_pooling", "dce", "fresh_activations")
+BACKWARD: Final = ("transpose_products", "peephole")
+"""For backward graphs, before they are specialised like others."""
 BEFORE_FUSION: Final = ("propagate_input_shapes", "peephole", "constant_propagation_immutable_types", "dce")
 """Questions of programs about ranks are answered, so that they stand between no two nodes of a kernel."""
