@@ -60,7 +60,7 @@ from engine.fuser.kernel import (
 from engine.fuser.products import PRODUCTS
 from engine.fuser.reductions import LIKE_INPUT, REDUCTIONS
 from engine.fuser.reshaping import RESHAPING, SIZE, chunks
-from engine.fuser.schedule import Body, Indices, Scheduler, Stage, Value, offset
+from engine.fuser.schedule import Body, Indices, Piece, Scheduler, Stage, Value, Within, offset
 from engine.fuser.windows import WINDOWS
 from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.graph import Graph, Node
@@ -152,9 +152,7 @@ class _Lowering:
         )
         shape = tuple(Extent(size(name, d), n) for d, n in enumerate(array.shape))
         self.buffers[name] = Buffer(name, TYPES[array.dtype], None)
-        strides = None if is_contiguous else [stride(name, d) for d in range(array.ndim)]
-        if strides is not None:
-            self.group.extents.guards += _in_order(array, strides)
+        strides = None if is_contiguous else self.strides(name, array)
 
         def at(body: Body, indices: Indices) -> Expression:
             place = offset(indices, shape, self.group.extents) if strides is None else _strided(indices, strides)
@@ -163,6 +161,17 @@ class _Lowering:
         value = Value(f"{name}_", TYPES[array.dtype], shape, at, is_moved=_is_moved(array))
         self.group.samples[value] = _sample(array.dtype, array.ndim)
         return value
+
+    def strides(self, name: str, array: np.ndarray[Any, Any]) -> list[Expression]:
+        """The strides, which are guarded to be in the order that they are in; a stride of 0 or 1 element is known."""
+        given: list[Expression] = [stride(name, d) for d in range(array.ndim)]
+        self.group.extents.guards += _in_order(array, given)
+        for d, (extent, step) in enumerate(zip(array.shape, array.strides, strict=True)):
+            if extent > 1 and step in (0, array.itemsize):
+                known_step = index(step // array.itemsize)
+                self.group.extents.guards.append(apply("eq", given[d], known_step))
+                given[d] = known_step
+        return given
 
     def fresh(self, name: str) -> str:
         base = "".join(c if c.isalnum() else "_" for c in name)
@@ -301,11 +310,13 @@ class _Lowering:
         if own is not None and own.is_reduction and not own.buffer and order is None:
             own.buffer = name
             return
-        stage = Stage(name, value.type, tuple(value.shape[d] for d in order or range(len(value.shape))), value.stages)
-        places = [*range(len(value.shape))] if order is None else [order.index(d) for d in range(len(order))]
-        stage.element = lambda body, at: body.element(value, tuple(at[place] for place in places))
-        stage.buffer = name
-        self.group.stages.append(stage)
+        order = order or tuple(range(len(value.shape)))
+        shape = tuple(value.shape[d] for d in order)
+        for piece in value.pieces:
+            within = Within(shape, order.index(piece.axis), piece.start)
+            self.group.stages.append(_written(name, value.type, piece.value, order, within))
+        if not value.pieces:
+            self.group.stages.append(_written(name, value.type, value, order))
 
     def work(self) -> Expression:
         """The nanoseconds of a call, roughly: an element of each stage in each."""
@@ -313,6 +324,17 @@ class _Lowering:
         for stage in self.group.stages:
             total = add(total, product([e.size for e in (*stage.shape, *stage.inner)]))
         return apply("quotient", total, index(2))
+
+
+def _written(name: str, type: str, value: Value, order: Sequence[int], within: Within | None = None) -> Stage:
+    """The stage that writes a value to a result whose dimensions lie in that order."""
+    places = [order.index(d) for d in range(len(order))]
+
+    def element(body: Body, at: Indices) -> Expression:
+        return convert(body.element(value, tuple(at[place] for place in places)), type)
+
+    shape = tuple(value.shape[d] for d in order)
+    return Stage(name, type, shape, value.stages, element=element, buffer=name, within=within)
 
 
 def _needed(stages: Sequence[Stage]) -> list[Stage]:
@@ -544,7 +566,8 @@ def _cat(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> 
         raise Unsupported("an empty part")
     for each in tensors:
         group.extents.guards.append(apply("gt", group.extents.canonical(each.shape[d]).size, index(0)))
-    return Value(name, type, tuple(shape), at, stages_of(tensors))
+    pieces = tuple(Piece(each, d, start.size) for each, start in zip(tensors, starts, strict=False))
+    return Value(name, type, tuple(shape), at, stages_of(tensors), pieces=pieces)
 
 
 def _stack(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:

@@ -89,8 +89,10 @@ def accumulated(
     What is long is reduced in parts, whose results are reduced: they run in parallel, and sums lose less.
     """
     sizes = [value.shape[d].example for d in dims]
-    is_whole = len(dims) == len(value.shape)
-    if prod(sizes) < (LONG if is_whole else LONG_ROW) or (function != "add" and not is_whole):
+    is_whole, is_down = len(dims) == len(value.shape), len(value.shape) - 1 not in dims
+    if prod(sizes) < (LONG if is_whole else LONG_COLUMN if is_down else LONG_ROW) or (
+        function != "add" and not is_whole
+    ):
         return _folded(group, name, value, dims, function, first, keepdim)
     if len(dims) > 1:
         value = accumulated(group, f"{name}_part", value, dims[1:], function, first)
@@ -107,6 +109,8 @@ LONG: Final = 1 << 15
 """Elements from which on a reduction of all is done in parts."""
 LONG_ROW: Final = 1 << 18
 """Elements from which on each of several sums is done in parts."""
+LONG_COLUMN: Final = 1 << 13
+"""The same for sums down columns, which are summed up one element after the other (see `columns`)."""
 BLOCK: Final = 1 << 12
 
 

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from engine.fuser import columns
 from engine.fuser.affine import affine, is_same_product
 from engine.fuser.extents import ONE, Extent, Extents
 from engine.fuser.kernel import (
@@ -66,6 +67,17 @@ class Value:
     """The stage whose elements it has, in their order."""
     is_moved: bool = False
     """True if an operator's result for it would not have its dimensions in the order of their strides."""
+    pieces: tuple[Piece, ...] = ()
+    """Its parts, if it is joined of some: in memory, each is computed by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a value, which begins at the index `start` along `axis`."""
+
+    value: Value
+    axis: int
+    start: Expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +117,25 @@ class Stage:
     """The loops that give its elements, each of which is made of as many others as the `inner` sizes say."""
     buffer: str = ""
     """The parameter that it is written to, for results."""
+    within: Within | None = None
+    """The part of the buffer that it fills; None: all."""
 
     @property
     def is_reduction(self) -> bool:
         return self.element is None and self.template is None
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """The part of an array of this shape that begins at the index `start` along `axis`."""
+
+    shape: tuple[Extent, ...]
+    axis: int
+    start: Expression
+
+    def indices(self, own: Indices) -> Indices:
+        """Those of the array, from those of the part."""
+        return (*own[: self.axis], add(own[self.axis], self.start), *own[self.axis + 1 :])
 
 
 # ------------------------------------------------------------------ bodies
@@ -355,7 +382,23 @@ class Scheduler:
             inside += self._loop(group, here, rows, present, shared)
         if all(each == _ZERO for each in here):
             return [*rooms, *(parallel(merged(each)) for each in inside)]
+        if not rooms:
+            here, outer, inside = self._in_blocks(here, outer, inside)
         return [parallel(self._collapsed(here, outer, rooms, inside))]
+
+    def _in_blocks(
+        self, here: Indices, outer: tuple[Extent, ...], inside: list[Statement]
+    ) -> tuple[Indices, tuple[Extent, ...], list[Statement]]:
+        """The loops over columns in blocks, where that is better; see `columns`."""
+        column, extent = here[-1], self.extents.canonical(outer[-1])
+        if not isinstance(column, Name) or extent.example < columns.LEAST:
+            return here, outer, inside
+        block = self.fresh("block")
+        found = columns.in_blocks(inside, column.name, extent.size, block, self.fresh)
+        if found is None:
+            return here, outer, inside
+        blocks = Extent(columns.blocks(extent.size), -(-extent.example // columns.WIDTH))
+        return (*here[:-1], Name(block, "i64")), (*outer[:-1], blocks), found
 
     def _collapsed(
         self, here: Indices, outer: Sequence[Extent], rooms: Sequence[Statement], inside: Sequence[Statement]
@@ -401,7 +444,7 @@ class Scheduler:
             body.statements.append(Let(name, found))
             body.present[stage] = Name(name, found.type)
             if stage.buffer or stage in shared:
-                place = (offset(at, stage.shape, self.extents),)
+                place = (self._place(stage, at),)
                 body.statements.append(Store(self.buffer_of(stage), place, body.present[stage]))
         return body.statements
 
@@ -471,7 +514,13 @@ class Scheduler:
             place = offset(indices[len(body.outer) :], stage.shape[len(body.outer) :], self.extents)
             body.statements.append(Store(body.rows[stage], (place,), value))
         else:
-            body.statements.append(Store(self.buffer_of(stage), (offset(indices, stage.shape, self.extents),), value))
+            body.statements.append(Store(self.buffer_of(stage), (self._place(stage, indices),), value))
+
+    def _place(self, stage: Stage, indices: Indices) -> Expression:
+        """The place of an element in the stage's buffer."""
+        if stage.within is None:
+            return offset(indices, stage.shape, self.extents)
+        return offset(stage.within.indices(indices), stage.within.shape, self.extents)
 
     def _finished(self, body: Body, stage: Stage, names: Sequence[Name], shared: set[Stage]) -> None:
         assert stage.finish is not None

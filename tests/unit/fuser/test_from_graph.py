@@ -79,6 +79,9 @@ CHOOSING = [
     "x: (x.transpose(0, 1) * 2).contiguous()", "x: (x.t() + 1).contiguous()", "x: x.permute(1, 0).exp().contiguous()",
     "x: x.unsqueeze(1) + x.unsqueeze(0)",
     "x: x[1] * 2 + x[-1]", "x: torch.cat([x, x * 2, x], 1) + 1", "x: torch.cat([x, x + 1]).relu()",
+    "x: torch.cat([x, x * 2, x.sum(1, True)], 1)", "x: (torch.cat([x.exp(), x]), x + 1)",
+    "x: torch.stack([x, x + 1], 1)",
+    "x: torch.cat([x.t() * 2, x.t()])", "x: torch.cat([x > 0, x])", "x: torch.stack([x[0] + 1, x[1]])",
     "x: x.contiguous().to(torch.float64) * 3",
 ]  # fmt: skip
 
@@ -127,6 +130,41 @@ REDUCING = [
 @pytest.mark.parametrize("text", REDUCING)
 def test_reductions(text: str) -> None:
     check(text, tensor(5, 33), others=[[tensor(3, 200)], [tensor(1, 7)]], tolerance=1e-4)
+
+
+COLUMNS = [
+    "x: x.sum(0)", "x: ((x * 2).sum(0), x.amax(0) + 1)", "x: torch.softmax(x, 0)", "x: x.var(0)", "x: x.argmax(0)",
+    "x: x.t().sum(1)", "x: (x - x.mean(0)) / (x.std(0) + 1)", "x: (x > 0).any(0)", "x: x.sum(0, True) * x",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", COLUMNS)
+def test_reductions_down_columns(text: str) -> None:
+    check(text, tensor(40, 300), others=[[tensor(3, 128)], [tensor(70, 15)], [tensor(2, 1)]], tolerance=1e-4)
+
+
+def test_columns_inside() -> None:
+    check("x: (x.sum(1), (x * x).mean([0, 1]))", tensor(3, 20, 130), others=[[tensor(2, 1, 140)]], tolerance=1e-4)
+    check("x: x.sum(1)", tensor(3, 130, 20).transpose(1, 2), tolerance=1e-4)
+
+
+def test_rows_next_to_each_other_are_read_together() -> None:
+    kernel = from_graph.lower(_graph("x: x.sum(0)", tensor(40, 300)), [tensor(40, 300)]).kernel
+    (blocks,) = kernel.body
+    down = blocks.body[-2]
+    assert [each.kind for each in (down, *down.body)] == ["range", "vector"]
+
+
+def test_long_columns_are_summed_in_parts() -> None:
+    check("x: x.sum(0)", tensor(20000, 17), others=[[tensor(9000, 40)]], tolerance=1e-3)
+
+
+def test_strides_of_nothing_and_one_are_known() -> None:
+    check("x, y: x + y", tensor(4, 1).expand(4, 7), tensor(1, 7).expand(4, 7))
+    check("x, y: x.sum(0) + y", tensor(1, 1).expand(30, 40), tensor(6, 80)[:, :40], tolerance=1e-4)
+    kernel, _ = kernel_of("def f(x):\n    return x * 2\n", [tensor(4, 1).expand(4, 7)])
+    with pytest.raises(AssertionError, match="no kernel"):
+        kernel(tensor(4, 14)[:, ::2])
 
 
 def test_layer_norm() -> None:
