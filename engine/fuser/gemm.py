@@ -114,6 +114,12 @@ def tile_for(columns: int, rows: int = 0) -> Tile:
     return Tile(heights[0], found.width) if heights else found
 
 
+def block_for(rows: int, tile: Tile) -> int:
+    """The rows of a block: whole tiles, as many in each block as so many rows allow."""
+    blocks = -(-rows // BLOCK)
+    return BLOCK if blocks <= 1 else -(-rows // (blocks * tile.rows)) * tile.rows
+
+
 def packed_size(rows: Expression, columns: Expression, tile: Tile = WIDE) -> Expression:
     """The elements of a matrix of these sizes in panels."""
     return multiply(rows, multiply(panels(columns, tile), index(tile.width)))

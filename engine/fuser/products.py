@@ -45,6 +45,8 @@ from engine.fuser.schedule import PUT, Body, Indices, Scheduler, Stage, Template
 Given = Mapping[str, Lowered]
 _FEW: Final = 16
 """Rows up to which products are made of dot products, which need no panels."""
+_MANY: Final = 3 * gemm.BLOCK
+"""Rows from which on panels are copied once for all blocks: for a few blocks, threads rather do not wait for copies."""
 _BLOCK: Final = 48
 """Rows for one panel where the other operand is packed: small, as a few panels are all that most batches have."""
 
@@ -111,6 +113,8 @@ class Form:
     is_batched: bool = False
     ranks: int = 0
     """Dimensions before those of the matrices."""
+    block: int = gemm.BLOCK
+    """Rows of the first operand that a thread takes at a time."""
 
 
 _SIZES: Final = ("m", "n", "k")
@@ -171,11 +175,11 @@ def _by_dots(form: Form, m: Name, n: Name, k: Name, a: Matrix, b: Matrix, put: g
 
 def _by_rows(form: Form, m: Name, n: Name, k: Name, a: Matrix, b: Matrix, put: gemm.Put) -> tuple[Statement, ...]:
     if not form.is_packed:
-        return gemm.product(m, n, k, a, put, b=b, tile=form.tile, in_place=form.in_place)
+        return gemm.product(m, n, k, a, put, b=b, tile=form.tile, in_place=form.in_place, block=form.block)
     return (
         allocate("packed", "f32", gemm.packed_size(k, n, form.tile)),
         gemm.packing(n, k, gemm.fill_from(b, n, form.tile), "packed", form.tile),
-        *gemm.product(m, n, k, a, put, packed="packed", tile=form.tile),
+        *gemm.product(m, n, k, a, put, packed="packed", tile=form.tile, block=form.block),
     )
 
 
@@ -204,8 +208,9 @@ def _form(m: Extent, n: Extent, a: Operand, b: Operand, outer: int, ranks: int) 
     if m.example < n.example and b.steps[-2] == one:
         return of("columns", gemm.tile_for(m.example))
     in_place = b.steps[-1] == one and m.example <= gemm.FEW_ROWS
-    is_packed = not is_batched and m.example > gemm.BLOCK
-    return of("rows", gemm.tile_for(n.example, m.example), in_place, is_packed)
+    is_packed = not is_batched and m.example > _MANY
+    tile = gemm.tile_for(n.example, m.example)
+    return of("rows", tile, in_place, is_packed, block=gemm.block_for(m.example, tile))
 
 
 # ------------------------------------------------------------------ products

@@ -99,3 +99,7 @@ def dots() -> Any:
     c = Buffer("c", "f32", (_M, _N), access="out")
     body = gemm.dots(_M, _N, _K, _OF_A, gemm.Matrix("b", _K), _put)
     return machine.callable_kernel(Kernel("dots", (*_SIZES, _A, _B, c), body, helpers=gemm.helpers(None)))
+
+
+def test_blocks_are_of_whole_tiles_and_about_the_same_size() -> None:
+    assert [gemm.block_for(rows, gemm.WIDE) for rows in (1, 240, 256, 300, 512, 1000)] == [240, 240, 132, 150, 174, 204]
