@@ -140,14 +140,18 @@ def accumulate(variable: Tensor, gradient: Tensor, is_fresh: bool = False) -> No
         variable.grad = run("clone", gradient, 0) if before is None else before + gradient
     elif before is None:
         array = gradient.array
-        variable.grad = HOT.wrapped(array if is_fresh and _is_whole(array) else contiguous_copy(array))
+        if is_fresh and _is_whole(array):
+            variable._grad = HOT.wrapped(array)
+        else:
+            variable.grad = HOT.wrapped(contiguous_copy(array))
     else:
         run("add_.Tensor", before, gradient, 1)
 
 
 def _is_whole(array: Array) -> bool:
     """True if the elements follow one another and are all of the memory."""
-    return array.flags.c_contiguous and (array.base is None or array.base.nbytes == array.nbytes)
+    base = array.base
+    return array.flags.c_contiguous and (base is None or base.nbytes == array.nbytes)
 
 
 def _edge_to(source: Tensor | Node | Edge | None) -> Edge | None:

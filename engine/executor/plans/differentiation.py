@@ -78,12 +78,17 @@ def _autodiff(name: str) -> ModuleType:
 
 @dataclass(eq=False, slots=True)
 class Specialised:
-    """A forward or backward graph as a function of tensors, with a plan for each grad mode and dtypes."""
+    """A forward or backward graph as a function of tensors, whose sizes and dtypes are always the same.
+
+    `unrecorded` is the plan while nothing is recorded; while backward passes are, there is one for each set of
+    arguments that require grad.
+    """
 
     name: str
     graph: Graph
     make: Make
     plans: dict[Key, Any] = field(default_factory=dict)
+    unrecorded: Any = None
     reader: SpecReader = field(init=False)
 
     def __post_init__(self) -> None:
@@ -97,8 +102,14 @@ class Specialised:
         return plan
 
     def __call__(self, *args: Any) -> Sequence[Any]:
-        found = self.plan(args).entry(*args)
-        return found if isinstance(found, tuple) else (found,)
+        if MODE.enabled:
+            plan = self.plan(args)
+        else:
+            plan = self.unrecorded
+            if plan is None:
+                plan = self.unrecorded = self.plan(args)
+        found = plan.entry(*args)
+        return found if type(found) is tuple else (found,)
 
 
 @dataclass(eq=False, slots=True)
@@ -110,6 +121,7 @@ class BackwardRun:
     kept: Sequence[int]
     places: Sequence[int | None]
     fresh: Sequence[int]
+    gives_some: bool
 
     @classmethod
     def of(cls, name: str, backward: Any, required: Sequence[int], make: Make) -> BackwardRun:
@@ -119,7 +131,7 @@ class BackwardRun:
         fresh = fresh_results(backward.graph)
         return cls(
             Specialised(name, backward.graph, make), backward.kept, places,
-            [i for i, place in enumerate(places) if place in fresh],
+            [i for i, place in enumerate(places) if place in fresh], bool(found),
         )  # fmt: skip
 
 
@@ -144,6 +156,19 @@ class Variant:
     required: Sequence[int]
     forward: Specialised
     backwards: dict[tuple[int, ...], BackwardRun] = field(default_factory=dict)
+    kept: Sequence[tuple[bool, int, bool, int]] = field(init=False)
+    """Of each kept value: whether it is an input, its number, whether programs may write to it, and the number of the
+    result whose history it has, else -1."""
+    through: Sequence[int] = field(init=False)
+    """The results of the original that have gradients."""
+
+    def __post_init__(self) -> None:
+        gradient = self.gradient
+        self.through = [i for i in sorted(gradient.differentiable) if i < gradient.count]
+        self.kept = [
+            (is_input, i, is_input or i < gradient.count, i if not is_input and i in gradient.differentiable else -1)
+            for is_input, i in gradient.kept
+        ]
 
     def backward(self, given: tuple[int, ...]) -> BackwardRun | None:
         """The backward graph for gradients of these results; None where only that for all of them will do."""
@@ -170,20 +195,14 @@ class Variant:
         return results[0] if gradient.count == 1 else tuple(results[: gradient.count])
 
     def _record(self, args: Sequence[Any], results: Sequence[Any]) -> None:
-        gradient = self.gradient
         node = DifferentiableNode(self, [source_of(args[i]) for i in self.required])
-        node.outputs = [(each.array.shape, each.array.dtype) for each in results]
-        for i in gradient.differentiable:
-            if i < gradient.count:
-                results[i].attach(node, i)
-        node.kept = [self._keep(args[i] if is_input else results[i], is_input, i) for is_input, i in gradient.kept]
-
-    def _keep(self, value: Any, is_input: bool, place: int) -> Any:
-        """Programs may write to arguments and results; intermediate values are nobody else's."""
-        gradient = self.gradient
-        if not isinstance(value, Tensor) or (not is_input and place >= gradient.count):
-            return value
-        return Saved(value, place if not is_input and place in gradient.differentiable else -1)
+        node.outputs = [((array := each.array).shape, array.dtype) for each in results]
+        for i in self.through:
+            results[i].attach(node, i)
+        kept = node.kept = []
+        for is_input, i, is_shared, output in self.kept:
+            value = args[i] if is_input else results[i]
+            kept.append(Saved(value, output) if is_shared and isinstance(value, Tensor) else value)
 
 
 class DifferentiableNode(Node):
@@ -207,8 +226,8 @@ class DifferentiableNode(Node):
             raise used_twice()
         variant = self.variant
         through = variant.gradient.differentiable
-        given = tuple(i for i, each in enumerate(gradients) if each is not None and i in through)
-        found = variant.backward(given)
+        given = tuple([i for i, each in enumerate(gradients) if each is not None and i in through])
+        found = variant.backwards.get(given) or variant.backward(given)
         if found is None:
             given = tuple(sorted(through))
             gradients = [
@@ -217,23 +236,24 @@ class DifferentiableNode(Node):
             found = variant.backward(given)
         assert found is not None
         args = [fitted(gradients[i], self.outputs[i]) for i in given]  # type: ignore[arg-type]
-        args += [self._unpacked(i) for i in found.kept]
+        kept = self.kept
+        for i in found.kept:
+            value = kept[i]
+            args.append(value.unpack(self) if type(value) is Saved else self._with_history(value, i))
         self._fresh = found.fresh
-        results = found.run(*args) if any(place is not None for place in found.places) else ()
+        results = found.run(*args) if found.gives_some else ()
         return [None if place is None else results[place] for place in found.places]
 
     def fresh(self, found: Sequence[Gradient]) -> Container[int]:
         return {id(found[place]) for place in self._fresh}
 
-    def _unpacked(self, place: int) -> Any:
-        assert self.kept is not None
-        value = self.kept[place]
-        if isinstance(value, Saved):
-            return value.unpack(self)
-        is_input, number = self.variant.gradient.kept[place]
-        if MODE.enabled and not is_input and number in self.variant.gradient.differentiable:
-            value = wrapped(value.array, value._storage)
-            value.attach(self, number)
+    def _with_history(self, value: Any, place: int) -> Any:
+        """An intermediate value, as a result of this node if the backward pass is recorded."""
+        output = self.variant.kept[place][3]
+        if not MODE.enabled or output < 0:
+            return value
+        value = wrapped(value.array, value._storage)
+        value.attach(self, output)
         return value
 
     def release(self) -> None:
@@ -293,14 +313,16 @@ class DifferentiableGroup:
 def _key_reader(count: int) -> Run:
     """A function that gives sizes, dtype and requires_grad of tensors, the type of floats, and other values."""
     names = [f"v{i}" for i in range(count)]
-    parts = "".join(f"of({name}), " for name in names)
-    return compile_function(f"def key({', '.join(names)}): return ({parts})", "key", {"of": _key_of}, "<sizes>")
+    text = f"def key({', '.join(names)}): return ({''.join(map(_part_of_key, names))})"
+    return compile_function(text, "key", {"Tensor": Tensor, "of": _key_of}, "<sizes>")
+
+
+def _part_of_key(name: str) -> str:
+    grad = f"{name}._requires_grad or {name}._base is not None and {name}.requires_grad"
+    return f"((a := {name}.array).shape, a.dtype, {grad}) if isinstance({name}, Tensor) else of({name}), "
 
 
 def _key_of(value: Any) -> Any:
-    if isinstance(value, Tensor):
-        array = value.array
-        return array.shape, array.dtype, value._requires_grad or (value._base is not None and value.requires_grad)
     if isinstance(value, list):
         return (list, *value)
     return float if isinstance(value, float) else (type(value), value)
