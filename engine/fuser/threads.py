@@ -17,6 +17,9 @@ word beside it counts the sleepers, so that nobody is woken by a system call who
 time: a loop inside a loop, or one of another thread of Python meanwhile, runs in its own thread alone, so nobody waits
 for somebody who waits.  Workers beyond "threads" sleep on that word.  A forked child has none of its parent's workers
 and gets its own.  Where there is no futex, loops run in one thread.
+
+The system often wakes a worker on the processor of the caller, which then stands still; two threads that take turns
+there stay for many jobs.  So the caller notes its processor ("home"), and a worker that finds itself there moves away.
 """
 
 from __future__ import annotations
@@ -48,9 +51,11 @@ _PARTS: Final = 32
 """Parts of a job for each thread: the more, the less one that is held up delays all; the fewer, the longer they are."""
 _MOST: Final = 1024
 """Threads that the pool has at most."""
-_LAYOUT: Final = ("job", "pending", "busy", "threads", "body", "context", "n", "parts")
+_LAYOUT: Final = ("job", "pending", "busy", "threads", "home", "body", "context", "n", "parts")
 """The pool's state: words of 64 bits, a cache line apart, each with the number of its sleepers beside it."""
 _LINE: Final = 64
+_PROCESSORS: Final = 1024
+"""Processors that the masks of a thread tell of."""
 _WORKER, _STATE = "tsrepl_worker", "tsrepl_pool_state"
 """Functions of the native code besides `tsrepl_parallel`."""
 
@@ -235,6 +240,35 @@ class _Writer:
         with self.b.if_then(self.b.icmp_signed("!=", self.load(name, beside=1), self.whole(0))):
             self.futex(name, _WAKE, self.half(_ALL))
 
+    def processor(self) -> Any:
+        """The number of the processor that the thread is on."""
+        if _FUTEX is None:
+            return self.whole(0)
+        return self.b.zext(self.b.call(self.declared("sched_getcpu", self.half, []), []), self.whole)
+
+    def move_away(self) -> None:
+        """Leave the caller's processor, if there are others that the thread may use."""
+        if _FUTEX is None:
+            return
+        here = self.processor()
+        is_home = self.b.icmp_unsigned("==", here, self.load("home"))
+        with self.b.if_then(self.b.and_(is_home, self.b.icmp_unsigned("<", here, self.whole(_PROCESSORS)))):
+            with self.b.goto_entry_block():
+                masks = self.b.alloca(self.ir.ArrayType(self.whole, _PROCESSORS // 64))
+            self.masked("sched_getaffinity", masks)
+            place = self.b.gep(masks, [self.whole(0), self.b.lshr(here, self.whole(6))])
+            allowed = self.b.load(place)
+            bit = self.b.shl(self.whole(1), self.b.and_(here, self.whole(63)))
+            for each in (self.b.and_(allowed, self.b.not_(bit)), allowed):
+                self.b.store(each, place)
+                self.masked("sched_setaffinity", masks)
+
+    def masked(self, name: str, masks: Any) -> None:
+        """A call for this thread's mask of processors."""
+        function = self.declared(name, self.half, [self.half, self.whole, self.pointer])
+        address = self.b.bitcast(masks, self.pointer)
+        self.b.call(function, [self.half(0), self.whole(_PROCESSORS // 8), address])
+
     def declared(self, name: str, result: Any, types: list[Any], var_arg: bool = False) -> Any:
         known = self.function.module.globals.get(name)
         signature = self.ir.FunctionType(result, types, var_arg)
@@ -307,7 +341,8 @@ def _parallel(w: _Writer) -> None:
     w.run(body, context, w.whole(0), n)
     w.b.ret_void()
     w.b.position_at_end(mine)
-    for name, value in (("body", body), ("context", context), ("n", n), ("parts", parts), ("pending", parts)):
+    told = {"home": w.processor(), "body": body, "context": context, "n": n, "parts": parts, "pending": parts}
+    for name, value in told.items():
         w.store(name, value)
     number = w.b.add(w.b.lshr(w.load("job"), w.whole(32)), w.whole(1))
     w.store("job", w.b.or_(w.b.shl(number, w.whole(32)), w.b.shl(parts, w.whole(16))))
@@ -326,6 +361,7 @@ def _worker(w: _Writer) -> None:
     w.b.position_at_end(loop)
     w.wait("threads", lambda found: w.b.icmp_signed("<", number, found))
     w.wait("job", w.is_open)
+    w.move_away()
     with w.b.if_then(w.b.icmp_signed("<", number, w.load("threads"))):
         w.parts(is_worker=True)
     w.b.branch(loop)

@@ -195,3 +195,19 @@ def test_children_of_a_process_in_the_middle_of_a_job(counting: Any) -> None:
 def test_at_least_one_thread() -> None:
     with pytest.raises(ValueError, match="positive"):
         threads.set_num_threads(0)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="threads are not told where to run")
+def test_threads_may_go_on_using_the_processors_that_they_may_use(counting: Any) -> None:
+    allowed, x = os.sched_getaffinity(0), np.zeros(1 << 18)
+    try:
+        for some in ({min(allowed)}, allowed):
+            for each in os.listdir("/proc/self/task"):
+                os.sched_setaffinity(int(each), some)
+            for _ in range(200):
+                counting(x.size, x)
+            assert all(os.sched_getaffinity(int(each)) == some for each in os.listdir("/proc/self/task"))
+    finally:
+        for each in os.listdir("/proc/self/task"):
+            os.sched_setaffinity(int(each), allowed)
+    assert (x == 400).all()
