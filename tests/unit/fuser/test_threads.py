@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -206,6 +207,7 @@ def test_threads_may_go_on_using_the_processors_that_they_may_use(counting: Any)
                 os.sched_setaffinity(int(each), some)
             for _ in range(200):
                 counting(x.size, x)
+            time.sleep(0.05)  # until workers that came late for the last job sleep
             assert all(os.sched_getaffinity(int(each)) == some for each in os.listdir("/proc/self/task"))
     finally:
         for each in os.listdir("/proc/self/task"):
