@@ -17,7 +17,7 @@ The keys of a dict are compared by their bits: floats that are NaN or -0.0 are l
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Final
@@ -276,68 +276,6 @@ def reverse(it: i64):
     return 0
 
 
-def find_word(it: i64, value: i64):
-    header = view(i64[...], it)
-    data = view(i64[...], header[DATA])
-    for i in range(header[LENGTH]):
-        if data[i] == value:
-            return i
-    return -1
-
-
-def find_float(it: i64, value: f64):
-    header = view(i64[...], it)
-    data = view(f64[...], header[DATA])
-    for i in range(header[LENGTH]):
-        if data[i] == value:
-            return i
-    return -1
-
-
-def count_word(it: i64, value: i64):
-    header = view(i64[...], it)
-    data = view(i64[...], header[DATA])
-    found: i64 = 0
-    for i in range(header[LENGTH]):
-        found = found + i64(data[i] == value)
-    return found
-
-
-def count_float(it: i64, value: f64):
-    header = view(i64[...], it)
-    data = view(f64[...], header[DATA])
-    found: i64 = 0
-    for i in range(header[LENGTH]):
-        found = found + i64(data[i] == value)
-    return found
-
-
-def equal_words(it: i64, other: i64):
-    header = view(i64[...], it)
-    header2 = view(i64[...], other)
-    if header[LENGTH] != header2[LENGTH]:
-        return 0
-    data = view(i64[...], header[DATA])
-    data2 = view(i64[...], header2[DATA])
-    for i in range(header[LENGTH]):
-        if data[i] != data2[i]:
-            return 0
-    return 1
-
-
-def equal_floats(it: i64, other: i64):
-    header = view(i64[...], it)
-    header2 = view(i64[...], other)
-    if header[LENGTH] != header2[LENGTH]:
-        return 0
-    data = view(f64[...], header[DATA])
-    data2 = view(f64[...], header2[DATA])
-    for i in range(header[LENGTH]):
-        if data[i] != data2[i]:
-            return 0
-    return 1
-
-
 def sum_words(it: i64):
     header = view(i64[...], it)
     data = view(i64[...], header[DATA])
@@ -356,42 +294,6 @@ def sum_floats(it: i64):
     return bits_of_f64(total)
 
 
-def least_word(it: i64):
-    header = view(i64[...], it)
-    data = view(i64[...], header[DATA])
-    found: i64 = data[0]
-    for i in range(1, header[LENGTH]):
-        found = minimum(found, data[i])
-    return found
-
-
-def greatest_word(it: i64):
-    header = view(i64[...], it)
-    data = view(i64[...], header[DATA])
-    found: i64 = data[0]
-    for i in range(1, header[LENGTH]):
-        found = maximum(found, data[i])
-    return found
-
-
-def least_float(it: i64):
-    header = view(i64[...], it)
-    data = view(f64[...], header[DATA])
-    found: f64 = data[0]
-    for i in range(1, header[LENGTH]):
-        found = select(data[i] < found, data[i], found)
-    return bits_of_f64(found)
-
-
-def greatest_float(it: i64):
-    header = view(i64[...], it)
-    data = view(f64[...], header[DATA])
-    found: f64 = data[0]
-    for i in range(1, header[LENGTH]):
-        found = select(data[i] > found, data[i], found)
-    return bits_of_f64(found)
-
-
 def first_numbers(state: InOut[i64[...]], kind: i64, count: i64):
     if count > MANY:
         return 0
@@ -404,7 +306,56 @@ def first_numbers(state: InOut[i64[...]], kind: i64, count: i64):
     return made
 """
 
-_SORTING: Final = """
+_OF_ELEMENTS: Final = """
+def find_ELEMENT(it: i64, value: TYPE):
+    header = view(i64[...], it)
+    data = view(TYPE[...], header[DATA])
+    for i in range(header[LENGTH]):
+        if data[i] == value:
+            return i
+    return -1
+
+
+def count_ELEMENT(it: i64, value: TYPE):
+    header = view(i64[...], it)
+    data = view(TYPE[...], header[DATA])
+    found: i64 = 0
+    for i in range(header[LENGTH]):
+        found = found + i64(data[i] == value)
+    return found
+
+
+def equal_ELEMENTs(it: i64, other: i64):
+    header = view(i64[...], it)
+    header2 = view(i64[...], other)
+    if header[LENGTH] != header2[LENGTH]:
+        return 0
+    data = view(TYPE[...], header[DATA])
+    data2 = view(TYPE[...], header2[DATA])
+    for i in range(header[LENGTH]):
+        if data[i] != data2[i]:
+            return 0
+    return 1
+
+
+def least_ELEMENT(it: i64):
+    header = view(i64[...], it)
+    data = view(TYPE[...], header[DATA])
+    found: TYPE = data[0]
+    for i in range(1, header[LENGTH]):
+        found = select(data[i] < found, data[i], found)
+    return WORD(found)
+
+
+def greatest_ELEMENT(it: i64):
+    header = view(i64[...], it)
+    data = view(TYPE[...], header[DATA])
+    found: TYPE = data[0]
+    for i in range(1, header[LENGTH]):
+        found = select(data[i] > found, data[i], found)
+    return WORD(found)
+
+
 def sort_ELEMENTs(it: i64, descends: bool):
     header = view(i64[...], it)
     length = header[LENGTH]
@@ -444,7 +395,13 @@ def sort_ELEMENTs(it: i64, descends: bool):
     free(spare)
     return 1
 """
-"""A merge sort, which keeps the order of what compares equal."""
+"""Helpers that there are for whole numbers and for floats.  Sorting merges, which keeps the order of what compares
+equal."""
+_ELEMENTS: Final = (
+    {"ELEMENT": "word", "TYPE": "i64", "WORD": "i64"},
+    {"ELEMENT": "float", "TYPE": "f64", "WORD": "bits_of_f64"},
+)
+"""An element's name, its type, and the function that makes a word of it."""
 
 _NUMBERS: Final = """
 def gcd(a: i64, b: i64):
@@ -627,10 +584,14 @@ def copy_dict(state: InOut[i64[...]], it: i64):
 @cache
 def _texts() -> dict[str, str]:
     """The helpers' text by name."""
-    sorts = (_SORTING.replace("ELEMENT", e).replace("TYPE", t) for e, t in (("word", "i64"), ("float", "f64")))
-    text = "".join((_MEMORY, _LISTS, *sorts, _NUMBERS, _DICTS, CONVERSIONS))
-    text = re.sub(r"\b[A-Z]+\b", lambda found: str(_WORDS_BY_NAME.get(found[0], found[0])), text)
+    of_elements = (_spelled(_OF_ELEMENTS, names) for names in _ELEMENTS)
+    text = _spelled("".join((_MEMORY, _LISTS, *of_elements, _NUMBERS, _DICTS, CONVERSIONS)), _WORDS_BY_NAME)
     return {each[: each.index("(")].strip(): "def" + each for each in text.split("\ndef")[1:]}
+
+
+def _spelled(text: str, names: Mapping[str, object]) -> str:
+    """The text with what names in capitals stand for."""
+    return re.sub("[A-Z]+", lambda found: str(names.get(found[0], found[0])), text)
 
 
 _RARE: Final = frozenset(
