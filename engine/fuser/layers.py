@@ -41,7 +41,7 @@ from engine.fuser.kernel import (
 
 WORTH: Final = 1 << 27
 """Operations after which a kernel is compiled."""
-WORTH_A_LOOK: Final = 1 << 23
+WORTH_A_LOOK: Final = 1 << 26
 """Operations after which its code is looked for on disk."""
 _FEW: Final = 16
 """Rows up to which products are made of dot products, which need no panels."""

@@ -33,6 +33,7 @@ from engine.fuser.binding import Binding, is_in_order
 from engine.fuser.cost import Cost, cost_of
 from engine.fuser.cpython_abi import AbiError
 from engine.fuser.from_graph import NotFused, is_fusible, lower
+from engine.fuser.fusion_group import TYPES
 from engine.fuser.kernel_text import show
 from engine.fuser.machine import MachineError
 from engine.fuser.stub import bind
@@ -343,10 +344,13 @@ class PlanFusion:
 
 
 def _users_of_strangers(graph: Graph, example: Sequence[Any]) -> set[Node]:
-    """The nodes that take arguments other than tensors and numbers; all, if there are none."""
-    known = (Tensor, int, float, NoneType)
-    strange = [value for value, given in zip(graph.inputs, example, strict=False) if not isinstance(given, known)]
+    """The nodes that take arguments of which there are no kernels; all, if there are none."""
+    strange = [value for value, given in zip(graph.inputs, example, strict=False) if not _is_known(given)]
     return {use.user for value in strange for use in value.uses} - {graph.return_node} or {*graph.nodes()}
+
+
+def _is_known(value: Any) -> bool:
+    return value.array.dtype in TYPES if isinstance(value, Tensor) else isinstance(value, (int, float, NoneType))
 
 
 _FUSIONS: Final[WeakSet[PlanFusion]] = WeakSet()
