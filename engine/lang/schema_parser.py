@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Final, TypeVar
 
 from engine.lang.errors import OperatorError, ParseError, SchemaError
@@ -41,7 +42,8 @@ def parse_type(text: str, resolve: Resolve | None = None) -> Type:
 
 def parse_schema(text: str, resolve: Resolve | None = None) -> FunctionSchema:
     """The schema that `text` spells; `resolve` finds classes by name.  Raises SchemaError."""
-    return _read_whole(text, lambda lexer: _SchemaParser(lexer, resolve).parse())
+    found = _put_together(text) if resolve is None else None
+    return found or _read_whole(text, lambda lexer: _SchemaParser(lexer, resolve).parse())
 
 
 class _SchemaParser:
@@ -55,7 +57,7 @@ class _SchemaParser:
         name, overload = self._name()
         arguments, is_vararg = self._arguments()
         self.lexer.expect("->")
-        returns, is_varret = self._returns()
+        returns, is_varret = self.returns()
         return FunctionSchema(name, overload, arguments, returns, is_vararg, is_varret)
 
     def _name(self) -> tuple[str, str]:
@@ -78,13 +80,13 @@ class _SchemaParser:
             elif self.lexer.next_if("..."):
                 is_vararg = True
             else:
-                arguments.append(self._argument(kwarg_only))
+                arguments.append(self.argument(kwarg_only))
             if not self.lexer.next_if(","):
                 break
         self.lexer.expect(")")
         return tuple(arguments), is_vararg
 
-    def _argument(self, kwarg_only: bool) -> Argument:
+    def argument(self, kwarg_only: bool) -> Argument:
         read = self.types.parse_marked()
         name = self._word("a name for the argument")
         default, written = NO_DEFAULT, ""
@@ -95,7 +97,7 @@ class _SchemaParser:
             default, written = _fitted(default, read.type, read.broadcast, place), place.text
         return Argument(name, read.type, default, kwarg_only, read.mark, read.broadcast, read.declared, written)
 
-    def _returns(self) -> tuple[tuple[Argument, ...], bool]:
+    def returns(self) -> tuple[tuple[Argument, ...], bool]:
         if self.lexer.next_if("..."):
             return (), True
         if not self.lexer.next_if("("):
@@ -169,6 +171,52 @@ def _fitted(value: Any, type: Type, broadcast: int | None, place: SourceRange) -
         return _CONVERT[type](value) if type in _CONVERT else value
     except OperatorError as error:
         raise ParseError(error.message, place, hints=error.hints) from None
+
+
+# ------------------------------------------------------------------ schemas put together
+
+_PARTS: Final = re.compile(r"((?:\w+::)*\w+)(?:\.(\w+))?\((.*)\) -> (.+)")
+
+
+def _put_together(text: str) -> FunctionSchema | None:
+    """The schema, of arguments that are read once each, as most stand in many schemas; None for uncommon texts."""
+    parts = _PARTS.fullmatch(text)
+    if parts is None:
+        return None
+    name, overload, between, returns = parts.groups()
+    pieces = _pieces(between)
+    is_vararg = pieces[-1:] == ["..."]
+    named_from = pieces.index("*") if "*" in pieces else len(pieces)
+    try:
+        arguments = tuple(
+            _argument_of(piece, i > named_from)
+            for i, piece in enumerate(pieces[: len(pieces) - is_vararg])
+            if i != named_from
+        )
+        return FunctionSchema(name, overload or "", arguments, *_returns_of(returns, is_vararg))
+    except SchemaError:
+        return None
+
+
+def _pieces(text: str) -> list[str]:
+    """The parts of a list of arguments: it is cut at the commas that are in no brackets."""
+    pieces: list[str] = []
+    is_open = False
+    for part in text.split(", ") if text else ():
+        pieces[-1:] = [f"{pieces[-1]}, {part}"] if is_open else [*pieces[-1:], part]
+        is_open = any(pieces[-1].count(a) != pieces[-1].count(b) for a, b in ("()", "[]"))
+    return pieces
+
+
+@cache
+def _argument_of(text: str, kwarg_only: bool) -> Argument:
+    return _read_whole(text, lambda lexer: _SchemaParser(lexer, None).argument(kwarg_only))
+
+
+@cache
+def _returns_of(text: str, is_vararg: bool) -> tuple[tuple[Argument, ...], bool, bool]:
+    returns, is_varret = _read_whole(text, lambda lexer: _SchemaParser(lexer, None).returns())
+    return returns, is_vararg, is_varret
 
 
 def _read_whole(text: str, read: Callable[[Lexer], _T]) -> _T:
