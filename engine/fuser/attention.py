@@ -14,12 +14,13 @@ import numpy as np
 
 from engine.aten.dispatch.table import overloads
 from engine.aten.values.tensor import Tensor
+from engine.fuser.compositions import COMPOSITIONS
 from engine.fuser.extents import known
 from engine.fuser.from_expression import Unsupported, element
 from engine.fuser.fusion_group import Group, Handler, Lowered, shown
 from engine.fuser.kernel import BOOL, Constant, Expression, apply, constant
 from engine.fuser.products import linear, multiplied
-from engine.fuser.reductions import REDUCTIONS, accumulated, extreme_of, mapped
+from engine.fuser.reductions import accumulated, extreme_of, mapped
 from engine.fuser.reshaping import reshaped
 from engine.fuser.schedule import Body, Indices, Value
 
@@ -113,7 +114,7 @@ def _encoder_layer(group: Group, name: str, given: Given, sample: Any) -> Value:
             "input": value, "normalized_shape": [given["embed_dim"]], "eps": given["eps"],
             "weight": given[f"norm_weight_{number}"], "bias": given[f"norm_bias_{number}"],
         }  # fmt: skip
-        found: Value = REDUCTIONS["aten::layer_norm"](group, f"{name}_norm{number}", of, _SAMPLE)
+        found: Value = COMPOSITIONS["aten::layer_norm"](group, f"{name}_norm{number}", of, _SAMPLE)
         return found
 
     def added(a: Value, b: Value) -> Value:

@@ -15,7 +15,18 @@ from engine.fuser.extents import ONE, Extent, known
 from engine.fuser.from_expression import Unsupported, element
 from engine.fuser.fusion_group import TYPES, Group, Handler, Lowered, shown
 from engine.fuser.kernel import FLOATS, HALVES, Constant, Expression, apply, constant, convert
-from engine.fuser.reductions import accumulated, as_type, dimensions, extreme_of, mapped, mean_of, squares_of, wide
+from engine.fuser.reductions import (
+    accumulated,
+    as_sample,
+    as_type,
+    count,
+    dimensions,
+    extreme_of,
+    mapped,
+    mean_of,
+    squares_of,
+    wide,
+)
 from engine.fuser.reshaping import chunks, extent_of, reshaped
 from engine.fuser.schedule import Value
 
@@ -29,10 +40,6 @@ def _floats(group: Group, value: Lowered) -> Value:
     return wide(group, value)
 
 
-def _as_sample(group: Group, value: Value, sample: Any) -> Value:
-    return as_type(group, value, TYPES[sample.array.dtype])
-
-
 def _number(value: Lowered, type: str) -> Expression:
     if isinstance(value, (int, float)):
         return constant(value, type)
@@ -41,11 +48,35 @@ def _number(value: Lowered, type: str) -> Expression:
     return convert(value, type)
 
 
-def _multiplied(group: Group, name: str, value: Value, other: Value) -> Value:
-    return mapped(group, name, lambda a, b: apply("mul", a, b), value, other)
-
-
 # ------------------------------------------------------------------ norms
+
+
+def _exponentials(group: Group, name: str, given: Given, sample: Any) -> tuple[Value, list[int], Value]:
+    """The argument in the type of computation, the dimension, and the largest elements."""
+    type = TYPES.get(sample.array.dtype)
+    if type is None or type not in (*FLOATS, *HALVES):
+        raise Unsupported("no floats")
+    value = group.kept_if_costly(wide(group, as_type(group, given["self"], type)))
+    if not value.shape:
+        raise Unsupported("a tensor without dimensions")
+    dims = dimensions(value, given["dim"])
+    return value, dims, extreme_of(group, f"{name}_top", value, dims, largest=True)
+
+
+def _softmax(group: Group, name: str, given: Given, sample: Any) -> Value:
+    value, dims, top = _exponentials(group, name, given, sample)
+    powers = mapped(group, f"{name}_exp", lambda x, t: apply("exp", apply("sub", x, t)), value, top)
+    powers = group.keep(powers)
+    total = accumulated(group, f"{name}_sum", powers, dims, "add", 0)
+    return as_sample(group, mapped(group, name, lambda p, t: apply("div", p, t), powers, total), sample)
+
+
+def _log_softmax(group: Group, name: str, given: Given, sample: Any) -> Value:
+    value, dims, top = _exponentials(group, name, given, sample)
+    powers = mapped(group, f"{name}_exp", lambda x, t: apply("exp", apply("sub", x, t)), value, top)
+    total = accumulated(group, f"{name}_sum", powers, dims, "add", 0)
+    found = mapped(group, name, lambda x, t, s: apply("sub", apply("sub", x, t), apply("log", s)), value, top, total)
+    return as_sample(group, found, sample)
 
 
 def _logsumexp(group: Group, name: str, given: Given, sample: Any) -> Value:
@@ -63,7 +94,7 @@ def _logsumexp(group: Group, name: str, given: Given, sample: Any) -> Value:
     found = mapped(group, name, lambda s, t: apply("add", apply("log", s), finite(t)), total, top)
     if not keepdim:
         found = _without(found, name, dims)
-    return _as_sample(group, found, sample)
+    return as_sample(group, found, sample)
 
 
 def _without(value: Value, name: str, dims: Sequence[int]) -> Value:
@@ -103,7 +134,7 @@ def _norm(group: Group, name: str, given: Given, sample: Any) -> Value:
     found = accumulated(group, name, parts, dims, function, 0, bool(given.get("keepdim", False)))
     if last:
         found = mapped(group, name, lambda x: apply(last, x), found)
-    return _as_sample(group, found, sample)
+    return as_sample(group, found, sample)
 
 
 def _glu(group: Group, name: str, given: Given, sample: Any) -> Value:
@@ -115,7 +146,7 @@ def _glu(group: Group, name: str, given: Given, sample: Any) -> Value:
     group.samples[value] = sample
     a, b = chunks(group, value, 2, dim, f"{name}_half")
     gated = mapped(group, name, lambda x, y: apply("mul", x, apply("sigmoid", y)), a, b)
-    return _as_sample(group, gated, sample)
+    return as_sample(group, gated, sample)
 
 
 # ------------------------------------------------------------------ losses
@@ -135,7 +166,7 @@ def _loss(distance: Callable[[Given, Expression, Expression], Expression]) -> Ha
                 found = mean_of(group, name, found, dims, keepdim=False)
             case 2:
                 found = accumulated(group, name, found, dims, "add", 0, keepdim=False)
-        return _as_sample(group, found, sample)
+        return as_sample(group, found, sample)
 
     return handler
 
@@ -176,8 +207,11 @@ def _scaled(group: Group, name: str, value: Value, weight: Value | None, bias: V
 
 
 def _normalized(value: Expression, mean: Expression, variance: Expression, eps: Expression) -> Expression:
-    root = apply("sqrt", apply("add", variance, eps))
-    return apply("mul", apply("sub", value, mean), apply("div", constant(1, value.type), root))
+    return apply("mul", apply("sub", value, mean), _inverse_root(variance, eps))
+
+
+def _inverse_root(variance: Expression, eps: Expression) -> Expression:
+    return apply("div", constant(1, variance.type), apply("sqrt", apply("add", variance, eps)))
 
 
 def _batch_norm(group: Group, name: str, given: Given, sample: Any) -> Value:
@@ -192,7 +226,7 @@ def _batch_norm(group: Group, name: str, given: Given, sample: Any) -> Value:
     if mean is None or variance is None:
         raise Unsupported("no running statistics")
     found = mapped(group, name, lambda x, m, v: _normalized(x, m, v, eps), value, mean, variance)
-    return _as_sample(group, _scaled(group, name, found, weight, bias), sample)
+    return as_sample(group, _scaled(group, name, found, weight, bias), sample)
 
 
 def _group_norm(group: Group, name: str, given: Given, sample: Any) -> Value:
@@ -207,45 +241,57 @@ def _group_norm(group: Group, name: str, given: Given, sample: Any) -> Value:
         own = known(channels.example // count)
     split = reshaped(group, f"{name}_groups", value, [batch, known(count), own, *space])
     dims, eps = [*range(2, len(split.shape))], _number(given["eps"], value.type)
-    mean = mean_of(group, f"{name}_mean", split, dims)
-    variance = _divided(group, f"{name}_var", squares_of(group, f"{name}_squares", split, mean, dims), split, dims)
+    mean, variance = _moments(group, name, split, dims)
     found = mapped(group, name, lambda x, m, v: _normalized(x, m, v, eps), split, mean, variance)
     found = reshaped(group, name, found, value.shape)
     weight, bias = (_channels(group, value, given[key]) for key in ("weight", "bias"))
-    return _as_sample(group, _scaled(group, name, found, weight, bias), sample)
+    return as_sample(group, _scaled(group, name, found, weight, bias), sample)
 
 
-def _divided(group: Group, name: str, total: Value, value: Value, dims: Sequence[int]) -> Value:
-    """A sum over dimensions as a mean."""
-    number: Expression = constant(1, value.type)
-    for d in dims:
-        number = apply("mul", number, convert(group.extents.canonical(value.shape[d]).size, value.type))
-    return mapped(group, name, lambda x: apply("div", x, number), total)
+def _moments(group: Group, name: str, value: Value, dims: Sequence[int]) -> tuple[Value, Value]:
+    """The mean and the variance over dimensions."""
+    mean = mean_of(group, f"{name}_mean", value, dims)
+    squares = squares_of(group, f"{name}_squares", value, mean, dims)
+    number = count(value, dims, value.type)
+    return mean, mapped(group, f"{name}_var", lambda x: apply("div", x, number), squares)
 
 
-def _rms_norm(group: Group, name: str, given: Given, sample: Any) -> Value:
-    value, sizes, eps = group.kept_if_costly(_floats(group, given["input"])), given["normalized_shape"], given["eps"]
+def _last_dimensions(group: Group, value: Value, sizes: Lowered) -> list[int]:
+    """The last dimensions, which have these sizes."""
     if not isinstance(sizes, list) or not 0 < len(sizes) <= len(value.shape):
         raise Unsupported("sizes that are not known")
     dims = [*range(len(value.shape) - len(sizes), len(value.shape))]
     for d, wanted in zip(dims, sizes, strict=True):
         group.extents.require(value.shape[d], extent_of(group, wanted))
+    return dims
+
+
+def _like(group: Group, value: Value, other: Lowered) -> Value | None:
+    return None if other is None else as_type(group, _floats(group, other), value.type)
+
+
+def _layer_norm(group: Group, name: str, given: Given, sample: Any) -> Value:
+    """Over the last dimensions; weight and bias are optional."""
+    value = group.kept_if_costly(_floats(group, given["input"]))
+    dims, eps = _last_dimensions(group, value, given["normalized_shape"]), _number(given["eps"], value.type)
+    mean, variance = _moments(group, name, value, dims)
+    found = mapped(group, name, lambda x, m, v: _normalized(x, m, v, eps), value, mean, variance)
+    weight, bias = (_like(group, value, given[key]) for key in ("weight", "bias"))
+    return as_sample(group, _scaled(group, name, found, weight, bias), sample)
+
+
+def _rms_norm(group: Group, name: str, given: Given, sample: Any) -> Value:
+    value, eps = group.kept_if_costly(_floats(group, given["input"])), given["eps"]
+    dims = _last_dimensions(group, value, given["normalized_shape"])
     small = _number(_EPSILON[value.type] if eps is None else eps, value.type)
     mean = mean_of(group, f"{name}_mean", mapped(group, f"{name}_squares", _square, value), dims)
-
-    def scale(x: Expression, m: Expression) -> Expression:
-        return apply("mul", x, apply("div", constant(1, x.type), apply("sqrt", apply("add", m, small))))
-
-    found = mapped(group, name, scale, value, mean)
-    weight = given["weight"]
-    if weight is not None:
-        found = _multiplied(group, name, found, as_type(group, _floats(group, weight), value.type))
-    return _as_sample(group, found, sample)
+    found = mapped(group, name, lambda x, m: apply("mul", x, _inverse_root(m, small)), value, mean)
+    return as_sample(group, _scaled(group, name, found, _like(group, value, given["weight"]), None), sample)
 
 
 _EPSILON: Final = {"f32": 2.0**-23, "f64": 2.0**-52}
 
-LIKE_INPUT: Final = frozenset({"aten::batch_norm", "aten::group_norm", "aten::rms_norm", "aten::glu"})
+LIKE_INPUT: Final = frozenset(f"aten::{name}" for name in "batch_norm group_norm rms_norm glu layer_norm".split())
 """Operators whose result has the dtype of their first argument."""
 COMPOSITIONS: Final[dict[str, Handler]] = {
     "aten::logsumexp": _logsumexp, "aten::glu": _glu, "aten::norm": _norm, "aten::linalg_vector_norm": _norm,
@@ -254,4 +300,6 @@ COMPOSITIONS: Final[dict[str, Handler]] = {
     "aten::smooth_l1_loss": _loss(lambda given, a, b: _smooth(given, a, b, given["beta"])),
     "aten::huber_loss": _loss(_huber),
     "aten::batch_norm": _batch_norm, "aten::group_norm": _group_norm, "aten::rms_norm": _rms_norm,
+    "aten::layer_norm": _layer_norm, "aten::softmax": _softmax, "aten::_softmax": _softmax,
+    "aten::log_softmax": _log_softmax, "aten::_log_softmax": _log_softmax,
 }  # fmt: skip

@@ -22,7 +22,6 @@ from engine.aten.dispatch.op import Op
 from engine.aten.kernels.rules import wrap_dim
 from engine.aten.values.promotion import result_type, to_float
 from engine.aten.values.tensor import Tensor
-from engine.fuser import compositions
 from engine.fuser.attention import ATTENTION
 from engine.fuser.binding import (
     Argument,
@@ -35,7 +34,7 @@ from engine.fuser.binding import (
     size,
     stride,
 )
-from engine.fuser.compositions import COMPOSITIONS
+from engine.fuser.compositions import COMPOSITIONS, LIKE_INPUT
 from engine.fuser.extents import ONE, Extent, known
 from engine.fuser.from_expression import Unsupported, element
 from engine.fuser.fusion_group import DTYPES, TYPES, Group, Handler, Lowered, elements, shown, stages_of
@@ -58,7 +57,7 @@ from engine.fuser.kernel import (
     product,
 )
 from engine.fuser.products import PRODUCTS
-from engine.fuser.reductions import LIKE_INPUT, REDUCTIONS
+from engine.fuser.reductions import REDUCTIONS
 from engine.fuser.reshaping import RESHAPING, SIZE, chunks
 from engine.fuser.schedule import Body, Indices, Piece, Scheduler, Stage, Value, Within, offset
 from engine.fuser.windows import WINDOWS
@@ -248,7 +247,7 @@ class _Lowering:
         """The operator's result for samples of its arguments; None where the handler alone tells the dtype."""
         if op.name in _CHOOSING or op.name in _OF_FLOATS:
             return None
-        if op.name in _LIKE_INPUT:
+        if op.name in LIKE_INPUT:
             return self.sampled(next(iter(given.values())))
         return _run(op, {key: self.sampled(value) for key, value in given.items()})
 
@@ -595,7 +594,6 @@ def _expand(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) 
 _REDUCTIONS: Final[dict[str, Handler]] = {**REDUCTIONS, **COMPOSITIONS, **PRODUCTS, **ATTENTION, **WINDOWS}
 _OF_FLOATS: Final = ATTENTION.keys() | WINDOWS.keys()
 """Those of which samples of one element tell nothing: their result is of float32."""
-_LIKE_INPUT: Final = LIKE_INPUT | compositions.LIKE_INPUT
 _CHOOSING: Final[dict[str, Handler]] = {
     **RESHAPING,
     **dict.fromkeys(("aten::clone", "aten::detach", "aten::alias"), _identity),

@@ -32,7 +32,6 @@ from engine.fuser.kernel import (
     index,
     product,
 )
-from engine.fuser.reshaping import extent_of
 from engine.fuser.schedule import Body, Indices, Stage, Value, accumulate, offset
 
 Given = Mapping[str, Lowered]
@@ -177,7 +176,8 @@ def _require_some(group: Group, value: Value, dims: Sequence[int]) -> None:
         group.extents.guards.append(apply("gt", extent.size, index(0)))
 
 
-def _result(group: Group, value: Value, sample: Any) -> Value:
+def as_sample(group: Group, value: Value, sample: Any) -> Value:
+    """The elements in the dtype of the operator's result."""
     if not isinstance(sample, Tensor) or sample.array.dtype not in TYPES:
         raise Unsupported("a result of that dtype")
     return as_type(group, value, TYPES[sample.array.dtype])
@@ -199,33 +199,30 @@ def _flag(given: Given, name: str, default: bool = False) -> bool:
 # ------------------------------------------------------------------ sums
 
 
-def _sum(group: Group, name: str, given: Given, sample: Any) -> Value:
-    """In the dtype of the result."""
-    value, type = _self(given), TYPES[sample.array.dtype]
-    value = as_type(group, value, "f32" if type in HALVES else type)
-    found = accumulated(group, name, value, dimensions(value, given.get("dim")), "add", 0, _flag(given, "keepdim"))
-    return _result(group, found, sample)
-
-
-def _product(group: Group, name: str, given: Given, sample: Any) -> Value:
-    value, type = _self(given), TYPES[sample.array.dtype]
-    value = as_type(group, value, "f32" if type in HALVES else type)
-    found = accumulated(group, name, value, dimensions(value, given.get("dim")), "mul", 1, _flag(given, "keepdim"))
-    return _result(group, found, sample)
-
-
 def mean_of(group: Group, name: str, value: Value, dims: Sequence[int], keepdim: bool = True) -> Value:
     total = accumulated(group, f"{name}_sum", value, dims, "add", 0, keepdim)
     number = count(value, dims, value.type)
     return mapped(group, name, lambda x: apply("div", x, number), total)
 
 
-def _mean(group: Group, name: str, given: Given, sample: Any) -> Value:
-    value, type = _self(given), TYPES[sample.array.dtype]
-    value = as_type(group, value, "f32" if type in HALVES else type)
-    return _result(
-        group, mean_of(group, name, value, dimensions(value, given.get("dim")), _flag(given, "keepdim")), sample
-    )
+def _total(combine: Callable[[Group, str, Value, Sequence[int], bool], Value]) -> Handler:
+    """Computed with in the dtype of the result."""
+
+    def handler(group: Group, name: str, given: Given, sample: Any) -> Value:
+        value, type = _self(given), TYPES[sample.array.dtype]
+        value = as_type(group, value, "f32" if type in HALVES else type)
+        found = combine(group, name, value, dimensions(value, given.get("dim")), _flag(given, "keepdim"))
+        return as_sample(group, found, sample)
+
+    return handler
+
+
+def _sum(group: Group, name: str, value: Value, dims: Sequence[int], keepdim: bool) -> Value:
+    return accumulated(group, name, value, dims, "add", 0, keepdim)
+
+
+def _product(group: Group, name: str, value: Value, dims: Sequence[int], keepdim: bool) -> Value:
+    return accumulated(group, name, value, dims, "mul", 1, keepdim)
 
 
 def squares_of(group: Group, name: str, value: Value, mean: Value, dims: Sequence[int], keepdim: bool = True) -> Value:
@@ -256,7 +253,7 @@ def _variance(root: bool) -> Handler:
             found = apply("div", total, divisor)
             return apply("sqrt", found) if root else found
 
-        return _result(group, mapped(group, name, finish, squares), sample)
+        return as_sample(group, mapped(group, name, finish, squares), sample)
 
     return handler
 
@@ -290,7 +287,7 @@ def _extreme(largest: bool) -> Handler:
             raise Unsupported(f"an extreme of {value.type}")
         dims = dimensions(value, given.get("dim"))
         _require_some(group, value, dims)
-        return _result(group, extreme_of(group, name, value, dims, largest, _flag(given, "keepdim")), sample)
+        return as_sample(group, extreme_of(group, name, value, dims, largest, _flag(given, "keepdim")), sample)
 
     return handler
 
@@ -325,78 +322,18 @@ def _truth(function: str, first: bool) -> Handler:
     def handler(group: Group, name: str, given: Given, sample: Any) -> Value:
         value = as_type(group, _self(given), BOOL)
         dims = dimensions(value, given.get("dim"))
-        return _result(group, accumulated(group, name, value, dims, function, first, _flag(given, "keepdim")), sample)
+        return as_sample(group, accumulated(group, name, value, dims, function, first, _flag(given, "keepdim")), sample)
 
     return handler
 
 
-# ------------------------------------------------------------------ made of several
+# ------------------------------------------------------------------ the table
 
-
-def _exponentials(group: Group, name: str, given: Given, sample: Any) -> tuple[Value, list[int], Value]:
-    """The argument in the type of computation, the dimension, and the largest elements."""
-    type = TYPES.get(sample.array.dtype)
-    if type is None or type not in (*FLOATS, *HALVES):
-        raise Unsupported("no floats")
-    value = group.kept_if_costly(wide(group, as_type(group, _self(given), type)))
-    if not value.shape:
-        raise Unsupported("a tensor without dimensions")
-    dims = dimensions(value, given["dim"])
-    return value, dims, extreme_of(group, f"{name}_top", value, dims, largest=True)
-
-
-def _softmax(group: Group, name: str, given: Given, sample: Any) -> Value:
-    value, dims, top = _exponentials(group, name, given, sample)
-    powers = mapped(group, f"{name}_exp", lambda x, t: apply("exp", apply("sub", x, t)), value, top)
-    powers = group.keep(powers)
-    total = accumulated(group, f"{name}_sum", powers, dims, "add", 0)
-    return _result(group, mapped(group, name, lambda p, t: apply("div", p, t), powers, total), sample)
-
-
-def _log_softmax(group: Group, name: str, given: Given, sample: Any) -> Value:
-    value, dims, top = _exponentials(group, name, given, sample)
-    powers = mapped(group, f"{name}_exp", lambda x, t: apply("exp", apply("sub", x, t)), value, top)
-    total = accumulated(group, f"{name}_sum", powers, dims, "add", 0)
-    found = mapped(group, name, lambda x, t, s: apply("sub", apply("sub", x, t), apply("log", s)), value, top, total)
-    return _result(group, found, sample)
-
-
-def _layer_norm(group: Group, name: str, given: Given, sample: Any) -> Value:
-    """Over the last dimensions; weight and bias are optional."""
-    value, sizes, eps = group.kept_if_costly(wide(group, _self(given))), given["normalized_shape"], given["eps"]
-    if not isinstance(sizes, list) or not 0 < len(sizes) <= len(value.shape) or value.type not in FLOATS:
-        raise Unsupported("sizes that are not known")
-    dims = [*range(len(value.shape) - len(sizes), len(value.shape))]
-    for d, wanted in zip(dims, sizes, strict=True):
-        group.extents.require(value.shape[d], extent_of(group, wanted))
-    mean = mean_of(group, f"{name}_mean", value, dims)
-    squares = squares_of(group, f"{name}_squares", value, mean, dims)
-    number = count(value, dims, value.type)
-    small = constant(eps, value.type) if isinstance(eps, (int, float)) else convert(eps, value.type)
-    one = constant(1, value.type)
-
-    def scale(total: Expression) -> Expression:
-        return apply("div", one, apply("sqrt", apply("add", apply("div", total, number), small)))
-
-    found = mapped(
-        group, name, lambda x, m, r: apply("mul", apply("sub", x, m), r), value, mean,
-        mapped(group, f"{name}_rstd", scale, squares),
-    )  # fmt: skip
-    for key, function in (("weight", "mul"), ("bias", "add")):
-        if isinstance(given[key], Value):
-            other = as_type(group, given[key], value.type)
-            found = mapped(group, name, lambda x, y, function=function: apply(function, x, y), found, other)
-    return _result(group, found, sample)
-
-
-LIKE_INPUT: Final = frozenset({"aten::layer_norm"})
-"""Operators whose result has the dtype of their argument `input`."""
 REDUCTIONS: Final[dict[str, Handler]] = {
-    "aten::sum": _sum, "aten::prod": _product, "aten::mean": _mean, "aten::var": _variance(root=False),
-    "aten::std": _variance(root=True), "aten::amax": _extreme(largest=True), "aten::amin": _extreme(largest=False),
+    "aten::sum": _total(_sum), "aten::prod": _total(_product), "aten::mean": _total(mean_of),
+    "aten::var": _variance(root=False), "aten::std": _variance(root=True),
+    "aten::amax": _extreme(largest=True), "aten::amin": _extreme(largest=False),
     "aten::max": _extreme(largest=True), "aten::min": _extreme(largest=False),
     "aten::argmax": _place(largest=True), "aten::argmin": _place(largest=False),
     "aten::any": _truth("bitor", first=False), "aten::all": _truth("bitand", first=True),
-    "aten::softmax": _softmax, "aten::_softmax": _softmax, "aten::log_softmax": _log_softmax,
-    "aten::_log_softmax": _log_softmax, "aten::layer_norm": _layer_norm,
 }  # fmt: skip
