@@ -18,7 +18,6 @@ from beside import TORCH, Call, summary, table
 
 import engine.torch as engine_torch
 from engine.fuser import tiering
-from engine.fuser.entries import native
 
 _INDEX: Final = np.array([0, 2])
 _ONES: Final = np.ones((4, 4), np.float32)
@@ -119,10 +118,9 @@ def _tensor(torch: Any, values: Any, requires_grad: bool) -> Any:
 
 
 def _warm(call: Call) -> Call:
-    """The call, made often enough for its operators to be compiled."""
-    for _ in range(native.SETTINGS.threshold + 1):
-        call()
-    tiering.wait()
+    """The call, whose operators are compiled."""
+    tiering.set_mode("eager")
+    call()
     return call
 
 

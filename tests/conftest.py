@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import pytest
 
 from engine.aten.values import quantizer
 from engine.aten.values.hooks import HOOKS
+from engine.fuser import tiering
 from tests.case_runner import Case, parse_cases, written
 
 os.environ.setdefault("TSREPL_KERNEL_CACHE", str(Path(tempfile.gettempdir()) / f"tsrepl-tests-{getpass.getuser()}"))
@@ -27,10 +28,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-cases", action="store_true", help="let .case files expect what is found now")
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown() -> None:
     """Once a test is over that had quantized tensors, operators need not look for such any more."""
     if HOOKS.quantized:
         quantizer.absent()
+    mistakes = tiering.failures()
+    tiering.forget_failures()
+    assert not mistakes, "compiling failed, in this test or shortly before:\n" + "\n".join(mistakes)
+
+
+@pytest.fixture
+def without_machine_code() -> Iterator[None]:
+    """The compile mode in which results have the bits of numpy's functions, at any time."""
+    before = tiering.mode()
+    tiering.set_mode("off")
+    yield
+    tiering.set_mode(before)
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> CaseFile | None:

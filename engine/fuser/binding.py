@@ -21,14 +21,15 @@ from engine.fuser.kernel import Expression, Kernel, Let, Name
 class TensorArgument:
     """A tensor on the CPU that records nothing, of this element type and rank; else the guard fails.
 
-    `layout`: "contiguous", or "strided" for any strides that are multiples of the element.  `is_written`: the kernel
+    `layout`: "contiguous"; "strided" for any strides that are multiples of the element; "flat" for contiguous ones of
+    any rank, all of the same sizes, that the kernel takes for one dimension (`rank` is 1).  `is_written`: the kernel
     writes to it, which advances the version of its memory; then it shares no memory with the other arguments.
     """
 
     name: str
     type: str
     rank: int
-    layout: Literal["contiguous", "strided"] = "contiguous"
+    layout: Literal["contiguous", "strided", "flat"] = "contiguous"
     is_written: bool = False
 
 
@@ -50,10 +51,16 @@ class ObjectArgument:
 
 @dataclass(frozen=True, slots=True)
 class FixedArgument:
-    """None, a bool or an int: exactly this value, of exactly its type, which the kernel is made for."""
+    """None, a bool, an int, a string or a list of ints: exactly this value, of exactly its type (but an int may stand
+    for the list of it), for which the kernel is made.
+
+    `may_be_missing`: calls may leave it out, with all after it.  `is_named`: calls of methods give it by name only.
+    """
 
     name: str
-    value: int | None
+    value: int | str | tuple[int, ...] | None
+    may_be_missing: bool = False
+    is_named: bool = False
 
 
 Argument = TensorArgument | NumberArgument | ObjectArgument | FixedArgument
@@ -64,13 +71,15 @@ class Result:
     """A new tensor without gaps, or, without a shape, the argument of that name itself.
 
     `shape`: i64 expressions over the names that kernels may use.  `order`: its dimensions as they lie in memory, the
-    innermost last; None where that is as they are counted.
+    innermost last; None where that is as they are counted.  `is_flat`: that is one dimension for the kernel, and the
+    tensor has the sizes of the flat arguments.
     """
 
     name: str
     type: str
     shape: tuple[Expression, ...] | None
     order: tuple[int, ...] | None = None
+    is_flat: bool = False
 
 
 def order_of(array: np.ndarray[Any, Any]) -> tuple[int, ...] | None:

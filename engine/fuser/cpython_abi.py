@@ -39,7 +39,7 @@ _FUNCTIONS: Final = (
     "PyObject_Vectorcall", "PyType_GenericAlloc", "PyFloat_AsDouble", "PyLong_AsLongLongAndOverflow",
     "PyLong_FromLongLong", "PyErr_Clear", "PyTuple_Size", "PyTuple_New", "PyTuple_SetItem", "PyIter_Next",
     "PyList_Size", "PyList_GetItem", "PyEval_SaveThread", "PyEval_RestoreThread", "Py_IncRef", "Py_DecRef",
-    "PyErr_Occurred", "PyFloat_FromDouble", "PyTuple_GetItem", "PyObject_GetAttr",
+    "PyErr_Occurred", "PyFloat_FromDouble", "PyTuple_GetItem", "PyObject_GetAttr", "PyUnicode_CompareWithASCIIString",
 )  # fmt: skip
 
 

@@ -13,15 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import combinations, pairwise
+from math import inf
 from typing import Any, Final
 
 import numpy as np
 
 from engine.aten.dispatch.op import Op
 from engine.aten.kernels.rules import wrap_dim
-from engine.aten.values.promotion import result_type, to_float
+from engine.aten.values.promotion import converted, result_type, to_float
 from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import limits
 from engine.fuser.attention import ATTENTION
 from engine.fuser.binding import (
     Argument,
@@ -41,6 +43,7 @@ from engine.fuser.fusion_group import DTYPES, TYPES, Group, Handler, Lowered, el
 from engine.fuser.kernel import (
     BOOL,
     HALVES,
+    WHOLE,
     Apply,
     Buffer,
     Expression,
@@ -51,6 +54,7 @@ from engine.fuser.kernel import (
     Scalar,
     add,
     apply,
+    constant,
     convert,
     index,
     multiply,
@@ -95,11 +99,21 @@ def is_fusible(node: Node) -> bool:
     if node.kind == "prim::ListUnpack":
         return node.inputs[0].node.kind == "aten::chunk"
     op = op_of(node)
-    if op is None or op.schema.is_mutable or op.nondeterministic or op.data_dependent or len(node.outputs) != 1:
+    return op is not None and len(node.outputs) == 1 and has_kernel(op)
+
+
+def has_kernel(op: Op) -> bool:
+    """True if there may be kernels of the operator."""
+    if op.schema.is_mutable or op.nondeterministic or op.data_dependent:
         return False
-    if op.name != SIZE and not all(isinstance(each.type, (TensorType, ListType)) for each in node.outputs):
+    if op.name != SIZE and not all(isinstance(each.type, (TensorType, ListType)) for each in op.schema.returns):
         return False
     return _text_of(op) is not None or op.name in _SHAPED or op.name in _REDUCTIONS
+
+
+def is_pointwise(op: Op) -> bool:
+    """True if kernels of the operator are its expression, element by element."""
+    return _text_of(op) is not None and op.name not in _SHAPED and op.name not in _REDUCTIONS
 
 
 def _text_of(op: Op) -> str | None:
@@ -164,7 +178,7 @@ class _Lowering:
     def strides(self, name: str, array: np.ndarray[Any, Any]) -> list[Expression]:
         """The strides, which are guarded to be in the order that they are in; a stride of 0 or 1 element is known."""
         given: list[Expression] = [stride(name, d) for d in range(array.ndim)]
-        self.group.extents.guards += _in_order(array, given)
+        self.group.extents.guards += _in_order(array, [size(name, d) for d in range(array.ndim)], given)
         for d, (extent, step) in enumerate(zip(array.shape, array.strides, strict=True)):
             if extent > 1 and step in (0, array.itemsize):
                 known_step = index(step // array.itemsize)
@@ -206,6 +220,10 @@ class _Lowering:
         handler = None if _text_of(op) else _SHAPED.get(op.name) or _REDUCTIONS.get(op.name)
         if handler is not None:
             given = self.fixed(given, (BOOL,))
+        if "dtype" in given:
+            given = {**given, "dtype": self.constant_of(given["dtype"], ("i64",))}
+        if op.checks_numbers:
+            given = self.fixed(given, ("f64", "i64"))
         sample = self.sample_of(op, given)
         if handler is None:
             result = pointwise(self.group, op, name, given, sample)
@@ -238,7 +256,8 @@ class _Lowering:
         if not isinstance(value, Name) or value.type not in types or value not in self.group.numbers:
             return value
         example = self.group.numbers[value]
-        guard = apply("eq", convert(value, "i64"), index(int(example)))
+        type = "f64" if value.type == "f64" else "i64"
+        guard = apply("eq", convert(value, type), constant(example, type))
         if guard not in self.group.extents.guards:
             self.group.extents.guards.append(guard)
         return example
@@ -359,12 +378,21 @@ def _is_moved(array: np.ndarray[Any, Any]) -> bool:
     return order_of(array) is not None
 
 
-def _in_order(array: np.ndarray[Any, Any], strides: Sequence[Expression]) -> Iterator[Expression]:
-    """Guards that dimensions lie in memory as they do in the example."""
-    order = order_of(array) or range(array.ndim)
-    outer_to_inner = [strides[d] for d in order if array.shape[d] > 1 and array.strides[d] > 0]
-    for outer, inner in pairwise(outer_to_inner):
-        yield apply("ge", outer, inner)
+def _in_order(
+    array: np.ndarray[Any, Any], sizes: Sequence[Expression], strides: Sequence[Expression]
+) -> Iterator[Expression]:
+    """Guards that dimensions lie in memory as they do in the example, but for strides of 0, which are known.
+
+    Those of one element may lie anywhere, as long as they have one.
+    """
+    order = [d for d in order_of(array) or range(array.ndim) if array.shape[d] <= 1 or array.strides[d] != 0]
+    for outer, inner in pairwise(d for d in order if array.shape[d] > 1):
+        yield apply("ge", strides[outer], strides[inner])
+    for outer, inner in combinations(order, 2):
+        alone = next((d for d in (outer, inner) if array.shape[d] <= 1), None)
+        if alone is not None:
+            is_alone = apply("le", sizes[alone], index(1))
+            yield apply("bitor", is_alone, apply("ge", strides[outer], strides[inner]))
 
 
 def _strided(indices: Indices, strides: Sequence[Expression]) -> Expression:
@@ -385,7 +413,7 @@ def _names(op: Op) -> list[str]:
 def _run(op: Op, given: Mapping[str, Any]) -> Any:
     """The operator's result for tensors of one element."""
     with np.errstate(all="ignore"):
-        return op.run(*given.values())
+        return op.compiled.body(*given.values())
 
 
 # ------------------------------------------------------------------ pointwise operators
@@ -399,6 +427,8 @@ def pointwise(group: Group, op: Op, name: str, given: Mapping[str, Lowered], sam
     tensors = {key: value for key, value in given.items() if isinstance(value, Value)}
     shape = group.extents.broadcast(*(value.shape for value in tensors.values()))
     result, computed = _types(op, given, group, sample)
+    if op.name == "aten::masked_fill" and not isinstance(given["value"], Value):
+        _need_place(group, given["value"], result)
 
     def at(body: Body, indices: Indices) -> Expression:
         operands = {
@@ -411,6 +441,20 @@ def pointwise(group: Group, op: Op, name: str, given: Mapping[str, Lowered], sam
     element(text, samples, computed)  # raises here, where the node is known
     is_moved = any(value.is_moved for value in tensors.values())
     return Value(name, result, shape, at, stages_of(tensors.values()), None, is_moved)
+
+
+def _need_place(group: Group, number: Lowered, type: str) -> None:
+    """Guard that the type holds the number, which else is an error of the program."""
+    if not isinstance(number, (Name, Apply)):
+        converted(number, DTYPES[type])
+    elif type in WHOLE:
+        if number.type == "f64":
+            raise Unsupported("a float among whole numbers")
+        group.extents.guards.append(apply("eq", convert(convert(number, type), "i64"), convert(number, "i64")))
+    elif type != BOOL:
+        size = apply("abs", convert(number, "f64"))
+        is_small = apply("le", size, constant(float(limits(DTYPES[type]).max), "f64"))
+        group.extents.guards.append(apply("bitor", is_small, apply("eq", size, constant(inf, "f64"))))
 
 
 def _types(op: Op, given: Mapping[str, Lowered], group: Group, sample: Tensor) -> tuple[str, str]:

@@ -1,7 +1,7 @@
 """Method descriptors that call any function, as quickly as those of builtin types.
 
-In: a type and a function that takes the object first.  Out: a method descriptor, which operators (`x + y`) and calls of
-methods find without making bound methods.
+In: a type and a function that takes the object first.  Out: a `Method`, whose descriptor operators (`x + y`) and calls
+of methods find without making bound methods.
 
 CPython gives the C function of a method no object of its own, so there are native functions each with a place for the
 object that it calls; `SUPPLY` of them are compiled at a time.
@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from engine.fuser import cpython_abi, machine
@@ -25,24 +26,37 @@ _free: Final[list[tuple[int, int]]] = []
 _lock: Final = threading.Lock()
 
 
-def method(kind: type, name: str, function: Callable[..., Any], doc: str = "") -> Any:
-    """A method descriptor of that type which calls `function(self, …)`, for good; raises AbiError, MachineError."""
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A method descriptor, and the address of the place of what it calls."""
+
+    descriptor: Any
+    place: int
+
+    def call(self, function: Callable[..., Any]) -> None:
+        """Let this function serve calls from now on."""
+        ctypes.c_void_p.from_address(self.place).value = cpython_abi.retain(function)
+
+
+def method(kind: type, name: str, function: Callable[..., Any], doc: str = "") -> Method:
+    """A method of that type which calls `function(self, …)`; raises AbiError, MachineError."""
     with _lock:
         if not _free:
             _free.extend(_supply())
         address, place = _free.pop()
-    ctypes.c_void_p.from_address(place).value = cpython_abi.retain(function)
-    return cpython_abi.method(kind, name, address, doc)
+    made = Method(cpython_abi.method(kind, name, address, doc), place)
+    made.call(function)
+    return made
 
 
 def _supply() -> list[tuple[int, int]]:
     names = [f"method.{i}" for i in range(SUPPLY)]
-    code = machine.compile_program(machine.Program(f"methods {process().layout}", module, (*names, _PLACE)))
-    first = ctypes.CFUNCTYPE(ctypes.c_int64)(code.addresses[_PLACE])()
+    code = machine.compile_program(machine.Program(f"methods {process().layout}", module, (*names, _PLACES)))
+    first = ctypes.CFUNCTYPE(ctypes.c_int64)(code.addresses[_PLACES])()
     return [(code.addresses[name], first + 8 * i) for i, name in enumerate(names)]
 
 
-_PLACE: Final = "places"
+_PLACES: Final = "places"
 """A function that gives the address of the first place."""
 
 
@@ -53,7 +67,7 @@ def module() -> Any:
     row = lib.ArrayType(pointer, SUPPLY)
     places = lib.GlobalVariable(made, row, "place")
     places.linkage, places.initializer, places.type = "internal", lib.Constant(row, None), pointer
-    ask = Objects.into(lib.Function(made, lib.FunctionType(lib.IntType(64), []), _PLACE), at)
+    ask = Objects.into(lib.Function(made, lib.FunctionType(lib.IntType(64), []), _PLACES), at)
     ask.b.ret(ask.b.ptrtoint(places, lib.IntType(64)))
     signature = lib.FunctionType(pointer, [pointer, pointer, lib.IntType(64), pointer])
     forward = _forward(made, signature, at)

@@ -32,13 +32,15 @@ DTYPES: Final[dict[str, np.dtype[Any]]] = {name: np.dtype(of) for name, of in _E
 """The dtypes of arrays by the types of elements of kernels."""
 _OBJECTS: Final[dict[str, Any]] = {
     "None": None, "False": False, "True": True, "zero": 0, "float": float, "int": int, "list": list, "dict": dict,
+    "str": str,
     "ndarray": np.ndarray, "Tensor": Tensor, "Parameter": Parameter, "Storage": Storage, "HOOKS": HOOKS, "MODE": MODE,
     "enabled": "enabled", "memory": "memory", **{f"dtype.{name}": of for name, of in DTYPES.items()},
 }  # fmt: skip
 _FUNCTIONS: Final = (
     "PyObject_Vectorcall", "PyObject_GetAttr", "PyType_GenericAlloc", "PyLong_AsLongLongAndOverflow",
     "PyLong_FromLongLong", "PyFloat_FromDouble", "PyErr_Clear", "PyErr_Occurred", "PyTuple_New", "PyTuple_SetItem",
-    "PyTuple_GetItem", "PyTuple_Size", "PyEval_SaveThread", "PyEval_RestoreThread", "Py_IncRef", "Py_DecRef",
+    "PyTuple_GetItem", "PyTuple_Size", "PyList_Size", "PyList_GetItem",
+    "PyUnicode_CompareWithASCIIString", "PyEval_SaveThread", "PyEval_RestoreThread", "Py_IncRef", "Py_DecRef",
 )  # fmt: skip
 NEW_ARRAY: Final = "PyArray_NewFromDescr"
 

@@ -7,7 +7,8 @@ looked after by functions of their own, once in a module.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -50,7 +51,8 @@ _SIGNATURES: Final = {
     "PyObject_Vectorcall": ("p", "pplp"), "PyObject_GetAttr": ("p", "pp"), "PyType_GenericAlloc": ("p", "pl"),
     "PyLong_AsLongLongAndOverflow": ("l", "pp"), "PyLong_FromLongLong": ("p", "l"), "PyFloat_FromDouble": ("p", "d"),
     "PyErr_Clear": ("", ""), "PyErr_Occurred": ("p", ""), "PyTuple_New": ("p", "l"), "PyTuple_SetItem": ("i", "plp"),
-    "PyTuple_GetItem": ("p", "pl"), "PyTuple_Size": ("l", "p"),
+    "PyTuple_GetItem": ("p", "pl"), "PyTuple_Size": ("l", "p"), "PyList_Size": ("l", "p"),
+    "PyList_GetItem": ("p", "pl"), "PyUnicode_CompareWithASCIIString": ("i", "pp"),
     "PyEval_SaveThread": ("p", ""), "PyEval_RestoreThread": ("", "p"), "Py_IncRef": ("", "p"), "Py_DecRef": ("", "p"),
     NEW_ARRAY: ("p", "ppipppip"),
 }  # fmt: skip
@@ -109,6 +111,12 @@ class Objects:
         """A number in a row of sizes or strides."""
         return self.field(base, 8 * i, ir().IntType(64))
 
+    def load_item(self, base: Value, i: Value) -> Value:
+        """The same for a number that is not known."""
+        number = ir().IntType(64)
+        place = _untyped(self.b.gep(base, [self.b.sext(i, number)], source_etype=number))
+        return self.b.load(place, typ=number)
+
     def type_of(self, of: Value) -> Value:
         return self.field(of, abi.TYPE_OFFSET)
 
@@ -154,9 +162,27 @@ class Objects:
         """True if this thread records operators."""
         return self.helper("py.is_recording", ir().IntType(1), [], _is_recording)
 
-    def new_tensor(self, type: str, dimensions: Value, rank: int, strides: Value) -> Value:
+    def text(self, of: str) -> Value:
+        """The address of an ASCII text."""
+        value, name = bytearray(f"{of}\0".encode("ascii")), f"text.{of}"
+        kind = ir().ArrayType(ir().IntType(8), len(value))
+        known = self.function.module.globals.get(name)
+        if known is None:
+            known = ir().GlobalVariable(self.function.module, kind, name)
+            known.linkage, known.global_constant, known.initializer = "internal", True, ir().Constant(kind, value)
+        return _untyped(known)
+
+    def count(self, rank: Value, sizes: Value) -> Value:
+        """The product of so many sizes."""
+        return self.helper("py.count", ir().IntType(64), [rank, sizes], _count)
+
+    def has_same_sizes(self, rank: Value, sizes: Value, others: Value) -> Value:
+        """True if so many sizes are the same."""
+        return self.helper("py.has_same_sizes", ir().IntType(1), [rank, sizes, others], _has_same_sizes)
+
+    def new_tensor(self, type: str, dimensions: Value, rank: Value, strides: Value) -> Value:
         """A tensor of a new array, contiguous for null strides; null, and no error, where there is none to be had."""
-        given = [self.object(f"dtype.{type}"), whole(rank, 32), dimensions, strides]
+        given = [self.object(f"dtype.{type}"), rank, dimensions, strides]
         return self.helper("py.new_tensor", pointer_type(), given, _new_tensor)
 
     def advance(self, tensor: Value) -> Value:
@@ -170,6 +196,45 @@ class Objects:
         self.b.store(whole(0, 32), overflow)
         found = self.call("PyLong_AsLongLongAndOverflow", of, overflow)
         return found, self.same(self.b.load(overflow, typ=ir().IntType(32)), whole(0, 32))
+
+
+def _count(o: Objects) -> None:
+    rank, sizes = o.function.args
+    with _each(o, rank, whole(1)) as (i, so_far, again):
+        again(o.b.mul(so_far, o.load_item(sizes, i)))
+    o.b.ret(so_far)
+
+
+def _has_same_sizes(o: Objects) -> None:
+    rank, sizes, others = o.function.args
+    differ = o.block("differ")
+    with _each(o, rank, whole(0)) as (i, _, again):
+        o.need(o.same(o.load_item(sizes, i), o.load_item(others, i)), differ)
+        again(whole(0))
+    o.b.ret(whole(1, 1))
+    o.b.position_at_end(differ)
+    o.b.ret(whole(0, 1))
+
+
+@contextmanager
+def _each(o: Objects, count: Value, first: Value) -> Iterator[tuple[Value, Value, Callable[[Value], None]]]:
+    """A loop of so many rounds that carries a number: the round, the number, and the end of a round with a new one."""
+    start, head, body, done = o.b.block, o.block("head"), o.block("body"), o.block("done")
+    o.b.branch(head)
+    o.b.position_at_end(head)
+    i, carried = o.b.phi(count.type), o.b.phi(first.type)
+    i.add_incoming(whole(0, 32), start)
+    carried.add_incoming(first, start)
+    o.b.cbranch(o.b.icmp_signed("<", i, count), body, done)
+    o.b.position_at_end(body)
+
+    def again(value: Value) -> None:
+        i.add_incoming(o.b.add(i, whole(1, 32)), o.b.block)
+        carried.add_incoming(value, o.b.block)
+        o.b.branch(head)
+
+    yield i, carried, again
+    o.b.position_at_end(done)
 
 
 def _is_recording(o: Objects) -> None:

@@ -11,7 +11,8 @@ no argument: what was made is dropped, and `on_error(code, *args)` is called, or
 *args)` where the kernel tells more (`Told`).  But an error of Python that the kernel left set is the stub's.
 
 Note [Recording]
-A tensor that records, in a thread that records, is left to the fallback.  A view may record without saying so, after
+A tensor that records, in a thread that records, is left to the fallback, except by bodies of operators: those who call
+them record what they do, or have no need to.  A view may record without saying so, after
 its base was written to (`HOOKS.rebased`), so views are taken to record once that happened, and views that are written
 at any time.
 
@@ -24,12 +25,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from engine.fuser import cpython_abi as abi
 from engine.fuser import llvm_numbers, machine, to_llvm
 from engine.fuser.binding import (
     RELEASE_AFTER,
+    Argument,
     Binding,
     FixedArgument,
     NumberArgument,
@@ -39,7 +41,7 @@ from engine.fuser.binding import (
     Result,
     TensorArgument,
 )
-from engine.fuser.kernel import BOOL, FLOATS, SIZES, Buffer, Constant
+from engine.fuser.kernel import BOOL, FLOATS, SIZES, Buffer, Constant, Expression
 from engine.fuser.llvm_numbers import ir
 from engine.fuser.process import process
 from engine.fuser.python_objects import Objects, Value, null, pointer_type, whole
@@ -48,7 +50,11 @@ from engine.fuser.to_llvm import Emitter
 Function = Callable[..., Any]
 AnyResult = Result | NumberResult | ObjectResult
 
-_compiled: Final[dict[tuple[int, bool], tuple[Binding, int]]] = {}
+Role = Literal["group", "operator", "method", "body"]
+"""The thing that the stub stands for.  operator: while something steps in between operators (`HOOKS.trace`), the
+fallback is called.  method: the same, and arguments that are given by name only are left out.  body: whether tensors
+record is not looked at."""
+_compiled: Final[dict[tuple[int, Role], tuple[Binding, int]]] = {}
 """Addresses of stubs by the identity of their binding, which is kept: equal ones may differ in the sign of a zero."""
 
 
@@ -58,39 +64,38 @@ def bind(
     fallback: Function,
     *,
     on_error: Function | None = None,
-    watch_hooks: bool = False,
+    role: Role = "group",
 ) -> Function:
     """A builtin that runs the first kernel whose guard holds, else `fallback(*args)`; the fallback for no binding.
 
-    `watch_hooks`: while something steps in between operators (`HOOKS.trace`), that is the fallback.  Raises AbiError or
-    MachineError where there are no stubs to be had.
+    Raises AbiError or MachineError where there are no stubs to be had.
     """
     found = fallback
     for binding in reversed(bindings):
-        found = abi.holding_builtin(
-            name, _address(binding, watch_hooks), f"Compiled as {binding.kernel.name}.", (found, on_error)
-        )
+        doc = f"Compiled as {binding.kernel.name}."
+        found = abi.holding_builtin(name, _address(binding, role), doc, (found, on_error))
     return found
 
 
-def _address(binding: Binding, watch_hooks: bool) -> int:
+def _address(binding: Binding, role: Role) -> int:
     """The address of the binding's stub, compiled once."""
-    key = id(binding), watch_hooks
+    key = id(binding), role
     if key not in _compiled:
-        name = _stub_name(binding)
-        code = machine.compile_program(
-            machine.Program(
-                f"stub {binding} {watch_hooks} {process().layout}", lambda: module(binding, watch_hooks), (name,)
-            )
-        )
-        _compiled[key] = binding, code.addresses[name]
+        of: Role = "operator" if role == "method" else role
+        names: dict[Role, str] = {of: _stub_name(binding)}
+        if of == "operator":
+            names["method"] = _method_name(binding)
+        text = f"stub {binding} {of} {process().layout}"
+        code = machine.compile_program(machine.Program(text, lambda: module(binding, of), tuple(names.values())))
+        for each, name in names.items():
+            _compiled[id(binding), each] = binding, code.addresses[name]
     return _compiled[key][1]
 
 
-def module(binding: Binding, watch_hooks: bool = False) -> Any:
+def module(binding: Binding, role: Role = "group") -> Any:
     """An `llvmlite.ir` module with the kernel and `ptr STUB(ptr held, ptr args, i64 n, ptr names)`; raises AbiError.
 
-    `held` is the tuple of the fallback and `on_error`, or None.
+    `held` is the tuple of the fallback and `on_error`, or None.  That of an operator has the stub for methods, too.
     """
     at = process()
     made = to_llvm.module([binding.kernel])
@@ -102,12 +107,39 @@ def module(binding: Binding, watch_hooks: bool = False) -> Any:
     o = Objects.into(function, at)
     miss = o.block("miss")
     e = Emitter(function, o.b, miss, None, any_order=False)
-    _Stub(binding, o, e, miss, kernel).write(watch_hooks)
+    _Stub(binding, o, e, miss, kernel).write(role)
+    if role == "operator":
+        _write_method(binding, Objects.into(ir().Function(made, signature, _method_name(binding)), at), function)
     return made
+
+
+def _write_method(binding: Binding, o: Objects, stub: Value) -> None:
+    """A stub that leaves calls with arguments to the fallback that are to be given by name."""
+    miss = o.block("miss")
+    most = sum(not (isinstance(each, FixedArgument) and each.is_named) for each in binding.arguments)
+    o.need(o.b.icmp_unsigned("<=", o.function.args[2], whole(most)), miss)
+    o.b.ret(o.b.call(stub, o.function.args))
+    o.b.position_at_end(miss)
+    _call_fallback(o)
+
+
+def _call_fallback(o: Objects) -> None:
+    """Return the result or error of the fallback."""
+    held, args, count, names = o.function.args
+    fallback = o.call("PyTuple_GetItem", held, whole(0))
+    o.b.ret(o.call("PyObject_Vectorcall", fallback, args, count, names))
+
+
+def _may_be_missing(argument: Argument) -> bool:
+    return isinstance(argument, FixedArgument) and argument.may_be_missing
 
 
 def _stub_name(binding: Binding) -> str:
     return f"{binding.kernel.name}.stub"
+
+
+def _method_name(binding: Binding) -> str:
+    return f"{binding.kernel.name}.method"
 
 
 @dataclass(slots=True)
@@ -137,14 +169,13 @@ class _Stub:
     data: dict[str, Value] = field(default_factory=dict)
     made: list[Value] = field(default_factory=list)
     """New tensors, to be dropped where something fails."""
+    flat: tuple[Value, Value, Value] | None = None
+    """Rank, sizes and number of elements of the flat arguments."""
 
-    def write(self, watch_hooks: bool) -> None:
-        _, args, count, names = self.e.function.args
+    def write(self, role: Role) -> None:
         arguments, o = self.binding.arguments, self.o
-        self.need(o.same(count, whole(len(arguments))))
-        self.need(o.same(names, null()))
-        given = {each.name: o.field(args, 8 * i) for i, each in enumerate(arguments)}
-        if watch_hooks:
+        given = self.given()
+        if role == "operator":
             self.need(o.same(o.slot(o.object("HOOKS"), "trace"), o.object("None")))
         views = [self.view(each, given[each.name]) for each in arguments if isinstance(each, TensorArgument)]
         for each in arguments:
@@ -152,9 +183,10 @@ class _Stub:
                 self.e.names[each.name] = _READERS[each.type](self, given[each.name])
             elif isinstance(each, ObjectArgument):
                 self.e.names[each.name] = self.address(given[each.name], each.type)
-            elif isinstance(each, FixedArgument):
+            elif isinstance(each, FixedArgument) and not each.may_be_missing:
                 self.need_fixed(each, given[each.name])
-        self.need_unrecorded(views)
+        if role != "body":
+            self.need_unrecorded(views)
         self.look_closer(views)
         results = self.results({view.argument.name: view.tensor for view in views})
         for view in views:
@@ -163,6 +195,23 @@ class _Stub:
         self.check(self.run(views), given)
         self.answer(results)
         self.otherwise()
+
+    def given(self) -> dict[str, Value]:
+        """The arguments that no call leaves out, after a look at the others."""
+        _, args, count, names = self.e.function.args
+        arguments, o = self.binding.arguments, self.o
+        least = next((i for i, each in enumerate(arguments) if _may_be_missing(each)), len(arguments))
+        self.need(o.same(names, null()))
+        self.need(o.b.icmp_unsigned("<=", o.b.sub(count, whole(least)), whole(len(arguments) - least)))
+        for i, each in enumerate(arguments[least:], least):
+            is_there, go = o.block("is_there"), o.block("go")
+            o.b.cbranch(o.b.icmp_unsigned(">", count, whole(i)), is_there, go)
+            o.b.position_at_end(is_there)
+            assert isinstance(each, FixedArgument)
+            self.need_fixed(each, o.field(args, 8 * i))
+            o.b.branch(go)
+            o.b.position_at_end(go)
+        return {each.name: o.field(args, 8 * i) for i, each in enumerate(arguments[:least])}
 
     def need(self, condition: Value) -> None:
         """Go on where it holds, else drop what was made and call the fallback."""
@@ -190,16 +239,31 @@ class _Stub:
         self.need(o.same(o.type_of(array), o.object("ndarray")))
         self.need(o.same(o.field(array, abi.DTYPE), o.object(f"dtype.{argument.type}")))
         half = ir().IntType(32)
-        self.need(o.same(o.field(array, abi.NDIM, half), whole(argument.rank, 32)))
-        flags = abi.PLAIN if argument.layout == "contiguous" else abi.ALIGNED
+        rank, dimensions = o.field(array, abi.NDIM, half), o.field(array, abi.DIMENSIONS)
+        if argument.layout != "flat":
+            self.need(o.same(rank, whole(argument.rank, 32)))
+        flags = abi.ALIGNED if argument.layout == "strided" else abi.PLAIN
         flags |= abi.WRITEABLE if argument.is_written else 0
         self.need(o.same(o.b.and_(o.field(array, abi.ARRAY_FLAGS, half), whole(flags, 32)), whole(flags, 32)))
-        dimensions, strides = o.field(array, abi.DIMENSIONS), o.field(array, abi.STRIDES)
-        axes = range(argument.rank)
-        view = _View(argument, tensor, array, [o.item(dimensions, i) for i in axes], [o.item(strides, i) for i in axes])
+        if argument.layout == "flat":
+            view = _View(argument, tensor, array, [self.flat_size(rank, dimensions)], [whole(SIZES[argument.type])])
+        else:
+            strides, axes = o.field(array, abi.STRIDES), range(argument.rank)
+            sizes = [o.item(dimensions, i) for i in axes]
+            view = _View(argument, tensor, array, sizes, [o.item(strides, i) for i in axes])
         self.data[argument.name] = o.field(array, abi.DATA)
         self.name(view)
         return view
+
+    def flat_size(self, rank: Value, dimensions: Value) -> Value:
+        """The number of elements of a flat argument, which has the sizes of the first one."""
+        if self.flat is None:
+            self.flat = rank, dimensions, self.o.count(rank, dimensions)
+        else:
+            first_rank, first, _ = self.flat
+            self.need(self.o.same(rank, first_rank))
+            self.need(self.o.has_same_sizes(rank, dimensions, first))
+        return self.flat[2]
 
     def name(self, view: _View) -> None:
         """Give the sizes and strides their names; the strides of strided arguments are multiples of the element."""
@@ -214,7 +278,7 @@ class _Stub:
         self.need(self.o.same(self.o.type_of(value), self.o.object("float")))
         return self.o.field(value, abi.FLOAT_VALUE, ir().DoubleType())
 
-    def int(self, value: Value) -> Value:
+    def whole(self, value: Value) -> Value:
         self.need(self.o.same(self.o.type_of(value), self.o.object("int")))
         number, fits = self.o.long(value)
         self.need(fits)
@@ -230,10 +294,40 @@ class _Stub:
         return self.o.b.ptrtoint(value, ir().IntType(64))
 
     def need_fixed(self, argument: FixedArgument, value: Value) -> None:
-        if argument.value is None or isinstance(argument.value, bool):
-            self.need(self.o.same(value, self.o.object(str(argument.value))))
+        wanted, o = argument.value, self.o
+        if wanted is None or isinstance(wanted, bool):
+            self.need(o.same(value, o.object(str(wanted))))
+        elif isinstance(wanted, int):
+            self.need(o.same(self.whole(value), whole(wanted)))
+        elif isinstance(wanted, str):
+            self.need(o.same(o.type_of(value), o.object("str")))
+            self.need(o.same(o.call("PyUnicode_CompareWithASCIIString", value, o.text(wanted)), whole(0, 32)))
         else:
-            self.need(self.o.same(self.int(value), whole(argument.value)))
+            self.need_numbers(wanted, value)
+
+    def need_numbers(self, wanted: tuple[int, ...], value: Value) -> None:
+        """The value is a list of these ints, or the one that there is."""
+        o = self.o
+        if len(wanted) != 1:
+            self.need_list(wanted, value)
+            return
+        alone, is_list, done = o.block("alone"), o.block("is_list"), o.block("done")
+        o.b.cbranch(o.same(o.type_of(value), o.object("int")), alone, is_list)
+        o.b.position_at_end(alone)
+        self.need(o.same(self.whole(value), whole(wanted[0])))
+        o.b.branch(done)
+        o.b.position_at_end(is_list)
+        self.need_list(wanted, value)
+        o.b.branch(done)
+        o.b.position_at_end(done)
+
+    def need_list(self, wanted: tuple[int, ...], value: Value) -> None:
+        """The value is a list of these ints."""
+        o = self.o
+        self.need(o.same(o.type_of(value), o.object("list")))
+        self.need(o.same(o.call("PyList_Size", value), whole(len(wanted))))
+        for i, each in enumerate(wanted):
+            self.need(o.same(self.whole(o.call("PyList_GetItem", value, whole(i))), whole(each)))
 
     # -- guards
 
@@ -310,13 +404,20 @@ class _Stub:
             return room
         if result.shape is None:
             return arguments[result.name]
-        o, sizes = self.o, [self.e.value(extent) for extent in result.shape]
-        strides = null() if result.order is None else self.words(self.strides(sizes, result))
-        tensor = o.new_tensor(result.type, self.words(sizes), len(sizes), strides)
+        o, (rank, dimensions) = self.o, self.sizes(result, result.shape)
+        strides = null() if result.order is None else self.words(self.strides(result, result.shape))
+        tensor = o.new_tensor(result.type, dimensions, rank, strides)
         self.need(o.differ(tensor, null()))
         self.made.append(tensor)
         self.data[result.name] = o.field(o.slot(tensor, "array"), abi.DATA)
         return tensor
+
+    def sizes(self, result: Result, shape: tuple[Expression, ...]) -> tuple[Value, Value]:
+        """The rank, and the address of the sizes."""
+        if result.is_flat:
+            assert self.flat is not None
+            return self.flat[:2]
+        return whole(len(shape), 32), self.words([self.e.value(extent) for extent in shape])
 
     def words(self, values: Sequence[Value]) -> Value:
         """The address of these numbers of 64 bits."""
@@ -325,11 +426,11 @@ class _Stub:
             self.o.b.store(value, self.o.place(words, 8 * i))
         return words
 
-    def strides(self, sizes: Sequence[Value], result: Result) -> list[Value]:
+    def strides(self, result: Result, shape: tuple[Expression, ...]) -> list[Value]:
         """The strides, in bytes, of a result in its order in memory."""
-        found, step = [*sizes], whole(SIZES[result.type])
+        found, step = [self.e.value(extent) for extent in shape], whole(SIZES[result.type])
         for d in reversed(result.order or ()):
-            found[d], step = step, self.o.b.mul(step, sizes[d])
+            found[d], step = step, self.o.b.mul(step, found[d])
         return found
 
     # -- the kernel
@@ -447,11 +548,8 @@ class _Stub:
         return o.call("PyLong_FromLongLong", llvm_numbers.converted(self.e, found, type, "i64"))
 
     def otherwise(self) -> None:
-        """The fallback, whose result or error is the stub's."""
-        held, args, count, names = self.e.function.args
         self.o.b.position_at_end(self.miss)
-        fallback = self.o.call("PyTuple_GetItem", held, whole(0))
-        self.o.b.ret(self.o.call("PyObject_Vectorcall", fallback, args, count, names))
+        _call_fallback(self.o)
 
 
-_READERS: Final = {"f64": _Stub.float, "i64": _Stub.int, BOOL: _Stub.bool}
+_READERS: Final = {"f64": _Stub.float, "i64": _Stub.whole, BOOL: _Stub.bool}

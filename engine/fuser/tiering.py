@@ -139,6 +139,11 @@ def failures() -> list[str]:
     return [*_STATE.failures]
 
 
+def forget_failures() -> None:
+    """Let `failures` be empty."""
+    _STATE.failures.clear()
+
+
 def note_failure(error: Exception) -> None:
     """Note a mistake of ours; the program goes on without machine code."""
     _STATE.failures.append("".join(traceback.format_exception(error)))

@@ -57,6 +57,8 @@ def _pair(given: Given, name: str, sides: int, otherwise: int) -> tuple[int, int
     sizes = [sizes] if isinstance(sizes, int) else sizes
     if not isinstance(sizes, list) or not all(type(each) is int for each in sizes) or len(sizes) not in (1, sides):
         raise Unsupported(f"{name} is not known")
+    if min(sizes) < otherwise:
+        raise Unsupported(f"{name} is too small")
     return (otherwise if sides == 1 else sizes[0]), sizes[-1]
 
 
@@ -186,6 +188,8 @@ def _pool(function: str, sides: int = 2) -> Handler:
         dilation = _pair(given, "dilation", sides, 1) if "dilation" in given else (1, 1)
         if given["ceil_mode"] is not False or given.get("divisor_override") is not None:
             raise Unsupported("windows that stand over")
+        if any(2 * p > d * (k - 1) + 1 for k, p, d in zip(kernel, padding, dilation, strict=True)):
+            raise Unsupported("windows that are mostly border")
         if function == "mean" and padding != (0, 0) and given["count_include_pad"] is not True:
             raise Unsupported("means that leave out the border")
         n, c, h, w = (group.extents.canonical(each) for each in _with_rows(x.shape))

@@ -16,6 +16,7 @@ from engine.executor.autodiff.formulas import differentiable_arguments, formula_
 from engine.executor.interpreter.interpreter import run_function
 from engine.executor.plans import differentiation, fusion
 from engine.executor.plans.executor import executor_of
+from engine.frontend.compilation.compile import compile_source
 from engine.fuser import tiering
 from engine.ir.constants import insert_constant
 from engine.ir.graph import Graph
@@ -132,3 +133,11 @@ def _assert_same(found: Sequence[Any], expected: Sequence[Any]) -> None:
 @pytest.mark.parametrize("op", ENTRIES, ids=by_name)
 def test_formulas_are_programs(op: Op) -> None:
     assert all(formula_graph(op, place) is not None for place in differentiable_arguments(op))
+
+
+def test_gradients_of_complex_numbers_are_left_to_the_tape() -> None:
+    z = Tensor(np.array([3 + 4j, 1j])).requires_grad_()
+    unit = compile_source("def f(z):\n    return z.abs() * 2.0\n")
+    run_function(unit.functions["f"], (z,)).sum().backward()
+    assert z.grad is not None
+    np.testing.assert_allclose(z.grad.array, [1.2 + 1.6j, 2j])

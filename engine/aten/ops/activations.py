@@ -270,8 +270,8 @@ describe(
     refuses=unsupported("c", "clamp is not supported for complex types", error=OperatorDtypeError),
 )
 describe("hardtanh relu6", refuses=unsupported("b", "Bool inputs not supported for hardtanh"))
-describe("hardtanh", check=checks.limits_of_its_sign)
-describe("celu", check=checks.alpha_not_zero)
+describe("hardtanh", check=checks.limits_of_its_sign, checks_numbers=True)
+describe("celu", check=checks.alpha_not_zero, checks_numbers=True)
 describe(
     "_log_softmax.out _softmax.out celu.out log_softmax.int_out relu.out softmax.int_out",
     out_check=out_checks.check_same,

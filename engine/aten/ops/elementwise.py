@@ -357,7 +357,7 @@ describe("fmin", refuses=unsupported("c", "fmin not implemented for complex tens
 describe("heaviside", refuses=unsupported("c", "heaviside is not yet implemented for complex tensors.", common=True))
 describe("float_power_", check=checks.is_double)
 describe("rrelu", check=checks.bounds_in_order)
-describe("softshrink", check=checks.limit_of_shrinking)
+describe("softshrink", check=checks.limit_of_shrinking, checks_numbers=True)
 describe("conj_physical.out hardshrink.out sgn.out softshrink.out", out_check=out_checks.check_found)
 describe("isposinf.out", out_check=out_checks.no_other_than_bool("isposinf"))
 describe("isneginf.out", out_check=out_checks.no_other_than_bool("isneginf"))

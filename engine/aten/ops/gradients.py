@@ -308,6 +308,7 @@ with_grad_input(op(f"aten::mse_loss_backward({_GRAD}, Tensor target, int reducti
 
 describe("threshold_backward", refuses=no_code("bc", "threshold_cpu"))
 describe("softplus_backward", refuses=no_code("bic", "softplus_backward_cpu"))
+describe("softshrink_backward", refuses=no_code("bic", "shrink_backward_cpu"))
 describe("_log_softmax_backward_data", refuses=no_code("bic", "log_softmax_backward_lastdim_kernel_impl"))
 describe("_softmax_backward_data", refuses=no_code("bic", "softmax_backward_lastdim_kernel_impl"))
 describe("avg_pool2d_backward", refuses=no_code("bnc", "avg_pool2d_backward"))

@@ -40,6 +40,7 @@ from engine.ir.graph import Graph, Value
 from engine.ir.rewriting.dead_code import remove_dead_code
 from engine.lang.types import TENSOR
 
+_COMPLEX: Final = "complex numbers are left to the tape"
 _MOST: Final = 8
 """Rounds until the values that backward graphs need are all known."""
 
@@ -198,6 +199,8 @@ class Tape:
     kept: Sequence[Item] = ()
 
     def __post_init__(self) -> None:
+        if any(item.example.array.dtype.kind == "c" for item in _tensors(self.required)):
+            raise NotDifferentiable(None, _COMPLEX)
         self.active = {item for item in self.required if _is_real(item.example)}
         for step in self.steps:
             for output in _tensors(step.outputs):
@@ -212,7 +215,7 @@ class Tape:
         outputs = [*_tensors(step.outputs)]
         known, through = differentiable_arguments(step.op), recipe_of(step.op).through
         if any(item.example.array.dtype.kind == "c" for item in (*_tensors(step.inputs), *outputs)):
-            raise NotDifferentiable(step.source, "complex numbers are left to the tape")
+            raise NotDifferentiable(step.source, _COMPLEX)
         if not step.op.gradient and any(_is_real(item.example) for item in outputs):
             raise NotDifferentiable(step.source, f"{step.op.name} has no formula for its gradient")
         if not {*taken} & {*known}:

@@ -27,7 +27,6 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.autograd.deferred import DeferredRegion
-from engine.aten.dispatch.unboxed import tensor_in
 from engine.aten.values import xp
 from engine.aten.values.libraries import device_of
 from engine.aten.values.tensor import Tensor, fresh_lines, wrapped
@@ -83,17 +82,15 @@ def generate(
     *,
     records: bool,
     name: str = "f",
-    native: Mapping[Node, Callable[..., Any]] = NO_FUNCTIONS,
     waits: bool = True,
     groups: Mapping[Node, Callable[..., Any]] = NO_FUNCTIONS,
 ) -> GeneratedSource:
     """Write the function.  Raises NotGenerated.
 
     `records`: operators may have to be recorded for gradients; `waits`: they may be recorded when gradients are asked
-    for; `native`: functions of tensors that compute some of the nodes; `groups`: functions for nodes with subgraphs;
-    `name`: the name of forked parts.
+    for; `groups`: functions for nodes with subgraphs; `name`: the name of forked parts.
     """
-    return PlanWriter(graph, Unboxing(graph, records, native, waits), name, native, groups).write()
+    return PlanWriter(graph, Unboxing(graph, records, waits), name, groups).write()
 
 
 @dataclass(eq=False, slots=True)
@@ -103,7 +100,6 @@ class PlanWriter:
     graph: Graph
     unboxing: Unboxing
     name: str
-    native: Mapping[Node, Callable[..., Any]]
     groups: Mapping[Node, Callable[..., Any]]
     out: FunctionBuilder = field(default_factory=lambda: FunctionBuilder(dict(_ENVIRONMENT)))
     deaths: Deaths = field(init=False)
@@ -112,8 +108,6 @@ class PlanWriter:
     """Nodes that the condition of a loop stands for."""
     calls: bool = False
     genuine: set[Node] = field(default_factory=set)
-    unrecorded: dict[Value, str] = field(default_factory=dict)
-    """Values that are arrays -> variables with tensors of them that no gradient is recorded for."""
     regions: list[DeferredRegion] = field(default_factory=list)
     region: OpenRegion | None = None
     """The region that is being written."""
@@ -180,7 +174,7 @@ class PlanWriter:
             assert self.unboxing.regions is not None
             opened, regions = self.region, self.unboxing.regions
             values = [value for value in values if not opened.keeps(value, self.out, regions)]
-        held = [table[v] for v in values for table in (self.out.names, self.out.arrays, self.unrecorded) if v in table]
+        held = [table[v] for v in values for table in (self.out.names, self.out.arrays) if v in table]
         names = [name for name in dict.fromkeys(held) if name not in keep]
         if names:
             self.out.line(f"{' = '.join(names)} = None")
@@ -273,17 +267,13 @@ class PlanWriter:
         """The name of the function that computes the node."""
         self.genuine.add(node)
         what = "".join(c if c.isalnum() else "_" for c in node.kind.partition("::")[2])
-        function = self.native.get(node) if self.unboxing.may_call(node) else None
-        return self.out.bind(what, function or operation_of(node))
+        return self.out.bind(what, operation_of(node))
 
     def ask(self, node: Node) -> None:
         """Write a query of a tensor's shape or dtype as an expression over its array."""
         self.give(node, question(node).format(self.out.array(node.inputs[0]), *map(self.out.value, node.inputs[1:])))
 
     def write_array(self, node: Node) -> None:
-        if self.unboxing.is_called(node):
-            self.write_called(node)
-            return
         text, is_array = self.unboxing.text(node, self.out.array, self.out.value, self.out.bind)
         names = [self.out.define(value, "a") for value in node.outputs]
         targets = [*names]
@@ -296,26 +286,6 @@ class PlanWriter:
                 self.out.line(f"if type({name}) is not ndarray: {name} = asarray({name})", node)
             if not all(map(self.unboxing.takes_array, value.uses)):
                 self.wrap(value, name)
-
-    def write_called(self, node: Node) -> None:
-        """Write a call of a function of tensors whose operands and result are arrays."""
-        name = self.out.define(node.output, "a")
-        tensor = "v" + name[1:]
-        self.out.line(f"{tensor} = {self.operation(node)}({', '.join(map(self.without_history, node.inputs))})", node)
-        self.out.line(f"{name} = {tensor}.array")
-        self.unrecorded[node.output] = tensor
-        if not all(map(self.unboxing.takes_array, node.output.uses)):
-            self.out.names[node.output] = tensor
-
-    def without_history(self, value: Value) -> str:
-        """The value; instead of a tensor one of the same array that no gradient is recorded for."""
-        if not tensor_in(value.type) or constant_value(value) is None:
-            return self.out.value(value)
-        if value in self.unrecorded:
-            return self.unrecorded[value]
-        if isinstance(value.type, TensorType):
-            return f"wrapped({self.out.array(value)})"
-        return f"(None if {self.out.value(value)} is None else wrapped({self.out.value(value)}.array))"
 
     def wrap(self, value: Value, name: str) -> None:
         """Write lines that make a tensor of a new array."""

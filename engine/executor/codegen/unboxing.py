@@ -8,7 +8,7 @@ as a call of its kernel.  Both need that no gradient is recorded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from functools import cache
 from typing import Any, Final, NamedTuple
 
@@ -49,19 +49,16 @@ _NOTHING: Final = Facts()
 
 class Unboxing:
     """Facts of the tensors of a graph, and its nodes on arrays.  `records`: gradients may have to be recorded, so that
-    only those nodes run on arrays that can be recorded later, in `regions`, if recording `waits`; `native`: nodes
-    that functions of tensors do; `reseats`: a tensor may come to show another array, so that it has to be asked for it
-    every time."""
+    only those nodes run on arrays that can be recorded later, in `regions`, if recording `waits`; `reseats`: a tensor
+    may come to show another array, so that it has to be asked for it every time."""
 
-    def __init__(self, graph: Graph, records: bool, native: Collection[Node] = (), waits: bool = True) -> None:
-        self.native = native
+    def __init__(self, graph: Graph, records: bool, waits: bool = True) -> None:
         self.records = records
         self.reseats = any(map(may_give_another_array, graph.all_nodes()))
         self.regions = DeferredRegions(graph) if records and waits and not self.reseats else None
         self.enabled = not records or self.regions is not None
         self._facts: dict[Value, Facts] = {}
         self._unboxed: set[Node] = set()
-        self._called: set[Node] = set()
         self._parts: set[Node] = set()
         self._lists: set[Node] = set()
         self._joined: set[Value] = set()
@@ -82,14 +79,6 @@ class Unboxing:
     def is_unboxed(self, node: Node) -> bool:
         """True if the node returns a bare array."""
         return node in self._unboxed
-
-    def is_called(self, node: Node) -> bool:
-        """True if the node, which returns an array, runs as its function of tensors."""
-        return node in self._called
-
-    def may_call(self, node: Node) -> bool:
-        """True if a function that records nothing may run the node."""
-        return not self.records or node in self._called
 
     def gives_parts(self, node: Node) -> bool:
         """True if the node returns a list of arrays, which a `prim::ListUnpack` takes apart."""
@@ -279,12 +268,7 @@ class Unboxing:
         tensors = [self.facts(v) for v in node.inputs if isinstance(v.type, TensorType)]
         alike = bool(tensors) and tensors[0].dtype in FLOATS and all(f.dtype is tensors[0].dtype for f in tensors)
         plain = has_pointwise_expression(op) and alike and self._numbers_are_real(node)
-        stays_native = node in self.native and not (plain and self._takes_arrays(node))
-        takes_lists = any(kind_of(a.type) == "tensor[]" for a in op.schema.arguments)
-        if stays_native and self.regions is not None and not takes_lists:
-            self._called.add(node)
-            stays_native = False
-        if self.enabled and self.may_run(node) and makes_new_tensor(op) and not stays_native:
+        if self.enabled and self.may_run(node) and makes_new_tensor(op):
             self._unboxed.add(node)
         if plain:
             dtype = xp.BOOL if op.dtype == "bool" else tensors[0].dtype
@@ -294,10 +278,6 @@ class Unboxing:
         elif alike and _keeps_dtype(op, node):
             rank = 2 if op.name in _GIVES_MATRICES else tensors[0].rank if op.name == "aten::t" else None
             self._facts[node.output] = Facts(tensors[0].dtype, op.name in _OF_MATRICES or bool(rank), rank)
-
-    def _takes_arrays(self, node: Node) -> bool:
-        """True if several operands are arrays; making tensors of them would take longer than numpy's function."""
-        return sum(value.node in self._unboxed for value in node.inputs) > 1
 
     def _analyze_unpacking(self, node: Node) -> None:
         """Parts of a tensor have its dtype, and those of `chunk` and `split` as many dimensions."""

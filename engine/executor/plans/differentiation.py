@@ -355,11 +355,8 @@ class PlanDifferentiation:
     _count: int = 0
     _lock: Any = field(default_factory=threading.Lock)
 
-    def __post_init__(self) -> None:
-        _PLANS.add(self)
-
     def start(self) -> None:
-        """Install the function that the compile mode asks for."""
+        """Install the function that the compile mode asks for, now and whenever that changes."""
         mode = tiering.mode()
         if mode == "off" or not SETTINGS.is_enabled:
             self.otherwise()
@@ -368,6 +365,7 @@ class PlanDifferentiation:
         else:
             source, run = self.write(self.graph, {})
             self.install(self.graph, source, self._first if mode == "eager" else tiering.until_worth(run, self._later))
+        _PLANS.add(self)  # not before, as there may be no function to be had
 
     def begin_again(self) -> None:
         """Write all functions anew."""

@@ -27,11 +27,10 @@ from engine.executor.bytecode.operations import CALLEES, operation_of
 from engine.executor.bytecode.traceback import CallSite, execution_error
 from engine.executor.codegen.fusion_groups import FUSION_GROUP, dissolve
 from engine.executor.codegen.source import FUNCTION, NO_FUNCTIONS, GeneratedSource, NotGenerated, generate
-from engine.executor.codegen.tier_up import Run, TierUp, pointwise
 from engine.executor.concurrency.futures import Future
 from engine.executor.plans.differentiation import PlanDifferentiation
 from engine.executor.plans.fusion import SETTINGS as FUSION
-from engine.executor.plans.fusion import PlanFusion
+from engine.executor.plans.fusion import PlanFusion, Run
 from engine.executor.plans.pipelines import (
     AFTER_UNROLLING,
     POST_DERIVATIVE,
@@ -173,10 +172,8 @@ def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key) -> None:
 
     unfused, waits = plan.graph, not is_anywhere
 
-    def write(
-        native: Mapping[Node, Run], graph: Graph = unfused, groups: Mapping[Node, Run] = NO_FUNCTIONS
-    ) -> tuple[GeneratedSource, Run]:
-        source = generate(graph, records=records, name=plan.name, native=native, waits=waits, groups=groups)
+    def write(graph: Graph, groups: Mapping[Node, Run] = NO_FUNCTIONS) -> tuple[GeneratedSource, Run]:
+        source = generate(graph, records=records, name=plan.name, waits=waits, groups=groups)
         for region in source.regions:
             region.when_asked = record_at_once
         environment = {**source.environment, **RUNTIME.functions(), _PLAN: (plan, source)}
@@ -190,8 +187,7 @@ def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key) -> None:
         install(source, run)
 
     def run_unfused() -> None:
-        plan.graph, plan._code = unfused, None
-        tier_up.start()
+        install_fused(unfused, *write(unfused))
 
     def record_at_once() -> None:
         """Generate anew, recording as operators run: once gradients were asked for, they usually are again."""
@@ -199,7 +195,7 @@ def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key) -> None:
         if waits:
             waits = False
             if plan.differentiation is None:
-                tier_up.begin_again()
+                install(*write(unfused))
             else:
                 plan.differentiation.begin_again()
 
@@ -212,33 +208,23 @@ def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key) -> None:
         else ""
     )  # fmt: skip
     if is_anywhere:  # every operator is called as a function of tensors, which looks where they are
-        install(*write({}))
+        install(*write(unfused))
         return
     if is_scalar(unfused):
-        source, run = write({})
+        source, run = write(unfused)
         plan.scalar = ScalarPlan(plan.name, unfused, run, partial(install, source))
         plan.scalar.start()
         return
-    plain = write({})
-    tier_up = TierUp(pointwise(unfused), write, install, *plain)
-
-    def write_grouped(graph: Graph, groups: Mapping[Node, Run]) -> tuple[GeneratedSource, Run]:
-        is_plain = graph is unfused and not groups and waits is not is_anywhere
-        return plain if is_plain else write({}, graph, groups)
-
     if records:
         plan.differentiation = PlanDifferentiation(
-            plan.name, unfused, make_plan, write_grouped, install_fused, run_unfused, lambda: plan.entry
+            plan.name, unfused, make_plan, write, install_fused, run_unfused, lambda: plan.entry
         )
         plan.differentiation.start()
         return
     if plan.why_unfused or compiler is None:
-        tier_up.start()
+        install(*write(unfused))
         return
-
-    plan.fusion = PlanFusion(
-        plan.name, unfused, compiler, write_grouped, install_fused, run_unfused, lambda: plan.entry
-    )
+    plan.fusion = PlanFusion(plan.name, unfused, compiler, write, install_fused, run_unfused, lambda: plan.entry)
     plan.fusion.start()
 
 

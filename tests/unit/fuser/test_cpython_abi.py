@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from engine.aten.dispatch import table
+from engine.aten.dispatch.op import Op
 from engine.aten.values.tensor import Tensor
-from engine.fuser import cpython_abi, machine, tiering
+from engine.fuser import cpython_abi, eager, kernel_cache, machine, methods, process, stub, tiering
 from engine.fuser.cpython_abi import AbiError
-from engine.fuser.entries import native, process
 
 Patch = pytest.MonkeyPatch
 X = Tensor(np.arange(6.0))
@@ -28,14 +28,6 @@ def test_slots_are_found_where_the_type_says() -> None:
     assert cpython_abi.slot_value(X, offset) == id(X.array)
     with pytest.raises(AbiError):
         cpython_abi.slot_offset(Tensor, "shape")
-
-
-def test_inner_loops_are_found_and_tried() -> None:
-    for ufunc in (np.exp, np.arctan2, np.floor_divide):
-        for letter in "fd":
-            assert all(isinstance(each, int) for each in cpython_abi.inner_loop(ufunc, letter))
-    with pytest.raises(AbiError):
-        cpython_abi.inner_loop(np.exp, "l")
 
 
 def _patched(module: Any, name: str, value: Any) -> Callable[[Patch], None]:
@@ -62,7 +54,7 @@ def _new_slot(patch: Patch) -> None:
     """Tensors that carry something that native code does not know."""
     made = Tensor(np.zeros(3))
     made.output_nr = 12345
-    patch.setattr(process.samples, "fresh_tensor", lambda: made)
+    patch.setattr(process, "fresh", lambda array: made)
 
 
 BROKEN: dict[str, Callable[[Patch], None]] = {
@@ -79,35 +71,37 @@ BROKEN: dict[str, Callable[[Patch], None]] = {
 
 
 @pytest.fixture
-def clean() -> Iterator[None]:
-    """Nothing is known of the process nor compiled for `aten::atan`, before and after."""
+def exp(monkeypatch: Patch) -> Iterator[Op]:
+    """An operator without kernels, of a process of which nothing is known, before and after."""
+    found = table.find("aten::exp")
+    assert found is not None
+    tiering.wait()
+    monkeypatch.setattr(stub, "_compiled", {})
+    monkeypatch.setattr(methods, "_free", [])
+    monkeypatch.setattr(kernel_cache, "directory", lambda: None)
+    process._found = None
+    yield found
+    process._found = None
+    found.give_back()
 
-    def forget() -> None:
-        X.atan()  # type: ignore[attr-defined]
-        tiering.wait()
-        native.remove("aten::atan")
-        native._refused.pop("aten::atan", None)
-        process._found = None
 
-    forget()
-    yield
-    forget()
+def _compiled(op: Op) -> eager._Watched:
+    op.give_back()
+    watched = eager._Watched(op)
+    with tiering.compiling():
+        watched.compile((X,))
+    return watched
 
 
 @pytest.mark.parametrize("what", BROKEN)
-@pytest.mark.usefixtures("clean")
-def test_a_failing_check_keeps_native_entries_off(what: str, monkeypatch: Patch) -> None:
-    entry = table.find("aten::atan")
-    assert entry is not None
-    before = entry.run(X).tolist()
+def test_a_failing_check_leaves_operators_to_python(what: str, exp: Op, monkeypatch: Patch) -> None:
     BROKEN[what](monkeypatch)
-    native.compile_name("aten::atan")
-    assert "aten::atan" in native.refused(), what
-    assert not any(each.name == "aten::atan" for each in native.compiled())
-    assert entry.run(X).tolist() == before == X.atan().tolist()  # type: ignore[attr-defined]
+    _compiled(exp)
+    assert exp.impl is exp.compiled.run, what
+    assert np.allclose(exp.run(X).array, np.exp(X.array))
 
 
-@pytest.mark.usefixtures("clean")
-def test_without_a_failing_check_there_is_one() -> None:
-    native.compile_name("aten::atan")
-    assert "aten::atan" not in native.refused()
+def test_without_a_failing_check_there_is_a_kernel(exp: Op) -> None:
+    watched = _compiled(exp)
+    assert len(watched.kernels) == 1 and exp.impl is not exp.compiled.run
+    assert np.allclose(exp.run(X).array, np.exp(X.array))

@@ -10,7 +10,6 @@ import engine.torch as torch
 from engine.aten.stepwise import language as written
 from engine.aten.stepwise.language import COMPILER
 from engine.fuser import tiering
-from engine.fuser.entries import native
 
 F = torch.nn.functional
 
@@ -108,7 +107,7 @@ CALLS: dict[str, Callable[[], Any]] = {
 def without(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], Any]:
     """Calls a function while there is no machine code for loops; else it comes at once, for little work as well."""
     tiering.wait()
-    monkeypatch.setattr(native.SETTINGS, "threshold", 0)
+    monkeypatch.setattr(tiering, "mode", lambda: "eager")
     monkeypatch.setattr(written, "LEAST", 1)
 
     def call(function: Callable[[], Any]) -> Any:

@@ -23,7 +23,7 @@ def noted(self: Thing, /, *args: Any, **named: Any) -> Any:
 
 def made(name: str, function: Callable[..., Any] = noted) -> type[Thing]:
     kind = type("Made", (Thing,), {})
-    setattr(kind, name, methods.method(kind, name, function, "Notes."))
+    setattr(kind, name, methods.method(kind, name, function, "Notes.").descriptor)
     return kind
 
 

@@ -15,7 +15,7 @@ from engine.fuser.to_llvm import ALLOCATE, RELEASE
 
 @pytest.fixture(scope="module")
 def functions() -> Any:
-    found = scratch.addresses()
+    found = scratch.addresses.__wrapped__()  # with slots of their own
     allocate = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(found[ALLOCATE])
     return allocate, ctypes.CFUNCTYPE(None, ctypes.c_int64)(found[RELEASE])
 

@@ -312,7 +312,7 @@ def test_errors_of_the_fallback_pass() -> None:
 
 def test_hooks_are_watched_where_that_is_wanted() -> None:
     fallback = Fallback()
-    watching = stub.bind("add", [binding := adding()], fallback, watch_hooks=True)
+    watching = stub.bind("add", [binding := adding()], fallback, role="operator")
     blind = stub.bind("add", [binding], fallback)
 
     def hook(op: Any, args: Any, run: Any) -> Any:
@@ -647,8 +647,8 @@ def test_threads_call_one_stub() -> None:
 
 def test_nothing_is_an_address() -> None:
     binding = two_results(N)
-    text = str(stub.module(binding, watch_hooks=True))
-    assert "inttoptr" not in text and text == str(stub.module(binding, watch_hooks=True))
+    text = str(stub.module(binding, role="operator"))
+    assert "inttoptr" not in text and text == str(stub.module(binding, role="operator"))
 
 
 def test_another_process_has_no_stubs(monkeypatch: pytest.MonkeyPatch) -> None:

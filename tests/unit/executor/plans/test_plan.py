@@ -172,6 +172,7 @@ def outcome(call: Any, arguments: list[Any]) -> Any:
     return seen(result), seen(arguments)
 
 
+@pytest.mark.usefixtures("without_machine_code")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_generated_code_does_what_the_interpreter_does(name: str) -> None:
     text, calls = PROGRAMS[name]

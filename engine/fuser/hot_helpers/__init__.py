@@ -1,1 +1,0 @@
-"""The steps that every call is made of, and questions about a tensor's form, as machine code."""
