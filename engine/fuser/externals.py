@@ -35,6 +35,8 @@ EXTERNALS: Final[dict[str, External]] = {
     **{name: External(("f64", "f64"), "f64") for name in "pow fmod remainder atan2".split()},
     "PyEval_SaveThread": External((), "ptr"),
     "PyEval_RestoreThread": External(("ptr",)),
+    "PyGILState_Ensure": External((), "i32"),
+    "PyGILState_Release": External(("i32",)),
     "PyErr_CheckSignals": External((), "i32"),
     "PyErr_Occurred": External((), "ptr"),
     "PyErr_Clear": External(()),

@@ -63,7 +63,8 @@ from engine.fuser.kernel import (
 from engine.fuser.products import PRODUCTS
 from engine.fuser.reductions import REDUCTIONS
 from engine.fuser.reshaping import RESHAPING, SIZE, chunks
-from engine.fuser.schedule import Body, Indices, Piece, Scheduler, Stage, Value, Within, offset
+from engine.fuser.schedule import Body, Indices, Piece, Scheduler, Stage, Value, Within, needed, offset
+from engine.fuser.tensor_loops import LOOP, is_steady, lower_loop
 from engine.fuser.windows import WINDOWS
 from engine.ir.constants import NOT_CONSTANT, constant_value
 from engine.ir.graph import Graph, Node
@@ -96,6 +97,8 @@ def is_fusible(node: Node) -> bool:
     if node.kind in ("prim::ListConstruct", "prim::ConstantChunk"):  # only with those that it is for
         users = [use.user for value in node.outputs for use in value.uses]
         return all(user.block is node.block and user.kind not in _STRUCTURAL and is_fusible(user) for user in users)
+    if node.kind == LOOP:
+        return is_steady(node, is_fusible)
     if node.kind == "prim::ListUnpack":
         return node.inputs[0].node.kind == "aten::chunk"
     op = op_of(node)
@@ -198,6 +201,8 @@ class _Lowering:
         given = [self.given(value) for value in node.inputs]
         if node.kind in _STRUCTURAL:
             results = _STRUCTURAL[node.kind](self.group, node, given)
+        elif node.kind == LOOP:
+            results = lower_loop(self, node, given)
         else:
             op = op_of(node)
             if op is None or len(node.outputs) != 1:
@@ -297,7 +302,7 @@ class _Lowering:
             results.append(Result(name, value.type, shape, order))
             self.buffers[name] = Buffer(name, value.type, None, access="out")
             self.put(value, name, order)
-        stages = _needed(self.group.stages)
+        stages = needed(self.group.stages)
         types = {name: buffer.type for name, buffer in self.buffers.items()}
         scheduler = Scheduler(self.group.extents, stages, {*self.names, *self.buffers}, types)
         body = tuple(scheduler.statements())
@@ -353,15 +358,6 @@ def _written(name: str, type: str, value: Value, order: Sequence[int], within: W
 
     shape = tuple(value.shape[d] for d in order)
     return Stage(name, type, shape, value.stages, element=element, buffer=name, within=within)
-
-
-def _needed(stages: Sequence[Stage]) -> list[Stage]:
-    """The stages that results are made of, in order."""
-    wanted: set[Stage] = set()
-    for stage in reversed(stages):
-        if stage.buffer or stage in wanted:
-            wanted |= {stage, *stage.reads}
-    return [stage for stage in stages if stage in wanted]
 
 
 def _size_names(arguments: Sequence[Argument]) -> Iterator[str]:
@@ -563,6 +559,13 @@ def _select(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) 
     d, at = _axis(given, len(value.shape)), given["index"]
     extent = group.extents.canonical(value.shape[d])
     example = group.numbers.get(at) if isinstance(at, Name) else at
+    if at in group.ranges:
+        count = group.ranges[at]
+        if count.example > extent.example:
+            raise Unsupported("more steps than there are elements")
+        if count.size != extent.size:
+            group.extents.guards.append(apply("le", count.size, extent.size))
+        return shown(value, name, [*value.shape[:d], *value.shape[d + 1 :]], lambda i: (*i[:d], at, *i[d:]))
     if not isinstance(example, int) or not -extent.example <= example < extent.example:
         raise Unsupported("an index that is not known")
     place = _number(at) if example >= 0 else add(extent.size, _number(at))

@@ -40,6 +40,8 @@ class Group:
     """A tensor of one element for each value, of the same dtype and rank."""
     numbers: dict[Expression, float] = field(default_factory=dict)
     """Numbers that calls give, with those of the example."""
+    ranges: dict[Expression, Extent] = field(default_factory=dict)
+    """Numbers of steps of loops, which go from 0 to before these."""
 
     def keep(self, value: Value) -> Value:
         """The value from memory (or registers), computed once."""

@@ -119,10 +119,21 @@ class Stage:
     """The parameter that it is written to, for results."""
     within: Within | None = None
     """The part of the buffer that it fills; None: all."""
+    loops: Callable[[Scheduler], Iterable[Statement]] | None = None
+    """The statements that do all of it, for what is no tensor of its own."""
 
     @property
     def is_reduction(self) -> bool:
-        return self.element is None and self.template is None
+        return self.element is None and self.template is None and self.loops is None
+
+
+def needed(stages: Sequence[Stage]) -> list[Stage]:
+    """The stages that results are made of, in order."""
+    wanted: set[Stage] = set()
+    for stage in reversed(stages):
+        if stage.buffer or stage in wanted:
+            wanted |= {stage, *stage.reads}
+    return [stage for stage in stages if stage in wanted]
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,16 +304,18 @@ class Scheduler:
         for nest, body, piece in zip(nests, made, pieces, strict=True):
             template = nest.stages[0].template
             if template is not None or outliner.used[piece.helper.name] > 1:
-                self._bring(*(template.kernel.helpers if template is not None else ()), piece.helper)
+                self.bring(*(template.kernel.helpers if template is not None else ()), piece.helper)
                 yield from piece.call
             else:
                 yield from body
 
-    def _bring(self, *helpers: Kernel) -> None:
+    def bring(self, *helpers: Kernel) -> None:
+        """Have these helpers in the kernel."""
         self.helpers = (*self.helpers, *(each for each in helpers if each not in self.helpers))
 
     def _last_readers(self, nests: Sequence[Nest]) -> dict[Stage, Nest]:
-        return {read: nest for nest in nests for stage in nest.stages for read in stage.reads}
+        own = {*self.stages}
+        return {read: nest for nest in nests for stage in nest.stages for read in stage.reads if read in own}
 
     # -- which stages go together
 
@@ -310,14 +323,14 @@ class Scheduler:
         found: list[Nest] = []
         for stage in self.stages:
             if not (found and self._joined(found[-1], stage)):
-                has_loops = stage.is_reduction or stage.template is not None
+                has_loops = stage.element is None
                 found.append(Nest([stage], stage.shape if has_loops else None))
         return found
 
     def _joined(self, nest: Nest, stage: Stage) -> bool:
         """Take the stage into the nest if it fits."""
         outer = nest.outer
-        if stage.template is not None:
+        if stage.template is not None or stage.loops is not None or nest.stages[0].loops is not None:
             return False
         if nest.stages[0].template is not None and (stage.is_reduction or len(stage.shape) != len(outer or ())):
             return False
@@ -356,12 +369,14 @@ class Scheduler:
 
     def _read_elsewhere(self, nests: Sequence[Nest]) -> set[Stage]:
         home = {stage: nest for nest in nests for stage in nest.stages}
-        return {s for stage in self.stages for s in stage.reads if home[s] is not home[stage]}
+        return {s for stage in self.stages for s in stage.reads if home.get(s) is not home[stage]}
 
     # -- writing
 
     def _nest(self, nest: Nest, shared: set[Stage]) -> list[Statement]:
         outer = nest.outer or ()
+        if (loops := nest.stages[0].loops) is not None:
+            return [*loops(self)]
         if (template := nest.stages[0].template) is not None:
             return self._from_template(nest, template, shared)
         here = loop_indices("i", outer, self.extents)

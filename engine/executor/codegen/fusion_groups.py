@@ -17,12 +17,13 @@ from engine.aten.values.tensor import Tensor
 from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.clone import ValueMap, copy_node, copy_nodes
 from engine.ir.constants import constant_value
-from engine.ir.graph import Graph, Node, Use, Value
+from engine.ir.graph import Block, Graph, Node, Use, Value
 from engine.ir.ops import op_of
 from engine.lang.types import TensorType
 from engine.passes.pipeline import Listener, run_pass
 
 FUSION_GROUP: Final = "prim::FusionGroup"
+_LOOP: Final = "prim::Loop"
 Choice = Callable[[Node], bool]
 
 
@@ -62,7 +63,14 @@ def _grouped(
     """The groups that `make` makes, without nodes whose results no group may give."""
 
     def may_join(node: Node) -> bool:
-        return node not in refused and node.kind != "prim::Constant" and is_chosen(node)
+        if node in refused or node.kind == "prim::Constant" or not is_chosen(node):
+            return False
+        return (node.kind != _LOOP or _makes_tensors(node)) and not is_in_loop(node)
+
+    def is_in_loop(node: Node) -> bool:
+        """True if the node is in a loop that is to be part of a kernel as a whole."""
+        owner = node.block.owner if node.block is not None else None
+        return owner is not None and (is_in_loop(owner) or (owner.kind == _LOOP and may_join(owner)))
 
     def may_end(node: Node) -> bool:
         return may_join(node) and _makes_tensors(node)
@@ -97,7 +105,9 @@ def _only_reads(use: Use) -> bool:
 
 
 def _makes_tensors(node: Node) -> bool:
-    """True if the node is an operator whose results are new tensors."""
+    """True if the node is an operator, or a loop, whose results are new tensors."""
+    if node.kind == _LOOP:  # not those that it begins with, as kernels take a step at least
+        return all(_makes_tensors(value.node) for value in node.blocks[0].outputs[1:])
     op = op_of(node)
     is_of_tensors = all(isinstance(value.type, TensorType) for value in node.outputs)
     return op is not None and is_of_tensors and all(each.alias is None for each in op.schema.returns)
@@ -123,6 +133,7 @@ def _unfit(group: Node) -> set[Node]:
     """The nodes whose results are results of the group, and views or no tensors.  See Note [Groups give new memory]."""
     graph: Graph = group.attr("Subgraph")
     db, makers = AliasDb(graph), {value.node for value in graph.outputs}
+    makers -= {node for node in makers if node.kind == _LOOP}
     views = {node for node in makers if node.kind == "prim::Param" or db.may_alias(node.outputs, node.inputs)}
     return views | {value.node for value in graph.outputs if not isinstance(value.type, TensorType)}
 
@@ -175,11 +186,21 @@ def _arranged(group: Node, inputs: Sequence[Value], outputs: Sequence[Value]) ->
 
 def structure(graph: Graph) -> Hashable:
     """A key that graphs share which do the same, whatever their values are called."""
-    numbers = {value: i for i, value in enumerate(graph.inputs)}
-    rows: list[Hashable] = [tuple(str(value.type) for value in graph.inputs)]
-    for node in graph.nodes():
+    return _structure(graph.block, {})
+
+
+def _structure(block: Block, numbers: dict[Value, int]) -> Hashable:
+    """The same for a block; `numbers` are those of values from outside, and learn others."""
+
+    def number(values: Sequence[Value]) -> tuple[str, ...]:
+        for value in values:
+            numbers[value] = len(numbers)
+        return tuple(str(value.type) for value in values)
+
+    rows: list[Hashable] = [number(block.inputs)]
+    for node in block.nodes():
         op, given = op_of(node), tuple(numbers[value] for value in node.inputs)
         what = repr([*node.attributes.items()]), op.qualified_name if op is not None else node.kind
-        rows.append((*what, given, tuple(str(value.type) for value in node.outputs)))
-        numbers |= {value: len(numbers) + i for i, value in enumerate(node.outputs)}
-    return (*rows, tuple(numbers[value] for value in graph.outputs))
+        inside = tuple(_structure(each, numbers) for each in node.blocks)
+        rows.append((*what, given, inside, number(node.outputs)))
+    return (*rows, tuple(numbers[value] for value in block.outputs))

@@ -6,10 +6,11 @@ they take from elsewhere and whose outputs are what is used elsewhere; constants
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from engine.ir.clone import ValueMap, copy_node, inline_graph
 from engine.ir.graph import Graph, Node, Value
+from engine.ir.order import inputs_inside
 
 
 def group_nodes(kind: str, nodes: Sequence[Node]) -> Node:
@@ -44,7 +45,21 @@ def ungroup(node: Node) -> None:
 
 
 def _is_used_outside(value: Value, members: set[Node]) -> bool:
-    return any(user not in members for user, _ in value.uses)
+    return any(not _is_inside(user, members) for user, _ in value.uses)
+
+
+def _is_inside(node: Node | None, members: Container[Node]) -> bool:
+    """True for these nodes and those of their blocks."""
+    while node is not None and node not in members:
+        node = node.block.owner if node.block is not None else None
+    return node is not None
+
+
+def _taken(node: Node) -> Iterator[Value]:
+    """The values from elsewhere that the node and those of its blocks take."""
+    yield from node.inputs
+    if node.blocks:
+        yield from (value for value in inputs_inside(node) if not _is_inside(value.node, (node,)))
 
 
 def _inputs(nodes: Sequence[Node]) -> list[Value]:
@@ -52,13 +67,13 @@ def _inputs(nodes: Sequence[Node]) -> list[Value]:
     for node in reversed(nodes):
         for output in node.outputs:
             needed.pop(output, None)
-        needed |= dict.fromkeys(value for value in node.inputs if value.node.kind != "prim::Constant")
+        needed |= dict.fromkeys(value for value in _taken(node) if value.node.kind != "prim::Constant")
     return list(needed)
 
 
 def _copy_constants(nodes: Sequence[Node], inner: Graph, values: ValueMap) -> None:
     """Each to the very start, like constant pooling does."""
     for node in nodes:
-        for value in node.inputs:
+        for value in _taken(node):
             if value.node.kind == "prim::Constant" and value not in values:
                 inner.block.prepend(copy_node(value.node, inner, values))
