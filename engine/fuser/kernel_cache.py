@@ -1,7 +1,7 @@
-"""Machine code on disk, so that a second process need not compile again.
+"""Machine code, and graphs of archives, on disk, so that a second process need not compile again.
 
-In: a key and the bytes of an object file.  Out: these bytes again, in this process or another.  Files lie in the user's
-cache directory (`TSREPL_KERNEL_CACHE` names another one, or is 0 for none), one for each key.
+In: a key and the bytes of an object file or of graphs.  Out: these bytes again, in this process or another.  Files lie
+in the user's cache directory (`TSREPL_KERNEL_CACHE` names another one, or is 0 for none), one for each key.
 
 Note [Trusting the cache]
 What is loaded is run.  So the directory has to belong to the user alone and be no link; a file begins with the digest

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePath
@@ -27,9 +27,10 @@ from engine.lang.schema import Argument, FunctionSchema
 from engine.lang.types import BOOL, ClassType, TupleType, Type
 from engine.serialize.code.class_export import CodeExporter
 from engine.serialize.code.debug_records import DebugWriter
+from engine.serialize.code.kept_graphs import KeptGraphs
 from engine.serialize.code.source_import import SourceImporter
 from engine.serialize.container.progress import step, told
-from engine.serialize.container.qualified_names import ROOT, record_of
+from engine.serialize.container.qualified_names import CODE_FOLDER, ROOT, record_of
 from engine.serialize.container.read import WRITTEN_BY_SAVE, Container, checked_name
 from engine.serialize.container.write import ContainerWriter, replace_file, write_all
 from engine.serialize.identify.load_errors import explain_load_errors
@@ -113,7 +114,8 @@ def _load(container: Container, map_location: scalars.device | str | None, run: 
     if not is_flatbuffer(container) and "constants.pkl" not in container and "data.pkl" not in container:
         raise _no_program(container)
     constants: tuple[Any, ...] = ()
-    importer = SourceImporter(_CodeRecords(container), lambda: constants, version)
+    records = _CodeRecords(container)
+    importer = SourceImporter(records, lambda: constants, version)
     importer.before_run = filling.check
     run = None if run is None else filling
 
@@ -132,6 +134,7 @@ def _load(container: Container, map_location: scalars.device | str | None, run: 
         module = values.module()
     else:
         constants = _tuple_of(pickled("constants")) if "constants.pkl" in container else ()
+        importer.graphs = KeptGraphs(records.all)  # which depend on the constants
         module = pickled("data")
     if not isinstance(module, Object):
         raise ArchiveError("the archive holds data and no module", record="data.pkl", hints=(WRITTEN_BY_SAVE,))
@@ -249,6 +252,12 @@ class _CodeRecords:
 
     def __init__(self, container: Container) -> None:
         self._container = container
+
+    def all(self) -> Iterator[tuple[str, bytes]]:
+        """All records of code by name."""
+        for name in sorted(self._container.names()):
+            if name.startswith(CODE_FOLDER) and name.endswith(".py"):
+                yield name, self._container.read(name)
 
     def text(self, prefix: str) -> tuple[str, Callable[[], bytes] | None] | None:
         """The code that defines the names under `prefix`, and its debug record; None when there is none."""

@@ -32,11 +32,13 @@ from engine.ir.graph import Value
 from engine.ir.unit import CompilationUnit, Function
 from engine.lang.custom_classes import foreign, is_custom_name
 from engine.lang.errors import ArchiveError, CompileError, EngineError
+from engine.lang.schema import FunctionSchema
 from engine.lang.source import Source, SourceRange
 from engine.lang.types import ClassType, Type
 from engine.passes.erase_shape_information import unshaped
 from engine.serialize.code.class_import import import_class
 from engine.serialize.code.debug_records import lazy_finder
+from engine.serialize.code.kept_graphs import KeptGraphs
 from engine.serialize.code.kept_text import KeptText
 from engine.serialize.code.opaque import ArchivedNamespace, MissingOperators, OpaqueCalls, unusable
 from engine.serialize.container.progress import step
@@ -64,8 +66,10 @@ class SourceImporter:
         self.version = version
         self.before_run: Callable[[], None] | None = None
         """Check to be called before a function of the archive first runs."""
+        self.graphs: KeptGraphs | None = None
+        """Graphs that other processes compiled of the same code."""
         self.opaque = OpaqueCalls()
-        self._constants = constants
+        self.constants = constants
         self.resolver = ArchiveResolver(self)
         self._records = records
         self._parsed: dict[str, dict[str, Tree]] = {}
@@ -121,6 +125,13 @@ class SourceImporter:
     def _sign(self, function: Function, tree: Tree, type: ClassType | None) -> None:
         function.sign(signature_of(self.unit, tree, self.resolver, type))
 
+    def signature_of(self, function: Function) -> FunctionSchema:
+        """The schema as far as the text tells it; nothing is compiled for it.  Raises CompileError."""
+        sign = self._unsigned.pop(function, None)
+        if sign is not None:
+            sign()
+        return function.signature
+
     def read_signatures(self) -> None:
         """Read those of all functions that are known by now, and the classes that they name.  Raises ArchiveError."""
         while self._unsigned:
@@ -133,11 +144,11 @@ class SourceImporter:
         One that does not compile for want of an operator that is not known here says so.
         """
         if self._is_compiling:  # the outer call reports the error
-            create(function)
+            self._create(create, tree, function)
             return
         known, self._is_compiling = len(self.opaque.names), True
         try:
-            self.guarded(partial(create, function), function.qualname)
+            self.guarded(lambda: self._create(create, tree, function), function.qualname)
         except (ArchiveError, MissingOperators) as error:
             if len(self.opaque.names) == known:
                 raise
@@ -149,9 +160,19 @@ class SourceImporter:
             if len(self.opaque.names) > known:
                 function.kept = KeptText(tree.range, self.find_type, self.find_function, self.constant)
 
+    def _create(self, create: Callable[[Function], None], tree: Tree, function: Function) -> None:
+        """Take the body as another process compiled it, or compile it; it is kept where all its operators are known."""
+        source = tree.range.source
+        if self.graphs is not None and self.graphs.restore(function, self, source):
+            return
+        known = len(self.opaque.names)
+        create(function)
+        if self.graphs is not None and len(self.opaque.names) == known:
+            self.graphs.keep(function, self, source)
+
     def constant(self, name: str, range: SourceRange) -> Any:
         """The constant that `CONSTANTS.name` means.  Raises CompileError when there is none."""
-        constants, index = self._constants(), name[1:]
+        constants, index = self.constants(), name[1:]
         if not name.startswith("c") or not index.isdecimal() or len(index) > 9 or int(index) >= len(constants):
             raise CompileError(f"the archive has no constant '{name}'", range)
         return constants[int(index)]

@@ -1,0 +1,194 @@
+"""Graphs of an archive's code on disk, so that a second process need not compile it again.
+
+In: the functions of one archive, once compiled.  Out: their graphs in another process that opens an archive with the
+same code.  They lie beside the machine code (see Note [Trusting the cache]), all of one archive in one file.
+
+The key covers all that graphs are made from: the archive's code, its version, its constants, and the engine's own
+sources.  What a graph refers to it names: classes, functions, operators, constants by their place in the table.
+Graphs that refer to anything else are compiled each time, and so is everything while somebody watches the compiler.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import marshal
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from engine.aten.values.tensor import Tensor
+from engine.fuser import kernel_cache, tiering
+from engine.ir.flat import NotPlain, flat_type, flatten, type_of_flat, unflatten
+from engine.ir.rewrites import is_watched
+from engine.ir.unit import Function
+from engine.lang.errors import Caution
+from engine.lang.interpreter_settings import deep_recursion
+from engine.lang.schema import Argument, FunctionSchema
+from engine.lang.source import Source, SourceRange
+from engine.lang.types import FunctionType, Type
+
+if TYPE_CHECKING:
+    from engine.serialize.code.source_import import SourceImporter
+
+FORMAT: Final = "graphs 1"
+MANY: Final = 1 << 20
+"""Bytes of constants from which on an archive's graphs are not kept: graphs depend on these, and they take long to read
+for a key."""
+Texts = Callable[[], Iterable[tuple[str, bytes]]]
+"""Gives all records of code of an archive, by name."""
+
+
+@dataclass(slots=True, eq=False)
+class KeptGraphs:
+    """The graphs of one archive by the names of functions."""
+
+    texts: Texts
+    _key: str | None = None
+    _known: dict[str, bytes] = field(default_factory=dict)
+    _is_waiting: bool = False
+    """True if new ones wait for being written."""
+
+    def restore(self, function: Function, importer: SourceImporter, source: Source) -> bool:
+        """Define the function by what was kept; False where there is nothing."""
+        data = None if is_watched() else self._read(importer).get(function.qualname)
+        if data is None:
+            return False
+        graph, returned, cautions = marshal.loads(data)
+        references = _References(importer, source)
+        arguments = importer.signature_of(function).arguments
+        try:
+            result = Argument("", type_of_flat(returned, references))
+            with deep_recursion():
+                restored = unflatten(graph, references)
+        except NotPlain:
+            return False
+        function.cautions = tuple(Caution(text, SourceRange(source, *at), hints) for text, at, hints in cautions)
+        function.define(FunctionSchema(function.name, "", arguments, (result,)), restored)
+        return True
+
+    def keep(self, function: Function, importer: SourceImporter, source: Source) -> None:
+        """Keep the function's graph; it is written soon and in the background."""
+        if is_watched() or not self._key:
+            return
+        references = _References(importer, source)
+        try:
+            returned = flat_type(function.schema.returns[0].type, references)
+            cautions = tuple(_flat_caution(each, source) for each in function.cautions)
+            with deep_recursion():
+                graph = flatten(function.graph, references)
+            self._known[function.qualname] = marshal.dumps((graph, returned, cautions))
+        except (NotPlain, ValueError):  # or nested too deeply for marshal
+            return
+        if not self._is_waiting:
+            self._is_waiting = True
+            tiering.in_background(self._write)
+
+    def _read(self, importer: SourceImporter) -> dict[str, bytes]:
+        if self._key is None:
+            self._key = "" if kernel_cache.directory() is None else _key_of(self.texts(), importer)
+            data = kernel_cache.load(self._key) if self._key else None
+            self._known = {} if data is None else marshal.loads(data)
+        return self._known
+
+    def _write(self) -> None:
+        self._is_waiting = False
+        if self._key:
+            kernel_cache.store(self._key, marshal.dumps(dict(self._known)))
+
+
+def _flat_caution(caution: Caution, source: Source) -> tuple[str, tuple[int, int], tuple[str, ...]]:
+    if caution.range.source is not source:
+        raise NotPlain(caution.message)
+    return caution.message, (caution.range.start, caution.range.end), caution.hints
+
+
+@dataclass(frozen=True, slots=True)
+class _References:
+    """Names in one archive, and the record of code that a function is in."""
+
+    importer: SourceImporter
+    source: Source
+
+    def name_of_type(self, type: Type) -> str:
+        name = type.annotation_str
+        if self.importer.find_type(name) is not type:
+            raise NotPlain(name)
+        return name
+
+    def type(self, name: str) -> Type:
+        found = self.importer.find_type(name)
+        if found is None:
+            raise NotPlain(name)
+        return found
+
+    def name_of_function(self, type: FunctionType) -> str:
+        function = type.function
+        if not isinstance(function, Function) or self.importer.find_function(function.qualname) is not function:
+            raise NotPlain(function.name)
+        return function.qualname
+
+    def function(self, name: str) -> FunctionType:
+        found = self.importer.find_function(name)
+        if found is None:
+            raise NotPlain(name)
+        return FunctionType(found)
+
+    def name_of_tensor(self, tensor: Tensor) -> int:
+        for index, constant in enumerate(self.importer.constants()):
+            if constant is tensor:
+                return index
+        raise NotPlain("a tensor")
+
+    def tensor(self, name: int) -> Tensor:
+        found: Tensor = self.importer.constants()[name]
+        return found
+
+
+# ------------------------------------------------------------------ keys
+
+
+def _key_of(texts: Iterable[tuple[str, bytes]], importer: SourceImporter) -> str:
+    """The key of an archive's graphs; "" where its constants are too large to look at."""
+    digest = hashlib.sha256()
+    parts = [FORMAT, sys.version, _compiler(), str(importer.version)]
+    try:
+        parts += map(repr, _shown(importer.constants()))
+    except NotPlain:
+        return ""
+    for name, text in texts:
+        parts += [name, hashlib.sha256(text).hexdigest()]
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little") + part.encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
+
+
+def _shown(constants: Sequence[Any]) -> Iterator[Any]:
+    """All that a program may learn of the constants.  Raises NotPlain where that is too much."""
+    room = MANY
+    for value in constants:
+        if not isinstance(value, Tensor) or value.device.type != "cpu" or (room := room - value.array.nbytes) < 0:
+            raise NotPlain("a constant")
+        yield str(value.dtype), value.array.shape, value.array.strides, value.requires_grad
+        yield hashlib.sha256(value.array.tobytes()).hexdigest()
+
+
+@cache
+def _compiler() -> str:
+    """The state of the engine's sources that compile, by sizes and times: reading them takes too long."""
+    root = Path(__file__).parents[2]
+    facts = (fact for room in ("aten", "frontend", "ir", "lang", "passes", "serialize") for fact in _facts(root / room))
+    return hashlib.sha256(repr(sorted(facts)).encode()).hexdigest()
+
+
+def _facts(folder: Path) -> Iterator[tuple[str, int, int]]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(".py"):
+                found = entry.stat()
+                yield entry.path, found.st_size, found.st_mtime_ns
+            elif entry.is_dir() and entry.name != "__pycache__":
+                yield from _facts(Path(entry.path))
