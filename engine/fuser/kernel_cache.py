@@ -17,7 +17,7 @@ import hashlib
 import os
 import stat
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -39,6 +39,21 @@ def key_of(parts: Iterable[str]) -> str:
         encoded = part.encode()
         digest.update(len(encoded).to_bytes(8, "little") + encoded)
     return digest.hexdigest()
+
+
+def state_of(folders: Iterable[Path]) -> str:
+    """A key for all sources in the folders, by their sizes and times: to read them would take too long."""
+    return key_of(fact for folder in folders for fact in sorted(_facts(folder)))
+
+
+def _facts(folder: Path) -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(".py"):
+                found = entry.stat()
+                yield f"{entry.path} {found.st_size} {found.st_mtime_ns}"
+            elif entry.is_dir() and entry.name != "__pycache__":
+                yield from _facts(Path(entry.path))
 
 
 def load(key: str) -> bytes | None:

@@ -165,7 +165,7 @@ def _key(text: str) -> str:
 def _circumstances(llvm: Any) -> tuple[str, ...]:
     """The rest of what decides the code of a program: who writes and compiles it, and for which processor."""
     versions = (import_module("llvmlite").__version__, str(llvm.llvm_version_info), llvm.get_default_triple())
-    writers = kernel_cache.key_of(path.read_text() for path in sorted(Path(__file__).parent.glob("*.py")))
+    writers = kernel_cache.state_of([Path(__file__).parent])
     return *versions, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), sys.version, writers
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import marshal
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -153,17 +152,12 @@ class _References:
 
 def _key_of(texts: Iterable[tuple[str, bytes]], importer: SourceImporter) -> str:
     """The key of an archive's graphs; "" where its constants are too large to look at."""
-    digest = hashlib.sha256()
-    parts = [FORMAT, sys.version, _compiler(), str(importer.version)]
     try:
-        parts += map(repr, _shown(importer.constants()))
+        constants = [repr(each) for each in _shown(importer.constants())]
     except NotPlain:
         return ""
-    for name, text in texts:
-        parts += [name, hashlib.sha256(text).hexdigest()]
-    for part in parts:
-        digest.update(len(part).to_bytes(8, "little") + part.encode("utf-8", "surrogatepass"))
-    return digest.hexdigest()
+    code = (part for name, text in texts for part in (ascii(name), hashlib.sha256(text).hexdigest()))
+    return kernel_cache.key_of((FORMAT, sys.version, _compiler(), str(importer.version), *constants, *code))
 
 
 def _shown(constants: Sequence[Any]) -> Iterator[Any]:
@@ -178,17 +172,6 @@ def _shown(constants: Sequence[Any]) -> Iterator[Any]:
 
 @cache
 def _compiler() -> str:
-    """The state of the engine's sources that compile, by sizes and times: reading them takes too long."""
+    """The state of the engine's sources that compile."""
     root = Path(__file__).parents[2]
-    facts = (fact for room in ("aten", "frontend", "ir", "lang", "passes", "serialize") for fact in _facts(root / room))
-    return hashlib.sha256(repr(sorted(facts)).encode()).hexdigest()
-
-
-def _facts(folder: Path) -> Iterator[tuple[str, int, int]]:
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name.endswith(".py"):
-                found = entry.stat()
-                yield entry.path, found.st_size, found.st_mtime_ns
-            elif entry.is_dir() and entry.name != "__pycache__":
-                yield from _facts(Path(entry.path))
+    return kernel_cache.state_of(root / room for room in ("aten", "frontend", "ir", "lang", "passes", "serialize"))

@@ -42,6 +42,18 @@ def test_keys_tell_parts_apart() -> None:
     assert kernel_cache.key_of(("ab", "c")) != kernel_cache.key_of(("a", "bc"))
 
 
+def test_a_source_that_changes_has_another_state(tmp_path: Path) -> None:
+    source = tmp_path / "inner" / "a.py"
+    source.parent.mkdir()
+    source.write_text("x = 1")
+    before = kernel_cache.state_of([tmp_path])
+    assert kernel_cache.state_of([tmp_path]) == before
+    (tmp_path / "notes.txt").write_text("not a source")
+    assert kernel_cache.state_of([tmp_path]) == before
+    source.write_text("x = 10")
+    assert kernel_cache.state_of([tmp_path]) != before
+
+
 @pytest.mark.parametrize("found", [b"", b"tsrepl kernel 1\n", b"\x7fELF" + bytes(100)])
 def test_files_of_others_are_ignored(folder: Path, found: bytes) -> None:
     kernel_cache.store(KEY, b"code")
