@@ -163,87 +163,7 @@ def slot_value(value: object, offset: int) -> int:
     return _pointer(id(value) + offset)
 
 
-# ------------------------------------------------------------------ inner loops
-
-
-_UFUNC_NIN, _UFUNC_NOUT, _UFUNC_FUNCTIONS, _UFUNC_DATA, _UFUNC_COUNT, _UFUNC_NAME, _UFUNC_TYPES = (
-    16,
-    20,
-    32,
-    40,
-    48,
-    56,
-    64,
-)
-"""Where the fields of a ufunc are; the public structure `PyUFuncObject`."""
-_RowFunction = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
-
-
-def inner_loop(ufunc: np.ufunc, letter: str) -> tuple[int, int]:
-    """The addresses of the function that a ufunc runs on rows of that dtype ('f', 'd') and of what it is given besides;
-    raises AbiError when it is not found or does not compute what the ufunc does."""
-    at, operands = id(ufunc), ufunc.nin + ufunc.nout
-    wanted = f"{letter * ufunc.nin}->{letter * ufunc.nout}"
-    found = (
-        ctypes.c_int.from_address(at + _UFUNC_NIN).value, ctypes.c_int.from_address(at + _UFUNC_NOUT).value,
-        ctypes.c_int.from_address(at + _UFUNC_COUNT).value, ctypes.c_char_p.from_address(at + _UFUNC_NAME).value,
-    )  # fmt: skip
-    if found != (ufunc.nin, ufunc.nout, ufunc.ntypes, ufunc.__name__.encode()) or wanted not in ufunc.types:
-        raise AbiError(f"{ufunc.__name__} has no loop for {letter}")
-    place = ufunc.types.index(wanted)
-    numbers = ctypes.string_at(_pointer(at + _UFUNC_TYPES) + place * operands, operands)
-    if numbers != bytes([np.dtype(letter).num] * operands):
-        raise AbiError(f"{ufunc.__name__} does not list its types where it should")
-    function = _pointer(_pointer(at + _UFUNC_FUNCTIONS) + 8 * place)
-    data = _pointer(_pointer(at + _UFUNC_DATA) + 8 * place)
-    _check_loop(ufunc, letter, function, data)
-    return function, data
-
-
-def _check_loop(ufunc: np.ufunc, letter: str, function: int, data: int) -> None:
-    inputs = [np.linspace(0.125 * (i + 1), 0.875, 37).astype(letter) for i in range(ufunc.nin)]
-    result = np.zeros(37, letter)
-    rows = (ctypes.c_void_p * (ufunc.nin + 1))(*(a.ctypes.data for a in (*inputs, result)))
-    steps = (ctypes.c_ssize_t * (ufunc.nin + 1))(*[result.itemsize] * (ufunc.nin + 1))
-    count = ctypes.c_ssize_t(37)
-    _RowFunction(function)(ctypes.addressof(rows), ctypes.addressof(count), ctypes.addressof(steps), data)
-    with np.errstate(all="ignore"):
-        expected = ufunc(*inputs)
-    if result.tobytes() != expected.tobytes():
-        raise AbiError(f"{ufunc.__name__} is not computed by its loop")
-
-
-_BLAS_NAMES: Final = ("scipy_cblas_{}64_", "cblas_{}64_")
-"""Spellings of a BLAS function with 64-bit sizes."""
-_BLAS_KINDS: Final = {"f32": "s", "f64": "d"}
-
-
-def products() -> dict[str, int]:
-    """The functions of BLAS that numpy multiplies matrices with, `gemm.f32` and so on; none where one is missing."""
-    core: Any = getattr(np, "_core", None) or np.core
-    try:
-        library = ctypes.CDLL(core._multiarray_umath.__file__)
-    except (AttributeError, OSError):
-        return {}
-    for spelled in _BLAS_NAMES:
-        found: dict[str, Any] = {
-            f"{name}.{kind}": getattr(library, spelled.format(letter + name), None)
-            for name in ("gemm", "syrk")
-            for kind, letter in _BLAS_KINDS.items()
-        }
-        if all(found.values()):
-            return {name: ctypes.cast(each, ctypes.c_void_p).value or 0 for name, each in found.items()}
-    return {}
-
-
 # ------------------------------------------------------------------ builtins
-
-
-class _GetterDef(ctypes.Structure):
-    _fields_ = (
-        ("name", ctypes.c_char_p), ("get", ctypes.c_void_p), ("set", ctypes.c_void_p), ("doc", ctypes.c_char_p),
-        ("closure", ctypes.c_void_p),
-    )  # fmt: skip
 
 
 class _MethodDef(ctypes.Structure):
@@ -262,11 +182,6 @@ def _kept(definition: ctypes.Structure) -> int:
     return ctypes.addressof(definition)
 
 
-def builtin(name: str, function: int, doc: str) -> Callable[..., Any]:
-    """A builtin function of positional arguments: `PyObject *(PyObject *, PyObject **args, Py_ssize_t n)`."""
-    return _made_builtin(_defined(name, function, _FASTCALL, doc), ctypes.py_object())
-
-
 def holding_builtin(name: str, function: int, doc: str, held: object) -> Callable[..., Any]:
     """A builtin function that is given an object besides its arguments: `PyObject *(PyObject *held, PyObject **args,
     Py_ssize_t n, PyObject *names)`."""
@@ -283,10 +198,3 @@ def method(kind: type, name: str, function: int, doc: str) -> Any:
     """A method descriptor: `PyObject *(PyObject *self, PyObject **args, Py_ssize_t n, PyObject *names)`."""
     make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.c_void_p)
     return make(_address("PyDescr_NewMethod"))(kind, _defined(name, function, _FASTCALL | _KEYWORDS, doc))
-
-
-def getter(kind: type, name: str, function: int, doc: str) -> Any:
-    """A descriptor of an attribute that can be read: `PyObject *(PyObject *self, void *)`."""
-    make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.c_void_p)
-    definition = _GetterDef(name.encode(), function, None, doc.encode(), None)
-    return make(_address("PyDescr_NewGetSet"))(kind, _kept(definition))

@@ -638,8 +638,3 @@ _ZERO: Final = index(0)
 def accumulate(body: Body, variable: Name, function: str, value: Expression) -> None:
     """Add an `Accumulate` to a body."""
     body.statements.append(Accumulate(variable.name, function, value))
-
-
-def assign_where(body: Body, condition: Expression, variable: Name, value: Expression) -> None:
-    """Add an assignment that happens only where the condition holds."""
-    body.statements.append(Assign(variable.name, apply("select", condition, value, variable)))
