@@ -40,6 +40,7 @@ from engine.fuser.kernel import (
     rewritten,
 )
 from engine.fuser.reductions import mapped
+from engine.fuser.reshaping import reshaped
 from engine.fuser.schedule import PUT, Body, Indices, Scheduler, Stage, Template, Value, split
 
 Given = Mapping[str, Lowered]
@@ -374,11 +375,34 @@ def linear(group: Group, name: str, x: Value, weight: Value, bias: Lowered) -> V
     """(…, k) times the transpose of (n, k), plus (n)."""
     if len(x.shape) < 2 or len(weight.shape) != 2:
         raise Unsupported("a product with a vector")
-    turned = Value(
-        weight.name, "f32", (weight.shape[1], weight.shape[0]), lambda body, at: weight.at(body, (at[1], at[0])),
-        weight.stages,
-    )  # fmt: skip
-    return _with(group, name, _rows(group, name, x, turned), bias, 1, 1)
+    return _with(group, name, _rows(group, name, x, _turned(weight)), bias, 1, 1)
+
+
+def _turned(matrix: Value) -> Value:
+    """The transpose."""
+    shape = (matrix.shape[1], matrix.shape[0])
+    return Value(matrix.name, "f32", shape, lambda body, at: matrix.at(body, (at[1], at[0])), matrix.stages)
+
+
+def _linear_to_input(group: Group, name: str, given: Given, sample: Any) -> Value:
+    return _matmul_of(group, name, _floats(given["of"]), _floats(given["weight"]))
+
+
+def _linear_to_weight(group: Group, name: str, given: Given, sample: Any) -> Value:
+    """The sum over all rows of products of a row's elements."""
+    if len(_floats(given["weight"]).shape) != 2:
+        raise Unsupported("a product with a vector")
+    of, x = (_as_matrix(group, _floats(given[each])) for each in ("of", "input"))
+    return multiplied(group, name, _turned(of), x)
+
+
+def _as_matrix(group: Group, value: Value) -> Value:
+    """All rows of the last dimension, one after the other."""
+    *before, last = value.shape
+    if not before:
+        raise Unsupported("a product with a vector")
+    rows = Extent(product([group.extents.canonical(each).size for each in before]), _examples(before))
+    return value if len(before) == 1 else reshaped(group, value.name, value, [rows, last])
 
 
 def _added(group: Group, name: str, given: Given, sample: Any) -> Value:
@@ -410,4 +434,5 @@ def _with(group: Group, name: str, found: Value, other: Lowered, alpha: float, b
 PRODUCTS: Final[dict[str, Handler]] = {
     "aten::mm": _mm, "aten::bmm": _mm, "aten::matmul": _mm, "aten::linear": _linear,
     "aten::addmm": _added, "aten::baddbmm": _added,
+    "aten::_linear_to_input": _linear_to_input, "aten::_linear_to_weight": _linear_to_weight,
 }  # fmt: skip

@@ -64,6 +64,7 @@ class Op:
       "default" (float32).  An argument `dtype` that is given comes first.
     - `shape`: the rule for their sizes, a function of `kernels.shapes`, or the argument whose sizes they have;
       pointwise rows need none.
+    - `unfolds`: which operators its `python` body calls, forms and numbers alone decide: specialised graphs hold these.
     - `data_dependent`: elements decide the shape, or nothing decides the elements.
     - `layout`: "contiguous" if the kernel's results are that for operands of any layout; "channels last" if images
       whose channels lie innermost stay so, and all else is contiguous.
@@ -107,6 +108,7 @@ class Op:
     side_effects: bool = False
     nondeterministic: bool = False
     layout: str = ""
+    unfolds: bool = False
     data_dependent: bool = False
     inplace_view: bool = False
     activation: bool = False

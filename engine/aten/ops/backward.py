@@ -15,7 +15,7 @@ import numpy as np
 from engine.aten.dispatch.compose import cast, run, sum_over, where
 from engine.aten.dispatch.grad_mode import MODE
 from engine.aten.dispatch.long_rows import LongRows
-from engine.aten.dispatch.table import op
+from engine.aten.dispatch.table import describe, op
 from engine.aten.kernels.rules import reduce_dims, wrap_dim
 from engine.aten.ops.matmul import LETTERS, explicit_subscripts
 from engine.aten.values.hooks import HOOKS
@@ -461,3 +461,9 @@ op(f"aten::_angle_backward({_GRAD}) -> Tensor", python=angle_backward)
 op(f"aten::_gelu_backward({_GRAD}, str approximate) -> Tensor", python=gelu_backward)
 op(f"aten::_prelu_backward({_GRAD}, Tensor weight) -> (Tensor, Tensor)", python=prelu_backward)
 op(f"aten::_glu_backward({_GRAD}, int dim) -> Tensor", python=glu_backward)
+describe(
+    "_unreduced _mean_backward _extreme_backward _aminmax_backward _var_backward _norm_backward _logsumexp_backward "
+    "_matmul_backward _permute_backward _clamp_backward _clamp_limit_backward _sgn_backward _angle_backward "
+    "_gelu_backward _prelu_backward _glu_backward",
+    unfolds=True,
+)

@@ -306,5 +306,6 @@ describe("nll_loss nll_loss_nd nll_loss2d", refuses=no_code("bic", "nll_loss_out
 describe("mse_loss", refuses=no_code("bic", "mse_cpu", common=True))
 describe("huber_loss", refuses=no_code("bic", "huber_cpu", common=True))
 describe("smooth_l1_loss", refuses=no_code("bic", "smooth_l1_cpu", common=True))
+describe("mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy_with_logits kl_div", unfolds=True)
 describe("nll_loss.out", out_check=out_checks.check_same)
 describe("binary_cross_entropy.out", out_check=out_checks.check_found)

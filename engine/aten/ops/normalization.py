@@ -153,7 +153,7 @@ def _normalized_back_once(grad: Array, x: Array, axes: tuple[int, ...], eps: flo
 
 
 op("aten::_layer_norm_backward(Tensor grad, Tensor input, SymInt[] normalized_shape, Tensor? weight, float eps) "
-   "-> (Tensor, Tensor, Tensor)", python=layer_norm_backward)  # fmt: skip
+   "-> (Tensor, Tensor, Tensor)", python=layer_norm_backward, unfolds=True)  # fmt: skip
 
 # ------------------------------------------------------------------ batches
 

@@ -304,7 +304,7 @@ op("aten::expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", kernel=expand_a
    gradient={"self": "grad"}, dtype="same")  # fmt: skip
 op("aten::broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)", kernel=broadcast_to, variants=VIEW,
    gradient={"self": "grad"})  # fmt: skip
-op("aten::broadcast_tensors(Tensor[] tensors) -> Tensor[]", python=broadcast_tensors)
+op("aten::broadcast_tensors(Tensor[] tensors) -> Tensor[]", python=broadcast_tensors, unfolds=True)
 op("aten::view_as(Tensor(a) self, Tensor other) -> Tensor(a)", kernel=view_as, variants="method",
    gradient={"self": "grad.reshape(self.size())"})  # fmt: skip
 op("aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", kernel=reshape_as, variants="method",

@@ -34,7 +34,12 @@ from engine.aten.dispatch.grad_mode import no_grad
 from engine.aten.dispatch.op import Op
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import FROM_NUMPY
-from engine.executor.autodiff.formulas import FormulaGraph, differentiable_arguments, formula_graph
+from engine.executor.autodiff.formulas import (
+    FormulaGraph,
+    differentiable_arguments,
+    formula_graph,
+    owner_of_formulas,
+)
 from engine.executor.autodiff.specialising import Item, NotDifferentiable, Specialiser, Step
 from engine.ir.graph import Graph, Value
 from engine.ir.rewriting.dead_code import remove_dead_code
@@ -213,15 +218,16 @@ class Tape:
         if not taken:
             return set()
         outputs = [*_tensors(step.outputs)]
-        known, through = differentiable_arguments(step.op), recipe_of(step.op).through
+        op = owner_of_formulas(step.op)
+        known, through = differentiable_arguments(op), recipe_of(op).through
         if any(item.example.array.dtype.kind == "c" for item in (*_tensors(step.inputs), *outputs)):
-            raise NotDifferentiable(step.source, _COMPLEX)
-        if not step.op.gradient and any(_is_real(item.example) for item in outputs):
-            raise NotDifferentiable(step.source, f"{step.op.name} has no formula for its gradient")
+            raise NotDifferentiable(step.origin, _COMPLEX)
+        if not op.gradient and any(_is_real(item.example) for item in outputs):
+            raise NotDifferentiable(step.origin, f"{op.name} has no formula for its gradient")
         if not {*taken} & {*known}:
             return set()
-        if any(formula_graph(step.op, i) is None for i in known):
-            raise NotDifferentiable(step.source, f"the formula of {step.op.name} is no TorchScript")
+        if any(formula_graph(op, i) is None for i in known):
+            raise NotDifferentiable(step.origin, f"the formula of {op.name} is no TorchScript")
         return {item for i, item in enumerate(outputs) if _is_real(item.example) and (through is None or i in through)}
 
     def backward(self, given: Sequence[Item]) -> Written:
@@ -284,9 +290,10 @@ class _Writer:
     def step(self, step: Step) -> None:
         if all(self.gradients.get(item) is None for item in _tensors(step.outputs)):
             return
-        for place in differentiable_arguments(step.op):
+        op = owner_of_formulas(step.op)
+        for place in differentiable_arguments(op):
             wanted = [item for item in _tensors([step.inputs[place]]) if item in self.tape.active]
-            formula = formula_graph(step.op, place)
+            formula = formula_graph(op, place)
             if wanted and formula is not None and self._has_gradients(step, formula):
                 self._distribute(step.inputs[place], self._evaluate(step, formula))
 
@@ -306,7 +313,7 @@ class _Writer:
         try:
             self.into.run(formula.graph.nodes(), items)
         except NotDifferentiable as why:
-            raise NotDifferentiable(step.source, f"the gradient of {step.op.name}: {why}") from why
+            raise NotDifferentiable(step.origin, f"the gradient of {step.op.name}: {why}") from why
         return items[formula.graph.outputs[0]]
 
     def _gradient(self, item: Item) -> Item:

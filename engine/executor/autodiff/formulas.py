@@ -13,6 +13,7 @@ from functools import cache
 from typing import Final
 
 from engine.aten.autograd.formula import NO_GRADIENT
+from engine.aten.dispatch import table
 from engine.aten.dispatch.op import Op
 from engine.frontend.compilation.compile import compile_source
 from engine.ir.graph import Graph
@@ -53,6 +54,22 @@ def differentiable_arguments(op: Op) -> list[int]:
     """The numbers of the arguments that have a formula."""
     found = (op.schema.index_of(name) for name, text in op.gradient.items() if text != NO_GRADIENT)
     return sorted(place for place in found if place is not None)
+
+
+@cache
+def owner_of_formulas(op: Op) -> Op:
+    """The operator that has the formulas: the one that it is recorded as, if that begins with the same arguments, and
+    formulas read only results that both have."""
+    other = table.find(f"aten::{op.recorded_as}") if op.recorded_as and not op.gradient else None
+    if other is None or other.side_effects:
+        return op
+    shared, count = [a.name for a in other.schema.arguments], len(op.schema.returns)
+    graphs = [formula_graph(other, place) for place in differentiable_arguments(other)]
+    is_alike = [a.name for a in op.schema.arguments[: len(shared)]] == shared and all(
+        graph is not None and all(each.kind == "argument" or each.place < count for each in graph.sources)
+        for graph in graphs
+    )
+    return other if is_alike else op
 
 
 @cache

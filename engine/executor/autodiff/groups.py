@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from engine.aten.dispatch.op import Op
-from engine.executor.autodiff.formulas import differentiable_arguments, formula_graph
+from engine.executor.autodiff.formulas import differentiable_arguments, formula_graph, owner_of_formulas
 from engine.executor.autodiff.specialising import OF_FORMS
 from engine.ir.constants import constant_value
 from engine.ir.graph import Node
@@ -34,8 +34,9 @@ def is_differentiable(node: Node) -> bool:
 
 
 def _has_formulas(op: Op) -> bool:
-    if op.dtype == "bool":
+    if op.dtype == "bool" or op.unfolds:
         return True
+    op = owner_of_formulas(op)
     return bool(op.gradient) and all(formula_graph(op, place) is not None for place in differentiable_arguments(op))
 
 

@@ -18,6 +18,7 @@ from engine.aten.dispatch import table
 from engine.aten.dispatch.op import Op
 from engine.aten.values import xp
 from engine.aten.values.tensor import Tensor
+from engine.executor.autodiff.unfolding import run_unfolded
 from engine.ir.constants import constant_value, set_constant, type_of
 from engine.ir.graph import Graph, Node, Value
 from engine.ir.ops import op_of
@@ -60,12 +61,14 @@ class Item:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Step:
-    """An operator in a specialised graph; `source` is the node that it came from."""
+    """An operator in a specialised graph; `source` is a node of it, `origin` the one of the original graph that it came
+    from."""
 
     op: Op
     inputs: Sequence[Item]
     outputs: Sequence[Item]
     source: Node | None
+    origin: Node | None
 
 
 def holds_tensor(value: Any) -> bool:
@@ -88,6 +91,8 @@ class Specialiser:
     may_share: bool = False
     steps: list[Step] = field(default_factory=list)
     _constants: dict[Item, Value] = field(default_factory=dict)
+    _unfolding: Node | None = None
+    """The node that is made of those that are written now."""
 
     def add_input(self, example: Any, type: Type = TENSOR, name: str = "") -> Item:
         found = self.graph.add_input(name, _type(example, type))
@@ -107,10 +112,13 @@ class Specialiser:
         """The only result of the operator with that qualified name; arguments are items, or plain values."""
         op = table.find(name)
         assert op is not None
+        (made,) = self._call(op, [each if isinstance(each, Item) else Item(each) for each in arguments])
+        return made
+
+    def _call(self, op: Op, inputs: Sequence[Item]) -> Sequence[Item]:
         node = self.graph.create(op.name, (), [result.type for result in op.schema.returns])
         node.op = op
-        (made,) = self._operator(node, op, [each if isinstance(each, Item) else Item(each) for each in arguments])
-        return made
+        return self._operator(node, op, inputs)
 
     # -- nodes
 
@@ -129,14 +137,38 @@ class Specialiser:
         return self._operator(node, op, inputs)
 
     def _operator(self, node: Node, op: Op, inputs: Sequence[Item]) -> Sequence[Item]:
+        if op.unfolds and not any(type(each.example) is float and not each.is_known for each in inputs):
+            return self._unfolded(node, op, inputs)
         result = op.run(*(each.example for each in inputs))
         results = [result] if len(node.outputs) == 1 else [*result]
         is_known = all(each.is_known for each in inputs) or op.name in OF_FORMS
         if is_known and not any(map(holds_tensor, results)):
             return [Item(each) for each in results]
         made = self.again(node, op, inputs, results)
-        self.steps.append(Step(op, inputs, made, node))
+        self.steps.append(Step(op, inputs, made, node, self._unfolding or node))
         return made
+
+    def _unfolded(self, node: Node, op: Op, inputs: Sequence[Item]) -> Sequence[Item]:
+        """The operators that it is made of, in its place; the parts of its result."""
+        known = {id(each.example): each for item in inputs for each in (item, *(item.parts or ()))}
+
+        def item_of(value: Any) -> Item:
+            if id(value) in known or not isinstance(value, (list, tuple)) or not holds_tensor(value):
+                return known.get(id(value)) or Item(value)
+            return Item([*value], None, [item_of(each) for each in value])
+
+        def call(inner: Op, given: tuple[Any, ...]) -> Any:
+            made = self._call(inner, [item_of(each) for each in given])
+            for each in made:
+                known.update({id(part.example): part for part in (each, *(each.parts or ()))})
+            return made[0].example if len(made) == 1 else tuple([each.example for each in made])
+
+        before, self._unfolding = self._unfolding, self._unfolding or node
+        try:
+            result = run_unfolded(op, [each.example for each in inputs], call)
+        finally:
+            self._unfolding = before
+        return [item_of(each) for each in ([result] if len(node.outputs) == 1 else result)]
 
     def again(self, node: Node, op: Op, inputs: Sequence[Item], results: Sequence[Any]) -> Sequence[Item]:
         """The operator on these inputs, where its results are like these."""

@@ -104,3 +104,12 @@ def test_other_dtypes_are_left_out() -> None:
     with pytest.raises(Exception, match="float32"):
         binding_of("x: torch.mm(x, x) + 1", x)
     assert "aten::mm" in products.PRODUCTS
+
+
+def test_gradients_of_linear() -> None:
+    given = tensor(20, 30), tensor(20, 40), tensor(30, 40)
+    for name in ("_linear_to_input(g, w)", "_linear_to_weight(g, x, w)"):
+        check(f"g, x, w: torch.{name} + 1", *given, tolerance=1e-3)
+    check(
+        "g, x, w: torch._linear_to_weight(g, x, w)", tensor(3, 5, 30), tensor(3, 5, 40), tensor(30, 40), tolerance=1e-3
+    )

@@ -82,6 +82,38 @@ def test_gradients_are_added_up_and_seen_by_hooks() -> None:
     assert all(np.allclose(each.array, first[0]) for each in seen) and len(seen) == 2
 
 
+WHOLE = [
+    "torch.layer_norm(torch.nn.functional.gelu(x), [8]) * y", "torch.nn.functional.mse_loss(x.tanh(), y)",
+    "torch.nn.functional.linear(x.exp(), y).var(1)", "torch.nn.functional.linear(x.view(2, 4, 8), y).amax(1)",
+    "torch.clamp(x, -0.5, 0.5).norm(2, [1]) + y.logsumexp(0)", "torch.nn.functional.huber_loss(x * y, y)",
+    "torch.nn.functional.glu(x, 1) * y.mean(0)[:4]",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", WHOLE)
+def test_operators_made_of_others_are_part_of_the_graph(text: str) -> None:
+    f, given = torch.jit.CompilationUnit(f"def f(x, y):\n    return {text}\n").f, leaves()
+    with torch.jit.optimized_execution(False):
+        wanted = gradients(f, given)
+    for _ in range(3):
+        for found, right in zip(gradients(f, given), wanted, strict=True):
+            assert np.allclose(found.array, right.array, rtol=1e-4, atol=1e-5)
+    outside, _, _ = str(f.graph_for(*given)).partition("with prim::DifferentiableGraph")
+    assert "prim::DifferentiableGraph" in outside and "aten::" not in outside
+
+
+def test_numbers_that_calls_give_stay_numbers_of_the_call() -> None:
+    text = (
+        "def f(x, y, beta: float):\n    return torch.nn.functional.smooth_l1_loss(x.tanh(), y.exp(), beta=beta) * 2\n"
+    )
+    f, given = torch.jit.CompilationUnit(text).f, leaves()
+    for beta in (1.0, 0.25, 2.0):
+        with torch.jit.optimized_execution(False):
+            wanted = gradients(lambda x, y, b=beta: f(x, y, b), given)
+        for found, right in zip(gradients(lambda x, y, b=beta: f(x, y, b), given), wanted, strict=True):
+            assert np.allclose(found.array, right.array, rtol=1e-4, atol=1e-5)
+
+
 def test_results_that_share_memory_are_told_from_new_ones() -> None:
     graph = parse_ir("""graph(%g : Tensor, %x : Tensor):
       %0 : int = prim::Constant[value=0]()
