@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from engine.aten.dispatch import calls, table
+from engine.aten.dispatch.wrapping import view
 from engine.aten.values import libraries, xp
 from engine.aten.values.hooks import HOOKS
-from engine.aten.values.hot_helpers import HOT
-from engine.aten.values.tensor import Tensor
+from engine.aten.values.tensor import Tensor, wrapped
 from engine.lang.generated import define
 from engine.lang.schema import FunctionSchema
 from engine.lang.types import FLOAT, NUMBER
@@ -287,8 +287,7 @@ def _stand_in_of(form: Any) -> Any:
 
 
 def _zeros_of(form: tuple[tuple[int, ...], xp.NumpyDtype]) -> Tensor:
-    zeros: Tensor = HOT.wrapped(np.zeros(*form) if not HOOKS.devices else libraries.zeros(*form))
-    return zeros
+    return wrapped(np.zeros(*form) if not HOOKS.devices else libraries.zeros(*form))
 
 
 def _expanded_to(x: Tensor, form: tuple[tuple[int, ...], xp.NumpyDtype]) -> Any:
@@ -296,7 +295,7 @@ def _expanded_to(x: Tensor, form: tuple[tuple[int, ...], xp.NumpyDtype]) -> Any:
     array, shape = x.array, form[0]
     if x._requires_grad or type(array) is not np.ndarray or array.ndim or HOOKS.trace is not None:
         return x.expand(list(shape))
-    return HOT.view(np.ndarray(shape, array.dtype, array, 0, (0,) * len(shape)), x)
+    return view(np.ndarray(shape, array.dtype, array, 0, (0,) * len(shape)), x)
 
 
 def _reshaped_to(x: Tensor, form: tuple[tuple[int, ...], xp.NumpyDtype]) -> Any:
@@ -305,7 +304,7 @@ def _reshaped_to(x: Tensor, form: tuple[tuple[int, ...], xp.NumpyDtype]) -> Any:
     is_plain = type(array) is np.ndarray and array.flags.c_contiguous and array.size == math.prod(shape)
     if x._requires_grad or not is_plain or HOOKS.trace is not None or array.shape == shape:
         return x.reshape(list(shape))
-    return HOT.view(array.reshape(shape), x)
+    return view(array.reshape(shape), x)
 
 
 _TO_FORM: Final = {"expand": "_expanded_to", "reshape": "_reshaped_to"}

@@ -16,9 +16,8 @@ from engine.aten.dispatch.compose import cast, run
 from engine.aten.dispatch.grad_mode import MODE
 from engine.aten.kernels.blocks import contiguous_copy
 from engine.aten.values import xp
-from engine.aten.values.hot_helpers import HOT
 from engine.aten.values.storage import Storage
-from engine.aten.values.tensor import Tensor
+from engine.aten.values.tensor import Tensor, wrapped
 from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError
 
@@ -141,9 +140,9 @@ def accumulate(variable: Tensor, gradient: Tensor, is_fresh: bool = False) -> No
     elif before is None:
         array = gradient.array
         if is_fresh and _is_whole(array):
-            variable._grad = HOT.wrapped(array)
+            variable._grad = wrapped(array)
         else:
-            variable.grad = HOT.wrapped(contiguous_copy(array))
+            variable.grad = wrapped(contiguous_copy(array))
     else:
         run("add_.Tensor", before, gradient, 1)
 
@@ -239,7 +238,7 @@ class Saved:
     def unpack(self, node: Node) -> Tensor:
         """The tensor; raises OperatorError when its values are not those that were saved."""
         is_result = self.output >= 0
-        tensor: Tensor = HOT.wrapped(self.held, self.storage) if is_result else self.held
+        tensor = wrapped(self.held, self.storage) if is_result else self.held
         storage = tensor._storage
         if (0 if storage is None else storage.version) != self.version:
             raise self._modified(tensor, node)

@@ -20,8 +20,7 @@ from engine.aten.dispatch.compile import tensor_kind
 from engine.aten.dispatch.compose import run
 from engine.aten.dispatch.grad_mode import MODE, enable
 from engine.aten.values import libraries, promotion, xp
-from engine.aten.values.hot_helpers import HOT
-from engine.aten.values.tensor import Tensor
+from engine.aten.values.tensor import Tensor, wrapped
 from engine.lang.errors import OperatorError
 from engine.lang.generated import define
 from engine.lang.types import ListType
@@ -206,7 +205,7 @@ def _written_step(plan: Plan) -> Step:
         "if kept is None or grad is None or len(gradients) != 1 or grad.array.dtype.kind == 'c':",
         "    return node.apply_formulas(gradients)",
     ]
-    environment: dict[str, Any] = {"unpacked": _unpacked, "MODE": MODE, "hot": HOT}
+    environment: dict[str, Any] = {"unpacked": _unpacked, "MODE": MODE, "wrapped": wrapped}
     for slot, read in enumerate(plan.reads):
         lines += _unpacking(plan.recipe, read, slot)
     wholes: dict[str, str] = {}
@@ -232,7 +231,7 @@ def _unpacking(recipe: Recipe, read: Read, slot: int) -> list[str]:
     return [
         f"value{slot} = kept[{slot}].unpack(node)",
         f"if value{slot}._requires_grad and not MODE.enabled:",
-        f"    value{slot} = hot.wrapped(value{slot}.array, value{slot}._storage)",
+        f"    value{slot} = wrapped(value{slot}.array, value{slot}._storage)",
     ]
 
 
@@ -374,7 +373,7 @@ def _unpacked(value: Any, node: Node) -> Any:
     if kind is Saved or kind is Packed:
         tensor: Tensor = value.unpack(node)
         if tensor._requires_grad and not MODE.enabled:
-            return HOT.wrapped(tensor.array, tensor._storage)
+            return wrapped(tensor.array, tensor._storage)
         return tensor
     return [_unpacked(v, node) for v in value] if kind is list else value
 

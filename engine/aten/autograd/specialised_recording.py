@@ -21,7 +21,6 @@ from engine.aten.dispatch.grad_mode import MODE
 from engine.aten.dispatch.op import Body
 from engine.aten.values import promotion, xp
 from engine.aten.values.hooks import HOOKS
-from engine.aten.values.hot_helpers import HOT, hot_helper
 from engine.aten.values.storage import storage_of
 from engine.aten.values.tensor import Tensor
 from engine.lang.generated import define
@@ -155,7 +154,7 @@ def _record(recipe: Recipe, needed: tuple[int, ...], names: list[str], environme
         sources += f"from_{name}, "
     kinds = [kind_of(recipe, read) for read in plan.reads]
     kept = "".join(f"{_kept(read, names, kind)}, " for read, kind in zip(plan.reads, kinds, strict=True))
-    yield f"return hot.attach(result, {plan_name}, ({sources}), ({kept}))"
+    yield f"return attach(result, {plan_name}, ({sources}), ({kept}))"
 
 
 # ------------------------------------------------------------------ several results
@@ -193,8 +192,8 @@ def _kept_of_several(recipe: Recipe, read: Read, names: list[str]) -> str:
     if not kind_of(recipe, read):
         return name
     if not read.by_value:
-        return f"hot.form_of({name})"
-    return f"Saved({name}, {read.place})" if read.is_result else f"hot.saved({name})"
+        return f"form_of({name})"
+    return f"Saved({name}, {read.place})" if read.is_result else f"saved({name})"
 
 
 def _attach_several(results: Sequence[Tensor], plan: Plan, sources: Sequence[Any], kept: Sequence[Any]) -> Any:
@@ -223,19 +222,18 @@ def _kept(read: Read, names: list[str], kind: str) -> str:
     if not kind:
         return name
     if "[]" in kind:
-        kept = "hot.saved(t)" if read.by_value else "hot.form_of(t)"
+        kept = "saved(t)" if read.by_value else "form_of(t)"
         return f"[t if t is None else {kept} for t in {name}]"
     if not read.by_value:
-        kept = f"hot.form_of({name})"
+        kept = f"form_of({name})"
     else:
-        kept = "hot.saved_result(result)" if read.is_result else f"hot.saved({name})"
+        kept = "saved_result(result)" if read.is_result else f"saved({name})"
     return f"(None if {name} is None else {kept})" if kind == "tensor?" else kept
 
 
 # ------------------------------------------------------------------ what the written functions call
 
 
-@hot_helper
 def attach(result: Tensor, plan: Plan, sources: Sequence[Any], kept: Sequence[Any]) -> Tensor:
     """Give a result its node: `OperatorNode` with what it needs, but for the edges, which are made of the sources."""
     array = result.array
@@ -250,13 +248,11 @@ def attach(result: Tensor, plan: Plan, sources: Sequence[Any], kept: Sequence[An
     return result
 
 
-@hot_helper
 def form_of(tensor: Tensor) -> tuple[tuple[int, ...], xp.NumpyDtype]:
     """The shape and dtype of a tensor that is not kept itself."""
     return tensor.array.shape, tensor.array.dtype
 
 
-@hot_helper
 def saved(tensor: Tensor) -> Saved:
     """`Saved(tensor)`."""
     made: Saved = _new(Saved)
@@ -267,7 +263,6 @@ def saved(tensor: Tensor) -> Saved:
     return made
 
 
-@hot_helper
 def saved_result(tensor: Tensor) -> Saved:
     """`Saved(tensor, 0)`."""
     storage = tensor._storage
@@ -282,6 +277,6 @@ def saved_result(tensor: Tensor) -> Saved:
 
 _ENVIRONMENT: Final[dict[str, Any]] = {
     "hooks": HOOKS, "MODE": MODE, "record": record, "mark": mark, "f32": xp.FLOAT32, "rank": promotion.rank,
-    "hot": HOT, "source_of": source_of,
+    "attach": attach, "form_of": form_of, "saved": saved, "saved_result": saved_result, "source_of": source_of,
     "Saved": Saved,
 }  # fmt: skip

@@ -27,17 +27,18 @@ from engine.aten.dispatch.scalar import QUICK_ENVIRONMENT, PointwiseKernels, Qui
 from engine.aten.dispatch.wrapping import (
     check_writable,
     dtype_number,
+    fresh,
     part,
     refuse_overlap,
     refuse_shared,
     store,
     store_again,
     store_out,
+    view,
 )
 from engine.aten.kernels.rules import ordered_like
 from engine.aten.values import libraries, xp
 from engine.aten.values.hooks import HOOKS
-from engine.aten.values.hot_helpers import HOT
 from engine.aten.values.promotion import check_cast
 from engine.aten.values.tensor import Tensor
 from engine.lang.generated import define, indented
@@ -333,7 +334,7 @@ def _wraps(schema: FunctionSchema) -> tuple[list[str], str]:
         return _wrap_one(schema, schema.returns[0])
     if not schema.returns:
         return [], "None"
-    return [], f"({', '.join(f'hot.fresh(result[{i}])' for i in range(len(schema.returns)))},)"
+    return [], f"({', '.join(f'fresh(result[{i}])' for i in range(len(schema.returns)))},)"
 
 
 def _wrap_one(schema: FunctionSchema, returned: Argument) -> tuple[list[str], str]:
@@ -342,10 +343,10 @@ def _wrap_one(schema: FunctionSchema, returned: Argument) -> tuple[list[str], st
         return [], "result"
     source = _viewed(schema, returned)
     if kind == "tensor[]":
-        return [], f"[part(r, {source}) for r in result]" if source else "[hot.fresh(r) for r in result]"
+        return [], f"[part(r, {source}) for r in result]" if source else "[fresh(r) for r in result]"
     if source is not None:
-        return [], f"hot.view(result, {source})"
-    return [], "hot.fresh(result)"
+        return [], f"view(result, {source})"
+    return [], "fresh(result)"
 
 
 def _viewed(schema: FunctionSchema, returned: Argument) -> str | None:
@@ -389,13 +390,13 @@ def _other_than(target: str, names: Sequence[str]) -> str:
 _ARRAYS: Final[dict[str, Any]] = {
     "Tensor": Tensor, "new": object.__new__, "ndarray": np.ndarray, "asarray": libraries.as_array, "switch": xp.switch,
     "SILENT": xp.SILENT, "loud": xp.loud, "REFUSALS": errors.REFUSALS, "refusal": errors.refusal,
-    "hot": HOT, "part": part, "store": store, "store_again": store_again, "store_out": store_out,
+    "fresh": fresh, "view": view, "part": part, "store": store, "store_again": store_again, "store_out": store_out,
     "refuse_overlap": refuse_overlap, "refuse_shared": refuse_shared, "dtype_number": dtype_number,
     "array_of": attrgetter("array"), "requires_grad_of": attrgetter("_requires_grad"),
     "ordered_like": ordered_like, "silently": xp.silently, "hooks": HOOKS, "computed": device_dispatch.computed,
     "rescued": device_dispatch.rescued,
 }  # fmt: skip
 _ENVIRONMENT: Final[dict[str, Any]] = {
-    "hooks": HOOKS, "hot": HOT, "partial": partial, "untraced": untraced, "REFUSALS": errors.REFUSALS,
+    "hooks": HOOKS, "fresh": fresh, "view": view, "partial": partial, "untraced": untraced, "REFUSALS": errors.REFUSALS,
     "refusal": errors.refusal, "worked": device_dispatch.worked,
 }  # fmt: skip

@@ -14,7 +14,6 @@ import numpy as np
 from engine.aten.dispatch.out_checks import Check
 from engine.aten.kernels.rules import is_dense, overlaps_partly
 from engine.aten.values import xp
-from engine.aten.values.hot_helpers import HOT, hot_helper
 from engine.aten.values.libraries import as_array, device_of, moved
 from engine.aten.values.promotion import check_cast
 from engine.aten.values.tensor import Tensor
@@ -46,7 +45,6 @@ def _overlap() -> OperatorError:
     )
 
 
-@hot_helper
 def fresh(result: Any) -> Tensor:
     """A new tensor of a result that shares no memory with an argument."""
     made: Tensor = _new(Tensor)
@@ -57,7 +55,6 @@ def fresh(result: Any) -> Tensor:
     return made
 
 
-@hot_helper
 def view(result: Array, source: Tensor) -> Tensor:
     """A result that may be a view of `source`: itself, a tensor on the same storage, or a new one."""
     array = source.array
@@ -83,7 +80,7 @@ def view(result: Array, source: Tensor) -> Tensor:
 
 def part(result: Array, source: Tensor) -> Tensor:
     """One of the views that an operator returns together: none of them may be written to while gradients flow."""
-    tensor: Tensor = HOT.view(result, source)
+    tensor = view(result, source)
     tensor._view_kind = "many"
     return tensor
 

@@ -17,7 +17,6 @@ from engine.aten.kernels import rules, shapes
 from engine.aten.kernels.blocks import contiguous_copy
 from engine.aten.kernels.rules import infer_size, view_strides, wrap_dim, wrap_dims
 from engine.aten.values import xp
-from engine.aten.values.hot_helpers import HOT
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import Array
 from engine.lang.errors import OperatorError
@@ -38,7 +37,7 @@ def view(self: Array, size: Sequence[int]) -> Array:
             "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
             "contiguous subspaces). Use .reshape(...) instead."
         )
-    return HOT.as_strided(self, shape, strides)
+    return xp.as_strided(self, shape, strides)
 
 
 def _in_order(self: Array, size: Sequence[int]) -> Array | None:
@@ -68,9 +67,9 @@ def reshape(self: Array, shape: Sequence[int]) -> Array:
         return shown
     wanted = infer_size(shape, self.size)
     if wanted == self.shape:
-        return HOT.as_strided(self, self.shape, self.strides)
+        return xp.as_strided(self, self.shape, self.strides)
     strides = view_strides(self, wanted)
-    return HOT.as_strided(self, wanted, strides) if strides is not None else contiguous_copy(self).reshape(wanted)
+    return xp.as_strided(self, wanted, strides) if strides is not None else contiguous_copy(self).reshape(wanted)
 
 
 def flatten(self: Array, start_dim: int, end_dim: int) -> Array:
@@ -117,7 +116,7 @@ def reshape_as(self: Array, other: Array) -> Array:
 
 def _restrided(self: Array, dims: Sequence[int]) -> Array:
     """The view with just these dimensions, in this order."""
-    return HOT.as_strided(self, tuple(self.shape[d] for d in dims), tuple(self.strides[d] for d in dims))
+    return xp.as_strided(self, tuple(self.shape[d] for d in dims), tuple(self.strides[d] for d in dims))
 
 
 def squeeze(self: Array) -> Array:
@@ -131,9 +130,9 @@ def squeeze_dim(self: Array, dim: int) -> Array:
     if dim < 0 or dim >= len(shape):
         dim = wrap_dim(dim, len(shape))
     if not shape or shape[dim] != 1:
-        return HOT.as_strided(self, shape, self.strides)
+        return xp.as_strided(self, shape, self.strides)
     strides = self.strides
-    return HOT.as_strided(self, shape[:dim] + shape[dim + 1 :], strides[:dim] + strides[dim + 1 :])
+    return xp.as_strided(self, shape[:dim] + shape[dim + 1 :], strides[:dim] + strides[dim + 1 :])
 
 
 def squeeze_dims(self: Array, dim: Sequence[int]) -> Array:
@@ -146,7 +145,7 @@ def unsqueeze(self: Array, dim: int) -> Array:
     if dim < 0 or dim > len(shape):
         dim = wrap_dim(dim, len(shape) + 1)
     step = shape[dim] * strides[dim] if dim < len(shape) else self.itemsize
-    return HOT.as_strided(self, (*shape[:dim], 1, *shape[dim:]), (*strides[:dim], step, *strides[dim:]))
+    return xp.as_strided(self, (*shape[:dim], 1, *shape[dim:]), (*strides[:dim], step, *strides[dim:]))
 
 
 def transpose(self: Array, dim0: int, dim1: int) -> Array:
@@ -215,7 +214,7 @@ def expand(self: Array, size: Sequence[int], implicit: bool) -> Array:
     have, steps = (1,) * extra + self.shape, (0,) * extra + self.strides
     repeated = [step if n == m else 0 if n == 1 else None for n, m, step in zip(have, size, steps, strict=True)]
     if None not in repeated and -1 not in size:
-        return HOT.as_strided(self, tuple(size), tuple(repeated))  # type: ignore[arg-type]
+        return xp.as_strided(self, tuple(size), tuple(repeated))  # type: ignore[arg-type]
     shape, strides = [], []
     for i, (wanted, size_here, step) in enumerate(zip(size, have, steps, strict=True)):
         if wanted == -1 and i < extra:
@@ -230,7 +229,7 @@ def expand(self: Array, size: Sequence[int], implicit: bool) -> Array:
             )
         shape.append(final)
         strides.append(step if size_here == final else 0)
-    return HOT.as_strided(self, tuple(shape), tuple(strides))
+    return xp.as_strided(self, tuple(shape), tuple(strides))
 
 
 def expand_as(self: Array, other: Array) -> Array:

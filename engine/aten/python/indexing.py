@@ -13,8 +13,8 @@ import numpy as np
 
 from engine.aten.dispatch import calls
 from engine.aten.dispatch.compose import LateOperator, run
+from engine.aten.dispatch.wrapping import view
 from engine.aten.values.hooks import HOOKS
-from engine.aten.values.hot_helpers import HOT
 from engine.aten.values.tensor import Tensor, tensor
 from engine.aten.values.xp import INT64, Array
 from engine.lang.errors import OperatorIndexError, OperatorTypeError, OperatorValueError
@@ -35,7 +35,7 @@ def read(self: Tensor, index: Any) -> Any:
         elif not (self._requires_grad or HOOKS.rebased or HOOKS.quantized):
             shown = _shown(self, index)
             if shown is not None:
-                return HOT.view(shown, self)
+                return view(shown, self)
         elif type(index) is int and self.array.ndim:
             return _SELECT.op.impl(self, 0, index)
         elif type(index) is slice and self.array.ndim:

@@ -15,7 +15,6 @@ import numpy as np
 
 from engine.aten.values import libraries, promotion, xp
 from engine.aten.values.hooks import HOOKS, NOT_TRACED
-from engine.aten.values.hot_helpers import hot_helper
 from engine.aten.values.size import Size as Size
 from engine.aten.values.size import new_size
 from engine.aten.values.storage import Storage, storage_of
@@ -368,7 +367,6 @@ def tensor(data: Any, dtype: scalars.dtype | None = None, device: Any = None, re
     return Tensor(array, requires_grad)
 
 
-@hot_helper
 def wrapped(array: Array, storage: Storage | None = None) -> Tensor:
     """`Tensor(array, storage=storage)`, for those in a hurry."""
     made: Tensor = _new(Tensor)

@@ -16,7 +16,6 @@ import numpy as np
 from engine.aten.stepwise import language
 from engine.aten.stepwise.converting import convert
 from engine.aten.values import libraries
-from engine.aten.values.hot_helpers import HOT, hot_helper
 from engine.lang import scalars
 from engine.lang.errors import OperatorError, OperatorTypeError
 from engine.lang.scalars import DTYPE_BY_NUMBER, DTYPES, dtype
@@ -103,7 +102,6 @@ def limits(d: NumpyDtype) -> Any:
     return finfo(d)
 
 
-@hot_helper
 def as_strided(array: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
     """A view with byte strides, writable where the array is."""
     if type(array) is not np.ndarray and type(array) in libraries.ARRAYS:
@@ -123,7 +121,7 @@ def copy_layout(array: Array) -> Array:
         return array.copy(order="C")
     steps = [stride // array.itemsize for stride in array.strides]
     span = 1 + sum((size - 1) * step for size, step in zip(array.shape, steps, strict=True))
-    copy = HOT.as_strided(np.zeros_like(array, shape=(span,)), array.shape, array.strides)
+    copy = as_strided(np.zeros_like(array, shape=(span,)), array.shape, array.strides)
     copy[...] = array
     return copy
 

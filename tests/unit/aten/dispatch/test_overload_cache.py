@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,9 +12,7 @@ import pytest
 from engine.aten.autograd import no_grad
 from engine.aten.dispatch import calls
 from engine.aten.dispatch.calls import call, call_function, call_method
-from engine.aten.values import hot_helpers
 from engine.aten.values.hooks import HOOKS
-from engine.aten.values.hot_helpers import HOT
 from engine.aten.values.tensor import Size, tensor
 from engine.lang import scalars
 from engine.lang.errors import ArgumentError
@@ -177,17 +175,6 @@ def test_a_learnt_call_can_be_recorded_and_traced() -> None:
     assert seen == ["aten::exp"]
 
 
-@pytest.fixture
-def steps_in_python() -> Iterator[None]:
-    """Machine code takes some calls away, what counts them adds some."""
-    before = {name: getattr(HOT, name) for name in hot_helpers.DEFINITIONS}
-    for name in before:
-        hot_helpers.give_back(name)
-    yield
-    for name, present in before.items():
-        hot_helpers.take(name, present)
-
-
 def python_calls(function: Callable[[], object]) -> int:
     """How many Python functions run, when it is called once more."""
     for _ in range(3):
@@ -220,7 +207,7 @@ def python_calls(function: Callable[[], object]) -> int:
         ("broadcast_to", (X, [2, 2, 3]), 8),
     ],
 )
-@pytest.mark.usefixtures("steps_in_python")
+@pytest.mark.usefixtures("without_machine_code")
 def test_calls_take_few_python_functions(name: str, args: tuple[Any, ...], most: int) -> None:
     function = calls.function(name)
     assert python_calls(lambda: function(*args)) <= most

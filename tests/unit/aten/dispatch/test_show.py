@@ -13,7 +13,7 @@ def test_the_text_is_what_runs() -> None:
     assert entry is not None
     assert text.startswith(f"# {entry.text}\n")
     assert entry.compiled.run.source in text  # type: ignore[attr-defined]
-    assert "hooks.trace" in text and "op.recorded" in text and "hot.fresh(result)" in text
+    assert "hooks.trace" in text and "op.recorded" in text and "fresh(result)" in text
 
 
 def test_all_overloads_of_a_name_are_shown() -> None:
