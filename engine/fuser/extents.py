@@ -42,6 +42,12 @@ class Extents:
             extent = self._same[extent.size]
         return extent
 
+    def guard(self, function: str, a: Expression, b: Expression) -> None:
+        """Have a comparison hold in each call; what is known when compiling holds in the example."""
+        guard = apply(function, a, b)
+        if not (isinstance(a, Constant) and isinstance(b, Constant)) and guard not in self.guards:
+            self.guards.append(guard)
+
     def require(self, a: Extent, b: Extent) -> Extent:
         """A size that both are; raises Unsupported if they differ in the example."""
         a, b = self.canonical(a), self.canonical(b)
@@ -50,7 +56,7 @@ class Extents:
         if a.size != b.size:
             if isinstance(a.size, Constant):
                 a, b = b, a
-            self.guards.append(apply("eq", a.size, b.size))
+            self.guard("eq", a.size, b.size)
             self._same[a.size] = b
         return b if isinstance(b.size, Constant) else self.canonical(a)
 

@@ -262,9 +262,7 @@ class _Lowering:
             return value
         example = self.group.numbers[value]
         type = "f64" if value.type == "f64" else "i64"
-        guard = apply("eq", convert(value, type), constant(example, type))
-        if guard not in self.group.extents.guards:
-            self.group.extents.guards.append(guard)
+        self.group.extents.guard("eq", convert(value, type), constant(example, type))
         return example
 
     def sample_of(self, op: Op, given: Mapping[str, Lowered]) -> Any:
@@ -446,11 +444,11 @@ def _need_place(group: Group, number: Lowered, type: str) -> None:
     elif type in WHOLE:
         if number.type == "f64":
             raise Unsupported("a float among whole numbers")
-        group.extents.guards.append(apply("eq", convert(convert(number, type), "i64"), convert(number, "i64")))
+        group.extents.guard("eq", convert(convert(number, type), "i64"), convert(number, "i64"))
     elif type != BOOL:
         size = apply("abs", convert(number, "f64"))
         is_small = apply("le", size, constant(float(limits(DTYPES[type]).max), "f64"))
-        group.extents.guards.append(apply("bitor", is_small, apply("eq", size, constant(inf, "f64"))))
+        group.extents.guard("bitor", is_small, apply("eq", size, constant(inf, "f64")))
 
 
 def _types(op: Op, given: Mapping[str, Lowered], group: Group, sample: Tensor) -> tuple[str, str]:
@@ -570,9 +568,10 @@ def _select(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) 
         raise Unsupported("an index that is not known")
     place = _number(at) if example >= 0 else add(extent.size, _number(at))
     if isinstance(at, Name):
-        group.extents.guards += [apply("ge", place, index(0)), apply("lt", place, extent.size)]
+        group.extents.guard("ge", place, index(0))
+        group.extents.guard("lt", place, extent.size)
     else:
-        group.extents.guards.append(apply("gt", extent.size, index(at if at >= 0 else -at - 1)))
+        group.extents.guard("gt", extent.size, index(at if at >= 0 else -at - 1))
     shape = [*value.shape[:d], *value.shape[d + 1 :]]
     return shown(value, name, shape, lambda i: (*i[:d], place, *i[d:]))
 
@@ -611,7 +610,7 @@ def _cat(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> 
     if any(group.extents.canonical(each.shape[d]).example == 0 for each in tensors):
         raise Unsupported("an empty part")
     for each in tensors:
-        group.extents.guards.append(apply("gt", group.extents.canonical(each.shape[d]).size, index(0)))
+        group.extents.guard("gt", group.extents.canonical(each.shape[d]).size, index(0))
     pieces = tuple(Piece(each, d, start.size) for each, start in zip(tensors, starts, strict=False))
     return Value(name, type, tuple(shape), at, stages_of(tensors), pieces=pieces)
 

@@ -93,6 +93,8 @@ DEPTH: Final = 512
 """Elements of k in a block."""
 BLOCK: Final = 240
 """Rows of the first operand that are gone over for one panel before the next panel; a multiple of all tiles' rows."""
+FEWEST_ROWS: Final = 16
+"""Rows up to which products are made of `dots`, where both operands have contiguous k."""
 FEW_ROWS: Final = 32
 """Rows of the first operand up to which copies of the second cost more than they save."""
 
@@ -225,6 +227,24 @@ def product(
         Let("blocks", blocks),
         For("part", index(0), multiply(_i("panels"), _i("blocks")), part, kind="parallel"),
     )
+
+
+FEW_COLUMNS_BLOCK: Final = 48
+"""Rows for one panel of `product_by_columns`: small, as a few panels are all that most batches have."""
+
+
+def product_by_columns(
+    m: Expression, n: Expression, k: Expression, a: Matrix, b: Matrix, put: Put, tile: Tile, packed: str = "packed"
+) -> tuple[Statement, ...]:  # fmt: skip
+    """(m, n) = (m, k) times (k, n) as the transposed product: all panels of the first operand's rows, packed before."""
+    return (
+        allocate(packed, "f32", packed_size(k, m, tile)),
+        packing(m, k, fill_from(a.transposed, m, tile), packed, tile),
+        *product(
+            n, m, k, b.transposed, lambda i, j, value: put(j, i, value), packed=packed, tile=tile, by_columns=True,
+            block=FEW_COLUMNS_BLOCK,
+        ),
+    )  # fmt: skip
 
 
 Finish = Callable[[Expression, Expression, Expression], Iterable[Statement]]

@@ -44,12 +44,8 @@ from engine.fuser.reshaping import reshaped
 from engine.fuser.schedule import PUT, Body, Indices, Scheduler, Stage, Template, Value, split
 
 Given = Mapping[str, Lowered]
-_FEW: Final = 16
-"""Rows up to which products are made of dot products, which need no panels."""
 _MANY: Final = 3 * gemm.BLOCK
 """Rows from which on panels are copied once for all blocks: for a few blocks, threads rather do not wait for copies."""
-_BLOCK: Final = 48
-"""Rows for one panel where the other operand is packed: small, as a few panels are all that most batches have."""
 
 
 def _i(name: str) -> Name:
@@ -185,27 +181,21 @@ def _by_rows(form: Form, m: Name, n: Name, k: Name, a: Matrix, b: Matrix, put: g
 
 
 def _by_columns(form: Form, m: Name, n: Name, k: Name, a: Matrix, b: Matrix, put: gemm.Put) -> tuple[Statement, ...]:
-    """The transposed product, with all panels of the first operand's rows packed before."""
-    fill, tile = gemm.fill_from(a.transposed, m, form.tile), form.tile
-    return (
-        allocate("packed", "f32", gemm.packed_size(k, m, tile)),
-        gemm.packing(m, k, fill, "packed", tile),
-        *gemm.product(
-            n, m, k, b.transposed, lambda i, j, value: put(j, i, value), packed="packed", tile=tile, by_columns=True,
-            block=_BLOCK,
-        ),
-    )  # fmt: skip
+    return gemm.product_by_columns(m, n, k, a, b, put, form.tile)
 
 
 _PRODUCTS: Final[dict[str, Multiply]] = {"dots": _by_dots, "rows": _by_rows, "columns": _by_columns}
 
 
-def _form(m: Extent, n: Extent, a: Operand, b: Operand, outer: int, ranks: int) -> Form:
-    """The way for operands like these, chosen by measuring."""
+def _form(group: Group, m: Extent, n: Extent, a: Operand, b: Operand, outer: int, ranks: int) -> Form:
+    """The way for operands like these, chosen by measuring; guarded where another one is several times as quick."""
     one, is_batched = index(1), outer > 1
     of = partial(Form, is_batched=is_batched, ranks=ranks)
-    if m.example <= _FEW and a.steps[-1] == one and b.steps[-2] == one:
-        return of("dots", gemm.WIDE)
+    if a.steps[-1] == one and b.steps[-2] == one:
+        is_few = m.example <= gemm.FEWEST_ROWS
+        group.extents.guard("le" if is_few else "gt", group.extents.canonical(m).size, index(gemm.FEWEST_ROWS))
+        if is_few:
+            return of("dots", gemm.WIDE)
     if m.example < n.example and b.steps[-2] == one:
         return of("columns", gemm.tile_for(m.example))
     in_place = b.steps[-1] == one and m.example <= gemm.FEW_ROWS
@@ -223,7 +213,7 @@ def multiplied(group: Group, name: str, a: Value, b: Value) -> Value:
     depth = extents.require(a.shape[-1], b.shape[-2])
     if not depth.example:
         raise Unsupported("a product of nothing")
-    _guard_some(group, depth)
+    extents.guard("gt", extents.canonical(depth).size, index(0))
     before = extents.broadcast(a.shape[:-2], b.shape[:-2]) if len(a.shape) + len(b.shape) > 4 else ()
     m, n = a.shape[-2], b.shape[-1]
     a, b = _readable(group, a), _readable(group, b)
@@ -233,7 +223,7 @@ def multiplied(group: Group, name: str, a: Value, b: Value) -> Value:
     outer = 1
     for each in before:
         outer *= each.example
-    form = _form(m, n, trial[0], trial[1], outer, len(before))
+    form = _form(group, m, n, trial[0], trial[1], outer, len(before))
 
     def operands(scheduler: Scheduler) -> tuple[Mapping[str, Expression], Mapping[str, str]]:
         found: dict[str, Expression] = {
@@ -260,12 +250,6 @@ def multiplied(group: Group, name: str, a: Value, b: Value) -> Value:
 
 def _is_one(group: Group, extent: Extent) -> bool:
     return group.extents.canonical(extent).size == index(1)
-
-
-def _guard_some(group: Group, extent: Extent) -> None:
-    size = group.extents.canonical(extent).size
-    if isinstance(size, Name):
-        group.extents.guards.append(apply("gt", size, index(0)))
 
 
 def contiguous(group: Group, value: Value) -> Value:

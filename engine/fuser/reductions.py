@@ -173,7 +173,7 @@ def _require_some(group: Group, value: Value, dims: Sequence[int]) -> None:
         extent = group.extents.canonical(value.shape[d])
         if extent.example == 0:
             raise Unsupported("nothing to choose from")
-        group.extents.guards.append(apply("gt", extent.size, index(0)))
+        group.extents.guard("gt", extent.size, index(0))
 
 
 def as_sample(group: Group, value: Value, sample: Any) -> Value:

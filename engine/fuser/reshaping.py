@@ -54,11 +54,6 @@ def less(a: Extent, b: Extent) -> Extent:
     return Extent(add(a.size, multiply(index(-1), b.size)), a.example - b.example)
 
 
-def _guard(group: Group, function: str, a: Expression, b: Expression) -> None:
-    if not (isinstance(a, Constant) and isinstance(b, Constant)):
-        group.extents.guards.append(apply(function, a, b))
-
-
 def _size(group: Group, name: str, given: Given, sample: Any) -> Lowered:
     """A size as a number, which is known where it has to be that of the example."""
     value, d = _tensor(given), given.get("dim")
@@ -82,7 +77,7 @@ def _slice(group: Group, name: str, given: Given, sample: Any) -> Value:
     start, end = (_bound(group, extent, given[key], first) for key, first in (("start", 0), ("end", _END)))
     if step < 1 or end.example < start.example:
         raise Unsupported("an empty part")
-    _guard(group, "ge", end.size, start.size)
+    group.extents.guard("ge", end.size, start.size)
     length = less(end, start)
     if step > 1:
         more = add(length.size, index(step - 1))
@@ -100,16 +95,16 @@ def _bound(group: Group, extent: Extent, wanted: Lowered, otherwise: int) -> Ext
     if bound.example == _END and isinstance(bound.size, Constant):
         return extent
     if bound.example < 0:
-        _guard(group, "lt", bound.size, index(0))
+        group.extents.guard("lt", bound.size, index(0))
         bound = Extent(add(extent.size, bound.size), extent.example + bound.example)
     elif bound.example > 0 or not isinstance(bound.size, Constant):
-        _guard(group, "ge", bound.size, index(0))
+        group.extents.guard("ge", bound.size, index(0))
     for end, outside in ((known(0), "lt"), (extent, "gt")):
         if (bound.example < 0) if outside == "lt" else (bound.example > extent.example):
-            _guard(group, outside, bound.size, end.size)
+            group.extents.guard(outside, bound.size, end.size)
             return end
-    _guard(group, "ge", bound.size, index(0))
-    _guard(group, "le", bound.size, extent.size)
+    group.extents.guard("ge", bound.size, index(0))
+    group.extents.guard("le", bound.size, extent.size)
     return bound
 
 
@@ -121,7 +116,7 @@ def _squeeze(group: Group, name: str, given: Given, sample: Any) -> Value:
     dims = {wrap_dim(_whole(d), rank) for d in listed}
     kept = [d for d in range(rank) if d not in dims or not group.extents.is_one(value.shape[d])]
     for d in set(kept) & dims:
-        _guard(group, "ne", group.extents.canonical(value.shape[d]).size, index(1))
+        group.extents.guard("ne", group.extents.canonical(value.shape[d]).size, index(1))
 
     def choose(at: Indices) -> Indices:
         places = dict(zip(kept, at, strict=True))
@@ -191,7 +186,7 @@ def _with_rest(group: Group, shape: Sequence[Extent], sizes: Sequence[Extent]) -
     if len(places) > 1 or any(each.example == 0 for each in (*shape, *sizes)):
         raise Unsupported("a size that cannot be told")
     (place,) = places
-    _guard(group, "eq", sizes[place].size, index(-1))
+    group.extents.guard("eq", sizes[place].size, index(-1))
     left = [group.extents.canonical(each) for each in shape]
     others: list[Extent] = []
     for each in map(group.extents.canonical, (*sizes[:place], *sizes[place + 1 :])):
@@ -203,9 +198,9 @@ def _with_rest(group: Group, shape: Sequence[Extent], sizes: Sequence[Extent]) -
     if whole.example % part.example:
         raise Unsupported("sizes that do not fit")
     if part.example != 1 or not isinstance(part.size, Constant):
-        _guard(group, "gt", part.size, index(0))
+        group.extents.guard("gt", part.size, index(0))
         divisor = apply("maximum", part.size, index(1)) if not isinstance(part.size, Constant) else part.size
-        _guard(group, "eq", apply("rest", whole.size, divisor), index(0))
+        group.extents.guard("eq", apply("rest", whole.size, divisor), index(0))
         whole = Extent(_quotient(whole.size, divisor), whole.example // part.example)
     return [*sizes[:place], whole, *sizes[place + 1 :]]
 
@@ -253,7 +248,7 @@ def _guard_alike(group: Group, own: Sequence[Extent], new: Sequence[Extent]) -> 
     if len(own) == len(new) == 1:
         group.extents.require(own[0], new[0])
     elif own != new and _whole_of(own).size != _whole_of(new).size:
-        _guard(group, "eq", _whole_of(own).size, _whole_of(new).size)
+        group.extents.guard("eq", _whole_of(own).size, _whole_of(new).size)
 
 
 def _places(at: Sequence[Expression], new: Sequence[Extent], own: Sequence[Extent]) -> list[Expression]:
@@ -276,7 +271,7 @@ def chunks(group: Group, value: Value, count: int, d: int, name: str) -> list[Va
     extent = group.extents.canonical(value.shape[d])
     if count < 1 or extent.example % count or not extent.example:
         raise Unsupported("parts of different sizes")
-    _guard(group, "eq", _rest(extent.size, index(count)), index(0))
+    group.extents.guard("eq", _rest(extent.size, index(count)), index(0))
     part = Extent(_quotient(extent.size, index(count)), extent.example // count)
     shape = [*value.shape[:d], part, *value.shape[d + 1 :]]
 

@@ -81,10 +81,7 @@ def _positions(extent: Extent, kernel: int, stride: int, padding: int, dilation:
 
 def _guard_room(group: Group, extent: Extent, kernel: int, padding: int, dilation: int) -> None:
     """Guard that a window fits in, in each call."""
-    if not isinstance(extent.size, Constant):
-        group.extents.guards.append(
-            apply("ge", add(extent.size, index(2 * padding)), index(dilation * (kernel - 1) + 1))
-        )
+    group.extents.guard("ge", add(extent.size, index(2 * padding)), index(dilation * (kernel - 1) + 1))
 
 
 # ------------------------------------------------------------------ templates
@@ -155,9 +152,9 @@ def _convolution(group: Group, name: str, given: Given, sample: Any) -> Value:
     sides = [_known(group, each) for each in kernel]
     if inputs.example * groups != c.example or o.example % groups or 0 in (c.example, o.example, *sides):
         raise Unsupported("channels that do not fit")
-    extents.guards.append(apply("eq", multiply(inputs.size, index(groups)), c.size))
+    extents.guard("eq", multiply(inputs.size, index(groups)), c.size)
     if groups > 1:
-        extents.guards.append(apply("eq", apply("rest", o.size, index(groups)), index(0)))
+        extents.guard("eq", apply("rest", o.size, index(groups)), index(0))
     is_depthwise = 1 < groups == c.example
     if is_depthwise:
         extents.require(c, known(groups))

@@ -28,13 +28,20 @@ def test_what_follows_is_done_with_each_element(m: int, n: int, k: int) -> None:
     assert len([each for each in kernel.body if isinstance(each, Call)]) == 1
 
 
-@pytest.mark.parametrize("shape", [(1, 128, 24), (4, 3, 24), (2, 3, 5, 24), (100, 8, 24)])
+@pytest.mark.parametrize("shape", [(1, 128, 24), (6, 3, 24), (2, 3, 5, 24), (100, 8, 24)])
 def test_rows_of_several_dimensions(shape: tuple[int, ...]) -> None:
     text = "x, w, b: torch.nn.functional.gelu(torch.nn.functional.linear(x, w, b))"
     other = [tensor(*(each + 1 for each in shape[:-1]), 24), tensor(40, 24), tensor(40)]
     check(text, tensor(*shape), tensor(40, 24), tensor(40), others=[other], tolerance=1e-3)
     check("x, w: torch.matmul(x, w)", tensor(*shape), tensor(24, 40), tolerance=1e-3)
     check("x, w: torch.matmul(x.transpose(0, 1), w)", tensor(*shape), tensor(24, 40), tolerance=1e-3)
+
+
+def test_few_rows_have_a_kernel_of_their_own() -> None:
+    text, w = "x, w: torch.nn.functional.linear(x, w)", tensor(40, 24)
+    for rows, others in ((3, 17), (17, 3)):
+        with pytest.raises(AssertionError, match="no kernel takes"):
+            check(text, tensor(rows, 24), w, others=[[tensor(others, 24), w]], tolerance=1e-3)
 
 
 @pytest.mark.parametrize("before", [(3,), (2, 3), (1, 6)])
