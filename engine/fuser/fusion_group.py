@@ -12,17 +12,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.values import xp
 from engine.aten.values.tensor import Tensor
 from engine.fuser.extents import Extent, Extents
-from engine.fuser.kernel import BOOL, Constant, Expression, Let, Name, all_expressions, index
+from engine.fuser.kernel import Constant, Expression, Let, Name, all_expressions, index
+from engine.fuser.numeric_functions import NUMPY
 from engine.fuser.schedule import Body, Indices, Scheduler, Stage, Value
 
-TYPES: Final[dict[np.dtype[Any], str]] = {
-    np.dtype(np.float32): "f32", np.dtype(np.float64): "f64", np.dtype(np.float16): "f16", xp.BFLOAT16: "bf16",
-    np.dtype(np.int64): "i64", np.dtype(np.int32): "i32", np.dtype(np.int16): "i16", np.dtype(np.int8): "i8",
-    np.dtype(np.uint8): "u8", np.dtype(np.bool_): BOOL,
-}  # fmt: skip
+TYPES: Final[dict[np.dtype[Any], str]] = {np.dtype(found): type for type, found in NUMPY.items()}
 """numpy's dtypes -> the types of elements; what is missing stays with numpy."""
 DTYPES: Final = {type: d for d, type in TYPES.items()}
 

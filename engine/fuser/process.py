@@ -16,19 +16,15 @@ import numpy as np
 
 from engine.aten.dispatch.grad_mode import MODE
 from engine.aten.dispatch.wrapping import fresh
-from engine.aten.values import xp
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.parameter import Parameter
 from engine.aten.values.storage import Storage
 from engine.aten.values.tensor import Tensor
 from engine.fuser import cpython_abi, machine
 from engine.fuser.cpython_abi import AbiError
+from engine.fuser.numeric_functions import NUMPY
 
-_ELEMENTS: Final[dict[str, Any]] = {
-    "f64": np.float64, "f32": np.float32, "f16": np.float16, "bf16": xp.BFLOAT16, "i64": np.int64, "i32": np.int32,
-    "i16": np.int16, "i8": np.int8, "u8": np.uint8, "bool": np.bool_,
-}  # fmt: skip
-DTYPES: Final[dict[str, np.dtype[Any]]] = {name: np.dtype(of) for name, of in _ELEMENTS.items()}
+DTYPES: Final[dict[str, np.dtype[Any]]] = {name: np.dtype(of) for name, of in NUMPY.items()}
 """The dtypes of arrays by the types of elements of kernels."""
 _OBJECTS: Final[dict[str, Any]] = {
     "None": None, "False": False, "True": True, "zero": 0, "float": float, "int": int, "list": list, "dict": dict,
