@@ -16,6 +16,7 @@ from engine.aten.dispatch.compose import run
 from engine.aten.python import binding
 from engine.aten.values import interchange, libraries, xp
 from engine.aten.values.hooks import HOOKS, NOT_TRACED
+from engine.aten.values.hot_helpers import HOT
 from engine.aten.values.quantizer import is_quantized, quantizer_of
 from engine.aten.values.storage import Storage, TypedStorage, address, storage_of, typed
 from engine.aten.values.tensor import Tensor, tensor
@@ -250,6 +251,35 @@ def _no(self: Tensor) -> bool:
     return False
 
 
+# ------------------------------------------------------------------ what is asked most
+
+
+def _size(self: Tensor, dim: Any = None) -> Any:
+    """`aten::size`, of one dimension that is there without the choice of an overload."""
+    if type(dim) is int and HOOKS.trace is None:
+        try:
+            return self.array.shape[dim]
+        except IndexError:
+            pass
+    return call_method("size", (self,) if dim is None else (self, dim), {})
+
+
+def _contiguous(self: Tensor, *, memory_format: Any = 0) -> Any:
+    """`aten::contiguous`, which gives back a tensor that is so already."""
+    if memory_format == 0 and HOOKS.trace is None and self.array.flags.c_contiguous:
+        return self
+    return call_method("contiguous", (self,), {"memory_format": memory_format})
+
+
+def _detach(self: Tensor) -> Tensor:
+    """`aten::detach`, which no other overload has to be told from."""
+    if HOOKS.trace is None and not HOOKS.devices:
+        storage = self._storage
+        return HOT.wrapped(self.array, self.memory if storage is None else storage)
+    detached: Tensor = call_method("detach", (self,), {})
+    return detached
+
+
 _OWN: Final = frozenset({
     "array", "output_nr", "_requires_grad", "_grad", "_grad_fn", "_hooks", "_storage", "_base", "_seen", "_view_kind",
     "_backward_hooks",
@@ -273,8 +303,7 @@ _METHODS: Final[dict[str, Any]] = {
     "__dlpack__": interchange.dlpack, "__dlpack_device__": interchange.dlpack_device, "__copy__": _copy,
     "new": _new, "new_tensor": _new_tensor, "resize_as_": _resize_as, "map_": _map, "dim_order": _dim_order,
     "to_dense": _same, "is_pinned": pinned.is_pinned, "is_shared": _no, "is_distributed": _no, "is_coalesced": _no,
-    "get_device": _get_device,
- "apply_": _apply,
+    "get_device": _get_device, "size": _size, "contiguous": _contiguous, "detach": _detach, "apply_": _apply,
     "nelement": _elements, "ndimension": _dimensions, "share_memory_": _same, "pin_memory": pinned.pin_memory,
     "__reversed__": _reversed, "__contains__": _contains, "__format__": _format, "__deepcopy__": _deepcopy,
     "__reduce_ex__": _reduce, **dict.fromkeys(_SPARSE.split(), _unsupported("sparse tensors", _DENSE)),
