@@ -9,7 +9,7 @@ that name.  A scalar is a number argument, a let, or one of the names of an argu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -125,11 +125,35 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """Something that a node keeps for its gradient: a tensor, the form of one (shape and dtype), the object that was
+    given for an argument, or a constant.  `name`: the argument, or the result."""
+
+    kind: Literal["tensor", "form", "given", "constant"]
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The node of the only result, for calls that record.
+
+    `sources`: the arguments that its edges lead to.  `recording`: the tensor arguments that require grad; the others do
+    not.  `plan`: that of the node, see `autograd.record`.  `constants`: the values of fixed arguments that are kept.
+    """
+
+    sources: tuple[str, ...]
+    recording: tuple[str, ...]
+    kept: tuple[Kept, ...]
+    plan: Any = field(repr=False)
+    constants: tuple[Any, ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Binding:
     """`guards` are bool expressions that all must hold.  `lets` give more scalars, each over the ones before.
 
     `work`: an estimate of nanoseconds, from which on others may run meanwhile.  One result is returned itself, several
-    as a tuple.
+    as a tuple.  `history`: the result's; calls that have another one, or none, are left to the fallback.
     """
 
     kernel: Kernel
@@ -139,6 +163,7 @@ class Binding:
     lets: tuple[Let, ...] = ()
     work: Expression | None = None
     told: Told | None = None
+    history: History | None = None
 
 
 def size(argument: str, dimension: int) -> Name:

@@ -40,6 +40,7 @@ _FUNCTIONS: Final = (
     "PyLong_FromLongLong", "PyErr_Clear", "PyTuple_Size", "PyTuple_New", "PyTuple_SetItem", "PyIter_Next",
     "PyList_Size", "PyList_GetItem", "PyEval_SaveThread", "PyEval_RestoreThread", "Py_IncRef", "Py_DecRef",
     "PyErr_Occurred", "PyFloat_FromDouble", "PyTuple_GetItem", "PyObject_GetAttr", "PyUnicode_CompareWithASCIIString",
+    "PySet_Size",
 )  # fmt: skip
 
 

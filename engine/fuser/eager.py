@@ -19,15 +19,17 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.autograd.formula import Read
+from engine.aten.autograd.specialised_recording import plan_of
 from engine.aten.dispatch.op import Op
 from engine.aten.python import binding
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor
 from engine.fuser import stub, tiering
-from engine.fuser.binding import Argument, Binding, FixedArgument, Result, TensorArgument
+from engine.fuser.binding import Argument, Binding, FixedArgument, History, Kept, Result, TensorArgument
 from engine.fuser.cpython_abi import AbiError
 from engine.fuser.from_graph import NotFused, has_kernel, is_fusible, is_pointwise, lower
-from engine.fuser.kernel import Buffer, For, Statement, Store
+from engine.fuser.kernel import FLOATS, Buffer, For, Statement, Store
 from engine.fuser.machine import MachineError
 from engine.fuser.methods import Method, method
 from engine.ir.constants import insert_constant
@@ -35,7 +37,7 @@ from engine.ir.graph import Graph
 from engine.lang.types import FLOAT, INT, NUMBER, OptionalType, TensorType, Type
 
 MAX_KERNELS: Final = 4
-"""The number of different kernels of an operator that calls try."""
+"""The number of different kernels of an operator that calls try, and of those that record."""
 _PATIENCE: Final = 2 * MAX_KERNELS
 """The number of looks at an operator whose calls no kernel takes."""
 
@@ -154,6 +156,34 @@ def _storing(statement: Statement, before: str, after: str) -> Statement:
     return statement
 
 
+def history_of(op: Op, found: Binding, args: Sequence[Any]) -> History | None:
+    """The history of the kernel's result for calls that record as this one; None where Python has to look closer."""
+    needed = [i for i, value in enumerate(args) if isinstance(value, Tensor) and value.requires_grad]
+    plan = plan_of(op, tuple(needed))
+    result = found.results[0]
+    if plan is None or len(found.results) != 1 or not isinstance(result, Result) or result.type not in FLOATS:
+        return None
+    names = [each.name for each in found.arguments]
+    kept = [_kept(op, found, read) for read in plan.reads]
+    constants = [args[op.schema.index_of(each.name) or 0] for each in kept if each.kind == "constant"]
+    return History(
+        sources=tuple(names[formula.argument] for formula, _ in plan.formulas),
+        recording=tuple(names[i] for i in needed),
+        kept=tuple(kept),
+        plan=plan,
+        constants=tuple([*each] if type(each) is list else each for each in constants),
+    )
+
+
+def _kept(op: Op, found: Binding, read: Read) -> Kept:
+    if read.is_result:
+        return Kept("tensor" if read.by_value else "form", found.results[0].name)
+    argument = found.arguments[read.place]
+    if isinstance(argument, TensorArgument):
+        return Kept("tensor" if read.by_value else "form", argument.name)
+    return Kept("constant" if isinstance(argument, FixedArgument) else "given", argument.name)
+
+
 # ------------------------------------------------------------------ operators on their way to kernels
 
 
@@ -163,7 +193,8 @@ class _Watched:
 
     op: Op
     left: int = _PATIENCE
-    tried: set[Hashable] = field(default_factory=set)
+    tried: tuple[set[Hashable], set[Hashable]] = field(default_factory=lambda: (set(), set()))
+    """Arguments of calls that do not record, and of those that do."""
     kernels: list[Binding] = field(default_factory=list)
     bodies: list[Binding] = field(default_factory=list)
     """Kernels for tensors that record."""
@@ -203,9 +234,9 @@ class _Watched:
         """True if a kernel for such arguments is to be made, which no one has tried before."""
         if tiering.mode() == "off" or HOOKS.trace is not None:
             return False
-        pattern = _pattern(args)
-        if pattern not in self.tried and len(self.tried) < _PATIENCE:
-            self.tried.add(pattern)
+        pattern, tried = _pattern(args), self.tried[_records(args)]
+        if pattern not in tried and len(tried) < _PATIENCE:
+            tried.add(pattern)
             return True
         self.left -= 1
         if self.left == 0:
@@ -220,7 +251,7 @@ class _Watched:
         """Make a kernel for such arguments, and use it; false where there is none."""
         with tiering.compiling():
             try:
-                self.add(binding_of(self.op, args), _records(args))
+                self.add(binding_of(self.op, args), args)
             except (NotFused, AbiError, MachineError):
                 return False
             except Exception as error:
@@ -228,16 +259,29 @@ class _Watched:
                 return False
             return True
 
-    def add(self, found: Binding, records: bool) -> None:
+    def add(self, found: Binding, args: Sequence[Any]) -> None:
+        records = _records(args)
         if records and (self.op.python is not None or self.op.functional is not None):
             return  # what is recorded are calls of other operators, or writes
-        kernels = self.bodies if records else self.kernels
-        stub.bind(self.op.name, [found], self.op.compiled.run, role="body" if records else "operator")  # it may raise
-        kernels[:] = [found, *kernels][:MAX_KERNELS]
+        history = history_of(self.op, found, args) if records else None
+        if records:
+            _put_first(self.bodies, found)
+        if history is not None or not records:
+            found = replace(found, history=history)
+            stub.bind(self.op.name, [found], self.op.compiled.run, role="operator")  # it may raise
+            _put_first(self.kernels, found)
+            if _leaves_out_names(self.op, found):
+                for name in _method_names(self.op):
+                    _take_method(name, found)
         self.install()
-        if not records and _leaves_out_names(self.op, found):
-            for name in _method_names(self.op):
-                _take_method(name, found)
+
+
+def _put_first(kernels: list[Binding], found: Binding) -> None:
+    """Let the kernel be the first, and drop the last one of too many that record, or of those that do not."""
+    kernels.insert(0, found)
+    alike = [i for i, each in enumerate(kernels) if (each.history is None) == (found.history is None)]
+    if len(alike) > MAX_KERNELS:
+        del kernels[alike[-1]]
 
 
 def _leaves_out_names(op: Op, found: Binding) -> bool:
@@ -249,13 +293,14 @@ def _leaves_out_names(op: Op, found: Binding) -> bool:
 def _pattern(args: Sequence[Any]) -> Hashable:
     """The arguments as far as they decide the kernel."""
     is_flat = _are_alike(args)
-    return (is_flat, _records(args), *(_part(value, is_flat) for value in args))
+    return (is_flat, *(_part(value, is_flat) for value in args))
 
 
 def _part(value: Any, is_flat: bool) -> Hashable:
     if isinstance(value, Tensor):
         array = value.array
-        return array.dtype if is_flat and array.ndim else (array.dtype, array.ndim, array.flags.c_contiguous)
+        layout = array.dtype if is_flat and array.ndim else (array.dtype, array.ndim, array.flags.c_contiguous)
+        return layout, value.requires_grad
     if type(value) is list:
         return tuple(each if type(each) is int else type(each) for each in value)
     return type(value), (value if type(value) in (int, bool, str) else None)
@@ -334,7 +379,7 @@ def _take_method(name: str, found: Binding) -> None:
         _methods[name] = _Bound(method(Tensor, name, python), python)
         binding.take(name, _methods[name].method.descriptor)
     bound = _methods[name]
-    bound.kernels[:] = [found, *bound.kernels][:MAX_KERNELS]
+    _put_first(bound.kernels, found)
     bound.method.call(stub.bind(name, bound.kernels, bound.python, role="method"))
 
 

@@ -14,6 +14,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.autograd.node import Node, Saved, numbers
+from engine.aten.autograd.record import OperatorNode
 from engine.aten.dispatch.grad_mode import MODE
 from engine.aten.dispatch.wrapping import fresh
 from engine.aten.values.hooks import HOOKS
@@ -27,17 +29,27 @@ from engine.fuser.numeric_functions import NUMPY
 DTYPES: Final[dict[str, np.dtype[Any]]] = {name: np.dtype(of) for name, of in NUMPY.items()}
 """The dtypes of arrays by the types of elements of kernels."""
 _OBJECTS: Final[dict[str, Any]] = {
-    "None": None, "False": False, "True": True, "zero": 0, "float": float, "int": int, "list": list, "dict": dict,
-    "str": str,
+    "None": None, "False": False, "True": True, "zero": 0, "minus_one": -1, "float": float, "int": int,
+    "list": list, "dict": dict, "str": str,
     "ndarray": np.ndarray, "Tensor": Tensor, "Parameter": Parameter, "Storage": Storage, "HOOKS": HOOKS, "MODE": MODE,
-    "enabled": "enabled", "memory": "memory", **{f"dtype.{name}": of for name, of in DTYPES.items()},
+    "enabled": "enabled", "memory": "memory", "shape": "shape", "OperatorNode": OperatorNode, "Saved": Saved,
+    "numbers": numbers, **{f"dtype.{name}": of for name, of in DTYPES.items()},
 }  # fmt: skip
 _FUNCTIONS: Final = (
     "PyObject_Vectorcall", "PyObject_GetAttr", "PyType_GenericAlloc", "PyLong_AsLongLongAndOverflow",
     "PyLong_FromLongLong", "PyFloat_FromDouble", "PyErr_Clear", "PyErr_Occurred", "PyTuple_New", "PyTuple_SetItem",
     "PyTuple_GetItem", "PyTuple_Size", "PyList_Size", "PyList_GetItem",
-    "PyUnicode_CompareWithASCIIString", "PyEval_SaveThread", "PyEval_RestoreThread", "Py_IncRef", "Py_DecRef",
+    "PyIter_Next", "PySet_Size", "PyUnicode_CompareWithASCIIString",
+    "PyEval_SaveThread", "PyEval_RestoreThread", "Py_IncRef", "Py_DecRef",
 )  # fmt: skip
+_SLOTS: Final[dict[type, str]] = {
+    Tensor: "array _requires_grad _storage _base _grad_fn _seen output_nr", Storage: "owner version",
+    type(HOOKS): "trace rebased grad recorded paused",
+    Node: "_edges sources outputs sequence tensor_hooks retained hooks prehooks", OperatorNode: "plan kept",
+}  # fmt: skip
+"""Slots of these types, all of different names."""
+_SAVED_SLOTS: Final = "held output storage version"
+"""Those of `Saved`, which go by `saved.held` and so on."""
 NEW_ARRAY: Final = "PyArray_NewFromDescr"
 
 
@@ -48,8 +60,8 @@ def symbol(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """`slots`: offsets of slots of tensors, hooks and storages.  `fresh`: the objects in the slots of a new tensor, by
-    offset."""
+    """`slots`: offsets of slots of tensors, hooks, storages and nodes.  `fresh`: the objects in the slots of a new
+    tensor, by offset."""
 
     functions: Mapping[str, int]
     slots: Mapping[str, int]
@@ -81,9 +93,8 @@ def _looked_at() -> Process:
     known, offset = cpython_abi.known(), cpython_abi.slot_offset
     for each in _OBJECTS.values():
         cpython_abi.retain(each)
-    slots = {name: offset(Tensor, name) for name in ("array", "_requires_grad", "_storage", "_base")}
-    slots |= {name: offset(type(HOOKS), name) for name in ("trace", "rebased")}
-    slots["version"] = offset(Storage, "version")
+    slots = {name: offset(kind, name) for kind, names in _SLOTS.items() for name in names.split()}
+    slots |= {f"saved.{name}": offset(Saved, name) for name in _SAVED_SLOTS.split()}
     functions = {name: known.functions[name] for name in _FUNCTIONS} | {NEW_ARRAY: known.array_new}
     return Process(functions, slots, _fresh_slots(slots["array"]))
 

@@ -54,7 +54,7 @@ _SIGNATURES: Final = {
     "PyTuple_GetItem": ("p", "pl"), "PyTuple_Size": ("l", "p"), "PyList_Size": ("l", "p"),
     "PyList_GetItem": ("p", "pl"), "PyUnicode_CompareWithASCIIString": ("i", "pp"),
     "PyEval_SaveThread": ("p", ""), "PyEval_RestoreThread": ("", "p"), "Py_IncRef": ("", "p"), "Py_DecRef": ("", "p"),
-    NEW_ARRAY: ("p", "ppipppip"),
+    "PyIter_Next": ("p", "p"), "PySet_Size": ("l", "p"), NEW_ARRAY: ("p", "ppipppip"),
 }  # fmt: skip
 """Result and operands: a pointer, long (i64), int (i32) or double."""
 
@@ -122,6 +122,10 @@ class Objects:
 
     def slot(self, of: Value, name: str) -> Value:
         return self.field(of, self.at.slots[name])
+
+    def put(self, into: Value, name: str, value: Value) -> None:
+        """Let a slot have this object and its reference, whatever it had before."""
+        self.b.store(value, self.place(into, self.at.slots[name]))
 
     def retain(self, value: Value) -> Value:
         """The object with one more reference."""
@@ -238,7 +242,10 @@ def _each(o: Objects, count: Value, first: Value) -> Iterator[tuple[Value, Value
 
 
 def _is_recording(o: Objects) -> None:
-    failed = o.block("failed")
+    failed, ask = o.block("failed"), o.block("ask")
+    o.need(o.same(o.call("PySet_Size", o.slot(o.object("HOOKS"), "paused")), whole(0)), ask)
+    o.b.ret(whole(1, 1))  # no thread is paused
+    o.b.position_at_end(ask)
     found = o.call("PyObject_GetAttr", o.object("MODE"), o.object("enabled"))
     o.need(o.differ(found, null()), failed)
     o.release(found)

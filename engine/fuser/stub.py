@@ -12,9 +12,9 @@ no argument: what was made is dropped, and `on_error(code, *args)` is called, or
 
 Note [Recording]
 A tensor that records, in a thread that records, is left to the fallback, except by bodies of operators: those who call
-them record what they do, or have no need to.  A view may record without saying so, after
-its base was written to (`HOOKS.rebased`), so views are taken to record once that happened, and views that are written
-at any time.
+them record what they do, or have no need to; and by stubs that record themselves (`Binding.history`).  A view may
+record without saying so, after its base was written to (`HOOKS.rebased`), so views are taken to record once that
+happened, and views that are written at any time.
 
 Note [Working without the interpreter lock]
 Kernels with more work than `RELEASE_AFTER` let other threads of Python run meanwhile.  Those could give a tensor
@@ -28,12 +28,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from engine.fuser import cpython_abi as abi
-from engine.fuser import llvm_numbers, machine, to_llvm
+from engine.fuser import llvm_numbers, machine, nodes, to_llvm
 from engine.fuser.binding import (
     RELEASE_AFTER,
     Argument,
     Binding,
     FixedArgument,
+    History,
     NumberArgument,
     NumberResult,
     ObjectArgument,
@@ -73,7 +74,8 @@ def bind(
     found = fallback
     for binding in reversed(bindings):
         doc = f"Compiled as {binding.kernel.name}."
-        found = abi.holding_builtin(name, _address(binding, role), doc, (found, on_error))
+        history = () if binding.history is None else (binding.history.plan, *binding.history.constants)
+        found = abi.holding_builtin(name, _address(binding, role), doc, (found, on_error, *history))
     return found
 
 
@@ -95,7 +97,8 @@ def _address(binding: Binding, role: Role) -> int:
 def module(binding: Binding, role: Role = "group") -> Any:
     """An `llvmlite.ir` module with the kernel and `ptr STUB(ptr held, ptr args, i64 n, ptr names)`; raises AbiError.
 
-    `held` is the tuple of the fallback and `on_error`, or None.  That of an operator has the stub for methods, too.
+    `held` is the tuple of the fallback and `on_error`, or None, then the plan and constants of a `History`.  That of an
+    operator has the stub for methods, too.
     """
     at = process()
     made = to_llvm.module([binding.kernel])
@@ -173,7 +176,7 @@ class _Stub:
     """Rank, sizes and number of elements of the flat arguments."""
 
     def write(self, role: Role) -> None:
-        arguments, o = self.binding.arguments, self.o
+        arguments, history, o = self.binding.arguments, self.binding.history, self.o
         given = self.given()
         if role == "operator":
             self.need(o.same(o.slot(o.object("HOOKS"), "trace"), o.object("None")))
@@ -185,14 +188,19 @@ class _Stub:
                 self.e.names[each.name] = self.address(given[each.name], each.type)
             elif isinstance(each, FixedArgument) and not each.may_be_missing:
                 self.need_fixed(each, given[each.name])
-        if role != "body":
+        tensors = {view.argument.name: view.tensor for view in views}
+        if history is not None:
+            nodes.guard(o, history, tensors, self.need)
+        elif role != "body":
             self.need_unrecorded(views)
         self.look_closer(views)
-        results = self.results({view.argument.name: view.tensor for view in views})
+        results = self.results(tensors)
         for view in views:
             if view.argument.is_written:
                 self.need(o.advance(view.tensor))
         self.check(self.run(views), given)
+        if history is not None:
+            self.record(history, results[0][1], tensors, given)
         self.answer(results)
         self.otherwise()
 
@@ -498,6 +506,21 @@ class _Stub:
         o.b.ret(answer)
         o.b.position_at_end(go)
 
+    def record(self, history: History, result: Value, tensors: dict[str, Value], given: dict[str, Value]) -> None:
+        """Give the result its node."""
+        held, *_ = self.e.function.args
+        writer = nodes.NodeWriter(self.o, history, result, tensors, given, held, 2, self.there)
+        node = writer.new()
+        self.made.append(node)
+        writer.fill(node)
+        self.made.remove(node)
+        writer.attach(node)
+
+    def there(self, value: Value) -> Value:
+        """The object, if it could be made; else the error is the stub's."""
+        self.o.need(self.o.differ(value, null()), self.dropping(self.giving_up()))
+        return value
+
     def giving_up(self) -> Any:
         """A block that returns the error that is set."""
         block, here = self.o.block("give_up"), self.o.b.block
@@ -516,8 +539,7 @@ class _Stub:
         if not values:
             o.b.ret(o.retain(o.object("None")))
             return
-        answer = o.call("PyTuple_New", whole(len(values)))
-        o.need(o.differ(answer, null()), self.dropping(self.giving_up()))
+        answer = self.there(o.call("PyTuple_New", whole(len(values))))
         for i, value in enumerate(values):
             o.call("PyTuple_SetItem", answer, whole(i), value)
         o.b.ret(answer)
@@ -534,8 +556,7 @@ class _Stub:
             self.made.append(made)
             return made
         number = self.number(result, value)
-        o.need(o.differ(number, null()), self.dropping(self.giving_up()))
-        self.made.append(number)
+        self.made.append(self.there(number))
         return number
 
     def number(self, result: NumberResult, room: Value) -> Value:

@@ -25,8 +25,9 @@ Gradient = Tensor | None
 Hook = Callable[..., Any]
 
 _make: Final[Callable[[type, Sequence[Any]], Any]] = tuple.__new__
-next_number: Final = itertools.count().__next__
+numbers: Final = itertools.count()
 """Counter of recorded nodes."""
+next_number: Final = numbers.__next__
 
 
 class Form(NamedTuple):

@@ -88,6 +88,19 @@ def can_attach(op: Op) -> bool:
     return _tensors(recipe) is not None and recipe.is_plain and recipe.through in (None, frozenset({0}))
 
 
+def plan_of(op: Op, needed: tuple[int, ...]) -> Plan | None:
+    """The plan of nodes for these arguments, for native code that makes nodes itself; None where it is not that
+    simple."""
+    recipe = recipe_of(op)
+    if not can_attach(op) or not recipe.is_known or op.name in CROSSING or op.schema.returns[0].alias is not None:
+        return None
+    plan = recipe.plan(needed)
+    arguments = op.schema.arguments
+    are_tensors = all(tensor_kind(arguments[f.argument].type) in ("tensor", "tensor?") for f, _ in plan.formulas)
+    has_lists = any("[]" in kind_of(recipe, read) for read in plan.reads)
+    return plan if plan.formulas and are_tensors and not has_lists else None
+
+
 def attacher(op: Op) -> Callable[..., Any] | None:
     """A function of a result that was computed before, and of the arguments: it gives the result the node that
     recording would have given it.  None for operators whose nodes are not written out."""

@@ -16,10 +16,9 @@ from engine.aten.dispatch.compose import run
 from engine.aten.python import binding
 from engine.aten.values import interchange, libraries, xp
 from engine.aten.values.hooks import HOOKS, NOT_TRACED
-from engine.aten.values.hot_helpers import HOT
 from engine.aten.values.quantizer import is_quantized, quantizer_of
 from engine.aten.values.storage import Storage, TypedStorage, address, storage_of, typed
-from engine.aten.values.tensor import Tensor, tensor
+from engine.aten.values.tensor import Tensor, tensor, wrapped
 from engine.lang import scalars
 from engine.lang.errors import OperatorError
 
@@ -275,7 +274,7 @@ def _detach(self: Tensor) -> Tensor:
     """`aten::detach`, which no other overload has to be told from."""
     if HOOKS.trace is None and not HOOKS.devices:
         storage = self._storage
-        return HOT.wrapped(self.array, self.memory if storage is None else storage)
+        return wrapped(self.array, self.memory if storage is None else storage)
     detached: Tensor = call_method("detach", (self,), {})
     return detached
 
