@@ -82,6 +82,21 @@ class Result:
     is_flat: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class ViewResult:
+    """A new tensor in the memory of a tensor argument, of which the kernel knows nothing.
+
+    `strides`, and the distance of its `first` element from that of the argument, are in elements.
+    """
+
+    name: str
+    type: str
+    of: str
+    shape: tuple[Expression, ...]
+    strides: tuple[Expression, ...]
+    first: Expression
+
+
 def order_of(array: np.ndarray[Any, Any]) -> tuple[int, ...] | None:
     """The dimensions by their strides, the least last, after those without any; None where they are in order."""
     steps = [abs(step) if extent > 1 else 0 for step, extent in zip(array.strides, array.shape, strict=True)]
@@ -158,7 +173,7 @@ class Binding:
 
     kernel: Kernel
     arguments: tuple[Argument, ...]
-    results: tuple[Result | NumberResult | ObjectResult, ...]
+    results: tuple[Result | ViewResult | NumberResult | ObjectResult, ...]
     guards: tuple[Expression, ...] = ()
     lets: tuple[Let, ...] = ()
     work: Expression | None = None

@@ -29,11 +29,12 @@ WRITEABLE: Final = _FLAGS["WRITEABLE"]
 TYPE_OFFSET: Final = 8
 FLOAT_VALUE: Final = 16
 """Where a float keeps its number."""
-DATA, NDIM, DIMENSIONS, STRIDES, DTYPE, ARRAY_FLAGS = 16, 24, 32, 40, 56, 64
+DATA, NDIM, DIMENSIONS, STRIDES, BASE, DTYPE, ARRAY_FLAGS = 16, 24, 32, 40, 48, 56, 64
 """Where the fields of an array are; the public structure `PyArrayObject_fields`."""
 _MEMBER: Final = 40
 """Where a member descriptor points to the description of its slot."""
 _NEW_FROM_DESCR: Final = 94
+_SET_BASE: Final = 282
 _FASTCALL, _KEYWORDS = 0x80, 0x02
 _FUNCTIONS: Final = (
     "PyObject_Vectorcall", "PyType_GenericAlloc", "PyFloat_AsDouble", "PyLong_AsLongLongAndOverflow",
@@ -50,17 +51,18 @@ class AbiError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Abi:
-    """Addresses of functions by name; `array_new` is numpy's `PyArray_NewFromDescr`."""
+    """Addresses of functions by name; numpy's `PyArray_NewFromDescr` and `PyArray_SetBaseObject`."""
 
     functions: dict[str, int]
     array_new: int
+    array_set_base: int
 
 
 def known() -> Abi:
     """The addresses and offsets of this process; raises AbiError."""
     _check_python()
     functions = {name: _address(name) for name in _FUNCTIONS}
-    abi = Abi(functions, array_function(_NEW_FROM_DESCR))
+    abi = Abi(functions, array_function(_NEW_FROM_DESCR), array_function(_SET_BASE))
     _check_arrays()
     _check_new(abi)
     return abi
@@ -113,11 +115,13 @@ def _check_arrays() -> None:
             _pointer(at + TYPE_OFFSET), _pointer(at + DATA), ctypes.c_int.from_address(at + NDIM).value,
             tuple((ctypes.c_ssize_t * ndim).from_address(_pointer(at + DIMENSIONS))) if ndim else (),
             tuple((ctypes.c_ssize_t * ndim).from_address(_pointer(at + STRIDES))) if ndim else (),
-            _pointer(at + DTYPE), {name: bool(flags & bit) for name, bit in _FLAGS.items()},
+            _pointer(at + BASE) or id(None), _pointer(at + DTYPE),
+            {name: bool(flags & bit) for name, bit in _FLAGS.items()},
         )  # fmt: skip
         data = array.__array_interface__["data"][0]
         wanted_flags = {name: bool(array.flags[name]) for name in _FLAGS}  # type: ignore[index]
-        if seen != (id(np.ndarray), data, ndim, array.shape, array.strides, id(array.dtype), wanted_flags):
+        wanted = id(array.base), id(array.dtype), wanted_flags
+        if seen != (id(np.ndarray), data, ndim, array.shape, array.strides, *wanted):
             raise AbiError("arrays do not lie in memory as numpy's headers say")
 
 
@@ -133,6 +137,13 @@ def _check_new(abi: Abi) -> None:
     made = make(np.ndarray, d, 2, ctypes.addressof(shape), None, None, 0, None)
     if type(made) is not np.ndarray or made.shape != (2, 3) or made.dtype is not d or not made.flags.owndata:
         raise AbiError("PyArray_NewFromDescr is not where it should be")
+    retain(d)
+    data, flags = ctypes.c_void_p(_pointer(id(made) + DATA)), WRITEABLE
+    shown = make(np.ndarray, d, 2, ctypes.addressof(shape), None, data, flags, None)
+    set_base = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.py_object)(abi.array_set_base)
+    retain(made)  # this one as well
+    if set_base(shown, made) or shown.base is not made or shown.flags.owndata or not shown.flags.writeable:
+        raise AbiError("PyArray_SetBaseObject is not where it should be")
 
 
 def _pointer(address: int) -> int:

@@ -26,9 +26,9 @@ from engine.aten.python import binding
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor
 from engine.fuser import stub, tiering
-from engine.fuser.binding import Argument, Binding, FixedArgument, History, Kept, Result, TensorArgument
+from engine.fuser.binding import Argument, Binding, FixedArgument, History, Kept, Result, TensorArgument, ViewResult
 from engine.fuser.cpython_abi import AbiError
-from engine.fuser.from_graph import NotFused, has_kernel, is_fusible, is_pointwise, lower
+from engine.fuser.from_graph import NotFused, has_kernel, is_fusible, is_pointwise, is_view, lower, lower_view
 from engine.fuser.kernel import FLOATS, Buffer, For, Statement, Store
 from engine.fuser.machine import MachineError
 from engine.fuser.methods import Method, method
@@ -38,7 +38,7 @@ from engine.lang.types import FLOAT, INT, NUMBER, OptionalType, TensorType, Type
 
 MAX_KERNELS: Final = 4
 """The number of different kernels of an operator that calls try, and of those that record."""
-_PATIENCE: Final = 2 * MAX_KERNELS
+_PATIENCE: Final = 4 * MAX_KERNELS
 """The number of looks at an operator whose calls no kernel takes."""
 
 # ------------------------------------------------------------------ one operator as a kernel
@@ -55,7 +55,7 @@ def _functional(op: Op, args: Sequence[Any]) -> Binding:
     is_flat = is_pointwise(op) and _are_alike(args)
     inputs = []
     for i, (argument, value) in enumerate(zip(op.schema.arguments, args, strict=True)):
-        if _is_given(argument.type, value) and not _is_default(argument, value):
+        if _is_given(op, argument, value) and not _is_default(argument, value):
             inputs.append(graph.add_input(argument.name, _type_of(value, argument.type)))
             examples.append(_flat_example(value) if is_flat and isinstance(value, Tensor) else value)
         else:
@@ -68,7 +68,7 @@ def _functional(op: Op, args: Sequence[Any]) -> Binding:
     if not is_fusible(node):
         raise NotFused(node, "no kernel holds this operator with such arguments")
     graph.register_output(node.output)
-    found = lower(graph, examples)
+    found = lower_view(graph, examples) if is_view(op) else lower(graph, examples)
     given = iter(found.arguments)
     arguments = [fixed[i] if i in fixed else next(given) for i in range(len(args))]
     found = replace(found, arguments=_with_missing(op, arguments))
@@ -78,9 +78,14 @@ def _functional(op: Op, args: Sequence[Any]) -> Binding:
 _OPERANDS: Final = (NUMBER, OptionalType(NUMBER))
 
 
-def _is_given(type_: Type, value: Any) -> bool:
-    """True for what calls give anew: tensors, floats, and ints that are operands."""
-    return isinstance(value, Tensor) or type(value) is float or (type(value) is int and type_ in _OPERANDS)
+_PLACES: Final[dict[str, tuple[str, ...]]] = {"aten::select": ("index",), "aten::slice": ("start", "end")}
+"""Arguments that are places in a tensor."""
+
+
+def _is_given(op: Op, argument: Any, value: Any) -> bool:
+    """True for what calls give anew: tensors, floats, and ints that are operands or places."""
+    is_number = argument.type in _OPERANDS or argument.name in _PLACES.get(op.name, ())
+    return isinstance(value, Tensor) or type(value) is float or (type(value) is int and is_number)
 
 
 def _is_default(argument: Any, value: Any) -> bool:
@@ -161,7 +166,9 @@ def history_of(op: Op, found: Binding, args: Sequence[Any]) -> History | None:
     needed = [i for i, value in enumerate(args) if isinstance(value, Tensor) and value.requires_grad]
     plan = plan_of(op, tuple(needed))
     result = found.results[0]
-    if plan is None or len(found.results) != 1 or not isinstance(result, Result) or result.type not in FLOATS:
+    if plan is None or len(found.results) != 1 or not isinstance(result, (Result, ViewResult)):
+        return None
+    if result.type not in FLOATS:
         return None
     names = [each.name for each in found.arguments]
     kept = [_kept(op, found, read) for read in plan.reads]
@@ -193,8 +200,7 @@ class _Watched:
 
     op: Op
     left: int = _PATIENCE
-    tried: tuple[set[Hashable], set[Hashable]] = field(default_factory=lambda: (set(), set()))
-    """Arguments of calls that do not record, and of those that do."""
+    tried: set[Hashable] = field(default_factory=set)
     kernels: list[Binding] = field(default_factory=list)
     bodies: list[Binding] = field(default_factory=list)
     """Kernels for tensors that record."""
@@ -234,9 +240,9 @@ class _Watched:
         """True if a kernel for such arguments is to be made, which no one has tried before."""
         if tiering.mode() == "off" or HOOKS.trace is not None:
             return False
-        pattern, tried = _pattern(args), self.tried[_records(args)]
-        if pattern not in tried and len(tried) < _PATIENCE:
-            tried.add(pattern)
+        pattern = _pattern(args)
+        if pattern not in self.tried and len(self.tried) < _PATIENCE:
+            self.tried.add(pattern)
             return True
         self.left -= 1
         if self.left == 0:
@@ -334,7 +340,9 @@ def _has_form(op: Op) -> bool:
     if not all(isinstance(each.type, TensorType) for each in op.schema.returns):
         return False
     if op.functional is None:
-        return has_kernel(op) and all(each.alias is None for each in op.schema.returns)
+        returns = op.schema.returns
+        is_new = all(each.alias is None and isinstance(each.type, TensorType) for each in returns)
+        return has_kernel(op) and (is_new or is_view(op))
     writes = [each.is_write for each in op.schema.arguments]
     return writes[0] and not any(writes[1:]) and is_pointwise(op.functional) and has_kernel(op.functional)
 

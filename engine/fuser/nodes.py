@@ -145,16 +145,10 @@ class NodeWriter:
         return saved
 
     def _saved_result(self) -> Value:
-        """`Saved(result, 0)`, of a result that is new: its memory is its array's, and nobody has asked for that yet."""
+        """`Saved(result, 0)`, of a result that is new: nobody has written to its memory."""
         o, array = self.o, self.o.slot(self.result, "array")
         saved = self.made(o.call("PyType_GenericAlloc", o.object("Saved"), whole(0)))
-        storage = self.made(o.call("PyType_GenericAlloc", o.object("Storage"), whole(0)))
-        o.put(storage, "owner", o.retain(array))
-        o.put(storage, "version", o.retain(o.object("zero")))
-        before = o.slot(self.result, "_storage")
-        o.put(self.result, "_storage", o.retain(storage))
-        o.release(before)
-        for name, value in (("held", array), ("storage", storage), ("version", o.object("zero"))):
-            o.put(saved, f"saved.{name}", value if value is storage else o.retain(value))
-        o.put(saved, "saved.output", o.retain(o.object("zero")))
+        storage, zero = self.made(o.memory(self.result)), o.object("zero")
+        for name, value in (("held", array), ("storage", storage), ("version", zero), ("output", zero)):
+            o.put(saved, f"saved.{name}", o.retain(value))
         return saved

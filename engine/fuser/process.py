@@ -51,6 +51,7 @@ _SLOTS: Final[dict[type, str]] = {
 _SAVED_SLOTS: Final = "held output storage version"
 """Those of `Saved`, which go by `saved.held` and so on."""
 NEW_ARRAY: Final = "PyArray_NewFromDescr"
+SET_BASE: Final = "PyArray_SetBaseObject"
 
 
 def symbol(name: str) -> str:
@@ -96,6 +97,7 @@ def _looked_at() -> Process:
     slots = {name: offset(kind, name) for kind, names in _SLOTS.items() for name in names.split()}
     slots |= {f"saved.{name}": offset(Saved, name) for name in _SAVED_SLOTS.split()}
     functions = {name: known.functions[name] for name in _FUNCTIONS} | {NEW_ARRAY: known.array_new}
+    functions[SET_BASE] = known.array_set_base
     return Process(functions, slots, _fresh_slots(slots["array"]))
 
 
@@ -119,5 +121,5 @@ def _object_address(value: object) -> int:
     return id(value)
 
 
-machine.SYMBOLS.update({name: partial(_function_address, name) for name in (*_FUNCTIONS, NEW_ARRAY)})
+machine.SYMBOLS.update({name: partial(_function_address, name) for name in (*_FUNCTIONS, NEW_ARRAY, SET_BASE)})
 machine.SYMBOLS.update({symbol(name): partial(_object_address, value) for name, value in _OBJECTS.items()})

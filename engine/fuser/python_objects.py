@@ -7,14 +7,14 @@ looked after by functions of their own, once in a module.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
 from engine.fuser import cpython_abi as abi
 from engine.fuser.llvm_numbers import ir
-from engine.fuser.process import NEW_ARRAY, Process, symbol
+from engine.fuser.process import NEW_ARRAY, SET_BASE, Process, symbol
 
 Value = Any
 """An `llvmlite.ir` value."""
@@ -54,7 +54,7 @@ _SIGNATURES: Final = {
     "PyTuple_GetItem": ("p", "pl"), "PyTuple_Size": ("l", "p"), "PyList_Size": ("l", "p"),
     "PyList_GetItem": ("p", "pl"), "PyUnicode_CompareWithASCIIString": ("i", "pp"),
     "PyEval_SaveThread": ("p", ""), "PyEval_RestoreThread": ("", "p"), "Py_IncRef": ("", "p"), "Py_DecRef": ("", "p"),
-    "PyIter_Next": ("p", "p"), "PySet_Size": ("l", "p"), NEW_ARRAY: ("p", "ppipppip"),
+    "PyIter_Next": ("p", "p"), "PySet_Size": ("l", "p"), NEW_ARRAY: ("p", "ppipppip"), SET_BASE: ("i", "pp"),
 }  # fmt: skip
 """Result and operands: a pointer, long (i64), int (i32) or double."""
 
@@ -106,6 +106,10 @@ class Objects:
 
     def place(self, base: Value, offset: int) -> Value:
         return _untyped(self.b.gep(base, [whole(offset)], source_etype=ir().IntType(8)))
+
+    def moved(self, base: Value, bytes: Value) -> Value:
+        """The address so many bytes later."""
+        return _untyped(self.b.gep(base, [bytes], source_etype=ir().IntType(8)))
 
     def item(self, base: Value, i: int) -> Value:
         """A number in a row of sizes or strides."""
@@ -189,6 +193,14 @@ class Objects:
         given = [self.object(f"dtype.{type}"), rank, dimensions, strides]
         return self.helper("py.new_tensor", pointer_type(), given, _new_tensor)
 
+    def new_view(self, of: Value, rank: Value, dimensions: Value, strides: Value, data: Value) -> Value:
+        """A tensor in the memory of another one; null, and no error, where there is none to be had."""
+        return self.helper("py.new_view", pointer_type(), [of, rank, dimensions, strides, data], _new_view)
+
+    def memory(self, tensor: Value) -> Value:
+        """The storage of a tensor, which is made when first asked for; null, and an error, where it cannot be."""
+        return self.helper("py.memory", pointer_type(), [tensor], _memory)
+
     def advance(self, tensor: Value) -> Value:
         """Advance the version of a tensor's memory; false, and no error, where that cannot be."""
         return self.helper("py.advance", ir().IntType(1), [tensor], _advance)
@@ -257,16 +269,44 @@ def _is_recording(o: Objects) -> None:
 
 def _new_tensor(o: Objects) -> None:
     dtype, rank, dimensions, strides = o.function.args
-    no_array, no_tensor = o.block("no_array"), o.block("no_tensor")
     o.retain(dtype)  # which the function takes over
     array = o.call(NEW_ARRAY, o.object("ndarray"), dtype, rank, dimensions, strides, null(), whole(0, 32), null())
+    _return_wrapped(o, array, {})
+
+
+def _new_view(o: Objects) -> None:
+    of, rank, dimensions, strides, data = o.function.args
+    array, failed, no_view = o.slot(of, "array"), o.block("failed"), o.block("no_view")
+    storage = o.memory(of)
+    o.need(o.differ(storage, null()), failed)
+    dtype = o.retain(o.field(array, abi.DTYPE))
+    flags = o.b.and_(o.field(array, abi.ARRAY_FLAGS, ir().IntType(32)), whole(abi.WRITEABLE, 32))
+    view = o.call(NEW_ARRAY, o.object("ndarray"), dtype, rank, dimensions, strides, data, flags, null())
+    o.need(o.differ(view, null()), failed)
+    o.need(o.same(o.call(SET_BASE, view, o.retain(array)), whole(0, 32)), no_view)
+    base = o.slot(of, "_base")
+    base = o.b.select(o.same(base, o.object("None")), of, base)
+    _return_wrapped(o, view, {"_storage": storage, "_base": base, "_seen": o.slot(storage, "version")})
+    o.b.position_at_end(no_view)
+    o.release(view)
+    o.b.branch(failed)
+    o.b.position_at_end(failed)
+    o.call("PyErr_Clear")
+    o.b.ret(null())
+
+
+def _return_wrapped(o: Objects, array: Value, more: Mapping[str, Value]) -> None:
+    """Return a new tensor of a new array, with these things in its slots; null, and no error, where there is none."""
+    no_array, no_tensor = o.block("no_array"), o.block("no_tensor")
     o.need(o.differ(array, null()), no_array)
     tensor = o.call("PyType_GenericAlloc", o.object("Tensor"), whole(0))
     o.need(o.differ(tensor, null()), no_tensor)
-    o.b.store(array, o.place(tensor, o.at.slots["array"]))
-    for offset, name in o.at.fresh.items():
-        value = o.object(name)
-        o.b.store(value if IMMORTAL else o.retain(value), o.place(tensor, offset))
+    o.put(tensor, "array", array)
+    held = {offset: o.object(name) for offset, name in o.at.fresh.items()}
+    held |= {o.at.slots[name]: value for name, value in more.items()}
+    for offset, value in held.items():
+        is_constant = IMMORTAL and offset in o.at.fresh and value not in more.values()
+        o.b.store(value if is_constant else o.retain(value), o.place(tensor, offset))
     o.b.ret(tensor)
     o.b.position_at_end(no_tensor)
     o.release(array)
@@ -279,7 +319,8 @@ def _new_tensor(o: Objects) -> None:
 def _advance(o: Objects) -> None:
     (tensor,) = o.function.args
     failed, refused = o.block("failed"), o.block("refused")
-    storage = _memory(o, tensor, failed)
+    storage = o.memory(tensor)
+    o.need(o.differ(storage, null()), failed)
     o.need(o.same(o.type_of(storage), o.object("Storage")), refused)
     before = o.slot(storage, "version")
     o.need(o.differ(before, null()), refused)
@@ -288,7 +329,7 @@ def _advance(o: Objects) -> None:
     o.need(fits, refused)
     after = o.call("PyLong_FromLongLong", o.b.add(number, whole(1)))
     o.need(o.differ(after, null()), failed)
-    o.b.store(after, o.place(storage, o.at.slots["version"]))
+    o.put(storage, "version", after)
     o.release(before)
     o.b.ret(whole(1, 1))
     o.b.position_at_end(failed)
@@ -298,19 +339,27 @@ def _advance(o: Objects) -> None:
     o.b.ret(whole(0, 1))
 
 
-def _memory(o: Objects, tensor: Value, failed: Any) -> Value:
-    """The storage of a tensor, which Python makes when it is first asked for."""
-    found = o.slot(tensor, "_storage")
-    start, make, done = o.b.block, o.block("make"), o.block("done")
-    o.b.cbranch(o.same(found, o.object("None")), make, done)
+def _memory(o: Objects) -> None:
+    (tensor,) = o.function.args
+    found, array, failed = o.slot(tensor, "_storage"), o.slot(tensor, "array"), o.block("failed")
+    there, make, own, ask = o.block("there"), o.block("make"), o.block("own"), o.block("ask")
+    o.b.cbranch(o.same(found, o.object("None")), make, there)
+    o.b.position_at_end(there)
+    o.b.ret(found)
     o.b.position_at_end(make)
+    o.b.cbranch(o.same(o.field(array, abi.BASE), null()), own, ask)
+    o.b.position_at_end(own)
+    storage = o.call("PyType_GenericAlloc", o.object("Storage"), whole(0))
+    o.need(o.differ(storage, null()), failed)
+    o.put(storage, "owner", o.retain(array))
+    o.put(storage, "version", o.retain(o.object("zero")))
+    o.put(tensor, "_storage", storage)
+    o.release(found)
+    o.b.ret(storage)
+    o.b.position_at_end(ask)
     made = o.call("PyObject_GetAttr", tensor, o.object("memory"))
     o.need(o.differ(made, null()), failed)
     o.release(made)  # the tensor keeps it
-    end = o.b.block
-    o.b.branch(done)
-    o.b.position_at_end(done)
-    storage = o.b.phi(pointer_type())
-    storage.add_incoming(found, start)
-    storage.add_incoming(made, end)
-    return storage
+    o.b.ret(made)
+    o.b.position_at_end(failed)
+    o.b.ret(null())

@@ -41,6 +41,7 @@ from engine.fuser.binding import (
     ObjectResult,
     Result,
     TensorArgument,
+    ViewResult,
 )
 from engine.fuser.kernel import BOOL, FLOATS, SIZES, Buffer, Constant, Expression
 from engine.fuser.llvm_numbers import ir
@@ -49,7 +50,7 @@ from engine.fuser.python_objects import Objects, Value, null, pointer_type, whol
 from engine.fuser.to_llvm import Emitter
 
 Function = Callable[..., Any]
-AnyResult = Result | NumberResult | ObjectResult
+AnyResult = Result | ViewResult | NumberResult | ObjectResult
 
 Role = Literal["group", "operator", "method", "body"]
 """The thing that the stub stands for.  operator: while something steps in between operators (`HOOKS.trace`), the
@@ -120,7 +121,8 @@ def _write_method(binding: Binding, o: Objects, stub: Value) -> None:
     """A stub that leaves calls with arguments to the fallback that are to be given by name."""
     miss = o.block("miss")
     most = sum(not (isinstance(each, FixedArgument) and each.is_named) for each in binding.arguments)
-    o.need(o.b.icmp_unsigned("<=", o.function.args[2], whole(most)), miss)
+    spread = _spread(binding.arguments, most)
+    o.need(o.b.icmp_unsigned("<=", o.function.args[2], whole(most + (len(spread) - 1 if spread else 0))), miss)
     o.b.ret(o.b.call(stub, o.function.args))
     o.b.position_at_end(miss)
     _call_fallback(o)
@@ -131,6 +133,14 @@ def _call_fallback(o: Objects) -> None:
     held, args, count, names = o.function.args
     fallback = o.call("PyTuple_GetItem", held, whole(0))
     o.b.ret(o.call("PyObject_Vectorcall", fallback, args, count, names))
+
+
+def _spread(arguments: Sequence[Argument], least: int) -> tuple[int, ...] | None:
+    """The list of ints, the last argument but for those that may be missing, that calls of methods may spread."""
+    last = arguments[least - 1] if least else None
+    wanted = last.value if isinstance(last, FixedArgument) else None
+    are_named = all(isinstance(each, FixedArgument) and each.is_named for each in arguments[least:])
+    return wanted if isinstance(wanted, tuple) and len(wanted) > 1 and are_named else None
 
 
 def _may_be_missing(argument: Argument) -> bool:
@@ -186,11 +196,13 @@ class _Stub:
                 self.e.names[each.name] = _READERS[each.type](self, given[each.name])
             elif isinstance(each, ObjectArgument):
                 self.e.names[each.name] = self.address(given[each.name], each.type)
-            elif isinstance(each, FixedArgument) and not each.may_be_missing:
+            elif isinstance(each, FixedArgument) and each.name in given:
                 self.need_fixed(each, given[each.name])
         tensors = {view.argument.name: view.tensor for view in views}
         if history is not None:
             nodes.guard(o, history, tensors, self.need)
+        elif role != "body" and any(isinstance(each, ViewResult) for each in self.binding.results):
+            self.need_without_gradient(views)
         elif role != "body":
             self.need_unrecorded(views)
         self.look_closer(views)
@@ -205,11 +217,36 @@ class _Stub:
         self.otherwise()
 
     def given(self) -> dict[str, Value]:
-        """The arguments that no call leaves out, after a look at the others."""
+        """The arguments that no call leaves out or spreads, after a look at the others."""
         _, args, count, names = self.e.function.args
         arguments, o = self.binding.arguments, self.o
         least = next((i for i, each in enumerate(arguments) if _may_be_missing(each)), len(arguments))
         self.need(o.same(names, null()))
+        spread = _spread(arguments, least)
+        if spread is None:
+            self.need_others(least)
+        else:
+            least -= 1
+            self.need(o.b.icmp_unsigned(">", count, whole(least)))
+            is_spread, is_listed, done = o.block("is_spread"), o.block("is_listed"), o.block("done")
+            o.b.cbranch(o.same(o.type_of(o.field(args, 8 * least)), o.object("int")), is_spread, is_listed)
+            o.b.position_at_end(is_spread)
+            self.need(o.same(count, whole(least + len(spread))))
+            for i, each in enumerate(spread, least):
+                value = o.field(args, 8 * i)
+                self.need(o.same(self.whole(value), whole(each)))
+            o.b.branch(done)
+            o.b.position_at_end(is_listed)
+            self.need_others(least + 1)
+            self.need_list(spread, o.field(args, 8 * least))
+            o.b.branch(done)
+            o.b.position_at_end(done)
+        return {each.name: o.field(args, 8 * i) for i, each in enumerate(arguments[:least])}
+
+    def need_others(self, least: int) -> None:
+        """Go on where the arguments that may be missing are, or are what they have to be, and there are no more."""
+        _, args, count, _ = self.e.function.args
+        arguments, o = self.binding.arguments, self.o
         self.need(o.b.icmp_unsigned("<=", o.b.sub(count, whole(least)), whole(len(arguments) - least)))
         for i, each in enumerate(arguments[least:], least):
             is_there, go = o.block("is_there"), o.block("go")
@@ -219,7 +256,6 @@ class _Stub:
             self.need_fixed(each, o.field(args, 8 * i))
             o.b.branch(go)
             o.b.position_at_end(go)
-        return {each.name: o.field(args, 8 * i) for i, each in enumerate(arguments[:least])}
 
     def need(self, condition: Value) -> None:
         """Go on where it holds, else drop what was made and call the fallback."""
@@ -357,6 +393,12 @@ class _Stub:
         o.b.cbranch(o.is_recording(), self.miss, go)
         o.b.position_at_end(go)
 
+    def need_without_gradient(self, views: Sequence[_View]) -> None:
+        """No tensor requires grad, also where nothing records: views keep that in mind."""
+        for view in views:
+            self.need(self.o.same(self.o.slot(view.tensor, "_requires_grad"), self.o.object("False")))
+        self.need(self.o.same(self.o.slot(self.o.object("HOOKS"), "rebased"), self.o.object("zero")))
+
     def look_closer(self, views: Sequence[_View]) -> None:
         """The binding's guards and those of memory that is written; then its lets."""
         for guard in self.binding.guards:
@@ -406,6 +448,8 @@ class _Stub:
         return [(each, self.result(each, arguments)) for each in self.binding.results]
 
     def result(self, result: AnyResult, arguments: dict[str, Value]) -> Value:
+        if isinstance(result, ViewResult):
+            return self.new_view(result, arguments[result.of])
         if not isinstance(result, Result):
             type = result.type if isinstance(result, NumberResult) else "i64"
             self.data[result.name] = room = self.e.slot(llvm_numbers.stored_type(type))
@@ -418,6 +462,16 @@ class _Stub:
         self.need(o.differ(tensor, null()))
         self.made.append(tensor)
         self.data[result.name] = o.field(o.slot(tensor, "array"), abi.DATA)
+        return tensor
+
+    def new_view(self, result: ViewResult, of: Value) -> Value:
+        o, itemsize = self.o, whole(SIZES[result.type])
+        sizes = self.words([self.e.value(extent) for extent in result.shape])
+        strides = self.words([o.b.mul(self.e.value(stride), itemsize) for stride in result.strides])
+        first = o.moved(self.data[result.of], o.b.mul(self.e.value(result.first), itemsize))
+        tensor = o.new_view(of, whole(len(result.shape), 32), sizes, strides, first)
+        self.need(o.differ(tensor, null()))
+        self.made.append(tensor)
         return tensor
 
     def sizes(self, result: Result, shape: tuple[Expression, ...]) -> tuple[Value, Value]:
@@ -547,7 +601,7 @@ class _Stub:
     def returned(self, result: AnyResult, value: Value) -> Value:
         """The result with a reference of its own, which is dropped where a later one fails."""
         o = self.o
-        if isinstance(result, Result):
+        if isinstance(result, (Result, ViewResult)):
             if result.shape is None:
                 self.made.append(o.retain(value))
             return value

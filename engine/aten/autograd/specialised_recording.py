@@ -92,7 +92,7 @@ def plan_of(op: Op, needed: tuple[int, ...]) -> Plan | None:
     """The plan of nodes for these arguments, for native code that makes nodes itself; None where it is not that
     simple."""
     recipe = recipe_of(op)
-    if not can_attach(op) or not recipe.is_known or op.name in CROSSING or op.schema.returns[0].alias is not None:
+    if not can_attach(op) or not recipe.is_known or op.name in CROSSING:
         return None
     plan = recipe.plan(needed)
     arguments = op.schema.arguments

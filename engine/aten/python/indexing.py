@@ -27,6 +27,10 @@ _UNSQUEEZE: Final = LateOperator("unsqueeze")
 def read(self: Tensor, index: Any) -> Any:
     """`self[index]`; raises OperatorIndexError."""
     if HOOKS.trace is None:
+        if type(index) is int and self.array.ndim:
+            return _SELECT.op.impl(self, 0, index)
+        if type(index) is slice and self.array.ndim:
+            return _slice(self, 0, index)
         if index is None:
             return _UNSQUEEZE.op.impl(self, 0)
         if type(index) is Tensor:
@@ -36,10 +40,6 @@ def read(self: Tensor, index: Any) -> Any:
             shown = _shown(self, index)
             if shown is not None:
                 return view(shown, self)
-        elif type(index) is int and self.array.ndim:
-            return _SELECT.op.impl(self, 0, index)
-        elif type(index) is slice and self.array.ndim:
-            return _slice(self, 0, index)
         elif type(index) is tuple and (steps := _steps(self, index)) is not None:
             return steps
     whole, picks = _basic(self, index)

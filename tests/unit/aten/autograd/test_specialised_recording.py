@@ -57,6 +57,7 @@ def trail(result: Tensor) -> list[str]:
     return names
 
 
+@pytest.mark.usefixtures("without_machine_code")
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_both_ways_agree(program: Callable[[Tensor, Tensor], Tensor], general: Callable[[bool], None]) -> None:
     found = []

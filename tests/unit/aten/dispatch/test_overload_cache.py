@@ -198,10 +198,10 @@ def python_calls(function: Callable[[], object]) -> int:
     ("name", "args", "most"),
     [
         ("contiguous", (X,), 4),
-        ("t", (X,), 4),
+        ("t", (X,), 5),
         ("size", (X, 0), 3),
-        ("unsqueeze", (X, 0), 5),
-        ("view", (X, 6), 5),
+        ("unsqueeze", (X, 0), 6),
+        ("view", (X, 6), 6),
         ("detach", (X,), 5),
         ("flatten", (X,), 7),
         ("broadcast_to", (X, [2, 2, 3]), 8),
