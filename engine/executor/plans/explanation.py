@@ -109,10 +109,23 @@ def explain(function: Function) -> Explanation:
 
 
 def _plan(plan: ExecutionPlan) -> PlanExplanation:
-    fusion = _running(plan)
-    groups = () if fusion is None else tuple(_group(each, fusion.compiler) for each in fusion.groups)
+    parts = [plan, *_differentiated(plan)]
+    groups = tuple(group for part in parts for group in _groups(part))
     why = "" if groups else _why_no_groups(plan)
-    return PlanExplanation(str(plan.spec), why, groups, tuple(_unfused(plan)))
+    return PlanExplanation(str(plan.spec), why, groups, tuple(node for part in parts for node in _unfused(part)))
+
+
+def _differentiated(plan: ExecutionPlan) -> Iterator[ExecutionPlan]:
+    """The plans of the forward and backward graphs that the plan's differentiable graphs are split into."""
+    for group in plan.differentiation.groups if plan.differentiation is not None else ():
+        for variant in group.variants.values():
+            for graph in (variant.forward, *(backward.run for backward in variant.backwards.values())):
+                yield from graph.plans.values()
+
+
+def _groups(plan: ExecutionPlan) -> Iterator[GroupExplanation]:
+    if (fusion := _running(plan)) is not None:
+        yield from (_group(group, fusion.compiler) for group in fusion.groups)
 
 
 def _running(plan: ExecutionPlan) -> PlanFusion | None:
