@@ -390,16 +390,6 @@ def _attach(node: OperatorNode, results: Sequence[Any]) -> None:
             result.attach(node, i)
 
 
-def attach_results(op: Op, args: tuple[Any, ...], results: Sequence[Any]) -> None:
-    """Give results that were computed before the node that recording the operator would have given them."""
-    recipe = recipe_of(op)
-    needed = tuple(i for i, value in enumerate(args) if _requires_grad(value))
-    plan = recipe.plan(needed)
-    if needed and (plan.formulas or not recipe.is_known):
-        node = OperatorNode(plan, _edges(plan, args), [_kept(read, args, results) for read in plan.reads])
-        _attach(node, results)
-
-
 def _form(result: Any) -> Form:
     return Form(result.array.shape, result.array.dtype) if isinstance(result, Tensor) else Form((), xp.FLOAT32)
 

@@ -82,39 +82,18 @@ def _recorder(op: Op, body: Callable[..., Any], text: Body | None) -> Callable[.
     return define("recorded", names, lines, environment, f"<{op.qualified_name} recorded>")
 
 
-def can_attach(op: Op) -> bool:
-    """True if the operator has an `attacher`."""
-    recipe = recipe_of(op)
-    return _tensors(recipe) is not None and recipe.is_plain and recipe.through in (None, frozenset({0}))
-
-
 def plan_of(op: Op, needed: tuple[int, ...]) -> Plan | None:
     """The plan of nodes for these arguments, for native code that makes nodes itself; None where it is not that
     simple."""
     recipe = recipe_of(op)
-    if not can_attach(op) or not recipe.is_known or op.name in CROSSING:
+    is_written_out = _tensors(recipe) is not None and recipe.is_plain and recipe.through in (None, frozenset({0}))
+    if not is_written_out or not recipe.is_known or op.name in CROSSING:
         return None
     plan = recipe.plan(needed)
     arguments = op.schema.arguments
     are_tensors = all(tensor_kind(arguments[f.argument].type) in ("tensor", "tensor?") for f, _ in plan.formulas)
     has_lists = any("[]" in kind_of(recipe, read) for read in plan.reads)
     return plan if plan.formulas and are_tensors and not has_lists else None
-
-
-def attacher(op: Op) -> Callable[..., Any] | None:
-    """A function of a result that was computed before, and of the arguments: it gives the result the node that
-    recording would have given it.  None for operators whose nodes are not written out."""
-    recipe = recipe_of(op)
-    tensors = _tensors(recipe)
-    if tensors is None or not can_attach(op):
-        return None
-    names = [safe(a.name) for a in op.schema.arguments]
-    lines = ["d = result.array.dtype", "if d is not f32 and rank(d) < 2: return result"]
-    if isinstance(op.schema.arguments[tensors[0]].type, ListType):
-        lines.append(f"if True not in [t._requires_grad for t in {names[tensors[0]]}]: return result")
-    environment = dict(_ENVIRONMENT)
-    lines += _choices(recipe, tensors, names, environment)
-    return define("attached", ["result", *names], lines, environment, f"<{op.qualified_name} attached>")
 
 
 def _tensors(recipe: Recipe) -> list[int] | None:

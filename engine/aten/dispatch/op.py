@@ -91,9 +91,6 @@ class Op:
 
     Generated code on bare arrays:
     - `unboxed` makes the body, for rows without kernel (see `dispatch.unboxed`).
-    - `recomputed`: gradients that are recorded after the run may run it again; that costs little beside its gradient,
-      and gives the same bits.
-    - `recorded_as`: the operator (without `aten::`) whose history stands for its own when it is recorded after the run.
     """
 
     text: str
@@ -125,8 +122,6 @@ class Op:
     writes_again: bool = False
     writes_apart: bool = False
     unboxed: Callable[[Op], Callable[..., Any]] | None = None
-    recomputed: bool = False
-    recorded_as: str = ""
     functional: Op | None = None
     """For an in-place or out entry: the one that computes its results."""
     impl: Callable[..., Any] = field(init=False)

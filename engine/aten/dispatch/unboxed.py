@@ -146,19 +146,6 @@ def dropout(op: Op) -> Body:
     return lambda x, p, train: x if not train and 0 <= p <= 1 else other(x, p, train)
 
 
-def dropout_with_mask(op: Op) -> Body:
-    """The result, and the mask that the input was multiplied with: None if the input is the result."""
-    other = on_tensors(op)
-
-    def body(x: Array, p: float, train: bool) -> tuple[Array, Array | None]:
-        if not train or p == 0 or x.size == 0:
-            return (x if 0 <= p <= 1 else other(x, p, train)), None
-        mask = other(np.ones_like(x), p, train)
-        return np.multiply(x, mask), mask
-
-    return body
-
-
 _MOST_KNOWN: Final = 64
 """Largest number of sizes of which a body remembers something."""
 _PADS: Final = {"reflect": "reflection", "replicate": "replication"}

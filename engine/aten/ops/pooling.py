@@ -200,7 +200,7 @@ for _n, _zero, _one in ((1, "[0]", "[1]"), (2, "0", "1"), (3, "0", "1")):
     _args = (f"(Tensor self, int[{_n}] kernel_size, int[{_n}] stride=[], int[{_n}] padding={_zero}, "
              f"int[{_n}] dilation={_one}, bool ceil_mode=False")  # fmt: skip
     op(f"aten::max_pool{_n}d{_args}) -> Tensor", python=_max_only(_n), shape=shapes.pooled(_n), dtype="floats",
-       unboxed=unboxed.on_tensors, recomputed=True, autocast="full" if _n == 3 else "")  # fmt: skip
+       unboxed=unboxed.on_tensors, autocast="full" if _n == 3 else "")  # fmt: skip
     op(f"aten::max_pool{_n}d_with_indices{_args}) -> (Tensor, Tensor)", kernel=_max_pool(_n),
        gradient={"self": _put_back(_n)})  # fmt: skip
     if _n > 1:
@@ -377,7 +377,7 @@ def _adaptive_max(n: int) -> Callable[[Array, Sequence[int]], tuple[Array, Array
 for _n in (1, 2, 3):
     _int = "int" if _n == 1 else "SymInt"
     op(f"aten::adaptive_avg_pool{_n}d(Tensor self, {_int}[{_n}] output_size) -> Tensor", python=_adaptive_avg(_n),
-       shape=shapes.adaptive(_n), dtype="floats", unboxed=unboxed.average(_n), recomputed=True,
+       shape=shapes.adaptive(_n), dtype="floats", unboxed=unboxed.average(_n),
        autocast="full" if _n == 3 else "")  # fmt: skip
     op(f"aten::adaptive_avg_pool{_n}d.out(Tensor self, {_int}[{_n}] output_size, *, Tensor(a!) out) -> Tensor(a!)",
        kernel=lambda self, size, n=_n: _adaptive_avg(n)(from_numpy(self), size).array,

@@ -274,7 +274,7 @@ for _kind in CELLS:
     op(f"aten::{_kind}.data(Tensor data, Tensor batch_sizes, {_hx}, {_LAYER}) -> {_returns}", python=_data_form(_kind))
     op(f"aten::{_kind}_cell(Tensor input, {_hx}, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> "
        f"{'(Tensor, Tensor)' if _is_lstm else 'Tensor'}", python=_cell_op(_kind),
-       unboxed=unboxed.lstm if _is_lstm else unboxed.on_tensors, recomputed=True, jit_autocast="fast")  # fmt: skip
+       unboxed=unboxed.lstm if _is_lstm else unboxed.on_tensors, jit_autocast="fast")  # fmt: skip
 
 # ------------------------------------------------------------------ packed sequences
 
@@ -378,7 +378,7 @@ def _check_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | N
 
 op("aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
    "float dropout_p=0., bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
-   python=attention, unboxed=unboxed.on_tensors, recomputed=True, autocast="fast")  # fmt: skip
+   python=attention, unboxed=unboxed.on_tensors, autocast="fast")  # fmt: skip
 
 
 # ------------------------------------------------------------------ dtypes refused, and checks of `out`

@@ -403,7 +403,7 @@ def _circular(self: Tensor, pad: list[int]) -> Tensor:
 
 
 op('aten::pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None) -> Tensor', python=pad,
-   unboxed=unboxed.pad, recomputed=True)  # fmt: skip
+   unboxed=unboxed.pad)  # fmt: skip
 
 
 # ------------------------------------------------------------------ dtypes refused, and checks of `out`

@@ -31,8 +31,6 @@ class FunctionBuilder:
     arrays: dict[Value, str] = field(default_factory=dict)
     moved: dict[Value, str] = field(default_factory=dict)
     """Values -> expressions that are written where the value is used (see Note [Moved expressions])."""
-    masks: dict[Node, str] = field(default_factory=dict)
-    """Dropouts -> variables that hold their masks."""
     bound: dict[Any, str] = field(default_factory=dict)
     count: int = 0
     indent: int = 0

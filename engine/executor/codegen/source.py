@@ -26,7 +26,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.autograd.deferred import DeferredRegion
 from engine.aten.values import xp
 from engine.aten.values.libraries import device_of
 from engine.aten.values.tensor import Tensor, fresh_lines, wrapped
@@ -35,7 +34,6 @@ from engine.executor.codegen.builder import FunctionBuilder
 from engine.executor.codegen.lifetimes import Deaths
 from engine.executor.codegen.loop_conditions import ATOMS, carried_place, condition_of, qualified_name
 from engine.executor.codegen.ranges import HIGH, LOW, Ranges
-from engine.executor.codegen.region_builder import OpenRegion, RegionBuilder
 from engine.executor.codegen.templates import NAMES, ROWS, Row, asks, question
 from engine.executor.codegen.unboxing import Unboxing
 from engine.ir.constants import constant_value
@@ -73,8 +71,6 @@ class GeneratedSource:
     """Values -> the variables that hold them while the function runs."""
     genuine: frozenset[Node]
     """Nodes that are calls, whose errors are the operator's own; other nodes raise Python's errors."""
-    regions: tuple[DeferredRegion, ...] = ()
-    """The regions that are recorded later."""
 
 
 def generate(
@@ -82,15 +78,14 @@ def generate(
     *,
     records: bool,
     name: str = "f",
-    waits: bool = True,
     groups: Mapping[Node, Callable[..., Any]] = NO_FUNCTIONS,
 ) -> GeneratedSource:
     """Write the function.  Raises NotGenerated.
 
-    `records`: operators may have to be recorded for gradients; `waits`: they may be recorded when gradients are asked
-    for; `groups`: functions for nodes with subgraphs; `name`: the name of forked parts.
+    `records`: operators may have to be recorded for gradients; `groups`: functions for nodes with subgraphs; `name`:
+    the name of forked parts.
     """
-    return PlanWriter(graph, Unboxing(graph, records, waits), name, groups).write()
+    return PlanWriter(graph, Unboxing(graph, records), name, groups).write()
 
 
 @dataclass(eq=False, slots=True)
@@ -108,9 +103,6 @@ class PlanWriter:
     """Nodes that the condition of a loop stands for."""
     calls: bool = False
     genuine: set[Node] = field(default_factory=set)
-    regions: list[DeferredRegion] = field(default_factory=list)
-    region: OpenRegion | None = None
-    """The region that is being written."""
 
     def __post_init__(self) -> None:
         self.deaths, self.ranges = Deaths(self.graph), Ranges(self.graph)
@@ -146,8 +138,8 @@ class PlanWriter:
             self.out.line("loud(token)")
         variables = {**self.out.arrays, **self.out.names}
         text = "\n".join(self.out.lines) + "\n"
-        out, genuine, regions = self.out, frozenset(self.genuine), tuple(self.regions)
-        return GeneratedSource(text, out.environment, tuple(out.nodes), self.calls, waits, variables, genuine, regions)
+        out, genuine = self.out, frozenset(self.genuine)
+        return GeneratedSource(text, out.environment, tuple(out.nodes), self.calls, waits, variables, genuine)
 
     def results(self) -> str:
         outputs = [self.out.value(value) for value in self.graph.outputs]
@@ -169,11 +161,7 @@ class PlanWriter:
     # -- lines and names
 
     def forget(self, values: Iterable[Value], keep: Sequence[str] = ()) -> None:
-        """Clear the variables of values that die here, unless the region needs them."""
-        if self.region is not None:
-            assert self.unboxing.regions is not None
-            opened, regions = self.region, self.unboxing.regions
-            values = [value for value in values if not opened.keeps(value, self.out, regions)]
+        """Clear the variables of values that die here."""
         held = [table[v] for v in values for table in (self.out.names, self.out.arrays) if v in table]
         names = [name for name in dict.fromkeys(held) if name not in keep]
         if names:
@@ -190,7 +178,6 @@ class PlanWriter:
         for node in block.nodes():
             if node.kind == "prim::Constant" or node in self.absorbed:
                 continue
-            self.follow(block, node)
             if node.kind == "prim::If":
                 self.write_if(node)
             elif node.kind == "prim::Loop":
@@ -198,29 +185,6 @@ class PlanWriter:
             else:
                 self.write_node(node)
             self.forget(self.deaths.after.get(node, ()))
-        if self.region is not None and self.region.block is block:
-            self.end_region()
-
-    def follow(self, block: Block, node: Node) -> None:
-        """Begin or end a region before the node, if one begins or ends there."""
-        regions = self.unboxing.regions
-        if regions is None:
-            return
-        if self.region is not None and node in regions.ends:
-            self.end_region()
-        if node in regions.number:
-            if self.region is None:
-                self.region = OpenRegion(block)
-            self.region.add(node)
-
-    def end_region(self) -> None:
-        opened, self.region = self.region, None
-        assert opened is not None
-        assert self.unboxing.regions is not None
-        region = RegionBuilder(self.out, self.unboxing.regions, opened).close()
-        if region is not None:
-            self.regions.append(region)
-        self.forget(opened.postponed)
 
     def write_node(self, node: Node) -> None:
         if node in self.groups:
@@ -276,11 +240,7 @@ class PlanWriter:
     def write_array(self, node: Node) -> None:
         text, is_array = self.unboxing.text(node, self.out.array, self.out.value, self.out.bind)
         names = [self.out.define(value, "a") for value in node.outputs]
-        targets = [*names]
-        if self.region is not None and node.kind == "aten::dropout":
-            self.out.masks[node] = "m" + names[0][1:]
-            targets.append(self.out.masks[node])
-        self.out.line(f"{', '.join(targets)} = {text}", node)
+        self.out.line(f"{', '.join(names)} = {text}", node)
         for name, value in zip(names, node.outputs, strict=True):
             if not is_array:
                 self.out.line(f"if type({name}) is not ndarray: {name} = asarray({name})", node)

@@ -14,11 +14,10 @@ from typing import Any, Final, NamedTuple
 
 from engine.aten.dispatch.compile import array_kernel
 from engine.aten.dispatch.op import Op
-from engine.aten.dispatch.unboxed import dropout_with_mask, kind_of
+from engine.aten.dispatch.unboxed import kind_of
 from engine.aten.values import xp
 from engine.aten.values.tensor import Tensor
 from engine.executor.bytecode.operations import CALLEES, OPERATIONS
-from engine.executor.codegen.deferred_regions import DeferredRegions
 from engine.executor.codegen.fusion_groups import DIFFERENTIABLE_GRAPH, FUSION_GROUP
 from engine.executor.codegen.pointwise_expressions import Name, Operand, has_pointwise_expression, pointwise_expression
 from engine.executor.codegen.templates import asks
@@ -48,15 +47,14 @@ _NOTHING: Final = Facts()
 
 
 class Unboxing:
-    """Facts of the tensors of a graph, and its nodes on arrays.  `records`: gradients may have to be recorded, so that
-    only those nodes run on arrays that can be recorded later, in `regions`, if recording `waits`; `reseats`: a tensor
-    may come to show another array, so that it has to be asked for it every time."""
+    """Facts of the tensors of a graph, and its nodes on arrays: none if it `records` gradients.
 
-    def __init__(self, graph: Graph, records: bool, waits: bool = True) -> None:
+    `reseats`: a tensor may come to show another array, so that it has to be asked for it every time.
+    """
+
+    def __init__(self, graph: Graph, records: bool) -> None:
         self.records = records
         self.reseats = any(map(may_give_another_array, graph.all_nodes()))
-        self.regions = DeferredRegions(graph) if records and waits and not self.reseats else None
-        self.enabled = not records or self.regions is not None
         self._facts: dict[Value, Facts] = {}
         self._unboxed: set[Node] = set()
         self._parts: set[Node] = set()
@@ -65,9 +63,7 @@ class Unboxing:
         for value in graph.inputs:
             self._facts[value] = _facts_of(value.type)
         self._analyze(graph.block, 0)
-        if self.regions is not None:
-            self._settle_regions(graph, self.regions)
-        elif self.enabled:
+        if not records:
             self._settle_views(graph.block)
 
     def facts(self, value: Value) -> Facts:
@@ -100,8 +96,6 @@ class Unboxing:
         if user.kind == "prim::Return":
             owner = user.block.owner if user.block is not None else None
             return owner is not None and owner.kind == "prim::If" and owner.outputs[use.offset] in self._joined
-        if not self._are_together(user.inputs[use.offset].node, user):
-            return False
         if user in self._lists:
             return True
         if user not in self._unboxed:
@@ -111,58 +105,7 @@ class Unboxing:
         wanted = kind_of(op.schema.arguments[use.offset].type)
         return wanted == "tensor" or (wanted == "tensor?" and isinstance(user.inputs[use.offset].type, TensorType))
 
-    def _are_together(self, node: Node, user: Node) -> bool:
-        """True if recording lets a result of the node reach its user as an array."""
-        if self.regions is None or node not in self.regions.number:
-            return True
-        return self.regions.number[node] == self.regions.number.get(user)
-
-    def _joins(self, node: Node) -> bool:
-        is_unpacking = node.kind == "prim::ListUnpack" and node.input.node in self._parts
-        return node in self._unboxed or node in self._lists or is_unpacking
-
-    def may_run(self, node: Node) -> bool:
-        """True if recording lets the node run on arrays."""
-        return self.regions is None or node in self.regions.ways
-
     # -- analysis
-
-    def _settle_regions(self, graph: Graph, regions: DeferredRegions) -> None:
-        """Begin with every view, part and list as arrays, and take back those that are wanted as tensors, until nothing
-        changes: where regions end depends on that."""
-        nodes = list(graph.all_nodes())
-        for node in nodes:
-            op = op_of(node) if node.kind not in OPERATIONS else None
-            if node.kind == "prim::ListConstruct" and self._holds_tensors(node):
-                self._lists.add(node)
-            elif op is not None and node in regions.ways:
-                if op.kernel is not None and gives_parts(op):
-                    self._unboxed.add(node)
-                    self._parts.add(node)
-                elif gives_one_view(op):
-                    self._unboxed.add(node)
-        while True:
-            regions.settle(self._joins)
-            wrong = [node for node in reversed(nodes) if self._joins(node) and not self._may_stay(node)]
-            if not wrong:
-                return
-            for node in wrong:
-                for group in (self._unboxed, self._parts, self._lists):
-                    group.discard(node)
-
-    def _may_stay(self, node: Node) -> bool:
-        if node in self._lists:
-            return self._are_taken_together(node)
-        if node in self._parts:
-            return self._are_arrays(node)
-        if node.kind == "prim::ListUnpack":
-            return True
-        op = op_of(node)
-        assert op is not None
-        if gives_one_view(op) and not all(map(self.takes_array, node.output.uses)):
-            return False
-        lists = [v for a, v in zip(op.schema.arguments, node.inputs, strict=True) if kind_of(a.type) == "tensor[]"]
-        return all(v.node in self._lists and self._are_together(v.node, node) for v in lists)
 
     def _settle_views(self, block: Block) -> None:
         """Views that only arrays are made of are arrays, too: no tensor has to know whose memory they show.  So are
@@ -204,9 +147,7 @@ class Unboxing:
 
     def _takes_list(self, use: Use) -> bool:
         op = op_of(use.user) if use.user in self._unboxed and use.user not in self._parts else None
-        if op is None or not self._are_together(use.user.inputs[use.offset].node, use.user):
-            return False
-        return bool(kind_of(op.schema.arguments[use.offset].type) == "tensor[]")
+        return op is not None and bool(kind_of(op.schema.arguments[use.offset].type) == "tensor[]")
 
     def _are_arrays(self, node: Node) -> bool:
         """True if the parts are only taken out of their list and used as arrays."""
@@ -262,13 +203,13 @@ class Unboxing:
         if op is None or node.kind in OPERATIONS:
             return
         if len(node.outputs) != 1 or not isinstance(node.output.type, TensorType):
-            if self.enabled and self.may_run(node) and gives_several(op):
+            if not self.records and gives_several(op):
                 self._unboxed.add(node)
             return
         tensors = [self.facts(v) for v in node.inputs if isinstance(v.type, TensorType)]
         alike = bool(tensors) and tensors[0].dtype in FLOATS and all(f.dtype is tensors[0].dtype for f in tensors)
         plain = has_pointwise_expression(op) and alike and self._numbers_are_real(node)
-        if self.enabled and self.may_run(node) and makes_new_tensor(op):
+        if not self.records and makes_new_tensor(op):
             self._unboxed.add(node)
         if plain:
             dtype = xp.BOOL if op.dtype == "bool" else tensors[0].dtype
@@ -321,8 +262,6 @@ class Unboxing:
         """The function that computes the operator from arrays."""
         if op.unboxed is None:
             return _kernel(op)
-        if self.regions is not None and op.name == "aten::dropout":
-            return dropout_with_mask(op)
         return op.unboxed(op)
 
     def _operand(self, kind: str, v: Value, array: Operand, value: Operand) -> str:

@@ -367,12 +367,6 @@ class PlanDifferentiation:
             self.install(self.graph, source, self._first if mode == "eager" else tiering.until_worth(run, self._later))
         _PLANS.add(self)  # not before, as there may be no function to be had
 
-    def begin_again(self) -> None:
-        """Write all functions anew."""
-        for group in self.groups:
-            group.unsplit = self.write(group.graph, {})[1]
-        self.start()
-
     def _first(self, *args: Any) -> Any:
         """The first call, where groups are formed before anything runs."""
         self.form()

@@ -170,12 +170,10 @@ def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key) -> None:
     is_anywhere = reader.device is None or _may_name_devices(plan.graph)
     records = is_anywhere or (may_record and not is_gradient_free(plan.graph, key))
 
-    unfused, waits = plan.graph, not is_anywhere
+    unfused = plan.graph
 
     def write(graph: Graph, groups: Mapping[Node, Run] = NO_FUNCTIONS) -> tuple[GeneratedSource, Run]:
-        source = generate(graph, records=records, name=plan.name, waits=waits, groups=groups)
-        for region in source.regions:
-            region.when_asked = record_at_once
+        source = generate(graph, records=records, name=plan.name, groups=groups)
         environment = {**source.environment, **RUNTIME.functions(), _PLAN: (plan, source)}
         return source, compile_function(source.text, FUNCTION, environment, f"<plan of {plan.name}>")
 
@@ -188,16 +186,6 @@ def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key) -> None:
 
     def run_unfused() -> None:
         install_fused(unfused, *write(unfused))
-
-    def record_at_once() -> None:
-        """Generate anew, recording as operators run: once gradients were asked for, they usually are again."""
-        nonlocal waits
-        if waits:
-            waits = False
-            if plan.differentiation is None:
-                install(*write(unfused))
-            else:
-                plan.differentiation.begin_again()
 
     compiler = FUSION.compiler
     plan.why_unfused = (
