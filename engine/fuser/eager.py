@@ -32,14 +32,16 @@ from engine.fuser.from_graph import NotFused, has_kernel, is_fusible, is_pointwi
 from engine.fuser.kernel import FLOATS, Buffer, For, Statement, Store
 from engine.fuser.machine import MachineError
 from engine.fuser.methods import Method, method
+from engine.fuser.products import PRODUCTS
+from engine.fuser.windows import WINDOWS
 from engine.ir.constants import insert_constant
 from engine.ir.graph import Graph
 from engine.lang.types import FLOAT, INT, NUMBER, OptionalType, TensorType, Type
 
 MAX_KERNELS: Final = 4
 """The number of different kernels of an operator that calls try, and of those that record."""
-_PATIENCE: Final = 4 * MAX_KERNELS
-"""The number of looks at an operator whose calls no kernel takes."""
+MAX_LONG_KERNELS: Final = 16
+"""The same for products and windows, which take much longer than the looks at guards that fail."""
 
 # ------------------------------------------------------------------ one operator as a kernel
 
@@ -199,11 +201,22 @@ class _Watched:
     """An operator whose time in Python is counted.  Kernels come first that were asked for last."""
 
     op: Op
-    left: int = _PATIENCE
+    is_long: bool
+    """True for products and windows, whose kernels go by sizes."""
+    left: int = field(init=False)
+    """Looks that are still taken in vain."""
     tried: set[Hashable] = field(default_factory=set)
     kernels: list[Binding] = field(default_factory=list)
     bodies: list[Binding] = field(default_factory=list)
     """Kernels for tensors that record."""
+
+    def __post_init__(self) -> None:
+        self.left = 4 * self.most
+
+    @property
+    def most(self) -> int:
+        """Kernels that are kept of those that record and of the others; four times as many kinds of arguments are tried."""
+        return MAX_LONG_KERNELS if self.is_long else MAX_KERNELS
 
     def install(self) -> None:
         """Let what the compile mode asks for serve as the operator."""
@@ -240,8 +253,8 @@ class _Watched:
         """True if a kernel for such arguments is to be made, which no one has tried before."""
         if tiering.mode() == "off" or HOOKS.trace is not None:
             return False
-        pattern = _pattern(args)
-        if pattern not in self.tried and len(self.tried) < _PATIENCE:
+        pattern = _pattern(args), _sizes(args) if self.is_long else ()
+        if pattern not in self.tried and len(self.tried) < 4 * self.most:
             self.tried.add(pattern)
             return True
         self.left -= 1
@@ -271,22 +284,22 @@ class _Watched:
             return  # what is recorded are calls of other operators, or writes
         history = history_of(self.op, found, args) if records else None
         if records:
-            _put_first(self.bodies, found)
+            _put_first(self.bodies, found, self.most)
         if history is not None or not records:
             found = replace(found, history=history)
             stub.bind(self.op.name, [found], self.op.compiled.run, role="operator")  # it may raise
-            _put_first(self.kernels, found)
+            _put_first(self.kernels, found, self.most)
             if _leaves_out_names(self.op, found):
                 for name in _method_names(self.op):
                     _take_method(name, found)
         self.install()
 
 
-def _put_first(kernels: list[Binding], found: Binding) -> None:
+def _put_first(kernels: list[Binding], found: Binding, most: int) -> None:
     """Let the kernel be the first, and drop the last one of too many that record, or of those that do not."""
     kernels.insert(0, found)
     alike = [i for i, each in enumerate(kernels) if (each.history is None) == (found.history is None)]
-    if len(alike) > MAX_KERNELS:
+    if len(alike) > most:
         del kernels[alike[-1]]
 
 
@@ -300,6 +313,10 @@ def _pattern(args: Sequence[Any]) -> Hashable:
     """The arguments as far as they decide the kernel."""
     is_flat = _are_alike(args)
     return (is_flat, *(_part(value, is_flat) for value in args))
+
+
+def _sizes(args: Sequence[Any]) -> Hashable:
+    return tuple(value.array.shape for value in args if isinstance(value, Tensor))
 
 
 def _part(value: Any, is_flat: bool) -> Hashable:
@@ -331,7 +348,7 @@ _watched: Final[dict[str, _Watched]] = {}
 def watch(op: Op) -> None:
     """Count the time spent in an operator that has kernels."""
     if op.compiled.written is not None and _has_form(op):
-        _watched[op.qualified_name] = watched = _Watched(op)
+        _watched[op.qualified_name] = watched = _Watched(op, op.name in PRODUCTS or op.name in WINDOWS)
         if tiering.mode() != "off":
             watched.install()
 

@@ -8,15 +8,13 @@ run meanwhile.
 
 from __future__ import annotations
 
-import ctypes
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from engine.aten.stepwise.language import COMPILER, Entry, Key, Loop
 from engine.fuser import machine, tiering
 from engine.fuser.from_loop import Unreadable, kernel_of
-from engine.fuser.kernel import Buffer
 
 WORTH: Final = 1 << 20
 """Steps after which a loop is compiled."""
@@ -55,17 +53,10 @@ def compile_loop(loop: Loop, kinds: Key) -> None:
         if any(kind == np.float16 for kind in kinds) and not machine.has_feature("f16c"):
             raise Unreadable("this processor does not convert float16")
         kernel = kernel_of(loop, kinds)
-        address = machine.compile_program(machine.program(kernel)).addresses[kernel.name]
+        loop.entries[kinds] = machine.entry_of(kernel, machine.compile_program(machine.program(kernel)))
     except (Unreadable, machine.MachineError, OSError) as error:
         _refused[name, kinds] = str(error)
         loop.entries[kinds] = None
-        return
-    loop.entries[kinds] = ctypes.CFUNCTYPE(
-        ctypes.c_int64, *(_POINTER if isinstance(each, Buffer) else _CTYPES[each.type] for each in kernel.parameters)
-    )(address)
 
-
-_POINTER: Final[Any] = ctypes.c_void_p
-_CTYPES: Final[dict[str, Any]] = {"i64": ctypes.c_int64, "f64": ctypes.c_double}
 
 COMPILER.request = entry_for

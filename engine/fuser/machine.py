@@ -201,11 +201,15 @@ def _resolve(symbols: Iterable[str]) -> None:
         _resolved.add(symbol)
 
 
-def callable_kernel(kernel: Kernel) -> Callable[..., int]:
-    """The kernel as a function of numpy arrays and numbers, in the order of its parameters; nothing is checked."""
-    code = compile_program(program(kernel))
+def entry_of(kernel: Kernel, code: Code) -> Callable[..., int]:
+    """A kernel's code as a function of addresses and numbers, in the order of its parameters; nothing is checked."""
     kinds = [ctypes.c_void_p if isinstance(each, Buffer) else _CTYPES[each.type] for each in kernel.parameters]
-    entry = ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)(code.addresses[kernel.name])
+    return ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)(code.addresses[kernel.name])
+
+
+def callable_kernel(kernel: Kernel) -> Callable[..., int]:
+    """The same of numpy arrays instead of addresses."""
+    entry = entry_of(kernel, compile_program(program(kernel)))
 
     def call(*args: Any) -> int:
         return int(entry(*(each.ctypes.data if isinstance(each, np.ndarray) else each for each in args)))

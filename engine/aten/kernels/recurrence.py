@@ -12,14 +12,16 @@ all gates can be taken at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from engine.aten.kernels.compiled import COMPILED, Weights
 from engine.aten.values.xp import Array
 
 States = tuple[Array, ...]
+Weights = tuple[Array, Array, Array | None, Array | None]
+"""Weights of the input and of the state, and the bias of each."""
 Kept = tuple[Array, Array]
 """The activated gates of all steps; for an LSTM also the cells, for a GRU the state's part of the new gate."""
 Ran = tuple[Array, States, Kept]
@@ -135,8 +137,18 @@ LAYERS: Final[dict[str, Run]] = {
 }
 
 
+@dataclass(slots=True)
+class Compiled:
+    """A slot for machine code, which gives None where there is none (yet) for such arguments."""
+
+    layer: Callable[[str, Array, States, Weights, bool, bool], Ran | None] | None = None
+
+
+COMPILED: Final = Compiled()
+
+
 def layer(kind: str, x: Array, state: States, weights: Weights, backwards: bool, keeps: bool) -> Ran:
     """One layer in one direction; what is kept is of use if `keeps`."""
-    compiled = COMPILED.recurrent
+    compiled = COMPILED.layer
     found = compiled(kind, x, state, weights, backwards, keeps) if compiled is not None else None
     return found or LAYERS[kind](x, state, weights, backwards)

@@ -17,7 +17,6 @@ from engine.aten.dispatch import unboxed
 from engine.aten.dispatch.compose import run
 from engine.aten.dispatch.table import describe, op
 from engine.aten.kernels import convolution_depthwise, shapes
-from engine.aten.kernels.compiled import COMPILED
 from engine.aten.kernels.convolution_checks import Geometry, batched, check, geometry, same_dims, spread
 from engine.aten.kernels.convolution_precomputed import Forward, quick_forward
 from engine.aten.kernels.refusals import no_code
@@ -47,15 +46,11 @@ def convolution(
     )  # fmt: skip
     quick = _QUICK.get(key)
     if quick is not None and type(input) is np.ndarray:
-        found = _compiled(input, weight, bias, stride, padding, dilation, groups)
-        return _with_bias(quick(input, weight), bias) if found is None else found
+        return _with_bias(quick(input, weight), bias)
     n = weight.ndim - 2
     g = geometry(n, stride, padding, dilation, output_padding, groups)
     check(input, weight, bias, g, transposed)
     used = wide(input.dtype)
-    found = None if transposed else _compiled(input, weight, bias, stride, padding, dilation, groups)
-    if found is not None:
-        return found
     if not transposed and used == input.dtype and used.kind == "f" and input.size and not _is_depthwise(weight, g):
         if len(_QUICK) >= _MAX_QUICK:
             _QUICK.clear()
@@ -68,16 +63,6 @@ def convolution(
     if bias is not None:
         result += bias.astype(used, copy=False).reshape(-1, *[1] * n)
     return result.astype(input.dtype, copy=False)
-
-
-def _compiled(
-    input: Array, weight: Array, bias: Array | None, stride: Sequence[int], padding: Sequence[int],
-    dilation: Sequence[int], groups: int,
-) -> Array | None:  # fmt: skip
-    """The result of machine code, if there is any for these arguments, which fit each other."""
-    if COMPILED.convolution is None or type(input) is not np.ndarray or weight.ndim != 4:
-        return None
-    return COMPILED.convolution(input, weight, bias, stride, padding, dilation, groups)
 
 
 def _with_bias(result: Array, bias: Array | None) -> Array:

@@ -16,7 +16,6 @@ from engine.aten.dispatch import out_checks
 from engine.aten.dispatch.compose import run
 from engine.aten.dispatch.table import describe, op
 from engine.aten.kernels import shapes
-from engine.aten.kernels.compiled import COMPILED, LEAST
 from engine.aten.kernels.refusals import no_code
 from engine.aten.kernels.rules import broadcast_shapes, check_same_dtype, no_kernel
 from engine.aten.stepwise.language import worth
@@ -33,8 +32,6 @@ ALL: Final = "function method inplace out"
 def multiply(a: Array, b: Array) -> Array:
     """`a @ b` in the common dtype, halves through float32."""
     d = a.dtype
-    if d is xp.FLOAT32 and COMPILED.matmul is not None and (found := COMPILED.matmul(a, b)) is not None:
-        return found
     if a.ndim == 2 == b.ndim and d in xp.FLOATS:
         return np.asarray(a.dot(b))  # the same product, quicker to set up
     if d.kind in "iu" and d == b.dtype and _are_fitting(a, b) and worth(a):
@@ -58,7 +55,7 @@ def mm(self: Array, mat2: Array) -> Array:
     d = self.dtype
     is_float = (d is xp.FLOAT32 or d is xp.FLOAT64) and mat2.dtype is d
     if is_float and self.ndim == 2 == mat2.ndim and self.shape[1] == mat2.shape[0]:
-        product: Array = self.dot(mat2) if 2 * self.size * mat2.shape[1] < LEAST else multiply(self, mat2)
+        product: Array = self.dot(mat2)
         return product
     if self.ndim != 2:
         raise OperatorError("self must be a matrix")
@@ -279,9 +276,6 @@ def linear(input: Array, weight: Array, bias: Array | None) -> Array:
 def _linear_of_floats(input: Array, weight: Array, bias: Array | None) -> Array:
     """One matrix product for the whole batch; the bias is added to its result in place."""
     rows = input if input.ndim <= 2 else input.reshape(-1, input.shape[-1])
-    product = COMPILED.linear(rows, weight, bias) if COMPILED.linear is not None and rows.ndim == 2 else None
-    if product is not None:
-        return product if input.ndim <= 2 else product.reshape(*input.shape[:-1], *product.shape[1:])
     product = np.asarray(rows.dot(weight.T))
     if bias is not None:
         if bias.dtype != input.dtype:

@@ -222,7 +222,7 @@ def test_operators_do_what_their_python_functions_do(call: tuple[str, list[Any]]
 def as_at_first() -> None:
     """Operators that have no kernels yet, whatever other tests called them with."""
     for watched in eager._watched.values():
-        watched.left = eager._PATIENCE
+        watched.left = 4 * watched.most
         for each in (watched.tried, watched.kernels, watched.bodies):
             each.clear()
         watched.install()

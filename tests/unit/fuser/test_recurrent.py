@@ -9,7 +9,7 @@ import pytest
 
 import engine.torch as torch
 from engine.aten.kernels import recurrence
-from engine.fuser import layers, recurrent, tiering
+from engine.fuser import recurrent, tiering
 
 _KINDS = tuple(recurrence.GATES)
 
@@ -18,7 +18,7 @@ _KINDS = tuple(recurrence.GATES)
 def _eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compile at once, and however little work there is."""
     monkeypatch.setattr(tiering, "mode", lambda: "eager")
-    monkeypatch.setattr(layers, "LEAST", 0)
+    monkeypatch.setattr(recurrent, "LEAST", 0)
 
 
 def _given(kind: str, steps: int, m: int, n: int, k: int, has_biases: bool) -> tuple[Any, Any, Any]:
