@@ -135,7 +135,7 @@ LEAST: Final = 1 << 18
 """Operations from which on machine code pays beside numpy."""
 WORTH: Final = 1 << 27
 """Operations after which a kernel is compiled."""
-WORTH_A_LOOK: Final = 1 << 23
+WORTH_A_LOOK: Final = 1 << 26
 """Operations after which its code is looked for on disk."""
 
 
