@@ -91,6 +91,8 @@ class Op:
 
     Generated code on bare arrays:
     - `unboxed` makes the body, for rows without kernel (see `dispatch.unboxed`).
+    - `recorded_as`: the operator (without `aten::`) whose history stands for its own in
+      differentiable graphs.
     """
 
     text: str
@@ -122,6 +124,7 @@ class Op:
     writes_again: bool = False
     writes_apart: bool = False
     unboxed: Callable[[Op], Callable[..., Any]] | None = None
+    recorded_as: str = ""
     functional: Op | None = None
     """For an in-place or out entry: the one that computes its results."""
     impl: Callable[..., Any] = field(init=False)

@@ -281,7 +281,7 @@ for _n in (1, 2, 3):
     _tail = f"SymInt[{_n}] dilation={_ones}, SymInt groups=1"
     op(f"aten::conv{_n}d({_HEAD}=None, SymInt[{_n}] stride={_ones}, SymInt[{_n}] padding={_zeros}, {_tail}) -> Tensor",
        python=_conv(_n), shape=shapes.convolution, dtype="floats", unboxed=unboxed.convolution(_n),
-       jit_autocast="fast", autocast="fast")  # fmt: skip
+       recorded_as="convolution", jit_autocast="fast", autocast="fast")  # fmt: skip
     op(f'aten::conv{_n}d.padding({_HEAD}=None, SymInt[{_n}] stride={_ones}, str padding="valid", {_tail}) -> Tensor',
        python=_conv_padding(_n), shape=shapes.convolution, dtype="floats", unboxed=unboxed.on_tensors,
        jit_autocast="fast", autocast="fast")  # fmt: skip

@@ -83,7 +83,7 @@ def _check_normalized(input: Array, shape: tuple[int, ...], weight: Array | None
 
 op("aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
    "float eps=1.0000000000000001e-05, bool cudnn_enable=True) -> Tensor", python=layer_norm, shape="input",
-   dtype="floats", unboxed=unboxed.first_of("native_layer_norm"),
+   dtype="floats", unboxed=unboxed.first_of("native_layer_norm"), recorded_as="native_layer_norm",
    jit_autocast="full")  # fmt: skip
 _LAYER_BACK = "_layer_norm_backward(grad, input, normalized_shape, weight, eps)"
 op("aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) "
@@ -259,7 +259,7 @@ _RUNNING = "Tensor? running_mean, Tensor? running_var"
 _BATCH = f"{_AFFINE}, {_RUNNING}, bool training, float momentum, float eps"
 _BATCH_BACK = "_batch_norm_backward(grad, input, weight, running_mean, running_var, training, eps)"
 op(f"aten::batch_norm({_BATCH}, bool cudnn_enabled) -> Tensor", python=batch_norm, shape="input", dtype="floats",
-   unboxed=unboxed.batch_norm)  # fmt: skip
+   unboxed=unboxed.batch_norm, recorded_as="native_batch_norm")  # fmt: skip
 op(f"aten::native_batch_norm({_BATCH}) -> (Tensor, Tensor, Tensor)", kernel=native_batch_norm, side_effects=True,
    gradient={name: f"{_BATCH_BACK}[{i}]" for i, name in enumerate(("input", "weight", "bias"))},
    layout="channels last")  # fmt: skip
