@@ -201,8 +201,6 @@ class _Watched:
     """An operator whose time in Python is counted.  Kernels come first that were asked for last."""
 
     op: Op
-    is_long: bool
-    """True for products and windows, whose kernels go by sizes."""
     left: int = field(init=False)
     """Looks that are still taken in vain."""
     tried: set[Hashable] = field(default_factory=set)
@@ -214,8 +212,13 @@ class _Watched:
         self.left = 4 * self.most
 
     @property
+    def is_long(self) -> bool:
+        """True for products and windows, whose kernels go by sizes."""
+        return self.op.name in PRODUCTS or self.op.name in WINDOWS
+
+    @property
     def most(self) -> int:
-        """Kernels that are kept of those that record and of the others; four times as many kinds of arguments are tried."""
+        """Kernels kept of those that record and of the others; four times as many kinds of arguments are tried."""
         return MAX_LONG_KERNELS if self.is_long else MAX_KERNELS
 
     def install(self) -> None:
@@ -348,7 +351,7 @@ _watched: Final[dict[str, _Watched]] = {}
 def watch(op: Op) -> None:
     """Count the time spent in an operator that has kernels."""
     if op.compiled.written is not None and _has_form(op):
-        _watched[op.qualified_name] = watched = _Watched(op, op.name in PRODUCTS or op.name in WINDOWS)
+        _watched[op.qualified_name] = watched = _Watched(op)
         if tiering.mode() != "off":
             watched.install()
 
@@ -404,7 +407,7 @@ def _take_method(name: str, found: Binding) -> None:
         _methods[name] = _Bound(method(Tensor, name, python), python)
         binding.take(name, _methods[name].method.descriptor)
     bound = _methods[name]
-    _put_first(bound.kernels, found)
+    _put_first(bound.kernels, found, MAX_KERNELS)
     bound.method.call(stub.bind(name, bound.kernels, bound.python, role="method"))
 
 
