@@ -31,6 +31,7 @@ from engine.fuser.kernel import (
     constant,
     convert,
 )
+from engine.lang.python_syntax import parse_python_expression
 
 Operand = Expression | int | float | bool | str | None
 """An element or a number of a call; or a constant."""
@@ -48,7 +49,7 @@ def element(text: str, operands: Mapping[str, Operand], type: str) -> Expression
 
 @cache
 def _parsed(text: str) -> ast.expr:
-    return ast.parse(text, mode="eval").body
+    return parse_python_expression(text)
 
 
 def _typed(value: Operand, type: str) -> Expression:

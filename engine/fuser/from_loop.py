@@ -50,6 +50,7 @@ from engine.fuser.kernel import (
     convert,
     index,
 )
+from engine.lang.python_syntax import parse_python
 
 Value = Expression | int | float | bool
 """An expression; or a number that is written out, which goes with any type."""
@@ -87,7 +88,7 @@ def _definition(loop: Loop) -> ast.FunctionDef:
     if loop.tree is not None:
         assert isinstance(loop.tree, ast.FunctionDef)
         return loop.tree
-    found = ast.parse(textwrap.dedent(inspect.getsource(loop.function))).body[0]
+    found = parse_python(textwrap.dedent(inspect.getsource(loop.function))).body[0]
     assert isinstance(found, ast.FunctionDef)
     return found
 

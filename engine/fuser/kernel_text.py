@@ -71,6 +71,7 @@ from engine.fuser.kernel import (
     convert,
     index,
 )
+from engine.lang.python_syntax import parse_python
 
 _BINARY: Final[dict[type, str]] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
 _COMPARED: Final[dict[type, str]] = {
@@ -86,13 +87,13 @@ _LOOPS: Final[dict[str, LoopKind]] = {"range": "range", "vector": "vector", "par
 
 def parse(text: str) -> Kernel:
     """The kernel of this text, the last one in it; those before are its helpers.  Raises SyntaxError for a mistake."""
-    *helpers, kernel = (_kernel(text, each) for each in ast.parse(text).body)
+    *helpers, kernel = (_kernel(text, each) for each in parse_python(text).body)
     return replace(kernel, helpers=tuple(helpers))
 
 
 def parse_function(text: str) -> Function:
     """The function of numbers of this text.  Raises SyntaxError for a mistake."""
-    (function,) = ast.parse(text).body
+    (function,) = parse_python(text).body
     assert isinstance(function, ast.FunctionDef)
     parser = _Parser(text)
     parser.numbers(function.args.args)

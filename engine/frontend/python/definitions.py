@@ -22,6 +22,7 @@ from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.type_comments import merge_types
 from engine.frontend.syntax.views import ClassDef, Const, Decl, Def, Param, Subscript
 from engine.lang.errors import NotSupportedError
+from engine.lang.python_syntax import parse_python
 from engine.lang.source import Source, SourceRange
 
 _NO_VARIABLE_ARGUMENTS: Final = (
@@ -89,7 +90,7 @@ def class_def(
 
 def _raising(node: ast.FunctionDef) -> ast.FunctionDef:
     """The method with a body that only raises."""
-    (statement,) = ast.parse(f"raise RuntimeError({_CALLED!r})").body
+    (statement,) = parse_python(f"raise RuntimeError({_CALLED!r})").body
     for part in ast.walk(statement):
         ast.copy_location(part, node.body[0])
     made = copy.copy(node)

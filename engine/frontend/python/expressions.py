@@ -32,6 +32,7 @@ from engine.frontend.syntax.views import (
 )
 from engine.lang.errors import NotSupportedError, ParseError
 from engine.lang.literals import INT_LIMIT
+from engine.lang.python_syntax import parse_python_expression
 from engine.lang.source import Source, SourceRange
 
 BINARY: Final[dict[type[ast.operator], str]] = {
@@ -121,7 +122,7 @@ def annotation(place: PythonSource, node: ast.expr | None) -> Tree | None:
         return None if node is None else expression(place, node)
     range = place.range(node)
     try:
-        inside = ast.parse(node.value.strip(), mode="eval").body
+        inside = parse_python_expression(node.value.strip())
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise ParseError("this annotation is no type", range) from None
     return _within(expression(PythonSource(Source(node.value.strip())), inside), range)

@@ -20,6 +20,7 @@ from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import ClassDef, Def, Property
 from engine.lang.errors import CompileError, NotSupportedError, ParseError
 from engine.lang.interpreter_settings import deep_recursion
+from engine.lang.python_syntax import parse_python
 from engine.lang.source import Source, SourceRange
 
 
@@ -126,9 +127,9 @@ def _parsed(place: PythonSource) -> list[ast.stmt]:
 def _with_type_comments(text: str) -> ast.Module:
     """The module with its type comments, if all stand where Python allows them."""
     try:
-        return ast.parse(text, type_comments=True)
+        return parse_python(text, type_comments=True)
     except SyntaxError:
-        return ast.parse(text)
+        return parse_python(text)
 
 
 def _refused_lambda(fn: Callable[..., Any]) -> CompileError:
