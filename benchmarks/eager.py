@@ -17,7 +17,7 @@ import numpy as np
 from beside import TORCH, Call, summary, table
 
 import engine.torch as engine_torch
-from engine.fuser import tiering
+from engine.fuser.backend import tiering
 
 _INDEX: Final = np.array([0, 2])
 _ONES: Final = np.ones((4, 4), np.float32)

@@ -20,7 +20,7 @@ from beside import TORCH, Call, summary, table
 import engine.torch as engine_torch
 from engine.executor.interpreter.interpreter import InterpreterState
 from engine.executor.plans.executor import executor_of
-from engine.fuser import tiering
+from engine.fuser.backend import tiering
 
 CHAIN: Final = """
 def f(x: Tensor, y: Tensor):

@@ -18,7 +18,7 @@ import numpy as np
 from beside import TORCH, Call, summary, table
 
 import engine.torch as engine_torch
-from engine.fuser import tiering
+from engine.fuser.backend import tiering
 
 Build = Callable[[Any, Callable[..., Any]], Call]
 """Of a library and a maker of random tensors."""

@@ -23,7 +23,7 @@ import numpy as np
 from beside import TORCH, Call, Measured, measure, summary
 
 import engine.torch as engine_torch
-from engine.fuser import tiering
+from engine.fuser.backend import tiering
 
 Make = Callable[[Any], tuple[Any, list[Any]]]
 """From a library to a compiled model and its arguments."""

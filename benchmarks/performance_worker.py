@@ -165,7 +165,7 @@ def _first(name: str, workload: Workload, folder: Path) -> dict[str, float]:
 
 def _settle(call: Call) -> None:
     """Call until nothing more is being compiled."""
-    tiering = import_module("engine.fuser.tiering")
+    tiering = import_module("engine.fuser.backend.tiering")
     for _ in range(5):
         end = time.perf_counter() + 0.3
         while time.perf_counter() < end:

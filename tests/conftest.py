@@ -14,7 +14,7 @@ import pytest
 
 from engine.aten.values import quantizer
 from engine.aten.values.hooks import HOOKS
-from engine.fuser import tiering
+from engine.fuser.backend import tiering
 from tests.case_runner import Case, parse_cases, written
 
 os.environ.setdefault("TSREPL_KERNEL_CACHE", str(Path(tempfile.gettempdir()) / f"tsrepl-tests-{getpass.getuser()}"))

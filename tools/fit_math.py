@@ -1,6 +1,6 @@
-"""Fit the polynomials of `engine/fuser/math.py`; needs mpmath.
+"""Fit the polynomials of `engine/fuser/ir/math.py`; needs mpmath.
 
-In: nothing.  Out: `engine/fuser/math_coefficients.py`, to be redirected there.
+In: nothing.  Out: `engine/fuser/ir/math_coefficients.py`, to be redirected there.
 
 Each polynomial interpolates at Chebyshev's points, which is within a bit of the least greatest error.
 """

@@ -17,7 +17,7 @@ from engine.executor.interpreter.interpreter import run_function
 from engine.executor.plans import differentiation, fusion
 from engine.executor.plans.executor import executor_of
 from engine.frontend.compilation.compile import compile_source
-from engine.fuser import tiering
+from engine.fuser.backend import tiering
 from engine.ir.constants import insert_constant
 from engine.ir.graph import Graph
 from engine.ir.unit import Function

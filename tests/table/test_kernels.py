@@ -13,9 +13,9 @@ import pytest
 from engine.aten.dispatch.op import Op
 from engine.aten.dispatch.table import entries
 from engine.aten.values.tensor import Tensor
-from engine.fuser import stub
-from engine.fuser.eager import binding_of
-from engine.fuser.from_graph import NotFused, has_kernel, is_pointwise, lower
+from engine.fuser.groups.from_graph import NotFused, has_kernel, is_pointwise, lower
+from engine.fuser.operators.eager import binding_of
+from engine.fuser.stubs import stub
 from engine.lang.errors import EngineError
 from engine.lang.types import NUMBER, OptionalType, TensorType
 from tests.table.test_differentiable_graphs import program

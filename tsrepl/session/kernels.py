@@ -17,7 +17,7 @@ from engine.executor.plans.explanation import (
     UnfusedNode,
     explain,
 )
-from engine.fuser import tiering
+from engine.fuser.backend import tiering
 from engine.ir.unit import Function
 from tsrepl.session.replies import GroupRow, KernelRow, KernelsReply, PlanRow, Reply
 from tsrepl.session.workspace import Workspace

@@ -33,7 +33,7 @@ from engine.executor.plans.pipelines import BACKWARD
 from engine.executor.plans.plan_events import GraphDifferentiated, NodeNotFused
 from engine.executor.plans.spec import Key, SpecReader
 from engine.executor.plans.switches import SWITCHES, tell
-from engine.fuser import tiering
+from engine.fuser.backend import tiering
 from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph

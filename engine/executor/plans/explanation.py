@@ -18,9 +18,9 @@ from engine.executor.codegen.fusion_groups import FUSION_GROUP
 from engine.executor.plans.executor import GraphExecutor, executor_of
 from engine.executor.plans.fusion import Compiler, FusedGroup, Kernel, PlanFusion
 from engine.executor.plans.plan import ExecutionPlan
-from engine.fuser import machine, tiering
-from engine.fuser.binding import Argument, FixedArgument, TensorArgument
-from engine.fuser.cost import Cost
+from engine.fuser.backend import machine, tiering
+from engine.fuser.stubs.binding import Argument, FixedArgument, TensorArgument
+from engine.fuser.stubs.cost import Cost
 from engine.ir.graph import Node
 from engine.ir.ops import op_of
 from engine.ir.unit import Function

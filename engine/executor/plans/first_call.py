@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.fuser import tiering
+from engine.fuser.backend import tiering
 from engine.ir.constants import constant_value
 from engine.ir.graph import Graph, Value
 from engine.ir.unit import Function

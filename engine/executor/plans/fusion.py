@@ -28,15 +28,15 @@ from engine.executor.codegen.source import GeneratedSource
 from engine.executor.plans.pipelines import BEFORE_FUSION
 from engine.executor.plans.plan_events import GroupFormed, KernelCompiled, NodeNotFused
 from engine.executor.plans.switches import SWITCHES, tell
-from engine.fuser import tiering
-from engine.fuser.binding import Binding, is_in_order
-from engine.fuser.cost import Cost, cost_of
-from engine.fuser.cpython_abi import AbiError
-from engine.fuser.from_graph import NotFused, is_fusible, lower
-from engine.fuser.fusion_group import TYPES
-from engine.fuser.kernel_text import show
-from engine.fuser.machine import MachineError
-from engine.fuser.stub import bind
+from engine.fuser.backend import tiering
+from engine.fuser.backend.cpython_abi import AbiError
+from engine.fuser.backend.machine import MachineError
+from engine.fuser.groups.from_graph import NotFused, is_fusible, lower
+from engine.fuser.groups.fusion_group import TYPES
+from engine.fuser.ir.kernel_text import show
+from engine.fuser.stubs.binding import Binding, is_in_order
+from engine.fuser.stubs.cost import Cost, cost_of
+from engine.fuser.stubs.stub import bind
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph, Node
 from engine.ir.ops import op_of

@@ -14,13 +14,13 @@ from weakref import WeakSet
 
 from engine.executor.bytecode.operations import operation_of
 from engine.executor.bytecode.traceback import CallSite, execution_error
-from engine.fuser import tiering
-from engine.fuser.binding import Binding, NumberArgument
-from engine.fuser.cpython_abi import AbiError
-from engine.fuser.from_scalar import ScalarProgram, lower
-from engine.fuser.machine import MachineError
-from engine.fuser.scalar_call import Failure, binding_of, function_of
-from engine.fuser.scalar_writer import Unsupported, machine_type
+from engine.fuser.backend import tiering
+from engine.fuser.backend.cpython_abi import AbiError
+from engine.fuser.backend.machine import MachineError
+from engine.fuser.scalars.from_scalar import ScalarProgram, lower
+from engine.fuser.scalars.scalar_call import Failure, binding_of, function_of
+from engine.fuser.scalars.scalar_writer import Unsupported, machine_type
+from engine.fuser.stubs.binding import Binding, NumberArgument
 from engine.ir.graph import Graph, Node
 
 Run = Callable[..., Any]

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.aten.values.tensor import Tensor
-from engine.fuser import kernel_cache, tiering
+from engine.fuser.backend import kernel_cache, tiering
 from engine.ir.flat import NotPlain, flat_type, flatten, type_of_flat, unflatten
 from engine.ir.rewrites import is_watched
 from engine.ir.unit import Function

@@ -18,7 +18,7 @@ from engine.aten.values import libraries, promotion, xp
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.storage import Storage
 from engine.aten.values.tensor import Size, Tensor, from_numpy, tensor
-from engine.fuser import threads, tiering
+from engine.fuser.backend import threads, tiering
 from engine.lang import scalars
 from engine.lang.errors import OperatorError
 

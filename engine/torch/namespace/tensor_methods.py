@@ -12,7 +12,7 @@ from typing import Any, Final
 from engine.aten.dispatch.calls import call, call_method
 from engine.aten.python import binding
 from engine.aten.values.tensor import Tensor
-from engine.fuser import eager, loops, recurrent
+from engine.fuser.operators import eager, loops, recurrent
 from engine.torch.namespace import functions
 
 COMPILERS: Final = (recurrent, loops, eager)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from engine.fuser import to_llvm
-from engine.fuser.kernel import Kernel
-from engine.fuser.kernel_text import parse, show
+from engine.fuser.backend import to_llvm
+from engine.fuser.ir.kernel import Kernel
+from engine.fuser.ir.kernel_text import parse, show
 
 
 @pytest.fixture(autouse=True)

@@ -9,8 +9,9 @@ import numpy as np
 
 import engine.torch as torch
 from engine.executor.plans.executor import executor_of
-from engine.fuser import from_graph, stub
-from engine.fuser.binding import Binding
+from engine.fuser.groups import from_graph
+from engine.fuser.stubs import stub
+from engine.fuser.stubs.binding import Binding
 from engine.ir.clone import copy_graph
 
 

@@ -8,10 +8,10 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.values.tensor import Tensor
-from engine.fuser import to_numpy
-from engine.fuser.binding import Binding, TensorArgument
-from engine.fuser.kernel import WHOLE, Buffer, Kernel
-from engine.fuser.numeric_functions import NUMPY
+from engine.fuser.ir import to_numpy
+from engine.fuser.ir.kernel import WHOLE, Buffer, Kernel
+from engine.fuser.ir.numeric_functions import NUMPY
+from engine.fuser.stubs.binding import Binding, TensorArgument
 
 Array = np.ndarray[Any, Any]
 _EXTREME: Final = {"f32": "1e-40 -1e-40 3e38", "bf16": "1e-40 -1e-40 3e38", "f16": "6e-8 -6e-8 6e4"}

@@ -9,7 +9,7 @@ import pytest
 import engine.torch as torch
 from engine.aten.stepwise import language as written
 from engine.aten.stepwise.language import COMPILER
-from engine.fuser import tiering
+from engine.fuser.backend import tiering
 
 F = torch.nn.functional
 

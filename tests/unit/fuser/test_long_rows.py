@@ -11,7 +11,8 @@ from engine.aten.dispatch import long_rows, table
 from engine.aten.dispatch.long_rows import LongRows
 from engine.aten.stepwise import elementary
 from engine.aten.stepwise.language import COMPILER
-from engine.fuser import loops, tiering
+from engine.fuser.backend import tiering
+from engine.fuser.operators import loops
 
 SPECIAL = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-20, -1e-20, 88.7, 88.75, 89.0, -87.0, -104.5, 1e30, -0.3)
 EXACT: dict[str, Callable[[Any], Any]] = {

@@ -12,9 +12,10 @@ import pytest
 from engine.aten.dispatch.op import Op
 from engine.aten.dispatch.table import entries
 from engine.aten.values.tensor import Tensor
-from engine.fuser import from_graph, stub
-from engine.fuser.from_graph import NotFused
-from engine.fuser.kernel import FLOATS, HALVES
+from engine.fuser.groups import from_graph
+from engine.fuser.groups.from_graph import NotFused
+from engine.fuser.ir.kernel import FLOATS, HALVES
+from engine.fuser.stubs import stub
 from engine.ir.constants import insert_constant
 from engine.ir.graph import Graph
 from engine.lang.errors import EngineError

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import engine.torch as torch
-from engine.fuser import machine, tiering
+from engine.fuser.backend import machine, tiering
 
 PROGRAMS: Final = {
     "chain": "def f(x, y):\n    a = torch.tanh(x * y) + 0.5\n    return torch.where(a > 0.7, a, -y) * x.sigmoid(), a\n",

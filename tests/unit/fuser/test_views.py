@@ -14,8 +14,10 @@ import engine.torch as torch
 from engine.aten.dispatch import table
 from engine.aten.values.storage import Storage
 from engine.aten.values.tensor import Tensor
-from engine.fuser import eager, stub, tiering
-from engine.fuser.from_graph import NotFused
+from engine.fuser.backend import tiering
+from engine.fuser.groups.from_graph import NotFused
+from engine.fuser.operators import eager
+from engine.fuser.stubs import stub
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -11,7 +11,7 @@ import pytest
 import engine.torch as torch
 from engine.executor.codegen.decompositions import decompose
 from engine.executor.plans.executor import executor_of
-from engine.fuser import tiering
+from engine.fuser.backend import tiering
 from engine.ir.clone import copy_graph
 
 PROGRAM = """

@@ -10,7 +10,7 @@ import pytest
 import engine.torch as torch
 from engine.aten.values.tensor import Tensor
 from engine.executor.plans.differentiation import fresh_results
-from engine.fuser import machine, tiering
+from engine.fuser.backend import machine, tiering
 from engine.ir.parser import parse_ir
 
 pytestmark = pytest.mark.skipif(not machine.has_feature("sse2") and not machine.has_feature("neon"), reason="no LLVM")

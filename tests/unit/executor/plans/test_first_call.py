@@ -9,7 +9,7 @@ from engine.executor.calls.call import call_function
 from engine.executor.plans import first_call
 from engine.executor.plans.executor import executor_of
 from engine.frontend.compilation.compile import compile_source
-from engine.fuser import tiering
+from engine.fuser.backend import tiering
 from engine.ir.unit import Function
 
 HALF = "def half(x):\n" + "    x = x * 2 - x\n" * 60 + "    return x\n"

@@ -9,7 +9,7 @@ import pytest
 
 import engine.torch as torch
 from engine.aten.values.tensor import Tensor
-from engine.fuser import machine, tiering
+from engine.fuser.backend import machine, tiering
 
 pytestmark = pytest.mark.skipif(not machine.has_feature("sse2") and not machine.has_feature("neon"), reason="no LLVM")
 

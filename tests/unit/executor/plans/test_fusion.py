@@ -23,11 +23,11 @@ from engine.executor.plans.plan import ExecutionPlan
 from engine.executor.plans.plan_events import GroupFormed, KernelCompiled, NodeNotFused, PlanLookup
 from engine.executor.plans.switches import listening, optimized_execution
 from engine.frontend.compilation.compile import compile_source
-from engine.fuser import tiering
-from engine.fuser.binding import Binding
-from engine.fuser.from_graph import NotFused
-from engine.fuser.kernel import Kernel
-from engine.fuser.machine import MachineError
+from engine.fuser.backend import tiering
+from engine.fuser.backend.machine import MachineError
+from engine.fuser.groups.from_graph import NotFused
+from engine.fuser.ir.kernel import Kernel
+from engine.fuser.stubs.binding import Binding
 from engine.ir.graph import Graph, Node
 from engine.ir.ops import is_pure_pointwise
 from engine.ir.unit import Function

@@ -4,7 +4,7 @@ import pytest
 
 import engine
 from engine.executor.plans.executor import executor_of
-from engine.fuser import tiering
+from engine.fuser.backend import tiering
 from engine.lang.errors import ArgumentError, ExecutionError
 
 pytest.importorskip("llvmlite")

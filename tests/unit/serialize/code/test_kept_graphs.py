@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import engine.torch as torch
-from engine.fuser import kernel_cache, tiering
+from engine.fuser.backend import kernel_cache, tiering
 from engine.ir.rewrites import watching
 from engine.ir.unit import ClassType, Function
 from engine.serialize.archive import load_archive

@@ -1,0 +1,256 @@
+"""LLVM's text to machine code, with llvmlite, which is imported when first needed.
+
+In: the text of a module, and the names of the functions that are wanted.  Out: their addresses, valid for as long as
+the process lives.  Raises `MachineError` where llvmlite is missing or LLVM refuses the text.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache, partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from engine.fuser.backend import kernel_cache, tiering, to_llvm
+from engine.fuser.backend.cpython_abi import retain
+from engine.fuser.backend.memory import keep_freed
+from engine.fuser.ir.kernel import Buffer, Kernel
+from engine.fuser.ir.kernel_verifier import KernelError
+
+_lock: Final = threading.Lock()
+
+
+class MachineError(Exception):
+    """There is no machine code to be had."""
+
+
+def compiled(text: str, names: Iterable[str], thoroughly: bool = False) -> dict[str, int]:
+    """The addresses of these functions of a module, for long rows if `thoroughly`; raises MachineError."""
+    with _lock:
+        try:
+            llvm = import_module("llvmlite.binding")
+            machine = _target_machine(llvm)
+            module = llvm.parse_assembly(text)
+            module.verify()
+            _optimize(llvm, machine, module, thoroughly)
+            engine = llvm.create_mcjit_compiler(module, machine)
+            engine.finalize_object()
+            addresses = {name: engine.get_function_address(name) for name in names}
+        except (ImportError, AttributeError, OSError, RuntimeError) as error:
+            raise MachineError(f"no machine code: {error}") from error
+        retain(engine)  # for good: what runs while Python ends may still call the code
+    return addresses
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A module of LLVM that need not be written where its code is known: `text` says all that it is made of.
+
+    `write` makes the `llvmlite.ir` module; `names` are the functions that are wanted.
+    """
+
+    text: str
+    write: Callable[[], Any]
+    names: tuple[str, ...]
+
+
+def program(kernel: Kernel) -> Program:
+    """The program that is this kernel alone."""
+    return Program(repr(kernel), lambda: to_llvm.module([kernel]), (kernel.name,))
+
+
+@dataclass(slots=True)
+class Code:
+    """Machine code of a program: addresses by name, valid for as long as the process lives, and LLVM's text of it."""
+
+    addresses: dict[str, int]
+    _program: Program
+
+    @property
+    def llvm_before(self) -> str:
+        """The text that is optimized, which is written anew."""
+        return str(self._program.write())
+
+    @property
+    def llvm_after(self) -> str:
+        """The text once it is optimized, which is done anew; raises MachineError."""
+        return self._again(lambda machine, module: str(module))
+
+    @property
+    def assembly(self) -> str:
+        """The text of the machine code, likewise."""
+        return self._again(lambda machine, module: str(machine.emit_assembly(module)))
+
+    def _again(self, show: Callable[[Any, Any], str]) -> str:
+        text = self.llvm_before
+        with _llvm() as llvm:
+            machine = _target_machine(llvm, opt=3)
+            return show(machine, _optimized(llvm, machine, text))
+
+
+def is_busy() -> bool:
+    """True if a thread is at work with LLVM, which others would have to wait for."""
+    return _lock.locked()
+
+
+@contextmanager
+def _llvm() -> Iterator[Any]:
+    """llvmlite's binding, for one thread at a time; its errors become MachineError."""
+    with _lock:
+        try:
+            yield import_module("llvmlite.binding")
+        except (ImportError, AttributeError, OSError, RuntimeError) as error:
+            raise MachineError(f"no machine code: {error}") from error
+
+
+def compile_program(program: Program) -> Code:
+    """The program's code, from disk if it was compiled before; raises MachineError."""
+    found = stored(program)
+    return found or _loaded(program, _compile(program))
+
+
+def stored(program: Program) -> Code | None:
+    """The program's code where it is on disk, which takes about a millisecond; raises MachineError."""
+    data = kernel_cache.load(_key(program.text))
+    return None if data is None else _loaded(program, data)
+
+
+def _compile(program: Program) -> bytes:
+    """A line of the symbols that the program needs, and its object code."""
+    try:
+        text = str(program.write())
+    except KernelError as error:
+        tiering.note_failure(error)
+        raise MachineError(f"no machine code: {error}") from error
+    if " half" in text and not converts_halves():
+        raise MachineError("this processor has no half-precision instructions")
+    needed = {found["function"] or found["object"] for found in _DECLARATION.finditer(text)} & SYMBOLS.keys()
+    with _llvm() as llvm:
+        machine = _target_machine(llvm, opt=3)
+        data: bytes = machine.emit_object(_optimized(llvm, machine, text))
+    data = " ".join(sorted(needed)).encode() + b"\n" + data
+    kernel_cache.store(_key(program.text), data)
+    return data
+
+
+def _loaded(program: Program, data: bytes) -> Code:
+    symbols, _, code = data.partition(b"\n")
+    _resolve(symbols.decode().split())
+    keep_freed()
+    with _llvm() as llvm:
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine(llvm, opt=3))
+        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        engine.finalize_object()
+        addresses = {name: engine.get_function_address(name) for name in program.names}
+        retain(engine)  # for good: what runs while Python ends may still call the code
+    return Code(addresses, program)
+
+
+def _key(text: str) -> str:
+    """The key of a program's code."""
+    with _llvm() as llvm:
+        return kernel_cache.key_of((text, *_circumstances(llvm)))
+
+
+@cache
+def _circumstances(llvm: Any) -> tuple[str, ...]:
+    """The rest of what decides the code of a program: who writes and compiles it, and for which processor."""
+    versions = (import_module("llvmlite").__version__, str(llvm.llvm_version_info), llvm.get_default_triple())
+    writers = kernel_cache.state_of([Path(__file__).parents[1]])
+    return *versions, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), sys.version, writers
+
+
+def _optimized(llvm: Any, machine: Any, text: str) -> Any:
+    parsed = llvm.parse_assembly(text)
+    parsed.verify()
+    _optimize(llvm, machine, parsed, thoroughly=True, speed=3)
+    return parsed
+
+
+def _parallel() -> int:
+    """The pool's, which is machine code itself and so needs this module."""
+    return int(import_module("engine.fuser.backend.threads").parallel_address())
+
+
+def _scratch(symbol: str) -> int:
+    return int(import_module("engine.fuser.backend.scratch").addresses()[symbol])
+
+
+SYMBOLS: Final[dict[str, Callable[[], int]]] = {
+    to_llvm.PARALLEL: _parallel,
+    **{symbol: partial(_scratch, symbol) for symbol in (to_llvm.ALLOCATE, to_llvm.RELEASE)},
+}
+"""Symbols that are no functions of a library -> functions that give their addresses; who owns one adds it."""
+_resolved: Final[set[str]] = set()
+_DECLARATION: Final = re.compile(r'^(?:declare [^@]*@"(?P<function>[^"]+)"|@"(?P<object>[^"]+)" = external)', re.M)
+
+
+def _resolve(symbols: Iterable[str]) -> None:
+    """Tell LLVM the addresses of symbols."""
+    for symbol in {*symbols} - _resolved:
+        import_module("llvmlite.binding").add_symbol(symbol, SYMBOLS[symbol]())
+        _resolved.add(symbol)
+
+
+def entry_of(kernel: Kernel, code: Code) -> Callable[..., int]:
+    """A kernel's code as a function of addresses and numbers, in the order of its parameters; nothing is checked."""
+    kinds = [ctypes.c_void_p if isinstance(each, Buffer) else _CTYPES[each.type] for each in kernel.parameters]
+    return ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)(code.addresses[kernel.name])
+
+
+def callable_kernel(kernel: Kernel) -> Callable[..., int]:
+    """The same of numpy arrays instead of addresses."""
+    entry = entry_of(kernel, compile_program(program(kernel)))
+
+    def call(*args: Any) -> int:
+        return int(entry(*(each.ctypes.data if isinstance(each, np.ndarray) else each for each in args)))
+
+    return call
+
+
+_CTYPES: Final[dict[str, Any]] = {
+    "f64": ctypes.c_double, "f32": ctypes.c_float, "i64": ctypes.c_int64, "i32": ctypes.c_int32, "i16": ctypes.c_int16,
+    "i8": ctypes.c_int8, "u8": ctypes.c_uint8, "bool": ctypes.c_uint8,
+}  # fmt: skip
+
+
+def has_feature(name: str) -> bool:
+    """True if this processor has the feature (LLVM's name)."""
+    try:
+        return bool(import_module("llvmlite.binding").get_host_cpu_features().get(name, False))
+    except (ImportError, RuntimeError):
+        return False
+
+
+def converts_halves() -> bool:
+    """True if this processor has half-precision instructions."""
+    return has_feature("f16c") or has_feature("fullfp16")
+
+
+def _target_machine(llvm: Any, opt: int = 1) -> Any:
+    """For this processor, with vectors as wide as it has them."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_default_triple()
+    features = llvm.get_host_cpu_features().flatten()
+    if opt > 1 and has_feature("avx512f"):
+        features += ",-prefer-256-bit"
+    return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features, opt=opt, jit=True)
+
+
+def _optimize(llvm: Any, machine: Any, module: Any, thoroughly: bool, speed: int = 2) -> None:
+    options = llvm.create_pipeline_tuning_options(speed_level=speed)
+    options.loop_vectorization, options.slp_vectorization = True, thoroughly
+    # for entries what matters are short rows, and how long LLVM takes
+    options.loop_unrolling = options.loop_interleaving = thoroughly
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)

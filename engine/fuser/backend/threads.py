@@ -1,0 +1,367 @@
+"""The threads of parallel loops: a native pool that sleeps when there is nothing to do.
+
+In: `set_num_threads`; the default is the number of processors that this process may use.  Out: `parallel_address`, the
+address of the C function `void tsrepl_parallel(void (*body)(void *context, i64 begin, i64 end), void *context, i64 n,
+i64 grain)`, which kernels call.  It cuts 0 … n into some parts for each thread, none smaller than `grain`.
+
+Note [The pool]
+Threads are made by pthreads and never touch Python.  The word "job" says which parts nobody has begun: the number of
+the job, the end of those parts and their start, in 32, 16 and 16 bits.  Whoever has time takes a part by compare and
+exchange, the caller from the front and workers from the back, so that with two threads each stays in its own half of
+memory, and a thread that the system holds up delays one part only.  A worker that comes late finds no part, and what it
+may read of the job ("body", "context", "n", "parts") stays as it is while it has one, since the caller waits until
+"pending" parts are done.  Where the borders of parts are depends on the number of threads alone.
+
+Who waits looks at the word for a moment, since kernels often follow one another closely, then sleeps on it (futex); the
+word beside it counts the sleepers, so that nobody is woken by a system call who is awake.  "busy" admits one job at a
+time: a loop inside a loop, or one of another thread of Python meanwhile, runs in its own thread alone, so nobody waits
+for somebody who waits.  Workers beyond "threads" sleep on that word.  A forked child has none of its parent's workers
+and gets its own.  Where there is no futex, loops run in one thread.
+
+The system often wakes a worker on the processor of the caller, which then stands still; two threads that take turns
+there stay for many jobs.  So the caller notes its processor ("home"), and a worker that finds itself there moves away.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import signal
+import sys
+import threading
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, Final
+
+import numpy as np
+
+from engine.fuser.backend import machine
+from engine.fuser.backend.to_llvm import PARALLEL
+
+_FUTEX: Final = {"x86_64": 202, "aarch64": 98}.get(platform.machine()) if sys.platform == "linux" else None
+"""The number of the system call."""
+_WAIT, _WAKE = 128, 129
+"""Operations of futexes that one process uses."""
+_ALL: Final = 2**31 - 1
+"""So many sleepers are woken."""
+_SPINS: Final = 4000
+"""Looks at a word before a thread sleeps on it: about 100 microseconds."""
+_PARTS: Final = 32
+"""Parts of a job for each thread: the more, the less one that is held up delays all; the fewer, the longer they are."""
+_MOST: Final = 1024
+"""Threads that the pool has at most."""
+_LAYOUT: Final = ("job", "pending", "busy", "threads", "home", "body", "context", "n", "parts")
+"""The pool's state: words of 64 bits, a cache line apart, each with the number of its sleepers beside it."""
+_LINE: Final = 64
+_PROCESSORS: Final = 1024
+"""Processors that the masks of a thread tell of."""
+_WORKER, _STATE = "tsrepl_worker", "tsrepl_pool_state"
+"""Functions of the native code besides `tsrepl_parallel`."""
+
+
+@dataclass(slots=True)
+class _Pool:
+    """`state` is the address of the words that native code shares; `workers` run besides the caller."""
+
+    state: int
+    parallel: int
+    worker: int
+    workers: int = 0
+    lock: Any = field(default_factory=threading.Lock)
+
+    def word(self, name: str) -> Any:
+        return ctypes.c_int64.from_address(self.state + _LAYOUT.index(name) * _LINE)
+
+    def resize(self, threads: int) -> None:
+        """Have at least so many threads, if they are to be had, and let jobs use that many."""
+        with self.lock:
+            while self.workers < threads - 1 and _start(self.worker, self.workers + 1):
+                self.workers += 1
+            word = self.word("threads")
+            word.value = min(threads, self.workers + 1)
+            if _FUTEX is not None:
+                ctypes.CDLL(None).syscall(_FUTEX, ctypes.byref(word), _WAKE, _ALL, None)
+
+    def clear(self) -> None:
+        """No workers, no job, and nobody who sleeps."""
+        self.lock, self.workers = threading.Lock(), 0
+        ctypes.memset(self.state, 0, len(_LAYOUT) * _LINE)
+
+
+_pool: _Pool | None = None
+_wanted: int = 0
+_making: Any = threading.RLock()
+
+
+def get_num_threads() -> int:
+    """The number of threads that a parallel loop uses at most."""
+    return _wanted or _available()
+
+
+def set_num_threads(count: int) -> None:
+    """Let parallel loops, and numpy's products, use so many threads.  Raises ValueError for less than 1."""
+    global _wanted
+    if count < 1:
+        raise ValueError("set_num_threads expects a positive integer")
+    _wanted = count
+    if _pool is not None:
+        _pool.resize(_size())
+    set_blas_threads = _blas_function("set_num_threads")
+    if set_blas_threads is not None:
+        set_blas_threads(count)
+
+
+def _blas_function(name: str) -> Any:
+    """A function of the OpenBLAS that numpy multiplies with; None where it has another library."""
+    core: Any = getattr(np, "_core", None) or np.core
+    try:
+        library = ctypes.CDLL(core._multiarray_umath.__file__)
+    except (AttributeError, OSError):
+        return None
+    spelled = (f"scipy_openblas_{name}64_", f"scipy_openblas_{name}", f"openblas_{name}64_", f"openblas_{name}")
+    return next((found for each in spelled if (found := getattr(library, each, None)) is not None), None)
+
+
+def parallel_address() -> int:
+    """The address of `tsrepl_parallel`; its first call starts the threads.  Raises MachineError."""
+    global _pool
+    with _making:
+        if _pool is None:
+            code = machine.compile_program(machine.Program(f"threads {_FUTEX}", _module, (PARALLEL, _WORKER, _STATE)))
+            state = ctypes.CFUNCTYPE(ctypes.c_int64)(code.addresses[_STATE])()
+            _pool = _Pool(state, code.addresses[PARALLEL], code.addresses[_WORKER])
+            _pool.resize(_size())
+        return _pool.parallel
+
+
+def _available() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _size() -> int:
+    """The threads that the pool shall have."""
+    return min(get_num_threads(), _MOST) if _FUTEX else 1
+
+
+def _start(worker: int, number: int) -> bool:
+    """Start a thread that takes no signals; False where there is none to be had."""
+    libc = ctypes.CDLL(None)
+    handle = ctypes.c_ulong()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        failed = libc.pthread_create(ctypes.byref(handle), None, ctypes.c_void_p(worker), ctypes.c_void_p(number))
+        if not failed:
+            libc.pthread_detach(handle)
+        return not failed
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _forked() -> None:
+    """A child begins with no workers and no job."""
+    global _making
+    _making = threading.RLock()
+    if _pool is None:
+        return
+    _pool.clear()
+    _pool.resize(_size())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
+
+# ------------------------------------------------------------------ native code
+
+
+class _Writer:
+    """Builder of a function that reads and writes the pool's words."""
+
+    def __init__(self, function: Any) -> None:
+        self.ir = import_module("llvmlite.ir")
+        self.function = function
+        self.whole, self.half, self.pointer = self.ir.IntType(64), self.ir.IntType(32), self.ir.PointerType()
+        self.b = self.ir.IRBuilder(function.append_basic_block("entry"))
+
+    def block(self, name: str) -> Any:
+        return self.function.append_basic_block(name)
+
+    def place(self, name: str, beside: int = 0) -> Any:
+        state = self.function.module.globals["state"]
+        return self.b.gep(state, [self.whole(0), self.whole(_LAYOUT.index(name) * _LINE // 8 + beside)])
+
+    def load(self, name: str, beside: int = 0) -> Any:
+        return self.b.load_atomic(self.place(name, beside), "seq_cst", 8)
+
+    def store(self, name: str, value: Any) -> None:
+        self.b.store_atomic(value, self.place(name), "seq_cst", 8)
+
+    def count(self, name: str, by: int, beside: int = 0) -> Any:
+        """The word before it is counted up."""
+        return self.b.atomic_rmw("add", self.place(name, beside), self.whole(by), "seq_cst")
+
+    def wait(self, name: str, until: Any) -> Any:
+        """Look at a word until the condition holds for it; sleep on it after a while.  Gives the word."""
+        before = self.b.block
+        look, again, pause, sleep, done = map(self.block, ("look", "again", "pause", "sleep", "done"))
+        self.b.branch(look)
+        self.b.position_at_end(look)
+        spins = self.b.phi(self.whole)
+        spins.add_incoming(self.whole(0), before)
+        found = self.load(name)
+        self.b.cbranch(until(found), done, again)
+        self.b.position_at_end(again)
+        self.b.cbranch(self.b.icmp_signed("<", spins, self.whole(_SPINS)), pause, sleep)
+        self.b.position_at_end(pause)
+        if platform.machine() == "x86_64":
+            self.b.call(self.declared("llvm.x86.sse2.pause", self.ir.VoidType(), []), [])
+        spins.add_incoming(self.b.add(spins, self.whole(1)), pause)
+        self.b.branch(look)
+        self.b.position_at_end(sleep)
+        self.count(name, 1, beside=1)
+        self.futex(name, _WAIT, self.b.trunc(found, self.half))
+        self.count(name, -1, beside=1)
+        spins.add_incoming(self.whole(0), sleep)
+        self.b.branch(look)
+        self.b.position_at_end(done)
+        return found
+
+    def futex(self, name: str, operation: int, value: Any) -> None:
+        """The system call, on the lower half of a word; nothing where there is none."""
+        if _FUTEX is not None:
+            call = self.declared("syscall", self.whole, [self.whole], var_arg=True)
+            none = self.ir.Constant(self.pointer, None)
+            self.b.call(call, [self.whole(_FUTEX), self.place(name), self.half(operation), value, none])
+
+    def wake(self, name: str) -> None:
+        """Wake those who sleep on a word that has just changed."""
+        with self.b.if_then(self.b.icmp_signed("!=", self.load(name, beside=1), self.whole(0))):
+            self.futex(name, _WAKE, self.half(_ALL))
+
+    def processor(self) -> Any:
+        """The number of the processor that the thread is on."""
+        if _FUTEX is None:
+            return self.whole(0)
+        return self.b.zext(self.b.call(self.declared("sched_getcpu", self.half, []), []), self.whole)
+
+    def move_away(self) -> None:
+        """Leave the caller's processor, if there are others that the thread may use."""
+        if _FUTEX is None:
+            return
+        here = self.processor()
+        is_home = self.b.icmp_unsigned("==", here, self.load("home"))
+        with self.b.if_then(self.b.and_(is_home, self.b.icmp_unsigned("<", here, self.whole(_PROCESSORS)))):
+            with self.b.goto_entry_block():
+                masks = self.b.alloca(self.ir.ArrayType(self.whole, _PROCESSORS // 64))
+            self.masked("sched_getaffinity", masks)
+            place = self.b.gep(masks, [self.whole(0), self.b.lshr(here, self.whole(6))])
+            allowed = self.b.load(place)
+            bit = self.b.shl(self.whole(1), self.b.and_(here, self.whole(63)))
+            for each in (self.b.and_(allowed, self.b.not_(bit)), allowed):
+                self.b.store(each, place)
+                self.masked("sched_setaffinity", masks)
+
+    def masked(self, name: str, masks: Any) -> None:
+        """A call for this thread's mask of processors."""
+        function = self.declared(name, self.half, [self.half, self.whole, self.pointer])
+        address = self.b.bitcast(masks, self.pointer)
+        self.b.call(function, [self.half(0), self.whole(_PROCESSORS // 8), address])
+
+    def declared(self, name: str, result: Any, types: list[Any], var_arg: bool = False) -> Any:
+        known = self.function.module.globals.get(name)
+        signature = self.ir.FunctionType(result, types, var_arg)
+        return known if known is not None else self.ir.Function(self.function.module, signature, name)
+
+    def run(self, body: Any, context: Any, begin: Any, end: Any) -> None:
+        """Call a function that is given by its address."""
+        signature = self.ir.FunctionType(self.ir.VoidType(), [self.whole, self.whole, self.whole])
+        self.b.call(self.b.inttoptr(body, signature.as_pointer()), [context, begin, end])
+
+    def left(self, job: Any) -> tuple[Any, Any]:
+        """The first of the parts that nobody has begun, and the end of them."""
+        mask = self.whole(0xFFFF)
+        return self.b.and_(job, mask), self.b.and_(self.b.lshr(job, self.whole(16)), mask)
+
+    def is_open(self, job: Any) -> Any:
+        """True if there is a part that nobody has begun."""
+        return self.b.icmp_signed("!=", *self.left(job))
+
+    def parts(self, is_worker: bool) -> None:
+        """Take part after part and do it, until none is left; wake the caller after the last."""
+        claim, take, work, done = map(self.block, ("claim", "take", "work", "taken"))
+        self.b.branch(claim)
+        self.b.position_at_end(claim)
+        job = self.load("job")
+        first, end = self.left(job)
+        self.b.cbranch(self.is_open(job), take, done)
+        self.b.position_at_end(take)
+        number, step = (self.b.sub(end, self.whole(1)), -(1 << 16)) if is_worker else (first, 1)
+        claimed = self.b.cmpxchg(self.place("job"), job, self.b.add(job, self.whole(step)), "seq_cst", "seq_cst")
+        self.b.cbranch(self.b.extract_value(claimed, 1), work, claim)
+        self.b.position_at_end(work)
+        n, following = self.load("n"), self.b.add(number, self.whole(1))
+        begin, stop = (self.b.sdiv(self.b.mul(n, each), self.load("parts")) for each in (number, following))
+        self.run(self.load("body"), self.load("context"), begin, stop)
+        with self.b.if_then(self.b.icmp_signed("==", self.count("pending", -1), self.whole(1))):
+            self.wake("pending")
+        self.b.branch(claim)
+        self.b.position_at_end(done)
+
+
+def _module() -> Any:
+    ir = import_module("llvmlite.ir")
+    made = ir.Module("threads")
+    made.triple = import_module("llvmlite.binding").get_default_triple()
+    state = ir.GlobalVariable(made, ir.ArrayType(ir.IntType(64), len(_LAYOUT) * _LINE // 8), "state")
+    state.linkage, state.align, state.initializer = "internal", _LINE, ir.Constant(state.value_type, None)
+    whole = ir.IntType(64)
+    _parallel(_Writer(ir.Function(made, ir.FunctionType(ir.VoidType(), [whole] * 4), PARALLEL)))
+    _worker(_Writer(ir.Function(made, ir.FunctionType(whole, [whole]), _WORKER)))
+    address = ir.IRBuilder(ir.Function(made, ir.FunctionType(whole, []), _STATE).append_basic_block("entry"))
+    address.ret(address.ptrtoint(state, whole))
+    return made
+
+
+def _parallel(w: _Writer) -> None:
+    """The caller: publish the job, do parts of it, wait for those of others."""
+    body, context, n, grain = w.function.args
+    threads = w.load("threads")
+    most = w.b.sdiv(n, w.b.select(w.b.icmp_signed(">", grain, w.whole(1)), grain, w.whole(1)))
+    wanted = w.b.mul(threads, w.whole(_PARTS))
+    parts = w.b.select(w.b.icmp_signed("<", most, wanted), most, wanted)
+    alone, several, mine = map(w.block, ("alone", "several", "mine"))
+    is_worth_it = w.b.and_(*(w.b.icmp_signed(">", each, w.whole(1)) for each in (parts, threads)))
+    w.b.cbranch(is_worth_it, several, alone)
+    w.b.position_at_end(several)
+    was_busy = w.b.atomic_rmw("xchg", w.place("busy"), w.whole(1), "seq_cst")
+    w.b.cbranch(w.b.icmp_signed("==", was_busy, w.whole(0)), mine, alone)
+    w.b.position_at_end(alone)
+    w.run(body, context, w.whole(0), n)
+    w.b.ret_void()
+    w.b.position_at_end(mine)
+    told = {"home": w.processor(), "body": body, "context": context, "n": n, "parts": parts, "pending": parts}
+    for name, value in told.items():
+        w.store(name, value)
+    number = w.b.add(w.b.lshr(w.load("job"), w.whole(32)), w.whole(1))
+    w.store("job", w.b.or_(w.b.shl(number, w.whole(32)), w.b.shl(parts, w.whole(16))))
+    w.wake("job")
+    w.parts(is_worker=False)
+    w.wait("pending", lambda found: w.b.icmp_signed("==", found, w.whole(0)))
+    w.store("busy", w.whole(0))
+    w.b.ret_void()
+
+
+def _worker(w: _Writer) -> None:
+    """A thread: wait until its number is below that of the threads and there is a job, then do parts of it."""
+    (number,) = w.function.args
+    loop = w.block("loop")
+    w.b.branch(loop)
+    w.b.position_at_end(loop)
+    w.wait("threads", lambda found: w.b.icmp_signed("<", number, found))
+    w.wait("job", w.is_open)
+    w.move_away()
+    with w.b.if_then(w.b.icmp_signed("<", number, w.load("threads"))):
+        w.parts(is_worker=True)
+    w.b.branch(loop)

@@ -1,0 +1,743 @@
+"""Kernel IR as LLVM IR, through llvmlite's builders.
+
+In: `Kernel`s, which are verified.  Out: an `llvmlite.ir.Module` with a function `i64 NAME(parameters in order)` for
+each: buffers are addresses, numbers have their own type, bool is a byte.  Nothing in it is an address of this process:
+what kernels call are symbols, which `machine` resolves when it loads the code.
+
+A "parallel" loop becomes a function of its own (`NAME.parallel.N`), over a part of the indices; `tsrepl_parallel`
+(`threads`) runs it, unless there is too little work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any, Final
+
+from engine.fuser.backend import llvm_loops
+from engine.fuser.backend.llvm_numbers import PRIMITIVES, Value, constant, ir, stored_type, type_of
+from engine.fuser.ir import math
+from engine.fuser.ir.externals import EXTERNALS, PREFETCH
+from engine.fuser.ir.kernel import (
+    BOOL,
+    FLOATS,
+    POINTER,
+    SIZES,
+    Accumulate,
+    Address,
+    Allocate,
+    Apply,
+    Assign,
+    Break,
+    Buffer,
+    Call,
+    Constant,
+    Continue,
+    Declare,
+    Expression,
+    For,
+    Function,
+    If,
+    Kernel,
+    Let,
+    Load,
+    Name,
+    Return,
+    Scalar,
+    Statement,
+    Store,
+    View,
+    While,
+    all_expressions,
+    all_statements,
+    bodies,
+    parts,
+    rewritten,
+    strides_of,
+)
+from engine.fuser.ir.kernel_verifier import verify
+
+STACK: Final = 256 << 10
+"""Bytes up to which an allocated buffer of known size lies on the stack."""
+CHUNK: Final = 1 << 18
+"""Work (see `_cost`) from which on a part of a loop is worth a thread."""
+NO_MEMORY: Final = -1
+"""The code of a kernel that found no memory for an allocated buffer."""
+_SHORT: Final = 20
+"""Work on an element up to which a processor has room for several."""
+_INTERLEAVED: Final = 4
+PARALLEL: Final = "tsrepl_parallel"
+ALLOCATE: Final = "tsrepl_allocate"
+RELEASE: Final = "tsrepl_release"
+
+
+def module(kernels: Iterable[Kernel], name: str = "kernels") -> Any:
+    """A module with a function for each kernel; raises KernelError for one that breaks the rules."""
+    made = ir().Module(name)
+    made.triple = import_module("llvmlite.binding").get_default_triple()
+    for kernel in kernels:
+        helpers = {each.name: each for each in kernel.helpers}
+        verify(kernel)
+        for helper in kernel.helpers:
+            function = emit_kernel(made, helper, helpers)
+            function.linkage = "internal"
+            if helper.is_rare or helper.is_separate:
+                function.attributes.add("noinline")
+            if helper.is_rare:
+                function.attributes.add("cold")
+        emit_kernel(made, kernel, helpers)
+    return made
+
+
+def emit_kernel(made: Any, kernel: Kernel, helpers: Mapping[str, Kernel] = MappingProxyType({})) -> Any:
+    """Add the kernel's function to a module that has its helpers."""
+    lib = ir()
+    types = [lib.PointerType() if isinstance(p, Buffer) else stored_type(p.type) for p in kernel.parameters]
+    function = lib.Function(made, lib.FunctionType(lib.IntType(64), types), kernel.name)
+    e = Emitter.into(function, kernel.any_order, helpers)
+    for parameter, value in zip(kernel.parameters, function.args, strict=True):
+        value.name = parameter.name
+        if isinstance(parameter, Scalar):
+            e.names[parameter.name] = e.loaded(value, parameter.type)
+    for parameter, value in zip(kernel.parameters, function.args, strict=True):
+        if isinstance(parameter, Buffer):
+            value.add_attribute("noalias")
+            e.bind_buffer(parameter, value)
+    e.run(kernel.body)
+    return function
+
+
+# ------------------------------------------------------------------ functions under construction
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A variable on the stack, which LLVM makes registers of."""
+
+    address: Value
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A buffer: where it begins, and its strides as values."""
+
+    buffer: Buffer
+    address: Value
+    strides: tuple[Value, ...]
+
+
+@dataclass(slots=True)
+class Emitter:
+    """One LLVM function, and what its names stand for."""
+
+    function: Any
+    builder: Any
+    exit: Any
+    status: Value
+    any_order: bool
+    names: dict[str, Any] = field(default_factory=dict)
+    """Values, and slots of variables."""
+    buffers: dict[str, Memory] = field(default_factory=dict)
+    loops: list[tuple[Any, Any]] = field(default_factory=list)
+    """Of the loops around: the blocks that `Break` and `Continue` go to."""
+    groups: list[Any] = field(default_factory=list)
+    """Of the loops around: the groups of their accesses to memory; None where iterations depend on each other."""
+    freed: list[Value] = field(default_factory=list)
+    """Slots of addresses that are freed at the end."""
+    helpers: Mapping[str, Kernel] = field(default_factory=dict)
+    """The kernels that may be called."""
+
+    @classmethod
+    def into(cls, function: Any, any_order: bool, helpers: Mapping[str, Kernel]) -> Emitter:
+        """An emitter at the beginning of a function without blocks."""
+        lib = ir()
+        builder = lib.IRBuilder(function.append_basic_block("entry"))
+        status = builder.alloca(lib.IntType(64))
+        builder.store(lib.Constant(lib.IntType(64), 0), status)
+        return cls(function, builder, function.append_basic_block("exit"), status, any_order, helpers=helpers)
+
+    @property
+    def module(self) -> Any:
+        return self.function.module
+
+    def run(self, body: Sequence[Statement]) -> None:
+        """The body, then the end of the function."""
+        self.block(body)
+        if not self.builder.block.is_terminated:
+            self.builder.branch(self.exit)
+        self.builder.position_at_end(self.exit)
+        for slot in self.freed:
+            self.release(slot)
+        if isinstance(self.function.function_type.return_type, ir().VoidType):
+            self.builder.ret_void()
+        else:
+            self.builder.ret(self.builder.load(self.status, typ=ir().IntType(64)))
+
+    def block(self, body: Sequence[Statement]) -> None:
+        """Statements with names of their own."""
+        names, buffers = dict(self.names), dict(self.buffers)
+        for statement in body:
+            if self.builder.block.is_terminated:  # after a break or return
+                break
+            _STATEMENTS[type(statement)](self, statement)
+        self.names, self.buffers = names, buffers
+
+    # -- values
+
+    def value(self, of: Expression) -> Value:
+        """The value of an expression, in the type in which it is computed with."""
+        match of:
+            case Constant(value=value, type=type):
+                return constant(value, type)
+            case Name(name=name):
+                held = self.names[name]
+                return self.builder.load(held.address, typ=type_of(held.type)) if isinstance(held, Slot) else held
+            case Load(buffer=buffer, indices=indices, type=type):
+                address = self.address(buffer, indices)
+                found = self.builder.load(address, align=SIZES[type], typ=stored_type(type))
+                return self.loaded(self.grouped(found), type)
+            case Address(buffer=buffer, indices=indices):
+                return self.address(buffer, indices)
+            case Apply(function=function, operands=operands, type=type):
+                return self.apply(function, operands, type)
+        raise AssertionError(of)
+
+    def loaded(self, value: Value, type: str) -> Value:
+        """A value as it is computed with, of one as it is in memory."""
+        return self.builder.icmp_unsigned("!=", value, value.type(0)) if type == BOOL else value
+
+    def address(self, name: str, indices: Sequence[Expression]) -> Value:
+        """The address of an element."""
+        memory = self.buffers[name]
+        offset: Value = None
+        for index, stride in zip(indices, memory.strides, strict=True):
+            term = self.scaled(self.value(index), stride)
+            offset = term if offset is None else self.builder.add(offset, term, flags=("nsw",))
+        if offset is None:
+            return memory.address
+        return self.builder.gep(memory.address, [offset], inbounds=True, source_etype=stored_type(memory.buffer.type))
+
+    def scaled(self, index: Value, stride: Value) -> Value:
+        is_one = isinstance(stride, ir().Constant) and stride.constant == 1
+        return index if is_one else self.builder.mul(index, stride, flags=("nsw",))
+
+    def apply(self, name: str, operands: Sequence[Expression], type: str) -> Value:
+        """The value of a function of numbers."""
+        given = [self.value(each) for each in operands]
+        emit = PRIMITIVES.get(name)
+        if emit is not None:
+            return emit(self, given, operands[-1].type, type)
+        written = math.function(name, operands[-1].type)
+        if written is not None:
+            return self.builder.call(self.function_of(written), given)
+        return self.library(name, given, type)
+
+    def library(self, name: str, given: Sequence[Value], type: str) -> Value:
+        """A call of the C library's function of that name."""
+        spelled = name + "f" * (type == "f32")
+        return self.builder.call(self.declared(spelled, [each.type for each in given], type_of(type)), given)
+
+    def function_of(self, written: Function) -> Any:
+        """A function that is written in kernel IR, in this module."""
+        lib = ir()
+        symbol = f"{written.name}.{written.result.type}"
+        known = self.module.globals.get(symbol)
+        if known is not None:
+            return known
+        types = [type_of(parameter.type) for parameter in written.parameters]
+        function = lib.Function(self.module, lib.FunctionType(type_of(written.result.type), types), symbol)
+        function.linkage = "internal"
+        function.attributes.add("alwaysinline")
+        builder = lib.IRBuilder(function.append_basic_block("entry"))
+        e = Emitter(function, builder, None, None, any_order=False)
+        e.names.update((p.name, value) for p, value in zip(written.parameters, function.args, strict=True))
+        for let in written.body:
+            e.names[let.name] = e.value(let.value)
+        builder.ret(e.value(written.result))
+        return function
+
+    def declared(self, symbol: str, types: Sequence[Any], result: Any) -> Any:
+        """An external function."""
+        lib = ir()
+        known = self.module.globals.get(symbol)
+        return known if known is not None else lib.Function(self.module, lib.FunctionType(result, types), symbol)
+
+    def intrinsic(self, name: str, result: str, *given: Value) -> Value:
+        """A call of `llvm.NAME`, overloaded by the type of its result."""
+        bits = {"f32": "f32", "f64": "f64", "u8": "i8"}.get(result, result)
+        function = self.declared(f"llvm.{name}.{bits}", [each.type for each in given], type_of(result))
+        return self.builder.call(function, given)
+
+    def call_external(self, name: str, given: Sequence[Value]) -> Value:
+        """A call of one of `externals`."""
+        if name == PREFETCH:
+            self.prefetch(*given)
+            return None
+        external = EXTERNALS[name]
+        returned = type_of(external.result) if external.result else ir().VoidType()
+        return self.builder.call(self.declared(name, [type_of(each) for each in external.operands], returned), given)
+
+    def prefetch(self, address: Value) -> None:
+        """A line of memory that is to be read, into all caches."""
+        half = ir().IntType(32)
+        given = [address, half(0), half(3), half(1)]
+        signature = [each.type for each in given]
+        self.builder.call(self.declared("llvm.prefetch.p0", signature, ir().VoidType()), given)
+
+    def release(self, slot: Value) -> None:
+        """Give back what the slot holds the address of, if anything."""
+        pointer = type_of(POINTER)
+        function = self.declared(RELEASE, [pointer], ir().VoidType())
+        self.builder.call(function, [self.builder.load(slot, typ=pointer)])
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        return _ANY_ORDER if self.any_order else ()
+
+    # -- memory
+
+    def slot(self, type: Any) -> Value:
+        """Room on the stack, taken once, when the function begins."""
+        with self.builder.goto_entry_block():
+            address = self.builder.alloca(type)
+            address.align = 64 if isinstance(type, ir().ArrayType) else None
+            address.type = type_of(
+                POINTER
+            )  # as LLVM itself prints it; llvmlite still gives it the type of what is there
+            return address
+
+    def grouped(self, access: Value) -> Value:
+        """The access, in the group of the innermost loop if that has one."""
+        if self.groups and self.groups[-1] is not None:
+            access.set_metadata("llvm.access.group", self.groups[-1])
+        return access
+
+    def bind_buffer(self, buffer: Buffer, address: Value) -> None:
+        strides = tuple(self.value(each) for each in strides_of(buffer))
+        self.buffers[buffer.name] = Memory(buffer, address, strides)
+
+    def store(self, address: Value, value: Value, type: str) -> None:
+        stored = self.builder.zext(value, ir().IntType(8)) if type == BOOL else value
+        self.grouped(self.builder.store(stored, address, align=SIZES[type]))
+
+    def fail(self, condition: Value, code: int) -> None:
+        """Return the code where the condition holds."""
+        go, stop = (self.function.append_basic_block() for _ in range(2))
+        self.builder.cbranch(condition, stop, go)
+        self.builder.position_at_end(stop)
+        if self.status is not None:
+            self.builder.store(ir().Constant(ir().IntType(64), code), self.status)
+        self.builder.branch(self.exit)
+        self.builder.position_at_end(go)
+
+
+_ANY_ORDER: Final = ("reassoc", "nsz", "contract")
+
+
+# ------------------------------------------------------------------ statements
+
+
+def _let(e: Emitter, s: Let) -> None:
+    e.names[s.name] = e.value(s.value)
+
+
+def _declare(e: Emitter, s: Declare) -> None:
+    value = e.value(s.value)
+    slot = Slot(e.slot(value.type), s.value.type)
+    e.builder.store(value, slot.address)
+    e.names[s.name] = slot
+
+
+def _assign(e: Emitter, s: Assign) -> None:
+    e.builder.store(e.value(s.value), e.names[s.name].address)
+
+
+def _accumulate(e: Emitter, s: Accumulate) -> None:
+    """Sums may be reassociated; extremes are LLVM's own, of which it knows that their order does not matter."""
+    slot = e.names[s.name]
+    before, value = e.builder.load(slot.address, typ=type_of(slot.type)), e.value(s.value)
+    if slot.type in FLOATS and s.function in ("minimum", "maximum"):
+        found = e.intrinsic(s.function, slot.type, before, value)
+    elif slot.type in FLOATS:
+        if getattr(value, "opname", "") == "fmul":
+            value.flags = [*value.flags, "contract"]  # the product of a sum, which is added in one instruction
+        found = getattr(e.builder, f"f{s.function}")(before, value, flags=_ANY_ORDER)
+    else:
+        found = PRIMITIVES[s.function](e, [before, value], slot.type, slot.type)
+    e.builder.store(found, slot.address)
+
+
+def _store(e: Emitter, s: Store) -> None:
+    value = e.value(s.value)
+    e.store(e.address(s.buffer, s.indices), value, e.buffers[s.buffer].buffer.type)
+
+
+def _for(e: Emitter, s: For) -> None:
+    if s.kind == "parallel":
+        _parallel(e, s)
+        return
+    start, stop, step = (e.value(each) for each in (s.start, s.stop, s.step))
+    _counted(e, s, start, stop, step)
+
+
+def _counted(e: Emitter, s: For, start: Value, stop: Value, step: Value) -> None:
+    before = e.builder.block
+    head, body, following, done = (e.function.append_basic_block() for _ in range(4))
+    e.builder.branch(head)
+    e.builder.position_at_end(head)
+    index = e.builder.phi(start.type, s.index)
+    index.add_incoming(start, before)
+    is_down = isinstance(s.step, Constant) and s.step.value < 0
+    e.builder.cbranch(e.builder.icmp_signed(">" if is_down else "<", index, stop), body, done)
+    e.builder.position_at_end(body)
+    group = llvm_loops.group(e.module) if s.kind == "vector" else None
+    with _within(e, done, following, {s.index: index}, group):
+        e.block(s.body)
+    _go(e, following)
+    e.builder.position_at_end(following)
+    index.add_incoming(e.builder.add(index, step, flags=("nsw",)), following)
+    again = e.builder.branch(head)
+    if group is not None:
+        again.set_metadata("llvm.loop", llvm_loops.note(e.module, group))
+    if s.kind == "parallel" and _is_long_row(s.body):
+        again.set_metadata("llvm.loop", _interleaved(e.module))
+    e.builder.position_at_end(done)
+
+
+def _is_long_row(body: Sequence[Statement]) -> bool:
+    """True for some work on single elements, whose steps wait for one another."""
+    if any(True for statement in body for _ in bodies(statement)):
+        return False
+    work = sum(_cost_of(each) for statement in body for root in parts(statement) for each in all_expressions(root))
+    return work > _SHORT
+
+
+def _interleaved(module: Any) -> Any:
+    """A loop's mark by which LLVM does several vectors at once, which it decides by itself for short loops only."""
+    hint = module.add_metadata(["llvm.loop.interleave.count", ir().IntType(32)(_INTERLEAVED)])
+    loop = module.add_metadata([hint, module.get_unique_name("loop")])
+    loop.operands = (loop, hint)
+    return loop
+
+
+@contextmanager
+def _within(e: Emitter, done: Any, following: Any, names: Mapping[str, Value], group: Any = None) -> Any:
+    before = {name: e.names[name] for name in names if name in e.names}
+    e.names.update(names)
+    e.loops.append((done, following))
+    e.groups.append(group)
+    yield
+    e.groups.pop()
+    e.loops.pop()
+    for name in names:
+        del e.names[name]
+    e.names.update(before)
+
+
+def _go(e: Emitter, block: Any) -> None:
+    if not e.builder.block.is_terminated:
+        e.builder.branch(block)
+
+
+def _while(e: Emitter, s: While) -> None:
+    head, body, done = (e.function.append_basic_block() for _ in range(3))
+    e.builder.branch(head)
+    e.builder.position_at_end(head)
+    e.builder.cbranch(e.value(s.condition), body, done)
+    e.builder.position_at_end(body)
+    with _within(e, done, head, {}):
+        e.block(s.body)
+    _go(e, head)
+    e.builder.position_at_end(done)
+
+
+def _if(e: Emitter, s: If) -> None:
+    yes, no, done = (e.function.append_basic_block() for _ in range(3))
+    e.builder.cbranch(e.value(s.condition), yes, no)
+    for block, body in ((yes, s.body), (no, s.orelse)):
+        e.builder.position_at_end(block)
+        e.block(body)
+        _go(e, done)
+    e.builder.position_at_end(done)
+
+
+def _break(e: Emitter, s: Break) -> None:
+    e.builder.branch(e.loops[-1][0])
+
+
+def _continue(e: Emitter, s: Continue) -> None:
+    e.builder.branch(e.loops[-1][1])
+
+
+def _return(e: Emitter, s: Return) -> None:
+    e.builder.store(e.value(s.value), e.status)
+    e.builder.branch(e.exit)
+
+
+def _allocate(e: Emitter, s: Allocate) -> None:
+    buffer, lib = s.buffer, ir()
+    extents = [each.value for each in buffer.shape or () if isinstance(each, Constant)]
+    count = 1
+    for each in extents:
+        count *= int(each)
+    if len(extents) == buffer.rank and count * SIZES[buffer.type] <= STACK:
+        e.bind_buffer(buffer, e.slot(lib.ArrayType(stored_type(buffer.type), max(count, 1))))
+        return
+    size: Value = lib.IntType(64)(SIZES[buffer.type])
+    for extent in buffer.shape or ():
+        size = e.builder.mul(size, e.value(extent))
+    e.bind_buffer(buffer, _allocated(e, size))
+
+
+def _allocated(e: Emitter, size: Value) -> Value:
+    """Memory of that many bytes, freed when the function ends or gets here again."""
+    lib = ir()
+    pointer, whole = type_of(POINTER), lib.IntType(64)
+    slot = e.slot(pointer)
+    with e.builder.goto_entry_block():
+        e.builder.store(lib.Constant(pointer, None), slot)
+    e.freed.append(slot)
+    e.release(slot)
+    address = e.builder.call(e.declared(ALLOCATE, [whole], pointer), [size])
+    e.builder.store(address, slot)
+    e.fail(e.builder.icmp_unsigned("==", address, lib.Constant(pointer, None)), NO_MEMORY)
+    return address
+
+
+def _view(e: Emitter, s: View) -> None:
+    e.bind_buffer(s.buffer, e.builder.inttoptr(e.value(s.address), type_of(POINTER)))
+
+
+def _call(e: Emitter, s: Call) -> None:
+    """Of a helper, which is a function of this module, or of an external function."""
+    given = [e.value(each) for each in s.operands]
+    helper = e.module.globals.get(s.function) if s.function not in EXTERNALS else None
+    if helper is None:
+        found = _call_external(e, s, given)
+    else:
+        whole = [e.builder.zext(each, ir().IntType(8)) if each.type == type_of(BOOL) else each for each in given]
+        found = e.builder.call(helper, whole)
+    if s.name:
+        e.names[s.name] = found
+
+
+def _call_external(e: Emitter, s: Call, given: Sequence[Value]) -> Value:
+    """Addresses may be whole numbers on this side."""
+    pointer, whole = type_of(POINTER), type_of("i64")
+    wanted = zip(given, EXTERNALS[s.function].operands, strict=True)
+    passed = [e.builder.inttoptr(v, pointer) if t == POINTER and v.type == whole else v for v, t in wanted]
+    found = e.call_external(s.function, passed)
+    return e.builder.ptrtoint(found, whole) if s.name and s.type == "i64" and found.type == pointer else found
+
+
+_STATEMENTS: Final[dict[type, Callable[[Emitter, Any], None]]] = {
+    Let: _let, Declare: _declare, Assign: _assign, Accumulate: _accumulate, Store: _store, For: _for, While: _while,
+    If: _if, Break: _break, Continue: _continue, Return: _return, Allocate: _allocate, View: _view, Call: _call,
+}  # fmt: skip
+
+# ------------------------------------------------------------------ parallel loops
+
+
+def _parallel(e: Emitter, s: For) -> None:
+    """The loop as a function over a part of its indices, which threads call, or this one where there is little work."""
+    lib = ir()
+    start, stop = e.value(s.start), e.value(s.stop)
+    scalars = {name: e.value(Name(name, "")) for name in _free_names(s, e.names)}
+    buffers = {name: e.buffers[name] for name in _used_buffers(s.body, e.buffers)}
+    given = [*scalars.values(), *(m.address for m in buffers.values())]
+    given += [each for m in buffers.values() for each in m.strides]
+    part = _part(e, s, scalars, buffers, [each.type for each in given])
+    count = e.builder.sub(stop, start)
+    work = _cost(e, s.body)
+    grain = e.builder.sdiv(lib.IntType(64)(CHUNK), work)
+    many, few, done = (e.function.append_basic_block() for _ in range(3))
+    e.builder.cbranch(e.builder.icmp_signed(">", count, e.builder.mul(grain, lib.IntType(64)(2))), many, few)
+    e.builder.position_at_end(few)
+    e.builder.call(part, [start, stop, *given])
+    e.builder.branch(done)
+    e.builder.position_at_end(many)
+    context = _packed(e, [start, *given])
+    whole = lib.IntType(64)
+    signature = [type_of(POINTER), type_of(POINTER), whole, whole]
+    entry = _entry(e, part, [each.type for each in given])
+    e.builder.call(e.declared(PARALLEL, signature, lib.VoidType()), [entry, context, count, grain])
+    e.builder.branch(done)
+    e.builder.position_at_end(done)
+
+
+def _part(e: Emitter, s: For, scalars: Mapping[str, Value], buffers: Mapping[str, Memory], types: Sequence[Any]) -> Any:
+    """`void part(i64 begin, i64 end, scalars, addresses, strides)`."""
+    lib, whole = ir(), ir().IntType(64)
+    name = e.module.get_unique_name(f"{e.function.name}.parallel")
+    function = lib.Function(e.module, lib.FunctionType(lib.VoidType(), [whole, whole, *types]), name)
+    function.linkage = "internal"
+    inner = Emitter.into(function, e.any_order, e.helpers)
+    begin, end, *given = function.args
+    values = iter(given)
+    for each in scalars:
+        inner.names[each] = next(values)
+    addresses = [next(values) for _ in buffers]
+    for memory, address in zip(buffers.values(), addresses, strict=True):
+        address.add_attribute("noalias")
+        strides = tuple(each if isinstance(each, lib.Constant) else None for each in memory.strides)
+        passed = tuple(next(values) for _ in strides)
+        kept = tuple(known if known is not None else value for known, value in zip(strides, passed, strict=True))
+        inner.buffers[memory.buffer.name] = Memory(memory.buffer, address, kept)
+    rooms = [*_rooms_of_all(s)]
+    for room in rooms:
+        _allocate(inner, room)
+    _counted(inner, replace(s, body=s.body[len(rooms) :]), begin, end, whole(1))
+    inner.run(())
+    return function
+
+
+def _rooms_of_all(s: For) -> Iterator[Allocate]:
+    """The buffers that the body begins with, as far as they are the same for all iterations: allocated once a part."""
+    for each in s.body:
+        if not isinstance(each, Allocate):
+            return
+        used = (e for root in each.buffer.shape or () for e in all_expressions(root))
+        if any(isinstance(e, Name) and e.name == s.index for e in used):
+            return
+        yield each
+
+
+def _entry(e: Emitter, part: Any, types: Sequence[Any]) -> Any:
+    """`void entry(ptr context, i64 begin, i64 end)`, which unpacks the context."""
+    lib, whole = ir(), ir().IntType(64)
+    signature = lib.FunctionType(lib.VoidType(), [type_of(POINTER), whole, whole])
+    function = lib.Function(e.module, signature, e.module.get_unique_name(f"{part.name}.entry"))
+    function.linkage = "internal"
+    builder = lib.IRBuilder(function.append_basic_block("entry"))
+    context, begin, end = function.args
+    first, *given = (_field(builder, context, i, type) for i, type in enumerate([whole, *types]))
+    builder.call(part, [builder.add(first, begin), builder.add(first, end), *given])
+    builder.ret_void()
+    return function
+
+
+def _field(builder: Any, context: Value, i: int, type: Any) -> Value:
+    place = builder.gep(context, [ir().IntType(64)(i)], source_etype=ir().IntType(64))
+    return builder.load(place, typ=type)
+
+
+def _packed(e: Emitter, given: Sequence[Value]) -> Value:
+    """The address of these values, each in 8 bytes."""
+    lib = ir()
+    context = e.slot(lib.ArrayType(lib.IntType(64), len(given)))
+    for i, value in enumerate(given):
+        e.builder.store(value, e.builder.gep(context, [lib.IntType(64)(i)], source_etype=lib.IntType(64)))
+    return context
+
+
+def _free_names(s: For, known: Mapping[str, Any]) -> list[str]:
+    """Names from outside that the loop's body reads."""
+    roots = [part for each in all_statements(s.body) for part in parts(each)]
+    used = {each.name for root in roots for each in all_expressions(root) if isinstance(each, Name)}
+    shapes = (part for each in all_statements(s.body) if isinstance(each, Allocate) for part in each.buffer.shape or ())
+    used |= {each.name for root in shapes for each in all_expressions(root) if isinstance(each, Name)}
+    return [name for name in known if name in used and name != s.index]
+
+
+def _used_buffers(body: Sequence[Statement], known: Mapping[str, Memory]) -> list[str]:
+    roots = [part for each in all_statements(body) for part in parts(each)]
+    used = {each.buffer for root in roots for each in all_expressions(root) if isinstance(each, (Load, Address))}
+    used |= {each.buffer for each in all_statements(body) if isinstance(each, Store)}
+    return [name for name in known if name in used]
+
+
+_UNKNOWN_TRIPS: Final = 16
+"""Iterations of a loop of which nothing is known."""
+_LONG: Final = 16
+"""The cost of a function that is no primitive, in those that are."""
+
+
+def _cost(e: Emitter, body: Sequence[Statement]) -> Value:
+    """An estimate of the work of a body, in simple functions of numbers; loops count as in their first round."""
+    whole, names = ir().IntType(64), e.names
+    e.names = dict(names)
+    total: Value = whole(1)
+    for statement in body:
+        own = sum(_cost_of(each) for root in parts(statement) for each in all_expressions(root))
+        total = e.builder.add(total, whole(1 + own))
+        if isinstance(statement, Call) and statement.function in e.helpers:
+            total = e.builder.add(total, _cost_of_call(e, e.helpers[statement.function], statement))
+        trips = _trips(e, statement)
+        for name, value in _told(statement):
+            _learn(e, name, value)
+        for inner in bodies(statement):
+            total = e.builder.add(total, e.builder.mul(trips, _cost(e, inner)))
+    e.names = names
+    return total
+
+
+def _cost_of_call(e: Emitter, helper: Kernel, call: Call) -> Value:
+    names, found = e.names, {}
+    for parameter, operand in zip(helper.parameters, call.operands, strict=True):
+        if isinstance(parameter, Scalar) and _is_known(e, operand):
+            found[parameter.name] = e.value(_without_traps(operand))
+    e.names = found
+    total = _cost(e, helper.body)
+    e.names = names
+    return total
+
+
+def _told(s: Statement) -> Iterator[tuple[str, Expression | None]]:
+    """A name that the statement gives to something, and what it is at first; None for what changes."""
+    match s:
+        case Let(name=name, value=value) | For(index=name, start=value):
+            yield name, value
+        case Declare(name=name):
+            yield name, None
+
+
+def _learn(e: Emitter, name: str, value: Expression | None) -> None:
+    if value is not None and _is_known(e, value):
+        e.names[name] = e.value(_without_traps(value))
+    else:
+        e.names.pop(name, None)
+
+
+def _is_known(e: Emitter, of: Expression) -> bool:
+    """True if the expression tells its value here, without a look at memory."""
+    found = [*all_expressions(of)]
+    return all(
+        each.name in e.names if isinstance(each, Name) else isinstance(each, (Constant, Apply)) for each in found
+    )
+
+
+def _without_traps(of: Expression) -> Expression:
+    """The expression with divisors that are not 0, for use where it is not said that the program comes to it."""
+
+    def change(part: Expression) -> Expression:
+        if isinstance(part, Apply) and part.function in ("quotient", "rest"):
+            a, b = part.operands
+            return replace(part, operands=(a, Apply("maximum", (b, Constant(1, b.type)), b.type)))
+        return part
+
+    return rewritten(of, change)
+
+
+def _cost_of(each: Expression) -> int:
+    if not isinstance(each, Apply):
+        return 1
+    return 1 if each.function in PRIMITIVES else _LONG
+
+
+def _trips(e: Emitter, s: Statement) -> Value:
+    """The number of times that the body of a statement runs, as far as that is known outside of the loop."""
+    whole = ir().IntType(64)
+    if isinstance(s, If):
+        return whole(1)
+    if not isinstance(s, For) or not all(_is_known(e, each) for each in (s.start, s.stop, s.step)):
+        return whole(_UNKNOWN_TRIPS)
+    start, stop, step = (e.value(_without_traps(each)) for each in (s.start, s.stop, s.step))
+    one = whole(1)
+    span = e.builder.sub(stop, start)
+    if not (isinstance(s.step, Constant) and s.step.value == 1):
+        span = e.builder.sdiv(span, e.builder.select(e.builder.icmp_signed("==", step, whole(0)), one, step))
+    return e.builder.select(e.builder.icmp_signed(">", span, one), span, one)

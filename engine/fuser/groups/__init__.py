@@ -1,0 +1,1 @@
+"""Fusion groups of graphs as kernels: sizes, elements, loops, and the operators that kernels hold."""

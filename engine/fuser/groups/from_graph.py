@@ -1,0 +1,752 @@
+"""Fusion groups of graphs as kernels.
+
+In: the graph of a group (`prim::FusionGroup`), and an example of its arguments: tensors, of which dtype, sizes and
+strides are looked at, and numbers; with the results for them, of which the strides are.  Out: a `Binding`.  Raises
+`NotFused`, with the node that no kernel can hold.
+
+Each value of the graph becomes a description of its elements (`schedule.Value`), from which `schedule` makes loops.
+Pointwise operators are their rows' expressions; `_SHAPED` has the operators that only choose elements, `REDUCTIONS`
+those that combine them.  Dtypes are those of a run on tensors of one element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations, pairwise
+from math import inf
+from typing import Any, Final
+
+import numpy as np
+
+from engine.aten.dispatch.op import Op
+from engine.aten.kernels.rules import wrap_dim
+from engine.aten.values.promotion import converted, result_type, to_float
+from engine.aten.values.tensor import Tensor
+from engine.aten.values.xp import limits
+from engine.fuser.groups.attention import ATTENTION
+from engine.fuser.groups.compositions import COMPOSITIONS, LIKE_INPUT
+from engine.fuser.groups.extents import ONE, Extent, known
+from engine.fuser.groups.from_expression import Unsupported, element
+from engine.fuser.groups.fusion_group import DTYPES, TYPES, Group, Handler, Lowered, elements, shown, stages_of
+from engine.fuser.groups.products import PRODUCTS
+from engine.fuser.groups.reductions import REDUCTIONS
+from engine.fuser.groups.reshaping import RESHAPING, SIZE, chunks
+from engine.fuser.groups.schedule import Body, Indices, Piece, Scheduler, Stage, Value, Within, needed, offset
+from engine.fuser.groups.tensor_loops import LOOP, is_steady, lower_loop
+from engine.fuser.groups.windows import WINDOWS
+from engine.fuser.ir.affine import affine
+from engine.fuser.ir.kernel import (
+    BOOL,
+    HALVES,
+    WHOLE,
+    Apply,
+    Buffer,
+    Constant,
+    Expression,
+    Kernel,
+    Let,
+    Load,
+    Name,
+    Parameter,
+    Scalar,
+    add,
+    apply,
+    constant,
+    convert,
+    index,
+    multiply,
+    product,
+)
+from engine.fuser.stubs.binding import (
+    Argument,
+    Binding,
+    FixedArgument,
+    NumberArgument,
+    Result,
+    TensorArgument,
+    ViewResult,
+    order_of,
+    size,
+    stride,
+)
+from engine.ir.constants import NOT_CONSTANT, constant_value
+from engine.ir.graph import Graph, Node
+from engine.ir.ops import op_of
+from engine.lang.errors import EngineError
+from engine.lang.types import NUMBER, ListType, TensorType
+
+_NUMBERS: Final = {float: "f64", int: "i64", bool: BOOL}
+
+
+class NotFused(Exception):
+    """The group is no kernel, because of this node."""
+
+    def __init__(self, node: Node, why: str) -> None:
+        super().__init__(why)
+        self.node = node
+
+
+def lower(graph: Graph, examples: Sequence[Any], results: Sequence[Any] | None = None) -> Binding:
+    """A kernel of the graph for arguments like these.
+
+    `results`: what comes of them, whose dimensions then lie in memory in the same order; without, each has to have its
+    dimensions in order.
+    """
+    return _Lowering(graph, examples, results).run()
+
+
+def lower_view(graph: Graph, examples: Sequence[Any]) -> Binding:
+    """A stub of the graph, whose only result is a view of an argument, for arguments like these; raises NotFused."""
+    return _Lowering(graph, examples, None).view()
+
+
+def is_view(op: Op) -> bool:
+    """True if the operator's only result shows a part of its first argument, or all of it, in another arrangement."""
+    is_marked = len(op.schema.returns) == 1 and op.schema.returns[0].alias is not None
+    shows = op.name in _CHOOSING and op.name != "aten::contiguous" and isinstance(op.schema.returns[0].type, TensorType)
+    return is_marked and shows and bool(op.gradient)
+
+
+def is_fusible(node: Node) -> bool:
+    """True if the node may be part of a kernel, as far as can be told without arguments."""
+    if node.kind in ("prim::ListConstruct", "prim::ConstantChunk"):  # only with those that it is for
+        users = [use.user for value in node.outputs for use in value.uses]
+        return all(user.block is node.block and user.kind not in _STRUCTURAL and is_fusible(user) for user in users)
+    if node.kind == LOOP:
+        return is_steady(node, is_fusible)
+    if node.kind == "prim::ListUnpack":
+        return node.inputs[0].node.kind == "aten::chunk"
+    op = op_of(node)
+    return op is not None and len(node.outputs) == 1 and has_kernel(op)
+
+
+def has_kernel(op: Op) -> bool:
+    """True if there may be kernels of the operator."""
+    if op.schema.is_mutable or op.nondeterministic or op.data_dependent:
+        return False
+    if op.name != SIZE and not all(isinstance(each.type, (TensorType, ListType)) for each in op.schema.returns):
+        return False
+    return _text_of(op) is not None or op.name in _SHAPED or op.name in _REDUCTIONS
+
+
+def is_pointwise(op: Op) -> bool:
+    """True if kernels of the operator are its expression, element by element."""
+    return _text_of(op) is not None and op.name not in _SHAPED and op.name not in _REDUCTIONS
+
+
+def _text_of(op: Op) -> str | None:
+    return op.scalar or op.expression
+
+
+# ------------------------------------------------------------------ lowering
+
+
+@dataclass(eq=False, slots=True)
+class _Lowering:
+    graph: Graph
+    examples: Sequence[Any]
+    results: Sequence[Any] | None
+    group: Group = field(default_factory=Group)
+    values: dict[Any, Lowered] = field(default_factory=dict)
+    arguments: list[Argument] = field(default_factory=list)
+    buffers: dict[str, Buffer] = field(default_factory=dict)
+    names: set[str] = field(default_factory=set)
+
+    def run(self) -> Binding:
+        self.read()
+        return self.binding()
+
+    def read(self) -> None:
+        """Describe all values of the graph."""
+        for value, example in zip(self.graph.inputs, self.examples, strict=True):
+            self.values[value] = self.argument(value.debug_name, example)
+        for node in self.graph.nodes():
+            try:
+                self.node(node)
+            except (Unsupported, EngineError, ArithmeticError) as why:
+                raise NotFused(node, str(why)) from why
+
+    def argument(self, debug_name: str, example: Any) -> Lowered:
+        name = self.fresh(debug_name)
+        if type(example) in _NUMBERS:
+            self.arguments.append(NumberArgument(name, _NUMBERS[type(example)]))
+            number = Name(name, _NUMBERS[type(example)])
+            self.group.numbers[number] = example
+            return number
+        if example is None:
+            self.arguments.append(FixedArgument(name, None))
+            return None
+        if not isinstance(example, Tensor) or type(example.array) is not np.ndarray:
+            raise NotFused(self.graph.return_node, f"an argument is {type(example).__name__}")
+        array = example.array
+        if array.dtype not in TYPES:
+            raise NotFused(self.graph.return_node, f"an argument is of {array.dtype}")
+        is_contiguous = array.flags.c_contiguous
+        self.arguments.append(
+            TensorArgument(name, TYPES[array.dtype], array.ndim, "contiguous" if is_contiguous else "strided")
+        )
+        shape = tuple(Extent(size(name, d), n) for d, n in enumerate(array.shape))
+        self.buffers[name] = Buffer(name, TYPES[array.dtype], None)
+        strides = None if is_contiguous else self.strides(name, array)
+
+        def at(body: Body, indices: Indices) -> Expression:
+            place = offset(indices, shape, self.group.extents) if strides is None else _strided(indices, strides)
+            return Load(name, (place,), TYPES[array.dtype])
+
+        value = Value(f"{name}_", TYPES[array.dtype], shape, at, is_moved=_is_moved(array))
+        self.group.samples[value] = _sample(array.dtype, array.ndim)
+        return value
+
+    def strides(self, name: str, array: np.ndarray[Any, Any]) -> list[Expression]:
+        """The strides, which are guarded to be in the order that they are in; a stride of 0 or 1 element is known."""
+        given: list[Expression] = [stride(name, d) for d in range(array.ndim)]
+        self.group.extents.guards += _in_order(array, [size(name, d) for d in range(array.ndim)], given)
+        for d, (extent, step) in enumerate(zip(array.shape, array.strides, strict=True)):
+            if extent > 1 and step in (0, array.itemsize):
+                known_step = index(step // array.itemsize)
+                self.group.extents.guards.append(apply("eq", given[d], known_step))
+                given[d] = known_step
+        return given
+
+    def fresh(self, name: str) -> str:
+        base = "".join(c if c.isalnum() else "_" for c in name)
+        base = f"v{base}" if not base or base[0].isdigit() else base
+        while base in self.names:
+            base += "_"
+        self.names.add(base)
+        return base
+
+    def node(self, node: Node) -> None:
+        given = [self.given(value) for value in node.inputs]
+        if node.kind in _STRUCTURAL:
+            results = _STRUCTURAL[node.kind](self.group, node, given)
+        elif node.kind == LOOP:
+            results = lower_loop(self, node, given)
+        else:
+            op = op_of(node)
+            if op is None or len(node.outputs) != 1:
+                raise Unsupported(f"{node.kind} is no operator with one result")
+            results = [self.operator(op, node, dict(zip(_names(op), given, strict=True)))]
+        for value, result in zip(node.outputs, results, strict=True):
+            self.values[value] = result
+
+    def given(self, value: Any) -> Lowered:
+        """A value's description; a tensor that is a constant is taken for no constant."""
+        if value not in self.values:
+            found = constant_value(value)
+            if found is NOT_CONSTANT or isinstance(found, Tensor):
+                raise Unsupported("a constant tensor")
+            self.values[value] = found
+        return self.values[value]
+
+    def operator(self, op: Op, node: Node, given: Mapping[str, Lowered]) -> Lowered:
+        name = node.output.debug_name
+        handler = None if _text_of(op) else _SHAPED.get(op.name) or _REDUCTIONS.get(op.name)
+        if handler is not None:
+            given = self.fixed(given, (BOOL,))
+        if "dtype" in given:
+            given = {**given, "dtype": self.constant_of(given["dtype"], ("i64",))}
+        if op.checks_numbers:
+            given = self.fixed(given, ("f64", "i64"))
+        sample = self.sample_of(op, given)
+        if handler is None:
+            result = pointwise(self.group, op, name, given, sample)
+        else:
+            result = self.handled(handler, name, given, sample)
+        if isinstance(result, Value):
+            self.group.trial(result)
+            self.group.samples[result] = _sample(DTYPES[result.type], len(result.shape)) if sample is None else sample
+        return self.shared(node, result)
+
+    def handled(self, handler: Handler, name: str, given: Mapping[str, Lowered], sample: Any) -> Lowered:
+        """The handler's result; one that has to know whole numbers knows those of the example, which are guarded."""
+        stages = len(self.group.stages)
+        try:
+            return handler(self.group, name, given, sample)
+        except Unsupported:
+            fixed = self.fixed(given, ("i64",))
+            if fixed == given:
+                raise
+            del self.group.stages[stages:]
+            return handler(self.group, name, fixed, sample)
+
+    def fixed(self, given: Mapping[str, Lowered], types: Sequence[str]) -> Mapping[str, Lowered]:
+        """The operands, where arguments of these types are the constants that they are in the example."""
+        return {key: self.constant_of(value, types) for key, value in given.items()}
+
+    def constant_of(self, value: Lowered, types: Sequence[str]) -> Lowered:
+        if isinstance(value, list):
+            return [self.constant_of(each, types) for each in value]
+        if not isinstance(value, Name) or value.type not in types or value not in self.group.numbers:
+            return value
+        example = self.group.numbers[value]
+        type = "f64" if value.type == "f64" else "i64"
+        self.group.extents.guard("eq", convert(value, type), constant(example, type))
+        return example
+
+    def sample_of(self, op: Op, given: Mapping[str, Lowered]) -> Any:
+        """The operator's result for samples of its arguments; None where the handler alone tells the dtype."""
+        if op.name in _CHOOSING or op.name in _OF_FLOATS:
+            return None
+        if op.name in LIKE_INPUT:
+            return self.sampled(next(iter(given.values())))
+        return _run(op, {key: self.sampled(value) for key, value in given.items()})
+
+    def shared(self, node: Node, result: Lowered) -> Lowered:
+        """A value that is costly and used by several loops is kept."""
+        if not isinstance(result, Value) or len(node.output.uses) < 2 or not result.shape:
+            return result
+        users = [use.user for use in node.output.uses]
+        is_reduced = any((op := op_of(user)) is not None and op.name in _REDUCTIONS for user in users)
+        return self.group.kept_if_costly(result) if is_reduced else result
+
+    def sampled(self, value: Lowered) -> Any:
+        if isinstance(value, Value):
+            return self.group.samples[value]
+        if isinstance(value, list):
+            return [self.sampled(each) for each in value]
+        return {"f64": 1.0, "i64": 1, BOOL: True}[value.type] if isinstance(value, (Name, Apply)) else value
+
+    # -- the binding
+
+    def binding(self) -> Binding:
+        results: list[Result] = []
+        for node, value in self.outputs():
+            if not isinstance(value, Value):
+                raise NotFused(node, "a result is no tensor")
+            name, order = self.fresh("out"), self.order(node, value, len(results))
+            shape = tuple(self.group.extents.canonical(e).size for e in value.shape)
+            results.append(Result(name, value.type, shape, order))
+            self.buffers[name] = Buffer(name, value.type, None, access="out")
+            self.put(value, name, order)
+        stages = needed(self.group.stages)
+        types = {name: buffer.type for name, buffer in self.buffers.items()}
+        scheduler = Scheduler(self.group.extents, stages, {*self.names, *self.buffers}, types)
+        body = tuple(scheduler.statements())
+        numbers = [Scalar(a.name, a.type) for a in self.arguments if isinstance(a, NumberArgument)]
+        sizes = [Scalar(name, "i64") for name in _size_names(self.arguments)]
+        parameters: tuple[Parameter, ...] = (*numbers, *sizes, *self.buffers.values())
+        kernel = Kernel("group", parameters, body, helpers=scheduler.helpers)
+        return Binding(kernel, tuple(self.arguments), tuple(results), tuple(self.group.extents.guards), (), self.work())
+
+    def view(self) -> Binding:
+        """The binding of a view, whose kernel is empty."""
+        self.read()
+        ((node, value),) = self.outputs()
+        body, _ = self.group.trial(value)
+        loads = [each.value for each in body.statements if isinstance(each, Let) and isinstance(each.value, Load)]
+        if len(loads) != 1 or len(body.statements) != 1:
+            raise NotFused(node, "the result has elements of its own")
+        (element,) = loads
+        of = next(each for each in self.arguments if each.name == element.buffer)
+        assert isinstance(of, TensorArgument)
+        shape = [self.group.extents.canonical(each) for each in value.shape]
+        names = [f"i{d}" for d in range(len(shape))]
+        place = affine(element.indices[0], names)
+        if place is not None:
+            found, first = [place.steps.get(name) for name in names], place.first
+        elif of.layout == "contiguous":
+            found, first = [None] * len(shape), index(0)  # another shape of all elements
+        else:
+            raise NotFused(node, "the elements of the result lie in no such order")
+        strides = _with_others(found, shape, is_whole=place is None)
+        result = ViewResult(self.fresh("out"), value.type, of.name, tuple(e.size for e in shape), strides, first)
+        elements = product([size(of.name, d) for d in range(of.rank)])
+        guards = (*self.group.extents.guards, apply("gt", elements, index(0)))  # numpy gives none other strides
+        return Binding(Kernel("view", (), ()), tuple(self.arguments), (result,), guards)
+
+    def outputs(self) -> list[tuple[Node, Lowered]]:
+        """The results, with the nodes that make them; those of a tuple one by one."""
+        found = [(output.node, self.values[output]) for output in self.graph.outputs]
+        if len(found) == 1 and isinstance(found[0][1], tuple):
+            return [(node, each) for node, values in found for each in values]
+        return found
+
+    def order(self, node: Node, value: Value, place: int) -> tuple[int, ...] | None:
+        """The dimensions of a result as they lie in memory; None where that is as they are counted."""
+        if self.results is not None:
+            return order_of(self.results[place].array)
+        if value.is_moved and len(value.shape) > 1:
+            raise NotFused(node, "the dimensions of the result are not in the order of its strides")
+        return None
+
+    def put(self, value: Value, name: str, order: tuple[int, ...] | None) -> None:
+        """Have the value written to a result, as it lies in memory."""
+        own = value.stage
+        if own is not None and own.is_reduction and not own.buffer and order is None:
+            own.buffer = name
+            return
+        order = order or tuple(range(len(value.shape)))
+        shape = tuple(value.shape[d] for d in order)
+        for piece in value.pieces:
+            within = Within(shape, order.index(piece.axis), piece.start)
+            self.group.stages.append(_written(name, value.type, piece.value, order, within))
+        if not value.pieces:
+            self.group.stages.append(_written(name, value.type, value, order))
+
+    def work(self) -> Expression:
+        """The nanoseconds of a call, roughly: an element of each stage in each."""
+        total: Expression = index(0)
+        for stage in self.group.stages:
+            total = add(total, product([e.size for e in (*stage.shape, *stage.inner)]))
+        return apply("quotient", total, index(2))
+
+
+def _written(name: str, type: str, value: Value, order: Sequence[int], within: Within | None = None) -> Stage:
+    """The stage that writes a value to a result whose dimensions lie in that order."""
+    places = [order.index(d) for d in range(len(order))]
+
+    def element(body: Body, at: Indices) -> Expression:
+        return convert(body.element(value, tuple(at[place] for place in places)), type)
+
+    shape = tuple(value.shape[d] for d in order)
+    return Stage(name, type, shape, value.stages, element=element, buffer=name, within=within)
+
+
+def _with_others(
+    found: Sequence[Expression | None], shape: Sequence[Extent], *, is_whole: bool
+) -> tuple[Expression, ...]:
+    """The strides; a dimension without one is repeated, but one of size 1 is as if the next were all of it, and so are
+    all where the tensor `is_whole`."""
+    strides: list[Expression] = []
+    after: Expression = index(1)
+    for step, extent in zip(reversed(found), reversed(shape), strict=True):
+        stands_alone = is_whole or (isinstance(extent.size, Constant) and extent.size.value == 1)
+        strides.insert(0, step if step is not None else after if stands_alone else index(0))
+        after = multiply(strides[0], extent.size)
+    return tuple(strides)
+
+
+def _size_names(arguments: Sequence[Argument]) -> Iterator[str]:
+    for argument in arguments:
+        if isinstance(argument, TensorArgument):
+            for d in range(argument.rank):
+                yield size(argument.name, d).name
+                if argument.layout == "strided":
+                    yield stride(argument.name, d).name
+
+
+def _is_moved(array: np.ndarray[Any, Any]) -> bool:
+    """True if a later dimension has greater strides than an earlier one."""
+    return order_of(array) is not None
+
+
+def _in_order(
+    array: np.ndarray[Any, Any], sizes: Sequence[Expression], strides: Sequence[Expression]
+) -> Iterator[Expression]:
+    """Guards that dimensions lie in memory as they do in the example, but for strides of 0, which are known.
+
+    Those of one element may lie anywhere, as long as they have one.
+    """
+    order = [d for d in order_of(array) or range(array.ndim) if array.shape[d] <= 1 or array.strides[d] != 0]
+    for outer, inner in pairwise(d for d in order if array.shape[d] > 1):
+        yield apply("ge", strides[outer], strides[inner])
+    for outer, inner in combinations(order, 2):
+        alone = next((d for d in (outer, inner) if array.shape[d] <= 1), None)
+        if alone is not None:
+            is_alone = apply("le", sizes[alone], index(1))
+            yield apply("bitor", is_alone, apply("ge", strides[outer], strides[inner]))
+
+
+def _strided(indices: Indices, strides: Sequence[Expression]) -> Expression:
+    total: Expression = index(0)
+    for at, step in zip(indices, strides, strict=True):
+        total = add(total, multiply(at, step))
+    return total
+
+
+def _sample(dtype: Any, rank: int) -> Tensor:
+    return Tensor(np.ones((1,) * rank, dtype))
+
+
+def _names(op: Op) -> list[str]:
+    return [argument.name for argument in op.schema.arguments]
+
+
+def _run(op: Op, given: Mapping[str, Any]) -> Any:
+    """The operator's result for tensors of one element."""
+    with np.errstate(all="ignore"):
+        return op.compiled.body(*given.values())
+
+
+# ------------------------------------------------------------------ pointwise operators
+
+
+def pointwise(group: Group, op: Op, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
+    """An operator with an expression."""
+    text = _text_of(op)
+    if text is None or not isinstance(sample, Tensor):
+        raise Unsupported(f"{op.qualified_name} has no expression")
+    tensors = {key: value for key, value in given.items() if isinstance(value, Value)}
+    shape = group.extents.broadcast(*(value.shape for value in tensors.values()))
+    result, computed = _types(op, given, group, sample)
+    if op.name == "aten::masked_fill" and not isinstance(given["value"], Value):
+        _need_place(group, given["value"], result)
+
+    def at(body: Body, indices: Indices) -> Expression:
+        operands = {
+            key: elements(body, value, indices, group.extents) if isinstance(value, Value) else value
+            for key, value in given.items()
+        }
+        return convert(element(text, operands, computed), result)
+
+    samples = {key: Name(key, value.type) if isinstance(value, Value) else value for key, value in given.items()}
+    element(text, samples, computed)  # raises here, where the node is known
+    is_moved = any(value.is_moved for value in tensors.values())
+    return Value(name, result, shape, at, stages_of(tensors.values()), None, is_moved)
+
+
+def _need_place(group: Group, number: Lowered, type: str) -> None:
+    """Guard that the type holds the number, which else is an error of the program."""
+    if not isinstance(number, (Name, Apply)):
+        converted(number, DTYPES[type])
+    elif type in WHOLE:
+        if number.type == "f64":
+            raise Unsupported("a float among whole numbers")
+        group.extents.guard("eq", convert(convert(number, type), "i64"), convert(number, "i64"))
+    elif type != BOOL:
+        size = apply("abs", convert(number, "f64"))
+        is_small = apply("le", size, constant(float(limits(DTYPES[type]).max), "f64"))
+        group.extents.guard("bitor", is_small, apply("eq", size, constant(inf, "f64")))
+
+
+def _types(op: Op, given: Mapping[str, Lowered], group: Group, sample: Tensor) -> tuple[str, str]:
+    """The types of the result, and of the computation: the operator's dtype rule, halves in f32."""
+    if sample.array.dtype not in TYPES:
+        raise Unsupported(f"no kernels of {sample.array.dtype}")
+    result = TYPES[sample.array.dtype]
+    if op.scalar is None and result != BOOL:
+        return result, "f32" if result in HALVES else result
+    rule, _, named = str(op.dtype or "promote").partition(":")
+    operands = [name.strip() for name in named.split(",")] if named else _promoted(op)
+    chosen = [_operand_of(given[name], group) for name in operands if given[name] is not None]
+    d = result_type(tuple(chosen))
+    d = to_float(d) if rule == "float" else np.dtype(np.int64) if rule == "number" and d.kind == "b" else d
+    if d not in TYPES:
+        raise Unsupported(f"no kernels of {d}")
+    return result, "f32" if TYPES[d] in HALVES else TYPES[d]
+
+
+def _promoted(op: Op) -> list[str]:
+    """The operands whose dtypes decide: tensors, and numbers that are not given by name only."""
+    return [
+        a.name for a in op.schema.arguments
+        if isinstance(a.type, TensorType) or (a.type is NUMBER and not a.kwarg_only)
+    ]  # fmt: skip
+
+
+def _operand_of(value: Lowered, group: Group) -> Any:
+    if isinstance(value, Value):
+        return group.samples[value].array
+    return {"f64": 1.0, "i64": 1, BOOL: True}[value.type] if isinstance(value, (Name, Apply)) else value
+
+
+# ------------------------------------------------------------------ operators that choose elements
+
+
+def _whole(value: Lowered) -> int:
+    if type(value) is not int:
+        raise Unsupported("a dimension that is not known")
+    return value
+
+
+def _axis(given: Mapping[str, Lowered], rank: int, name: str = "dim") -> int:
+    return wrap_dim(_whole(given[name]), rank)
+
+
+def _number(value: Lowered) -> Expression:
+    return index(value) if isinstance(value, int) else convert(value, "i64")
+
+
+def _identity(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
+    (value,) = (each for each in given.values() if isinstance(each, Value))
+    return shown(value, name, value.shape, lambda at: at)
+
+
+def _contiguous(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
+    if given["memory_format"] not in (None, 0):
+        raise Unsupported("another order in memory")
+    value = _identity(group, name, given, sample)
+    value.is_moved = False
+    return value
+
+
+def _converted(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
+    """The same elements in the dtype of the sample."""
+    value = next(each for each in given.values() if isinstance(each, Value))
+    type = TYPES.get(sample.array.dtype)
+    if type is None:
+        raise Unsupported(f"no kernels of {sample.array.dtype}")
+    return Value(
+        name, type, value.shape, lambda body, at: convert(body.element(value, at), type), value.stages, None,
+        value.is_moved,
+    )  # fmt: skip
+
+
+def _transpose(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
+    value: Value = given["self"]
+    order = [*range(len(value.shape))]
+    a, b = (_axis(given, len(order), each) for each in ("dim0", "dim1")) if "dim0" in given else (0, -1)
+    if order:
+        order[a], order[b] = order[b], order[a]
+    return _permuted(value, name, order)
+
+
+def _permute(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
+    value: Value = given["self"]
+    return _permuted(value, name, [wrap_dim(_whole(d), len(value.shape)) for d in given["dims"]])
+
+
+def _permuted(value: Value, name: str, order: Sequence[int]) -> Value:
+    back = [order.index(d) for d in range(len(order))]
+    moved = shown(value, name, [value.shape[d] for d in order], lambda at: tuple(at[d] for d in back))
+    moved.is_moved = order != sorted(order) or value.is_moved
+    return moved
+
+
+def _unsqueeze(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
+    value: Value = given["self"]
+    d = _axis(given, len(value.shape) + 1)
+    shape = [*value.shape[:d], ONE, *value.shape[d:]]
+    return shown(value, name, shape, lambda at: (*at[:d], *at[d + 1 :]))
+
+
+def _select(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
+    value: Value = given["self"]
+    d, at = _axis(given, len(value.shape)), given["index"]
+    extent = group.extents.canonical(value.shape[d])
+    example = group.numbers.get(at) if isinstance(at, Name) else at
+    if at in group.ranges:
+        count = group.ranges[at]
+        if count.example > extent.example:
+            raise Unsupported("more steps than there are elements")
+        if count.size != extent.size:
+            group.extents.guards.append(apply("le", count.size, extent.size))
+        return shown(value, name, [*value.shape[:d], *value.shape[d + 1 :]], lambda i: (*i[:d], at, *i[d:]))
+    if not isinstance(example, int) or not -extent.example <= example < extent.example:
+        raise Unsupported("an index that is not known")
+    place = _number(at) if example >= 0 else add(extent.size, _number(at))
+    if isinstance(at, Name):
+        group.extents.guard("ge", place, index(0))
+        group.extents.guard("lt", place, extent.size)
+    else:
+        group.extents.guard("gt", extent.size, index(at if at >= 0 else -at - 1))
+    shape = [*value.shape[:d], *value.shape[d + 1 :]]
+    return shown(value, name, shape, lambda i: (*i[:d], place, *i[d:]))
+
+
+def _cat(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
+    tensors: list[Value] = given["tensors"]
+    rank = len(tensors[0].shape)
+    if not rank or any(len(each.shape) != rank for each in tensors):
+        raise Unsupported("tensors of different ranks")
+    d, type = _axis(given, rank), TYPES[sample.array.dtype]
+    shape = list(tensors[0].shape)
+    for each in tensors[1:]:
+        for axis in range(rank):
+            if axis != d:
+                shape[axis] = group.extents.require(shape[axis], each.shape[axis])
+    starts, total = [known(0)], known(0)
+    for each in tensors:
+        extent = group.extents.canonical(each.shape[d])
+        total = Extent(add(total.size, extent.size), total.example + extent.example)
+        starts.append(total)
+    shape[d] = total
+
+    def at(body: Body, indices: Indices) -> Expression:
+        def part(i: int) -> Expression:
+            extent, start = group.extents.canonical(tensors[i].shape[d]), starts[i]
+            own = add(indices[d], multiply(index(-1), start.size))
+            last = add(extent.size, index(-1))
+            inside = apply("maximum", apply("minimum", own, last), index(0))  # what is not chosen is read, too
+            return convert(body.element(tensors[i], (*indices[:d], inside, *indices[d + 1 :])), type)
+
+        found = part(len(tensors) - 1)
+        for i in reversed(range(len(tensors) - 1)):
+            found = apply("select", apply("lt", indices[d], starts[i + 1].size), part(i), found)
+        return found
+
+    if any(group.extents.canonical(each.shape[d]).example == 0 for each in tensors):
+        raise Unsupported("an empty part")
+    for each in tensors:
+        group.extents.guard("gt", group.extents.canonical(each.shape[d]).size, index(0))
+    pieces = tuple(Piece(each, d, start.size) for each, start in zip(tensors, starts, strict=False))
+    return Value(name, type, tuple(shape), at, stages_of(tensors), pieces=pieces)
+
+
+def _stack(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
+    d = _axis(given, len(given["tensors"][0].shape) + 1)
+    parts = [_unsqueeze(group, each.name, {"self": each, "dim": d}, None) for each in given["tensors"]]
+    return _cat(group, name, {"tensors": parts, "dim": d}, sample)
+
+
+def _expand(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
+    value: Value = given["self"]
+    sizes = given["size"]
+    if not all(isinstance(each, int) for each in sizes) or any(each < -1 for each in sizes):
+        raise Unsupported("sizes that are not known")
+    before = len(sizes) - len(value.shape)
+    shape: list[Extent] = []
+    for d, wanted in enumerate(sizes):
+        own = value.shape[d - before] if d >= before else ONE
+        if wanted == -1:
+            shape.append(own)
+        else:
+            shape.append(known(wanted) if group.extents.is_one(own) else group.extents.require(own, known(wanted)))
+    return Value(name, value.type, tuple(shape), lambda b, at: elements(b, value, at, group.extents), value.stages)
+
+
+_REDUCTIONS: Final[dict[str, Handler]] = {**REDUCTIONS, **COMPOSITIONS, **PRODUCTS, **ATTENTION, **WINDOWS}
+_OF_FLOATS: Final = ATTENTION.keys() | WINDOWS.keys()
+"""Those of which samples of one element tell nothing: their result is of float32."""
+_CHOOSING: Final[dict[str, Handler]] = {
+    **RESHAPING,
+    **dict.fromkeys(("aten::clone", "aten::detach", "aten::alias"), _identity),
+    "aten::contiguous": _contiguous,
+    "aten::transpose": _transpose, "aten::t": _transpose, "aten::permute": _permute, "aten::unsqueeze": _unsqueeze,
+    "aten::select": _select, "aten::expand": _expand,
+}  # fmt: skip
+"""Those whose elements are elements of their argument."""
+_SHAPED: Final[dict[str, Handler]] = {
+    **_CHOOSING,
+    **dict.fromkeys(("aten::to", "aten::type_as", "aten::float", "aten::double", "aten::_to_copy"), _converted),
+    "aten::cat": _cat, "aten::stack": _stack,
+}  # fmt: skip
+
+# ------------------------------------------------------------------ nodes that are no operators
+
+
+def _constant(group: Group, node: Node, given: Sequence[Lowered]) -> list[Lowered]:
+    found = constant_value(node.output)
+    if isinstance(found, Tensor):
+        raise Unsupported("a constant tensor")
+    return [found]
+
+
+def _list(group: Group, node: Node, given: Sequence[Lowered]) -> list[Lowered]:
+    return [[*given]]
+
+
+def _tuple(group: Group, node: Node, given: Sequence[Lowered]) -> list[Lowered]:
+    return [(*given,)]
+
+
+def _unpacked(group: Group, node: Node, given: Sequence[Lowered]) -> list[Lowered]:
+    (values,) = given
+    if not isinstance(values, list) or len(values) != len(node.outputs):
+        raise Unsupported("a list of another length")
+    return values
+
+
+def _constant_chunk(group: Group, node: Node, given: Sequence[Lowered]) -> list[Lowered]:
+    (value,) = given
+    axis = wrap_dim(node.attr("dim"), len(value.shape))
+    return list(chunks(group, value, node.attr("chunks"), axis, node.outputs[0].debug_name))
+
+
+_STRUCTURAL: Final[dict[str, Callable[[Group, Node, Sequence[Lowered]], Sequence[Lowered]]]] = {
+    "prim::Constant": _constant, "prim::ListConstruct": _list, "prim::ListUnpack": _unpacked,
+    "prim::TupleConstruct": _tuple,
+    "prim::ConstantChunk": _constant_chunk,
+}  # fmt: skip

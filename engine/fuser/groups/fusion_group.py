@@ -1,0 +1,111 @@
+"""A fusion group while it is lowered: its sizes, its stages, and what its values are made of.
+
+In: descriptions of tensors (`schedule.Value`).  Out: descriptions of what operators make of them; `Group.keep` has one
+computed once and kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from engine.aten.values.tensor import Tensor
+from engine.fuser.groups.extents import Extent, Extents
+from engine.fuser.groups.schedule import Body, Indices, Scheduler, Stage, Value
+from engine.fuser.ir.kernel import Constant, Expression, Let, Name, all_expressions, index
+from engine.fuser.ir.numeric_functions import NUMPY
+
+TYPES: Final[dict[np.dtype[Any], str]] = {np.dtype(found): type for type, found in NUMPY.items()}
+"""numpy's dtypes -> the types of elements; what is missing stays with numpy."""
+DTYPES: Final = {type: d for d, type in TYPES.items()}
+
+Lowered = Any
+"""A `Value`; an expression of a number; a constant; or a list of these."""
+
+
+@dataclass(eq=False, slots=True)
+class Group:
+    """The state that the handlers of nodes share."""
+
+    extents: Extents = field(default_factory=Extents)
+    stages: list[Stage] = field(default_factory=list)
+    samples: dict[Value, Tensor] = field(default_factory=dict)
+    """A tensor of one element for each value, of the same dtype and rank."""
+    numbers: dict[Expression, float] = field(default_factory=dict)
+    """Numbers that calls give, with those of the example."""
+    ranges: dict[Expression, Extent] = field(default_factory=dict)
+    """Numbers of steps of loops, which go from 0 to before these."""
+
+    def keep(self, value: Value) -> Value:
+        """The value from memory (or registers), computed once."""
+        if value.stage is not None and not value.stage.is_reduction:
+            return value
+        stage = Stage(
+            value.name, value.type, value.shape, value.stages, element=lambda body, at: body.element(value, at)
+        )
+        self.stages.append(stage)
+        kept = Value(
+            value.name, value.type, value.shape, lambda body, at: body.stage(stage, at), (stage,), stage, value.is_moved
+        )
+        if value in self.samples:
+            self.samples[kept] = self.samples[value]
+        return kept
+
+    def kept_if_costly(self, value: Value) -> Value:
+        """The value, kept if that is less work than to compute it again."""
+        return self.keep(value) if value.shape and self._is_costly(value) else value
+
+    def trial(self, value: Value) -> tuple[Body, Expression]:
+        """The statements of an element, and the element; raises Unsupported."""
+        body = Body(Scheduler(self.extents, ()), ())
+        return body, value.at(body, tuple(Name(f"i{d}", "i64") for d in range(len(value.shape))))
+
+    def _is_costly(self, value: Value) -> bool:
+        """True if an element takes more than a few simple functions."""
+        body, last = self.trial(value)
+        steps = [last, *(s.value for s in body.statements if isinstance(s, Let))]
+        found = [e for step in steps for e in all_expressions(step)]
+        return len(body.statements) > _SIMPLE or any(getattr(e, "function", "") in _LONG for e in found)
+
+
+_SIMPLE: Final = 8
+"""The number of steps that are rather done again than kept."""
+_LONG: Final = frozenset("exp expm1 exp2 log log1p log2 log10 tanh sigmoid erf erfc sin cos tan pow".split())
+
+Handler = Callable[[Group, str, Mapping[str, Lowered], Any], Lowered]
+Choose = Callable[[Indices], Indices]
+"""From the indices of a result to those of what it shows."""
+
+
+def shown(value: Value, name: str, shape: Sequence[Extent], choose: Choose) -> Value:
+    """The elements of another value, in another arrangement."""
+    return Value(
+        name,
+        value.type,
+        tuple(shape),
+        lambda body, at: body.element(value, choose(at)),
+        value.stages,
+        None,
+        value.is_moved,
+    )
+
+
+def elements(body: Body, value: Value, indices: Indices, extents: Extents) -> Expression:
+    """The value's element where the result has `indices`: broadcast."""
+    own = indices[len(indices) - len(value.shape) :]
+    zero = index(0)
+    places = tuple(zero if _is_one(extent, extents) else at for at, extent in zip(own, value.shape, strict=True))
+    return body.element(value, places)
+
+
+def _is_one(extent: Extent, extents: Extents) -> bool:
+    found = extents.canonical(extent).size
+    return isinstance(found, Constant) and found.value == 1
+
+
+def stages_of(values: Iterable[Value]) -> tuple[Stage, ...]:
+    """All stages that some values are computed from."""
+    return tuple(dict.fromkeys(stage for value in values for stage in value.stages))

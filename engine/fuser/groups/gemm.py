@@ -1,0 +1,476 @@
+"""Matrix products of float32 in kernel IR, for kernels that multiply and go on with the result.
+
+In: the sizes, and where the operands lie (`Matrix`).  Out: statements (`product`, `dots`), which hand each element of
+the result to the caller: bias, activation and residual are done while it is in the cache.  They call `helpers`, which
+the kernel has to bring along.  `packing` copies a matrix into panels, for several products or for several threads.
+
+Note [Tiles of products]
+A panel holds the columns of a tile, element (k, j) at k * step + j: some columns of a matrix whose rows are contiguous,
+or a copy with zeros beyond the last column.  A tile is some rows of the result by one panel: its sums are a small
+array, which LLVM keeps in vector registers, as all indices into it are constants once the innermost loops are unrolled.
+Where k is long, it is done in blocks of `DEPTH`, so that a block of a panel stays in the cache while tile after tile
+uses it; sums rest in "partial" meanwhile.  Tiles are functions of their own, one for each size, whatever is multiplied.
+
+Where k is last in the memory of both operands and the first has few rows, as in x @ weight.t(), panels cost more than
+they save: `dots` adds up products along k, for a few rows and columns at a time, which load each vector for several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Final
+
+from engine.fuser.ir.externals import PREFETCH
+from engine.fuser.ir.kernel import (
+    Accumulate,
+    Address,
+    Buffer,
+    Call,
+    Declare,
+    Expression,
+    For,
+    If,
+    Kernel,
+    Let,
+    Load,
+    Name,
+    Scalar,
+    Statement,
+    Store,
+    add,
+    allocate,
+    apply,
+    constant,
+    index,
+    multiply,
+)
+
+_ZERO: Final = index(0)
+_ONE: Final = index(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """Elements of a buffer of float32: (i, j) is at `first` + i * `row` + j * `column`."""
+
+    buffer: str
+    row: Expression
+    column: Expression = _ONE
+    first: Expression = _ZERO
+
+    def place(self, i: Expression, j: Expression) -> Expression:
+        return add(add(self.first, multiply(i, self.row)), multiply(j, self.column))
+
+    def element(self, i: Expression, j: Expression) -> Load:
+        return _load(self.buffer, self.place(i, j))
+
+    def address(self, i: Expression, j: Expression) -> Address:
+        return Address(self.buffer, (self.place(i, j),))
+
+    @property
+    def transposed(self) -> Matrix:
+        return Matrix(self.buffer, self.column, self.row, self.first)
+
+    @property
+    def has_rows(self) -> bool:
+        """True if the elements of a row are next to each other."""
+        return self.column == _ONE
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A piece of the result of up to 24 vectors of 16 elements: `rows` by `width` columns, that of panels."""
+
+    rows: int
+    width: int
+
+
+WIDE: Final = Tile(6, 64)
+TILES: Final = (Tile(24, 16), Tile(12, 32), WIDE)
+DEPTH: Final = 512
+"""Elements of k in a block."""
+BLOCK: Final = 240
+"""Rows of the first operand that are gone over for one panel before the next panel; a multiple of all tiles' rows."""
+FEWEST_ROWS: Final = 16
+"""Rows up to which products are made of `dots`, where both operands have contiguous k."""
+FEW_ROWS: Final = 32
+"""Rows of the first operand up to which copies of the second cost more than they save."""
+
+Element = Callable[[Expression, Expression], Expression]
+"""From two indices to an element."""
+Fill = Callable[[Expression, Expression, Expression, str, Expression], Sequence[Statement]]
+"""From the first column of a panel, the first k, the number of them, a buffer and an index into it to statements that
+put the panel's elements there."""
+Put = Callable[[Expression, Expression, Expression], Sequence[Statement]]
+"""From a row, a column and an element of the product to statements that store it."""
+
+
+def tile_for(columns: int, rows: int = 0) -> Tile:
+    """The tile for so many columns and rows: the widest that is not mostly empty; of few rows, one that leaves none."""
+    found = next((tile for tile in TILES if columns <= tile.width), WIDE)
+    if rows > BLOCK:
+        return found
+    heights = [height for height in (found.rows, found.rows * 5 // 6, found.rows * 2 // 3) if rows % height == 0]
+    return Tile(heights[0], found.width) if heights else found
+
+
+def block_for(rows: int, tile: Tile) -> int:
+    """The rows of a block: whole tiles, as many in each block as so many rows allow."""
+    blocks = -(-rows // BLOCK)
+    return BLOCK if blocks <= 1 else -(-rows // (blocks * tile.rows)) * tile.rows
+
+
+def packed_size(rows: Expression, columns: Expression, tile: Tile = WIDE) -> Expression:
+    """The elements of a matrix of these sizes in panels."""
+    return multiply(rows, multiply(panels(columns, tile), index(tile.width)))
+
+
+def panels(columns: Expression, tile: Tile = WIDE) -> Expression:
+    """The number of panels."""
+    return apply("quotient", add(columns, index(tile.width - 1)), index(tile.width))
+
+
+def _i(name: str) -> Name:
+    return Name(name, "i64")
+
+
+def _load(buffer: str, *indices: Expression) -> Load:
+    return Load(buffer, indices, "f32")
+
+
+def filled(element: Element, columns: Expression, tile: Tile = WIDE, *, has_rows: bool = True) -> Fill:
+    """A `Fill` with these elements, and zeros beyond the last column.
+
+    Where the rows are not contiguous, few columns at a time are read, whose lines of memory the cache holds at once.
+    """
+    width = tile.width if has_rows else _LINE
+
+    def fill(
+        first: Expression, depth: Expression, deep: Expression, buffer: str, place: Expression
+    ) -> Sequence[Statement]:
+        end = add(_i("beside"), index(width))
+        target = (add(place, add(multiply(_i("at"), index(tile.width)), _i("j"))),)
+        copy = Store(buffer, target, element(add(depth, _i("at")), add(first, _i("j"))))
+        zero = Store(buffer, target, constant(0, "f32"))
+
+        def copied(stop: Expression) -> For:
+            return For("j", _i("beside"), stop, (copy,), kind="vector")
+
+        stop = apply("maximum", _i("beside"), apply("minimum", apply("sub", columns, first), end))
+        whole = For("at", index(0), deep, (copied(end),))
+        some = For("at", index(0), deep, (copied(_i("inside")), For("j", _i("inside"), end, (zero,), kind="vector")))
+        piece = (Let("inside", stop), If(apply("eq", _i("inside"), end), (whole,), (some,)))
+        return (For("beside", index(0), index(tile.width), piece, step=index(width)),)
+
+    return fill
+
+
+def fill_from(matrix: Matrix, columns: Expression, tile: Tile = WIDE) -> Fill:
+    """A `Fill` with the elements of a matrix."""
+    return filled(matrix.element, columns, tile, has_rows=matrix.has_rows)
+
+
+def packing(n: Expression, k: Expression, fill: Fill, buffer: str, tile: Tile = WIDE) -> Statement:
+    """All panels of a matrix (k, n) into a buffer of `packed_size`."""
+    blocks = apply("quotient", add(k, index(DEPTH - 1)), index(DEPTH))
+    number, depth = apply("quotient", _i("part"), blocks), multiply(apply("rest", _i("part"), blocks), index(DEPTH))
+    place = multiply(add(multiply(_i("number"), k), _i("depth")), index(tile.width))
+    deep = apply("minimum", apply("sub", k, _i("depth")), index(DEPTH))
+    body = fill(multiply(_i("number"), index(tile.width)), _i("depth"), deep, buffer, place)
+    lets = (Let("number", number), Let("depth", depth))
+    return For("part", index(0), multiply(panels(n, tile), blocks), (*lets, *body), kind="parallel")
+
+
+def product(
+    m: Expression,
+    n: Expression,
+    k: Expression,
+    a: Matrix,
+    put: Put,
+    *,
+    b: Matrix | None = None,
+    packed: str = "",
+    fill: Fill | None = None,
+    tile: Tile = WIDE,
+    block: int = BLOCK,
+    by_columns: bool = False,
+    in_place: bool = False,
+) -> tuple[Statement, ...]:
+    """(m, n) = (m, k) times (k, n), k at least 1.
+
+    The second operand is `packed`, a buffer of panels; or else filled into panels block by block, by `fill`, or from
+    `b`, whose whole panels may be read `in_place` where its rows are contiguous: for up to `FEW_ROWS`.  Elements are
+    handed on row by row, or `by_columns`, where there are few panels: then a thread stays with those that it packed.
+    `block`: of rows, at most `BLOCK`; where there are few panels, fewer rows give more threads something to do.
+    """
+    fill = fill or (fill_from(b, n, tile) if b is not None else None)
+    blocks = apply("quotient", add(m, index(block - 1)), index(block))
+    there, is_early = b if in_place else None, not (in_place or by_columns)
+    finish = partial(_finished, put=put, tile=tile, by_columns=False) if is_early else None
+    outer, inner = ("panels", "blocks") if by_columns else ("blocks", "panels")
+    numbers = {outer: apply("quotient", _i("part"), _i(inner)), inner: apply("rest", _i("part"), _i(inner))}
+    part = (
+        Let("number", numbers["panels"]),
+        Let("column", multiply(_i("number"), index(tile.width))),
+        Let("begin", multiply(numbers["blocks"], index(block))),
+        Let("end", apply("minimum", add(_i("begin"), index(block)), m)),
+        allocate("partial", "f32", index(block * tile.width)),
+        *([] if packed else [allocate("panel", "f32", index(DEPTH * tile.width))]),
+        Let("columns", apply("minimum", apply("sub", n, _i("column")), index(tile.width))),
+        For("depth", index(0), k, (*_depth(a, n, k, packed, fill, there, tile, finish),), step=index(DEPTH)),
+        *(() if is_early else _finished(_i("begin"), _i("end"), _i("begin"), put, tile, by_columns)),
+    )
+    return (
+        Let("panels", panels(n, tile)),
+        Let("blocks", blocks),
+        For("part", index(0), multiply(_i("panels"), _i("blocks")), part, kind="parallel"),
+    )
+
+
+FEW_COLUMNS_BLOCK: Final = 48
+"""Rows for one panel of `product_by_columns`: small, as a few panels are all that most batches have."""
+
+
+def product_by_columns(
+    m: Expression, n: Expression, k: Expression, a: Matrix, b: Matrix, put: Put, tile: Tile, packed: str = "packed"
+) -> tuple[Statement, ...]:  # fmt: skip
+    """(m, n) = (m, k) times (k, n) as the transposed product: all panels of the first operand's rows, packed before."""
+    return (
+        allocate(packed, "f32", packed_size(k, m, tile)),
+        packing(m, k, fill_from(a.transposed, m, tile), packed, tile),
+        *product(
+            n, m, k, b.transposed, lambda i, j, value: put(j, i, value), packed=packed, tile=tile, by_columns=True,
+            block=FEW_COLUMNS_BLOCK,
+        ),
+    )  # fmt: skip
+
+
+Finish = Callable[[Expression, Expression, Expression], Iterable[Statement]]
+"""From the first row, the end, and the row that "partial" begins with to statements that hand these rows on."""
+
+
+def _depth(
+    a: Matrix, n: Expression, k: Expression, packed: str, fill: Fill | None, in_place: Matrix | None, tile: Tile,
+    finish: Finish | None,
+) -> Iterator[Statement]:  # fmt: skip
+    """One block of k, for all rows."""
+    yield Let("deep", apply("minimum", apply("sub", k, _i("depth")), index(DEPTH)))
+    if packed:
+        start = multiply(add(multiply(_i("number"), k), _i("depth")), index(tile.width))
+        yield from _rows(a, k, Matrix(packed, index(tile.width), first=start), tile, finish)
+        return
+    assert fill is not None
+    filling = (
+        *fill(_i("column"), _i("depth"), _i("deep"), "panel", index(0)),
+        *_rows(a, k, Matrix("panel", index(tile.width)), tile, finish),
+    )
+    if in_place is None:
+        yield from filling
+        return
+    there = Matrix(in_place.buffer, in_place.row, first=in_place.place(_i("depth"), _i("column")))
+    is_whole = apply("le", add(_i("column"), index(tile.width)), n)
+    yield If(is_whole, tuple(_rows(a, k, there, tile, finish)), filling)
+
+
+def _rows(a: Matrix, k: Expression, panel: Matrix, tile: Tile, finish: Finish | None) -> Iterator[Statement]:
+    """All rows by a panel: whole tiles, then smaller ones for what is left.
+
+    Rows are finished after their last block of k; if that is the only one, one after the other uses the same place.
+    """
+    is_last, is_only = apply("ge", add(_i("depth"), _i("deep")), k), apply("le", k, index(DEPTH))
+    start, size = _i("begin"), index(tile.rows)
+
+    def handed(first: Expression, end: Expression) -> Sequence[Statement]:
+        return () if finish is None else (If(is_last, tuple(finish(first, end, _i("base")))),)
+
+    def base(row: Expression) -> Let:
+        return Let("base", start if finish is None else apply("select", is_only, row, start))
+
+    yield Let("tiles", apply("quotient", apply("sub", _i("end"), start), size))
+    top = Let("top", add(start, multiply(_i("tile"), size)))
+    whole = (top, base(_i("top")), _tile_call(tile, a, panel), *handed(_i("top"), add(_i("top"), size)))
+    yield For("tile", index(0), _i("tiles"), whole)
+    yield Let("left", add(start, multiply(_i("tiles"), size)))
+    yield base(_i("left"))
+    after = _i("left")
+    for rows in [*_heights(tile.rows)][1:]:
+        count = apply("quotient", apply("sub", _i("end"), after), index(rows))
+        yield Let(f"tiles{rows}", count)
+        top = Let("top", add(after, multiply(_i("tile"), index(rows))))
+        yield For("tile", index(0), _i(f"tiles{rows}"), (top, _tile_call(Tile(rows, tile.width), a, panel)))
+        yield Let(f"left{rows}", add(after, multiply(_i(f"tiles{rows}"), index(rows))))
+        after = _i(f"left{rows}")
+    yield from handed(_i("left"), _i("end"))
+
+
+def _heights(rows: int) -> Iterator[int]:
+    """The rows of tiles, each about half of the one before, down to 1."""
+    while rows:
+        yield rows
+        rows //= 2
+
+
+def _tile_call(tile: Tile, a: Matrix, panel: Matrix) -> Statement:
+    line = multiply(apply("sub", _i("top"), _i("base")), index(tile.width))
+    operand, panel_address = a.address(_i("top"), _i("depth")), panel.address(index(0), index(0))
+    return tile_call(
+        tile, a, operand, panel.row, panel_address, Address("partial", (line,)), _i("depth"), _i("deep")
+    )  # fmt: skip
+
+
+def tile_call(
+    tile: Tile, a: Matrix, operand: Address, step: Expression, panel: Address, sums: Address, depth: Expression,
+    deep: Expression,
+) -> Call:  # fmt: skip
+    """Rows of `a` from `operand` on by a panel, whose rows are `step` apart, to sums, which begin at 0 for depth 0."""
+    return Call(_name_of(tile), (depth, deep, a.row, a.column, step, operand, panel, sums))
+
+
+def _name_of(tile: Tile) -> str:
+    return f"tile_{tile.rows}x{tile.width}"
+
+
+def helpers(tile: Tile | None) -> tuple[Kernel, ...]:
+    """The functions that a product with this tile calls; None: those of `dots`."""
+    if tile is None:
+        return tuple(_dots_helper(rows, columns) for rows in (1, _DOTS) for columns in (1, _DOTS))
+    return tuple(tile_helper(Tile(rows, tile.width)) for rows in _heights(tile.rows))
+
+
+@cache
+def tile_helper(tile: Tile) -> Kernel:
+    """The function that `tile_call` calls: sums of `deep` products, which begin at 0 where `depth` does."""
+    j, size = _i("j"), index(tile.rows * tile.width)
+    body = (
+        allocate("sums", "f32", size),
+        If(
+            apply("eq", _i("depth"), index(0)),
+            (For("j", index(0), size, (Store("sums", (j,), constant(0, "f32")),), kind="vector"),),
+            (For("j", index(0), size, (Store("sums", (j,), _load("result", j)),), kind="vector"),),
+        ),
+        For("begin", index(0), _i("deep"), _ahead(tile, (*_step(tile),)), step=index(_AHEAD)),
+        For("j", index(0), size, (Store("result", (j,), _load("sums", j)),), kind="vector"),
+    )
+    sizes = tuple(Scalar(each, "i64") for each in ("depth", "deep", "row", "column", "step"))
+    buffers = (Buffer("a", "f32", None), Buffer("panel", "f32", None), Buffer("result", "f32", None, access="inout"))
+    return Kernel(_name_of(tile), (*sizes, *buffers), body, is_separate=True)
+
+
+_AHEAD: Final = 16
+"""Elements of k for which the next tile's rows are fetched at a time."""
+
+
+def _ahead(tile: Tile, step: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    """Some steps, while the same part of the rows that the next tile needs is on its way from far memory."""
+    a = Matrix("a", _i("row"), _i("column"))
+    lines = range(0, _AHEAD, _LINE)
+    wanted = [(row, line) for row in range(tile.rows, 2 * tile.rows) for line in lines]
+    fetched = [Call(PREFETCH, (a.address(index(row), add(_i("begin"), index(line))),)) for row, line in wanted]
+    stop = apply("minimum", add(_i("begin"), index(_AHEAD)), _i("deep"))
+    return (*fetched, For("at", _i("begin"), stop, step))
+
+
+_LINE: Final = 16
+"""Elements in a line of memory."""
+
+
+def _step(tile: Tile) -> Iterator[Statement]:
+    """One element of k: each row's times the panel's."""
+    a = Matrix("a", _i("row"), _i("column"))
+    for row in range(tile.rows):
+        yield Let(f"a{row}", a.element(index(row), _i("at")))
+    yield Let("line", multiply(_i("at"), _i("step")))
+    body: list[Statement] = [Let("b", _load("panel", add(_i("line"), _i("j"))))]
+    for row in range(tile.rows):
+        place = (add(_i("j"), index(row * tile.width)),)
+        total = apply("fma", Name(f"a{row}", "f32"), Name("b", "f32"), _load("sums", *place))
+        body.append(Store("sums", place, total))
+    yield For("j", index(0), index(tile.width), tuple(body), kind="vector")
+
+
+def _finished(
+    first: Expression, end: Expression, base: Expression, put: Put, tile: Tile, by_columns: bool
+) -> Iterator[Statement]:
+    """The elements of some rows to whoever wants them."""
+    line = multiply(apply("sub", _i("row"), base), index(tile.width))
+    element = tuple(put(_i("row"), add(_i("column"), _i("j")), _load("partial", add(line, _i("j")))))
+    if by_columns:
+        inner = For("row", first, end, element, kind="vector")
+        yield For("j", index(0), _i("columns"), (inner,))
+    else:
+        inner = For("j", index(0), _i("columns"), element, kind="vector")
+        yield For("row", first, end, (inner,))
+
+
+# ------------------------------------------------------------------ sums along k
+
+
+def dots(m: Expression, n: Expression, k: Expression, a: Matrix, b: Matrix, put: Put) -> tuple[Statement, ...]:
+    """(m, n) = (m, k) times the transpose of (n, k), both with contiguous rows.
+
+    Each part reads its rows of the second operand once from afar, and all of the first: for few rows of that.
+    """
+    fours = apply("quotient", m, index(_DOTS))
+    part = (
+        Let("begin", multiply(_i("part"), index(_DOTS_OF_PART))),
+        Let("end", apply("minimum", add(_i("begin"), index(_DOTS_OF_PART)), n)),
+        For(
+            "four",
+            index(0),
+            fours,
+            (Let("row", multiply(_i("four"), index(_DOTS))), _dots_of_rows(_DOTS, k, a, b, put)),
+        ),
+        For("row", multiply(fours, index(_DOTS)), m, (_dots_of_rows(1, k, a, b, put),)),
+    )
+    parts = apply("quotient", add(n, index(_DOTS_OF_PART - 1)), index(_DOTS_OF_PART))
+    return (For("part", index(0), parts, part, kind="parallel"),)
+
+
+_DOTS: Final = 4
+"""Rows and columns of `dots` at a time: 16 sums and 8 vectors of operands, of 32 registers."""
+_DOTS_OF_PART: Final = 16
+"""Columns that are in the nearest cache while all rows of the first operand are gone over."""
+
+
+def _dots_of_rows(rows: int, k: Expression, a: Matrix, b: Matrix, put: Put) -> Statement:
+    """Some rows by the columns of a part, the last of which may be fewer."""
+    whole = (Let("column", _i("first")), *_dots(rows, _DOTS, k, a, b, put))
+    single = For("column", _i("first"), _i("end"), _dots(rows, 1, k, a, b, put))
+    is_whole = apply("le", add(_i("first"), index(_DOTS)), _i("end"))
+    return For("first", _i("begin"), _i("end"), (If(is_whole, whole, (single,)),), step=index(_DOTS))
+
+
+def _dots(rows: int, columns: int, k: Expression, a: Matrix, b: Matrix, put: Put) -> tuple[Statement, ...]:
+    addresses = (a.address(_i("row"), index(0)), b.address(_i("column"), index(0)), Address("sums", (index(0),)))
+    element = _load("sums", add(multiply(_i("i"), index(columns)), _i("j")))
+    handed = (
+        Let("down", add(_i("row"), _i("i"))),
+        Let("right", add(_i("column"), _i("j"))),
+        *put(_i("down"), _i("right"), element),
+    )
+    return (
+        allocate("sums", "f32", index(rows * columns)),
+        Call(f"dots_{rows}x{columns}", (k, a.row, b.row, *addresses)),
+        For("i", index(0), index(rows), (For("j", index(0), index(columns), handed, kind="vector"),)),
+    )
+
+
+@cache
+def _dots_helper(rows: int, columns: int) -> Kernel:
+    """Sums along k of some rows by some columns."""
+    places = [(i, j) for i in range(rows) for j in range(columns)]
+    a, b = Matrix("a", _i("row")), Matrix("b", _i("column"))
+    lets = [Let(f"a{i}", a.element(index(i), _i("at"))) for i in range(rows)]
+    lets += [Let(f"b{j}", b.element(index(j), _i("at"))) for j in range(columns)]
+    products = {(i, j): apply("mul", Name(f"a{i}", "f32"), Name(f"b{j}", "f32")) for i, j in places}
+    adding: tuple[Statement, ...] = (*lets, *(Accumulate(f"sum{i}_{j}", "add", products[i, j]) for i, j in places))
+    body: tuple[Statement, ...] = (
+        *(Declare(f"sum{i}_{j}", constant(0, "f32")) for i, j in places),
+        For("at", index(0), _i("k"), adding, kind="vector"),
+        *(Store("sums", (index(i * columns + j),), Name(f"sum{i}_{j}", "f32")) for i, j in places),
+    )
+    sizes = tuple(Scalar(each, "i64") for each in ("k", "row", "column"))
+    buffers = (Buffer("a", "f32", None), Buffer("b", "f32", None), Buffer("sums", "f32", None, access="out"))
+    return Kernel(f"dots_{rows}x{columns}", (*sizes, *buffers), body, is_separate=True)

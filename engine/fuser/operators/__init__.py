@@ -1,0 +1,1 @@
+"""Kernels of single operators, which take the slots that `engine.aten` offers."""

@@ -1,0 +1,1 @@
+"""Programs of numbers, lists and dicts as kernels."""

@@ -1,0 +1,180 @@
+"""Machine code on disk: what was stored comes back, and nothing else ever does."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.fuser.backend import kernel_cache, machine
+from engine.fuser.ir.kernel import Kernel
+from engine.fuser.ir.kernel_text import parse
+
+KEY = kernel_cache.key_of(("a kernel", "a processor"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    found = tmp_path / "kernels"
+    monkeypatch.setenv("TSREPL_KERNEL_CACHE", str(found))
+    return found
+
+
+def _file(folder: Path) -> Path:
+    (found,) = folder.iterdir()
+    return found
+
+
+def test_what_was_stored_comes_back(folder: Path) -> None:
+    assert kernel_cache.load(KEY) is None
+    kernel_cache.store(KEY, b"code")
+    assert kernel_cache.load(KEY) == b"code"
+    assert kernel_cache.load(kernel_cache.key_of(("a kernel", "another processor"))) is None
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_keys_tell_parts_apart() -> None:
+    assert kernel_cache.key_of(("ab", "c")) != kernel_cache.key_of(("a", "bc"))
+
+
+def test_a_source_that_changes_has_another_state(tmp_path: Path) -> None:
+    source = tmp_path / "inner" / "a.py"
+    source.parent.mkdir()
+    source.write_text("x = 1")
+    before = kernel_cache.state_of([tmp_path])
+    assert kernel_cache.state_of([tmp_path]) == before
+    (tmp_path / "notes.txt").write_text("not a source")
+    assert kernel_cache.state_of([tmp_path]) == before
+    source.write_text("x = 10")
+    assert kernel_cache.state_of([tmp_path]) != before
+
+
+@pytest.mark.parametrize("found", [b"", b"tsrepl kernel 1\n", b"\x7fELF" + bytes(100)])
+def test_files_of_others_are_ignored(folder: Path, found: bytes) -> None:
+    kernel_cache.store(KEY, b"code")
+    _file(folder).write_bytes(found)
+    assert kernel_cache.load(KEY) is None
+    kernel_cache.store(KEY, b"code")
+    assert kernel_cache.load(KEY) == b"code"
+
+
+@pytest.mark.parametrize("place", [0, 20, -1])
+def test_corrupted_files_are_ignored(folder: Path, place: int) -> None:
+    kernel_cache.store(KEY, b"code" * 10)
+    found = bytearray(_file(folder).read_bytes())
+    found[place] ^= 1
+    _file(folder).write_bytes(found)
+    assert kernel_cache.load(KEY) is None
+
+
+def test_a_file_under_another_name_is_ignored(folder: Path) -> None:
+    kernel_cache.store(KEY, b"code")
+    other = kernel_cache.key_of(("other",))
+    _file(folder).rename(folder / f"{other}.kernel")
+    assert kernel_cache.load(other) is None
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="there are no modes of files")
+def test_what_others_may_write_is_ignored(folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    kernel_cache.store(KEY, b"code")
+    _file(folder).chmod(0o666)
+    assert kernel_cache.load(KEY) is None
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    monkeypatch.setenv("TSREPL_KERNEL_CACHE", str(shared))
+    kernel_cache.store(KEY, b"code")
+    assert not [*shared.iterdir()]
+
+
+@pytest.mark.skipif(not hasattr(os, "symlink"), reason="there are no links")
+def test_links_are_not_followed(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel_cache.store(KEY, b"code")
+    target = tmp_path / "elsewhere"
+    _file(folder).rename(target)
+    (folder / f"{KEY}.kernel").symlink_to(target)
+    assert kernel_cache.load(KEY) is None
+    (tmp_path / "link").symlink_to(folder)
+    monkeypatch.setenv("TSREPL_KERNEL_CACHE", str(tmp_path / "link"))
+    assert kernel_cache.directory() is None
+
+
+def test_nothing_is_kept_where_nobody_wants_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for setting in ("0", str(tmp_path / "file" / "kernels")):
+        monkeypatch.setenv("TSREPL_KERNEL_CACHE", setting)
+        kernel_cache.store(KEY, b"code")
+        assert kernel_cache.load(KEY) is None
+
+
+def test_what_was_used_least_recently_goes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel_cache, "ROOM", 3500)
+    keys = [kernel_cache.key_of((str(i),)) for i in range(4)]
+    for i, key in enumerate(keys[:3]):
+        kernel_cache.store(key, bytes(1000))
+        os.utime(folder / f"{key}.kernel", (i, i))
+    assert kernel_cache.load(keys[0]) is not None
+    kernel_cache.store(keys[3], bytes(1000))
+    assert [kernel_cache.load(key) is not None for key in keys] == [True, False, True, True]
+
+
+def test_many_at_once(folder: Path) -> None:
+    def work() -> None:
+        for i in range(30):
+            kernel_cache.store(KEY, bytes(5000))
+            found = kernel_cache.load(KEY)
+            assert found in (None, bytes(5000)), i
+
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for each in workers:
+        each.start()
+    for each in workers:
+        each.join()
+    assert kernel_cache.load(KEY) == bytes(5000)
+
+
+# ------------------------------------------------------------------ kernels
+
+
+def _kernel() -> Kernel:
+    return parse("def doubled(n: i64, x: InOut[f64[n]]):\n    for i in vector(n):\n        x[i] = x[i] * 2.0\n")
+
+
+def _doubles() -> bool:
+    x = np.arange(5.0)
+    assert machine.callable_kernel(_kernel())(5, x) == 0
+    return bool((x == np.arange(5.0) * 2).all())
+
+
+def test_kernels_are_compiled_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _doubles()
+    monkeypatch.setattr(machine, "_optimized", None)  # nothing is compiled any more
+    assert _doubles()
+
+
+def test_a_corrupted_kernel_is_compiled_again(folder: Path) -> None:
+    assert _doubles()
+    for path in folder.iterdir():
+        path.write_bytes(path.read_bytes()[:-10])
+    assert _doubles()
+
+
+def test_another_process_finds_them(folder: Path) -> None:
+    assert _doubles()
+    before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+    text = (
+        "import numpy as np\nfrom engine.fuser.backend import machine\nfrom engine.fuser.ir.kernel_text import parse\n"
+        "machine._optimized = None\nx = np.arange(5.0)\n"
+        "kernel = parse('def doubled(n: i64, x: InOut[f64[n]]):\\n"
+        "    for i in vector(n):\\n        x[i] = x[i] * 2.0\\n')\n"
+        "assert machine.callable_kernel(kernel)(5, x) == 0 and (x == np.arange(5.0) * 2).all()\n"
+    )
+    subprocess.run(
+        [sys.executable, "-c", text], check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    )
+    assert before.keys() == {path.name for path in folder.iterdir()}

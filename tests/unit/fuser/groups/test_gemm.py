@@ -1,0 +1,106 @@
+"""Products by panels: shapes around the sizes of tiles, blocks and panels, strides, what is done with the elements."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine.fuser.backend import machine
+from engine.fuser.groups import gemm
+from engine.fuser.ir.kernel import (
+    Buffer,
+    Expression,
+    Kernel,
+    Load,
+    Name,
+    Parameter,
+    Scalar,
+    Store,
+    allocate,
+    apply,
+    constant,
+)
+
+_SHAPES = [(1, 1, 1), (6, 64, 512), (7, 65, 513), (5, 130, 33), (241, 64, 3), (13, 200, 1100), (0, 5, 3)]
+_M, _N, _K = (Name(each, "i64") for each in "mnk")
+_A = Buffer("a", "f32", None)
+_OF_A = gemm.Matrix("a", Name("lda", "i64"), Name("step", "i64"))
+_SIZES = tuple(Scalar(each, "i64") for each in ("m", "n", "k", "lda", "step"))
+
+
+def _put(row: Expression, column: Expression, value: Expression) -> list[Store]:
+    return [Store("c", (row, column), value)]
+
+
+_B, _OF_B = Buffer("b", "f32", None), gemm.Matrix("b", _N)
+_FILL = partial(gemm.filled, _OF_B.element, _N)
+
+
+def _kernel(tile: gemm.Tile, panels: str, put: gemm.Put = _put, *parameters: Parameter) -> Any:
+    """`kernel(m, n, k, lda, step, a, b, c, ...)`."""
+    fill, c = _FILL(tile), Buffer("c", "f32", (_M, _N), access="out")
+    before = (allocate("packed", "f32", gemm.packed_size(_K, _N, tile)), gemm.packing(_N, _K, fill, "packed", tile))
+    if panels == "packed":
+        body = (*before, *gemm.product(_M, _N, _K, _OF_A, put, packed="packed", tile=tile))
+    elif panels == "filled":
+        body = gemm.product(_M, _N, _K, _OF_A, put, fill=fill, tile=tile)
+    else:
+        body = gemm.product(_M, _N, _K, _OF_A, put, b=_OF_B, tile=tile, in_place=True)
+    helpers = gemm.helpers(tile)
+    return machine.callable_kernel(Kernel("product", (*_SIZES, _A, _B, c, *parameters), body, helpers=helpers))
+
+
+@pytest.mark.parametrize("panels", ["packed", "filled", "in place"])
+@pytest.mark.parametrize("tile", [*gemm.TILES, gemm.Tile(4, 64)])
+def test_products(tile: gemm.Tile, panels: str) -> None:
+    kernel, random = _kernel(tile, panels), np.random.default_rng(0)
+    for m, n, k in _SHAPES:
+        a, b = (random.standard_normal(shape).astype(np.float32) for shape in ((m, k), (k, n)))
+        c = np.full((m, n), np.nan, np.float32)
+        assert kernel(m, n, k, k, 1, a, b, c) == 0
+        np.testing.assert_allclose(c, a.astype(np.float64) @ b.astype(np.float64), rtol=1e-4, atol=1e-4)
+
+
+def test_tiles_are_not_mostly_empty() -> None:
+    assert [gemm.tile_for(n).width for n in (1, 16, 17, 32, 33, 64, 1000)] == [16, 16, 32, 32, 64, 64, 64]
+    assert [gemm.tile_for(64, m).rows for m in (4, 6, 8, 10, 12, 15, 7)] == [4, 6, 4, 5, 6, 5, 6]
+
+
+def test_elements_are_put_once() -> None:
+    """Of a product that takes several blocks of k, with a first operand whose columns come first in memory."""
+    random = np.random.default_rng(0)
+    m, n, k = 9, 70, 2 * gemm.DEPTH + 5
+    a, b = (random.standard_normal(shape).astype(np.float32) for shape in ((k, m), (k, n)))
+    bias = random.standard_normal(n).astype(np.float32)
+
+    def put(row: Expression, column: Expression, value: Expression) -> list[Store]:
+        total = apply("add", value, Load("bias", (column,), "f32"))
+        return _put(row, column, apply("maximum", total, constant(0, "f32")))
+
+    kernel = _kernel(gemm.WIDE, "packed", put, Buffer("bias", "f32", (_N,)))
+    c = np.empty((m, n), np.float32)
+    assert kernel(m, n, k, 1, m, a, b, c, bias) == 0
+    np.testing.assert_allclose(c, np.maximum(a.T @ b + bias, 0), rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("shape", [*_SHAPES, (4, 16, 32), (9, 35, 100), (1, 4, 31), (3, 2, 0), (2, 0, 5)])
+def test_dots(shape: tuple[int, int, int], dots: Any) -> None:
+    random, (m, n, k) = np.random.default_rng(0), shape
+    a, b = (random.standard_normal(shape).astype(np.float32) for shape in ((m, k), (n, k)))
+    c = np.full((m, n), np.nan, np.float32)
+    assert dots(m, n, k, k, 1, a, b, c) == 0
+    np.testing.assert_allclose(c, a.astype(np.float64) @ b.T.astype(np.float64), rtol=1e-4, atol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def dots() -> Any:
+    c = Buffer("c", "f32", (_M, _N), access="out")
+    body = gemm.dots(_M, _N, _K, _OF_A, gemm.Matrix("b", _K), _put)
+    return machine.callable_kernel(Kernel("dots", (*_SIZES, _A, _B, c), body, helpers=gemm.helpers(None)))
+
+
+def test_blocks_are_of_whole_tiles_and_about_the_same_size() -> None:
+    assert [gemm.block_for(rows, gemm.WIDE) for rows in (1, 240, 256, 300, 512, 1000)] == [240, 240, 132, 150, 174, 204]
