@@ -17,7 +17,6 @@ FACADE: Final = ("aten/ops/", "torch/", "frontend/names/torch_names.py")
 EXCEPTIONS: Final = {
     "aten/autograd/formula.py": "functions that formulas of gradients call beside operators",
     "aten/autograd/names.py": "names of the nodes of a history, which are the original's and follow no rule",
-    "aten/dispatch/long_rows.py": "functions of scalar expressions in the language of row programs",
     "aten/dispatch/quantized_forms.py": "the code for quantized tensors: another dispatch, no fact of the row",
     "aten/kernels/pointwise.py": "functions of scalar expressions on arrays: the vocabulary that rows are written in",
     "aten/quantized/pointwise.py": "the same for quantized tensors",

@@ -215,7 +215,7 @@ def _computation(
     is_in_order = f"result.flags.c_contiguous and ({first}.flags.c_contiguous or 0 in {first}.strides)"
     ordered = f"if not ({is_in_order}): result = ordered_like(result, ({shown},))"
     lines = [*arrays, *quick.lines("result = ", general, spelled), ordered]
-    return lines, {"rows": pointwise.rows, **QUICK_ENVIRONMENT}
+    return lines, {**QUICK_ENVIRONMENT}
 
 
 def _device_argument(schema: FunctionSchema) -> str | None:

@@ -21,7 +21,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.aten.dispatch.long_rows import LEAST, REAL, LongRows
 from engine.aten.dispatch.op import Op
 from engine.aten.kernels.blocks import BLOCK
 from engine.aten.kernels.expression import array_code, compile_expression
@@ -39,24 +38,20 @@ Rule = Callable[[tuple[Any, ...]], tuple[xp.NumpyDtype, xp.NumpyDtype]]
 
 @dataclass(frozen=True, slots=True)
 class PointwiseKernels:
-    """The expression of an operator as kernels over arrays, which are written when asked for.
-
-    `quick` is the text for the common case, in which the name `rows` stands for `rows`.
-    """
+    """The expression of an operator as kernels over arrays, which are written when asked for; `quick` is the text for
+    the common case."""
 
     text: str
     names: Sequence[str]
     arrays: Sequence[str]
     rule: Rule
-    long: LongRows | None
     quick: QuickCode | None
-    rows: LongRows | None
 
     @property
     def general(self) -> Callable[..., Any]:
         """A kernel that looks at the dtypes in every call."""
         compute = compile_expression(self.text, self.names, self.arrays)
-        return _any_dtype(compute, self.rule, "alpha" in self.names, self.long)
+        return _any_dtype(compute, self.rule, "alpha" in self.names)
 
     @property
     def kernel(self) -> Callable[..., Any]:
@@ -64,30 +59,16 @@ class PointwiseKernels:
         if self.quick is None:
             return self.general
         lines = self.quick.lines("return ", f"general({', '.join(self.names)})", {})
-        environment: dict[str, Any] = {**QUICK_ENVIRONMENT, "general": self.general, "rows": self.rows}
+        environment: dict[str, Any] = {**QUICK_ENVIRONMENT, "general": self.general}
         return define("kernel", self.names, lines, environment, f"<scalar {self.text}>")
 
 
 def pointwise_kernels(op: Op) -> PointwiseKernels:
     """The kernels of an operator with an expression."""
     assert op.scalar is not None
-    arguments, is_bool, text = op.schema.arguments, str(op.dtype).startswith("bool"), op.scalar
+    arguments, text = op.schema.arguments, op.scalar
     names, arrays = [a.name for a in arguments], [a.name for a in arguments if is_tensor(a)]
-    is_long_worth = not is_bool and _takes_several_steps(text)
-    long = None if is_bool else LongRows(text, names, arrays, REAL if is_long_worth else xp.HALVES)
-    quick = _quick_code(arguments, text, str(op.dtype), is_long_worth)
-    rows = None if quick is None else LongRows(text, names, arrays)
-    return PointwiseKernels(text, names, arrays, dtype_rule(op), long, quick, rows)
-
-
-def _takes_several_steps(text: str) -> bool:
-    """True if numpy takes several steps for the expression."""
-    several = sum(isinstance(node, (ast.Call, ast.BinOp, ast.UnaryOp)) for node in ast.walk(ast.parse(text)))
-    return several > 1 or any(name in text for name in _LONG_STEPS)
-
-
-_LONG_STEPS: Final = ("sigmoid", "sign(", "softplus", "erf(")
-"""Functions that numpy takes several steps for."""
+    return PointwiseKernels(text, names, arrays, dtype_rule(op), _quick_code(arguments, text, str(op.dtype)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +80,6 @@ class QuickCode:
     numbers: tuple[str, ...]
     units: Mapping[str, Any]
     """Numbers that mostly are 1."""
-    names: tuple[str, ...]
-    """The arguments in their order."""
-    is_long_worth: bool
-    """True if long arrays take another way, the function `rows`."""
     is_exact: bool
     """True if it only moves and compares elements, so that numpy warns of nothing (conversions of numbers may)."""
     is_universal: bool
@@ -120,10 +97,6 @@ class QuickCode:
             plain = [f"    if {is_unit}: {begin}{simpler}", f"    else: {quick}"]
         else:
             plain = [f"    {quick}"]
-        if self.is_long_worth:
-            given = ", ".join(spelled.get(name, name) for name in self.names)
-            tried = f"    _long = rows({given}) if {first}.size >= {LEAST} else None"
-            plain = [tried, f"    if _long is not None: {begin}_long", "    else:", *(f"    {line}" for line in plain)]
         return [
             f"d = {first}.dtype",
             f"if {' and '.join(['(d is f32 or d is f64)', *alike])}:",
@@ -146,7 +119,7 @@ QUICK_ENVIRONMENT: Final[dict[str, Any]] = {
 """The names in `QuickCode`."""
 
 
-def _quick_code(arguments: Sequence[Argument], text: str, dtype: str, is_long_worth: bool) -> QuickCode | None:
+def _quick_code(arguments: Sequence[Argument], text: str, dtype: str) -> QuickCode | None:
     """None for an expression that has to look at the dtypes."""
     if ":" in dtype or not isinstance(arguments[0].type, TensorType):
         return None
@@ -157,10 +130,7 @@ def _quick_code(arguments: Sequence[Argument], text: str, dtype: str, is_long_wo
     called = {n.func.id for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
     computes = any(isinstance(n, (ast.BinOp, ast.Compare)) for n in nodes)
     is_universal = all(isinstance(QUICK_ENVIRONMENT.get(name), np.ufunc) for name in called)
-    return QuickCode(
-        text, tensors, numbers, units, tuple(a.name for a in arguments), is_long_worth,
-        not (numbers or computes) and called <= EXACT, is_universal,
-    )  # fmt: skip
+    return QuickCode(text, tensors, numbers, units, not (numbers or computes) and called <= EXACT, is_universal)
 
 
 def dtype_rule(op: Op) -> Rule:
@@ -198,15 +168,11 @@ def _operands(schema: FunctionSchema) -> list[str]:
     return [a.name for a in schema.arguments if counts(a)]
 
 
-def _any_dtype(compute: Callable[..., Any], rule: Rule, check_alpha: bool, rows: LongRows | None) -> Callable[..., Any]:
+def _any_dtype(compute: Callable[..., Any], rule: Rule, check_alpha: bool) -> Callable[..., Any]:
     known: dict[tuple[Any, ...], tuple[xp.NumpyDtype, xp.NumpyDtype]] = {}
     """The rule's dtypes for arguments of these kinds."""
 
     def kernel(*args: Any) -> Any:
-        if rows is not None and type(args[0]) is np.ndarray and args[0].size >= LEAST:
-            found = rows(*args)
-            if found is not None:
-                return found
         key = (
             DEFAULTS.floating,
             *[(arg.dtype, arg.ndim > 0) if isinstance(arg, np.ndarray) else type(arg) for arg in args],

@@ -7,7 +7,6 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.dispatch import out_checks, unboxed
-from engine.aten.dispatch.long_rows import LongRows
 from engine.aten.dispatch.table import describe, op
 from engine.aten.kernels import checks, pointwise, special
 from engine.aten.kernels.blocks import BLOCK, choose, in_blocks
@@ -75,8 +74,6 @@ def gelu(self: Array, approximate: str) -> Array:
         raise no_kernel("GeluKernelImpl", self.dtype)
     if approximate not in _GELU:
         raise OperatorError("approximate argument must be either none or tanh.")
-    if (found := _LONG_GELU[approximate](self)) is not None:
-        return found
     return np.asarray(_GELU[approximate](self.astype(wide(self.dtype), copy=False))).astype(self.dtype, copy=False)
 
 
@@ -99,7 +96,6 @@ _GELU_TEXT: Final = {
     "none": "(erf(self * 0.7071067811865476) + 1) * self * 0.5",
     "tanh": "0.5 * self * (1 + tanh(0.7978845608028654 * (self + 0.044715 * self * self * self)))",
 }
-_LONG_GELU: Final = {key: LongRows(text, ("self",), ("self",)) for key, text in _GELU_TEXT.items()}
 _GELU: Final = {"none": _gelu_erf, "tanh": _gelu_tanh}
 op("aten::gelu(Tensor self, *, str approximate=\"none\") -> Tensor", kernel=gelu, variants=ALL,
    gradient={"self": "_gelu_backward(grad, self, approximate)"}, shape="self", dtype="floats",

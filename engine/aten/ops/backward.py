@@ -12,13 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from engine.aten.dispatch.compose import cast, run, sum_over, where
-from engine.aten.dispatch.grad_mode import MODE
-from engine.aten.dispatch.long_rows import LongRows
+from engine.aten.dispatch.compose import cast, run, sum_over, where, widened
 from engine.aten.dispatch.table import describe, op
 from engine.aten.kernels.rules import reduce_dims, wrap_dim
 from engine.aten.ops.matmul import LETTERS, explicit_subscripts
-from engine.aten.values.hooks import HOOKS
 from engine.aten.values.storage import address
 from engine.aten.values.tensor import Tensor, from_numpy
 from engine.aten.values.xp import Array, as_strided
@@ -414,24 +411,16 @@ def angle_backward(grad: Tensor, self: Tensor) -> Tensor:
     return found
 
 
-_GELU_ONCE = LongRows(
-    "grad * ((erf(self * 0.7071067811865476) + 1) * 0.5 + self * (exp(self * self * -0.5) * 0.3989422804014327))",
-    ("grad", "self"), ("grad", "self"),
-)  # fmt: skip
-
-
 def gelu_backward(grad: Tensor, self: Tensor, approximate: str) -> Tensor:
+    x = widened(self)
+    slope: Tensor
     if approximate == "tanh":
-        inner = (self + self.pow(3) * 0.044715) * 0.7978845608028654
-        slope = (1 + self.pow(2) * (3 * 0.044715)) * 0.7978845608028654
-        bent: Tensor = inner.tanh()
-        steep: Tensor = (1 - bent * bent) * slope
-        return grad * ((bent + 1) * 0.5 + self * 0.5 * steep)
-    if not MODE.enabled and HOOKS.trace is None and (once := _GELU_ONCE(grad.array, self.array)) is not None:
-        return Tensor(once)
-    below: Tensor = ((self * 0.7071067811865476).erf() + 1) * 0.5
-    bell: Tensor = (self * self * -0.5).exp() * 0.3989422804014327
-    return grad * (below + self * bell)
+        twice = (x + x.pow(3) * 0.044715) * 1.5957691216057308
+        steep = (1 + x.pow(2) * 0.134145) * 1.5957691216057308
+        slope = twice.sigmoid() * (1 + x * steep * (-twice).sigmoid())  # of sigmoids, since 1 + tanh would cancel
+    else:
+        slope = ((x * 0.7071067811865476).erf() + 1) * 0.5 + x * ((x * x * -0.5).exp() * 0.3989422804014327)
+    return cast(widened(grad) * slope, self.array.dtype)
 
 
 def prelu_backward(grad: Tensor, self: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:

@@ -13,13 +13,10 @@ import numpy as np
 
 from engine.aten.dispatch import out_checks
 from engine.aten.dispatch.compose import MEAN, NONE, cast, run, where, widened
-from engine.aten.dispatch.grad_mode import MODE
-from engine.aten.dispatch.long_rows import LongRows
 from engine.aten.dispatch.op import Op
 from engine.aten.dispatch.table import describe, op, out_form, registered
 from engine.aten.kernels.refusals import no_code
 from engine.aten.values import xp
-from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor
 
 _GRAD: Final = "Tensor grad_output, Tensor self"
@@ -27,18 +24,10 @@ _GRAD: Final = "Tensor grad_output, Tensor self"
 # ------------------------------------------------------------------ activations
 
 
-_SILU_ONCE: Final = LongRows(
-    "grad * (sigmoid(self) * (1 + self * (1 - sigmoid(self))))", ("grad", "self"), ("grad", "self")
-)  # fmt: skip
-
-
 def silu_backward(grad_output: Tensor, self: Tensor) -> Tensor:
-    if not MODE.enabled and HOOKS.trace is None:
-        once = _SILU_ONCE(grad_output.array, self.array)
-        if once is not None:
-            return Tensor(once)
-    share: Tensor = self.sigmoid()
-    return grad_output * (share * (1 + self * (1 - share)))
+    x = widened(self)
+    share: Tensor = x.sigmoid()
+    return cast(widened(grad_output) * (share * (1 + x * (1 - share))), self.array.dtype)
 
 
 def gelu_backward(grad_output: Tensor, self: Tensor, approximate: str) -> Tensor:
@@ -306,6 +295,7 @@ with_grad_input(op(f"aten::mse_loss_backward({_GRAD}, Tensor target, int reducti
 
 # ------------------------------------------------------------------ dtypes refused, and checks of `out`
 
+describe("silu_backward", expression="grad_output * (sigmoid(self) * (1 + self * (1 - sigmoid(self))))")
 describe("threshold_backward", refuses=no_code("bc", "threshold_cpu"))
 describe("softplus_backward", refuses=no_code("bic", "softplus_backward_cpu"))
 describe("softshrink_backward", refuses=no_code("bic", "shrink_backward_cpu"))

@@ -6,7 +6,6 @@ outcome down to its argument's shape and casts it to its dtype.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -14,7 +13,6 @@ import numpy as np
 
 from engine.aten.dispatch import out_checks
 from engine.aten.dispatch.compose import run
-from engine.aten.dispatch.long_rows import LongRows
 from engine.aten.dispatch.table import describe, op
 from engine.aten.kernels import checks, pointwise, shapes
 from engine.aten.kernels.blocks import choose
@@ -104,19 +102,10 @@ def nan_to_num(self: Array, nan: float | None, posinf: float | None, neginf: flo
         return (parts[0] + 1j * parts[1]).astype(self.dtype)
     limits: Any = xp.limits(self.dtype)
     ends = [float(limits.max) if posinf is None else posinf, float(limits.min) if neginf is None else neginf]
-    found = _NAN_TO_NUM(self, 0.0 if nan is None else nan, *ends, math.inf)
-    if found is not None:
-        return found
     x = self.astype(wide(self.dtype))
     x = np.where(np.isnan(x), 0.0 if nan is None else nan, x)
     x = np.where(x == np.inf, ends[0], x)
     return np.where(x == -np.inf, ends[1], x).astype(self.dtype)
-
-
-_NAN_TO_NUM: Final = LongRows(
-    "where(self != self, nan, where(self == infinite, above, where(self == 0 - infinite, below, self)))",
-    ("self", "nan", "above", "below", "infinite"), ("self",),
-)  # fmt: skip
 
 
 for _name, (_expression, _dtype, _gradient, *_facts) in _UNARY.items():

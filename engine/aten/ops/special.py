@@ -9,7 +9,6 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.dispatch.compose import run
-from engine.aten.dispatch.long_rows import LongRows
 from engine.aten.dispatch.table import describe, op
 from engine.aten.kernels import bessel, gamma, special
 from engine.aten.kernels.memory import check_memory
@@ -27,12 +26,10 @@ OUT: Final = "function out"
 # ------------------------------------------------------------------ kernels
 
 
-def in_double(function: Callable[..., Any], name: str, rows: LongRows | None = None) -> Callable[..., Array]:
-    """A kernel that computes in float64, or single precision by `rows`, and answers in the operands' dtype."""
+def in_double(function: Callable[..., Any], name: str) -> Callable[..., Array]:
+    """A kernel that computes in float64, and answers in the operands' dtype."""
 
     def kernel(*args: Any) -> Array:
-        if rows is not None and (found := rows(*args)) is not None:
-            return found
         d = to_float(result_type(args))
         if not xp.is_float(d):
             raise no_kernel(name, d)
@@ -129,8 +126,7 @@ _UNARY: Final[dict[str, tuple[Callable[[Array], Any], str, str]]] = {
     "special_bessel_j1": (lambda x: bessel.first_kind(1, x), OUT, ""),
 }  # fmt: skip
 for _name, (_function, _variants, _formula) in _UNARY.items():
-    _rows = LongRows("erfinv(self)", ("self",), ("self",)) if _name == "erfinv" else None
-    op(f"aten::{_name}(Tensor self) -> Tensor", kernel=in_double(_function, _name, _rows), variants=_variants,
+    op(f"aten::{_name}(Tensor self) -> Tensor", kernel=in_double(_function, _name), variants=_variants,
        gradient={"self": _formula} if _formula else {}, jit_autocast="full" if _name == "erfinv" else "")  # fmt: skip
 
 _XLOGY: Final = in_double(_x_times(np.log), "xlogy_cpu")

@@ -47,18 +47,15 @@ class Loop:
 
     `any_order` allows sums to be added up in any order, and a product and a sum to be rounded once.  `is_alike` says
     that the steps over arrays give the same bits; where they do not, machine code comes at a moment that only depends
-    on what the program has done before, so that its results are the same each time.  `tree` is the function's text.
+    on what the program has done before, so that its results are the same each time.
     """
 
-    __slots__ = ("any_order", "entries", "function", "is_alike", "tree", "waiting")
+    __slots__ = ("any_order", "entries", "function", "is_alike", "waiting")
 
-    def __init__(
-        self, function: Callable[..., Any], any_order: bool = False, is_alike: bool = True, tree: Any = None
-    ) -> None:
+    def __init__(self, function: Callable[..., Any], any_order: bool = False, is_alike: bool = True) -> None:
         self.function = function
         self.any_order = any_order
         self.is_alike = is_alike
-        self.tree = tree
         self.entries: dict[Key, Entry | None] = {}
         """Machine code by the dtypes of the arrays; None where it cannot be compiled."""
         self.waiting: dict[Key, int] = {}
@@ -139,21 +136,3 @@ def nearest(value: Any) -> Any:
 
 def root(value: Any) -> Any:
     return np.sqrt(value) if value >= 0 else value * math.nan
-
-
-# Of single precision:
-
-
-def times_power_of_two(value: Any, n: Any) -> Any:
-    """value * 2 ** n, for whole n from -126 to 127."""
-    return np.ldexp(value, int(n)) if n == n else value
-
-
-def power_of_two_in(value: Any) -> Any:
-    """n of a positive number m * 2 ** n with m from 0.5 to 1."""
-    return np.float32(np.frexp(value)[1])
-
-
-def fraction_of(value: Any) -> Any:
-    """The mantissa m of a positive number m * 2 ** n with m from 0.5 to 1."""
-    return np.frexp(value)[0]

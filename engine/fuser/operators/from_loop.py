@@ -85,9 +85,6 @@ def kernel_of(loop: Loop, kinds: Key) -> Kernel:
 
 
 def _definition(loop: Loop) -> ast.FunctionDef:
-    if loop.tree is not None:
-        assert isinstance(loop.tree, ast.FunctionDef)
-        return loop.tree
     found = parse_python(textwrap.dedent(inspect.getsource(loop.function))).body[0]
     assert isinstance(found, ast.FunctionDef)
     return found
@@ -448,28 +445,6 @@ def _extreme(name: str) -> Callable[..., Expression]:
     return make
 
 
-def _single(value: Value) -> Expression:
-    if not isinstance(value, Expression) or value.type != "f32":
-        raise Unreadable("powers of two are of single precision")
-    return value
-
-
-def _times_power(r: _Reader, value: Value, n: Value) -> Expression:
-    shifted = apply("add", convert(_single(n), "i32"), constant(127, "i32"))
-    power = apply("bits_to_f32", apply("shift_left", shifted, constant(23, "i32")))
-    return apply("mul", _single(value), power)
-
-
-def _power_in(r: _Reader, value: Value) -> Expression:
-    bits = apply("shift_right_logical", apply("bits_of_f32", _single(value)), constant(23, "i32"))
-    return convert(apply("sub", bits, constant(126, "i32")), "f32")
-
-
-def _fraction(r: _Reader, value: Value) -> Expression:
-    kept = apply("bitand", apply("bits_of_f32", _single(value)), constant((1 << 23) - 1, "i32"))
-    return apply("bits_to_f32", apply("bitor", kept, constant(126 << 23, "i32")))
-
-
 _CALLS: Final[Sequence[tuple[Any, Callable[..., Value]]]] = (
     (language.double, _said("f64")),
     (language.like, _like),
@@ -477,9 +452,6 @@ _CALLS: Final[Sequence[tuple[Any, Callable[..., Value]]]] = (
     (language.floor, _real("floor")),
     (language.nearest, _real("round")),
     (language.root, _real("sqrt")),
-    (language.times_power_of_two, _times_power),
-    (language.power_of_two_in, _power_in),
-    (language.fraction_of, _fraction),
     (abs, _absolute),
     (min, _extreme("lt")),
     (max, _extreme("gt")),
