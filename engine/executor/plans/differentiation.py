@@ -12,9 +12,9 @@ recorded one by one: for other sizes, for programs with hooks for saved tensors,
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from importlib import import_module
 from itertools import zip_longest
 from types import ModuleType
@@ -29,6 +29,7 @@ from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor, wrapped
 from engine.executor.codegen.fusion_groups import dissolve, form_differentiable_graphs
 from engine.executor.codegen.source import GeneratedSource
+from engine.executor.plans.history import PlanHistory
 from engine.executor.plans.pipelines import BACKWARD
 from engine.executor.plans.plan_events import GraphDifferentiated, NodeNotFused
 from engine.executor.plans.spec import Key, SpecReader
@@ -347,6 +348,7 @@ class PlanDifferentiation:
     install: Install
     otherwise: Callable[[], None]
     entry: Callable[[], Run]
+    history: PlanHistory = field(default_factory=PlanHistory)
     groups: list[DifferentiableGroup] = field(default_factory=list)
     refused: dict[GraphNode, str] = field(default_factory=dict)
     """Nodes that are part of no group, and why."""
@@ -387,7 +389,9 @@ class PlanDifferentiation:
         assert self.grouped is not None
         known = {group.node: group for group in self.groups}
         choice, listener = _autodiff("groups").is_differentiable, tell if SWITCHES.listeners else None
+        start = time.perf_counter()
         nodes = form_differentiable_graphs(self.grouped, choice, SETTINGS.threshold, self.refused, listener)
+        self.history.note("create_autodiff_subgraphs", self.grouped, bool(nodes), time.perf_counter() - start)
         self.groups = [known.get(node) or self._new_group(node) for node in nodes]
 
     def _new_group(self, node: GraphNode) -> DifferentiableGroup:
@@ -434,9 +438,8 @@ class PlanDifferentiation:
         for key, example in [*group.waiting.items()]:
             try:
                 group.variants[key] = group.split(example)
-                tell_if_heard(
-                    partial(GraphDifferentiated, self.name, group.name, str(group.variants[key].forward.graph))
-                )
+                forward = str(group.variants[key].forward.graph)
+                self.history.tell(GraphDifferentiated(self.name, group.name, forward))
             except refusal as why:
                 self._leave_out(group, getattr(why, "node", None), str(why))
             except Exception as error:
@@ -451,7 +454,7 @@ class PlanDifferentiation:
         nodes = {node} if node in inner else inner
         for each in nodes:
             if each is not None:
-                tell_if_heard(partial(NodeNotFused, self.name, each.kind, each.range, why))
+                self.history.tell(NodeNotFused(self.name, each.kind, each.range, why))
         group.variants.clear()
         if not group.is_dissolved:
             group.is_dissolved = True
@@ -468,8 +471,3 @@ def _restart() -> None:
 
 
 tiering.when_mode_changes(_restart)
-
-
-def tell_if_heard(event: Callable[[], Any]) -> None:
-    if SWITCHES.listeners:
-        tell(event())

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -40,8 +39,8 @@ class GraphExecutor:
     for calls from Python, which `engine.executor.calls` makes once, `direct` the plan that `Function.entry` runs."""
 
     __slots__ = (
-        "_anywhere", "_calls", "_code", "_is_begun", "_lookups", "_recent", "boundary", "cache", "direct", "function",
-        "graph", "reader",
+        "_anywhere", "_calls", "_code", "_is_begun", "_lookups", "_recent", "_settled", "boundary", "cache", "direct",
+        "function", "graph", "reader",
     )  # fmt: skip
 
     def __init__(self, function: Function, device: scalars.device | None = scalars.CPU) -> None:
@@ -58,6 +57,7 @@ class GraphExecutor:
         self._recent: tuple[Key, ExecutionPlan | None] = ((), None)
         self._calls = itertools.count()
         self._lookups = 0
+        self._settled = 0
         self._is_begun = False
 
     @property
@@ -84,9 +84,21 @@ class GraphExecutor:
     def statistics(self) -> CacheStatistics:
         """Statistics of the plan cache; reading them changes none."""
         found = self.cache.statistics
-        calls = next(self._calls) - self._lookups
+        return replace(found, hits=self._calls_so_far() - found.misses)
+
+    def _calls_so_far(self) -> int:
         self._lookups += 1
-        return replace(found, hits=calls - found.misses)
+        return next(self._calls) - self._lookups + 1
+
+    def settle(self, under_way: int = 0) -> None:
+        """Count the calls since the last time, less those under way, for the plan that has run them.
+
+        A call that comes with the same key as the one before finds its plan without counting for it.
+        """
+        calls, plan = self._calls_so_far() - under_way, self._recent[1]
+        if plan is not None:
+            plan.hits += calls - self._settled
+        self._settled = calls
 
     def plan_for(self, inputs: Sequence[Any]) -> ExecutionPlan:
         """The plan for such inputs, made if there is none; inputs like those of the call before skip the look-up."""
@@ -100,6 +112,7 @@ class GraphExecutor:
         return self._look_up(key)
 
     def _look_up(self, key: Key) -> ExecutionPlan:
+        self.settle(under_way=1)
         before, is_first, self._is_begun = self._recent[1], not self._is_begun, True
         if is_first and not SWITCHES.listeners and runs_before_plan(self.graph):
             self._lookups += 1
@@ -107,20 +120,21 @@ class GraphExecutor:
             return ExecutionPlan(self.function.name, spec, self.graph, reason="a first call", _code=self.code)
         plan, hit = self.cache.get(key, lambda: self._make(key))
         self._recent = (key, plan)
+        if not hit:
+            self._settled += 1  # the call that made a plan is none that found one
         if SWITCHES.listeners:
             reason = "" if hit else "first call" if before is None else plan.spec.difference(before.spec) or "evicted"
             tell(PlanLookup(self.function.name, plan.spec, hit, reason))
         return plan
 
     def _make(self, key: Key) -> ExecutionPlan:
-        start = time.perf_counter()
         plan = make_plan(self.function.name, self.graph, self.reader, key)
         if plan.fusion is not None:
             plan.fusion.offer = partial(self._enter_directly, plan)
         if plan.scalar is not None:
             plan.scalar.offer = partial(self._enter_directly, plan)
         if SWITCHES.listeners:
-            seconds, nodes = time.perf_counter() - start, sum(1 for _ in plan.graph.all_nodes())
+            seconds, nodes = plan.history.seconds, sum(1 for _ in plan.graph.all_nodes())
             tier = "generated" if plan.entry else "interpreted"
             tell(PlanCompiled(self.function.name, plan.spec, tier, seconds, nodes, plan.reason))
             if len(self.cache) >= self.cache.bound:

@@ -1,7 +1,8 @@
-"""Explanations of the kernels that a function runs, and why the rest runs without.
+"""Explanations of what a function runs: its plans, how they were made, their kernels, and why the rest has none.
 
-In: a `Function`.  Out: an `Explanation`: its plans, their groups with source lines, the kernels with their text, cost
-and machine code, and for each node outside a reason.  Texts of machine code are made when they are asked for.
+In: a `Function`.  Out: an `Explanation`: its plans, for each the passes that made it, its groups with source lines, the
+kernels with their text, cost and machine code, and for each node outside a reason.  All is read from what the plans
+keep; texts of machine code are made when they are asked for.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from engine.aten.values.tensor import Tensor
 from engine.executor.codegen.fusion_groups import FUSION_GROUP
 from engine.executor.plans.executor import GraphExecutor, executor_of
 from engine.executor.plans.fusion import Compiler, FusedGroup, Kernel, PlanFusion
+from engine.executor.plans.history import PassRun
 from engine.executor.plans.plan import ExecutionPlan
+from engine.executor.plans.plan_cache import CacheStatistics
 from engine.fuser.backend import machine, tiering
 from engine.fuser.stubs.binding import Argument, FixedArgument, TensorArgument
 from engine.fuser.stubs.cost import Cost
-from engine.ir.graph import Node
+from engine.ir.graph import Graph, Node
 from engine.ir.ops import op_of
 from engine.ir.unit import Function
 from engine.lang.types import TensorType
@@ -66,12 +69,17 @@ class KernelExplanation:
 
 @dataclass(frozen=True, slots=True)
 class GroupExplanation:
-    """Nodes that run together: the lines that they are from, their graph, and the kernels made of it so far."""
+    """Nodes that run together: the lines that they are from, their graph, the kernels made of it so far.
+
+    `fallbacks` counts calls that no kernel took, which ran the graph without one; `failures` are the arguments of the
+    first of these that came when there were kernels."""
 
     name: str
     lines: tuple[SourceLine, ...]
     graph: str
     kernels: tuple[KernelExplanation, ...]
+    fallbacks: int
+    failures: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,34 +93,56 @@ class UnfusedNode:
 
 @dataclass(frozen=True, slots=True)
 class PlanExplanation:
-    """A plan: the arguments that it is for, and `why` it has no groups, if it has none."""
+    """A plan: the arguments that it is for, and `why` it has no groups, if it has none.
+
+    `tier` is "generated" or "interpreted"; `seconds` is what the plan cost to make, `hits` the calls that found it.
+    Calls that go straight to the kernel of a plan that is one (`is_direct`) are not counted.  `events` are those of its
+    groups and kernels, oldest first.  `parts` are the plans of the graphs that its differentiable graphs became.
+    """
 
     arguments: str
     why: str
     groups: tuple[GroupExplanation, ...]
     unfused: tuple[UnfusedNode, ...]
+    tier: str
+    graph: Graph
+    source: str
+    passes: tuple[PassRun, ...]
+    events: tuple[Any, ...]
+    hits: int
+    seconds: float
+    is_direct: bool
+    parts: tuple[PlanExplanation, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The plans of a function, the most recently used last."""
+    """The plans of a function, the most recently used last, and what became of the look-ups for them."""
 
     function: str
     mode: tiering.Mode
     plans: tuple[PlanExplanation, ...]
+    statistics: CacheStatistics
 
 
 def explain(function: Function) -> Explanation:
-    """The kernels of a function's plans; calls make plans."""
+    """The plans of a function and their kernels; calls make plans."""
     executor: GraphExecutor = executor_of(function)
-    return Explanation(function.name, tiering.mode(), tuple(map(_plan, executor.cache.plans())))
+    executor.settle()
+    plans = tuple(_plan(plan, executor.direct is plan) for plan in executor.cache.plans())
+    return Explanation(function.name, tiering.mode(), plans, executor.statistics)
 
 
-def _plan(plan: ExecutionPlan) -> PlanExplanation:
+def _plan(plan: ExecutionPlan, is_direct: bool = False) -> PlanExplanation:
     parts = [plan, *_differentiated(plan)]
     groups = tuple(group for part in parts for group in _groups(part))
-    why = "" if groups else _why_no_groups(plan)
-    return PlanExplanation(str(plan.spec), why, groups, tuple(node for part in parts for node in _unfused(part)))
+    history = plan.history
+    return PlanExplanation(
+        str(plan.spec), "" if groups else _why_no_groups(plan), groups,
+        tuple(node for part in parts for node in _unfused(part)), "generated" if plan.entry else "interpreted",
+        plan.graph, plan.source, tuple(history.passes), tuple(history.events), plan.hits, history.seconds, is_direct,
+        tuple(map(_plan, parts[1:])),
+    )  # fmt: skip
 
 
 def _differentiated(plan: ExecutionPlan) -> Iterator[ExecutionPlan]:
@@ -152,7 +182,8 @@ def _group(group: FusedGroup, compiler: Compiler) -> GroupExplanation:
     lines = dict.fromkeys(line for node in group.graph.nodes() if (line := _line(node)) is not None)
     ordered = sorted(lines, key=lambda line: (line.file, line.number))
     kernels = tuple(_kernel(each, group, compiler) for each in group.kernels)
-    return GroupExplanation(group.name, tuple(ordered), str(group.graph), kernels)
+    failures = tuple(group.failures)
+    return GroupExplanation(group.name, tuple(ordered), str(group.graph), kernels, group.fallbacks, failures)
 
 
 def _kernel(kernel: Kernel, group: FusedGroup, compiler: Compiler) -> KernelExplanation:

@@ -25,6 +25,7 @@ from engine.aten.values.tensor import Tensor
 from engine.executor.codegen.decompositions import decompose
 from engine.executor.codegen.fusion_groups import Choice, dissolve, form_groups, structure, whole
 from engine.executor.codegen.source import GeneratedSource
+from engine.executor.plans.history import PlanHistory
 from engine.executor.plans.pipelines import BEFORE_FUSION
 from engine.executor.plans.plan_events import GroupFormed, KernelCompiled, NodeNotFused
 from engine.executor.plans.switches import SWITCHES, tell
@@ -40,7 +41,6 @@ from engine.fuser.stubs.stub import bind
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph, Node
 from engine.ir.ops import op_of
-from engine.passes.pipeline import run_pipeline
 
 Run = Callable[..., Any]
 Layout = tuple[Any, ...]
@@ -49,6 +49,8 @@ Example = tuple[Sequence[Any], Sequence[Any]]
 """Arguments of a call, and its results."""
 MAX_KERNELS: Final = 4
 """The number of different kernels that a group is compiled to."""
+MAX_FAILURES: Final = 8
+"""The number of failed guards of a group that are remembered."""
 
 
 class Write(Protocol):
@@ -115,6 +117,10 @@ class FusedGroup:
     """Examples of calls that kernels are to be made for."""
     done: set[Layout] = field(default_factory=set)
     """Those that kernels were made for."""
+    fallbacks: int = 0
+    """Calls that no kernel took."""
+    failures: list[str] = field(default_factory=list)
+    """Arguments, as text, that no kernel took although there were some: the first `MAX_FAILURES`."""
     run: Run = field(init=False)
 
     def __post_init__(self) -> None:
@@ -142,6 +148,9 @@ class FusedGroup:
     def miss(self, *args: Any) -> Any:
         """A call that no kernel takes.  Arguments that raise get none."""
         before, result = self.run, self.unfused(*args)
+        self.fallbacks += 1
+        if self.kernels and len(self.failures) < MAX_FAILURES:
+            self.failures.append(", ".join(map(_shown, args)))
         if len(self.done) >= MAX_KERNELS or (self.is_asked and not _has_no_gaps(result)):
             return result
         self.owner.want(self, args, result if isinstance(result, tuple) else (result,))
@@ -162,6 +171,13 @@ def _layout(args: Sequence[Any]) -> Layout:
         (a.array.dtype, a.array.shape, a.array.strides) if isinstance(a, Tensor)
         else (type(a), a) if isinstance(a, int) else type(a) for a in args
     )  # fmt: skip
+
+
+def _shown(value: Any) -> str:
+    if not isinstance(value, Tensor):
+        return repr(value)
+    gaps = "" if is_in_order(value.array) else f", strides={[s // value.array.itemsize for s in value.array.strides]}"
+    return f"{value.dtype.ir_name}({', '.join(map(str, value.array.shape))}{gaps})"
 
 
 def _example(value: Any) -> Any:
@@ -190,6 +206,7 @@ class PlanFusion:
     offer: Callable[[Callable[[Run], Run] | None], None] = lambda bind: None
     """Takes a way to the kernels of a plan that is one group: given a function for other arguments, a function that
     runs them; None where there are none."""
+    history: PlanHistory = field(default_factory=PlanHistory)
     groups: list[FusedGroup] = field(default_factory=list)
     refused: dict[Node, str] = field(default_factory=dict)
     """Nodes that are part of no kernel, and why."""
@@ -233,8 +250,10 @@ class PlanFusion:
         with tiering.compiling():
             if self.fused is None and tiering.mode() != "off":
                 self.fused = copy_graph(self.graph)
-                run_pipeline(BEFORE_FUSION, self.fused, tell if SWITCHES.listeners else None)
+                self.history.run(BEFORE_FUSION, self.fused)
+                start = time.perf_counter()
                 decompose(self.fused)
+                self.history.note("decompose", self.fused, True, time.perf_counter() - start)
                 self._group()
                 self._install_fused()
 
@@ -242,7 +261,9 @@ class PlanFusion:
         """Form groups of what is in none yet."""
         assert self.fused is not None
         known = {group.node: group for group in self.groups}
+        start = time.perf_counter()
         nodes = form_groups(self.fused, self.compiler.is_fusible, self.refused, tell if SWITCHES.listeners else None)
+        self.history.note("create_fusion_groups", self.fused, bool(nodes), time.perf_counter() - start)
         if not known and (found := whole(self.fused)) is not None:
             self._whole, nodes = found, [found]
         self.groups = [known.get(node) or self._new_group(node) for node in nodes]
@@ -251,7 +272,7 @@ class PlanFusion:
         graph: Graph = node.attr("Subgraph")
         self._count += 1
         group = FusedGroup(f"{self.name}_{self._count}", node, self, self.write(graph, {})[1])
-        tell_if_heard(lambda: GroupFormed(self.name, group.name, str(graph)))
+        self.history.tell(GroupFormed(self.name, group.name, str(graph)))
         return group
 
     def _install_fused(self) -> None:
@@ -322,7 +343,7 @@ class PlanFusion:
         group.run = self.compiler.bind(group.name, [*group.bindings, binding], group.miss)
         seconds = time.perf_counter() - start
         group.kernels.append(Kernel(binding, example[0], cost_of(binding, example[0]), seconds))
-        tell_if_heard(partial(KernelCompiled, self.name, group.name, seconds))
+        self.history.tell(KernelCompiled(self.name, group.name, seconds))
 
     def _give_up(self, why: str) -> None:
         """Run without groups: there is no machine code to be had."""
@@ -336,7 +357,7 @@ class PlanFusion:
         """Put the group's nodes back, to be grouped without those that no kernel can hold."""
         nodes = {why.node} if why.node in {*group.graph.nodes()} else _users_of_strangers(group.graph, example)
         for node in nodes:
-            tell_if_heard(partial(NodeNotFused, self.name, node.kind, node.range, str(why)))
+            self.history.tell(NodeNotFused(self.name, node.kind, node.range, str(why)))
         group.run = group.unfused
         self.refused |= dict.fromkeys(dissolve(group.node, nodes), str(why))
         self.groups.remove(group)
@@ -362,8 +383,3 @@ def _restart() -> None:
 
 
 tiering.when_mode_changes(_restart)
-
-
-def tell_if_heard(event: Callable[[], Any]) -> None:
-    if SWITCHES.listeners:
-        tell(event())

@@ -12,8 +12,9 @@ Where an expression stood for an operator, the operator runs again on the same i
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from types import TracebackType
 from typing import Any, Final
@@ -31,6 +32,7 @@ from engine.executor.concurrency.futures import Future
 from engine.executor.plans.differentiation import PlanDifferentiation
 from engine.executor.plans.fusion import SETTINGS as FUSION
 from engine.executor.plans.fusion import PlanFusion, Run
+from engine.executor.plans.history import PlanHistory
 from engine.executor.plans.pipelines import (
     AFTER_UNROLLING,
     POST_DERIVATIVE,
@@ -40,7 +42,6 @@ from engine.executor.plans.pipelines import (
 )
 from engine.executor.plans.scalar_plans import ScalarPlan, is_scalar
 from engine.executor.plans.spec import ArgumentSpec, Key, SpecReader
-from engine.executor.plans.switches import SWITCHES, tell
 from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.clone import copy_graph
 from engine.ir.constants import NOT_CONSTANT, constant_value, insert_constant
@@ -53,7 +54,6 @@ from engine.lang.generated import compile_function
 from engine.lang.interpreter_settings import collecting_rarely
 from engine.lang.scalars import CPU
 from engine.lang.types import ANY, DEVICE, ClassType, InterfaceType, OptionalType, TensorType, TupleType, Type
-from engine.passes.pipeline import run_pass, run_pipeline
 
 _PLAN: Final = "PLAN"
 """The name under which a generated function's globals hold its plan and its source."""
@@ -76,6 +76,9 @@ class ExecutionPlan:
     """Its groups whose gradients are compiled; None where nothing is recorded."""
     scalar: ScalarPlan | None = None
     """The plan on its way to one kernel of numbers; None where it is none."""
+    history: PlanHistory = field(default_factory=PlanHistory)
+    hits: int = 0
+    """Calls that looked for a plan and found this one, as far as they are counted (see `GraphExecutor.settle`)."""
     _code: Code | None = None
 
     @property
@@ -107,26 +110,37 @@ class ExecutionPlan:
 @collecting_rarely()
 def make_plan(name: str, graph: Graph, reader: SpecReader, key: Key) -> ExecutionPlan:
     """Specialise and optimize a copy of the graph, and generate its function."""
-    specialised = copy_graph(graph)
-    for group in specialised.find_all_nodes(FUSION_GROUP):
-        dissolve(group)
-    listener = tell if SWITCHES.listeners else None
-    run_pass("inline", specialised, listener, simplify=False)  # all is simplified at once, further down
-    run_pipeline(PRE_SPECIALISATION, specialised, listener)
-    refine_inputs(specialised, reader, key)
-    run_pipeline(PRE_DERIVATIVE, specialised, listener)
-    if run_pipeline(UNROLLING, specialised, listener):
-        run_pipeline(AFTER_UNROLLING, specialised, listener)
+    start = time.perf_counter()
+    history = PlanHistory()
+    specialised = specialise(graph, reader, key, history)
+    if history.run(UNROLLING, specialised):
+        history.run(AFTER_UNROLLING, specialised)
     # Graphs with inputs that require grad are to be split here, before anything that has no derivative.
-    run_pipeline(POST_DERIVATIVE, specialised, listener)
-    plan = ExecutionPlan(name, reader.spec(key), specialised)
+    history.run(POST_DERIVATIVE, specialised)
+    plan = ExecutionPlan(name, reader.spec(key), specialised, history=history)
     try:
         _generate(plan, reader, key)
     except NotGenerated as why:
         plan.reason = str(why)
     except (SyntaxError, RecursionError) as error:
         plan.reason = f"blocks are nested too deeply for Python: {error}"
+    history.seconds = time.perf_counter() - start
     return plan
+
+
+def specialise(graph: Graph, reader: SpecReader, key: Key, history: PlanHistory) -> Graph:
+    """A copy of the graph, with calls inlined and the key's facts in its types, that can still be differentiated."""
+    specialised = copy_graph(graph)
+    for group in specialised.find_all_nodes(FUSION_GROUP):
+        dissolve(group)
+    history.begin(graph)
+    history.run(("inline",), specialised, simplify=False)  # all is simplified at once, further down
+    history.run(PRE_SPECIALISATION, specialised)
+    start = time.perf_counter()
+    refine_inputs(specialised, reader, key)
+    history.note("refine_inputs", specialised, len(reader.paths) > 0, time.perf_counter() - start)
+    history.run(PRE_DERIVATIVE, specialised)
+    return specialised
 
 
 def refine_inputs(graph: Graph, reader: SpecReader, key: Key) -> None:
@@ -205,14 +219,16 @@ def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key) -> None:
         return
     if records:
         plan.differentiation = PlanDifferentiation(
-            plan.name, unfused, make_plan, write, install_fused, run_unfused, lambda: plan.entry
+            plan.name, unfused, make_plan, write, install_fused, run_unfused, lambda: plan.entry, plan.history
         )
         plan.differentiation.start()
         return
     if plan.why_unfused or compiler is None:
         install(*write(unfused))
         return
-    plan.fusion = PlanFusion(plan.name, unfused, compiler, write, install_fused, run_unfused, lambda: plan.entry)
+    plan.fusion = PlanFusion(
+        plan.name, unfused, compiler, write, install_fused, run_unfused, lambda: plan.entry, history=plan.history
+    )
     plan.fusion.start()
 
 

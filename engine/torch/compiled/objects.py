@@ -20,6 +20,7 @@ from engine.executor.conversion.from_python import Mismatch, from_python
 from engine.executor.conversion.to_python import to_python
 from engine.executor.interpreter.interpreter import run_function
 from engine.executor.plans.executor import RECENT, executor_of
+from engine.executor.plans.explanation import PlanExplanation, explain
 from engine.executor.plans.switches import SWITCHES
 from engine.ir.clone import copy_graph
 from engine.ir.unit import Function
@@ -74,6 +75,10 @@ class _Compiled:
         """Call the function with the arguments, and return the optimized graph that ran."""
         self._call(args, kwargs)
         return Graph(executor_of(self._function).recent_graph)
+
+    def plans(self) -> tuple[PlanExplanation, ...]:
+        """The plans that calls have made: the arguments that each is for, its passes, kernels, hits and cost."""
+        return explain(self._function).plans
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._call(args, kwargs)

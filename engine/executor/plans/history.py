@@ -1,0 +1,74 @@
+"""The history of a plan: the passes that made it, and the events of its life.
+
+In: a graph, and passes to run on it.  Out: a `PlanHistory`: a `PassRun` for each pass, with the graph before and after
+it, and the events about the plan's groups and kernels.  Nothing is run again to be shown.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from engine.executor.plans.switches import SWITCHES, tell
+from engine.ir.clone import copy_graph
+from engine.ir.graph import Graph
+from engine.passes.pipeline import run_pass
+
+MAX_KEPT: Final = 1000
+"""Nodes up to which copies of a graph are kept between its passes; of longer graphs the times alone."""
+MAX_EVENTS: Final = 200
+"""Events that are kept of one plan, the first ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassRun:
+    """One pass over the plan's graph.  `before` and `after` are copies, the same one where nothing changed; None of
+    graphs of more than `MAX_KEPT` nodes."""
+
+    name: str
+    changed: bool
+    seconds: float
+    before: Graph | None
+    after: Graph | None
+
+
+@dataclass(eq=False, slots=True)
+class PlanHistory:
+    """`seconds` is the cost of making the plan."""
+
+    passes: list[PassRun] = field(default_factory=list)
+    events: list[Any] = field(default_factory=list)
+    seconds: float = 0.0
+    _last: Graph | None = None
+
+    def begin(self, graph: Graph) -> None:
+        """Take the graph as what the next pass starts from; nobody may change it later."""
+        is_long = sum(1 for _, _ in zip(graph.all_nodes(), range(MAX_KEPT + 1), strict=False)) > MAX_KEPT
+        self._last = None if is_long else graph
+
+    def run(self, names: Iterable[str], graph: Graph, **options: Any) -> bool:
+        """Run passes on the graph; True if one changed it."""
+        listener = tell if SWITCHES.listeners else None
+        changed = False
+        for name in names:
+            start = time.perf_counter()
+            found = run_pass(name, graph, listener, **options)
+            self.note(name, graph, found, time.perf_counter() - start)
+            changed |= found
+        return changed
+
+    def note(self, name: str, graph: Graph, changed: bool, seconds: float) -> None:
+        """Add a step that has made this graph of the one before."""
+        before = self._last
+        if changed and before is not None:
+            self._last = copy_graph(graph)
+        self.passes.append(PassRun(name, changed, seconds, before, self._last))
+
+    def tell(self, event: Any) -> None:
+        """Keep an event about the plan, and tell the listeners."""
+        if len(self.events) < MAX_EVENTS:
+            self.events.append(event)
+        if SWITCHES.listeners:
+            tell(event)
