@@ -190,6 +190,20 @@ def _emit_call(opcode: int) -> Callable[[_CodeBuilder, Node], None]:
     return emit
 
 
+def _emit_bailout(to: _CodeBuilder, node: Node) -> None:
+    """Where the site says that the value fails, the rest of the program is called, and what it returns is returned."""
+    value, *live = to.read(node.inputs)
+    failed = to.define()
+    to.emit(OPERATE, node, [value], [failed], node.attr("site"), "guard")
+    to_next = to.emit(JUMP_IF_NOT, node, [failed])
+    function = _subgraph(to, node)
+    results = [to.define() for _ in function.graph.outputs]
+    to.emit(CALL, node, live, results, lambda inputs: (function, inputs))
+    to.emit(RETURN, node, results)
+    to.jump_here(to_next)
+    to.assign(node, [value], to.define_all(node.outputs))
+
+
 def _emit_fork(to: _CodeBuilder, node: Node) -> None:
     to.emit(FORK, node, to.read(node.inputs), to.define_all(node.outputs), _subgraph(to, node))
 
@@ -256,6 +270,7 @@ _EMITTERS: Final[dict[str, Callable[[_CodeBuilder, Node], None]]] = {
     "prim::CallMethod": _emit_call(CALL),
     "prim::Enter": _emit_call(ENTER),
     "prim::Exit": _emit_call(EXIT),
+    "prim::BailOut": _emit_bailout,
     "prim::fork": _emit_fork,
     "aten::wait": _emit_wait,
 }

@@ -1,4 +1,4 @@
-"""Operations of nodes that only passes make: batched products, variadic operators, missing gradients.
+"""Operations of nodes that only passes make: batched products, variadic operators, profiles, missing gradients.
 
 In: a node.  Out: a function of its inputs' values.  A missing gradient is None.
 """
@@ -103,6 +103,7 @@ PASS_OPERATIONS: Final[dict[str, Callable[[Node], Operation]]] = {
     "prim::MMBatchSide": _multiply_with_one,
     "prim::VarConcat": _joined("aten::cat"),
     "prim::VarStack": _joined("aten::stack"),
+    "prim::profile": lambda node: node.attr("profiled_type"),
     "prim::AutogradZero": lambda _: lambda: None,
     "prim::AutogradAdd": _add_gradients,
     "prim::AutogradAnyNonZero": _is_any_there,

@@ -48,7 +48,7 @@ _ENVIRONMENT: Final[dict[str, Any]] = {
     "asarray": np.asarray, "quiet": xp.quiet, "loud": xp.loud, "place": device_of, "FROM_NUMPY": xp.FROM_NUMPY,
     "wrapped": wrapped,
 }  # fmt: skip
-_SUSPENDING: Final = ("prim::fork", "aten::wait", "prim::Enter", "prim::Exit")
+_SUSPENDING: Final = ("prim::fork", "aten::wait", "prim::Enter", "prim::Exit", "prim::BailOut")
 """Nodes that are neither operators nor plain calls."""
 NO_FUNCTIONS: Final[Mapping[Node, Callable[..., Any]]] = {}
 
@@ -193,7 +193,7 @@ class PlanWriter:
                 node, f"{self.out.bind('group', self.groups[node])}({', '.join(map(self.out.value, node.inputs))})"
             )
             return
-        if node.has_attribute("Subgraph") and node.kind != "prim::fork":
+        if node.has_attribute("Subgraph") and node.kind not in _SUSPENDING:
             raise NotGenerated(f"{node.kind} needs the interpreter")
         if asks(node):
             self.ask(node)
@@ -477,6 +477,15 @@ def _fork(writer: PlanWriter, node: Node) -> None:
     writer.give(node, f"fork({function}, ({''.join(writer.out.value(value) + ', ' for value in node.inputs)}))")
 
 
+def _bail_out(writer: PlanWriter, node: Node) -> None:
+    writer.genuine.add(node)
+    value, *live = map(writer.out.value, node.inputs)
+    site, depth = writer.out.bind("site", node.attr("site")), "depth" if writer.calls else "0"
+    rest = f"resume({site}, ({''.join(each + ', ' for each in live)}), {depth})"
+    writer.out.line(f"if {site}({value}): return {rest}", node)
+    writer.give(node, value)
+
+
 def _wait(writer: PlanWriter, node: Node) -> None:
     writer.genuine.add(node)
     writer.give(node, f"{writer.out.value(node.inputs[0])}.wait()")
@@ -489,4 +498,5 @@ NODES: Final[dict[str, Callable[[PlanWriter, Node], None]]] = {
     "aten::__is__": _is(""), "aten::__isnot__": _is("not "),
     "prim::CallFunction": _call_function, "prim::CallMethod": _call_method,
     "prim::Enter": _enter, "prim::Exit": _exit, "prim::fork": _fork, "aten::wait": _wait,
+    "prim::BailOut": _bail_out,
 }  # fmt: skip

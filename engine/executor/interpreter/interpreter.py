@@ -52,6 +52,7 @@ from engine.executor.concurrency.futures import Future, launch
 from engine.executor.plans.executor import RECENT, GraphExecutor, code_of, executor_of
 from engine.executor.plans.plan import RUNTIME, ExecutionPlan, failure
 from engine.executor.plans.switches import SWITCHES, hooks_of_thread, is_optimizing
+from engine.executor.profiling.bailouts import BailoutSite
 from engine.ir.graph import Value
 from engine.ir.unit import Function
 from engine.lang.errors import ExecutionError
@@ -344,7 +345,14 @@ def fork_function(function: Function, inputs: Sequence[Any]) -> Future:
     return fork(partial(_begin, function), inputs)
 
 
-RUNTIME.call, RUNTIME.fork, RUNTIME.leave = _call_from_generated, fork_function, _leave
+def _resume(site: BailoutSite, live: Sequence[Any], depth: int) -> Any:
+    """The rest of the program behind a guard that fails in generated code."""
+    if site.code is None:
+        site.code = Code(site.rest, site.function)
+    return InterpreterState(site.code, depth=depth).run(*live)
+
+
+RUNTIME.call, RUNTIME.fork, RUNTIME.leave, RUNTIME.resume = _call_from_generated, fork_function, _leave, _resume
 
 
 def _begin(function: Function, inputs: Sequence[Any]) -> InterpreterState | Callable[[], Any]:

@@ -21,8 +21,10 @@ from engine.executor.plans.pipelines import BEFORE_EXECUTION
 from engine.executor.plans.plan import ExecutionPlan, make_plan
 from engine.executor.plans.plan_cache import CacheStatistics, PlanCache
 from engine.executor.plans.plan_events import PlanCompiled, PlanEvicted, PlanLookup
+from engine.executor.plans.profiled import ProfiledPlans
 from engine.executor.plans.spec import Key, SpecReader
 from engine.executor.plans.switches import SWITCHES, tell
+from engine.executor.profiling.settings import PROFILING
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph
 from engine.ir.unit import Function
@@ -40,7 +42,7 @@ class GraphExecutor:
 
     __slots__ = (
         "_anywhere", "_calls", "_code", "_is_begun", "_lookups", "_recent", "_settled", "boundary", "cache", "direct",
-        "function", "graph", "reader",
+        "function", "graph", "profiled", "reader",
     )  # fmt: skip
 
     def __init__(self, function: Function, device: scalars.device | None = scalars.CPU) -> None:
@@ -52,6 +54,7 @@ class GraphExecutor:
         run_pipeline(BEFORE_EXECUTION, self.graph)
         self.reader = SpecReader(self.graph.inputs, device)
         self.cache: PlanCache[ExecutionPlan] = PlanCache(MAX_PLANS)
+        self.profiled = ProfiledPlans(function.name, self.graph, self.reader, self._forget)
         self.boundary: Any = None
         self._code: Code | None = None
         self._recent: tuple[Key, ExecutionPlan | None] = ((), None)
@@ -118,6 +121,11 @@ class GraphExecutor:
             self._lookups += 1
             spec = self.reader.spec(key)
             return ExecutionPlan(self.function.name, spec, self.graph, reason="a first call", _code=self.code)
+        if PROFILING.is_enabled and self.reader.device is not None and not self.cache.has(key):
+            profiling = self.profiled.profiling_plan(key)
+            if profiling is not None:
+                self._recent = ((), None)
+                return profiling
         plan, hit = self.cache.get(key, lambda: self._make(key))
         self._recent = (key, plan)
         if not hit:
@@ -128,7 +136,7 @@ class GraphExecutor:
         return plan
 
     def _make(self, key: Key) -> ExecutionPlan:
-        plan = make_plan(self.function.name, self.graph, self.reader, key)
+        plan = self.profiled.make(key) or make_plan(self.function.name, self.graph, self.reader, key)
         if plan.fusion is not None:
             plan.fusion.offer = partial(self._enter_directly, plan)
         if plan.scalar is not None:
@@ -140,6 +148,12 @@ class GraphExecutor:
             if len(self.cache) >= self.cache.bound:
                 tell(PlanEvicted(self.function.name, len(self.cache)))
         return plan
+
+    def _forget(self, key: Key) -> None:
+        """Drop the plan of a key, which will be made anew."""
+        self.settle()
+        self.cache.forget(key)
+        self._recent = ((), None)
 
     def _enter_directly(self, plan: ExecutionPlan, bind: Callable[[Run], Run] | None) -> None:
         """Let calls from Python go straight to the kernels of a plan that is nothing else; None: no more."""

@@ -43,6 +43,8 @@ PRE_DERIVATIVE: Final = (
 UNROLLING: Final = ("constant_loop_unrolling",)
 AFTER_UNROLLING: Final = ("constant_propagation_immutable_types", "peephole")
 POST_DERIVATIVE: Final = ("size_arithmetic", "constant_pooling", "dce", "fresh_activations")
+AFTER_GUARDS: Final = ("propagate_input_shapes", "peephole", "constant_propagation_immutable_types", "dce")
+"""For graphs with guards: sizes and dtypes follow from the guarded ones, and questions about them are answered."""
 BACKWARD: Final = ("transpose_products", "peephole")
 """For backward graphs, before they are specialised like others."""
 BEFORE_FUSION: Final = ("propagate_input_shapes", "peephole", "constant_propagation_immutable_types", "dce")

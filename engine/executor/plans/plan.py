@@ -42,6 +42,9 @@ from engine.executor.plans.pipelines import (
 )
 from engine.executor.plans.scalar_plans import ScalarPlan, is_scalar
 from engine.executor.plans.spec import ArgumentSpec, Key, SpecReader
+from engine.executor.profiling.bailouts import BAIL_OUT, BailoutSite
+from engine.executor.profiling.guards import GuardNote
+from engine.executor.profiling.record import ProfilingRecord
 from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.clone import copy_graph
 from engine.ir.constants import NOT_CONSTANT, constant_value, insert_constant
@@ -77,6 +80,11 @@ class ExecutionPlan:
     scalar: ScalarPlan | None = None
     """The plan on its way to one kernel of numbers; None where it is none."""
     history: PlanHistory = field(default_factory=PlanHistory)
+    record: ProfilingRecord | None = None
+    """The profile that the plan was made from, or that it makes; None without profiling."""
+    guards: tuple[GuardNote, ...] = ()
+    """The fate of each guard that the profile asked for."""
+    bailouts: tuple[BailoutSite, ...] = ()
     hits: int = 0
     """Calls that looked for a plan and found this one, as far as they are counted (see `GraphExecutor.settle`)."""
     _code: Code | None = None
@@ -112,19 +120,24 @@ def make_plan(name: str, graph: Graph, reader: SpecReader, key: Key) -> Executio
     """Specialise and optimize a copy of the graph, and generate its function."""
     start = time.perf_counter()
     history = PlanHistory()
-    specialised = specialise(graph, reader, key, history)
-    if history.run(UNROLLING, specialised):
-        history.run(AFTER_UNROLLING, specialised)
+    plan = finish_plan(name, specialise(graph, reader, key, history), reader, key, history)
+    history.seconds = time.perf_counter() - start
+    return plan
+
+
+def finish_plan(name: str, graph: Graph, reader: SpecReader, key: Key, history: PlanHistory) -> ExecutionPlan:
+    """The plan of a specialised graph: optimized, with its function."""
+    if history.run(UNROLLING, graph):
+        history.run(AFTER_UNROLLING, graph)
     # Graphs with inputs that require grad are to be split here, before anything that has no derivative.
-    history.run(POST_DERIVATIVE, specialised)
-    plan = ExecutionPlan(name, reader.spec(key), specialised, history=history)
+    history.run(POST_DERIVATIVE, graph)
+    plan = ExecutionPlan(name, reader.spec(key), graph, history=history)
     try:
         _generate(plan, reader, key)
     except NotGenerated as why:
         plan.reason = str(why)
     except (SyntaxError, RecursionError) as error:
         plan.reason = f"blocks are nested too deeply for Python: {error}"
-    history.seconds = time.perf_counter() - start
     return plan
 
 
@@ -265,9 +278,11 @@ class Runtime:
     """Starts a TorchScript function on its arguments."""
     leave: Callable[[list[Any]], None] | None = None
     """Calls `__exit__` of contexts that an error leaves, innermost first."""
+    resume: Callable[[BailoutSite, Sequence[Any], int], Any] | None = None
+    """Runs the rest of a program behind a guard that fails, on the values that are alive, at this depth of calls."""
 
     def functions(self) -> dict[str, Any]:
-        return {"call": self.call, "fork": self.fork, "leave": self.leave}
+        return {"call": self.call, "fork": self.fork, "leave": self.leave, "resume": self.resume}
 
 
 RUNTIME: Final = Runtime()
@@ -279,7 +294,7 @@ _WITHOUT_TENSORS_OF_OTHERS: Final = frozenset(
     f"prim::{kind}"
     for kind in "Constant If Loop TupleConstruct NamedTupleConstruct TupleUnpack TupleIndex TupleSlice ListConstruct "
     "ListUnpack DictConstruct ConstantChunk Print isinstance".split()
-)
+) | {BAIL_OUT}
 """Kinds of nodes without an operator whose tensors come from their inputs."""
 
 

@@ -49,10 +49,18 @@ class PlanCache(Generic[P]):
     def __len__(self) -> int:
         return len(self._plans)
 
+    def has(self, key: Hashable) -> bool:
+        return key in self._plans
+
     def plans(self) -> list[P]:
         """The cached plans, the most recently used last."""
         with self._lock:
             return list(self._plans.values())
+
+    def forget(self, key: Hashable) -> None:
+        """Drop the plan of a key, if there is one."""
+        with self._lock:
+            self._plans.pop(key, None)
 
     def get(self, key: Hashable, make: Callable[[], P]) -> tuple[P, bool]:
         """The plan, and whether it was there.  Raises what `make` raises, in every thread that waits for it."""

@@ -42,6 +42,27 @@ class PlanEvicted:
 
 
 @dataclass(frozen=True, slots=True)
+class ValuesProfiled:
+    """A run begins that notes what values are: number `run` of those `wanted`."""
+
+    function: str
+    spec: ArgumentSpec
+    run: int
+    wanted: int
+
+
+@dataclass(frozen=True, slots=True)
+class GuardFailed:
+    """A plan was left: a value is not what it was when profiled.  `expected` and `actual` are types as text."""
+
+    function: str
+    value: str
+    range: SourceRange | None
+    expected: str
+    actual: str
+
+
+@dataclass(frozen=True, slots=True)
 class GroupFormed:
     """Nodes of a function are to run as one kernel; `graph` is their text."""
 

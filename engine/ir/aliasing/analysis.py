@@ -285,7 +285,9 @@ _FRESH: Final = (
 )
 _EXTRACTORS: Final = "ListUnpack TupleUnpack TupleIndex TupleSlice DictIndex GetAttr Load"
 _CONSTRUCTORS: Final = "ListConstruct TupleConstruct NamedTupleConstruct DictConstruct"
-_SAME: Final = "unchecked_cast unchecked_unwrap_optional profile profile_ivalue TypeCheck RequiresGradCheck"
+_SAME: Final = (
+    "unchecked_cast unchecked_unwrap_optional profile profile_ivalue TypeCheck RequiresGradCheck Guard BailOut"
+)
 
 
 def _rows(kinds: str, rule: _Rule) -> dict[str, _Rule]:
@@ -304,7 +306,7 @@ _RULES: Final[dict[str, _Rule]] = {
     **_rows(_FRESH, _fresh),
     **_rows(_EXTRACTORS, _unknown),
     **_rows(_SAME, _same),
-    **_rows("ConstantChunk BroadcastingChunk AutogradAdd Guard BailOut", _any_of),
+    **_rows("ConstantChunk BroadcastingChunk AutogradAdd", _any_of),
 }
 """Operators go by the marks of their schema; whatever else there is may do anything to what it is given."""
 

@@ -170,6 +170,17 @@ def _same(walk: _Walk, node: Node) -> None:
         walk.set(value, refined(tensor_of(value, {}), walk.get(given), FIELDS))
 
 
+def _guard(walk: _Walk, node: Node) -> None:
+    """A guarded value is what it is, and what the guard's type says."""
+    value, given = node.outputs[0], walk.get(node.inputs[0])
+    checked = tensor_of(value, {})
+    found = refined(given, checked, FIELDS)
+    if given.sizes is not None and checked.sizes is not None and len(given.sizes) == len(checked.sizes):
+        sizes = tuple(b if a is None else a for a, b in zip(checked.sizes, given.sizes, strict=True))
+        found = replace(found, sizes=sizes)
+    walk.set(value, found)
+
+
 def _collect(walk: _Walk, node: Node) -> None:
     walk.lists[node.output] = [walk.get(value) for value in node.inputs]
 
@@ -190,11 +201,15 @@ def _at(walk: _Walk, node: Node) -> None:
 
 
 def _chunk(walk: _Walk, node: Node) -> None:
-    """Parts are like the whole but for their sizes."""
-    whole = walk.get(node.input)
-    sizes = None if whole.sizes is None else (None,) * len(whole.sizes)
+    """Parts are like the whole but for the size that is divided; it is known where all parts are of one size."""
+    whole, dim, chunks = walk.get(node.input), node.attr("dim"), node.attr("chunks")
+    sizes = [*(whole.sizes or ())]
+    if -len(sizes) <= dim < len(sizes):
+        size = sizes[dim]
+        sizes[dim] = size // chunks if size is not None and size % chunks == 0 else None
+    part = replace(whole, sizes=tuple(sizes) or whole.sizes, strides=None)
     for value in node.outputs:
-        walk.set(value, refined(tensor_of(value, {}), replace(whole, sizes=sizes, strides=None), FIELDS))
+        walk.set(value, refined(tensor_of(value, {}), part, FIELDS))
 
 
 def _number(walk: _Walk, node: Node) -> None:
@@ -210,6 +225,8 @@ _RULES: Final[dict[str, _Rule]] = {
     "prim::Loop": _loop,
     "prim::unchecked_cast": _same,
     "prim::unchecked_unwrap_optional": _same,
+    "prim::Guard": _guard,
+    "prim::BailOut": _guard,
     "prim::TupleConstruct": _collect,
     "prim::ListConstruct": _collect,
     "prim::TupleUnpack": _spread,

@@ -1,0 +1,135 @@
+"""Plans made from profiles: the same results as the interpreter's, whatever calls come with."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any, get_args
+
+import pytest
+
+import engine
+from engine.executor.plans.executor import executor_of
+from engine.executor.plans.plan_events import GuardFailed, ValuesProfiled
+from engine.executor.plans.switches import listening
+from engine.executor.profiling.settings import PROFILING
+from engine.fuser.backend import tiering
+
+PROGRAMS = (
+    """
+def f(x, y, n: int):
+    z = x + y
+    for i in range(n):
+        w = torch.tanh(z)
+        if i == 2:
+            w = torch.cat([w, w])
+        z = w * 2.0 + i
+        q = torch.nonzero(z > 0.5)
+        if q.size(0) > 2:
+            z = z + q.sum()
+    return torch.tanh(z), x * x.size(0)
+""",
+    """
+def f(x, y, n: int):
+    x = x * 1
+    parts = [x]
+    while len(parts) < n:
+        x.add_(y.sum())
+        parts.append(torch.relu(x) + parts[-1])
+        if x.size(0) > 3:
+            x = x[1:]
+            break
+    return torch.cat(parts), x
+""",
+    """
+def g(x, y):
+    return torch.mm(x, y.t()) if x.dim() == 2 else x * y
+
+def f(x, y, n: int):
+    z = g(x, y)
+    for i in range(n):
+        if bool(z.sum() > 0):
+            z = torch.sigmoid(z) - 0.5
+        else:
+            z = z.t() * i
+    return z.sum(), z
+""",
+)
+
+
+@pytest.fixture(params=get_args(tiering.Mode))
+def profiling(request: pytest.FixtureRequest) -> Iterator[None]:
+    before = tiering.mode()
+    tiering.set_mode(request.param)
+    PROFILING.is_enabled = True
+    yield
+    PROFILING.is_enabled = False
+    tiering.set_mode(before)
+
+
+def _arguments(chance: random.Random) -> tuple[Any, ...]:
+    rows, columns = chance.choice((1, 2, 3, 4)), chance.choice((1, 3))
+    dtype = chance.choice((engine.float32, engine.float32, engine.float64))
+    engine.manual_seed(chance.randrange(1000))
+    x, y = (engine.randn(size, columns, dtype=dtype) for size in (rows, chance.choice((1, rows))))
+    return x.requires_grad_(chance.random() < 0.3), y, chance.choice((0, 1, 3, 5))
+
+
+def _outcome(f: Any, args: tuple[Any, ...]) -> list[Any]:
+    """Results and gradients, or the error's kind."""
+    x = args[0].detach().clone().requires_grad_(args[0].requires_grad)
+    try:
+        results = f(x, *args[1:])
+        if x.requires_grad:
+            sum(each.sum() for each in results).backward()
+    except RuntimeError:
+        return [RuntimeError]
+    return [each.detach() for each in results] + ([x.grad] if x.grad is not None else [])
+
+
+@pytest.mark.usefixtures("profiling")
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("seed", range(3))
+def test_results_are_the_interpreters(program: str, seed: int) -> None:
+    chance = random.Random(seed)
+    f, reference = engine.CompilationUnit(program).f, engine.CompilationUnit(program).f
+    for _ in range(12):
+        args = _arguments(chance)
+        found = _outcome(f, args)
+        with engine.jit.optimized_execution(False):
+            wanted = _outcome(reference, args)
+        assert len(found) == len(wanted)
+        for mine, theirs in zip(found, wanted, strict=True):
+            assert mine is theirs or engine.allclose(mine, theirs, rtol=1e-4, atol=1e-5, equal_nan=True)
+
+
+@pytest.mark.usefixtures("profiling")
+def test_a_guard_that_fails_often_gives_way_to_an_unknown_size() -> None:
+    f = engine.CompilationUnit("def f(x):\n    return torch.tanh(x) * x.size(0)").f
+    events: list[Any] = []
+
+    def sizes() -> list[Any]:
+        return [site.expected.sizes for plan in executor_of(f._function).cache.plans() for site in plan.bailouts]
+
+    with listening(events.append):
+        f(engine.ones(3))
+        f(engine.ones(3))
+        assert sizes() == [(3,)]
+        f(engine.ones(4))
+        assert sizes() == [(3,)]
+        f(engine.ones(5))
+        assert sizes() == []
+        f(engine.ones(5))
+        f(engine.ones(5))
+    assert sizes() == []  # no size is certain: there is nothing to guard
+    failures = [event for event in events if isinstance(event, GuardFailed)]
+    assert [failure.actual.partition(",")[0] for failure in failures] == ["Float(4", "Float(5"]
+    assert sum(isinstance(event, ValuesProfiled) for event in events) == 2
+
+
+@pytest.mark.usefixtures("profiling")
+def test_sizes_that_are_guarded_are_constants_of_the_plan() -> None:
+    f = engine.CompilationUnit("def f(x, y):\n    return torch.tanh(x + y) * x.size(0)").f
+    for _ in range(3):
+        f(engine.ones(3), engine.ones(3))
+    assert "aten::size" not in str(f.graph_for(engine.ones(3), engine.ones(3))).partition("with prim::BailOut")[0]
