@@ -17,7 +17,8 @@ from engine.aten.values.tensor import Tensor
 from engine.fuser.groups.compositions import COMPOSITIONS
 from engine.fuser.groups.extents import known
 from engine.fuser.groups.from_expression import Unsupported, element
-from engine.fuser.groups.fusion_group import Group, Handler, Lowered, shown
+from engine.fuser.groups.fusion_group import DTYPES, Group, Handler, Lowered, shown
+from engine.fuser.groups.gemm import TILES
 from engine.fuser.groups.products import linear, multiplied
 from engine.fuser.groups.reductions import accumulated, extreme_of, mapped
 from engine.fuser.groups.reshaping import reshaped
@@ -26,13 +27,12 @@ from engine.fuser.ir.kernel import BOOL, Constant, Expression, apply, constant
 
 Given = Mapping[str, Lowered]
 T = TypeVar("T")
-_SAMPLE: Final = Tensor(np.ones((1,), np.float32))
 
 
 def _tensor(given: Given, name: str, rank: int = 0) -> Value:
     value = given[name]
-    if not isinstance(value, Value) or value.type != "f32" or (rank and len(value.shape) != rank):
-        raise Unsupported(f"{name} is no tensor of float32 of that rank")
+    if not isinstance(value, Value) or value.type not in TILES or (rank and len(value.shape) != rank):
+        raise Unsupported(f"{name} is no tensor of float32 or float64 of that rank")
     return value
 
 
@@ -50,8 +50,8 @@ def _shares(group: Group, name: str, scores: Value) -> Value:
     total = accumulated(group, f"{name}_sum", powers, dims, "add", 0)
 
     def share(power: Expression, whole: Expression, largest: Expression) -> Expression:
-        is_dead = apply("eq", largest, constant(-inf, "f32"))
-        return apply("select", is_dead, constant(0, "f32"), apply("div", power, whole))
+        is_dead = apply("eq", largest, constant(-inf, scores.type))
+        return apply("select", is_dead, constant(0, scores.type), apply("div", power, whole))
 
     return mapped(group, f"{name}_shares", share, powers, total, top)
 
@@ -71,7 +71,7 @@ def _attention(group: Group, name: str, given: Given, sample: Any) -> Value:
         scale = 1 / sqrt(size.example)
     if not isinstance(scale, (int, float)):
         raise Unsupported("a factor that is not known")
-    factor = constant(scale, "f32")
+    factor = constant(scale, q.type)
     products = multiplied(group, f"{name}_scores", q, _turned(k))
     scores = mapped(group, f"{name}_scaled", lambda x: apply("mul", x, factor), products)
     if given["is_causal"] is not False:
@@ -86,17 +86,17 @@ def _causal(scores: Value) -> Value:
 
     def at(body: Body, indices: Indices) -> Expression:
         is_seen = apply("le", indices[-1], indices[-2])
-        return apply("select", is_seen, body.element(scores, indices), constant(-inf, "f32"))
+        return apply("select", is_seen, body.element(scores, indices), constant(-inf, scores.type))
 
     return Value(scores.name, scores.type, scores.shape, at, scores.stages)
 
 
 def _masked(group: Group, scores: Value, mask: Lowered) -> Value:
     """Where the mask holds; or with the mask added."""
-    if not isinstance(mask, Value) or mask.type not in (BOOL, "f32"):
+    if not isinstance(mask, Value) or mask.type not in (BOOL, scores.type):
         raise Unsupported("a mask of another dtype")
     if mask.type == BOOL:
-        return mapped(group, scores.name, lambda x, m: apply("select", m, x, constant(-inf, "f32")), scores, mask)
+        return mapped(group, scores.name, lambda x, m: apply("select", m, x, constant(-inf, scores.type)), scores, mask)
     return mapped(group, scores.name, lambda x, m: apply("add", x, m), scores, mask)
 
 
@@ -106,6 +106,7 @@ def _masked(group: Group, scores: Value, mask: Lowered) -> Value:
 def _encoder_layer(group: Group, name: str, given: Given, sample: Any) -> Value:
     """Attention and two linear layers, each with a norm before or after and the input added."""
     x = _tensor(given, "src", 3)
+    like = Tensor(np.ones((1,), DTYPES[x.type]))
     if given["mask"] is not None:
         raise Unsupported("a layer with a mask")
 
@@ -114,7 +115,7 @@ def _encoder_layer(group: Group, name: str, given: Given, sample: Any) -> Value:
             "input": value, "normalized_shape": [given["embed_dim"]], "eps": given["eps"],
             "weight": given[f"norm_weight_{number}"], "bias": given[f"norm_bias_{number}"],
         }  # fmt: skip
-        found: Value = COMPOSITIONS["aten::layer_norm"](group, f"{name}_norm{number}", of, _SAMPLE)
+        found: Value = COMPOSITIONS["aten::layer_norm"](group, f"{name}_norm{number}", of, like)
         return found
 
     def added(a: Value, b: Value) -> Value:
@@ -137,7 +138,7 @@ def _heads(group: Group, name: str, given: Given, x: Value) -> Value:
     projected = group.keep(linear(group, f"{name}_qkv", x, weight, bias))
     split = reshaped(group, f"{name}_heads", projected, [batch, time, known(3), known(heads), known(width // heads)])
     q, k, v = (_head(split, i) for i in range(3))
-    divisor = constant(sqrt(width // heads), "f32")
+    divisor = constant(sqrt(width // heads), x.type)
     products = multiplied(group, f"{name}_scores", q, _turned(k))
     scores = mapped(group, f"{name}_scaled", lambda each: apply("div", each, divisor), products)
     joined = multiplied(group, f"{name}_heads", _shares(group, name, scores), v)
@@ -165,7 +166,7 @@ def _fed(group: Group, name: str, given: Given, x: Value) -> Value:
     rows = overloads("aten::gelu" if given["use_gelu"] is True else "aten::relu")
     operands = {"approximate": "none"} if given["use_gelu"] is True else {}
     text = next(str(row.scalar or row.expression) for row in rows if row.scalar or row.expression)
-    active = mapped(group, f"{name}_active", lambda e: element(text, {"self": e, **operands}, "f32"), hidden)
+    active = mapped(group, f"{name}_active", lambda e: element(text, {"self": e, **operands}, hidden.type), hidden)
     return linear(group, f"{name}_fed", group.keep(active), weights[1], biases[1])
 
 

@@ -1,4 +1,4 @@
-"""Matrix products of float32 in kernel IR, for kernels that multiply and go on with the result.
+"""Matrix products of float32 and float64 in kernel IR, for kernels that multiply and go on with the result.
 
 In: the sizes, and where the operands lie (`Matrix`).  Out: statements (`product`, `dots`), which hand each element of
 the result to the caller: bias, activation and residual are done while it is in the cache.  They call `helpers`, which
@@ -18,7 +18,7 @@ they save: `dots` adds up products along k, for a few rows and columns at a time
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Final
 
@@ -53,25 +53,26 @@ _ONE: Final = index(1)
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """Elements of a buffer of float32: (i, j) is at `first` + i * `row` + j * `column`."""
+    """Elements of a buffer: (i, j) is at `first` + i * `row` + j * `column`."""
 
     buffer: str
     row: Expression
     column: Expression = _ONE
     first: Expression = _ZERO
+    type: str = "f32"
 
     def place(self, i: Expression, j: Expression) -> Expression:
         return add(add(self.first, multiply(i, self.row)), multiply(j, self.column))
 
     def element(self, i: Expression, j: Expression) -> Load:
-        return _load(self.buffer, self.place(i, j))
+        return Load(self.buffer, (self.place(i, j),), self.type)
 
     def address(self, i: Expression, j: Expression) -> Address:
         return Address(self.buffer, (self.place(i, j),))
 
     @property
     def transposed(self) -> Matrix:
-        return Matrix(self.buffer, self.column, self.row, self.first)
+        return replace(self, row=self.column, column=self.row)
 
     @property
     def has_rows(self) -> bool:
@@ -81,14 +82,19 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A piece of the result of up to 24 vectors of 16 elements: `rows` by `width` columns, that of panels."""
+    """A piece of the result of up to 24 vectors of 64 bytes: `rows` by `width` columns, that of panels."""
 
     rows: int
     width: int
+    type: str = "f32"
 
 
 WIDE: Final = Tile(6, 64)
-TILES: Final = (Tile(24, 16), Tile(12, 32), WIDE)
+TILES: Final = {
+    "f32": (Tile(24, 16), Tile(12, 32), WIDE),
+    "f64": (Tile(24, 8, "f64"), Tile(12, 16, "f64"), Tile(6, 32, "f64")),
+}
+"""By the type of the elements, from the narrowest to the widest."""
 DEPTH: Final = 512
 """Elements of k in a block."""
 BLOCK: Final = 240
@@ -107,13 +113,13 @@ Put = Callable[[Expression, Expression, Expression], Sequence[Statement]]
 """From a row, a column and an element of the product to statements that store it."""
 
 
-def tile_for(columns: int, rows: int = 0) -> Tile:
+def tile_for(columns: int, rows: int = 0, type: str = "f32") -> Tile:
     """The tile for so many columns and rows: the widest that is not mostly empty; of few rows, one that leaves none."""
-    found = next((tile for tile in TILES if columns <= tile.width), WIDE)
+    found = next((tile for tile in TILES[type] if columns <= tile.width), TILES[type][-1])
     if rows > BLOCK:
         return found
     heights = [height for height in (found.rows, found.rows * 5 // 6, found.rows * 2 // 3) if rows % height == 0]
-    return Tile(heights[0], found.width) if heights else found
+    return replace(found, rows=heights[0]) if heights else found
 
 
 def block_for(rows: int, tile: Tile) -> int:
@@ -136,10 +142,6 @@ def _i(name: str) -> Name:
     return Name(name, "i64")
 
 
-def _load(buffer: str, *indices: Expression) -> Load:
-    return Load(buffer, indices, "f32")
-
-
 def filled(element: Element, columns: Expression, tile: Tile = WIDE, *, has_rows: bool = True) -> Fill:
     """A `Fill` with these elements, and zeros beyond the last column.
 
@@ -153,7 +155,7 @@ def filled(element: Element, columns: Expression, tile: Tile = WIDE, *, has_rows
         end = add(_i("beside"), index(width))
         target = (add(place, add(multiply(_i("at"), index(tile.width)), _i("j"))),)
         copy = Store(buffer, target, element(add(depth, _i("at")), add(first, _i("j"))))
-        zero = Store(buffer, target, constant(0, "f32"))
+        zero = Store(buffer, target, constant(0, tile.type))
 
         def copied(stop: Expression) -> For:
             return For("j", _i("beside"), stop, (copy,), kind="vector")
@@ -216,8 +218,8 @@ def product(
         Let("column", multiply(_i("number"), index(tile.width))),
         Let("begin", multiply(numbers["blocks"], index(block))),
         Let("end", apply("minimum", add(_i("begin"), index(block)), m)),
-        allocate("partial", "f32", index(block * tile.width)),
-        *([] if packed else [allocate("panel", "f32", index(DEPTH * tile.width))]),
+        allocate("partial", tile.type, index(block * tile.width)),
+        *([] if packed else [allocate("panel", tile.type, index(DEPTH * tile.width))]),
         Let("columns", apply("minimum", apply("sub", n, _i("column")), index(tile.width))),
         For("depth", index(0), k, (*_depth(a, n, k, packed, fill, there, tile, finish),), step=index(DEPTH)),
         *(() if is_early else _finished(_i("begin"), _i("end"), _i("begin"), put, tile, by_columns)),
@@ -238,7 +240,7 @@ def product_by_columns(
 ) -> tuple[Statement, ...]:  # fmt: skip
     """(m, n) = (m, k) times (k, n) as the transposed product: all panels of the first operand's rows, packed before."""
     return (
-        allocate(packed, "f32", packed_size(k, m, tile)),
+        allocate(packed, tile.type, packed_size(k, m, tile)),
         packing(m, k, fill_from(a.transposed, m, tile), packed, tile),
         *product(
             n, m, k, b.transposed, lambda i, j, value: put(j, i, value), packed=packed, tile=tile, by_columns=True,
@@ -259,17 +261,17 @@ def _depth(
     yield Let("deep", apply("minimum", apply("sub", k, _i("depth")), index(DEPTH)))
     if packed:
         start = multiply(add(multiply(_i("number"), k), _i("depth")), index(tile.width))
-        yield from _rows(a, k, Matrix(packed, index(tile.width), first=start), tile, finish)
+        yield from _rows(a, k, Matrix(packed, index(tile.width), first=start, type=tile.type), tile, finish)
         return
     assert fill is not None
     filling = (
         *fill(_i("column"), _i("depth"), _i("deep"), "panel", index(0)),
-        *_rows(a, k, Matrix("panel", index(tile.width)), tile, finish),
+        *_rows(a, k, Matrix("panel", index(tile.width), type=tile.type), tile, finish),
     )
     if in_place is None:
         yield from filling
         return
-    there = Matrix(in_place.buffer, in_place.row, first=in_place.place(_i("depth"), _i("column")))
+    there = replace(in_place, column=_ONE, first=in_place.place(_i("depth"), _i("column")))
     is_whole = apply("le", add(_i("column"), index(tile.width)), n)
     yield If(is_whole, tuple(_rows(a, k, there, tile, finish)), filling)
 
@@ -299,7 +301,7 @@ def _rows(a: Matrix, k: Expression, panel: Matrix, tile: Tile, finish: Finish | 
         count = apply("quotient", apply("sub", _i("end"), after), index(rows))
         yield Let(f"tiles{rows}", count)
         top = Let("top", add(after, multiply(_i("tile"), index(rows))))
-        yield For("tile", index(0), _i(f"tiles{rows}"), (top, _tile_call(Tile(rows, tile.width), a, panel)))
+        yield For("tile", index(0), _i(f"tiles{rows}"), (top, _tile_call(replace(tile, rows=rows), a, panel)))
         yield Let(f"left{rows}", add(after, multiply(_i(f"tiles{rows}"), index(rows))))
         after = _i(f"left{rows}")
     yield from handed(_i("left"), _i("end"))
@@ -329,14 +331,17 @@ def tile_call(
 
 
 def _name_of(tile: Tile) -> str:
-    return f"tile_{tile.rows}x{tile.width}"
+    return f"tile_{tile.rows}x{tile.width}_{tile.type}"
 
 
-def helpers(tile: Tile | None) -> tuple[Kernel, ...]:
-    """The functions that a product with this tile calls; None: those of `dots`."""
-    if tile is None:
-        return tuple(_dots_helper(rows, columns) for rows in (1, _DOTS) for columns in (1, _DOTS))
-    return tuple(tile_helper(Tile(rows, tile.width)) for rows in _heights(tile.rows))
+def helpers(tile: Tile) -> tuple[Kernel, ...]:
+    """The functions that a product with this tile calls."""
+    return tuple(tile_helper(replace(tile, rows=rows)) for rows in _heights(tile.rows))
+
+
+def dots_helpers(type: str = "f32") -> tuple[Kernel, ...]:
+    """The functions that `dots` calls."""
+    return tuple(_dots_helper(rows, columns, type) for rows in (1, _DOTS) for columns in (1, _DOTS))
 
 
 @cache
@@ -344,17 +349,18 @@ def tile_helper(tile: Tile) -> Kernel:
     """The function that `tile_call` calls: sums of `deep` products, which begin at 0 where `depth` does."""
     j, size = _i("j"), index(tile.rows * tile.width)
     body = (
-        allocate("sums", "f32", size),
+        allocate("sums", tile.type, size),
         If(
             apply("eq", _i("depth"), index(0)),
-            (For("j", index(0), size, (Store("sums", (j,), constant(0, "f32")),), kind="vector"),),
-            (For("j", index(0), size, (Store("sums", (j,), _load("result", j)),), kind="vector"),),
+            (For("j", index(0), size, (Store("sums", (j,), constant(0, tile.type)),), kind="vector"),),
+            (For("j", index(0), size, (Store("sums", (j,), Load("result", (j,), tile.type)),), kind="vector"),),
         ),
         For("begin", index(0), _i("deep"), _ahead(tile, (*_step(tile),)), step=index(_AHEAD)),
-        For("j", index(0), size, (Store("result", (j,), _load("sums", j)),), kind="vector"),
+        For("j", index(0), size, (Store("result", (j,), Load("sums", (j,), tile.type)),), kind="vector"),
     )
     sizes = tuple(Scalar(each, "i64") for each in ("depth", "deep", "row", "column", "step"))
-    buffers = (Buffer("a", "f32", None), Buffer("panel", "f32", None), Buffer("result", "f32", None, access="inout"))
+    operands = (Buffer("a", tile.type, None), Buffer("panel", tile.type, None))
+    buffers = (*operands, Buffer("result", tile.type, None, access="inout"))
     return Kernel(_name_of(tile), (*sizes, *buffers), body, is_separate=True)
 
 
@@ -378,14 +384,14 @@ _LINE: Final = 16
 
 def _step(tile: Tile) -> Iterator[Statement]:
     """One element of k: each row's times the panel's."""
-    a = Matrix("a", _i("row"), _i("column"))
+    a = Matrix("a", _i("row"), _i("column"), type=tile.type)
     for row in range(tile.rows):
         yield Let(f"a{row}", a.element(index(row), _i("at")))
     yield Let("line", multiply(_i("at"), _i("step")))
-    body: list[Statement] = [Let("b", _load("panel", add(_i("line"), _i("j"))))]
+    body: list[Statement] = [Let("b", Load("panel", (add(_i("line"), _i("j")),), tile.type))]
     for row in range(tile.rows):
         place = (add(_i("j"), index(row * tile.width)),)
-        total = apply("fma", Name(f"a{row}", "f32"), Name("b", "f32"), _load("sums", *place))
+        total = apply("fma", Name(f"a{row}", tile.type), Name("b", tile.type), Load("sums", place, tile.type))
         body.append(Store("sums", place, total))
     yield For("j", index(0), index(tile.width), tuple(body), kind="vector")
 
@@ -395,7 +401,7 @@ def _finished(
 ) -> Iterator[Statement]:
     """The elements of some rows to whoever wants them."""
     line = multiply(apply("sub", _i("row"), base), index(tile.width))
-    element = tuple(put(_i("row"), add(_i("column"), _i("j")), _load("partial", add(line, _i("j")))))
+    element = tuple(put(_i("row"), add(_i("column"), _i("j")), Load("partial", (add(line, _i("j")),), tile.type)))
     if by_columns:
         inner = For("row", first, end, element, kind="vector")
         yield For("j", index(0), _i("columns"), (inner,))
@@ -444,33 +450,33 @@ def _dots_of_rows(rows: int, k: Expression, a: Matrix, b: Matrix, put: Put) -> S
 
 def _dots(rows: int, columns: int, k: Expression, a: Matrix, b: Matrix, put: Put) -> tuple[Statement, ...]:
     addresses = (a.address(_i("row"), index(0)), b.address(_i("column"), index(0)), Address("sums", (index(0),)))
-    element = _load("sums", add(multiply(_i("i"), index(columns)), _i("j")))
+    element = Load("sums", (add(multiply(_i("i"), index(columns)), _i("j")),), a.type)
     handed = (
         Let("down", add(_i("row"), _i("i"))),
         Let("right", add(_i("column"), _i("j"))),
         *put(_i("down"), _i("right"), element),
     )
     return (
-        allocate("sums", "f32", index(rows * columns)),
-        Call(f"dots_{rows}x{columns}", (k, a.row, b.row, *addresses)),
+        allocate("sums", a.type, index(rows * columns)),
+        Call(f"dots_{rows}x{columns}_{a.type}", (k, a.row, b.row, *addresses)),
         For("i", index(0), index(rows), (For("j", index(0), index(columns), handed, kind="vector"),)),
     )
 
 
 @cache
-def _dots_helper(rows: int, columns: int) -> Kernel:
+def _dots_helper(rows: int, columns: int, type: str) -> Kernel:
     """Sums along k of some rows by some columns."""
     places = [(i, j) for i in range(rows) for j in range(columns)]
-    a, b = Matrix("a", _i("row")), Matrix("b", _i("column"))
+    a, b = Matrix("a", _i("row"), type=type), Matrix("b", _i("column"), type=type)
     lets = [Let(f"a{i}", a.element(index(i), _i("at"))) for i in range(rows)]
     lets += [Let(f"b{j}", b.element(index(j), _i("at"))) for j in range(columns)]
-    products = {(i, j): apply("mul", Name(f"a{i}", "f32"), Name(f"b{j}", "f32")) for i, j in places}
+    products = {(i, j): apply("mul", Name(f"a{i}", type), Name(f"b{j}", type)) for i, j in places}
     adding: tuple[Statement, ...] = (*lets, *(Accumulate(f"sum{i}_{j}", "add", products[i, j]) for i, j in places))
     body: tuple[Statement, ...] = (
-        *(Declare(f"sum{i}_{j}", constant(0, "f32")) for i, j in places),
+        *(Declare(f"sum{i}_{j}", constant(0, type)) for i, j in places),
         For("at", index(0), _i("k"), adding, kind="vector"),
-        *(Store("sums", (index(i * columns + j),), Name(f"sum{i}_{j}", "f32")) for i, j in places),
+        *(Store("sums", (index(i * columns + j),), Name(f"sum{i}_{j}", type)) for i, j in places),
     )
     sizes = tuple(Scalar(each, "i64") for each in ("k", "row", "column"))
-    buffers = (Buffer("a", "f32", None), Buffer("b", "f32", None), Buffer("sums", "f32", None, access="out"))
-    return Kernel(f"dots_{rows}x{columns}", (*sizes, *buffers), body, is_separate=True)
+    buffers = (Buffer("a", type, None), Buffer("b", type, None), Buffer("sums", type, None, access="out"))
+    return Kernel(f"dots_{rows}x{columns}_{type}", (*sizes, *buffers), body, is_separate=True)

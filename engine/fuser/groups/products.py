@@ -1,4 +1,4 @@
-"""Matrix products of float32 as stages of a kernel: `mm`, `addmm`, `linear`, `matmul`, `bmm`, `baddbmm`.
+"""Matrix products of float32 and float64 as stages of a kernel: `mm`, `addmm`, `linear`, `matmul`, `bmm`, `baddbmm`.
 
 In: descriptions of the operands.  Out: the description of the result; `PRODUCTS` has a function for each operator, by
 name.  The loops are templates over `gemm`: what follows element by element is done where they hand over an element.
@@ -87,8 +87,8 @@ def _readable(group: Group, value: Value) -> Value:
 
 
 def _floats(value: Lowered) -> Value:
-    if not isinstance(value, Value) or value.type != "f32":
-        raise Unsupported("a product of other than float32")
+    if not isinstance(value, Value) or value.type not in gemm.TILES:
+        raise Unsupported("a product of other than float32 and float64")
     return value
 
 
@@ -124,9 +124,10 @@ def _kernel(form: Form) -> Kernel:
     outer = [_i(f"o{d}") for d in range(form.ranks)]
     first = {name: _first(name, outer) for name in "ab"}
     one = index(1)
-    a = Matrix("a", _i("a_row"), one if form.way == "dots" else _i("a_column"), first["a"])
+    type = form.tile.type
+    a = Matrix("a", _i("a_row"), one if form.way == "dots" else _i("a_column"), first["a"], type)
     b_row = one if form.way == "dots" else _i("b_row")
-    b = Matrix("b", b_row, one if form.in_place else _i("b_column"), first["b"])
+    b = Matrix("b", b_row, one if form.in_place else _i("b_column"), first["b"], type)
 
     def put(row: Expression, column: Expression, value: Expression) -> Sequence[Statement]:
         return [Store(PUT, (*outer, row, column), value)]
@@ -134,8 +135,8 @@ def _kernel(form: Form) -> Kernel:
     body = _PRODUCTS[form.way](form, m, n, k, a, b, put)
     names = [*_SIZES, *(f"{each}_{part}" for each in "ab" for part in ("first", "row", "column"))]
     names += [f"{each}_step{d}" for each in "ab" for d in range(form.ranks)] + [f"size{d}" for d in range(form.ranks)]
-    buffers = (Buffer("a", "f32", None), Buffer("b", "f32", None), Buffer(PUT, "f32", None, access="out"))
-    helpers = gemm.helpers(None if form.way == "dots" else form.tile)
+    buffers = (Buffer("a", type, None), Buffer("b", type, None), Buffer(PUT, type, None, access="out"))
+    helpers = gemm.dots_helpers(type) if form.way == "dots" else gemm.helpers(form.tile)
     return Kernel(
         "product", (*(Scalar(each, "i64") for each in names), *buffers), _batched(form, body), helpers=helpers
     )
@@ -174,7 +175,7 @@ def _by_rows(form: Form, m: Name, n: Name, k: Name, a: Matrix, b: Matrix, put: g
     if not form.is_packed:
         return gemm.product(m, n, k, a, put, b=b, tile=form.tile, in_place=form.in_place, block=form.block)
     return (
-        allocate("packed", "f32", gemm.packed_size(k, n, form.tile)),
+        allocate("packed", form.tile.type, gemm.packed_size(k, n, form.tile)),
         gemm.packing(n, k, gemm.fill_from(b, n, form.tile), "packed", form.tile),
         *gemm.product(m, n, k, a, put, packed="packed", tile=form.tile, block=form.block),
     )
@@ -187,7 +188,9 @@ def _by_columns(form: Form, m: Name, n: Name, k: Name, a: Matrix, b: Matrix, put
 _PRODUCTS: Final[dict[str, Multiply]] = {"dots": _by_dots, "rows": _by_rows, "columns": _by_columns}
 
 
-def _form(group: Group, m: Extent, n: Extent, a: Operand, b: Operand, outer: int, ranks: int) -> Form:
+def _form(
+    group: Group, m: Extent, n: Extent, a: Operand, b: Operand, outer: int, ranks: int, type: str
+) -> Form:  # fmt: skip
     """The way for operands like these, chosen by measuring; guarded where another one is several times as quick."""
     one, is_batched = index(1), outer > 1
     of = partial(Form, is_batched=is_batched, ranks=ranks)
@@ -195,12 +198,12 @@ def _form(group: Group, m: Extent, n: Extent, a: Operand, b: Operand, outer: int
         is_few = m.example <= gemm.FEWEST_ROWS
         group.extents.guard("le" if is_few else "gt", group.extents.canonical(m).size, index(gemm.FEWEST_ROWS))
         if is_few:
-            return of("dots", gemm.WIDE)
+            return of("dots", gemm.TILES[type][-1])
     if m.example < n.example and b.steps[-2] == one:
-        return of("columns", gemm.tile_for(m.example))
+        return of("columns", gemm.tile_for(m.example, type=type))
     in_place = b.steps[-1] == one and m.example <= gemm.FEW_ROWS
     is_packed = not is_batched and m.example > _MANY
-    tile = gemm.tile_for(n.example, m.example)
+    tile = gemm.tile_for(n.example, m.example, type)
     return of("rows", tile, in_place, is_packed, block=gemm.block_for(m.example, tile))
 
 
@@ -209,6 +212,8 @@ def _form(group: Group, m: Extent, n: Extent, a: Operand, b: Operand, outer: int
 
 def multiplied(group: Group, name: str, a: Value, b: Value) -> Value:
     """(…, m, k) times (…, k, n), with dimensions before that are broadcast."""
+    if a.type != b.type:
+        raise Unsupported("a product of two dtypes")
     extents = group.extents
     depth = extents.require(a.shape[-1], b.shape[-2])
     if not depth.example:
@@ -223,7 +228,7 @@ def multiplied(group: Group, name: str, a: Value, b: Value) -> Value:
     outer = 1
     for each in before:
         outer *= each.example
-    form = _form(group, m, n, trial[0], trial[1], outer, len(before))
+    form = _form(group, m, n, trial[0], trial[1], outer, len(before), a.type)
 
     def operands(scheduler: Scheduler) -> tuple[Mapping[str, Expression], Mapping[str, str]]:
         found: dict[str, Expression] = {
@@ -245,7 +250,7 @@ def multiplied(group: Group, name: str, a: Value, b: Value) -> Value:
         return found, buffers
 
     template = Template(_kernel(form), operands, lambda at: at)
-    return template_stage(group, name, shape, (depth,), (a, b), template)
+    return template_stage(group, name, shape, (depth,), (a, b), template, a.type)
 
 
 def _is_one(group: Group, extent: Extent) -> bool:
@@ -272,13 +277,13 @@ def place_in(scheduler: Scheduler, value: Value) -> str:
 
 def template_stage(
     group: Group, name: str, shape: tuple[Extent, ...], inner: tuple[Extent, ...], read: Sequence[Value],
-    template: Template,
+    template: Template, type: str = "f32",
 ) -> Value:  # fmt: skip
     """A value that comes from a template."""
     reads = tuple(dict.fromkeys(stage for value in read for stage in value.stages))
-    stage = Stage(name, "f32", shape, reads, inner, template=template)
+    stage = Stage(name, type, shape, reads, inner, template=template)
     group.stages.append(stage)
-    return Value(name, "f32", shape, lambda body, at: body.stage(stage, at), (stage,), stage)
+    return Value(name, type, shape, lambda body, at: body.stage(stage, at), (stage,), stage)
 
 
 def _rows(group: Group, name: str, a: Value, b: Value) -> Value:
@@ -307,7 +312,7 @@ def _rows(group: Group, name: str, a: Value, b: Value) -> Value:
         return (row, *found, column)
 
     stage.template = Template(kernel, operands, indices)
-    return Value(name, "f32", stage.shape, lambda body, i: body.stage(stage, i), (stage,), stage)
+    return Value(name, stage.type, stage.shape, lambda body, i: body.stage(stage, i), (stage,), stage)
 
 
 def _is_even(at: Operand, sizes: Sequence[Expression]) -> bool:
@@ -365,7 +370,7 @@ def linear(group: Group, name: str, x: Value, weight: Value, bias: Lowered) -> V
 def _turned(matrix: Value) -> Value:
     """The transpose."""
     shape = (matrix.shape[1], matrix.shape[0])
-    return Value(matrix.name, "f32", shape, lambda body, at: matrix.at(body, (at[1], at[0])), matrix.stages)
+    return Value(matrix.name, matrix.type, shape, lambda body, at: matrix.at(body, (at[1], at[0])), matrix.stages)
 
 
 def _linear_to_input(group: Group, name: str, given: Given, sample: Any) -> Value:
@@ -404,9 +409,11 @@ def _with(group: Group, name: str, found: Value, other: Lowered, alpha: float, b
     if other is None:
         return found
     added = _floats(other)
+    if added.type != found.type:
+        raise Unsupported("a product and an addend of two dtypes")
 
     def scaled(x: Expression, by: float) -> Expression:
-        return x if by == 1 else apply("mul", x, constant(by, "f32"))
+        return x if by == 1 else apply("mul", x, constant(by, found.type))
 
     shape = found.shape
     result = mapped(group, name, lambda x, y: apply("add", scaled(x, alpha), scaled(y, beta)), found, added)

@@ -215,7 +215,8 @@ def _kernel(made: _Layer) -> Kernel:
         buffers.append(Buffer("own_bias", "f32", None))
     parameters: tuple[Parameter, ...] = (*sizes, *buffers)
     body = (*_projection(made), *_prologue(made), For("step", index(0), steps, (*_step(made),)))
-    helpers = (*gemm.helpers(made.input_tile), gemm.tile_helper(made.tile))
+    projecting = gemm.dots_helpers() if made.input_tile is None else gemm.helpers(made.input_tile)
+    helpers = (*projecting, gemm.tile_helper(made.tile))
     return Kernel(f"{made.kind}_layer", parameters, body, helpers=tuple(dict.fromkeys(helpers)))
 
 

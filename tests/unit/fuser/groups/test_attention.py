@@ -30,6 +30,12 @@ def test_masks() -> None:
     check(f"q, k, v, m: {_CALL}(q, k, v, m)", q, k, v, torch.from_numpy(seen), tolerance=1e-4)
 
 
+def test_attention_in_double_precision() -> None:
+    q, k, v, m = (tensor(2, 9, 16, seed=i, dtype=np.float64) for i in range(4))
+    check(f"q, k, v: {_CALL}(q, k, v, is_causal=True)", q, k, v, tolerance=1e-11)
+    check(f"q, k, v, m: {_CALL}(q, k, v, m[..., :9])", q, k, v, m, tolerance=1e-11)
+
+
 LAYER = """
 def f(x, qkv, qkv_bias, out, out_bias, w1, b1, w2, b2, up, up_bias, down, down_bias):
     return torch._transformer_encoder_layer_fwd(
@@ -37,10 +43,15 @@ def f(x, qkv, qkv_bias, out, out_bias, w1, b1, w2, b2, up, up_bias, down, down_b
 """
 
 
-@pytest.mark.parametrize("gelu", [True, False])
-@pytest.mark.parametrize("first", [True, False])
-def test_a_layer_of_an_encoder(gelu: bool, first: bool) -> None:
+@pytest.mark.parametrize(("gelu", "first", "dtype", "tolerance"), [
+    (True, True, "f4", 1e-3), (True, False, "f4", 1e-3), (False, True, "f4", 1e-3), (False, False, "f4", 1e-3),
+    (True, False, "f8", 1e-10),
+])  # fmt: skip
+def test_a_layer_of_an_encoder(gelu: bool, first: bool, dtype: str, tolerance: float) -> None:
     shapes: list[Any] = [(72, 24), (72,), (24, 24), (24,), (24,), (24,), (24,), (24,), (50, 24), (50,), (24, 50), (24,)]
-    weights = [tensor(*shape, seed=i) * 0.2 for i, shape in enumerate(shapes)]
-    text = LAYER.format(gelu=gelu, first=first)
-    check_program(text, tensor(2, 7, 24), *weights, others=[[tensor(1, 12, 24), *weights]], tolerance=1e-3)
+    weights = [tensor(*shape, seed=i, dtype=dtype) * 0.2 for i, shape in enumerate(shapes)]
+    text, (x, y) = (
+        LAYER.format(gelu=gelu, first=first),
+        (tensor(*shape, dtype=dtype) for shape in ((2, 7, 24), (1, 12, 24))),
+    )
+    check_program(text, x, *weights, others=[[y, *weights]], tolerance=tolerance)

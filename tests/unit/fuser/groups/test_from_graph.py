@@ -190,7 +190,7 @@ def _graph(text: str, *args: Any) -> Any:
 
 
 def test_nodes_that_do_not_fuse_are_named() -> None:
-    x = tensor(3, 3, dtype=np.float64)
+    x = tensor(3, 3, dtype=np.int64)
     with pytest.raises(NotFused) as found:
         from_graph.lower(_graph("x: torch.mm(x + 1, x)", x), [x])
     assert found.value.node.kind == "aten::mm"

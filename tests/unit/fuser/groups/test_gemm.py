@@ -54,7 +54,7 @@ def _kernel(tile: gemm.Tile, panels: str, put: gemm.Put = _put, *parameters: Par
 
 
 @pytest.mark.parametrize("panels", ["packed", "filled", "in place"])
-@pytest.mark.parametrize("tile", [*gemm.TILES, gemm.Tile(4, 64)])
+@pytest.mark.parametrize("tile", [*gemm.TILES["f32"], gemm.Tile(4, 64)])
 def test_products(tile: gemm.Tile, panels: str) -> None:
     kernel, random = _kernel(tile, panels), np.random.default_rng(0)
     for m, n, k in _SHAPES:
@@ -99,7 +99,7 @@ def test_dots(shape: tuple[int, int, int], dots: Any) -> None:
 def dots() -> Any:
     c = Buffer("c", "f32", (_M, _N), access="out")
     body = gemm.dots(_M, _N, _K, _OF_A, gemm.Matrix("b", _K), _put)
-    return machine.callable_kernel(Kernel("dots", (*_SIZES, _A, _B, c), body, helpers=gemm.helpers(None)))
+    return machine.callable_kernel(Kernel("dots", (*_SIZES, _A, _B, c), body, helpers=gemm.dots_helpers()))
 
 
 def test_blocks_are_of_whole_tiles_and_about_the_same_size() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.fuser.groups import products
+from engine.fuser.groups.from_graph import NotFused
 from engine.fuser.ir.kernel import Call, Return, all_statements
 from tests.unit.fuser.kernels_of_groups import binding_of, check, check_program, tensor
 
@@ -107,10 +107,18 @@ def test_nothing_to_multiply() -> None:
 
 
 def test_other_dtypes_are_left_out() -> None:
-    x = tensor(3, 3, dtype=np.float64)
-    with pytest.raises(Exception, match="float32"):
-        binding_of("x: torch.mm(x, x) + 1", x)
-    assert "aten::mm" in products.PRODUCTS
+    for x, y in ((tensor(3, 3, dtype=np.int64),) * 2, (tensor(3, 3, dtype=np.float16),) * 2):
+        with pytest.raises(NotFused, match="float32"):
+            binding_of("x, y: torch.mm(x, y) + 1", x, y)
+
+
+@pytest.mark.parametrize(("m", "n", "k"), _SHAPES)
+def test_products_in_double_precision(m: int, n: int, k: int) -> None:
+    x, w, b, r = (tensor(*shape, dtype=np.float64) for shape in ((m, k), (n, k), (n,), (m, n)))
+    check("x, w, b, r: torch.relu(torch.nn.functional.linear(x, w, b)) + r", x, w, b, r, tolerance=1e-11)
+    check("r, x, w: torch.addmm(r, x, w, beta=0.5, alpha=2)", r, x, tensor(k, n, dtype=np.float64), tolerance=1e-11)
+    check("x, y: torch.matmul(x, y)", tensor(3, m, k, dtype=np.float64), tensor(3, k, n, dtype=np.float64),
+          tolerance=1e-11)  # fmt: skip
 
 
 def test_gradients_of_linear() -> None:
