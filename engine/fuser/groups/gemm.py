@@ -147,7 +147,7 @@ def filled(element: Element, columns: Expression, tile: Tile = WIDE, *, has_rows
 
     Where the rows are not contiguous, few columns at a time are read, whose lines of memory the cache holds at once.
     """
-    width = tile.width if has_rows else _LINE
+    width = tile.width if has_rows else _LINE[tile.type]
 
     def fill(
         first: Expression, depth: Expression, deep: Expression, buffer: str, place: Expression
@@ -371,14 +371,14 @@ _AHEAD: Final = 16
 def _ahead(tile: Tile, step: tuple[Statement, ...]) -> tuple[Statement, ...]:
     """Some steps, while the same part of the rows that the next tile needs is on its way from far memory."""
     a = Matrix("a", _i("row"), _i("column"))
-    lines = range(0, _AHEAD, _LINE)
+    lines = range(0, _AHEAD, _LINE[tile.type])
     wanted = [(row, line) for row in range(tile.rows, 2 * tile.rows) for line in lines]
     fetched = [Call(PREFETCH, (a.address(index(row), add(_i("begin"), index(line))),)) for row, line in wanted]
     stop = apply("minimum", add(_i("begin"), index(_AHEAD)), _i("deep"))
     return (*fetched, For("at", _i("begin"), stop, step))
 
 
-_LINE: Final = 16
+_LINE: Final = {"f32": 16, "f64": 8}
 """Elements in a line of memory."""
 
 

@@ -116,6 +116,7 @@ def test_other_dtypes_are_left_out() -> None:
 def test_products_in_double_precision(m: int, n: int, k: int) -> None:
     x, w, b, r = (tensor(*shape, dtype=np.float64) for shape in ((m, k), (n, k), (n,), (m, n)))
     check("x, w, b, r: torch.relu(torch.nn.functional.linear(x, w, b)) + r", x, w, b, r, tolerance=1e-11)
+    check("x, y: torch.mm(x.t(), y)", tensor(k, m, dtype=np.float64), w.t(), tolerance=1e-11)
     check("r, x, w: torch.addmm(r, x, w, beta=0.5, alpha=2)", r, x, tensor(k, n, dtype=np.float64), tolerance=1e-11)
     check("x, y: torch.matmul(x, y)", tensor(3, m, k, dtype=np.float64), tensor(3, k, n, dtype=np.float64),
           tolerance=1e-11)  # fmt: skip
