@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from engine.executor.plans import plan
-from engine.passes.pipeline import run_pipeline
+from engine.executor.plans import history
+from engine.passes.pipeline import run_pass
 
 from . import plans
 
@@ -28,11 +28,11 @@ def test_gradients_are_compared() -> None:
 
 
 def test_a_plan_that_does_something_else_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(names, graph, listener=None):  # type: ignore[no-untyped-def]
+    def broken(name, graph, listener=None, **options):  # type: ignore[no-untyped-def]
         for node in graph.find_all_nodes("aten::add_"):
             node.output.replace_all_uses_with(node.inputs[0])
             node.destroy()
-        return run_pipeline(names, graph, listener)
+        return run_pass(name, graph, listener, **options)
 
-    monkeypatch.setattr(plan, "run_pipeline", broken)
+    monkeypatch.setattr(history, "run_pass", broken)
     assert any(list(plans.problems(*plans.generated(seed))) for seed in range(8))

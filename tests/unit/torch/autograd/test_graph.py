@@ -46,6 +46,7 @@ class Exponential(torch.autograd.Function):
         (lambda x: torch.nn.functional.linear(x[None], torch.ones(3, 2, requires_grad=True)).sum(), 2),
     ],
 )
+@pytest.mark.usefixtures("without_machine_code")
 def test_tensors_come_back_as_they_were_packed(function: Any, count: int) -> None:
     x = torch.tensor([1.0, 2.0], requires_grad=True)
     function(x).backward()
