@@ -34,6 +34,8 @@ class Function:
     threads never wait for each other.
     `executor` is whatever `engine.executor` keeps to run it, which calls `before_run` when it first does, `entry` a
     builtin that does a call with positional arguments where nobody watches, `cautions` what may surprise in its text.
+    The plans of a function that `inlines` hold what it calls; those of others, which run once only, leave that to the
+    plans of the functions that are called.
     """
 
     qualname: str
@@ -41,6 +43,7 @@ class Function:
     executor: Any = None
     entry: Callable[..., Any] | None = None
     before_run: Callable[[], None] | None = None
+    inlines: bool = True
     doc: str = ""
     cautions: tuple[Caution, ...] = ()
     kept: Any = None

@@ -12,11 +12,11 @@ from engine.executor.interpreter.interpreter import run_function
 from engine.executor.plans.explanation import (
     GroupExplanation,
     KernelExplanation,
+    NodeOutside,
     PlanExplanation,
-    SourceLine,
-    UnfusedNode,
     explain,
 )
+from engine.executor.plans.source_lines import SourceLine
 from engine.fuser.backend import tiering
 from engine.ir.unit import Function
 from tsrepl.session.replies import GroupRow, KernelRow, KernelsReply, PlanRow, Reply
@@ -57,7 +57,7 @@ def _plan(plan: PlanExplanation, text: Callable[[KernelExplanation], str]) -> Pl
     return PlanRow(plan.arguments, plan.why, groups, tuple(map(_unfused, plan.unfused)))
 
 
-def _unfused(node: UnfusedNode) -> tuple[str, str, str]:
+def _unfused(node: NodeOutside) -> tuple[str, str, str]:
     return _place(node.line) if node.line else "", node.kind, node.why
 
 

@@ -128,6 +128,7 @@ class Workspace:
             yield shown
             return
         entry = self._compile(statements)
+        entry.function.inlines = False  # it runs once, while the plans of what it calls serve other entries
         yield from caution_replies(entry.function)
         results = entry.split(self.run(entry.function, self.arguments(entry)))
         for name in entry.deleted:

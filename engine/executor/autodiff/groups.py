@@ -1,10 +1,12 @@
 """Which nodes of a plan's graph are differentiated together.
 
-In: a node of a plan whose operators may be recorded.  Out: True where its gradient is a formula that compiles.
+In: a node of a plan whose operators may be recorded.  Out: True where its gradient is a formula that compiles; else the
+reason why it stays outside.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from engine.aten.dispatch.op import Op
@@ -21,23 +23,41 @@ _LISTS: Final = ("prim::ListConstruct", "prim::ListUnpack")
 
 def is_differentiable(node: Node) -> bool:
     """True if the node may be part of a differentiable graph."""
+    return not why_outside(node)
+
+
+def why_outside(node: Node) -> str:
+    """The reason why the node can be part of no differentiable graph; empty if it can."""
     if not all(_may_be_given(value.type) or is_differentiable(value.node) for value in node.inputs):
-        return False
+        return "it takes what no graph of tensors and numbers can be given"
     if node.kind in _LISTS:
-        return all(_is_simple(value.type) for value in (*node.inputs, *node.outputs))
+        return "" if all(_is_simple(value.type) for value in (*node.inputs, *node.outputs)) else _HOLDS_OTHERS
     op = op_of(node)
-    if op is None or op.side_effects or op.nondeterministic or op.data_dependent or op.schema.is_mutable:
-        return False
-    if op.name in OF_FORMS:
-        return all(_is_simple(value.type) for value in node.inputs)
-    return _has_formulas(op) and may_require_grad(node)
+    if op is None:
+        return "it is no operator"
+    found = next((why for is_so, why in _OUTSIDE if is_so(op)), "")
+    if found or op.name in OF_FORMS:
+        return found or ("" if all(_is_simple(value.type) for value in node.inputs) else _HOLDS_OTHERS)
+    return _why_no_formulas(op) or ("" if may_require_grad(node) else "nothing that it takes requires grad")
 
 
-def _has_formulas(op: Op) -> bool:
+_HOLDS_OTHERS: Final = "it holds other things than tensors and numbers"
+_OUTSIDE: Final[tuple[tuple[Callable[[Op], bool], str], ...]] = (
+    (lambda op: op.schema.is_mutable, "it writes to memory"),
+    (lambda op: op.nondeterministic, "it is random"),
+    (lambda op: op.data_dependent, "what it gives depends on elements"),
+    (lambda op: op.side_effects, "it does more than to give a result"),
+)
+
+
+def _why_no_formulas(op: Op) -> str:
     if op.dtype == "bool" or op.unfolds:
-        return True
+        return ""
     op = owner_of_formulas(op)
-    return bool(op.gradient) and all(formula_graph(op, place) is not None for place in differentiable_arguments(op))
+    if not op.gradient:
+        return "there is no formula for its gradient"
+    compile = all(formula_graph(op, place) is not None for place in differentiable_arguments(op))
+    return "" if compile else "the formula for its gradient is no TorchScript"
 
 
 def may_require_grad(node: Node) -> bool:

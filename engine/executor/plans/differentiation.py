@@ -351,6 +351,8 @@ class PlanDifferentiation:
     history: PlanHistory = field(default_factory=PlanHistory)
     groups: list[DifferentiableGroup] = field(default_factory=list)
     refused: dict[GraphNode, str] = field(default_factory=dict)
+    """Nodes that turned out to fit in no group, and why."""
+    outside: dict[GraphNode, str] = field(default_factory=dict)
     """Nodes that are part of no group, and why."""
     grouped: Graph | None = None
     """The graph with its groups, once they are formed."""
@@ -393,6 +395,12 @@ class PlanDifferentiation:
         nodes = form_differentiable_graphs(self.grouped, choice, SETTINGS.threshold, self.refused, listener)
         self.history.note("create_autodiff_subgraphs", self.grouped, bool(nodes), time.perf_counter() - start)
         self.groups = [known.get(node) or self._new_group(node) for node in nodes]
+        grouped = {*nodes}
+        self.outside = {node: self._why_outside(node) for node in self.grouped.all_nodes() if node not in grouped}
+
+    def _why_outside(self, node: GraphNode) -> str:
+        alone = f"it has no neighbours: a group has {SETTINGS.threshold} nodes or more"
+        return self.refused.get(node) or _autodiff("groups").why_outside(node) or alone
 
     def _new_group(self, node: GraphNode) -> DifferentiableGroup:
         self._count += 1

@@ -24,7 +24,6 @@ from engine.executor.plans.plan_events import PlanCompiled, PlanEvicted, PlanLoo
 from engine.executor.plans.profiled import ProfiledPlans
 from engine.executor.plans.spec import Key, SpecReader
 from engine.executor.plans.switches import SWITCHES, tell
-from engine.executor.profiling.settings import PROFILING
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph
 from engine.ir.unit import Function
@@ -80,8 +79,18 @@ class GraphExecutor:
     @property
     def recent_graph(self) -> Graph:
         """The graph of the plan that ran last, else the generic one; do not change it."""
-        plan = self._recent[1] or (self._anywhere._recent[1] if self._anywhere else None)
+        plan = self.recent_plan
         return plan.graph if plan else self.graph
+
+    @property
+    def recent_plan(self) -> ExecutionPlan | None:
+        """The plan that ran last; None if that was a profiled run, or the interpreter's."""
+        return self._recent[1] or (self._anywhere._recent[1] if self._anywhere else None)
+
+    def profile_next(self) -> None:
+        """Have the next call profiled; if there is a plan for it, that is made anew."""
+        self.settle()
+        self.profiled.is_wanted, self._recent = True, ((), None)
 
     @property
     def statistics(self) -> CacheStatistics:
@@ -117,14 +126,15 @@ class GraphExecutor:
     def _look_up(self, key: Key) -> ExecutionPlan:
         self.settle(under_way=1)
         before, is_first, self._is_begun = self._recent[1], not self._is_begun, True
-        if is_first and not SWITCHES.listeners and runs_before_plan(self.graph):
+        if is_first and self._may_run_before_plan() and runs_before_plan(self.graph):
             self._lookups += 1
             spec = self.reader.spec(key)
             return ExecutionPlan(self.function.name, spec, self.graph, reason="a first call", _code=self.code)
-        if PROFILING.is_enabled and self.reader.device is not None and not self.cache.has(key):
-            profiling = self.profiled.profiling_plan(key)
+        if self.reader.device is not None and self.function.inlines:
+            profiling = self.profiled.profiling_plan(key, self.cache.has(key))
             if profiling is not None:
                 self._recent = ((), None)
+                self._lookups += 1  # a call that finds no plan, and makes none
                 return profiling
         plan, hit = self.cache.get(key, lambda: self._make(key))
         self._recent = (key, plan)
@@ -135,8 +145,12 @@ class GraphExecutor:
             tell(PlanLookup(self.function.name, plan.spec, hit, reason))
         return plan
 
+    def _may_run_before_plan(self) -> bool:
+        return self.function.inlines and not SWITCHES.listeners and not self.profiled.is_wanted
+
     def _make(self, key: Key) -> ExecutionPlan:
-        plan = self.profiled.make(key) or make_plan(self.function.name, self.graph, self.reader, key)
+        name, inlines = self.function.name, self.function.inlines
+        plan = self.profiled.make(key) or make_plan(name, self.graph, self.reader, key, inlines=inlines)
         if plan.fusion is not None:
             plan.fusion.offer = partial(self._enter_directly, plan)
         if plan.scalar is not None:

@@ -1,8 +1,9 @@
 """Explanations of what a function runs: its plans, how they were made, their kernels, and why the rest has none.
 
-In: a `Function`.  Out: an `Explanation`: its plans, for each the passes that made it, its groups with source lines, the
-kernels with their text, cost and machine code, and for each node outside a reason.  All is read from what the plans
-keep; texts of machine code are made when they are asked for.
+In: a `Function`.  Out: an `Explanation`: its plans, for each the passes that made it, its guards, its groups with
+source lines, the kernels with their text, cost and machine code, its differentiable graphs, and for each node outside
+a reason; and the profiles of its calls.  All is read from what the plans keep; texts of machine code are made when
+they are asked for.
 """
 
 from __future__ import annotations
@@ -16,11 +17,20 @@ import numpy as np
 
 from engine.aten.values.tensor import Tensor
 from engine.executor.codegen.fusion_groups import FUSION_GROUP
+from engine.executor.plans.differentiation import DifferentiableGroup, Specialised, Variant
 from engine.executor.plans.executor import GraphExecutor, executor_of
+from engine.executor.plans.explained_profiles import (
+    GuardExplanation,
+    ProfileExplanation,
+    explain_guards,
+    explain_record,
+)
 from engine.executor.plans.fusion import Compiler, FusedGroup, Kernel, PlanFusion
 from engine.executor.plans.history import PassRun
 from engine.executor.plans.plan import ExecutionPlan
 from engine.executor.plans.plan_cache import CacheStatistics
+from engine.executor.plans.source_lines import SourceLine, line_of, value_name
+from engine.executor.profiling.profiles import type_text
 from engine.fuser.backend import machine, tiering
 from engine.fuser.stubs.binding import Argument, FixedArgument, TensorArgument
 from engine.fuser.stubs.cost import Cost
@@ -28,15 +38,6 @@ from engine.ir.graph import Graph, Node
 from engine.ir.ops import op_of
 from engine.ir.unit import Function
 from engine.lang.types import TensorType
-
-
-@dataclass(frozen=True, slots=True)
-class SourceLine:
-    """A line of a program; the file is "" for text without one."""
-
-    file: str
-    number: int
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +84,48 @@ class GroupExplanation:
 
 
 @dataclass(frozen=True, slots=True)
-class UnfusedNode:
-    """An operator on tensors that runs in no kernel."""
+class NodeOutside:
+    """An operator on tensors that runs in no kernel, or is in no differentiable graph."""
 
     kind: str
     line: SourceLine | None
     why: str
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedValue:
+    """A value that the forward graph keeps for the backward one: an argument, or computed there."""
+
+    value: str
+    type: str
+    bytes: int
+    is_argument: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SplitExplanation:
+    """A differentiable graph split for arguments of one set of types: the gradients of those `required` are made.
+
+    `forward` is f, `backwards` each df; `forward_plans` and `backward_plans` are what runs for them.
+    """
+
+    arguments: tuple[str, ...]
+    required: tuple[str, ...]
+    forward: Graph
+    backwards: tuple[Graph, ...]
+    captured: tuple[CapturedValue, ...]
+    forward_plans: tuple[PlanExplanation, ...]
+    backward_plans: tuple[PlanExplanation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DifferentiableExplanation:
+    """Nodes whose gradient is compiled: the lines that they are from, their graph, and what it was split into."""
+
+    name: str
+    lines: tuple[SourceLine, ...]
+    graph: Graph
+    splits: tuple[SplitExplanation, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +134,14 @@ class PlanExplanation:
 
     `tier` is "generated" or "interpreted"; `seconds` is what the plan cost to make, `hits` the calls that found it.
     Calls that go straight to the kernel of a plan that is one (`is_direct`) are not counted.  `events` are those of its
-    groups and kernels, oldest first.  `parts` are the plans of the graphs that its differentiable graphs became.
+    groups and kernels, oldest first.  `parts` are the plans of the graphs that its differentiable graphs became;
+    `why_undifferentiated` says why there are none, and `undifferentiated` which nodes are in none.
     """
 
     arguments: str
     why: str
     groups: tuple[GroupExplanation, ...]
-    unfused: tuple[UnfusedNode, ...]
+    unfused: tuple[NodeOutside, ...]
     tier: str
     graph: Graph
     source: str
@@ -113,16 +151,22 @@ class PlanExplanation:
     seconds: float
     is_direct: bool
     parts: tuple[PlanExplanation, ...]
+    guards: tuple[GuardExplanation, ...]
+    differentiable: tuple[DifferentiableExplanation, ...]
+    undifferentiated: tuple[NodeOutside, ...]
+    why_undifferentiated: str
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The plans of a function, the most recently used last, and what became of the look-ups for them."""
+    """The plans of a function, the most recently used last, what became of the look-ups for them, and the profiles of
+    its calls."""
 
     function: str
     mode: tiering.Mode
     plans: tuple[PlanExplanation, ...]
     statistics: CacheStatistics
+    profiles: tuple[ProfileExplanation, ...]
 
 
 def explain(function: Function) -> Explanation:
@@ -130,7 +174,8 @@ def explain(function: Function) -> Explanation:
     executor: GraphExecutor = executor_of(function)
     executor.settle()
     plans = tuple(_plan(plan, executor.direct is plan) for plan in executor.cache.plans())
-    return Explanation(function.name, tiering.mode(), plans, executor.statistics)
+    profiles = tuple(map(explain_record, executor.profiled.recorded.values()))
+    return Explanation(function.name, tiering.mode(), plans, executor.statistics, profiles)
 
 
 def _plan(plan: ExecutionPlan, is_direct: bool = False) -> PlanExplanation:
@@ -141,7 +186,8 @@ def _plan(plan: ExecutionPlan, is_direct: bool = False) -> PlanExplanation:
         str(plan.spec), "" if groups else _why_no_groups(plan), groups,
         tuple(node for part in parts for node in _unfused(part)), "generated" if plan.entry else "interpreted",
         plan.graph, plan.source, tuple(history.passes), tuple(history.events), plan.hits, history.seconds, is_direct,
-        tuple(map(_plan, parts[1:])),
+        tuple(map(_plan, parts[1:])), explain_guards(plan), tuple(_differentiable(plan)),
+        tuple(_undifferentiated(plan)), _why_not_differentiated(plan),
     )  # fmt: skip
 
 
@@ -179,11 +225,14 @@ def _why_no_groups(plan: ExecutionPlan) -> str:
 
 
 def _group(group: FusedGroup, compiler: Compiler) -> GroupExplanation:
-    lines = dict.fromkeys(line for node in group.graph.nodes() if (line := _line(node)) is not None)
-    ordered = sorted(lines, key=lambda line: (line.file, line.number))
     kernels = tuple(_kernel(each, group, compiler) for each in group.kernels)
     failures = tuple(group.failures)
-    return GroupExplanation(group.name, tuple(ordered), str(group.graph), kernels, group.fallbacks, failures)
+    return GroupExplanation(group.name, _lines(group.graph), str(group.graph), kernels, group.fallbacks, failures)
+
+
+def _lines(graph: Graph) -> tuple[SourceLine, ...]:
+    lines = dict.fromkeys(line for node in graph.nodes() if (line := _line(node)) is not None)
+    return tuple(sorted(lines, key=lambda line: (line.file, line.number)))
 
 
 def _kernel(kernel: Kernel, group: FusedGroup, compiler: Compiler) -> KernelExplanation:
@@ -203,10 +252,7 @@ def _argument(argument: Argument) -> str:
 
 
 def _line(node: Node) -> SourceLine | None:
-    if node.kind == "prim::Constant" or node.range is None:
-        return None
-    place = node.range.original()
-    return SourceLine(place.filename, place.line, place.source.line_text(place.line - place.source.first_line).strip())
+    return None if node.kind == "prim::Constant" else line_of(node.range)
 
 
 def _random(value: Any) -> Any:
@@ -227,10 +273,10 @@ def _laid_out(array: Any, strides: Sequence[int]) -> Any:
 # ------------------------------------------------------------------ what runs without a kernel
 
 
-def _unfused(plan: ExecutionPlan) -> Iterator[UnfusedNode]:
+def _unfused(plan: ExecutionPlan) -> Iterator[NodeOutside]:
     for node in plan.graph.all_nodes():
         if node.kind != FUSION_GROUP and _is_on_tensors(node):
-            yield UnfusedNode(node.kind, _line(node), _why(node, plan))
+            yield NodeOutside(node.kind, _line(node), _why(node, plan))
 
 
 def _is_on_tensors(node: Node) -> bool:
@@ -245,3 +291,60 @@ def _why(node: Node, plan: ExecutionPlan) -> str:
     if node in fusion.refused:
         return fusion.refused[node]
     return "no neighbour shares a kernel with it" if fusion.compiler.is_fusible(node) else "no kernel holds it"
+
+
+# ------------------------------------------------------------------ gradients
+
+
+def _differentiable(plan: ExecutionPlan) -> Iterator[DifferentiableExplanation]:
+    for group in plan.differentiation.groups if plan.differentiation is not None else ():
+        splits = tuple(_split(variant) for variant in group.variants.values())
+        yield DifferentiableExplanation(group.name, _lines(group.graph), group.graph, splits)
+
+
+def _split(variant: Variant) -> SplitExplanation:
+    names, gradient = _names(variant.group), variant.gradient
+    backwards = [backward.run for backward in variant.backwards.values()]
+    return SplitExplanation(
+        tuple(f"{name}: {_type(item.example)}" for name, item in zip(names, gradient.inputs, strict=True)),
+        tuple(names[i] for i in variant.required), variant.forward.graph, tuple(run.graph for run in backwards),
+        tuple(_captured(variant, is_input, i, names) for is_input, i in gradient.kept),
+        _plans([variant.forward]), _plans(backwards),
+    )  # fmt: skip
+
+
+def _names(group: DifferentiableGroup) -> list[str]:
+    inside = zip(group.node.inputs, group.graph.inputs, strict=True)
+    return [value_name(inner.name or value.debug_name, value.node.range) for value, inner in inside]
+
+
+def _type(example: Any) -> str:
+    return type_text(TensorType(example.dtype, tuple(example.shape))) if isinstance(example, Tensor) else repr(example)
+
+
+def _captured(variant: Variant, is_input: bool, number: int, names: Sequence[str]) -> CapturedValue:
+    item = (variant.gradient.inputs if is_input else variant.gradient.results)[number]
+    value, example = item.value, item.example
+    name = names[number] if is_input else "" if value is None else value_name(value.debug_name, value.node.range)
+    size = example.array.size * example.array.itemsize if isinstance(example, Tensor) else 0
+    return CapturedValue(name, _type(example), size, is_input)
+
+
+def _plans(runs: Sequence[Specialised]) -> tuple[PlanExplanation, ...]:
+    return tuple(_plan(plan) for run in runs for plan in run.plans.values())
+
+
+def _why_not_differentiated(plan: ExecutionPlan) -> str:
+    if plan.differentiation is None:
+        return "it records no gradients: nothing that it takes requires grad"
+    if plan.differentiation.groups:
+        return ""
+    if tiering.mode() == "off":
+        return "the compile mode is off"
+    return "it has not run for long enough" if plan.differentiation.grouped is None else "no nodes make a group"
+
+
+def _undifferentiated(plan: ExecutionPlan) -> Iterator[NodeOutside]:
+    for node, why in plan.differentiation.outside.items() if plan.differentiation is not None else ():
+        if _is_on_tensors(node):
+            yield NodeOutside(node.kind, _line(node), why)

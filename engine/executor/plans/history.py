@@ -36,11 +36,13 @@ class PassRun:
 
 @dataclass(eq=False, slots=True)
 class PlanHistory:
-    """`seconds` is the cost of making the plan."""
+    """`seconds` is the cost of making the plan, `moments` the seconds between the beginning and each event."""
 
     passes: list[PassRun] = field(default_factory=list)
     events: list[Any] = field(default_factory=list)
+    moments: list[float] = field(default_factory=list)
     seconds: float = 0.0
+    begun: float = field(default_factory=time.perf_counter)
     _last: Graph | None = None
 
     def begin(self, graph: Graph) -> None:
@@ -70,5 +72,6 @@ class PlanHistory:
         """Keep an event about the plan, and tell the listeners."""
         if len(self.events) < MAX_EVENTS:
             self.events.append(event)
+            self.moments.append(time.perf_counter() - self.begun)
         if SWITCHES.listeners:
             tell(event)

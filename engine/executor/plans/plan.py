@@ -116,11 +116,11 @@ class ExecutionPlan:
 
 
 @collecting_rarely()
-def make_plan(name: str, graph: Graph, reader: SpecReader, key: Key) -> ExecutionPlan:
+def make_plan(name: str, graph: Graph, reader: SpecReader, key: Key, *, inlines: bool = True) -> ExecutionPlan:
     """Specialise and optimize a copy of the graph, and generate its function."""
     start = time.perf_counter()
     history = PlanHistory()
-    plan = finish_plan(name, specialise(graph, reader, key, history), reader, key, history)
+    plan = finish_plan(name, specialise(graph, reader, key, history, inlines=inlines), reader, key, history)
     history.seconds = time.perf_counter() - start
     return plan
 
@@ -141,13 +141,15 @@ def finish_plan(name: str, graph: Graph, reader: SpecReader, key: Key, history: 
     return plan
 
 
-def specialise(graph: Graph, reader: SpecReader, key: Key, history: PlanHistory) -> Graph:
-    """A copy of the graph, with calls inlined and the key's facts in its types, that can still be differentiated."""
+def specialise(graph: Graph, reader: SpecReader, key: Key, history: PlanHistory, *, inlines: bool = True) -> Graph:
+    """A copy of the graph, with the key's facts in its types, that can still be differentiated; with `inlines`, its
+    calls are inlined."""
     specialised = copy_graph(graph)
     for group in specialised.find_all_nodes(FUSION_GROUP):
         dissolve(group)
     history.begin(graph)
-    history.run(("inline",), specialised, simplify=False)  # all is simplified at once, further down
+    if inlines:
+        history.run(("inline",), specialised, simplify=False)  # all is simplified at once, further down
     history.run(PRE_SPECIALISATION, specialised)
     start = time.perf_counter()
     refine_inputs(specialised, reader, key)

@@ -53,13 +53,15 @@ class ValuesProfiled:
 
 @dataclass(frozen=True, slots=True)
 class GuardFailed:
-    """A plan was left: a value is not what it was when profiled.  `expected` and `actual` are types as text."""
+    """A plan was left: a value is not what it was when profiled.  `expected` and `actual` are types as text, `made` is
+    the place of what makes the value."""
 
     function: str
     value: str
     range: SourceRange | None
     expected: str
     actual: str
+    made: SourceRange | None = None
 
 
 @dataclass(frozen=True, slots=True)

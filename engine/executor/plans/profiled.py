@@ -26,6 +26,7 @@ from engine.executor.plans.spec import Key, SpecReader
 from engine.executor.plans.switches import SWITCHES, tell
 from engine.executor.profiling.bailouts import BailoutSite, GuardFailure, insert_bailouts
 from engine.executor.profiling.guards import place_guards
+from engine.executor.profiling.profiles import type_text
 from engine.executor.profiling.record import ProfilingRecord
 from engine.executor.profiling.settings import PROFILING
 from engine.ir.clone import copy_graph
@@ -38,31 +39,42 @@ _LEFT_BY_HAND: Final = frozenset({"prim::Enter", "prim::GradOf"})
 
 
 @dataclass(eq=False, slots=True)
-class _Recorded:
-    """The record of one key: the plan that runs it, how it was made, and how often it was begun again."""
+class Recorded:
+    """The record of one key: the plan that runs it, how it was made, how often it was begun again, and why no plan has
+    guards, if that is so."""
 
     record: ProfilingRecord
     history: PlanHistory
     plan: ExecutionPlan
     rounds: int = 0
+    refusal: str = ""
 
 
 @dataclass(eq=False, slots=True)
 class ProfiledPlans:
-    """The records of a function.  `forget` drops the plan of a key."""
+    """The records of a function.  `forget` drops the plan of a key; `is_wanted` has the next call profiled, even if
+    there is a plan for it."""
 
     name: str
     graph: Graph
     reader: SpecReader
     forget: Callable[[Key], None]
-    _recorded: dict[Key, _Recorded] = field(default_factory=dict)
+    recorded: dict[Key, Recorded] = field(default_factory=dict)
+    is_wanted: bool = False
 
-    def profiling_plan(self, key: Key) -> ExecutionPlan | None:
-        """The plan for one more run that is profiled; None where there have been enough."""
-        found = self._recorded.get(key)
+    def profiling_plan(self, key: Key, has_plan: bool) -> ExecutionPlan | None:
+        """The plan for one more run that is profiled; None where there is a plan, or there have been enough.  A key
+        that was profiled once has its next plan made from profiles, too."""
+        found = self.recorded.get(key)
+        if not self.is_wanted and (has_plan or not (PROFILING.is_enabled or found)):
+            return None
         if found is None:
-            found = self._recorded[key] = self._record(key)
+            found = self.recorded[key] = self._record(key)
         record = found.record
+        if self.is_wanted:
+            self.is_wanted = False
+            record.wanted = max(record.wanted, record.runs + 1)
+            self.forget(key)
         if record.is_ready:
             return None
         record.begin_run()
@@ -70,28 +82,30 @@ class ProfiledPlans:
             tell(ValuesProfiled(self.name, found.plan.spec, record.runs, record.wanted))
         return found.plan
 
-    def _record(self, key: Key) -> _Recorded:
+    def _record(self, key: Key) -> Recorded:
         history = PlanHistory()
         graph = specialise(self.graph, self.reader, key, history)
         record = ProfilingRecord.of(graph, PROFILING.runs)
         history.note("insert_profiles", record.graph, True, 0.0)
         code, spec = Code(record.graph, self.name), self.reader.spec(key)
         plan = ExecutionPlan(self.name, spec, record.graph, reason="it is profiled", _code=code, record=record)
-        return _Recorded(record, history, plan)
+        return Recorded(record, history, plan)
 
     def make(self, key: Key) -> ExecutionPlan | None:
         """A plan with the guards that the profile asks for; None where there can be none, or they failed too often."""
-        found = self._recorded.get(key)
-        if found is None or found.rounds > PROFILING.rounds:
+        found = self.recorded.get(key)
+        if found is None or found.refusal:
             return None
         start = time.perf_counter()
         graph, record = copy_graph(found.record.graph), found.record
         if any(node.kind in _LEFT_BY_HAND for node in graph.all_nodes()):
+            found.refusal = "it enters contexts, which have to be left in order"
             return None
         history = replace(found.history, passes=[*found.history.passes])
         notes = place_guards(graph)
         history.note("place_guards", graph, True, time.perf_counter() - start)
         if sum(note.fate in ("kept", "moved") for note in notes) > MAX_BAILOUTS:
+            found.refusal = f"it has more than {MAX_BAILOUTS} values to guard"
             return None
         middle = time.perf_counter()
         sites = insert_bailouts(graph, self.name, partial(self._fail, key))
@@ -103,11 +117,14 @@ class ProfiledPlans:
         return plan
 
     def _fail(self, key: Key, site: BailoutSite, failure: GuardFailure) -> None:
-        found = self._recorded[key]
-        event = GuardFailed(self.name, site.value, site.range, str(failure.expected), str(failure.actual))
+        found = self.recorded[key]
+        expected, actual = type_text(failure.expected), type_text(replace(failure.actual, requires_grad=None))
+        event = GuardFailed(self.name, site.value, site.range, expected, actual, site.made)
         found.history.tell(event)
         if failure.requested or site.count < PROFILING.failures:
             return
         found.rounds += 1
+        if found.rounds > PROFILING.rounds:
+            found.refusal = "guards failed too often"
         found.record.wanted = found.record.runs + 1
         self.forget(key)

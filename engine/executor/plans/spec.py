@@ -74,7 +74,11 @@ class SpecReader:
 
     def __init__(self, inputs: Sequence[Value], device: scalars.device | None = scalars.CPU) -> None:
         self.device = device
-        found = [(path, value.debug_name) for i, value in enumerate(inputs) for path in _tensors((i,), value.type)]
+        found = [
+            (path, value.debug_name.partition(".")[0])
+            for i, value in enumerate(inputs)
+            for path in _tensors((i,), value.type)
+        ]
         self.paths: tuple[Path, ...] = tuple(path for path, _ in found)
         self.names = tuple(name + "".join(f"[{i}]" for i in path[1:]) for path, name in found)
         self.read: Callable[..., Key] = _reader(len(inputs), self.paths)

@@ -61,6 +61,8 @@ class BailoutSite:
     expected: TensorType
     rest: Graph
     on_failure: Callable[[BailoutSite, GuardFailure], object]
+    made: SourceRange | None = None
+    """The place of what makes the value; None for arguments."""
     count: int = 0
     failures: list[GuardFailure] = field(default_factory=list)
     code: Any = None
@@ -116,7 +118,8 @@ def insert_bailouts(graph: Graph, function: str, on_failure: OnFailure) -> list[
     for number, (guard, rest) in enumerate(zip(guards, rests, strict=True)):
         expected = guard.output.type
         assert isinstance(expected, TensorType)
-        site = BailoutSite(function, number, guard.input.debug_name, guard.range, expected, rest.graph, on_failure)
+        value, made = guard.input.debug_name, guard.input.node.range
+        site = BailoutSite(function, number, value, guard.range, expected, rest.graph, on_failure, made)
         live = [now.get(value, value) for value in rest.live]
         node = graph.create(BAIL_OUT, [guard.input, *live], [expected]).insert_before(guard)
         node.range = guard.range

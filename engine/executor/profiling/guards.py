@@ -32,7 +32,11 @@ Fate = Literal["kept", "moved", "merged", "eliminated", "not inserted"]
 
 @dataclass(frozen=True, slots=True)
 class GuardNote:
-    """The fate of the guard of one use of a value.  `moved` guards are kept, at another place."""
+    """The fate of the guard of one use of a value.  `moved` guards are kept, at another place.
+
+    `made` is the place of what makes the value, None for arguments; `number` that of the guard among those that are
+    left, in their order.
+    """
 
     value: str
     user: str
@@ -40,6 +44,8 @@ class GuardNote:
     type: TensorType | None
     fate: Fate
     why: str
+    made: SourceRange | None = None
+    number: int | None = None
 
 
 def place_guards(graph: Graph) -> list[GuardNote]:
@@ -49,6 +55,8 @@ def place_guards(graph: Graph) -> list[GuardNote]:
     _move(sites, notes)
     _merge(graph.block, {}, sites, notes)
     _eliminate(graph, graph.find_all_nodes(GUARD), sites, notes)
+    for number, guard in enumerate(graph.find_all_nodes(GUARD)):
+        notes[sites[guard]] = replace(notes[sites[guard]], number=number)
     return list(notes.values())
 
 
@@ -57,7 +65,7 @@ _Sites = dict[Node, ValueProfile]
 
 
 def _note(notes: _Notes, of: ValueProfile, type: TensorType | None, fate: Fate, why: str) -> None:
-    notes[of] = GuardNote(of.value, of.user, of.range, type, fate, why)
+    notes[of] = GuardNote(of.value, of.user, of.range, type, fate, why, of.made)
 
 
 # ------------------------------------------------------------------ insertion

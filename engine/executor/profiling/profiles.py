@@ -6,8 +6,8 @@ many there were, and how the type came to be.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import FROM_NUMPY, QUANTIZED
 from engine.ir.facts.tensors import common
+from engine.lang.scalars import CPU
 from engine.lang.source import SourceRange
 from engine.lang.types import TensorType
 
@@ -45,6 +46,8 @@ class ValueProfile:
     range: SourceRange | None
     user: str
     """The kind of node that uses the value."""
+    made: SourceRange | None = None
+    """The place of what makes the value; None for arguments."""
     type: TensorType | None = None
     count: int = 0
     undefined: int = 0
@@ -87,7 +90,7 @@ class ValueProfile:
         return self.type is not None and not self.undefined
 
     def __str__(self) -> str:
-        return "nothing" if self.type is None else str(self.type)
+        return type_text(self.type)
 
 
 def type_of(tensor: Tensor) -> TensorType:
@@ -97,6 +100,17 @@ def type_of(tensor: Tensor) -> TensorType:
     known = None if dtype is None or dtype.name in QUANTIZED else dtype
     strides = tuple(step // (array.itemsize or 1) for step in array.strides)
     return TensorType(known, array.shape, strides, tensor.requires_grad, tensor.device)
+
+
+def type_text(type: TensorType | None, sizes: Sequence[str] | None = None) -> str:
+    """The type as people write it: `Float(2, 3)`, or with these texts for its sizes; "nothing" for None."""
+    if type is None:
+        return "nothing"
+    head = "Tensor" if type.dtype is None else type.dtype.ir_name
+    known = ["*" if size is None else str(size) for size in type.sizes or ()]
+    facts = ["requires_grad"] * bool(type.requires_grad) + [str(type.device)] * (type.device not in (None, CPU))
+    inside = ", ".join([*(known if sizes is None else sizes), *facts])
+    return head if type.sizes is None and not facts else f"{head}({inside})"
 
 
 def _order(array: Any) -> tuple[int, ...]:
@@ -133,7 +147,4 @@ def symbolic_text(profile: ValueProfile, names: dict[tuple[int, ...], str]) -> s
         return str(profile)
     series = _series(profile)
     shown = [names.get(series[i], "*") if size is None else str(size) for i, size in enumerate(profile.type.sizes)]
-    plain = str(replace(profile.type, sizes=(), strides=None))
-    head, _, rest = plain.partition("(")
-    inside = ", ".join([*shown, *filter(None, [rest.removesuffix(")")])])
-    return f"{head}({inside})"
+    return type_text(profile.type, shown)

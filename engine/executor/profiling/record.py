@@ -49,7 +49,7 @@ class ProfilingRecord:
         value = user.inputs[offset]
         if not _is_profiled(value):
             return
-        profile = ValueProfile(value.debug_name, _place(user, value), user.kind)
+        profile = ValueProfile(value.debug_name, _place(user, value), user.kind, value.node.range)
         with self.graph.inserting_at(user, user.range):
             node = self.graph.append(PROFILE, [value], [value.type])
         node.set_attr(PROFILED, profile, "ival")

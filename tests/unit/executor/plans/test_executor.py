@@ -62,7 +62,7 @@ def test_plans_are_kept_by_dtype_rank_and_grad() -> None:
     assert (executor.statistics.hits, executor.statistics.misses) == (2, 4)
     assert (executor.statistics.hits, executor.statistics.misses) == (2, 4), "asking counts as nothing"
     assert [str(plan.spec) for plan in executor.cache.plans()] == [
-        "(x.1: Float(*, *))", "(x.1: Double(*))", "(x.1: Float(*))", "(x.1: Float(*)) without grad",
+        "(x: Float(*, *))", "(x: Double(*))", "(x: Float(*))", "(x: Float(*)) without grad",
     ]  # fmt: skip
 
 
@@ -122,7 +122,7 @@ def test_lookups_and_plans_are_told_with_reasons() -> None:
             call_function(made, [tensor(array)])
     call_function(made, [tensor([1.0])])
     lookups = [(event.hit, event.reason) for event in events if isinstance(event, PlanLookup)]
-    assert lookups == [(False, "first call"), (True, ""), (False, "x.1: Float(*) → Double(*, *)")]
+    assert lookups == [(False, "first call"), (True, ""), (False, "x: Float(*) → Double(*, *)")]
     plans = [event for event in events if isinstance(event, PlanCompiled)]
     assert [(event.function, event.tier, event.nodes > 0, event.reason) for event in plans] == [
         ("f", "generated", True, "")
@@ -193,3 +193,14 @@ def test_one_thread_makes_an_executor_and_others_wait(monkeypatch: pytest.Monkey
     for thread in threads:
         thread.join(10)
     assert len(set(map(id, found))) == 1
+
+
+def test_functions_that_do_not_inline_leave_what_they_call_to_its_own_plans() -> None:
+    unit = compile_source("def g(x):\n    return x + x\n\ndef f(x):\n    return g(x) * 2\n")
+    f, g = unit.functions["f"], unit.functions["g"]
+    f.inlines = False
+    for _ in range(2):
+        assert run(executor_of(f), [tensor([1.0])]).item() == 4
+    (plan,) = executor_of(g).cache.plans()
+    assert "aten::add" in str(plan.graph)
+    assert "prim::CallFunction" in str(executor_of(f).recent_graph)

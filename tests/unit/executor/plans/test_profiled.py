@@ -123,7 +123,7 @@ def test_a_guard_that_fails_often_gives_way_to_an_unknown_size() -> None:
         f(engine.ones(5))
     assert sizes() == []  # no size is certain: there is nothing to guard
     failures = [event for event in events if isinstance(event, GuardFailed)]
-    assert [failure.actual.partition(",")[0] for failure in failures] == ["Float(4", "Float(5"]
+    assert [failure.actual for failure in failures] == ["Float(4)", "Float(5)"]
     assert sum(isinstance(event, ValuesProfiled) for event in events) == 2
 
 
@@ -133,3 +133,19 @@ def test_sizes_that_are_guarded_are_constants_of_the_plan() -> None:
     for _ in range(3):
         f(engine.ones(3), engine.ones(3))
     assert "aten::size" not in str(f.graph_for(engine.ones(3), engine.ones(3))).partition("with prim::BailOut")[0]
+
+
+def test_a_call_that_is_wanted_is_profiled_though_there_is_a_plan() -> None:
+    f = engine.CompilationUnit("def f(x):\n    return torch.tanh(x) * x.size(0)").f
+    executor = executor_of(f._function)
+    for _ in range(2):
+        f(engine.ones(3))
+    assert executor.recent_plan is not None
+    assert executor.recent_plan.record is None
+    executor.profile_next()
+    f(engine.ones(3))
+    assert executor.recent_plan is None
+    f(engine.ones(3))
+    assert [site.expected.sizes for site in executor.recent_plan.bailouts] == [(3,)]
+    (found,) = executor.profiled.recorded.values()
+    assert (found.record.runs, found.refusal) == (1, "")
