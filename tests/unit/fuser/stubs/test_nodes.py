@@ -183,6 +183,7 @@ def test_nothing_is_left_behind() -> None:
     assert all(abs(now - then) < 50 for now, then in zip(counts(), before, strict=True))
 
 
+@pytest.mark.usefixtures("as_at_first")
 def test_calls_of_methods_that_record_make_no_call_of_python() -> None:
     x = torch.rand(3, 4).requires_grad_()
     calls: list[Callable[[Any], Any]] = [lambda x: x.exp(), lambda x: x * x, lambda x: x + 2, lambda x: x.sum()]
