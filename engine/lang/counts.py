@@ -1,6 +1,7 @@
 """Numbers of things in words, as reports print them.
 
 counted(1, "tensor")  ->  1 tensor            counted(1234, "class", "classes")  ->  1,234 classes
+duration(0.00123)     ->  1.23 ms             byte_size(1230)                    ->  1.2 KiB
 
 It stands alone because reports of `engine.serialize` and of all doors share it, and it belongs to no type or error.
 """
@@ -11,3 +12,21 @@ from __future__ import annotations
 def counted(number: int, noun: str, plural: str = "") -> str:
     """The number, in groups of three digits, with the noun in the singular or the plural."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def duration(seconds: float) -> str:
+    """Three digits and a unit."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns"
+
+
+def byte_size(count: int) -> str:
+    """Bytes with a binary unit."""
+    size = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024 or unit == "GiB":
+            break
+        size /= 1024
+    return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"

@@ -42,10 +42,13 @@ class Excerpt:
 
 @dataclass(frozen=True, slots=True)
 class Column:
+    """A column, at least `width` characters wide where the page is."""
+
     title: str
     role: str = "plain"
     language: str = ""
     right: bool = False
+    width: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,9 +120,9 @@ def _row(block: TableBlock, row: tuple[str, ...]) -> str:
 
 
 def _cell(column: Column, text: str) -> str:
-    # Blanks at the front are an indent, behind which a page may not break the line.
+    # Blanks at the front are an indent, behind which a page may not break the line; those at the end keep it wide.
     name = text.lstrip(" ")
-    text = "\u00a0" * (len(text) - len(name)) + name
+    text = "\u00a0" * (len(text) - len(name)) + name + "\u00a0" * (column.width - len(text))
     return _spans(highlight(text, column.language) if column.language else [Span(text, column.role)])
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from engine.lang.counts import counted
-from tsrepl.render import reports
+from engine.lang.counts import byte_size, counted, duration
+from tsrepl.render import plans, reports
 from tsrepl.render.blocks import Block, CodeBlock, Column, Diff, Excerpt, FoldBlock, Span, TableBlock, TreeView, line
 from tsrepl.render.diff import diff_lines
 from tsrepl.render.printable import printable
+from tsrepl.session.plan_replies import AutodiffReply, ExplainReply, GuardsReply, ProfileReply
 from tsrepl.session.replies import (
     CodeReply,
     DataReply,
@@ -90,7 +91,7 @@ def _passes(reply: PassesReply) -> Iterator[Block]:
     yield from map(_pass_step, reply.steps)
     changed = sum(step.changed for step in reply.steps)
     seconds = sum(step.seconds for step in reply.steps)
-    yield line(Span(f"{len(reply.steps)} passes, {changed or 'none'} changed the graph, {_duration(seconds)}", "muted"))
+    yield line(Span(f"{len(reply.steps)} passes, {changed or 'none'} changed the graph, {duration(seconds)}", "muted"))
 
 
 def _pass_step(step: PassStep) -> Block:
@@ -100,7 +101,7 @@ def _pass_step(step: PassStep) -> Block:
     heading = (
         Span("~ ", "warning"),
         Span(step.name, "title"),
-        Span(f"  +{added} -{removed} lines, {_duration(step.seconds)}", "muted"),
+        Span(f"  +{added} -{removed} lines, {duration(step.seconds)}", "muted"),
     )
     return FoldBlock(heading, (Diff(diff_lines(step.before, step.after), "ir"),))
 
@@ -126,7 +127,7 @@ def _instructions(reply: InstructionsReply) -> Iterator[Block]:
 
 def _kernels(reply: KernelsReply) -> Iterator[Block]:
     for plan in reply.plans:
-        yield line(Span(f"{reply.title}{plan.arguments}", "title"), Span(f"  {plan.why}" if plan.why else "", "muted"))
+        yield from plans.heading(plan.function, plan.arguments, plan.why)
         for group in plan.groups:
             yield from _group(group, reply.language)
         yield from _unfused(plan)
@@ -145,7 +146,7 @@ def _heading(kernel: KernelRow) -> tuple[Span, ...]:
         for amount, unit in ((kernel.bytes, "GB/s"), (kernel.operations, "Gop/s"))
         if amount
     ]
-    facts = ", ".join((f"{_duration(kernel.seconds)} a call", *rates, f"compiled in {_duration(kernel.compiled)}"))
+    facts = ", ".join((f"{duration(kernel.seconds)} a call", *rates, f"compiled in {duration(kernel.compiled)}"))
     return Span(kernel.name, "title"), Span(f"  {facts}  for {'; '.join(kernel.conditions)}", "muted")
 
 
@@ -210,10 +211,8 @@ def _who(reply: WhoReply) -> Iterator[Block]:
 
 def _time(reply: TimeReply) -> Iterator[Block]:
     runs = f"{counted(reply.loops, 'run')} × {reply.repeats}"
-    yield line(
-        Span(_duration(reply.best), "title"), f" best, {_duration(reply.mean)} mean", Span(f"  ({runs})", "muted")
-    )
-    yield line(Span(f"first run {_duration(reply.first)}, compilation included", "muted"))
+    yield line(Span(duration(reply.best), "title"), f" best, {duration(reply.mean)} mean", Span(f"  ({runs})", "muted"))
+    yield line(Span(f"first run {duration(reply.first)}, compilation included", "muted"))
 
 
 def _text(reply: TextReply) -> Iterator[Block]:
@@ -253,7 +252,7 @@ def _module_tree(node: ModuleNode) -> TreeView:
     if node.same_as is not None:
         same = f"  the same module as {node.same_as or 'the whole'}"
         return TreeView((Span(node.name, "title"), Span(" "), Span(node.type, "type"), Span(same, "muted")))
-    total = f"{counted(node.parameters, 'parameter')}, {_size(node.bytes)}" if node.bytes else "no parameters"
+    total = f"{counted(node.parameters, 'parameter')}, {byte_size(node.bytes)}" if node.bytes else "no parameters"
     label = (Span(node.name, "title"), Span(" "), Span(node.type, "type"), Span(f"  {total}", "muted"))
     methods = [TreeView((Span("methods ", "muted"), Span(", ".join(node.methods), "kind")))] if node.methods else []
     slots = [TreeView(_slot_label(slot)) for slot in node.slots]
@@ -269,7 +268,7 @@ def _slot_label(slot: SlotRow) -> tuple[Span, ...]:
         Span(slot.name),
         Span(f": {slot.dtype} ", "type"),
         Span(sizes, "constant"),
-        Span(f"  {_size(slot.bytes)}{kind}", "muted"),
+        Span(f"  {byte_size(slot.bytes)}{kind}", "muted"),
     )
 
 
@@ -293,6 +292,10 @@ _LAYOUTS: dict[type[Any], Callable[[Any], Iterator[Block]]] = {
     TreeReply: _tree,
     InstructionsReply: _instructions,
     KernelsReply: _kernels,
+    ProfileReply: plans.profile,
+    GuardsReply: plans.guards,
+    AutodiffReply: plans.autodiff,
+    ExplainReply: plans.story,
     TraceReply: _trace,
     TapReply: _taps,
     SchemaReply: _schema,
@@ -314,21 +317,3 @@ def _listed(names: tuple[str, ...]) -> str:
 
 def _calls(names: tuple[str, ...]) -> str:
     return "calls" if len(names) == 1 else "call"
-
-
-def _duration(seconds: float) -> str:
-    """Three digits and a unit: `1.23 ms`."""
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if seconds >= scale:
-            return f"{seconds / scale:.3g} {unit}"
-    return f"{seconds * 1e9:.3g} ns"
-
-
-def _size(count: int) -> str:
-    """Bytes with a binary unit: `1.2 KiB`."""
-    size = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024 or unit == "GiB":
-            break
-        size /= 1024
-    return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"

@@ -45,7 +45,7 @@ def _safe(value: Any) -> Any:
     if type(value) is tuple:
         parts = tuple(map(_safe, value))
         return value if all(a is b for a, b in zip(parts, value, strict=True)) else parts
-    if not dataclasses.is_dataclass(value) or not type(value).__module__.endswith(".replies"):
+    if not dataclasses.is_dataclass(value) or not type(value).__module__.endswith("replies"):
         return value
     changed = {}
     for field in dataclasses.fields(value):

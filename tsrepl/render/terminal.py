@@ -10,7 +10,7 @@ import io
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, Group, JustifyMethod, RenderableType
 from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -25,6 +25,8 @@ from tsrepl.session.replies import Reply
 UNLIMITED = 10_000
 """The width of a page that ends nowhere, as of a file."""
 _HANG = 4
+_LAST = 16
+"""Columns that are left to a table's last column where the others have fixed widths."""
 _MARKS = {"+": "added", "-": "removed", " ": "plain", "…": "muted"}
 
 
@@ -80,8 +82,11 @@ def _table(block: TableBlock, width: int) -> RenderableType:
     table = RichTable(
         box=None, show_header=block.header, header_style=PALETTE["muted"].rich, pad_edge=False, padding=(0, 2, 0, 0)
     )
+    has_room = sum(column.width + 2 for column in block.columns) <= width - _LAST
     for column in block.columns:
-        table.add_column(column.title, justify="right" if column.right else "left", overflow="fold")
+        justify: JustifyMethod = "right" if column.right else "left"
+        least = column.width if has_room else None
+        table.add_column(column.title, justify=justify, overflow="fold", min_width=least)
     for row in block.rows:
         table.add_row(*_cells(block, row))
     return table

@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from engine.lang.errors import did_you_mean
-from tsrepl.session import files, inspection, kernels, looking, observing, overview, tapping
+from tsrepl.session import explaining, files, inspection, kernels, learning, looking, observing, overview, tapping
 from tsrepl.session.entries import COMMAND, Entry, split_entries
 from tsrepl.session.failures import INTERRUPTED, UsageError, error_replies
 from tsrepl.session.replies import ErrorReply, HelpReply, HelpTopic, Reply
@@ -71,6 +71,8 @@ def _overview() -> HelpReply:
 
 _TARGET = "f is a function you defined, a method like m.forward, a module (its forward), or any expression."
 
+_KEPT = "With a name alone, what earlier calls of f left is shown, and nothing is run."
+
 COMMANDS: Final[tuple[Command, ...]] = (
     Command("graph", "%graph f", "the graph that f was compiled to", "function", inspection.graph, _TARGET,
             ("%graph f", "%graph m.forward", "%graph torch.ones(2) + 1")),
@@ -89,6 +91,14 @@ COMMANDS: Final[tuple[Command, ...]] = (
             "expression", kernels.kernels,
             "The form of the kernels' texts is kernel, before or after (LLVM's passes), or assembly.",
             ("%kernels f(x, x)", "%kernels f(x, x) assembly")),
+    Command("explain", "%explain f(x)", "the story of a call: its plans, and what they cost",
+            "expression", explaining.story, _KEPT, ("%explain f(x, x)", "%explain f")),
+    Command("profile", "%profile f(x)", "what each value was: dtype, sizes, and which of them vary",
+            "expression", learning.profile, _KEPT, ("%profile f(x, x)", "%profile f")),
+    Command("guards", "%guards f(x)", "which values plans check, why, and which checks failed",
+            "expression", learning.guards, _KEPT, ("%guards f(x, x)", "%guards f")),
+    Command("autodiff", "%autodiff f(x)", "what is differentiated together, and why the rest is not",
+            "expression", explaining.autodiff, _KEPT, ("%autodiff f(x, x)", "%autodiff f")),
     Command("trace", "%trace f(x)", "run, and show every instruction with the values it read and wrote", "expression",
             observing.trace, "", ("%trace f(x, x)",)),
     Command("tap", "%tap m pattern ... -- call", "what comes out of the parts of a module during a call", "place",

@@ -1,14 +1,14 @@
-"""`%kernels`: the kernels that an expression runs, and why the rest of it runs without.
+"""`%kernels`: the kernels that a function runs, and why the rest of it runs without.
 
-In: an expression, and the form of the kernels' texts.  Out: a `KernelsReply`.
+In: a function that was called before, or an expression that calls some, and the form of the kernels' texts.  Out: a
+`KernelsReply`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable
+from typing import Final
 
-from engine.executor.interpreter.interpreter import run_function
 from engine.executor.plans.explanation import (
     GroupExplanation,
     KernelExplanation,
@@ -16,53 +16,58 @@ from engine.executor.plans.explanation import (
     PlanExplanation,
     explain,
 )
-from engine.executor.plans.source_lines import SourceLine
-from engine.fuser.backend import tiering
-from engine.ir.unit import Function
+from engine.lang.counts import counted
+from tsrepl.session.called import called, check_has_run, compiled_at_once, place_of
 from tsrepl.session.replies import GroupRow, KernelRow, KernelsReply, PlanRow, Reply
 from tsrepl.session.workspace import Workspace
 
 FORMS: Final[dict[str, tuple[str, Callable[[KernelExplanation], str]]]] = {
+    "": ("python", lambda kernel: _main(kernel.text)),
     "kernel": ("python", lambda kernel: kernel.text),
     "before": ("llvm", lambda kernel: kernel.code().llvm_before),
     "after": ("llvm", lambda kernel: kernel.code().llvm_after),
     "assembly": ("asm", lambda kernel: kernel.code().assembly),
 }
-"""Forms of texts that may be asked for: their language, and the text of a kernel."""
+"""Forms of texts that may be asked for: their language, and the text of a kernel.  Without a form, that of its last
+function, which calls the others: a product has a thousand lines."""
+
+
+def _main(text: str) -> str:
+    *helpers, main = text.rstrip().split("\n\n")
+    names = f"# calls {counted(len(helpers), 'function')} of its own: ask for the form kernel\n" if helpers else ""
+    return names + main
 
 
 def kernels(workspace: Workspace, argument: str) -> Iterable[Reply]:
-    """`%kernels f(x) [kernel|before|after|assembly]`."""
+    """`%kernels f [kernel|before|after|assembly]`, or `%kernels f(x)`."""
     target, _, form = argument.rpartition(" ")
     if form not in FORMS:
-        target, form = argument, "kernel"
-    function, arguments = workspace.compile_expression(target)
-    _run_compiled(function, arguments)
+        target, form = argument, ""
+    found = called(workspace, target)
+    if found.call is not None:
+        with compiled_at_once():
+            found.call()
+    check_has_run("kernels", found)
     language, text = FORMS[form]
-    yield KernelsReply(target, language, tuple(_plan(plan, text) for plan in explain(function).plans))
+    rows = [
+        _plan(found.name(function), plan, text)
+        for function in found.functions
+        for plan in (explain(function).plans if found.call is None else explain(function).plans[-1:])
+    ]
+    yield KernelsReply(target, language, tuple(rows))
 
 
-def _run_compiled(function: Function, arguments: Sequence[Any]) -> None:
-    """Run it, with kernels made before."""
-    before = tiering.mode()
-    tiering.set_mode("eager" if before == "background" else before)
-    try:
-        run_function(function, arguments)
-    finally:
-        tiering.set_mode(before)
-
-
-def _plan(plan: PlanExplanation, text: Callable[[KernelExplanation], str]) -> PlanRow:
+def _plan(function: str, plan: PlanExplanation, text: Callable[[KernelExplanation], str]) -> PlanRow:
     groups = tuple(_group(group, text) for group in plan.groups)
-    return PlanRow(plan.arguments, plan.why, groups, tuple(map(_unfused, plan.unfused)))
+    return PlanRow(function, plan.arguments, plan.why, groups, tuple(map(_unfused, plan.unfused)))
 
 
 def _unfused(node: NodeOutside) -> tuple[str, str, str]:
-    return _place(node.line) if node.line else "", node.kind, node.why
+    return place_of(node.line), node.kind, node.why
 
 
 def _group(group: GroupExplanation, text: Callable[[KernelExplanation], str]) -> GroupRow:
-    lines = tuple((_place(line), line.text) for line in group.lines)
+    lines = tuple((place_of(line), line.text) for line in group.lines)
     return GroupRow(group.name, lines, tuple(_kernel(kernel, text) for kernel in group.kernels))
 
 
@@ -72,7 +77,3 @@ def _kernel(kernel: KernelExplanation, text: Callable[[KernelExplanation], str])
         kernel.name, (*kernel.arguments, *kernel.guards), kernel.seconds, kernel.measure(),
         cost.bytes if cost else None, cost.operations if cost else None, text(kernel),
     )  # fmt: skip
-
-
-def _place(line: SourceLine) -> str:
-    return f"{line.file}:{line.number}" if line.file else f"line {line.number}"

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from tsrepl.session.plan_replies import AutodiffReply, ExplainReply, GuardsReply, ProfileReply
+
 
 @dataclass(frozen=True, slots=True)
 class ValueReply:
@@ -121,6 +123,7 @@ class GroupRow:
 class PlanRow:
     """A plan of a function: its groups, `why` there are none, and (place, operator, reason) of what is outside."""
 
+    function: str
     arguments: str
     why: str
     groups: tuple[GroupRow, ...]
@@ -129,7 +132,7 @@ class PlanRow:
 
 @dataclass(frozen=True, slots=True)
 class KernelsReply:
-    """The kernels of a function; `language` is that of their texts."""
+    """The kernels of functions; `language` is that of their texts."""
 
     title: str
     language: str
@@ -375,6 +378,10 @@ Reply = (
     | TreeReply
     | InstructionsReply
     | KernelsReply
+    | ProfileReply
+    | GuardsReply
+    | AutodiffReply
+    | ExplainReply
     | TraceReply
     | SchemaReply
     | WhoReply

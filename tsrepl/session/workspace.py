@@ -21,7 +21,7 @@ from engine.frontend.syntax.views import ExprStmt, Var
 from engine.ir.unit import Function
 from engine.lang.errors import EngineError, did_you_mean
 from engine.lang.source import Source
-from engine.lang.types import NONE, ClassType, OptionalType, Type
+from engine.lang.types import NONE, ClassType, OptionalType, TupleType, Type
 from tsrepl.session.definitions import Definitions, failed_definitions, name_of, without_users_of
 from tsrepl.session.entries import Entry, split_entries
 from tsrepl.session.entry_function import EntryFunction, compile_entry
@@ -134,14 +134,14 @@ class Workspace:
         for name in entry.deleted:
             self.variables.pop(name, None)
         for name, value, type in results:
-            if name != LAST or type is not NONE:
+            if name != LAST or (type is not NONE and not _is_no_value(type)):
                 self.variables[name] = SessionVariable(value, type)
         self._narrow(statements, entry)
         if entry.lost:
             yield TextReply(
                 f"{', '.join(entry.lost)} may be without a value at the end, so the session does not keep it", "warning"
             )
-        if results and results[-1][0] == LAST:
+        if results and results[-1][0] == LAST and not _is_no_value(results[-1][2]):
             yield self.show(results[-1][1], results[-1][2])
 
     def _name_alone(self, statements: Sequence[Tree]) -> Reply | None:
@@ -278,12 +278,14 @@ class Workspace:
 
         Raises UsageError, CompileError.
         """
+        return self.named(text) or self.compile_expression(text)[0]
+
+    def named(self, text: str) -> Function | None:
+        """The same for names alone; None for an expression.  Raises UsageError."""
         found = self._named(text)
-        if found is not None:
-            return found
-        if text.isidentifier() and text not in self.variables:
+        if found is None and text.isidentifier() and text not in self.variables:
             raise self._unknown(text)
-        return self.compile_expression(text)[0]
+        return found
 
     def tree_of(self, text: str) -> Tree:
         """The syntax tree of a definition or an expression.  Raises UsageError, ParseError."""
@@ -321,6 +323,11 @@ def _parse(entry: Entry, filename: str) -> list[Tree]:
 def _method(type: ClassType, name: str) -> Function | None:
     method = type.methods.get(name)
     return method if isinstance(method, Function) else None
+
+
+def _is_no_value(type: Type) -> bool:
+    """True for what operators without results give, as `backward`."""
+    return isinstance(type, TupleType) and not type.elements
 
 
 def _kind(value: Any) -> str:

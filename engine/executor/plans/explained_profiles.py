@@ -129,5 +129,5 @@ def explain_guards(plan: ExecutionPlan) -> tuple[GuardExplanation, ...]:
 def _guard(note: GuardNote, failures: int) -> GuardExplanation:
     value = value_name(note.value, note.made)
     return GuardExplanation(
-        value, note.user, line_of(note.range), type_text(note.type), note.fate, note.why, failures
+        value, note.user, line_of(note.range), type_text(note.type) if note.type else "", note.fate, note.why, failures
     )  # fmt: skip

@@ -336,7 +336,7 @@ def _plans(runs: Sequence[Specialised]) -> tuple[PlanExplanation, ...]:
 
 def _why_not_differentiated(plan: ExecutionPlan) -> str:
     if plan.differentiation is None:
-        return "it records no gradients: nothing that it takes requires grad"
+        return "nothing that it takes requires grad"
     if plan.differentiation.groups:
         return ""
     if tiering.mode() == "off":

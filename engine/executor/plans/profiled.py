@@ -85,8 +85,9 @@ class ProfiledPlans:
     def _record(self, key: Key) -> Recorded:
         history = PlanHistory()
         graph = specialise(self.graph, self.reader, key, history)
+        start = time.perf_counter()
         record = ProfilingRecord.of(graph, PROFILING.runs)
-        history.note("insert_profiles", record.graph, True, 0.0)
+        history.note("insert_profiles", record.graph, True, time.perf_counter() - start)
         code, spec = Code(record.graph, self.name), self.reader.spec(key)
         plan = ExecutionPlan(self.name, spec, record.graph, reason="it is profiled", _code=code, record=record)
         return Recorded(record, history, plan)

@@ -124,9 +124,9 @@ def _move(sites: _Sites, notes: _Notes) -> None:
 
 
 def _behind_definition(value: Value) -> Node | None:
-    """The node behind the definition of a value and the guards that stand there."""
+    """The node behind the definition of a value and the guards that stand there, which keep their order."""
     node = value.node.next
-    while node is not None and node.kind == GUARD and node.input.node is value.node and node.input is not value:
+    while node is not None and node.kind == GUARD and node.input.node is value.node:
         node = node.next
     return node
 
@@ -197,7 +197,7 @@ def _eliminate(graph: Graph, guards: list[Node], sites: _Sites, notes: _Notes) -
 
 def _source_of_certainty(value: Value) -> str:
     if value.node.kind != "prim::Param":
-        return f"{value.node.kind} gives this for what it is given"
+        return f"it follows from what {value.node.kind} takes"
     is_argument = value.node.block is None or value.node.block.owner is None
     return "the plan is for such arguments" if is_argument else "every round of the loop begins with this"
 

@@ -2,6 +2,24 @@
 
 import pytest
 
+from tsrepl.session.plan_replies import (
+    AutodiffReply,
+    CapturedRow,
+    DifferentiableRow,
+    DifferentiatedPlan,
+    ExplainReply,
+    FailureRow,
+    GuardedLine,
+    GuardedPlan,
+    GuardRow,
+    GuardsReply,
+    ProfiledLine,
+    ProfiledValue,
+    ProfileReply,
+    ProfileRow,
+    SplitRow,
+    StoryPlan,
+)
 from tsrepl.session.replies import (
     Binding,
     CallPlace,
@@ -70,7 +88,7 @@ REPLIES: dict[str, Reply] = {
         "python",
         (
             PlanRow(
-                "(x: Float(*))", "",
+                "f", "(x: Float(*))", "",
                 (
                     GroupRow(
                         "f_1", (("model.py:3", "y = x * 2"),),
@@ -80,7 +98,89 @@ REPLIES: dict[str, Reply] = {
                 ),
                 (("line 3", "aten::mm", "no kernel holds it"),),
             ),
-            PlanRow("(x: Long(*))", "gradients may be recorded", (), ()),
+            PlanRow("f(x) + 1", "(x: Long(*))", "gradients may be recorded", (), ()),
+        ),
+    ),
+    "profile": ProfileReply(
+        "f",
+        (
+            ProfileRow(
+                "f", "(x: Float(*, *), y: undefined)", 2, 3, 1, "",
+                (
+                    ProfiledLine(
+                        "line 2", "z = x * 2 if y is None else x + y",
+                        (
+                            ProfiledValue("x", "Float(s0, 4)", ("Float(2, 4)", "Float(3, 4)"), 2, 0, ("mul",)),
+                            ProfiledValue("y", "nothing", (), 0, 2, ("add",)),
+                            ProfiledValue("x + y", "nothing", (), 0, 0, ("add",)),
+                        ),
+                    ),
+                    ProfiledLine(
+                        "line 3", "return z.nonzero() * w",
+                        (
+                            ProfiledValue("z.nonzero()", "Long(*, 2)", ("Long(8, 2)", "Long(7, 2)"), 2, 0, ("mul",)),
+                            ProfiledValue("w", "Tensor(4)", ("Float(4)", "Long(4)"), 2, 1, ("mul", "sum")),
+                        ),
+                    ),
+                ),
+                (("s0", (2, 3)),),
+                (FailureRow("line 2", "x", "Float(2, 4)", "Float(3, 4)", 2, 0.0123),),
+            ),
+            ProfileRow("f", "()", 1, 1, 0, "", (), (), ()),
+        ),
+    ),
+    "guards": GuardsReply(
+        "f",
+        (
+            GuardedPlan(
+                "f", "(x: Float(*, *))", "",
+                (
+                    GuardedLine(
+                        "line 2", "z = x.nonzero() * 2",
+                        (
+                            GuardRow("x", "Float(2, 4)", "moved", "to the definition of the value", 1),
+                            GuardRow("x.nonzero()", "Long(8, 2)", "eliminated", "it follows from what x takes", 0),
+                        ),
+                    ),
+                ),
+                (FailureRow("line 2", "x", "Float(2, 4)", "Float(3, 4)", 1, 0.0123),), 0,
+            ),
+            GuardedPlan("f", "(x: Long(*))", "no run was profiled", (), (), 0),
+        ),
+    ),
+    "autodiff": AutodiffReply(
+        "f",
+        (
+            DifferentiatedPlan(
+                "f", "(x: Float(*, requires_grad))", "",
+                (
+                    DifferentiableRow(
+                        "f_1", (("line 2", "y = torch.tanh(x * x)"),),
+                        (
+                            SplitRow(
+                                ("x: Float(3)",), ("x",), GRAPH, (SMALLER,),
+                                (CapturedRow("torch.tanh(x * x)", "Float(3)", 12, False),
+                                 CapturedRow("x", "Float(3)", 12, True)),
+                                "runs as 1 kernel, compiled in 3 ms", "has not run yet",
+                            ),
+                        ),
+                    ),
+                    DifferentiableRow("f_2", (("line 3", "return y + y"),), ()),
+                ),
+                (("line 4", "dropout", "it is random"),),
+            ),
+            DifferentiatedPlan("f", "(x: Float(*))", "nothing that it takes requires grad", (), ()),
+        ),
+    ),
+    "explain": ExplainReply(
+        "f", ("f: 3 calls looked for a plan, 1 plan was made",),
+        (
+            StoryPlan(
+                "f", "(x: Float(*))",
+                (("made", "in 3.4 ms, as code for Python"),
+                 ("passes", "18 in 3 ms; 1 changed the graph:"), ("", "cse 1 ms"),
+                 ("no kernel", "nonzero (line 2), add_ (line 3): no kernel holds it")),
+            ),
         ),
     ),
     "trace": TraceReply(

@@ -1,0 +1,124 @@
+"""`%profile` and `%guards`: what runs have shown, and what plans check because of that."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import pytest
+
+from tsrepl.session.plan_replies import GuardedPlan, GuardsReply, ProfiledValue, ProfileReply, ProfileRow
+from tsrepl.session.replies import ErrorReply, Reply, TextReply
+from tsrepl.session.session import Session
+
+R = TypeVar("R", bound=Reply)
+
+
+@pytest.fixture
+def session() -> Session:
+    session = Session()
+    session.execute("def f(a, b):\n    c = a * b + 1\n    return torch.tanh(c)\n")
+    session.execute("x = torch.ones(2, 3)")
+    session.execute("y = torch.ones(5, 3)")
+    return session
+
+
+def reply(session: Session, text: str, kind: type[R]) -> R:
+    found = [each for each in session.execute(text) if isinstance(each, kind)]
+    assert found, text
+    return found[0]
+
+
+def profile(session: Session, text: str) -> ProfileRow:
+    (row,) = reply(session, text, ProfileReply).profiles
+    return row
+
+
+def guarded(session: Session, text: str) -> GuardedPlan:
+    (plan,) = reply(session, text, GuardsReply).plans
+    return plan
+
+
+def values(row: ProfileRow) -> dict[str, ProfiledValue]:
+    return {value.value: value for line in row.lines for value in line.values}
+
+
+def test_a_function_that_has_not_run_says_what_to_type(session: Session) -> None:
+    for command in ("profile", "guards", "explain", "autodiff", "kernels"):
+        error = reply(session, f"%{command} f", ErrorReply)
+        assert error.message == "f has not run yet"
+        assert error.hints == (f"write %{command} f(a, b) to run it",)
+
+
+def test_a_call_is_profiled_line_by_line(session: Session) -> None:
+    row = profile(session, "%profile f(x, x)")
+    assert (row.function, row.arguments, row.runs) == ("f", "(a: Float(*, *), b: Float(*, *))", 1)
+    assert [(line.place, line.text) for line in row.lines] == [
+        ("line 2", "c = a * b + 1"), ("line 3", "return torch.tanh(c)"),
+    ]  # fmt: skip
+    assert values(row)["a * b"] == ProfiledValue("a * b", "Float(2, 3)", (), 1, 0, ("add",))
+
+
+def test_sizes_that_vary_between_calls_get_a_name(session: Session) -> None:
+    session.execute("%profile f(x, x)")
+    row = profile(session, "%profile f(y, y)")
+    assert row.runs == 2
+    assert row.symbols == (("s0", (2, 5)),)
+    assert values(row)["c"].type == "Float(s0, 3)"
+    assert values(row)["c"].seen == ("Float(2, 3)", "Float(5, 3)")
+    assert profile(session, "%profile f") == row
+
+
+def test_a_call_shows_the_profile_of_its_own_arguments(session: Session) -> None:
+    session.execute("%profile f(x, x)")
+    session.execute("z = torch.ones(3)")
+    assert profile(session, "%profile f(z, z)").arguments == "(a: Float(*), b: Float(*))"
+    assert len(reply(session, "%profile f", ProfileReply).profiles) == 2
+
+
+def test_expressions_without_calls_are_profiled_themselves(session: Session) -> None:
+    row = profile(session, "%profile x * 2 + x")
+    assert row.function == "x * 2 + x"
+    assert values(row)["x"].users == ("mul", "add")
+
+
+def test_values_alone_run_nothing(session: Session) -> None:
+    assert reply(session, "%profile x", ErrorReply).message == "'x' runs nothing"
+
+
+def test_calls_that_were_not_profiled_say_so(session: Session) -> None:
+    session.execute("f(x, x)")
+    assert reply(session, "%profile f", ErrorReply).message == "no run of f was profiled"
+    assert guarded(session, "%guards f").why == "no run was profiled"
+    assert "%guards f(a, b)" in reply(session, "%guards f", TextReply).text
+
+
+def test_guards_have_a_fate_and_a_reason(session: Session) -> None:
+    plan = guarded(session, "%guards f(x, x)")
+    fates = {guard.value: (guard.type, guard.fate) for line in plan.lines for guard in line.guards}
+    assert fates == {
+        "a": ("Float(2, 3)", "moved"), "b": ("Float(2, 3)", "moved"), "a * b": ("Float(2, 3)", "eliminated"),
+        "c": ("Float(2, 3)", "eliminated"),
+    }  # fmt: skip
+    assert all("::" not in guard.why for line in plan.lines for guard in line.guards)
+
+
+def test_a_guard_that_fails_is_shown_with_both_types(session: Session) -> None:
+    session.execute("%guards f(x, x)")
+    (failure,) = guarded(session, "%guards f(y, y)").failures
+    assert (failure.place, failure.value, failure.count) == ("line 2", "a", 1)
+    assert (failure.expected, failure.actual) == ("Float(2, 3)", "Float(5, 3)")
+    session.execute("f(y, y)")
+    session.execute("f(y, y)")
+    session.execute("f(y, y)")
+    plan = guarded(session, "%guards f")
+    assert plan.dropped == 1
+    assert plan.failures[0].count == 2
+    assert {guard.type for line in plan.lines for guard in line.guards} == {"Float(*, 3)"}
+
+
+def test_methods_are_called_by_their_class(session: Session) -> None:
+    session.execute(
+        "class Twice:\n    def __init__(self):\n        pass\n\n    def go(self, x: Tensor):\n        return x + x\n"
+    )
+    session.execute("t = Twice()")
+    assert profile(session, "%profile t.go(x)").function == "Twice.go"

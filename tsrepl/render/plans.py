@@ -1,0 +1,203 @@
+"""Replies about plans, laid out as blocks: profiles, guards, gradients, and the story of a plan.
+
+In: a reply of `plan_replies`.  Out: blocks.  Lines of programs stand above what is said of them; the columns below have
+the same widths everywhere in a reply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from engine.lang.counts import byte_size, counted, duration
+from tsrepl.render.blocks import Block, CodeBlock, Column, FoldBlock, Span, TableBlock, line
+from tsrepl.session.plan_replies import (
+    AutodiffReply,
+    DifferentiableRow,
+    DifferentiatedPlan,
+    ExplainReply,
+    FailureRow,
+    GuardRow,
+    GuardsReply,
+    ProfiledValue,
+    ProfileReply,
+    ProfileRow,
+    SplitRow,
+)
+
+NARROW: Final = 64
+_INDENT: Final = "  "
+_MOST_SEEN: Final = 3
+Cells = tuple[str, ...]
+
+# -- %profile
+
+
+def profile(reply: ProfileReply) -> Iterator[Block]:
+    """Each profile: its lines, what names of sizes stand for, and failures of guards."""
+    for each in reply.profiles:
+        yield from heading(each.function, each.arguments, _runs(each))
+        columns = (Column("value"), Column("type", "type"), Column("use", "muted"))
+        yield from _by_line(columns, [(line.place, line.text, [*map(_value, line.values)]) for line in each.lines])
+        yield from _symbols(each)
+        yield from _failures(each.failures)
+
+
+def _runs(profile: ProfileRow) -> str:
+    left = profile.wanted - profile.runs
+    return counted(profile.runs, "run") + " profiled" + (f", {left} to go" if left > 0 else "")
+
+
+def _value(value: ProfiledValue) -> Cells:
+    type = value.type if value.count else "no tensor" if value.undefined else "not reached"
+    times = _times(value.count) if value.count else ""
+    undefined = f"{_times(value.undefined)} None" if value.undefined else ""
+    use = ", ".join(filter(None, (times, undefined, f"in {', '.join(value.users)}")))
+    return value.value, type, use if _tells_all(value) else f"{use}; {_some(value.seen)}"
+
+
+def _tells_all(value: ProfiledValue) -> bool:
+    """True if the type says which types were seen, by names of sizes that vary."""
+    dtypes = {each.partition("(")[0] for each in value.seen}
+    return not value.seen or ("*" not in value.type and len(dtypes) == 1)
+
+
+def _some(texts: Sequence[str]) -> str:
+    return ", then ".join(texts[:_MOST_SEEN]) + (" …" if len(texts) > _MOST_SEEN else "")
+
+
+def _symbols(profile: ProfileRow) -> Iterator[Block]:
+    if profile.symbols:
+        rows = tuple((f"{_INDENT}{name}", _some([*map(str, sizes)])) for name, sizes in profile.symbols)
+        yield line(Span("sizes that varied from run to run; those with one name were always equal", "muted"))
+        yield TableBlock((Column("", "type"), Column("")), rows, header=False)
+
+
+# -- %guards
+
+_FATES: Final = {
+    "kept": "checked before the use",
+    "moved": "checked once, where the value comes from",
+    "merged": "a guard before it checks the same",
+    "eliminated": "certain without a check",
+    "not inserted": "nothing there to check",
+}
+
+
+def guards(reply: GuardsReply) -> Iterator[Block]:
+    """Each plan's guards, with the words for their fates explained once."""
+    for each in reply.plans:
+        yield from heading(each.function, each.arguments, each.why and f"no guards: {each.why}")
+        columns = (Column("value"), Column("type", "type"), Column("fate"), Column("why", "muted"))
+        lines = [(line.place, line.text, [_guard(guard) for guard in line.guards]) for line in each.lines]
+        yield from _by_line(columns, lines)
+        yield from _failures(each.failures)
+    fates = dict.fromkeys(guard.fate for each in reply.plans for line in each.lines for guard in line.guards)
+    if fates:
+        rows = tuple((f"{_INDENT}{fate}", text) for fate, text in _FATES.items() if fate in fates)
+        yield line(Span("a guard checks a value; where one fails, the interpreter goes on from there", "muted"))
+        yield TableBlock((Column(""), Column("", "muted")), rows, header=False)
+
+
+def _guard(guard: GuardRow) -> Cells:
+    return guard.value, guard.type, guard.fate, guard.why
+
+
+# -- %autodiff
+
+
+def autodiff(reply: AutodiffReply) -> Iterator[Block]:
+    """Each plan's differentiable graphs, then what is in none, and why."""
+    for each in reply.plans:
+        yield from heading(each.function, each.arguments, each.why and f"no differentiable graph: {each.why}")
+        for group in each.groups:
+            yield from _differentiable(group)
+        yield from _outside(each)
+
+
+def _differentiable(group: DifferentiableRow) -> Iterator[Block]:
+    yield line(Span(group.name, "kind"), Span("" if group.splits else "  not split yet: it has not run", "muted"))
+    yield TableBlock((Column("", "muted"), Column("", language="python")), _indented(group.lines), header=False)
+    for split in group.splits:
+        yield from _split(split)
+
+
+def _split(split: SplitRow) -> Iterator[Block]:
+    yield _graph(f"forward, of {', '.join(split.arguments)}", split.forward_runs, split.forward)
+    rows = tuple(
+        (f"{_INDENT}{each.value}", each.type, byte_size(each.bytes), "argument" if each.is_argument else "result")
+        for each in split.captured
+    )
+    if rows:
+        yield line(Span("captured for backward", "title"))
+        columns = (Column(""), Column("", "type"), Column("", right=True), Column("", "muted"))
+        yield TableBlock(columns, rows, header=False)
+    for backward in split.backwards:
+        yield _graph(f"backward, for gradients of {', '.join(split.required)}", split.backward_runs, backward)
+
+
+def _graph(title: str, note: str, text: str) -> Block:
+    code = "\n".join(f"{_INDENT}{each}" for each in text.rstrip("\n").split("\n"))
+    return FoldBlock((Span(title, "title"),), (line(Span(f"{_INDENT}{note}", "muted")), CodeBlock(code, "ir")))
+
+
+def _outside(plan: DifferentiatedPlan) -> Iterator[Block]:
+    if plan.outside:
+        yield line(Span("outside, recorded one by one", "muted"))
+        columns = (Column("", "muted"), Column(""), Column("", "muted"))
+        yield TableBlock(columns, _indented(plan.outside), header=False)
+
+
+# -- %explain
+
+
+def story(reply: ExplainReply) -> Iterator[Block]:
+    """The calls, then each plan's facts in a column."""
+    for summary in reply.summaries:
+        yield line(summary)
+    for each in reply.plans:
+        yield from heading(each.function, each.arguments)
+        facts = tuple((f"{_INDENT}{label}", text) for label, text in each.facts)
+        yield TableBlock((Column("", "muted"), Column("")), facts, header=False)
+
+
+# -- all
+
+
+def heading(function: str, arguments: str, note: str = "") -> Iterator[Block]:
+    """The line above a plan, `f(x: Float(*))`, and a note below it."""
+    name = function if function.replace(".", "").isidentifier() else f"{function}  for "
+    yield line(Span(f"{name}{arguments}", "title"))
+    if note:
+        yield line(Span(f"{_INDENT}{note}", "muted"))
+
+
+def _indented(rows: Iterable[Cells]) -> tuple[Cells, ...]:
+    return tuple((f"{_INDENT}{first}", *rest) for first, *rest in rows)
+
+
+def _failures(failures: Sequence[FailureRow]) -> Iterator[Block]:
+    if failures:
+        yield line(Span("guards that failed", "warning"), Span(", and when, since profiling began", "muted"))
+        columns = (Column("line", "muted"), Column("value"), Column("guard"), Column("when", "muted"))
+        yield TableBlock(columns, _indented(map(_failure, failures)), header=False, stack_below=NARROW)
+
+
+def _failure(row: FailureRow) -> Cells:
+    times = f"{_times(row.count)}, {duration(row.seconds)}"
+    return row.place, row.value, f"expected {row.expected}, got {row.actual}", times
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _by_line(columns: Sequence[Column], lines: Sequence[tuple[str, str, list[Cells]]]) -> Iterator[Block]:
+    """A table below each line of the program, all with the same widths."""
+    tables = [(place, text, _indented(here)) for place, text, here in lines if here]
+    widths = [max(map(len, cells)) for cells in zip(*(row for *_, rows in tables for row in rows), strict=True)]
+    sized = [replace(column, width=width) for column, width in zip(columns, widths[:-1], strict=False)]
+    for place, text, rows in tables:
+        yield line(Span(f"{place}  ", "muted"), text)
+        yield TableBlock((*sized, columns[-1]), rows, header=False, stack_below=NARROW)

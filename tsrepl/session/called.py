@@ -1,0 +1,112 @@
+"""The functions that a command is about: one by its name, with what its calls left, or those that an expression calls.
+
+In: the argument of a command, `f` or `f(x) + g(y)`.  Out: a `Called`: the functions, and the call, if there is one.
+Where an expression calls nothing, it is the function itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from engine.executor.plans.executor import executor_of
+from engine.executor.plans.source_lines import SourceLine
+from engine.fuser.backend import tiering
+from engine.ir.unit import Function
+from engine.lang.types import ClassType
+from engine.passes.inline import callee_of
+from engine.serialize.code.source_export import is_method
+from tsrepl.session.failures import ENTRY, UsageError
+from tsrepl.session.modules import short_name
+from tsrepl.session.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """`text` is the argument of the command; `call` runs it once, and is None for the name of a function."""
+
+    text: str
+    functions: tuple[Function, ...]
+    call: Callable[[], Any] | None
+
+    def name(self, function: Function) -> str:
+        """`f`, `Net.forward`, or the expression itself."""
+        if function.name.startswith(ENTRY):
+            return self.text
+        owner = function.schema.arguments[0].type if is_method(function) else None
+        return f"{short_name(owner)}.{function.name}" if isinstance(owner, ClassType) else function.name
+
+
+def called(workspace: Workspace, argument: str) -> Called:
+    """The functions that the argument is about.  Raises UsageError, CompileError."""
+    found = workspace.named(argument)
+    if found is not None:
+        return Called(argument, (found,), None)
+    entry, arguments = workspace.compile_expression(argument)
+    if not any(node.kind != "prim::Constant" for node in entry.graph.all_nodes()):
+        raise UsageError(f"'{argument}' runs nothing", hints=("name a function, or write a call of one: f(x)",))
+    callees = tuple(dict.fromkeys(f for node in entry.graph.all_nodes() if (f := callee_of(node)) is not None))
+    entry.inlines = not callees
+    return Called(argument, callees or (entry,), lambda: workspace.run(entry, arguments))
+
+
+def has_run(function: Function) -> bool:
+    """True if there are plans or profiles of the function."""
+    executor = executor_of(function)
+    return bool(len(executor.cache) or executor.profiled.recorded)
+
+
+def check_has_run(command: str, target: Called) -> None:
+    """Raises UsageError where nothing of the functions has run, which says what to type."""
+    if not any(map(has_run, target.functions)):
+        raise UsageError(
+            f"{target.text} has not run yet", hints=(f"write %{command} {example_call(target)} to run it",)
+        )
+
+
+def example_call(target: Called) -> str:
+    """The text of a call of the target's function, to be typed."""
+    if target.call is not None:
+        return target.text
+    (function,) = target.functions
+    given = function.schema.arguments[is_method(function) :]
+    return f"{target.text}({', '.join(argument.name for argument in given if not argument.has_default)})"
+
+
+@contextmanager
+def compiled_at_once() -> Iterator[None]:
+    """While the block runs, kernels are made before they are needed, unless nothing is to be compiled."""
+    before = tiering.mode()
+    tiering.set_mode("eager" if before == "background" else before)
+    try:
+        yield
+    finally:
+        tiering.set_mode(before)
+
+
+def place_of(line: SourceLine | None, *, is_short: bool = False) -> str:
+    """`entry 1, line 2`, `model.py:2`; `line 2` if it is to be short, or where there is no file."""
+    if line is None:
+        return ""
+    if is_short or not line.file or line.file == "<string>":
+        return f"line {line.number}"
+    name = line.file.strip("<>")
+    return f"{line.file}:{line.number}" if name == line.file else f"{name}, line {line.number}"
+
+
+class _Placed(Protocol):
+    @property
+    def line(self) -> SourceLine | None: ...
+
+
+P = TypeVar("P", bound=_Placed)
+
+
+def by_line(items: Iterable[P]) -> list[tuple[SourceLine | None, Sequence[P]]]:
+    """The items by their lines, in the order of the program."""
+    found: dict[SourceLine | None, list[P]] = {}
+    for item in items:
+        found.setdefault(item.line, []).append(item)
+    return sorted(found.items(), key=lambda each: (each[0].file, each[0].number) if each[0] else ("", 0))

@@ -1,0 +1,218 @@
+"""`%explain` and `%autodiff`: the story of a function's plans, and the gradients that are compiled for them.
+
+In: a function that was called before, or an expression that calls some, which is run once, with kernels made before.
+Out: an `ExplainReply` or an `AutodiffReply`, read from what the plans keep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from engine.executor.plans.explanation import (
+    DifferentiableExplanation,
+    Explanation,
+    GroupExplanation,
+    NodeOutside,
+    PlanExplanation,
+    SplitExplanation,
+    explain,
+)
+from engine.executor.plans.history import PassRun
+from engine.executor.plans.source_lines import SourceLine
+from engine.lang.counts import byte_size, counted, duration
+from tsrepl.session.called import Called, called, check_has_run, compiled_at_once, place_of
+from tsrepl.session.learning import failure_rows, short_kind
+from tsrepl.session.plan_replies import (
+    AutodiffReply,
+    CapturedRow,
+    DifferentiableRow,
+    DifferentiatedPlan,
+    ExplainReply,
+    SplitRow,
+    StoryPlan,
+)
+from tsrepl.session.replies import Reply, TextReply
+from tsrepl.session.workspace import Workspace
+
+Facts = Iterator[tuple[str, str]]
+MOST: Final = 6
+"""Groups and reasons that a story names; it counts the rest."""
+_MOST_PASSES: Final = 4
+
+
+def _run(workspace: Workspace, command: str, argument: str) -> Called:
+    """The functions that the argument is about, which have run."""
+    target = called(workspace, argument)
+    if target.call is not None:
+        with compiled_at_once():
+            target.call()
+    check_has_run(command, target)
+    return target
+
+
+# -- %explain
+
+
+def story(workspace: Workspace, argument: str) -> Iterable[Reply]:
+    """`%explain f` or `%explain f(x)`."""
+    target = _run(workspace, "explain", argument)
+    found = [(target.name(function), explain(function)) for function in target.functions]
+    plans = tuple(_story(name, plan, each) for name, each in found for plan in each.plans)
+    yield ExplainReply(argument, tuple(_summary(name, each) for name, each in found), plans)
+    yield TextReply(f"more: {', '.join(f'%{command} {argument}' for command in _MORE)}")
+
+
+_MORE: Final = ("kernels", "profile", "guards", "autodiff")
+
+
+def _summary(name: str, of: Explanation) -> str:
+    calls, profiled = of.statistics.hits + of.statistics.misses, sum(each.runs for each in of.profiles)
+    parts = [
+        f"{counted(calls + profiled, 'call')} looked for a plan",
+        f"{counted(of.statistics.misses, 'plan was', 'plans were')} made",
+        f"{counted(profiled, 'run was', 'runs were')} profiled" if profiled else "",
+        f"{of.statistics.evictions} were evicted" if of.statistics.evictions else "",
+        "compile mode off" if of.mode == "off" else "",
+    ]
+    return f"{name}: {', '.join(filter(None, parts))}"
+
+
+def _story(name: str, plan: PlanExplanation, of: Explanation) -> StoryPlan:
+    facts = (*_making(plan), *_guards(plan, of), *_gradients(plan), *_kernels(plan), *_cost(plan))
+    return StoryPlan(name, plan.arguments, facts)
+
+
+def _making(plan: PlanExplanation) -> Facts:
+    changed = [each for each in plan.passes if each.changed]
+    seconds = sum(each.seconds for each in plan.passes)
+    tier = "code for Python" if plan.tier == "generated" else "instructions for the interpreter"
+    yield "made", f"in {duration(plan.seconds)}, as {tier}"
+    longest = _longest(changed)
+    which = f", {len(longest)} of them took longest:" if len(changed) > len(longest) else ":" if changed else ""
+    yield "passes", f"{len(plan.passes)} in {duration(seconds)}; {len(changed) or 'none'} changed the graph{which}"
+    yield from (("", f"{each.name} {duration(each.seconds)}") for each in longest)
+
+
+def _longest(passes: Sequence[PassRun]) -> list[PassRun]:
+    """The passes that took longest, in their order."""
+    chosen = sorted(passes, key=lambda each: -each.seconds)[:_MOST_PASSES]
+    return [each for each in passes if each in chosen]
+
+
+def _guards(plan: PlanExplanation, of: Explanation) -> Facts:
+    kept = [each for each in plan.guards if each.fate in ("kept", "moved")]
+    if plan.guards:
+        shown = _some([f"{each.value} {each.type}" for each in kept[:MOST]], len(kept))
+        rest = len(plan.guards) - len(kept)
+        yield "guards", f"{shown or 'none'}; {counted(rest, 'other use needs', 'other uses need')} none"
+    for profile in of.profiles:
+        for each in failure_rows(profile.failures) if profile.arguments == plan.arguments else ():
+            times = f", {each.count} times" if each.count > 1 else ""
+            yield "failed", f"{each.value}, {each.place}: expected {each.expected}, got {each.actual}{times}"
+        if profile.arguments == plan.arguments and profile.rounds:
+            yield "", f"{counted(profile.rounds, 'plan was', 'plans were')} dropped for this, and profiled anew"
+
+
+def _kernels(plan: PlanExplanation) -> Facts:
+    for group in plan.groups[:MOST]:
+        yield "kernel", _group(group)
+    if len(plan.groups) > MOST:
+        yield "", f"and {len(plan.groups) - MOST} more"
+    if not plan.groups:
+        yield "kernels", f"none: {plan.why}"
+    yield from _outside("no kernel", plan.unfused if plan.groups else ())
+
+
+def _group(group: GroupExplanation) -> str:
+    seconds = sum(kernel.seconds for kernel in group.kernels)
+    made = f"compiled in {duration(seconds)}" if group.kernels else "not compiled yet"
+    several = f"{len(group.kernels)} kernels, " if len(group.kernels) > 1 else ""
+    return f"{group.name}: {_span(group.lines)}, {several}{made}"
+
+
+def _gradients(plan: PlanExplanation) -> Facts:
+    for group in plan.differentiable:
+        for split in group.splits:
+            size = byte_size(sum(each.bytes for each in split.captured))
+            captured = f"{counted(len(split.captured), 'value')} captured ({size})"
+            yield "gradient", f"{group.name}: {_span(group.lines)}, for {', '.join(split.required)}, {captured}"
+    yield from _outside("no gradient", plan.undifferentiated)
+
+
+def _outside(label: str, nodes: Sequence[NodeOutside]) -> Facts:
+    by_reason: dict[str, dict[str, None]] = {}
+    for each in nodes:
+        by_reason.setdefault(each.why, {})[f"{short_kind(each.kind)} ({place_of(each.line, is_short=True)})"] = None
+    for why, names in by_reason.items():
+        yield label, f"{_some([*names][:MOST], len(names))}: {why}"
+
+
+def _cost(plan: PlanExplanation) -> Facts:
+    kernels = sum(kernel.seconds for group in plan.groups for kernel in group.kernels)
+    whole = max(plan.seconds, sum(each.seconds for each in plan.passes)) + kernels
+    straight = "; calls from Python that go straight to its kernel are not counted" if plan.is_direct else ""
+    yield "cost", f"{duration(whole)} in all, then used by {counted(plan.hits, 'later call')}{straight}"
+
+
+def _some(texts: Sequence[str], count: int) -> str:
+    """The texts, and how many more there are."""
+    rest = [f"and {count - len(texts)} more"] if count > len(texts) else []
+    return ", ".join([*texts, *rest])
+
+
+def _span(lines: Sequence[SourceLine]) -> str:
+    numbers = sorted({line.number for line in lines})
+    if not numbers:
+        return "no line"
+    return f"line {numbers[0]}" if len(numbers) == 1 else f"lines {numbers[0]}–{numbers[-1]}"
+
+
+# -- %autodiff
+
+
+def autodiff(workspace: Workspace, argument: str) -> Iterable[Reply]:
+    """`%autodiff f` or `%autodiff f(x)`."""
+    target = _run(workspace, "autodiff", argument)
+    plans = [
+        _differentiated(target.name(function), plan)
+        for function in target.functions
+        for plan in (explain(function).plans if target.call is None else explain(function).plans[-1:])
+    ]
+    yield AutodiffReply(argument, tuple(plans))
+    if not any(plan.groups for plan in plans):
+        yield TextReply("calls are recorded where a tensor requires grad: x.requires_grad_()")
+
+
+def _differentiated(name: str, plan: PlanExplanation) -> DifferentiatedPlan:
+    outside = dict.fromkeys(
+        (place_of(each.line, is_short=True), short_kind(each.kind), each.why) for each in plan.undifferentiated
+    )
+    groups = tuple(map(_differentiable, plan.differentiable))
+    return DifferentiatedPlan(name, plan.arguments, plan.why_undifferentiated, groups, tuple(outside))
+
+
+def _differentiable(group: DifferentiableExplanation) -> DifferentiableRow:
+    lines = tuple((place_of(line, is_short=True), line.text) for line in group.lines)
+    return DifferentiableRow(group.name, lines, tuple(map(_split, group.splits)))
+
+
+def _split(split: SplitExplanation) -> SplitRow:
+    captured = (CapturedRow(each.value, each.type, each.bytes, each.is_argument) for each in split.captured)
+    return SplitRow(
+        split.arguments, split.required, str(split.forward), tuple(map(str, split.backwards)), tuple(captured),
+        _runs(split.forward_plans), _runs(split.backward_plans),
+    )  # fmt: skip
+
+
+def _runs(plans: Sequence[PlanExplanation]) -> str:
+    """The way in which the graph runs, as far as it has run."""
+    if not plans:
+        return "has not run yet"
+    kernels = [kernel for plan in plans for group in plan.groups for kernel in group.kernels]
+    if not kernels:
+        return f"runs without kernels: {plans[-1].why or 'not compiled yet'}"
+    seconds = duration(sum(kernel.seconds for kernel in kernels))
+    left = sum(len(plan.unfused) for plan in plans)
+    beside = f", {counted(left, 'operator')} beside" if left else ""
+    return f"runs as {counted(len(kernels), 'kernel')}, compiled in {seconds}{beside}"

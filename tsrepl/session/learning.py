@@ -1,0 +1,177 @@
+"""`%profile` and `%guards`: what runs have shown of values, and what plans check because of that.
+
+In: a function that was called before, or an expression that calls some.  Out: a `ProfileReply` or a `GuardsReply`.
+What is shown is what the functions' plans keep; expressions run once to be profiled, and then for a plan.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
+
+from engine.executor.plans.executor import executor_of
+from engine.executor.plans.explained_profiles import (
+    FailureExplanation,
+    GuardExplanation,
+    ProfileExplanation,
+    UseExplanation,
+)
+from engine.executor.plans.explanation import Explanation, PlanExplanation, explain
+from engine.executor.profiling.settings import PROFILING
+from engine.ir.unit import Function
+from tsrepl.session.called import by_line, called, check_has_run, example_call, place_of
+from tsrepl.session.failures import UsageError
+from tsrepl.session.plan_replies import (
+    FailureRow,
+    GuardedLine,
+    GuardedPlan,
+    GuardRow,
+    GuardsReply,
+    ProfiledLine,
+    ProfiledValue,
+    ProfileReply,
+    ProfileRow,
+)
+from tsrepl.session.replies import Reply, TextReply
+from tsrepl.session.workspace import Workspace
+
+_HANDED_ON: Final = "prim::Return"
+_NAMESPACE: Final = re.compile(r"\b(aten|prim)::")
+
+# -- %profile
+
+
+def profile(workspace: Workspace, argument: str) -> Iterable[Reply]:
+    """`%profile f` or `%profile f(x)`."""
+    target = called(workspace, argument)
+    before = {function: _runs(function) for function in target.functions if target.call is not None}
+    if target.call is not None:
+        for function in target.functions:
+            executor_of(function).profile_next()
+        target.call()
+    check_has_run("profile", target)
+    rows = tuple(
+        _profile(target.name(function), each)
+        for function in target.functions
+        for each in explain(function).profiles
+        if before.get(function, {}).get(each.arguments) != each.runs
+    )
+    if not rows:
+        raise UsageError(
+            f"no run of {argument} was profiled", hints=(f"write %profile {example_call(target)} for that",)
+        )
+    yield ProfileReply(argument, rows)
+    yield TextReply(f"%guards {argument} shows what plans check because of this")
+
+
+def _runs(function: Function) -> dict[str, int]:
+    """The profiled runs so far, by kinds of arguments."""
+    return {str(each.plan.spec): each.record.runs for each in executor_of(function).profiled.recorded.values()}
+
+
+def _profile(function: str, profile: ProfileExplanation) -> ProfileRow:
+    return ProfileRow(
+        function, profile.arguments, profile.runs, profile.wanted, profile.rounds, profile.refusal,
+        tuple(_profiled_lines(profile.uses)), profile.symbols, failure_rows(profile.failures),
+    )  # fmt: skip
+
+
+def _profiled_lines(uses: Sequence[UseExplanation]) -> Iterator[ProfiledLine]:
+    shown = [use for use in uses if use.user != _HANDED_ON]
+    for line, here in by_line(shown):
+        alike: dict[tuple[object, ...], list[UseExplanation]] = {}
+        for use in here:
+            alike.setdefault((use.value, use.type, use.count, use.undefined), []).append(use)
+        yield ProfiledLine(place_of(line, is_short=True), line.text if line else "", tuple(map(_value, alike.values())))
+
+
+def _value(uses: Sequence[UseExplanation]) -> ProfiledValue:
+    first = uses[0]
+    users = dict.fromkeys(short_kind(use.user) for use in uses)
+    seen = tuple(dict.fromkeys(merge.seen for merge in first.merges))
+    return ProfiledValue(
+        first.value, first.type, seen if len(seen) > 1 else (), first.count, first.undefined, tuple(users)
+    )
+
+
+# -- %guards
+
+
+def guards(workspace: Workspace, argument: str) -> Iterable[Reply]:
+    """`%guards f` or `%guards f(x)`."""
+    target = called(workspace, argument)
+    if target.call is not None:
+        _run_guarded(target.functions, target.call)
+    check_has_run("guards", target)
+    rows = [
+        _guarded(target.name(function), plan, each)
+        for function in target.functions
+        for each in [explain(function)]
+        for plan in (each.plans if target.call is None else each.plans[-1:])
+    ]
+    yield GuardsReply(argument, tuple(rows))
+    if target.call is None and not any(row.lines for row in rows):
+        yield TextReply(f"%guards {example_call(target)} profiles a run, and shows the plan that is made of it")
+
+
+def _run_guarded(functions: Sequence[Function], call: Callable[[], object]) -> None:
+    """Run the call until the functions' plans have guards, or turn out to have none."""
+    executors = [executor_of(function) for function in functions]
+    for executor in executors:
+        if all(plan.record is None for plan in executor.cache.plans()):
+            executor.profile_next()
+    for _ in range(PROFILING.runs + 2):
+        call()
+        unguarded = [each for each in executors if each.recent_plan is None or each.recent_plan.record is None]
+        if not unguarded:
+            return
+        for executor in unguarded:
+            if executor.recent_plan is not None:
+                executor.profile_next()
+
+
+def _guarded(function: str, plan: PlanExplanation, of: Explanation) -> GuardedPlan:
+    profile = next((each for each in of.profiles if each.arguments == plan.arguments), None)
+    failures = failure_rows(profile.failures) if profile is not None else ()
+    return GuardedPlan(
+        function, plan.arguments, _why_unguarded(plan, profile), tuple(_guarded_lines(plan.guards)), failures,
+        profile.rounds if profile is not None else 0,
+    )  # fmt: skip
+
+
+def _why_unguarded(plan: PlanExplanation, profile: ProfileExplanation | None) -> str:
+    if plan.guards:
+        return ""
+    return "no run was profiled" if profile is None else profile.refusal or "there is no tensor to guard"
+
+
+def _guarded_lines(guards: Sequence[GuardExplanation]) -> Iterator[GuardedLine]:
+    shown = [guard for guard in guards if guard.user != _HANDED_ON]
+    for line, here in by_line(shown):
+        rows = dict.fromkeys(
+            GuardRow(each.value, each.type, each.fate, _NAMESPACE.sub("", each.why), each.failures) for each in here
+        )
+        yield GuardedLine(place_of(line, is_short=True), line.text if line else "", tuple(rows))
+
+
+# -- both
+
+
+def failure_rows(failures: Iterable[FailureExplanation]) -> tuple[FailureRow, ...]:
+    """The failures, those that are alike together."""
+    alike: dict[tuple[object, ...], list[FailureExplanation]] = {}
+    for each in failures:
+        alike.setdefault((each.line, each.value, each.expected, each.actual), []).append(each)
+    return tuple(map(_failure_row, alike.values()))
+
+
+def _failure_row(alike: Sequence[FailureExplanation]) -> FailureRow:
+    first = alike[0]
+    place = place_of(first.line, is_short=True)
+    return FailureRow(place, first.value, first.expected, first.actual, len(alike), first.seconds)
+
+
+def short_kind(kind: str) -> str:
+    """The name of a kind of node without its namespace: people write `tanh`."""
+    return kind.partition("::")[2] or kind
