@@ -120,9 +120,11 @@ def _row(block: TableBlock, row: tuple[str, ...]) -> str:
 
 
 def _cell(column: Column, text: str) -> str:
-    # Blanks at the front are an indent, behind which a page may not break the line; those at the end keep it wide.
+    # Blanks at the front are an indent, behind which a page may not break the line; columns of one width break nowhere.
     name = text.lstrip(" ")
-    text = "\u00a0" * (len(text) - len(name)) + name + "\u00a0" * (column.width - len(text))
+    text = "\u00a0" * (len(text) - len(name)) + name
+    if column.width:
+        text = text.ljust(column.width).replace(" ", "\u00a0")
     return _spans(highlight(text, column.language) if column.language else [Span(text, column.role)])
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Final
 
 from engine.lang.counts import byte_size, counted, duration
@@ -69,7 +70,9 @@ def _some(texts: Sequence[str]) -> str:
 
 def _symbols(profile: ProfileRow) -> Iterator[Block]:
     if profile.symbols:
-        rows = tuple((f"{_INDENT}{name}", _some([*map(str, sizes)])) for name, sizes in profile.symbols)
+        rows = tuple(
+            (f"{_INDENT}{name}", _some([str(size) for size, _ in groupby(sizes)])) for name, sizes in profile.symbols
+        )
         yield line(Span("sizes that varied from run to run; those with one name were always equal", "muted"))
         yield TableBlock((Column("", "type"), Column("")), rows, header=False)
 

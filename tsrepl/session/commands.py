@@ -89,7 +89,8 @@ COMMANDS: Final[tuple[Command, ...]] = (
             inspection.instructions, _TARGET, ("%instructions f",)),
     Command("kernels", "%kernels f(x) [form]", "run, and show the kernels that ran, and why the rest has none",
             "expression", kernels.kernels,
-            "The form of the kernels' texts is kernel, before or after (LLVM's passes), or assembly.",
+            "The form of the kernels' texts is kernel (with all that it calls), before or after (LLVM's passes), or "
+            "assembly. " + _KEPT,
             ("%kernels f(x, x)", "%kernels f(x, x) assembly")),
     Command("explain", "%explain f(x)", "the story of a call: its plans, and what they cost",
             "expression", explaining.story, _KEPT, ("%explain f(x, x)", "%explain f")),

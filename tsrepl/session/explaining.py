@@ -105,7 +105,7 @@ def _guards(plan: PlanExplanation, of: Explanation) -> Facts:
     if plan.guards:
         shown = _some([f"{each.value} {each.type}" for each in kept[:MOST]], len(kept))
         rest = len(plan.guards) - len(kept)
-        yield "guards", f"{shown or 'none'}; {counted(rest, 'other use needs', 'other uses need')} none"
+        yield "guards", f"{shown or 'none'}; {counted(rest, 'use needs', 'uses need')} none"
     for profile in of.profiles:
         for each in failure_rows(profile.failures) if profile.arguments == plan.arguments else ():
             times = f", {each.count} times" if each.count > 1 else ""
@@ -152,7 +152,8 @@ def _cost(plan: PlanExplanation) -> Facts:
     kernels = sum(kernel.seconds for group in plan.groups for kernel in group.kernels)
     whole = max(plan.seconds, sum(each.seconds for each in plan.passes)) + kernels
     straight = "; calls from Python that go straight to its kernel are not counted" if plan.is_direct else ""
-    yield "cost", f"{duration(whole)} in all, then used by {counted(plan.hits, 'later call')}{straight}"
+    used = f"used by {counted(plan.hits, 'later call')}" if plan.hits else "not used again so far"
+    yield "cost", f"{duration(whole)} in all; {used}{straight}"
 
 
 def _some(texts: Sequence[str], count: int) -> str:

@@ -119,7 +119,7 @@ def _run_guarded(functions: Sequence[Function], call: Callable[[], object]) -> N
     """Run the call until the functions' plans have guards, or turn out to have none."""
     executors = [executor_of(function) for function in functions]
     for executor in executors:
-        if all(plan.record is None for plan in executor.cache.plans()):
+        if not executor.profiled.recorded:
             executor.profile_next()
     for _ in range(PROFILING.runs + 2):
         call()

@@ -11,7 +11,7 @@ from typing import Final
 
 from engine.lang.source import SourceRange
 
-MAX_TEXT: Final = 32
+MAX_TEXT: Final = 24
 """Characters that are shown of an expression that stands for a name."""
 
 

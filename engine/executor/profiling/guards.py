@@ -120,7 +120,7 @@ def _move(sites: _Sites, notes: _Notes) -> None:
             continue
         if place is not None and guard.is_after(place):
             guard.move_before(place)
-            _note(notes, profile, _type(guard), "moved", "to the definition of the value")
+            _note(notes, profile, _type(guard), "moved", "to its definition")
 
 
 def _behind_definition(value: Value) -> Node | None:
@@ -144,7 +144,7 @@ def _merge(block: Block, known: dict[Value, Node], sites: _Sites, notes: _Notes)
         if node.kind == GUARD:
             before = known.get(node.input)
             if before is not None and implies(_type(before), _type(node)):
-                _drop(node, sites, notes, "merged", f"with the guard of {sites[before].user} before it")
+                _drop(node, sites, notes, "merged", f"with the guard of {sites[before].user}")
                 continue
             _replace_behind(node)
             known[node.input] = known[node.output] = node
@@ -197,9 +197,9 @@ def _eliminate(graph: Graph, guards: list[Node], sites: _Sites, notes: _Notes) -
 
 def _source_of_certainty(value: Value) -> str:
     if value.node.kind != "prim::Param":
-        return f"it follows from what {value.node.kind} takes"
+        return f"by the shape rule of {value.node.kind}"
     is_argument = value.node.block is None or value.node.block.owner is None
-    return "the plan is for such arguments" if is_argument else "every round of the loop begins with this"
+    return "the plan is for such arguments" if is_argument else "every round begins with this"
 
 
 def _certain(graph: Graph, guards: list[Node]) -> list[Node]:

@@ -210,3 +210,21 @@ def test_a_page_s_bar_counts_and_is_gone_at_the_end(shell: InteractiveShell, mon
     shown = [data["text/html"] for data, _ in published]
     assert 'value="2" max="4"' in shown[1] and "50 %" in shown[1] and "&lt;model&gt;.pt" in shown[1]
     assert published[-1][0] == {"text/html": "", "text/plain": ""}
+
+
+def test_what_python_calls_taught_is_shown_by_line_magics(
+    shell: InteractiveShell, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(shell, "import engine.torch as torch")
+    run(shell, DOUBLE)
+    run(shell, "x = torch.ones(3)")
+    for line in (
+        "%tsjit_guards double(x)",
+        "double(torch.ones(4)); None",
+        "%tsjit_guards double",
+        "%tsjit_explain double",
+    ):
+        run(shell, line)
+    said = capsys.readouterr().out
+    assert "expected Float(3), got Float(4)" in said
+    assert "more: %tsjit_kernels double, " in said
