@@ -6,13 +6,12 @@ Where an expression calls nothing, it is the function itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from engine.executor.plans.executor import executor_of
-from engine.executor.plans.source_lines import SourceLine
 from engine.fuser.backend import tiering
 from engine.ir.unit import Function
 from engine.lang.types import ClassType
@@ -84,29 +83,3 @@ def compiled_at_once() -> Iterator[None]:
         yield
     finally:
         tiering.set_mode(before)
-
-
-def place_of(line: SourceLine | None, *, is_short: bool = False) -> str:
-    """`entry 1, line 2`, `model.py:2`; `line 2` if it is to be short, or where there is no file."""
-    if line is None:
-        return ""
-    if is_short or not line.file or line.file == "<string>":
-        return f"line {line.number}"
-    name = line.file.strip("<>")
-    return f"{line.file}:{line.number}" if name == line.file else f"{name}, line {line.number}"
-
-
-class _Placed(Protocol):
-    @property
-    def line(self) -> SourceLine | None: ...
-
-
-P = TypeVar("P", bound=_Placed)
-
-
-def by_line(items: Iterable[P]) -> list[tuple[SourceLine | None, Sequence[P]]]:
-    """The items by their lines, in the order of the program."""
-    found: dict[SourceLine | None, list[P]] = {}
-    for item in items:
-        found.setdefault(item.line, []).append(item)
-    return sorted(found.items(), key=lambda each: (each[0].file, each[0].number) if each[0] else ("", 0))

@@ -19,10 +19,10 @@ from engine.executor.plans.explanation import (
     explain,
 )
 from engine.executor.plans.history import PassRun
-from engine.executor.plans.source_lines import SourceLine
 from engine.lang.counts import byte_size, counted, duration
-from tsrepl.session.called import Called, called, check_has_run, compiled_at_once, place_of
+from tsrepl.session.called import Called, called, check_has_run, compiled_at_once
 from tsrepl.session.learning import failure_rows, short_kind
+from tsrepl.session.places import Places
 from tsrepl.session.plan_replies import (
     AutodiffReply,
     CapturedRow,
@@ -79,8 +79,17 @@ def _summary(name: str, of: Explanation) -> str:
 
 
 def _story(name: str, plan: PlanExplanation, of: Explanation) -> StoryPlan:
-    facts = (*_making(plan), *_guards(plan, of), *_gradients(plan), *_kernels(plan), *_cost(plan))
+    places = _places(plan)
+    facts = (
+        *_making(plan), *_guards(plan, of), *_gradients(plan, places), *_kernels(plan, places), *_cost(plan),
+    )  # fmt: skip
     return StoryPlan(name, plan.arguments, facts)
+
+
+def _places(plan: PlanExplanation) -> Places:
+    groups = [*(group.lines for group in plan.groups), *(group.lines for group in plan.differentiable)]
+    nodes = [node.line for node in (*plan.unfused, *plan.undifferentiated)]
+    return Places([*nodes, *(line for lines in groups for line in lines)])
 
 
 def _making(plan: PlanExplanation) -> Facts:
@@ -107,43 +116,43 @@ def _guards(plan: PlanExplanation, of: Explanation) -> Facts:
         rest = len(plan.guards) - len(kept)
         yield "guards", f"{shown or 'none'}; {counted(rest, 'use needs', 'uses need')} none"
     for profile in of.profiles:
-        for each in failure_rows(profile.failures) if profile.arguments == plan.arguments else ():
+        for each in failure_rows(profile) if profile.arguments == plan.arguments else ():
             times = f", {each.count} times" if each.count > 1 else ""
             yield "failed", f"{each.value}, {each.place}: expected {each.expected}, got {each.actual}{times}"
         if profile.arguments == plan.arguments and profile.rounds:
             yield "", f"{counted(profile.rounds, 'plan was', 'plans were')} dropped for this, and profiled anew"
 
 
-def _kernels(plan: PlanExplanation) -> Facts:
+def _kernels(plan: PlanExplanation, places: Places) -> Facts:
     for group in plan.groups[:MOST]:
-        yield "kernel", _group(group)
+        yield "kernel", _group(group, places)
     if len(plan.groups) > MOST:
         yield "", f"and {len(plan.groups) - MOST} more"
     if not plan.groups:
         yield "kernels", f"none: {plan.why}"
-    yield from _outside("no kernel", plan.unfused if plan.groups else ())
+    yield from _outside("no kernel", plan.unfused if plan.groups else (), places)
 
 
-def _group(group: GroupExplanation) -> str:
+def _group(group: GroupExplanation, places: Places) -> str:
     seconds = sum(kernel.seconds for kernel in group.kernels)
     made = f"compiled in {duration(seconds)}" if group.kernels else "not compiled yet"
     several = f"{len(group.kernels)} kernels, " if len(group.kernels) > 1 else ""
-    return f"{group.name}: {_span(group.lines)}, {several}{made}"
+    return f"{group.name}: {places.span(group.lines)}, {several}{made}"
 
 
-def _gradients(plan: PlanExplanation) -> Facts:
+def _gradients(plan: PlanExplanation, places: Places) -> Facts:
     for group in plan.differentiable:
         for split in group.splits:
             size = byte_size(sum(each.bytes for each in split.captured))
             captured = f"{counted(len(split.captured), 'value')} captured ({size})"
-            yield "gradient", f"{group.name}: {_span(group.lines)}, for {', '.join(split.required)}, {captured}"
-    yield from _outside("no gradient", plan.undifferentiated)
+            yield "gradient", f"{group.name}: {places.span(group.lines)}, for {', '.join(split.required)}, {captured}"
+    yield from _outside("no gradient", plan.undifferentiated, places)
 
 
-def _outside(label: str, nodes: Sequence[NodeOutside]) -> Facts:
+def _outside(label: str, nodes: Sequence[NodeOutside], places: Places) -> Facts:
     by_reason: dict[str, dict[str, None]] = {}
     for each in nodes:
-        by_reason.setdefault(each.why, {})[f"{short_kind(each.kind)} ({place_of(each.line, is_short=True)})"] = None
+        by_reason.setdefault(each.why, {})[f"{short_kind(each.kind)} ({places.text(each.line)})"] = None
     for why, names in by_reason.items():
         yield label, f"{_some([*names][:MOST], len(names))}: {why}"
 
@@ -160,13 +169,6 @@ def _some(texts: Sequence[str], count: int) -> str:
     """The texts, and how many more there are."""
     rest = [f"and {count - len(texts)} more"] if count > len(texts) else []
     return ", ".join([*texts, *rest])
-
-
-def _span(lines: Sequence[SourceLine]) -> str:
-    numbers = sorted({line.number for line in lines})
-    if not numbers:
-        return "no line"
-    return f"line {numbers[0]}" if len(numbers) == 1 else f"lines {numbers[0]}–{numbers[-1]}"
 
 
 # -- %autodiff
@@ -186,15 +188,14 @@ def autodiff(workspace: Workspace, argument: str) -> Iterable[Reply]:
 
 
 def _differentiated(name: str, plan: PlanExplanation) -> DifferentiatedPlan:
-    outside = dict.fromkeys(
-        (place_of(each.line, is_short=True), short_kind(each.kind), each.why) for each in plan.undifferentiated
-    )
-    groups = tuple(map(_differentiable, plan.differentiable))
+    places = _places(plan)
+    outside = dict.fromkeys((places.text(each.line), short_kind(each.kind), each.why) for each in plan.undifferentiated)
+    groups = tuple(_differentiable(group, places) for group in plan.differentiable)
     return DifferentiatedPlan(name, plan.arguments, plan.why_undifferentiated, groups, tuple(outside))
 
 
-def _differentiable(group: DifferentiableExplanation) -> DifferentiableRow:
-    lines = tuple((place_of(line, is_short=True), line.text) for line in group.lines)
+def _differentiable(group: DifferentiableExplanation, places: Places) -> DifferentiableRow:
+    lines = tuple((places.text(line), line.text) for line in group.lines)
     return DifferentiableRow(group.name, lines, tuple(map(_split, group.splits)))
 
 

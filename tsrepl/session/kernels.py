@@ -17,7 +17,8 @@ from engine.executor.plans.explanation import (
     explain,
 )
 from engine.lang.counts import counted
-from tsrepl.session.called import called, check_has_run, compiled_at_once, place_of
+from tsrepl.session.called import called, check_has_run, compiled_at_once
+from tsrepl.session.places import full_place
 from tsrepl.session.replies import GroupRow, KernelRow, KernelsReply, PlanRow, Reply
 from tsrepl.session.workspace import Workspace
 
@@ -63,11 +64,11 @@ def _plan(function: str, plan: PlanExplanation, text: Callable[[KernelExplanatio
 
 
 def _unfused(node: NodeOutside) -> tuple[str, str, str]:
-    return place_of(node.line), node.kind, node.why
+    return full_place(node.line), node.kind, node.why
 
 
 def _group(group: GroupExplanation, text: Callable[[KernelExplanation], str]) -> GroupRow:
-    lines = tuple((place_of(line), line.text) for line in group.lines)
+    lines = tuple((full_place(line), line.text) for line in group.lines)
     return GroupRow(group.name, lines, tuple(_kernel(kernel, text) for kernel in group.kernels))
 
 

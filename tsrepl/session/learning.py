@@ -20,8 +20,9 @@ from engine.executor.plans.explained_profiles import (
 from engine.executor.plans.explanation import Explanation, PlanExplanation, explain
 from engine.executor.profiling.settings import PROFILING
 from engine.ir.unit import Function
-from tsrepl.session.called import by_line, called, check_has_run, example_call, place_of
+from tsrepl.session.called import called, check_has_run, example_call
 from tsrepl.session.failures import UsageError
+from tsrepl.session.places import Places, by_line
 from tsrepl.session.plan_replies import (
     FailureRow,
     GuardedLine,
@@ -73,17 +74,18 @@ def _runs(function: Function) -> dict[str, int]:
 def _profile(function: str, profile: ProfileExplanation) -> ProfileRow:
     return ProfileRow(
         function, profile.arguments, profile.runs, profile.wanted, profile.rounds, profile.refusal,
-        tuple(_profiled_lines(profile.uses)), profile.symbols, failure_rows(profile.failures),
+        tuple(_profiled_lines(profile.uses)), profile.symbols, failure_rows(profile),
     )  # fmt: skip
 
 
 def _profiled_lines(uses: Sequence[UseExplanation]) -> Iterator[ProfiledLine]:
+    places = Places.of(uses)
     shown = [use for use in uses if use.user != _HANDED_ON]
     for line, here in by_line(shown):
         alike: dict[tuple[object, ...], list[UseExplanation]] = {}
         for use in here:
             alike.setdefault((use.value, use.type, use.count, use.undefined), []).append(use)
-        yield ProfiledLine(place_of(line, is_short=True), line.text if line else "", tuple(map(_value, alike.values())))
+        yield ProfiledLine(places.text(line), line.text if line else "", tuple(map(_value, alike.values())))
 
 
 def _value(uses: Sequence[UseExplanation]) -> ProfiledValue:
@@ -133,7 +135,7 @@ def _run_guarded(functions: Sequence[Function], call: Callable[[], object]) -> N
 
 def _guarded(function: str, plan: PlanExplanation, of: Explanation) -> GuardedPlan:
     profile = next((each for each in of.profiles if each.arguments == plan.arguments), None)
-    failures = failure_rows(profile.failures) if profile is not None else ()
+    failures = failure_rows(profile) if profile is not None else ()
     return GuardedPlan(
         function, plan.arguments, _why_unguarded(plan, profile), tuple(_guarded_lines(plan.guards)), failures,
         profile.rounds if profile is not None else 0,
@@ -147,29 +149,28 @@ def _why_unguarded(plan: PlanExplanation, profile: ProfileExplanation | None) ->
 
 
 def _guarded_lines(guards: Sequence[GuardExplanation]) -> Iterator[GuardedLine]:
+    places = Places.of(guards)
     shown = [guard for guard in guards if guard.user != _HANDED_ON]
     for line, here in by_line(shown):
         rows = dict.fromkeys(
             GuardRow(each.value, each.type, each.fate, _NAMESPACE.sub("", each.why), each.failures) for each in here
         )
-        yield GuardedLine(place_of(line, is_short=True), line.text if line else "", tuple(rows))
+        yield GuardedLine(places.text(line), line.text if line else "", tuple(rows))
 
 
 # -- both
 
 
-def failure_rows(failures: Iterable[FailureExplanation]) -> tuple[FailureRow, ...]:
-    """The failures, those that are alike together."""
-    alike: dict[tuple[object, ...], list[FailureExplanation]] = {}
-    for each in failures:
+def failure_rows(profile: ProfileExplanation) -> tuple[FailureRow, ...]:
+    """The failures of the profile's guards, those that are alike together."""
+    places, alike = Places.of(profile.uses), dict[tuple[object, ...], list[FailureExplanation]]()
+    for each in profile.failures:
         alike.setdefault((each.line, each.value, each.expected, each.actual), []).append(each)
-    return tuple(map(_failure_row, alike.values()))
-
-
-def _failure_row(alike: Sequence[FailureExplanation]) -> FailureRow:
-    first = alike[0]
-    place = place_of(first.line, is_short=True)
-    return FailureRow(place, first.value, first.expected, first.actual, len(alike), first.seconds)
+    return tuple(
+        FailureRow(places.text(line), same[0].value, same[0].expected, same[0].actual, len(same), same[0].seconds)
+        for same in alike.values()
+        for line in [same[0].line]
+    )
 
 
 def short_kind(kind: str) -> str:

@@ -14,7 +14,7 @@ from engine.executor.plans.history import PlanHistory
 from engine.executor.plans.plan import ExecutionPlan
 from engine.executor.plans.plan_events import GuardFailed
 from engine.executor.plans.profiled import Recorded
-from engine.executor.plans.source_lines import SourceLine, line_of, value_name
+from engine.executor.plans.source_lines import SourceLine, line_of
 from engine.executor.profiling.guards import GuardNote
 from engine.executor.profiling.profiles import ValueProfile, symbolic_text, symbols, type_text
 from engine.lang.types import TensorType
@@ -104,7 +104,7 @@ def explain_record(recorded: Recorded) -> ProfileExplanation:
 def _use(profile: ValueProfile, names: dict[tuple[int, ...], str]) -> UseExplanation:
     merges = (MergeExplanation(merge.run, _plain(merge.seen), _plain(merge.after)) for merge in profile.merges)
     return UseExplanation(
-        value_name(profile.value, profile.made), profile.user, line_of(profile.range), symbolic_text(profile, names),
+        profile.name, profile.user, line_of(profile.range), symbolic_text(profile, names),
         profile.count, profile.undefined, tuple(merges),
     )  # fmt: skip
 
@@ -116,8 +116,7 @@ def _plain(type: TensorType) -> str:
 def _failures(history: PlanHistory) -> Iterator[FailureExplanation]:
     for event, seconds in zip(history.events, history.moments, strict=True):
         if isinstance(event, GuardFailed):
-            name, line = value_name(event.value, event.made), line_of(event.range)
-            yield FailureExplanation(name, line, event.expected, event.actual, seconds)
+            yield FailureExplanation(event.name, line_of(event.range), event.expected, event.actual, seconds)
 
 
 def explain_guards(plan: ExecutionPlan) -> tuple[GuardExplanation, ...]:
@@ -127,7 +126,5 @@ def explain_guards(plan: ExecutionPlan) -> tuple[GuardExplanation, ...]:
 
 
 def _guard(note: GuardNote, failures: int) -> GuardExplanation:
-    value = value_name(note.value, note.made)
-    return GuardExplanation(
-        value, note.user, line_of(note.range), type_text(note.type) if note.type else "", note.fate, note.why, failures
-    )  # fmt: skip
+    type = type_text(note.type) if note.type else ""
+    return GuardExplanation(note.name, note.user, line_of(note.range), type, note.fate, note.why, failures)

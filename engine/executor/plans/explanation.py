@@ -29,12 +29,13 @@ from engine.executor.plans.fusion import Compiler, FusedGroup, Kernel, PlanFusio
 from engine.executor.plans.history import PassRun
 from engine.executor.plans.plan import ExecutionPlan
 from engine.executor.plans.plan_cache import CacheStatistics
-from engine.executor.plans.source_lines import SourceLine, line_of, value_name
+from engine.executor.plans.source_lines import SourceLine, line_of
 from engine.executor.profiling.profiles import type_text
 from engine.fuser.backend import machine, tiering
 from engine.fuser.stubs.binding import Argument, FixedArgument, TensorArgument
 from engine.fuser.stubs.cost import Cost
-from engine.ir.graph import Graph, Node
+from engine.ir.facts.program_text import own_range, value_name
+from engine.ir.graph import Graph, Node, Value
 from engine.ir.ops import op_of
 from engine.ir.unit import Function
 from engine.lang.types import TensorType
@@ -252,7 +253,7 @@ def _argument(argument: Argument) -> str:
 
 
 def _line(node: Node) -> SourceLine | None:
-    return None if node.kind == "prim::Constant" else line_of(node.range)
+    return None if node.kind == "prim::Constant" else line_of(own_range(node))
 
 
 def _random(value: Any) -> Any:
@@ -315,7 +316,12 @@ def _split(variant: Variant) -> SplitExplanation:
 
 def _names(group: DifferentiableGroup) -> list[str]:
     inside = zip(group.node.inputs, group.graph.inputs, strict=True)
-    return [value_name(inner.name or value.debug_name, value.node.range) for value, inner in inside]
+    return [_name(value, inner) for value, inner in inside]
+
+
+def _name(value: Value, inner: Value) -> str:
+    name = value_name(value)
+    return value_name(inner) if name.startswith("%") and inner.name else name
 
 
 def _type(example: Any) -> str:
@@ -325,7 +331,7 @@ def _type(example: Any) -> str:
 def _captured(variant: Variant, is_input: bool, number: int, names: Sequence[str]) -> CapturedValue:
     item = (variant.gradient.inputs if is_input else variant.gradient.results)[number]
     value, example = item.value, item.example
-    name = names[number] if is_input else "" if value is None else value_name(value.debug_name, value.node.range)
+    name = names[number] if is_input else "" if value is None else value_name(value)
     size = example.array.size * example.array.itemsize if isinstance(example, Tensor) else 0
     return CapturedValue(name, _type(example), size, is_input)
 

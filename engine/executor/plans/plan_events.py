@@ -53,15 +53,15 @@ class ValuesProfiled:
 
 @dataclass(frozen=True, slots=True)
 class GuardFailed:
-    """A plan was left: a value is not what it was when profiled.  `expected` and `actual` are types as text, `made` is
-    the place of what makes the value."""
+    """A plan was left: a value is not what it was when profiled.  `expected` and `actual` are types as text, `name` is
+    the value's name as people write it."""
 
     function: str
     value: str
     range: SourceRange | None
     expected: str
     actual: str
-    made: SourceRange | None = None
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,7 +120,7 @@ class ProfiledPlans:
     def _fail(self, key: Key, site: BailoutSite, failure: GuardFailure) -> None:
         found = self.recorded[key]
         expected, actual = type_text(failure.expected), type_text(replace(failure.actual, requires_grad=None))
-        event = GuardFailed(self.name, site.value, site.range, expected, actual, site.made)
+        event = GuardFailed(self.name, site.value, site.range, expected, actual, site.name)
         found.history.tell(event)
         if failure.requested or site.count < PROFILING.failures:
             return

@@ -1,18 +1,13 @@
-"""The places of a plan's values in its program, as people name them.
+"""The lines of programs that nodes of a plan are from.
 
-In: source ranges, debug names.  Out: `SourceLine`s, and names: `z`, or for what has no name the text that makes it,
-`x * y`.
+In: source ranges.  Out: `SourceLine`s.  It stands alone since the explanations of plans and of profiles share it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from engine.lang.source import SourceRange
-
-MAX_TEXT: Final = 24
-"""Characters that are shown of an expression that stands for a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +25,3 @@ def line_of(range: SourceRange | None) -> SourceLine | None:
         return None
     place = range.original()
     return SourceLine(place.filename, place.line, place.source.line_text(place.line - place.source.first_line).strip())
-
-
-def value_name(debug_name: str, made: SourceRange | None) -> str:
-    """The value's name in the program, else the text at the place that makes it, else its name in the graph."""
-    root = debug_name.partition(".")[0]
-    if root.isidentifier():
-        return root
-    text = " ".join(made.original().text.split()) if made is not None else ""
-    if len(text) > MAX_TEXT:
-        text = text[: MAX_TEXT - 1] + "…"
-    return text or f"%{debug_name}"

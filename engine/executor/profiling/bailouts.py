@@ -25,6 +25,7 @@ from engine.executor.profiling.guards import GUARD
 from engine.executor.profiling.profiles import type_of
 from engine.ir.clone import ValueMap, copy_node
 from engine.ir.constants import constant_value, insert_constant
+from engine.ir.facts.program_text import value_name
 from engine.ir.graph import Block, Graph, Node, Value
 from engine.lang.source import SourceRange
 from engine.lang.types import INT, TensorType
@@ -61,8 +62,8 @@ class BailoutSite:
     expected: TensorType
     rest: Graph
     on_failure: Callable[[BailoutSite, GuardFailure], object]
-    made: SourceRange | None = None
-    """The place of what makes the value; None for arguments."""
+    name: str = ""
+    """The value's name as people write it."""
     count: int = 0
     failures: list[GuardFailure] = field(default_factory=list)
     code: Any = None
@@ -118,8 +119,8 @@ def insert_bailouts(graph: Graph, function: str, on_failure: OnFailure) -> list[
     for number, (guard, rest) in enumerate(zip(guards, rests, strict=True)):
         expected = guard.output.type
         assert isinstance(expected, TensorType)
-        value, made = guard.input.debug_name, guard.input.node.range
-        site = BailoutSite(function, number, value, guard.range, expected, rest.graph, on_failure, made)
+        value, name = guard.input.debug_name, value_name(guard.input)
+        site = BailoutSite(function, number, value, guard.range, expected, rest.graph, on_failure, name)
         live = [now.get(value, value) for value in rest.live]
         node = graph.create(BAIL_OUT, [guard.input, *live], [expected]).insert_before(guard)
         node.range = guard.range

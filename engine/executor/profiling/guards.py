@@ -34,8 +34,7 @@ Fate = Literal["kept", "moved", "merged", "eliminated", "not inserted"]
 class GuardNote:
     """The fate of the guard of one use of a value.  `moved` guards are kept, at another place.
 
-    `made` is the place of what makes the value, None for arguments; `number` that of the guard among those that are
-    left, in their order.
+    `name` is the value's name as people write it, `number` that of the guard among those that are left, in their order.
     """
 
     value: str
@@ -44,7 +43,7 @@ class GuardNote:
     type: TensorType | None
     fate: Fate
     why: str
-    made: SourceRange | None = None
+    name: str = ""
     number: int | None = None
 
 
@@ -65,7 +64,7 @@ _Sites = dict[Node, ValueProfile]
 
 
 def _note(notes: _Notes, of: ValueProfile, type: TensorType | None, fate: Fate, why: str) -> None:
-    notes[of] = GuardNote(of.value, of.user, of.range, type, fate, why, of.made)
+    notes[of] = GuardNote(of.value, of.user, of.range, type, fate, why, of.name)
 
 
 # ------------------------------------------------------------------ insertion

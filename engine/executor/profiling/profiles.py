@@ -46,8 +46,8 @@ class ValueProfile:
     range: SourceRange | None
     user: str
     """The kind of node that uses the value."""
-    made: SourceRange | None = None
-    """The place of what makes the value; None for arguments."""
+    name: str = ""
+    """The value's name as people write it."""
     type: TensorType | None = None
     count: int = 0
     undefined: int = 0

@@ -17,8 +17,8 @@ from typing import Final
 
 from engine.executor.profiling.profiles import ValueProfile, symbolic_text, symbols
 from engine.ir.clone import copy_graph
+from engine.ir.facts.program_text import own_range, value_name
 from engine.ir.graph import Block, Graph, Node, Value
-from engine.lang.source import SourceRange
 from engine.lang.types import OptionalType, TensorType, Type
 
 PROFILE: Final = "prim::profile"
@@ -49,8 +49,9 @@ class ProfilingRecord:
         value = user.inputs[offset]
         if not _is_profiled(value):
             return
-        profile = ValueProfile(value.debug_name, _place(user, value), user.kind, value.node.range)
-        with self.graph.inserting_at(user, user.range):
+        place = own_range(user) or own_range(value.node)
+        profile = ValueProfile(value.debug_name, place, user.kind, value_name(value))
+        with self.graph.inserting_at(user, place):
             node = self.graph.append(PROFILE, [value], [value.type])
         node.set_attr(PROFILED, profile, "ival")
         user.replace_input(offset, node.output)
@@ -79,10 +80,6 @@ def _is_profiled(value: Value) -> bool:
 
 def _is_tensor(type: Type) -> bool:
     return isinstance(type.element if isinstance(type, OptionalType) else type, TensorType)
-
-
-def _place(user: Node, value: Value) -> SourceRange | None:
-    return user.range or value.node.range
 
 
 def _blocks(block: Block) -> Iterator[Block]:

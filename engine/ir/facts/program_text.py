@@ -1,0 +1,55 @@
+"""Values and nodes in the text of their program, as people find them there.
+
+In: a value or a node.  Out: the value's name; the node's place in the file of the function that was looked at, where
+calls of libraries were inlined into it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from engine.ir.graph import Node, Value
+from engine.lang.source import SourceRange
+
+MAX_TEXT: Final = 24
+"""Characters that are shown of an expression that stands for a name."""
+_OWNER: Final = "self"
+_SAME: Final = frozenset({"prim::profile", "prim::Guard", "prim::BailOut"})
+"""Nodes that give their first input."""
+
+
+def value_name(value: Value) -> str:
+    """The value's name in the program, `z`; for an attribute its path, `fc1.weight`; for what has no name the text that
+    makes it, `x * y`; else its name in the graph, `%7`."""
+    node = value.node
+    if node.kind in _SAME:
+        return value_name(node.inputs[0])
+    if node.kind == "prim::GetAttr":
+        owner = value_name(node.input)
+        return node.attr("name") if owner == _OWNER else f"{owner}.{node.attr('name')}"
+    root = value.debug_name.partition(".")[0]
+    return root if root.isidentifier() else text_of(own_range(node)) or f"%{value.debug_name}"
+
+
+def text_of(range: SourceRange | None) -> str:
+    """The text of an expression, cut where it is long; of a call whose range is that of the callee alone, `f(…)`."""
+    if range is None:
+        return ""
+    place = range.original()
+    text = " ".join(place.text.split())
+    if place.source.text[place.end : place.end + 1] == "(":
+        text += "(…)"
+    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"
+
+
+def own_range(node: Node) -> SourceRange | None:
+    """The innermost of the calls that led to the node, and the node itself, that is in the same file as the outermost;
+    texts that were typed count as one file."""
+    ranges = [each for each in (*(call.range for call in node.inlined_from), node.range) if each is not None]
+    places = [each.original() for each in ranges]
+    same = [each for each in places if _file(each) == _file(places[0])]
+    return same[-1] if same else None
+
+
+def _file(place: SourceRange) -> str:
+    return "" if place.filename.startswith("<") else place.filename
