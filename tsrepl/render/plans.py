@@ -41,6 +41,8 @@ def profile(reply: ProfileReply) -> Iterator[Block]:
         yield from heading(each.function, each.arguments, _runs(each))
         columns = (Column("value"), Column("type", "type"), Column("use", "muted"))
         yield from _by_line(columns, [(line.place, line.text, [*map(_value, line.values)]) for line in each.lines])
+        if not each.lines:
+            yield line(Span(f"{_INDENT}no operator took a tensor", "muted"))
         yield from _symbols(each)
         yield from _failures(each.failures)
 
@@ -170,8 +172,9 @@ def story(reply: ExplainReply) -> Iterator[Block]:
 
 def heading(function: str, arguments: str, note: str = "") -> Iterator[Block]:
     """The line above a plan, `f(x: Float(*))`, and a note below it."""
-    name = function if function.replace(".", "").isidentifier() else f"{function}  for "
-    yield line(Span(f"{name}{arguments}", "title"))
+    is_name = function.replace(".", "").isidentifier()
+    text = f"{function}{arguments}" if is_name else f"{function}  for {arguments}" if arguments != "()" else function
+    yield line(Span(text, "title"))
     if note:
         yield line(Span(f"{_INDENT}{note}", "muted"))
 

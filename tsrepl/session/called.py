@@ -57,6 +57,11 @@ def has_run(function: Function) -> bool:
     return bool(len(executor.cache) or executor.profiled.recorded)
 
 
+def group_name(name: str) -> str:
+    """The name of a group; those of an expression, which has no name, have a number."""
+    return f"group {name.removeprefix(ENTRY)}".replace(" _", " ") if name.startswith(ENTRY) else name
+
+
 def check_has_run(command: str, target: Called) -> None:
     """Raises UsageError where nothing of the functions has run, which says what to type."""
     if not any(map(has_run, target.functions)):

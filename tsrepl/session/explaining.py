@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from engine.executor.plans.executor import executor_of
 from engine.executor.plans.explanation import (
     DifferentiableExplanation,
     Explanation,
@@ -20,7 +21,7 @@ from engine.executor.plans.explanation import (
 )
 from engine.executor.plans.history import PassRun
 from engine.lang.counts import byte_size, counted, duration
-from tsrepl.session.called import Called, called, check_has_run, compiled_at_once
+from tsrepl.session.called import Called, called, check_has_run, compiled_at_once, group_name
 from tsrepl.session.learning import failure_rows, short_kind
 from tsrepl.session.places import Places
 from tsrepl.session.plan_replies import (
@@ -47,6 +48,8 @@ def _run(workspace: Workspace, command: str, argument: str) -> Called:
     if target.call is not None:
         with compiled_at_once():
             target.call()
+            if any(executor_of(function).recent_plan is None for function in target.functions):
+                target.call()  # the run was profiled, and what follows has a plan made of that
     check_has_run(command, target)
     return target
 
@@ -60,7 +63,8 @@ def story(workspace: Workspace, argument: str) -> Iterable[Reply]:
     found = [(target.name(function), explain(function)) for function in target.functions]
     plans = tuple(_story(name, plan, each) for name, each in found for plan in each.plans)
     yield ExplainReply(argument, tuple(_summary(name, each) for name, each in found), plans)
-    yield TextReply(f"more: {', '.join(f'%{command} {argument}' for command in _MORE)}")
+    name = found[0][0] if len(found) == 1 and found[0][0] in workspace.functions() else argument
+    yield TextReply(f"more: {', '.join(f'%{command} {name}' for command in _MORE)}")
 
 
 _MORE: Final = ("kernels", "profile", "guards", "autodiff")
@@ -137,15 +141,16 @@ def _group(group: GroupExplanation, places: Places) -> str:
     seconds = sum(kernel.seconds for kernel in group.kernels)
     made = f"compiled in {duration(seconds)}" if group.kernels else "not compiled yet"
     several = f"{len(group.kernels)} kernels, " if len(group.kernels) > 1 else ""
-    return f"{group.name}: {places.span(group.lines)}, {several}{made}"
+    return f"{group_name(group.name)}: {places.span(group.lines)}, {several}{made}"
 
 
 def _gradients(plan: PlanExplanation, places: Places) -> Facts:
     for group in plan.differentiable:
         for split in group.splits:
             size = byte_size(sum(each.bytes for each in split.captured))
+            wanted = _some(split.required[:MOST], len(split.required)) or "nothing"
             captured = f"{counted(len(split.captured), 'value')} captured ({size})"
-            yield "gradient", f"{group.name}: {places.span(group.lines)}, for {', '.join(split.required)}, {captured}"
+            yield "gradient", f"{group_name(group.name)}: {places.span(group.lines)}, for {wanted}, {captured}"
     yield from _outside("no gradient", plan.undifferentiated, places)
 
 
@@ -196,7 +201,7 @@ def _differentiated(name: str, plan: PlanExplanation) -> DifferentiatedPlan:
 
 def _differentiable(group: DifferentiableExplanation, places: Places) -> DifferentiableRow:
     lines = tuple((places.text(line), line.text) for line in group.lines)
-    return DifferentiableRow(group.name, lines, tuple(map(_split, group.splits)))
+    return DifferentiableRow(group_name(group.name), lines, tuple(map(_split, group.splits)))
 
 
 def _split(split: SplitExplanation) -> SplitRow:

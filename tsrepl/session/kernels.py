@@ -17,7 +17,7 @@ from engine.executor.plans.explanation import (
     explain,
 )
 from engine.lang.counts import counted
-from tsrepl.session.called import called, check_has_run, compiled_at_once
+from tsrepl.session.called import called, check_has_run, compiled_at_once, group_name
 from tsrepl.session.places import full_place
 from tsrepl.session.replies import GroupRow, KernelRow, KernelsReply, PlanRow, Reply
 from tsrepl.session.workspace import Workspace
@@ -69,7 +69,7 @@ def _unfused(node: NodeOutside) -> tuple[str, str, str]:
 
 def _group(group: GroupExplanation, text: Callable[[KernelExplanation], str]) -> GroupRow:
     lines = tuple((full_place(line), line.text) for line in group.lines)
-    return GroupRow(group.name, lines, tuple(_kernel(kernel, text) for kernel in group.kernels))
+    return GroupRow(group_name(group.name), lines, tuple(_kernel(kernel, text) for kernel in group.kernels))
 
 
 def _kernel(kernel: KernelExplanation, text: Callable[[KernelExplanation], str]) -> KernelRow:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
-from engine.executor.plans.executor import executor_of
+from engine.executor.plans.executor import GraphExecutor, executor_of
 from engine.executor.plans.explained_profiles import (
     FailureExplanation,
     GuardExplanation,
@@ -123,14 +123,24 @@ def _run_guarded(functions: Sequence[Function], call: Callable[[], object]) -> N
     for executor in executors:
         if not executor.profiled.recorded:
             executor.profile_next()
-    for _ in range(PROFILING.runs + 2):
+    for _ in range(PROFILING.runs + 1):
         call()
-        unguarded = [each for each in executors if each.recent_plan is None or each.recent_plan.record is None]
+        unguarded = [each for each in executors if not _is_settled(each)]
         if not unguarded:
             return
         for executor in unguarded:
             if executor.recent_plan is not None:
                 executor.profile_next()
+    call()
+
+
+def _is_settled(executor: GraphExecutor) -> bool:
+    """True if the last call had a plan that has guards, or one that can have none."""
+    plan = executor.recent_plan
+    if plan is None:
+        return False
+    records = executor.profiled.recorded.values()
+    return plan.record is not None or any(each.refusal for each in records if each.plan.spec == plan.spec)
 
 
 def _guarded(function: str, plan: PlanExplanation, of: Explanation) -> GuardedPlan:

@@ -122,3 +122,11 @@ def test_methods_are_called_by_their_class(session: Session) -> None:
     )
     session.execute("t = Twice()")
     assert profile(session, "%profile t.go(x)").function == "Twice.go"
+
+
+def test_what_cannot_be_guarded_says_why_and_is_not_profiled_again(session: Session) -> None:
+    session.execute("def g(a):\n    with torch.no_grad():\n        a = a * 2\n    return a + 1\n")
+    plan = guarded(session, "%guards g(x)")
+    assert plan.why == "it enters contexts, which have to be left in order"
+    session.execute("g(x)")
+    assert profile(session, "%profile g").runs == 1
