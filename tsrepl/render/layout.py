@@ -91,7 +91,8 @@ def _passes(reply: PassesReply) -> Iterator[Block]:
     yield from map(_pass_step, reply.steps)
     changed = sum(step.changed for step in reply.steps)
     seconds = sum(step.seconds for step in reply.steps)
-    yield line(Span(f"{len(reply.steps)} passes, {changed or 'none'} changed the graph, {duration(seconds)}", "muted"))
+    passes = counted(len(reply.steps), "pass", "passes")
+    yield line(Span(f"{passes}, {changed or 'none'} changed the graph, {duration(seconds)}", "muted"))
 
 
 def _pass_step(step: PassStep) -> Block:

@@ -77,8 +77,10 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("graph", "%graph f", "the graph that f was compiled to", "function", inspection.graph, _TARGET,
             ("%graph f", "%graph m.forward", "%graph torch.ones(2) + 1")),
     Command("passes", "%passes f [pass ...]", "what each optimization pass changes in the graph", "function",
-            inspection.passes, _TARGET + " Name passes to run these only, in that order.",
-            ("%passes f", "%passes f constant_propagation dce")),
+            inspection.passes,
+            _TARGET + " Of what has run, and of expressions, which are run, these are the passes that made the plan. "
+            "Name passes to run these only, in that order, on the graph as it was compiled.",
+            ("%passes f", "%passes f(x, x)", "%passes f constant_propagation dce")),
     Command("bisect", "%bisect expression [pass ...]", "which rewrite of which pass changes what an expression gives",
             "expression", observing.bisect, "Names of passes at the end stand for the pipeline.",
             ("%bisect f(1, 2)", "%bisect f(1, 2) inline dce")),

@@ -147,11 +147,16 @@ def _group(group: GroupExplanation, places: Places) -> str:
 def _gradients(plan: PlanExplanation, places: Places) -> Facts:
     for group in plan.differentiable:
         for split in group.splits:
-            size = byte_size(sum(each.bytes for each in split.captured))
-            wanted = _some(split.required[:MOST], len(split.required)) or "nothing"
-            captured = f"{counted(len(split.captured), 'value')} captured ({size})"
-            yield "gradient", f"{group_name(group.name)}: {places.span(group.lines)}, for {wanted}, {captured}"
+            yield "gradient", f"{group_name(group.name)}: {places.span(group.lines)}, {_captured(split)}"
     yield from _outside("no gradient", plan.undifferentiated, places)
+
+
+def _captured(split: SplitExplanation) -> str:
+    if not split.required:
+        return "where nothing required grad"
+    size = byte_size(sum(each.bytes for each in split.captured))
+    wanted = _some(split.required[:MOST], len(split.required))
+    return f"for {wanted}, {counted(len(split.captured), 'value')} captured ({size})"
 
 
 def _outside(label: str, nodes: Sequence[NodeOutside], places: Places) -> Facts:

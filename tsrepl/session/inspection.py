@@ -5,12 +5,14 @@ In: the name of a function or method, or an expression.  Out: replies.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
 from engine.aten.dispatch import table
 from engine.executor.plans.executor import code_of
+from engine.executor.plans.explanation import explain
+from engine.executor.plans.history import PassRun
 from engine.ir.clone import copy_graph
 from engine.ir.unit import Function
 from engine.lang.errors import did_you_mean
@@ -18,6 +20,7 @@ from engine.passes.pipeline import ALIASES, OPTIMIZE, PIPELINES, PassEvent, run_
 from engine.passes.pipeline import names as pass_names
 from engine.serialize.code.python_text import ConstantTable
 from engine.serialize.code.source_export import SourcePrinter, is_method
+from tsrepl.session.called import called, compiled_at_once
 from tsrepl.session.failures import UsageError
 from tsrepl.session.replies import (
     CodeReply,
@@ -43,6 +46,8 @@ _OPERATOR_PREFIXES: Final = (
     "",
 )
 
+_TOO_LONG: Final = "# a graph too long to be kept"
+
 
 def graph(workspace: Workspace, argument: str) -> Iterable[Reply]:
     """`%graph f`."""
@@ -50,13 +55,33 @@ def graph(workspace: Workspace, argument: str) -> Iterable[Reply]:
 
 
 def passes(workspace: Workspace, argument: str) -> Iterable[Reply]:
-    """`%passes f [pass ...]`: the passes are the words at the end, with blanks or commas between them."""
+    """`%passes f [pass ...]`: the passes are the words at the end, with blanks or commas between them.
+
+    Without such words, those that made the plans of earlier calls, or of this one, if there was any.
+    """
     words = argument.split()
     count = next((n for n in range(len(words), 0, -1) if workspace.is_target(" ".join(words[:n]))), len(words))
     target = " ".join(words[:count])
     typed = " ".join(words[count:]).replace(",", " ").split()
     chosen = tuple(name for word in typed for name in _pass_names(word))
-    yield passes_reply(target, workspace.target(target), chosen or OPTIMIZE)
+    made = [] if chosen else list(_passes_of_plans(workspace, target))
+    yield from made or [passes_reply(target, workspace.target(target), chosen or OPTIMIZE)]
+
+
+def _passes_of_plans(workspace: Workspace, text: str) -> Iterator[PassesReply]:
+    target = called(workspace, text)
+    if target.call is not None:
+        with compiled_at_once():
+            target.call()
+    for function in target.functions:
+        for plan in explain(function).plans[-1:]:
+            steps = tuple(map(_step, plan.passes))
+            yield PassesReply(f"{target.name(function)}{plan.arguments}", steps[0].before if steps else "", steps)
+
+
+def _step(run: PassRun) -> PassStep:
+    before, after = str(run.before or _TOO_LONG), str(run.after or _TOO_LONG)
+    return PassStep(run.name, run.changed, run.seconds, before, after)
 
 
 def _pass_names(word: str) -> tuple[str, ...]:

@@ -68,18 +68,19 @@ def _nothing() -> Graph:
     return parse_ir(_NOTHING)
 
 
-def decompose(graph: Graph) -> None:
-    """Take apart self-attention without a mask, whose weights nobody asks for."""
-    for node in graph.find_all_nodes(_ATTENTION):
-        if _is_plain(node):
-            x, _, _, _, heads, *weights = node.inputs[:9]
-            with graph.inserting_at(node, node.range):
-                (result,) = inline_graph(graph, _parts(), [x, heads, *weights])
-                node.outputs[0].replace_all_uses_with(result)
-                if node.outputs[1].has_uses:
-                    (nothing,) = inline_graph(graph, _nothing(), [x])
-                    node.outputs[1].replace_all_uses_with(nothing)
-            node.destroy()
+def decompose(graph: Graph) -> bool:
+    """Take apart self-attention without a mask, whose weights nobody asks for; True if there was any."""
+    found = [node for node in graph.find_all_nodes(_ATTENTION) if _is_plain(node)]
+    for node in found:
+        x, _, _, _, heads, *weights = node.inputs[:9]
+        with graph.inserting_at(node, node.range):
+            (result,) = inline_graph(graph, _parts(), [x, heads, *weights])
+            node.outputs[0].replace_all_uses_with(result)
+            if node.outputs[1].has_uses:
+                (nothing,) = inline_graph(graph, _nothing(), [x])
+                node.outputs[1].replace_all_uses_with(nothing)
+        node.destroy()
+    return bool(found)
 
 
 def _is_plain(node: Node) -> bool:

@@ -252,8 +252,8 @@ class PlanFusion:
                 self.fused = copy_graph(self.graph)
                 self.history.run(BEFORE_FUSION, self.fused)
                 start = time.perf_counter()
-                decompose(self.fused)
-                self.history.note("decompose", self.fused, True, time.perf_counter() - start)
+                changed = decompose(self.fused)
+                self.history.note("decompose", self.fused, changed, time.perf_counter() - start)
                 self._group()
                 self._install_fused()
 

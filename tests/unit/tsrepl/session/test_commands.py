@@ -7,6 +7,7 @@ from typing import TypeVar
 import numpy as np
 import pytest
 
+from engine.executor.plans.explanation import explain
 from tsrepl.session import Session
 from tsrepl.session.commands import COMMANDS
 from tsrepl.session.replies import (
@@ -86,6 +87,18 @@ def test_passes_may_be_chosen(run: Run[PassesReply]) -> None:
     assert [step.name for step in run("%passes f dce cse", PassesReply).steps] == ["dce", "cse"]
     assert [step.name for step in run("%passes f dce,cse, inline", PassesReply).steps] == ["dce", "cse", "inline"]
     assert [step.name for step in run("%passes x + 1 dce", PassesReply).steps] == ["dce"]
+
+
+def test_passes_of_what_has_run_are_those_that_made_its_plan(run: Run[PassesReply], session: Session) -> None:
+    session.execute("f(x, x)")
+    reply = run("%passes f", PassesReply)
+    assert reply.title == "f(a: Float(*), b: Float(*))"
+    assert [step.name for step in reply.steps] == [each.name for each in explain(session.function("f")).plans[0].passes]
+    (refined,) = [step for step in reply.steps if step.name == "refine_inputs"]
+    assert "Float(*" in refined.after and "Float(*" not in refined.before
+    assert [step.name for step in run("%passes f(x, x)", PassesReply).steps][: len(reply.steps)] == [
+        step.name for step in reply.steps
+    ]
 
 
 def test_an_unknown_pass_is_named(run: Run[ErrorReply]) -> None:
