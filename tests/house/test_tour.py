@@ -42,6 +42,12 @@ def test_views_are_html(outputs: dict[str, list[Any]]) -> None:
     assert "<table" in html(outputs["%tsjit_trace power(x, 1)"])
 
 
+def test_what_calls_taught_is_shown(outputs: dict[str, list[Any]]) -> None:
+    assert "moved" in html(outputs["%tsjit_guards power(x, 1)"])
+    assert "expected Float(2), got Float(5)" in plain(outputs["%tsjit_guards power"])
+    assert "power: " in plain(outputs["%tsjit_explain power"])
+
+
 def test_saved_functions_load_again(outputs: dict[str, list[Any]]) -> None:
     assert "256" in plain(outputs["power_again(x, 3)"])
 

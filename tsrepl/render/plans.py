@@ -98,6 +98,11 @@ def guards(reply: GuardsReply) -> Iterator[Block]:
         lines = [(line.place, line.text, [_guard(guard) for guard in line.guards]) for line in each.lines]
         yield from _by_line(columns, lines)
         yield from _failures(each.failures)
+        if each.dropped:
+            dropped = counted(each.dropped, "plan was", "plans were")
+            yield line(
+                Span(f"{_INDENT}{dropped} dropped for this, and the sizes that failed are profiled anew", "muted")
+            )
     fates = dict.fromkeys(guard.fate for each in reply.plans for line in each.lines for guard in line.guards)
     if fates:
         rows = tuple((f"{_INDENT}{fate}", text) for fate, text in _FATES.items() if fate in fates)

@@ -40,6 +40,8 @@ Facts = Iterator[tuple[str, str]]
 MOST: Final = 6
 """Groups and reasons that a story names; it counts the rest."""
 _MOST_PASSES: Final = 4
+_MOST_PLANS: Final = 3
+"""Plans that are told of, the most recently used ones; the summary counts all."""
 
 
 def _run(workspace: Workspace, command: str, argument: str) -> Called:
@@ -61,7 +63,8 @@ def story(workspace: Workspace, argument: str) -> Iterable[Reply]:
     """`%explain f` or `%explain f(x)`."""
     target = _run(workspace, "explain", argument)
     found = [(target.name(function), explain(function)) for function in target.functions]
-    plans = tuple(_story(name, plan, each) for name, each in found for plan in each.plans)
+    most = _MOST_PLANS if target.call is None else 1
+    plans = tuple(_story(name, plan, each) for name, each in found for plan in each.plans[-most:])
     yield ExplainReply(argument, tuple(_summary(name, each) for name, each in found), plans)
     name = found[0][0] if len(found) == 1 and found[0][0] in workspace.functions() else argument
     yield TextReply(f"more: {', '.join(f'%{command} {name}' for command in _MORE)}")

@@ -20,7 +20,7 @@ from engine.executor.plans.explained_profiles import (
 from engine.executor.plans.explanation import Explanation, PlanExplanation, explain
 from engine.executor.profiling.settings import PROFILING
 from engine.ir.unit import Function
-from tsrepl.session.called import called, check_has_run, example_call
+from tsrepl.session.called import Called, called, check_has_run, example_call
 from tsrepl.session.failures import UsageError
 from tsrepl.session.places import Places, by_line
 from tsrepl.session.plan_replies import (
@@ -38,6 +38,7 @@ from tsrepl.session.replies import Reply, TextReply
 from tsrepl.session.workspace import Workspace
 
 _HANDED_ON: Final = "prim::Return"
+_NO_PLAN: Final = "the next call makes a plan"
 _NAMESPACE: Final = re.compile(r"\b(aten|prim)::")
 
 # -- %profile
@@ -106,12 +107,7 @@ def guards(workspace: Workspace, argument: str) -> Iterable[Reply]:
     if target.call is not None:
         _run_guarded(target.functions, target.call)
     check_has_run("guards", target)
-    rows = [
-        _guarded(target.name(function), plan, each)
-        for function in target.functions
-        for each in [explain(function)]
-        for plan in (each.plans if target.call is None else each.plans[-1:])
-    ]
+    rows = [row for function in target.functions for row in _guards_of(target, function)]
     yield GuardsReply(argument, tuple(rows))
     if target.call is None and not any(row.lines for row in rows):
         yield TextReply(f"%guards {example_call(target)} profiles a run, and shows the plan that is made of it")
@@ -141,6 +137,17 @@ def _is_settled(executor: GraphExecutor) -> bool:
         return False
     records = executor.profiled.recorded.values()
     return plan.record is not None or any(each.refusal for each in records if each.plan.spec == plan.spec)
+
+
+def _guards_of(target: Called, function: Function) -> Iterator[GuardedPlan]:
+    """The plans, or the one that the call has run; and the profiles that wait for a plan."""
+    name, found = target.name(function), explain(function)
+    for plan in found.plans if target.call is None else found.plans[-1:]:
+        yield _guarded(name, plan, found)
+    planned = {plan.arguments for plan in found.plans}
+    for profile in found.profiles if target.call is None else ():
+        if profile.arguments not in planned:
+            yield GuardedPlan(name, profile.arguments, _NO_PLAN, (), failure_rows(profile), profile.rounds)
 
 
 def _guarded(function: str, plan: PlanExplanation, of: Explanation) -> GuardedPlan:

@@ -1,4 +1,4 @@
-"""`engine.explain`: the kernels that a compiled function or module runs.
+"""`engine.explain`: the plans that a compiled function or module runs, and what calls taught.
 
 In: a compiled function, method or module.  Out: an `Explanation`.
 """
@@ -16,7 +16,8 @@ def explain(compiled: ScriptFunction | ScriptMethod | ScriptObject) -> Explanati
     """The plans of a function or method, or of a module's `forward`, and the kernels in them; calls make plans.
 
     Each group has the lines that it is from, its graph and its kernels: text, guards, bytes and operations of a call,
-    machine code; each operator on tensors outside has the reason why it is.
+    machine code; each operator on tensors outside has the reason why it is.  Differentiable graphs have both halves and
+    what goes between; `profiles` tell what runs have shown of values, and which guards failed on what.
     """
     method: Any = compiled.forward if isinstance(compiled, ScriptObject) else compiled
     return explain_function(method._function)

@@ -143,7 +143,7 @@ REPLIES: dict[str, Reply] = {
                         ),
                     ),
                 ),
-                (FailureRow("line 2", "x", "Float(2, 4)", "Float(3, 4)", 1, 0.0123),), 0,
+                (FailureRow("line 2", "x", "Float(2, 4)", "Float(3, 4)", 1, 0.0123),), 1,
             ),
             GuardedPlan("f", "(x: Long(*))", "no run was profiled", (), (), 0),
         ),

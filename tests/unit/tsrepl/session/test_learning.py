@@ -108,6 +108,8 @@ def test_a_guard_that_fails_is_shown_with_both_types(session: Session) -> None:
     assert (failure.place, failure.value, failure.count) == ("line 2", "a", 1)
     assert (failure.expected, failure.actual) == ("Float(2, 3)", "Float(5, 3)")
     session.execute("f(y, y)")
+    waiting = guarded(session, "%guards f")
+    assert (waiting.why, waiting.dropped, waiting.failures[0].count) == ("the next call makes a plan", 1, 2)
     session.execute("f(y, y)")
     session.execute("f(y, y)")
     plan = guarded(session, "%guards f")
