@@ -19,6 +19,7 @@ from tsrepl.session.plan_replies import (
     DifferentiatedPlan,
     ExplainReply,
     FailureRow,
+    GuardedPlan,
     GuardRow,
     GuardsReply,
     ProfiledValue,
@@ -93,7 +94,7 @@ _FATES: Final = {
 def guards(reply: GuardsReply) -> Iterator[Block]:
     """Each plan's guards, with the words for their fates explained once."""
     for each in reply.plans:
-        yield from heading(each.function, each.arguments, each.why and f"no guards: {each.why}")
+        yield from heading(each.function, each.arguments, f"no guards: {each.why}" if each.why else _guard_count(each))
         columns = (Column("value"), Column("type", "type"), Column("fate"), Column("why", "muted"))
         lines = [(line.place, line.text, [_guard(guard) for guard in line.guards]) for line in each.lines]
         yield from _by_line(columns, lines)
@@ -110,8 +111,14 @@ def guards(reply: GuardsReply) -> Iterator[Block]:
         yield TableBlock((Column(""), Column("", "muted")), rows, header=False)
 
 
+def _guard_count(plan: GuardedPlan) -> str:
+    fates = [guard.fate for line in plan.lines for guard in line.guards]
+    return f"{counted(fates.count('kept') + fates.count('moved'), 'guard')} for {counted(len(fates), 'use')} of tensors"
+
+
 def _guard(guard: GuardRow) -> Cells:
-    return guard.value, guard.type, guard.fate, guard.why
+    failed = f"failed {_times(guard.failures)}" if guard.failures else ""
+    return guard.value, guard.type, guard.fate, "; ".join(filter(None, (guard.why, failed)))
 
 
 # -- %autodiff
@@ -210,5 +217,5 @@ def _by_line(columns: Sequence[Column], lines: Sequence[tuple[str, str, list[Cel
     widths = [max(map(len, cells)) for cells in zip(*(row for *_, rows in tables for row in rows), strict=True)]
     sized = [replace(column, width=width) for column, width in zip(columns, widths[:-1], strict=False)]
     for place, text, rows in tables:
-        yield line(Span(f"{place}  ", "muted"), text)
+        yield TableBlock((Column("", "muted"), Column("", language="python")), ((place, text),), header=False)
         yield TableBlock((*sized, columns[-1]), rows, header=False, stack_below=NARROW)

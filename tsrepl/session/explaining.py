@@ -165,7 +165,8 @@ def _captured(split: SplitExplanation) -> str:
 def _outside(label: str, nodes: Sequence[NodeOutside], places: Places) -> Facts:
     by_reason: dict[str, dict[str, None]] = {}
     for each in nodes:
-        by_reason.setdefault(each.why, {})[f"{short_kind(each.kind)} ({places.text(each.line)})"] = None
+        place = f" ({places.text(each.line)})" if each.line else ""
+        by_reason.setdefault(each.why, {})[f"{short_kind(each.kind)}{place}"] = None
     for why, names in by_reason.items():
         yield label, f"{_some([*names][:MOST], len(names))}: {why}"
 
@@ -216,14 +217,14 @@ def _split(split: SplitExplanation) -> SplitRow:
     captured = (CapturedRow(each.value, each.type, each.bytes, each.is_argument) for each in split.captured)
     return SplitRow(
         split.arguments, split.required, str(split.forward), tuple(map(str, split.backwards)), tuple(captured),
-        _runs(split.forward_plans), _runs(split.backward_plans),
+        _runs(split.forward_plans, "has not run yet"), _runs(split.backward_plans, "no backward pass came here yet"),
     )  # fmt: skip
 
 
-def _runs(plans: Sequence[PlanExplanation]) -> str:
-    """The way in which the graph runs, as far as it has run."""
+def _runs(plans: Sequence[PlanExplanation], otherwise: str) -> str:
+    """The way in which the graph runs, if it has run."""
     if not plans:
-        return "has not run yet"
+        return otherwise
     kernels = [kernel for plan in plans for group in plan.groups for kernel in group.kernels]
     if not kernels:
         return f"runs without kernels: {plans[-1].why or 'not compiled yet'}"

@@ -5,9 +5,10 @@ In: lines of source.  Out: their places, with the file only where there are seve
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import PurePath
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from engine.executor.plans.source_lines import SourceLine
 
@@ -20,11 +21,16 @@ class _Placed(Protocol):
 P = TypeVar("P", bound=_Placed)
 
 
+_OF_THE_ENGINE: Final = re.compile(r"<(gradient of|builtin|container|state).*>")
+"""Names of texts of the engine's own, whose lines tell nobody anything."""
+
+
 class Places:
     """The places of some lines; `is_one` is True where all are in one file, whose name then goes without saying."""
 
     def __init__(self, lines: Iterable[SourceLine | None]) -> None:
-        self.is_one = len({line.file for line in lines if line is not None}) <= 1
+        files = {line.file for line in lines if line is not None}
+        self.is_one = len([file for file in files if not _OF_THE_ENGINE.fullmatch(file)]) <= 1
 
     @classmethod
     def of(cls, *items: Iterable[_Placed]) -> Places:
@@ -33,7 +39,8 @@ class Places:
     def text(self, line: SourceLine | None) -> str:
         if line is None:
             return ""
-        return f"line {line.number}" if self.is_one else full_place(line)
+        is_short = self.is_one and not _OF_THE_ENGINE.fullmatch(line.file)
+        return f"line {line.number}" if is_short else full_place(line)
 
     def span(self, lines: Sequence[SourceLine]) -> str:
         """The lines from the first to the last of a file, of all files if there are more."""
@@ -44,14 +51,18 @@ class Places:
 
     def _span(self, lines: Sequence[SourceLine]) -> str:
         ordered = sorted(lines, key=lambda line: line.number)
-        first, last = self.text(ordered[0]), ordered[-1].number
-        return first if last == ordered[0].number else f"{first.replace('line ', 'lines ', 1)}–{last}"
+        first, last = self.text(ordered[0]), self.text(ordered[-1])
+        if first == last:
+            return first
+        return f"{first.replace('line ', 'lines ', 1)}–{ordered[-1].number}"
 
 
 def full_place(line: SourceLine | None) -> str:
     """The place with its file, less the folders that it is in."""
     if line is None:
         return ""
+    if _OF_THE_ENGINE.fullmatch(line.file):
+        return line.file.strip("<>").replace("aten::", "")
     name = PurePath(line.file).name.strip("<>") if line.file != "<string>" else ""
     return f"{name}:{line.number}" if name else f"line {line.number}"
 
