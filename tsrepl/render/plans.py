@@ -117,8 +117,7 @@ def _guard_count(plan: GuardedPlan) -> str:
 
 
 def _guard(guard: GuardRow) -> Cells:
-    failed = f"failed {_times(guard.failures)}" if guard.failures else ""
-    return guard.value, guard.type, guard.fate, "; ".join(filter(None, (guard.why, failed)))
+    return guard.value, guard.type, guard.fate + (" ✗" if guard.failures else ""), guard.why
 
 
 # -- %autodiff
