@@ -1,4 +1,4 @@
-"""Operators that are made of several steps: norms, losses, normalizations by channels.
+"""Operators that are made of several steps: norms, softmax, normalizations by channels.
 
 In: the description of a tensor and the operator's other arguments.  Out: the description of the result; `COMPOSITIONS`
 has a function for each operator, by name.
@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from typing import Any, Final
 
-from engine.aten.dispatch.table import overloads
 from engine.fuser.groups.extents import ONE, Extent, known
-from engine.fuser.groups.from_expression import Unsupported, element
+from engine.fuser.groups.from_expression import Unsupported
 from engine.fuser.groups.fusion_group import TYPES, Group, Handler, Lowered, shown
 from engine.fuser.groups.reductions import (
     accumulated,
@@ -33,14 +32,14 @@ from engine.fuser.ir.kernel import FLOATS, HALVES, Constant, Expression, apply, 
 Given = Mapping[str, Lowered]
 
 
-def _floats(group: Group, value: Lowered) -> Value:
+def floats(group: Group, value: Lowered) -> Value:
     """A tensor of floats as it is computed with."""
     if not isinstance(value, Value) or value.type not in (*FLOATS, *HALVES):
         raise Unsupported("no tensor of floats")
     return wide(group, value)
 
 
-def _number(value: Lowered, type: str) -> Expression:
+def number_of(value: Lowered, type: str) -> Expression:
     if isinstance(value, (int, float)):
         return constant(value, type)
     if value is None or isinstance(value, (list, str, Value)):
@@ -71,7 +70,7 @@ def _softmax(group: Group, name: str, given: Given, sample: Any) -> Value:
     return as_sample(group, mapped(group, name, lambda p, t: apply("div", p, t), powers, total), sample)
 
 
-def _log_softmax(group: Group, name: str, given: Given, sample: Any) -> Value:
+def log_softmax(group: Group, name: str, given: Given, sample: Any) -> Value:
     value, dims, top = _exponentials(group, name, given, sample)
     powers = mapped(group, f"{name}_exp", lambda x, t: apply("exp", apply("sub", x, t)), value, top)
     total = accumulated(group, f"{name}_sum", powers, dims, "add", 0)
@@ -81,7 +80,7 @@ def _log_softmax(group: Group, name: str, given: Given, sample: Any) -> Value:
 
 def _logsumexp(group: Group, name: str, given: Given, sample: Any) -> Value:
     """By distances from the largest element, unless that is infinite."""
-    value = group.kept_if_costly(_floats(group, given["self"]))
+    value = group.kept_if_costly(floats(group, given["self"]))
     dims, keepdim = dimensions(value, given["dim"]), bool(given["keepdim"])
     top = extreme_of(group, f"{name}_top", value, dims, largest=True)
     zero = constant(0, value.type)
@@ -126,7 +125,7 @@ def _norm(group: Group, name: str, given: Given, sample: Any) -> Value:
     if (order := 2 if order is None else order) not in _NORMS or not isinstance(order, (int, float)):
         raise Unsupported(f"a norm of order {order}")
     each, function, last = _NORMS[order]
-    value = _floats(group, as_type(group, _floats(group, given["self"]), TYPES[sample.array.dtype]))
+    value = floats(group, as_type(group, floats(group, given["self"]), TYPES[sample.array.dtype]))
     dims = dimensions(value, given.get("dim"))
     if function != "add" and any(group.extents.canonical(value.shape[d]).example == 0 for d in dims):
         raise Unsupported("nothing to choose from")
@@ -139,7 +138,7 @@ def _norm(group: Group, name: str, given: Given, sample: Any) -> Value:
 
 def _glu(group: Group, name: str, given: Given, sample: Any) -> Value:
     """One half along a dimension times the sigmoid of the other."""
-    value = _floats(group, given["self"])
+    value = floats(group, given["self"])
     if not value.shape:
         raise Unsupported("nothing to halve")
     (dim,) = dimensions(value, given["dim"])
@@ -149,40 +148,6 @@ def _glu(group: Group, name: str, given: Given, sample: Any) -> Value:
     return as_sample(group, gated, sample)
 
 
-# ------------------------------------------------------------------ losses
-
-
-def _loss(distance: Callable[[Given, Expression, Expression], Expression]) -> Handler:
-    """The distances of elements; their mean or sum, as `reduction` says."""
-
-    def handler(group: Group, name: str, given: Given, sample: Any) -> Value:
-        type = TYPES[sample.array.dtype]
-        used = "f32" if type in HALVES else type
-        pair = [as_type(group, _floats(group, given[key]), used) for key in ("self", "target")]
-        found = mapped(group, f"{name}_of", lambda a, b: distance(given, a, b), *pair)
-        dims = [*range(len(found.shape))]
-        match given["reduction"]:
-            case 1:
-                found = mean_of(group, name, found, dims, keepdim=False)
-            case 2:
-                found = accumulated(group, name, found, dims, "add", 0, keepdim=False)
-        return as_sample(group, found, sample)
-
-    return handler
-
-
-def _smooth(given: Given, a: Expression, b: Expression, beta: Lowered) -> Expression:
-    if not isinstance(beta, (int, float)) or beta <= 0:
-        raise Unsupported("a distance that is not known")
-    (row,) = overloads("aten::_smooth_distance")
-    return element(str(row.scalar), {"self": a, "target": b, "beta": beta}, a.type)
-
-
-def _huber(given: Given, a: Expression, b: Expression) -> Expression:
-    delta = given["delta"]
-    return apply("mul", _smooth(given, a, b, delta), _number(delta, a.type))
-
-
 # ------------------------------------------------------------------ normalizations
 
 
@@ -190,7 +155,7 @@ def _channels(group: Group, value: Value, other: Lowered) -> Value | None:
     """One number for each channel, as it meets (batch, channels, *space)."""
     if other is None:
         return None
-    found = as_type(group, _floats(group, other), value.type)
+    found = as_type(group, floats(group, other), value.type)
     if len(found.shape) != 1 or len(value.shape) < 2:
         raise Unsupported("no channels")
     after = len(value.shape) - 2
@@ -218,8 +183,8 @@ def _batch_norm(group: Group, name: str, given: Given, sample: Any) -> Value:
     """By the running mean and variance."""
     if given["training"] is not False:
         raise Unsupported("statistics that are updated")
-    value = _floats(group, given["input"])
-    eps = _number(given["eps"], value.type)
+    value = floats(group, given["input"])
+    eps = number_of(given["eps"], value.type)
     mean, variance, weight, bias = (
         _channels(group, value, given[key]) for key in ("running_mean", "running_var", "weight", "bias")
     )
@@ -230,7 +195,7 @@ def _batch_norm(group: Group, name: str, given: Given, sample: Any) -> Value:
 
 
 def _group_norm(group: Group, name: str, given: Given, sample: Any) -> Value:
-    value, count = group.kept_if_costly(_floats(group, given["input"])), given["num_groups"]
+    value, count = group.kept_if_costly(floats(group, given["input"])), given["num_groups"]
     if type(count) is not int or count < 1 or len(value.shape) < 2:
         raise Unsupported("groups that are not known")
     batch, channels, *space = (group.extents.canonical(each) for each in value.shape)
@@ -240,7 +205,7 @@ def _group_norm(group: Group, name: str, given: Given, sample: Any) -> Value:
     if isinstance(channels.size, Constant):
         own = known(channels.example // count)
     split = reshaped(group, f"{name}_groups", value, [batch, known(count), own, *space])
-    dims, eps = [*range(2, len(split.shape))], _number(given["eps"], value.type)
+    dims, eps = [*range(2, len(split.shape))], number_of(given["eps"], value.type)
     mean, variance = _moments(group, name, split, dims)
     found = mapped(group, name, lambda x, m, v: _normalized(x, m, v, eps), split, mean, variance)
     found = reshaped(group, name, found, value.shape)
@@ -267,13 +232,13 @@ def _last_dimensions(group: Group, value: Value, sizes: Lowered) -> list[int]:
 
 
 def _like(group: Group, value: Value, other: Lowered) -> Value | None:
-    return None if other is None else as_type(group, _floats(group, other), value.type)
+    return None if other is None else as_type(group, floats(group, other), value.type)
 
 
 def _layer_norm(group: Group, name: str, given: Given, sample: Any) -> Value:
     """Over the last dimensions; weight and bias are optional."""
-    value = group.kept_if_costly(_floats(group, given["input"]))
-    dims, eps = _last_dimensions(group, value, given["normalized_shape"]), _number(given["eps"], value.type)
+    value = group.kept_if_costly(floats(group, given["input"]))
+    dims, eps = _last_dimensions(group, value, given["normalized_shape"]), number_of(given["eps"], value.type)
     mean, variance = _moments(group, name, value, dims)
     found = mapped(group, name, lambda x, m, v: _normalized(x, m, v, eps), value, mean, variance)
     weight, bias = (_like(group, value, given[key]) for key in ("weight", "bias"))
@@ -281,9 +246,9 @@ def _layer_norm(group: Group, name: str, given: Given, sample: Any) -> Value:
 
 
 def _rms_norm(group: Group, name: str, given: Given, sample: Any) -> Value:
-    value, eps = group.kept_if_costly(_floats(group, given["input"])), given["eps"]
+    value, eps = group.kept_if_costly(floats(group, given["input"])), given["eps"]
     dims = _last_dimensions(group, value, given["normalized_shape"])
-    small = _number(_EPSILON[value.type] if eps is None else eps, value.type)
+    small = number_of(_EPSILON[value.type] if eps is None else eps, value.type)
     mean = mean_of(group, f"{name}_mean", mapped(group, f"{name}_squares", _square, value), dims)
     found = mapped(group, name, lambda x, m: apply("mul", x, _inverse_root(m, small)), value, mean)
     return as_sample(group, _scaled(group, name, found, _like(group, value, given["weight"]), None), sample)
@@ -295,11 +260,7 @@ LIKE_INPUT: Final = frozenset(f"aten::{name}" for name in "batch_norm group_norm
 """Operators whose result has the dtype of their first argument."""
 COMPOSITIONS: Final[dict[str, Handler]] = {
     "aten::logsumexp": _logsumexp, "aten::glu": _glu, "aten::norm": _norm, "aten::linalg_vector_norm": _norm,
-    "aten::mse_loss": _loss(lambda given, a, b: _square(apply("sub", a, b))),
-    "aten::l1_loss": _loss(lambda given, a, b: apply("abs", apply("sub", a, b))),
-    "aten::smooth_l1_loss": _loss(lambda given, a, b: _smooth(given, a, b, given["beta"])),
-    "aten::huber_loss": _loss(_huber),
     "aten::batch_norm": _batch_norm, "aten::group_norm": _group_norm, "aten::rms_norm": _rms_norm,
     "aten::layer_norm": _layer_norm, "aten::softmax": _softmax, "aten::_softmax": _softmax,
-    "aten::log_softmax": _log_softmax, "aten::_log_softmax": _log_softmax,
+    "aten::log_softmax": log_softmax, "aten::_log_softmax": log_softmax,
 }  # fmt: skip

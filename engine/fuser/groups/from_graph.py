@@ -25,14 +25,18 @@ from engine.aten.values.promotion import converted, result_type, to_float
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import limits
 from engine.fuser.groups.attention import ATTENTION
+from engine.fuser.groups.choosing import CHOOSING, JOINING
 from engine.fuser.groups.compositions import COMPOSITIONS, LIKE_INPUT
-from engine.fuser.groups.extents import ONE, Extent, known
+from engine.fuser.groups.extents import Extent
 from engine.fuser.groups.from_expression import Unsupported, element
-from engine.fuser.groups.fusion_group import DTYPES, TYPES, Group, Handler, Lowered, elements, shown, stages_of
+from engine.fuser.groups.fusion_group import DTYPES, TYPES, Group, Handler, Lowered, elements, stages_of
+from engine.fuser.groups.lookups import LOOKUPS
+from engine.fuser.groups.losses import LIKE_SCORES, LOSSES
 from engine.fuser.groups.products import PRODUCTS
+from engine.fuser.groups.rearranging import DROPOUT, PARTS, REARRANGING
 from engine.fuser.groups.reductions import REDUCTIONS
 from engine.fuser.groups.reshaping import RESHAPING, SIZE, chunks
-from engine.fuser.groups.schedule import Body, Indices, Piece, Scheduler, Stage, Value, Within, needed, offset
+from engine.fuser.groups.schedule import Body, Indices, Scheduler, Stage, Value, Within, needed, offset
 from engine.fuser.groups.tensor_loops import LOOP, is_steady, lower_loop
 from engine.fuser.groups.windows import WINDOWS
 from engine.fuser.ir.affine import affine
@@ -116,14 +120,16 @@ def is_fusible(node: Node) -> bool:
     if node.kind == LOOP:
         return is_steady(node, is_fusible)
     if node.kind == "prim::ListUnpack":
-        return node.inputs[0].node.kind == "aten::chunk"
+        return node.inputs[0].node.kind in PARTS
     op = op_of(node)
     return op is not None and len(node.outputs) == 1 and has_kernel(op)
 
 
 def has_kernel(op: Op) -> bool:
     """True if there may be kernels of the operator."""
-    if op.schema.is_mutable or op.nondeterministic or op.data_dependent:
+    if op.schema.is_mutable or (op.nondeterministic and op.name not in DROPOUT):
+        return False
+    if op.data_dependent and op.name not in LOOKUPS:  # which look at tensors of places only
         return False
     if op.name != SIZE and not all(isinstance(each.type, (TensorType, ListType)) for each in op.schema.returns):
         return False
@@ -254,9 +260,10 @@ class _Lowering:
             result = pointwise(self.group, op, name, given, sample)
         else:
             result = self.handled(handler, name, given, sample)
-        if isinstance(result, Value):
-            self.group.trial(result)
-            self.group.samples[result] = _sample(DTYPES[result.type], len(result.shape)) if sample is None else sample
+        for each in result if isinstance(result, list) else [result]:
+            if isinstance(each, Value):
+                self.group.trial(each)
+                self.group.samples[each] = _sample(DTYPES[each.type], len(each.shape))
         return self.shared(node, result)
 
     def handled(self, handler: Handler, name: str, given: Mapping[str, Lowered], sample: Any) -> Lowered:
@@ -289,7 +296,7 @@ class _Lowering:
         """The operator's result for samples of its arguments; None where the handler alone tells the dtype."""
         if op.name in _CHOOSING or op.name in _OF_FLOATS:
             return None
-        if op.name in LIKE_INPUT:
+        if op.name in LIKE_INPUT or op.name in LIKE_SCORES:
             return self.sampled(next(iter(given.values())))
         return _run(op, {key: self.sampled(value) for key, value in given.items()})
 
@@ -542,177 +549,16 @@ def _operand_of(value: Lowered, group: Group) -> Any:
     return {"f64": 1.0, "i64": 1, BOOL: True}[value.type] if isinstance(value, (Name, Apply)) else value
 
 
-# ------------------------------------------------------------------ operators that choose elements
+# ------------------------------------------------------------------ the tables
 
-
-def _whole(value: Lowered) -> int:
-    if type(value) is not int:
-        raise Unsupported("a dimension that is not known")
-    return value
-
-
-def _axis(given: Mapping[str, Lowered], rank: int, name: str = "dim") -> int:
-    return wrap_dim(_whole(given[name]), rank)
-
-
-def _number(value: Lowered) -> Expression:
-    return index(value) if isinstance(value, int) else convert(value, "i64")
-
-
-def _identity(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
-    (value,) = (each for each in given.values() if isinstance(each, Value))
-    return shown(value, name, value.shape, lambda at: at)
-
-
-def _contiguous(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
-    if given["memory_format"] not in (None, 0):
-        raise Unsupported("another order in memory")
-    value = _identity(group, name, given, sample)
-    value.is_moved = False
-    return value
-
-
-def _converted(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
-    """The same elements in the dtype of the sample."""
-    value = next(each for each in given.values() if isinstance(each, Value))
-    type = TYPES.get(sample.array.dtype)
-    if type is None:
-        raise Unsupported(f"no kernels of {sample.array.dtype}")
-    return Value(
-        name, type, value.shape, lambda body, at: convert(body.element(value, at), type), value.stages, None,
-        value.is_moved,
-    )  # fmt: skip
-
-
-def _transpose(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
-    value: Value = given["self"]
-    order = [*range(len(value.shape))]
-    a, b = (_axis(given, len(order), each) for each in ("dim0", "dim1")) if "dim0" in given else (0, -1)
-    if order:
-        order[a], order[b] = order[b], order[a]
-    return _permuted(value, name, order)
-
-
-def _permute(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
-    value: Value = given["self"]
-    return _permuted(value, name, [wrap_dim(_whole(d), len(value.shape)) for d in given["dims"]])
-
-
-def _permuted(value: Value, name: str, order: Sequence[int]) -> Value:
-    back = [order.index(d) for d in range(len(order))]
-    moved = shown(value, name, [value.shape[d] for d in order], lambda at: tuple(at[d] for d in back))
-    moved.is_moved = order != sorted(order) or value.is_moved
-    return moved
-
-
-def _unsqueeze(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
-    value: Value = given["self"]
-    d = _axis(given, len(value.shape) + 1)
-    shape = [*value.shape[:d], ONE, *value.shape[d:]]
-    return shown(value, name, shape, lambda at: (*at[:d], *at[d + 1 :]))
-
-
-def _select(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
-    value: Value = given["self"]
-    d, at = _axis(given, len(value.shape)), given["index"]
-    extent = group.extents.canonical(value.shape[d])
-    example = group.numbers.get(at) if isinstance(at, Name) else at
-    if at in group.ranges:
-        count = group.ranges[at]
-        if count.example > extent.example:
-            raise Unsupported("more steps than there are elements")
-        if count.size != extent.size:
-            group.extents.guards.append(apply("le", count.size, extent.size))
-        return shown(value, name, [*value.shape[:d], *value.shape[d + 1 :]], lambda i: (*i[:d], at, *i[d:]))
-    if not isinstance(example, int) or not -extent.example <= example < extent.example:
-        raise Unsupported("an index that is not known")
-    place = _number(at) if example >= 0 else add(extent.size, _number(at))
-    if isinstance(at, Name):
-        group.extents.guard("ge", place, index(0))
-        group.extents.guard("lt", place, extent.size)
-    else:
-        group.extents.guard("gt", extent.size, index(at if at >= 0 else -at - 1))
-    shape = [*value.shape[:d], *value.shape[d + 1 :]]
-    return shown(value, name, shape, lambda i: (*i[:d], place, *i[d:]))
-
-
-def _cat(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
-    tensors: list[Value] = given["tensors"]
-    rank = len(tensors[0].shape)
-    if not rank or any(len(each.shape) != rank for each in tensors):
-        raise Unsupported("tensors of different ranks")
-    d, type = _axis(given, rank), TYPES[sample.array.dtype]
-    shape = list(tensors[0].shape)
-    for each in tensors[1:]:
-        for axis in range(rank):
-            if axis != d:
-                shape[axis] = group.extents.require(shape[axis], each.shape[axis])
-    starts, total = [known(0)], known(0)
-    for each in tensors:
-        extent = group.extents.canonical(each.shape[d])
-        total = Extent(add(total.size, extent.size), total.example + extent.example)
-        starts.append(total)
-    shape[d] = total
-
-    def at(body: Body, indices: Indices) -> Expression:
-        def part(i: int) -> Expression:
-            extent, start = group.extents.canonical(tensors[i].shape[d]), starts[i]
-            own = add(indices[d], multiply(index(-1), start.size))
-            last = add(extent.size, index(-1))
-            inside = apply("maximum", apply("minimum", own, last), index(0))  # what is not chosen is read, too
-            return convert(body.element(tensors[i], (*indices[:d], inside, *indices[d + 1 :])), type)
-
-        found = part(len(tensors) - 1)
-        for i in reversed(range(len(tensors) - 1)):
-            found = apply("select", apply("lt", indices[d], starts[i + 1].size), part(i), found)
-        return found
-
-    if any(group.extents.canonical(each.shape[d]).example == 0 for each in tensors):
-        raise Unsupported("an empty part")
-    for each in tensors:
-        group.extents.guard("gt", group.extents.canonical(each.shape[d]).size, index(0))
-    pieces = tuple(Piece(each, d, start.size) for each, start in zip(tensors, starts, strict=False))
-    return Value(name, type, tuple(shape), at, stages_of(tensors), pieces=pieces)
-
-
-def _stack(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
-    d = _axis(given, len(given["tensors"][0].shape) + 1)
-    parts = [_unsqueeze(group, each.name, {"self": each, "dim": d}, None) for each in given["tensors"]]
-    return _cat(group, name, {"tensors": parts, "dim": d}, sample)
-
-
-def _expand(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
-    value: Value = given["self"]
-    sizes = given["size"]
-    if not all(isinstance(each, int) for each in sizes) or any(each < -1 for each in sizes):
-        raise Unsupported("sizes that are not known")
-    before = len(sizes) - len(value.shape)
-    shape: list[Extent] = []
-    for d, wanted in enumerate(sizes):
-        own = value.shape[d - before] if d >= before else ONE
-        if wanted == -1:
-            shape.append(own)
-        else:
-            shape.append(known(wanted) if group.extents.is_one(own) else group.extents.require(own, known(wanted)))
-    return Value(name, value.type, tuple(shape), lambda b, at: elements(b, value, at, group.extents), value.stages)
-
-
-_REDUCTIONS: Final[dict[str, Handler]] = {**REDUCTIONS, **COMPOSITIONS, **PRODUCTS, **ATTENTION, **WINDOWS}
+_REDUCTIONS: Final[dict[str, Handler]] = {
+    **REDUCTIONS, **COMPOSITIONS, **LOSSES, **PRODUCTS, **ATTENTION, **WINDOWS,
+}  # fmt: skip
 _OF_FLOATS: Final = ATTENTION.keys() | WINDOWS.keys()
 """Those of which samples of one element tell nothing: their result is of float32."""
-_CHOOSING: Final[dict[str, Handler]] = {
-    **RESHAPING,
-    **dict.fromkeys(("aten::clone", "aten::detach", "aten::alias"), _identity),
-    "aten::contiguous": _contiguous,
-    "aten::transpose": _transpose, "aten::t": _transpose, "aten::permute": _permute, "aten::unsqueeze": _unsqueeze,
-    "aten::select": _select, "aten::expand": _expand,
-}  # fmt: skip
-"""Those whose elements are elements of their argument."""
-_SHAPED: Final[dict[str, Handler]] = {
-    **_CHOOSING,
-    **dict.fromkeys(("aten::to", "aten::type_as", "aten::float", "aten::double", "aten::_to_copy"), _converted),
-    "aten::cat": _cat, "aten::stack": _stack,
-}  # fmt: skip
+_CHOOSING: Final[dict[str, Handler]] = {**CHOOSING, **RESHAPING, **REARRANGING, **LOOKUPS}
+"""Those whose elements are elements of their first argument."""
+_SHAPED: Final[dict[str, Handler]] = {**_CHOOSING, **JOINING}
 
 # ------------------------------------------------------------------ nodes that are no operators
 

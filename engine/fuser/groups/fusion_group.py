@@ -6,7 +6,7 @@ computed once and kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -14,8 +14,21 @@ import numpy as np
 
 from engine.aten.values.tensor import Tensor
 from engine.fuser.groups.extents import Extent, Extents
+from engine.fuser.groups.from_expression import Unsupported
 from engine.fuser.groups.schedule import Body, Indices, Scheduler, Stage, Value
-from engine.fuser.ir.kernel import Constant, Expression, Let, Name, all_expressions, index
+from engine.fuser.ir.kernel import (
+    BOOL,
+    Constant,
+    Expression,
+    If,
+    Let,
+    Load,
+    Name,
+    Return,
+    Statement,
+    all_expressions,
+    index,
+)
 from engine.fuser.ir.numeric_functions import NUMPY
 
 TYPES: Final[dict[np.dtype[Any], str]] = {np.dtype(found): type for type, found in NUMPY.items()}
@@ -58,6 +71,21 @@ class Group:
         """The value, kept if that is less work than to compute it again."""
         return self.keep(value) if value.shape and self._is_costly(value) else value
 
+    def leave_if(self, name: str, wrong: Value) -> Stage:
+        """The stage that ends the kernel if the element, of a tensor without dimensions, is true: the program then runs
+        without it, and has its error.  What reads it comes after it."""
+        if self.ranges:
+            raise Unsupported("a loop that may end early")
+        kept = self.keep(wrong)
+
+        def loops(scheduler: Scheduler) -> Iterator[Statement]:
+            assert kept.stage is not None
+            yield If(Load(scheduler.buffer_of(kept.stage), (index(0),), BOOL), (Return(index(REFUSED)),))
+
+        stage = Stage(name, BOOL, (), kept.stages, loops=loops)
+        self.stages.append(stage)
+        return stage
+
     def trial(self, value: Value) -> tuple[Body, Expression]:
         """The statements of an element, and the element; raises Unsupported."""
         body = Body(Scheduler(self.extents, ()), ())
@@ -71,6 +99,8 @@ class Group:
         return len(body.statements) > _SIMPLE or any(getattr(e, "function", "") in _LONG for e in found)
 
 
+REFUSED: Final = 1
+"""The code of a kernel whose arguments are a mistake of the program."""
 _SIMPLE: Final = 8
 """The number of steps that are rather done again than kept."""
 _LONG: Final = frozenset("exp expm1 exp2 log log1p log2 log10 tanh sigmoid erf erfc sin cos tan pow".split())

@@ -140,6 +140,12 @@ def _folded(
     return reduce(group, name, value, dims, start, update, lambda found: found[0], keepdim)
 
 
+def leave_if_any(group: Group, name: str, wrong: Value) -> Stage:
+    """The stage that ends the kernel if any element is true; see `Group.leave_if`."""
+    dims = [*range(len(wrong.shape))]
+    return group.leave_if(name, accumulated(group, f"{name}_any", wrong, dims, "bitor", first=False, keepdim=False))
+
+
 def as_type(group: Group, value: Value, type: str) -> Value:
     """The elements in another type."""
     return value if value.type == type else mapped(group, value.name, lambda x: convert(x, type), value)

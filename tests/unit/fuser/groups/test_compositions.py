@@ -1,4 +1,4 @@
-"""Norms, losses and normalizations in kernels equal the operators', and long reductions are done in parts."""
+"""Norms and normalizations in kernels equal the operators', and long reductions are done in parts."""
 
 from __future__ import annotations
 
@@ -28,13 +28,6 @@ def test_norms(text: str) -> None:
 def test_logsumexp_of_infinities() -> None:
     x = torch.tensor([[-np.inf, -np.inf], [np.inf, 1.0], [np.nan, 1.0], [1.0, 2.0]])
     check("x: torch.logsumexp(x, 1)", x)
-
-
-@pytest.mark.parametrize("loss", ["mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"])
-@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
-def test_losses(loss: str, reduction: str) -> None:
-    text = f"x, y: torch.nn.functional.{loss}(x * 0.5, y, reduction='{reduction}')"
-    check(text, tensor(5, 9), tensor(5, 9, seed=1), others=[[tensor(7, 2), tensor(7, 2, seed=1)]])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
