@@ -39,6 +39,11 @@ def is_optimizing() -> bool:
     return _THREAD.optimize and not _THREAD.hooks
 
 
+def may_optimize() -> bool:
+    """The setting of this thread, whatever watches it."""
+    return _THREAD.optimize
+
+
 def hooks_of_thread() -> tuple[Callable[[Any], object], ...]:
     """The hooks called for every instruction that this thread runs (see `watching`)."""
     return _THREAD.hooks
@@ -56,16 +61,21 @@ def watching(hook: Callable[[Any], object]) -> Iterator[None]:
         _count(-1)
 
 
+def set_optimizing(wanted: bool) -> bool:
+    """Have calls of this thread optimized or not, from now on; the setting before."""
+    before, _THREAD.optimize = _THREAD.optimize, wanted
+    _count(before - wanted)
+    return before
+
+
 @contextmanager
 def optimized_execution(wanted: bool) -> Iterator[None]:
     """While the block runs, calls of this thread are optimized or not."""
-    before, _THREAD.optimize = _THREAD.optimize, wanted
-    _count(not wanted)
+    before = set_optimizing(wanted)
     try:
         yield
     finally:
-        _THREAD.optimize = before
-        _count(-(not wanted))
+        set_optimizing(before)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ class ProfilingSettings:
     is_enabled: bool = False
     runs: int = 1
     failures: int = 2
-    rounds: int = 10
+    rounds: int = 11
 
 
 PROFILING: Final = ProfilingSettings()

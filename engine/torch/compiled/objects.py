@@ -31,6 +31,7 @@ from engine.passes.pipeline import run_pass
 from engine.serialize.archive import PathOrFile, save_archive
 from engine.serialize.code.python_text import ConstantTable
 from engine.serialize.code.source_export import SourcePrinter, function_code
+from engine.torch.compiled.debug_state import GraphExecutorState
 from engine.torch.compiled.graphs import Graph
 
 
@@ -75,6 +76,10 @@ class _Compiled:
         """Call the function with the arguments, and return the optimized graph that ran."""
         self._call(args, kwargs)
         return Graph(executor_of(self._function).recent_graph)
+
+    def get_debug_state(self) -> GraphExecutorState:
+        """The generic graph and the plans that calls have made, whose bailouts can be asked for."""
+        return GraphExecutorState(executor_of(self._function))
 
     def plans(self) -> tuple[PlanExplanation, ...]:
         """The plans that calls have made: the arguments that each is for, its passes, kernels, hits and cost."""

@@ -1,7 +1,8 @@
-"""`torch.jit.flags`: PyTorch's internal settings, stored without effect on results.
+"""`torch.jit.flags`: PyTorch's internal settings.
 
 In: a value.  Out: `set_<name>(value)` stores it, `get_<name>()` returns it.  Setters that return the previous value in
-PyTorch do so here.  Settings that the engine has no use for have no effect at all.
+PyTorch do so here.  Those of profiling have an effect (see `_PROFILING`), and `graph_executor_optimize` has; others are
+stored, as the engine has no use for them.  No result depends on any.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from engine.executor.plans.switches import may_optimize, set_optimizing
+from engine.executor.profiling.settings import PROFILING
 from engine.lang.errors import did_you_mean
 
 _VALUES: Final[dict[str, Any]] = {
@@ -21,25 +24,24 @@ _VALUES: Final[dict[str, Any]] = {
     "autodiff_subgraph_inlining": True,
     "texpr_fuser_enabled": True,
     "profiling_executor": True,
-    "profiling_mode": True,
+    "profiling_mode": False,
+    "num_profiled_runs": PROFILING.runs,
+    "bailout_depth": PROFILING.rounds,
     "tracer_state_warn": True,
     "texpr_parallel_cpu_enabled": False,
     "te_generate_block_code": False,
     "nvfuser_enabled": False,
 }
 """Name of the setting -> its value."""
-_GIVE_THE_VALUE_BEFORE: Final = frozenset(
-    ("profiling_executor", "profiling_mode", "texpr_reductions_enabled", "te_generate_block_code", "nvfuser_enabled")
-)
-_EXECUTOR_OPTIMIZE: Final = [True]
+_PROFILING: Final = frozenset(("profiling_executor", "profiling_mode", "num_profiled_runs", "bailout_depth"))
+"""Those that have an effect: new plans are made from profiles where the executor and its mode are both on, after so
+many profiled runs, and anew after failing guards up to that depth."""
+_GIVE_THE_VALUE_BEFORE: Final = _PROFILING | {"texpr_reductions_enabled", "te_generate_block_code", "nvfuser_enabled"}
 
 
 def graph_executor_optimize(new_settings: bool | None = None) -> bool:
-    """The setting; a given value replaces it."""
-    before = _EXECUTOR_OPTIMIZE[0]
-    if new_settings is not None:
-        _EXECUTOR_OPTIMIZE[0] = new_settings
-    return before
+    """True if calls of this thread may run optimized plans; a given value is the setting from now on."""
+    return may_optimize() if new_settings is None else set_optimizing(new_settings)
 
 
 def _getter(name: str) -> Callable[[], Any]:
@@ -49,9 +51,17 @@ def _getter(name: str) -> Callable[[], Any]:
 def _setter(name: str) -> Callable[[Any], Any]:
     def keep(value: Any) -> Any:
         before, _VALUES[name] = _VALUES[name], value
+        if name in _PROFILING:
+            _apply_profiling()
         return before if name in _GIVE_THE_VALUE_BEFORE else None
 
     return keep
+
+
+def _apply_profiling() -> None:
+    PROFILING.is_enabled = bool(_VALUES["profiling_executor"] and _VALUES["profiling_mode"])
+    PROFILING.runs = max(int(_VALUES["num_profiled_runs"]), 0)
+    PROFILING.rounds = max(int(_VALUES["bailout_depth"]), 0)
 
 
 _MAKERS: Final[dict[str, Callable[[str], Callable[..., Any]]]] = {"get": _getter, "set": _setter}

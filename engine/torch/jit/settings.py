@@ -1,7 +1,6 @@
 """Settings and queries of `torch.jit`: type tests, optimization settings, syntax trees, operator names.
 
-In: values, functions, settings.  Out: facts about them; settings about optimization are stored, and no result depends
-on them.
+In: values, functions, settings.  Out: facts about them; no result depends on settings about optimization.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from engine.frontend.syntax.tree import Tree
 from engine.ir.graph import Block
 from engine.ir.ops import op_of
 from engine.lang.errors import CompileError, NotSupportedError
+from engine.torch.jit import flags
 
 FusionStrategy = list[tuple[str, int]]
 _STRATEGY: Final[FusionStrategy] = [("STATIC", 2), ("DYNAMIC", 10)]
@@ -46,12 +46,23 @@ def isinstance(obj: Any, target_type: Any) -> bool:
     return all(isinstance(each, args[0]) for each in obj)
 
 
+_WITH_PROFILES: Final = {"fuser0": False, "fuser1": True, "fuser2": True, "fuser3": True}
+"""PyTorch's fusers, and whether they work on profiles.  One fuser stands for all of them."""
+
+
 @contextmanager
 def fuser(name: str) -> Iterator[None]:
-    """Accepts a choice of the fuser for a block, without effect.  Raises ValueError for an unknown fuser."""
-    if name not in ("fuser0", "fuser1", "fuser2", "fuser3"):
+    """While the block runs, new plans are made from profiles, or without for `fuser0`.
+
+    Raises ValueError for an unknown fuser.
+    """
+    if name not in _WITH_PROFILES:
         raise ValueError(f"unrecognized fuser option (fuser_name: {name}); there are fuser0 to fuser3")
-    yield
+    before = flags.set_profiling_mode(_WITH_PROFILES[name])
+    try:
+        yield
+    finally:
+        flags.set_profiling_mode(before)
 
 
 class strict_fusion:
@@ -63,11 +74,16 @@ class strict_fusion:
 
 
 def set_fusion_strategy(strategy: FusionStrategy) -> FusionStrategy:
-    """Store the strategy for specialization; the previous one.  Raises ValueError for an unknown kind."""
+    """Have so many plans made from profiles at most, each of which leaves open the sizes that varied before it; the
+    strategy before.
+
+    The kinds do not matter, only their depths do.  Raises ValueError for an unknown kind.
+    """
     if any(kind not in ("STATIC", "DYNAMIC") for kind, _ in strategy):
         raise ValueError("a fusion strategy is made of ('STATIC', depth) and ('DYNAMIC', depth)")
     before = list(_STRATEGY)
     _STRATEGY[:] = strategy
+    flags.set_bailout_depth(max(sum(depth for _, depth in strategy) - 1, 0))
     return before
 
 

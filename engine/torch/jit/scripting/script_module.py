@@ -30,6 +30,7 @@ from engine.ir.unit import Function
 from engine.lang.errors import ArgumentError
 from engine.lang.types import ClassType
 from engine.serialize.archive import PathOrFile, save_archive
+from engine.torch.compiled.debug_state import GraphExecutorState
 from engine.torch.compiled.graphs import Graph
 from engine.torch.compiled.objects import CompiledModule, ScriptObject, python_class_of, refuse_python_calls
 from engine.torch.jit.probing.cutting import cut
@@ -133,6 +134,11 @@ class ScriptModule(ScriptObject, CompiledModule, metaclass=_Derivable):
     def graph_for(self, *args: Any, **kwargs: Any) -> Graph:
         graph: Graph = self._forward_method_().graph_for(*args, **kwargs)
         return graph
+
+    def get_debug_state(self) -> GraphExecutorState:
+        """That of `forward`."""
+        state: GraphExecutorState = self._forward_method_().get_debug_state()
+        return state
 
     # -- parts
 
