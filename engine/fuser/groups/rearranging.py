@@ -14,7 +14,7 @@ from engine.fuser.groups.choosing import axis_of, joined, number, permuted, whol
 from engine.fuser.groups.extents import Extent, known
 from engine.fuser.groups.from_expression import Unsupported
 from engine.fuser.groups.fusion_group import Group, Handler, Lowered, shown
-from engine.fuser.groups.reshaping import less, reshaped
+from engine.fuser.groups.reshaping import chunks, less, reshaped
 from engine.fuser.groups.schedule import Body, Indices, Value
 from engine.fuser.ir.kernel import FLOATS, Constant, Expression, Name, add, apply, constant, convert, index, multiply
 
@@ -164,6 +164,11 @@ def _unbind(group: Group, name: str, given: Given, sample: Any) -> list[Value]:
     d = axis_of(given, len(value.shape))
     count = group.extents.require(value.shape[d], known(group.extents.canonical(value.shape[d]).example)).example
     return _parts_of(group, name, value, d, [1] * count, is_dropped=True)
+
+
+def _chunk(group: Group, name: str, given: Given, sample: Any) -> list[Value]:
+    value: Value = given["self"]
+    return chunks(group, value, whole(given["chunks"]), axis_of(given, len(value.shape)), name)
 
 
 def _split(group: Group, name: str, given: Given, sample: Any) -> list[Value]:
@@ -352,7 +357,7 @@ DROPOUT: Final[dict[str, Handler]] = dict.fromkeys(
 )
 """Operators that are random while a module is trained, and only then."""
 PARTS: Final[dict[str, Handler]] = {
-    "aten::unbind": _unbind, "aten::split": _split, "aten::split_with_sizes": _split,
+    "aten::chunk": _chunk, "aten::unbind": _unbind, "aten::split": _split, "aten::split_with_sizes": _split,
 }  # fmt: skip
 """Those that give lists."""
 REARRANGING: Final[dict[str, Handler]] = {

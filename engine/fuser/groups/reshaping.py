@@ -284,11 +284,6 @@ def chunks(group: Group, value: Value, count: int, d: int, name: str) -> list[Va
     return made
 
 
-def _chunk(group: Group, name: str, given: Given, sample: Any) -> list[Value]:
-    value = _tensor(given)
-    return chunks(group, value, _whole(given["chunks"]), wrap_dim(_whole(given["dim"]), len(value.shape)), name)
-
-
 def _is_one(size: Expression) -> bool:
     return isinstance(size, Constant) and size.value == 1
 
@@ -318,7 +313,7 @@ SIZE: Final = "aten::size"
 RESHAPING: Final[dict[str, Handler]] = {
     SIZE: _size,
     "aten::broadcast_tensors": _broadcast,
-    "aten::slice": _slice, "aten::chunk": _chunk, "aten::squeeze": _squeeze, "aten::expand_as": _expand_as,
+    "aten::slice": _slice, "aten::squeeze": _squeeze, "aten::expand_as": _expand_as,
     **dict.fromkeys(("aten::view", "aten::reshape", "aten::_unsafe_view", "aten::_reshape_alias"), _view),
     **dict.fromkeys(("aten::view_as", "aten::reshape_as"), _view_as),
     "aten::flatten": _flatten, "aten::unflatten": _unflatten,

@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import Final
 
 from engine.ir.aliasing.alias_db import AliasDb
+from engine.ir.constants import constant_value
 from engine.ir.facts.rules import node_facts
 from engine.ir.facts.tensors import FIELDS, common, refined, tensor_of
 from engine.ir.graph import Block, Graph, Node, Value
@@ -212,6 +213,22 @@ def _chunk(walk: _Walk, node: Node) -> None:
         walk.set(value, refined(tensor_of(value, {}), part, FIELDS))
 
 
+def _list_of_chunks(walk: _Walk, node: Node) -> None:
+    """The parts of a dimension whose size is known, the last of which may be smaller."""
+    whole, count, dim = walk.get(node.inputs[0]), constant_value(node.inputs[1]), constant_value(node.inputs[2])
+    sizes = [*(whole.sizes or ())]
+    if type(count) is not int or type(dim) is not int or count < 1 or not -len(sizes) <= dim < len(sizes):
+        return
+    total = sizes[dim]
+    if not total:
+        return
+    each = -(-total // count)
+    of_parts = [min(each, total - start) for start in range(0, total, each)]
+    dim %= len(sizes)
+    shapes = [(*sizes[:dim], size, *sizes[dim + 1 :]) for size in of_parts]
+    walk.lists[node.output] = [replace(whole, sizes=shape, strides=None) for shape in shapes]
+
+
 def _number(walk: _Walk, node: Node) -> None:
     """A number as a tensor has no dimensions and the widest dtype."""
     type = node.inputs[0].type
@@ -234,6 +251,7 @@ _RULES: Final[dict[str, _Rule]] = {
     "prim::TupleIndex": _at,
     "prim::NumToTensor": _number,
     "prim::ConstantChunk": _chunk,
+    "aten::chunk": _list_of_chunks,
 }
 
 

@@ -30,6 +30,12 @@ def test_arguments_are_guarded_once_and_results_by_shape_rules() -> None:
     assert fates["z.1", "prim::Loop"] == "eliminated"
 
 
+def test_parts_need_no_guards() -> None:
+    text = "def f(x):\n    a, b = (x + 1).chunk(2, 1)\n    return torch.tanh(a) * b"
+    graph, _ = guarded(text, (engine.ones(3, 4),))
+    assert [guard.input.debug_name for guard in graph.find_all_nodes(GUARD)] == ["x.1"]
+
+
 def test_what_no_rule_tells_keeps_its_guard() -> None:
     graph, notes = guarded("def f(x):\n    return torch.tanh(torch.nonzero(x) * 2.0)", (engine.ones(3),))
     (_, found) = graph.find_all_nodes(GUARD)

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import engine.torch as torch
+from engine.fuser.backend import tiering
 from engine.fuser.groups.from_graph import NotFused
 from tests.unit.fuser.kernels_of_groups import check, check_program, kernel_of, tensor
 
@@ -48,6 +50,21 @@ def test_parts(parts: str) -> None:
     names = ", ".join("abcd"[:count])
     text = f"def f(x):\n    {names} = {parts}\n    return a.sum(0) + b.sum() * 2\n"
     check_program(text, tensor(3, 4, 5), others=[[tensor(7, 4, 5)], [tensor(3, 4, 2)]])
+
+
+@pytest.mark.parametrize("parts", ["chunk(2, 1)", "split(3, 1)", "unbind(2)"])
+def test_parts_stay_in_one_group(parts: str) -> None:
+    """Whatever gives the list: it is unpacked inside."""
+    unit = torch.jit.CompilationUnit(f"def f(x):\n    a, b = (x * 2).{parts}\n    return torch.tanh(a) * b.exp()\n")
+    before = tiering.mode()
+    tiering.set_mode("eager")
+    try:
+        with torch.no_grad():
+            unit.f(tensor(3, 6, 2))
+    finally:
+        tiering.set_mode(before)
+    (plan,) = unit.f.plans()
+    assert len(plan.groups) == 1 and len(plan.groups[0].kernels) == 1
 
 
 def test_random_numbers_are_left_out() -> None:
