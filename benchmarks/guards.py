@@ -7,11 +7,13 @@ Times are the best of several rounds, in microseconds a call.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import engine.torch as torch
+from engine.executor.profiling.settings import PROFILING
 from engine.fuser.backend import tiering
 
 CELL: Final = """
@@ -46,27 +48,26 @@ def _warm(arguments: Sequence[Any], *, profiled: bool) -> Any:
     return cell
 
 
+def _arguments(batch: int) -> list[torch.Tensor]:
+    sizes = [(batch, WIDTH)] * 3 + [(4 * WIDTH, WIDTH)] * 2 + [(4 * WIDTH,)] * 2
+    return [torch.randn(*size) for size in sizes]
+
+
 def main() -> None:
-    sizes = [(1, WIDTH)] * 3 + [(4 * WIDTH, WIDTH)] * 2 + [(4 * WIDTH,)] * 2
-    arguments = [torch.randn(*size) for size in sizes]
+    arguments, others = _arguments(1), _arguments(2)
     with torch.no_grad():
         cell = _warm(arguments, profiled=False)
         plain = _best(lambda: cell(*arguments))
         guarded_cell = _warm(arguments, profiled=True)
         guarded = _best(lambda: guarded_cell(*arguments))
         (plan,) = guarded_cell.get_debug_state().execution_plans.values()
-        code = plan.code
-
-        def failing() -> None:
-            code.request_bailout(0)
-            guarded_cell(*arguments)
-
-        requests = _best(lambda: code.request_bailout(0), 100)
-        failed = _best(failing, 100) - requests
+        count = plan.code.num_bailouts()
+        PROFILING.failures = sys.maxsize  # else the plan would be made anew, without this guard
+        failed = _best(lambda: guarded_cell(*others), 100)
         with torch.jit.optimized_execution(False):
-            unoptimised = _best(lambda: guarded_cell(*arguments), 100)
+            unoptimised = _best(lambda: guarded_cell(*others), 100)
     print(f"without guards      {plain:6.2f}")
-    print(f"with {code.num_bailouts()} guards       {guarded:6.2f}   {guarded - plain:+.2f} for the guards")
+    print(f"with {count} guards       {guarded:6.2f}   {guarded - plain:+.2f} for the guards")
     print(f"unoptimised         {unoptimised:6.2f}")
     print(f"first guard fails   {failed:6.2f}   {failed - unoptimised:+.2f} beside the unoptimised run")
 

@@ -10,8 +10,9 @@ stays outside.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection, Hashable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from engine.aten.values.tensor import Tensor
 from engine.ir.aliasing.alias_db import AliasDb
@@ -150,9 +151,30 @@ def _lift_tensors(group: Node) -> None:
             node.destroy()
 
 
-def whole(graph: Graph) -> Node | None:
+class Whole(NamedTuple):
+    """A group that does all that a graph does, but for guards of the graph's inputs, which stand before it.
+
+    `expected` has, for each input, the type that it is guarded with, if it is.
+    """
+
+    group: Node
+    expected: tuple[TensorType | None, ...]
+
+    @property
+    def is_guarded(self) -> bool:
+        return any(self.expected)
+
+    @property
+    def sizes(self) -> list[Sequence[int | None]]:
+        """The sizes that the guards ask for; nothing is known of those that they leave open."""
+        return [() if type is None else type.sizes or () for type in self.expected]
+
+
+def whole(graph: Graph) -> Whole | None:
     """The group that does all that the graph does, arranged to take its inputs and give its results as they are."""
     nodes = [node for node in graph.nodes() if node.kind != "prim::Constant"]
+    guards = [*itertools.takewhile(_guards_an_input, nodes)]
+    nodes = nodes[len(guards) :]
     if not nodes or nodes[0].kind != FUSION_GROUP:
         return None
     group, outputs = nodes[0], graph.outputs
@@ -160,9 +182,19 @@ def whole(graph: Graph) -> Node | None:
         outputs = nodes[1].inputs if outputs == nodes[1].outputs else []
     elif len(nodes) > 1 or len(group.outputs) > 1:
         return None
-    if {*group.inputs} != {*graph.inputs} or {*group.outputs} != {*outputs} or len(group.outputs) != len(outputs):
+    guarded = {node.inputs[0]: node.output for node in guards}
+    inputs = [guarded.get(value, value) for value in graph.inputs]
+    if {*group.inputs} != {*inputs} or {*group.outputs} != {*outputs} or len(group.outputs) != len(outputs):
         return None
-    return _arranged(group, graph.inputs, outputs)
+    return Whole(_arranged(group, inputs, outputs), tuple(map(_guarded_type, inputs)))
+
+
+def _guards_an_input(node: Node) -> bool:
+    return node.kind == "prim::BailOut" and node.inputs[0].node.kind == "prim::Param"
+
+
+def _guarded_type(value: Value) -> TensorType | None:
+    return value.type if _guards_an_input(value.node) and isinstance(value.type, TensorType) else None
 
 
 def _arranged(group: Node, inputs: Sequence[Value], outputs: Sequence[Value]) -> Node:

@@ -90,7 +90,7 @@ class GraphExecutor:
     def profile_next(self) -> None:
         """Have the next call profiled; if there is a plan for it, that is made anew."""
         self.settle()
-        self.profiled.is_wanted, self._recent = True, ((), None)
+        self.profiled.is_wanted, self._recent, self.function.entry = True, ((), None), None
 
     @property
     def statistics(self) -> CacheStatistics:
@@ -166,11 +166,16 @@ class GraphExecutor:
     def _forget(self, key: Key) -> None:
         """Drop the plan of a key, which will be made anew."""
         self.settle()
-        self.cache.forget(key)
+        dropped = self.cache.forget(key)
+        if dropped is not None:
+            dropped.is_dropped = True
+            self._enter_directly(dropped, None)
         self._recent = ((), None)
 
     def _enter_directly(self, plan: ExecutionPlan, bind: Callable[[Run], Run] | None) -> None:
         """Let calls from Python go straight to the kernels of a plan that is nothing else; None: no more."""
+        if plan.is_dropped if bind is not None else self.direct is not plan:
+            return
         whole_call = CALLS.of(self.function) if bind is not None and CALLS.of is not None else None
         self.function.entry = bind(whole_call) if bind is not None and whole_call is not None else None
         self.direct = plan

@@ -23,7 +23,7 @@ import numpy as np
 
 from engine.aten.values.tensor import Tensor
 from engine.executor.codegen.decompositions import decompose
-from engine.executor.codegen.fusion_groups import Choice, dissolve, form_groups, structure, whole
+from engine.executor.codegen.fusion_groups import Choice, Whole, dissolve, form_groups, structure, whole
 from engine.executor.codegen.source import GeneratedSource
 from engine.executor.plans.history import PlanHistory
 from engine.executor.plans.pipelines import BEFORE_FUSION
@@ -35,7 +35,7 @@ from engine.fuser.backend.machine import MachineError
 from engine.fuser.groups.from_graph import NotFused, is_fusible, lower
 from engine.fuser.groups.fusion_group import TYPES
 from engine.fuser.ir.kernel_text import show
-from engine.fuser.stubs.binding import Binding, is_in_order
+from engine.fuser.stubs.binding import Binding, is_in_order, with_sizes
 from engine.fuser.stubs.cost import Cost, cost_of
 from engine.fuser.stubs.stub import bind
 from engine.ir.clone import copy_graph
@@ -214,8 +214,8 @@ class PlanFusion:
     """The graph with its groups, once they are formed."""
     unavailable: str = ""
     """The reason why no kernels can be made."""
-    _whole: Node | None = None
-    """The group that does all of it."""
+    _whole: Whole | None = None
+    """The group that does all of it, but for guards."""
     _count: int = 0
     _lock: Any = field(default_factory=threading.Lock)
 
@@ -265,7 +265,7 @@ class PlanFusion:
         nodes = form_groups(self.fused, self.compiler.is_fusible, self.refused, tell if SWITCHES.listeners else None)
         self.history.note("create_fusion_groups", self.fused, bool(nodes), time.perf_counter() - start)
         if not known and (found := whole(self.fused)) is not None:
-            self._whole, nodes = found, [found]
+            self._whole, nodes = found, [found.group]
         self.groups = [known.get(node) or self._new_group(node) for node in nodes]
 
     def _new_group(self, node: Node) -> FusedGroup:
@@ -282,13 +282,14 @@ class PlanFusion:
             self.otherwise()
             return
         source, run = self.write(self.fused, {group.node: group.run for group in self.groups})
-        if self._whole is None:
-            self.install(self.fused, source, run)
-            return
-        (group,) = self.groups
-        self.install(self.fused, source, group.run)
-        if group.kernels:
-            self.offer(partial(self.compiler.bind, group.name, group.bindings))
+        is_bare = self._whole is not None and not self._whole.is_guarded
+        self.install(self.fused, source, self.groups[0].run if is_bare else run)
+        self.offer_kernels()
+
+    def offer_kernels(self) -> None:
+        """Let calls go straight to the kernels of a plan that is one group, behind guards that these check as well."""
+        if self._whole is not None and self.groups[0].kernels:
+            self.offer(partial(self.compiler.bind, self.groups[0].name, self.groups[0].bindings))
 
     # -- kernels
 
@@ -340,6 +341,8 @@ class PlanFusion:
     def _add_kernel(self, group: FusedGroup, layout: Layout, example: Example) -> None:
         start = time.perf_counter()
         binding = self.compiler.lower_once(group.graph, layout, example)
+        if self._whole is not None and self._whole.is_guarded:
+            binding = with_sizes(binding, self._whole.sizes)
         group.run = self.compiler.bind(group.name, [*group.bindings, binding], group.miss)
         seconds = time.perf_counter() - start
         group.kernels.append(Kernel(binding, example[0], cost_of(binding, example[0]), seconds))

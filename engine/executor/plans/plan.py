@@ -87,7 +87,20 @@ class ExecutionPlan:
     bailouts: tuple[BailoutSite, ...] = ()
     hits: int = 0
     """Calls that looked for a plan and found this one, as far as they are counted (see `GraphExecutor.settle`)."""
+    is_dropped: bool = False
+    """True for a plan that calls find no more."""
     _code: Code | None = None
+
+    def request_bailout(self, index: int) -> None:
+        """Have a guard fail when it is checked next; that is by the generated function, so calls go there first."""
+        if self.fusion is not None:
+            self.fusion.offer(None)
+        self.bailouts[index].request()
+
+    def enter_again(self) -> None:
+        """Let calls go straight to kernels again, once the guard has failed that was asked to."""
+        if self.fusion is not None:
+            self.fusion.offer_kernels()
 
     @property
     def source(self) -> str:

@@ -57,10 +57,10 @@ class PlanCache(Generic[P]):
         with self._lock:
             return list(self._plans.values())
 
-    def forget(self, key: Hashable) -> None:
-        """Drop the plan of a key, if there is one."""
+    def forget(self, key: Hashable) -> P | None:
+        """Drop the plan of a key, and give it, if there is one."""
         with self._lock:
-            self._plans.pop(key, None)
+            return self._plans.pop(key, None)
 
     def get(self, key: Hashable, make: Callable[[], P]) -> tuple[P, bool]:
         """The plan, and whether it was there.  Raises what `make` raises, in every thread that waits for it."""

@@ -24,7 +24,7 @@ from engine.executor.plans.plan import ExecutionPlan, finish_plan, specialise
 from engine.executor.plans.plan_events import GuardFailed, ValuesProfiled
 from engine.executor.plans.spec import Key, SpecReader
 from engine.executor.plans.switches import SWITCHES, tell
-from engine.executor.profiling.bailouts import BailoutSite, GuardFailure, insert_bailouts
+from engine.executor.profiling.bailouts import MAX_FAILURES, BailoutSite, GuardFailure, insert_bailouts
 from engine.executor.profiling.guards import place_guards
 from engine.executor.profiling.profiles import type_text
 from engine.executor.profiling.record import ProfilingRecord
@@ -41,11 +41,12 @@ _LEFT_BY_HAND: Final = frozenset({"prim::Enter", "prim::GradOf"})
 @dataclass(eq=False, slots=True)
 class Recorded:
     """The record of one key: the plan that runs it, how it was made, how often it was begun again, and why no plan has
-    guards, if that is so."""
+    guards, if that is so.  `guarded` is the plan that was made of it last."""
 
     record: ProfilingRecord
     history: PlanHistory
     plan: ExecutionPlan
+    guarded: ExecutionPlan | None = None
     rounds: int = 0
     refusal: str = ""
 
@@ -114,14 +115,17 @@ class ProfiledPlans:
         history.run(AFTER_GUARDS, graph)
         plan = finish_plan(self.name, graph, self.reader, key, history)
         plan.record, plan.guards, plan.bailouts = record, tuple(notes), tuple(sites)
+        found.guarded = plan
         history.seconds = time.perf_counter() - start
         return plan
 
     def _fail(self, key: Key, site: BailoutSite, failure: GuardFailure) -> None:
         found = self.recorded[key]
-        expected, actual = type_text(failure.expected), type_text(replace(failure.actual, requires_grad=None))
-        event = GuardFailed(self.name, site.value, site.range, expected, actual, site.name)
-        found.history.tell(event)
+        if site.count <= MAX_FAILURES or SWITCHES.listeners:
+            expected, actual = type_text(failure.expected), type_text(replace(failure.actual, requires_grad=None))
+            found.history.tell(GuardFailed(self.name, site.value, site.range, expected, actual, site.name))
+        if failure.requested and found.guarded is not None:
+            found.guarded.enter_again()
         if failure.requested or site.count < PROFILING.failures:
             return
         found.rounds += 1

@@ -52,7 +52,8 @@ class BailoutSite:
     """A guard of a plan; called with the value, it is True if the plan has to be left.
 
     `on_failure` is called with every failure, `rest` is the rest of the program, `code` its instructions, once the
-    interpreter has made them.
+    interpreter has made them.  `shape` and `dtype` are those of the value that passed last: generated code compares
+    them itself, and calls only for a value that differs.
     """
 
     function: str
@@ -67,22 +68,17 @@ class BailoutSite:
     count: int = 0
     failures: list[GuardFailure] = field(default_factory=list)
     code: Any = None
+    shape: Any = None
+    dtype: Any = None
     _requested: bool = False
-    _dtype: Any = None
-    _shape: Any = None
-    """The dtype and shape of the value that passed last."""
-
-    def __call__(self, value: Tensor) -> bool:
-        array = value.array
-        return (array.shape != self._shape or array.dtype != self._dtype) and self._fails(value)
 
     def request(self) -> None:
         """Let the next check fail."""
-        self._requested, self._shape = True, None
+        self._requested, self.shape = True, None
 
-    def _fails(self, value: Tensor) -> bool:
+    def __call__(self, value: Tensor) -> bool:
         if not self._requested and _is_of(value, self.expected):
-            self._dtype, self._shape = value.array.dtype, value.array.shape
+            self.dtype, self.shape = value.array.dtype, value.array.shape
             return False
         failure = GuardFailure(self.expected, type_of(value), self._requested)
         self._requested = False

@@ -9,12 +9,13 @@ that name.  A scalar is a number argument, a let, or one of the names of an argu
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 import numpy as np
 
-from engine.fuser.ir.kernel import Expression, Kernel, Let, Name
+from engine.fuser.ir.kernel import Expression, Kernel, Let, Name, apply, index
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +190,17 @@ def size(argument: str, dimension: int) -> Name:
 def stride(argument: str, dimension: int) -> Name:
     """The stride of a dimension of a tensor argument, in elements."""
     return Name(f"{argument}_stride_{dimension}", "i64")
+
+
+def with_sizes(binding: Binding, sizes: Sequence[Sequence[int | None]]) -> Binding:
+    """The binding for tensors of these sizes alone, given for each argument; None, and no sizes at all: any."""
+    wanted = [
+        apply("eq", size(argument.name, d), index(extent))
+        for argument, extents in zip(binding.arguments, sizes, strict=True)
+        for d, extent in enumerate(extents)
+        if extent is not None
+    ]
+    return replace(binding, guards=(*binding.guards, *wanted)) if wanted else binding
 
 
 RELEASE_AFTER: Final = 20_000

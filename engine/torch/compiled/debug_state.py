@@ -32,7 +32,7 @@ class Code:
         if not 0 <= index < count:
             hint = "plans have bailouts after torch.jit.flags.set_profiling_mode(True)"
             raise ArgumentError(f"there is no bailout {index}, of {count}", hints=(hint,) if not count else ())
-        self._plan.bailouts[index].request()
+        self._plan.request_bailout(index)
 
     def __str__(self) -> str:
         return str(self._plan.code)
