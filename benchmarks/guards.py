@@ -24,18 +24,19 @@ def cell(x, h, c, w_ih, w_hh, b_ih, b_hh):
     return torch.sigmoid(o) * torch.tanh(c2), c2
 """
 WIDTH: Final = 32
-ROUNDS: Final = 9
+ROUNDS: Final = 30
 
 
-def _best(call: Callable[[], object], count: int = 1000) -> float:
-    """Microseconds of a call in the best round."""
-    times: list[float] = []
+def _best(*calls: Callable[[], object], count: int = 1000) -> list[float]:
+    """Microseconds of each call in its best round; rounds take turns."""
+    times: list[list[float]] = [[] for _ in calls]
     for _ in range(ROUNDS):
-        start = time.perf_counter()
-        for _ in range(count):
-            call()
-        times.append((time.perf_counter() - start) / count)
-    return min(times) * 1e6
+        for call, found in zip(calls, times, strict=True):
+            start = time.perf_counter()
+            for _ in range(count):
+                call()
+            found.append((time.perf_counter() - start) / count * 1e6)
+    return [min(found) for found in times]
 
 
 def _warm(arguments: Sequence[Any], *, profiled: bool) -> Any:
@@ -56,20 +57,21 @@ def _arguments(batch: int) -> list[torch.Tensor]:
 def main() -> None:
     arguments, others = _arguments(1), _arguments(2)
     with torch.no_grad():
-        cell = _warm(arguments, profiled=False)
-        plain = _best(lambda: cell(*arguments))
-        guarded_cell = _warm(arguments, profiled=True)
-        guarded = _best(lambda: guarded_cell(*arguments))
+        cell, guarded_cell = _warm(arguments, profiled=False), _warm(arguments, profiled=True)
         (plan,) = guarded_cell.get_debug_state().execution_plans.values()
         count = plan.code.num_bailouts()
+        plain, guarded = _best(lambda: cell(*arguments), lambda: guarded_cell(*arguments))
         PROFILING.failures = sys.maxsize  # else the plan would be made anew, without this guard
-        failed = _best(lambda: guarded_cell(*others), 100)
-        with torch.jit.optimized_execution(False):
-            unoptimised = _best(lambda: guarded_cell(*others), 100)
+
+        def unoptimised() -> None:
+            with torch.jit.optimized_execution(False):
+                guarded_cell(*others)
+
+        failed, interpreted = _best(lambda: guarded_cell(*others), unoptimised, count=100)
     print(f"without guards      {plain:6.2f}")
     print(f"with {count} guards       {guarded:6.2f}   {guarded - plain:+.2f} for the guards")
-    print(f"unoptimised         {unoptimised:6.2f}")
-    print(f"first guard fails   {failed:6.2f}   {failed - unoptimised:+.2f} beside the unoptimised run")
+    print(f"unoptimised         {interpreted:6.2f}")
+    print(f"first guard fails   {failed:6.2f}   {failed - interpreted:+.2f} beside the unoptimised run")
 
 
 if __name__ == "__main__":

@@ -149,3 +149,64 @@ def test_a_call_that_is_wanted_is_profiled_though_there_is_a_plan() -> None:
     assert [site.expected.sizes for site in executor.recent_plan.bailouts] == [(3,)]
     (found,) = executor.profiled.recorded.values()
     assert (found.record.runs, found.refusal) == (1, "")
+
+
+CHAIN = "def f(x, y):\n    return torch.tanh(x + y) * y"
+
+
+@pytest.fixture
+def entered() -> Iterator[Any]:
+    """A function whose calls go straight to the kernel of its guarded plan."""
+    before = tiering.mode()
+    tiering.set_mode("eager")
+    PROFILING.is_enabled = True
+    f = engine.CompilationUnit(CHAIN).f
+    for _ in range(4):
+        f(engine.ones(2, 3), engine.ones(2, 3))
+    assert f._function.entry is not None
+    yield f
+    PROFILING.is_enabled = False
+    tiering.set_mode(before)
+
+
+def _is_right(f: Any, *sizes: int) -> bool:
+    x, y = engine.randn(*sizes), engine.randn(*sizes)
+    return bool(engine.allclose(f(x, y), engine.tanh(x + y) * y, rtol=1e-5, atol=1e-6))
+
+
+def test_kernels_that_are_called_directly_hold_the_guards(entered: Any) -> None:
+    sites = executor_of(entered._function).cache.plans()[0].bailouts
+    assert [site.expected.sizes for site in sites] == [(2, 3), (2, 3)]
+    assert _is_right(entered, 2, 3) and [site.count for site in sites] == [0, 0]
+    assert _is_right(entered, 5, 3) and [site.count for site in sites] == [1, 0]
+    assert _is_right(entered, 2, 3) and [site.count for site in sites] == [1, 0]
+
+
+def test_a_bailout_that_is_asked_for_happens_once(entered: Any) -> None:
+    (plan,) = executor_of(entered._function).cache.plans()
+    plan.request_bailout(1)
+    assert entered._function.entry is None
+    assert _is_right(entered, 2, 3) and [site.count for site in plan.bailouts] == [0, 1]
+    assert entered._function.entry is not None
+    assert _is_right(entered, 2, 3) and [site.count for site in plan.bailouts] == [0, 1]
+
+
+def test_a_plan_that_is_dropped_is_not_entered_any_more(entered: Any) -> None:
+    executor = executor_of(entered._function)
+    (plan,) = executor.cache.plans()
+    for rows in range(5, 5 + PROFILING.failures):
+        assert _is_right(entered, rows, 3)
+    assert plan.is_dropped and executor.cache.plans() == []
+    assert entered._function.entry is None
+    plan.enter_again()
+    assert entered._function.entry is None
+
+
+def test_a_call_that_is_wanted_is_profiled_though_calls_go_straight_to_a_kernel(entered: Any) -> None:
+    executor = executor_of(entered._function)
+    executor.profile_next()
+    assert _is_right(entered, 4, 3)
+    (found,) = executor.profiled.recorded.values()
+    assert found.record.runs == 2
+    assert _is_right(entered, 2, 3)
+    assert [site.expected.sizes for site in executor.cache.plans()[0].bailouts] == [(None, 3), (None, 3)]
