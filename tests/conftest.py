@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import signal
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -18,6 +19,10 @@ from engine.fuser.backend import tiering
 from tests.case_runner import Case, parse_cases, written
 
 os.environ.setdefault("TSREPL_KERNEL_CACHE", str(Path(tempfile.gettempdir()) / f"tsrepl-tests-{getpass.getuser()}"))
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell starts what runs in the background so; programs that tests start would ignore interrupts, too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples in every run: what fails here fails for everybody.
 hypothesis.settings.register_profile("same", derandomize=True)

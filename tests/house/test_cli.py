@@ -112,19 +112,22 @@ def test_a_reader_that_leaves_early_is_no_error_of_ours() -> None:
 
 
 def test_an_interrupt_ends_it_with_status_130() -> None:
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-m", "tsrepl", "-c", "print('on')\ni = 0\nwhile True:\n    i = i + 1\n"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         cwd=ROOT,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "on\n"
-    time.sleep(0.2)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=30)
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "on\n"
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        try:
+            _, err = process.communicate(timeout=30)
+        finally:
+            process.kill()
     assert process.returncode == 130
     assert err.startswith("Interrupted")
     assert TRACEBACK not in err
