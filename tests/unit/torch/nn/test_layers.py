@@ -48,6 +48,7 @@ class WithState(torch.nn.Module):
         return self.layer(x, state)
 
 
+@pytest.mark.usefixtures("without_machine_code")
 @pytest.mark.parametrize("maker", LAYERS)
 def test_layer(maker: str) -> None:
     layer, args = made(maker)
