@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.aten.formatting.printing import cpp_str
 from engine.aten.values.arithmetic import is_negative_nan
+from engine.aten.values.ivalue import EnumValue
 from engine.aten.values.tensor import Tensor
 from engine.ir.type_verbosity import shown_type
 from engine.lang.scalars import device
@@ -207,7 +208,7 @@ def _scalar_text(value: Any) -> str:
 def _other_text(value: Any) -> str:
     if isinstance(value, device):
         return f'torch.device("{value}")'
-    return f"{value.type.qualname}.{value.name}" if hasattr(value, "name") and hasattr(value, "type") else str(value)
+    return f"{value.type.qualname}.{value.name}" if isinstance(value, EnumValue) else str(value)
 
 
 def _negative(value: float) -> bool:

@@ -1,7 +1,7 @@
 """Which nodes of a plan's graph become kernels together.
 
 In: a graph of which nothing is recorded for gradients, and which nodes may be part of a kernel.  Out: the same graph,
-with a `prim::FusionGroup` for each kernel.
+with a `prim::FusionGroup` for each kernel, or a `prim::TensorExprGroup` where the graph is made from a profile.
 
 Note [Groups give new memory]
 Results of a kernel are new tensors.  So no result of a group may be a view, a list or a tuple: what is wanted outside
@@ -24,6 +24,9 @@ from engine.lang.types import TensorType
 from engine.passes.pipeline import Listener, run_pass
 
 FUSION_GROUP: Final = "prim::FusionGroup"
+TENSOREXPR_GROUP: Final = "prim::TensorExprGroup"
+"""The kind of the groups of plans that are made from profiles."""
+_FUSION_GROUPS: Final = frozenset({FUSION_GROUP, TENSOREXPR_GROUP})
 _LOOP: Final = "prim::Loop"
 Choice = Callable[[Node], bool]
 
@@ -31,14 +34,21 @@ Choice = Callable[[Node], bool]
 DIFFERENTIABLE_GRAPH: Final = "prim::DifferentiableGraph"
 
 
-def form_groups(graph: Graph, is_fusible: Choice, refused: dict[Node, str], listener: Listener | None) -> list[Node]:
+def is_fusion_group(node: Node) -> bool:
+    """True if the node is a group that runs as a kernel, of either kind."""
+    return node.kind in _FUSION_GROUPS
+
+
+def form_groups(
+    graph: Graph, kind: str, is_fusible: Choice, refused: dict[Node, str], listener: Listener | None
+) -> list[Node]:
     """Group what may be fused, less the nodes in `refused`, which learns those that have to stay outside, and why; the
-    groups in their order."""
+    groups, of this kind, in their order."""
 
     def make(may_join: Choice, may_end: Choice) -> None:
-        run_pass("create_fusion_groups", graph, listener, is_fusible=may_join, min_size=1, may_end=may_end)
+        run_pass("create_fusion_groups", graph, listener, kind=kind, is_fusible=may_join, min_size=1, may_end=may_end)
 
-    groups = _grouped(graph, FUSION_GROUP, is_fusible, refused, make)
+    groups = _grouped(graph, kind, is_fusible, refused, make)
     for group in groups:
         _lift_tensors(group)
     return groups
@@ -175,7 +185,7 @@ def whole(graph: Graph) -> Whole | None:
     nodes = [node for node in graph.nodes() if node.kind != "prim::Constant"]
     guards = [*itertools.takewhile(_guards_an_input, nodes)]
     nodes = nodes[len(guards) :]
-    if not nodes or nodes[0].kind != FUSION_GROUP:
+    if not nodes or not is_fusion_group(nodes[0]):
         return None
     group, outputs = nodes[0], graph.outputs
     if len(nodes) == 2 and nodes[1].kind == "prim::TupleConstruct" and len(group.outputs) > 1:
@@ -209,7 +219,7 @@ def _arranged(group: Node, inputs: Sequence[Value], outputs: Sequence[Value]) ->
     copy_nodes(old.nodes(), inner.block, values)
     for value in outputs:
         inner.register_output(values[made[value]])
-    another = group.graph.create(FUSION_GROUP, inputs, [value.type for value in outputs]).insert_before(group)
+    another = group.graph.create(group.kind, inputs, [value.type for value in outputs]).insert_before(group)
     for value, result in zip([*outputs], another.outputs, strict=True):
         value.replace_all_uses_with(result)
     group.destroy()

@@ -18,7 +18,7 @@ from engine.aten.dispatch.unboxed import kind_of
 from engine.aten.values import xp
 from engine.aten.values.tensor import Tensor
 from engine.executor.bytecode.operations import CALLEES, OPERATIONS
-from engine.executor.codegen.fusion_groups import DIFFERENTIABLE_GRAPH, FUSION_GROUP
+from engine.executor.codegen.fusion_groups import DIFFERENTIABLE_GRAPH, is_fusion_group
 from engine.executor.codegen.pointwise_expressions import Name, Operand, has_pointwise_expression, pointwise_expression
 from engine.executor.codegen.templates import asks
 from engine.ir.constants import constant_value
@@ -166,7 +166,7 @@ class Unboxing:
                 self._analyze_loop(node, depth)
             elif node.kind == "prim::ListUnpack":
                 self._analyze_unpacking(node)
-            elif node.kind in (FUSION_GROUP, DIFFERENTIABLE_GRAPH):
+            elif is_fusion_group(node) or node.kind == DIFFERENTIABLE_GRAPH:
                 self._analyze_group(node, depth)
             else:
                 self._analyze_node(node)

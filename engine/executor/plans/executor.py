@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, Final
 
 from engine.executor.bytecode.code import Code
+from engine.executor.codegen.fusion_groups import FUSION_GROUP, TENSOREXPR_GROUP
 from engine.executor.plans.first_call import runs_before_plan
 from engine.executor.plans.fusion import Run
 from engine.executor.plans.pipelines import BEFORE_EXECUTION
@@ -22,8 +23,10 @@ from engine.executor.plans.plan import ExecutionPlan, make_plan
 from engine.executor.plans.plan_cache import CacheStatistics, PlanCache
 from engine.executor.plans.plan_events import PlanCompiled, PlanEvicted, PlanLookup
 from engine.executor.plans.profiled import ProfiledPlans
+from engine.executor.plans.shown_graph import shown_graph
 from engine.executor.plans.spec import Key, SpecReader
 from engine.executor.plans.switches import SWITCHES, tell
+from engine.executor.profiling.settings import PROFILING
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph
 from engine.ir.unit import Function
@@ -40,8 +43,8 @@ class GraphExecutor:
     for calls from Python, which `engine.executor.calls` makes once, `direct` the plan that `Function.entry` runs."""
 
     __slots__ = (
-        "_anywhere", "_calls", "_code", "_is_begun", "_lookups", "_recent", "_settled", "boundary", "cache", "direct",
-        "function", "graph", "profiled", "reader",
+        "_anywhere", "_calls", "_code", "_is_begun", "_lookups", "_making", "_passing", "_recent", "_settled",
+        "boundary", "cache", "direct", "dropped", "function", "graph", "profiled", "reader",
     )  # fmt: skip
 
     def __init__(self, function: Function, device: scalars.device | None = scalars.CPU) -> None:
@@ -57,6 +60,7 @@ class GraphExecutor:
         self.boundary: Any = None
         self._code: Code | None = None
         self._recent: tuple[Key, ExecutionPlan | None] = ((), None)
+        self._passing: ExecutionPlan | None = None
         self._calls = itertools.count()
         self._lookups = 0
         self._settled = 0
@@ -78,9 +82,9 @@ class GraphExecutor:
 
     @property
     def recent_graph(self) -> Graph:
-        """The graph of the plan that ran last, else the generic one; do not change it."""
-        plan = self.recent_plan
-        return plan.graph if plan else self.graph
+        """The graph of what ran last, else the generic one; do not change it."""
+        plan = self.recent_plan or self._passing
+        return shown_graph(plan) if plan else self.graph
 
     @property
     def recent_plan(self) -> ExecutionPlan | None:
@@ -133,7 +137,7 @@ class GraphExecutor:
         if self.reader.device is not None and self.function.inlines:
             profiling = self.profiled.profiling_plan(key, self.cache.has(key))
             if profiling is not None:
-                self._recent = ((), None)
+                self._recent, self._passing = ((), None), profiling
                 self._lookups += 1  # a call that finds no plan, and makes none
                 return profiling
         plan, hit = self.cache.get(key, lambda: self._make(key))
@@ -149,8 +153,7 @@ class GraphExecutor:
         return self.function.inlines and not SWITCHES.listeners and not self.profiled.is_wanted
 
     def _make(self, key: Key) -> ExecutionPlan:
-        name, inlines = self.function.name, self.function.inlines
-        plan = self.profiled.make(key) or make_plan(name, self.graph, self.reader, key, inlines=inlines)
+        plan = self.profiled.make(key) or self._plain_plan(key)
         if plan.fusion is not None:
             plan.fusion.offer = partial(self._enter_directly, plan)
         if plan.scalar is not None:
@@ -162,6 +165,12 @@ class GraphExecutor:
             if len(self.cache) >= self.cache.bound:
                 tell(PlanEvicted(self.function.name, len(self.cache)))
         return plan
+
+    def _plain_plan(self, key: Key) -> ExecutionPlan:
+        """A plan without guards."""
+        kind = TENSOREXPR_GROUP if PROFILING.is_enabled else FUSION_GROUP
+        inlines = self.function.inlines
+        return make_plan(self.function.name, self.graph, self.reader, key, inlines=inlines, kind=kind)
 
     def _forget(self, key: Key) -> None:
         """Drop the plan of a key, which will be made anew."""
@@ -235,4 +244,4 @@ RECENT: Final = _Recent()
 def last_executed_optimized_graph() -> Graph | None:
     """The graph of the plan that ran last; None before any has."""
     plan = executor_of(RECENT.plan).direct if isinstance(RECENT.plan, Function) else RECENT.plan
-    return plan.graph if plan else None
+    return shown_graph(plan) if plan else None

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from engine.aten.values.tensor import Tensor
-from engine.executor.codegen.fusion_groups import FUSION_GROUP
+from engine.executor.codegen.fusion_groups import is_fusion_group
 from engine.executor.plans.differentiation import DifferentiableGroup, Specialised, Variant
 from engine.executor.plans.executor import GraphExecutor, executor_of
 from engine.executor.plans.explained_profiles import (
@@ -29,10 +29,10 @@ from engine.executor.plans.fusion import Compiler, FusedGroup, Kernel, PlanFusio
 from engine.executor.plans.history import PassRun
 from engine.executor.plans.plan import ExecutionPlan
 from engine.executor.plans.plan_cache import CacheStatistics
+from engine.executor.plans.shown_graph import argument_text, shown_graph
 from engine.executor.plans.source_lines import SourceLine, line_of
 from engine.executor.profiling.profiles import type_text
 from engine.fuser.backend import machine, tiering
-from engine.fuser.stubs.binding import Argument, FixedArgument, TensorArgument
 from engine.fuser.stubs.cost import Cost
 from engine.ir.facts.program_text import own_range, value_name
 from engine.ir.graph import Graph, Node, Value
@@ -186,8 +186,8 @@ def _plan(plan: ExecutionPlan, is_direct: bool = False) -> PlanExplanation:
     return PlanExplanation(
         str(plan.spec), "" if groups else _why_no_groups(plan), groups,
         tuple(node for part in parts for node in _unfused(part)), "generated" if plan.entry else "interpreted",
-        plan.graph, plan.source, tuple(history.passes), tuple(history.events), plan.hits, history.seconds, is_direct,
-        tuple(map(_plan, parts[1:])), explain_guards(plan), tuple(_differentiable(plan)),
+        shown_graph(plan), plan.source, tuple(history.passes), tuple(history.events), plan.hits, history.seconds,
+        is_direct, tuple(map(_plan, parts[1:])), explain_guards(plan), tuple(_differentiable(plan)),
         tuple(_undifferentiated(plan)), _why_not_differentiated(plan),
     )  # fmt: skip
 
@@ -239,17 +239,9 @@ def _lines(graph: Graph) -> tuple[SourceLine, ...]:
 def _kernel(kernel: Kernel, group: FusedGroup, compiler: Compiler) -> KernelExplanation:
     binding = kernel.binding
     return KernelExplanation(
-        binding.kernel.name, compiler.show(binding.kernel), tuple(map(_argument, binding.arguments)),
+        binding.kernel.name, compiler.show(binding.kernel), tuple(map(argument_text, binding.arguments)),
         tuple(map(compiler.show, binding.guards)), kernel.seconds, kernel.cost, kernel, group.run,
     )  # fmt: skip
-
-
-def _argument(argument: Argument) -> str:
-    if isinstance(argument, FixedArgument):
-        return f"{argument.name} = {argument.value}"
-    if not isinstance(argument, TensorArgument):
-        return f"{argument.name}: {argument.type}"
-    return f"{argument.name}: {argument.layout} {argument.type}[{', '.join('*' * argument.rank)}]"
 
 
 def _line(node: Node) -> SourceLine | None:
@@ -276,7 +268,7 @@ def _laid_out(array: Any, strides: Sequence[int]) -> Any:
 
 def _unfused(plan: ExecutionPlan) -> Iterator[NodeOutside]:
     for node in plan.graph.all_nodes():
-        if node.kind != FUSION_GROUP and _is_on_tensors(node):
+        if not is_fusion_group(node) and _is_on_tensors(node):
             yield NodeOutside(node.kind, _line(node), _why(node, plan))
 
 

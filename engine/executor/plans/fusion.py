@@ -23,7 +23,7 @@ import numpy as np
 
 from engine.aten.values.tensor import Tensor
 from engine.executor.codegen.decompositions import decompose
-from engine.executor.codegen.fusion_groups import Choice, Whole, dissolve, form_groups, structure, whole
+from engine.executor.codegen.fusion_groups import FUSION_GROUP, Choice, Whole, dissolve, form_groups, structure, whole
 from engine.executor.codegen.source import GeneratedSource
 from engine.executor.plans.history import PlanHistory
 from engine.executor.plans.pipelines import BEFORE_FUSION
@@ -206,6 +206,8 @@ class PlanFusion:
     offer: Callable[[Callable[[Run], Run] | None], None] = lambda bind: None
     """Takes a way to the kernels of a plan that is one group: given a function for other arguments, a function that
     runs them; None where there are none."""
+    kind: str = FUSION_GROUP
+    """The kind of node that its groups are."""
     history: PlanHistory = field(default_factory=PlanHistory)
     groups: list[FusedGroup] = field(default_factory=list)
     refused: dict[Node, str] = field(default_factory=dict)
@@ -262,7 +264,8 @@ class PlanFusion:
         assert self.fused is not None
         known = {group.node: group for group in self.groups}
         start = time.perf_counter()
-        nodes = form_groups(self.fused, self.compiler.is_fusible, self.refused, tell if SWITCHES.listeners else None)
+        listener = tell if SWITCHES.listeners else None
+        nodes = form_groups(self.fused, self.kind, self.compiler.is_fusible, self.refused, listener)
         self.history.note("create_fusion_groups", self.fused, bool(nodes), time.perf_counter() - start)
         if not known and (found := whole(self.fused)) is not None:
             self._whole, nodes = found, [found.group]

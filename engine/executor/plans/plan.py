@@ -26,7 +26,7 @@ from engine.aten.values.tensor import Tensor
 from engine.executor.bytecode.code import Code
 from engine.executor.bytecode.operations import CALLEES, operation_of
 from engine.executor.bytecode.traceback import CallSite, execution_error
-from engine.executor.codegen.fusion_groups import FUSION_GROUP, dissolve
+from engine.executor.codegen.fusion_groups import FUSION_GROUP, dissolve, is_fusion_group
 from engine.executor.codegen.source import FUNCTION, NO_FUNCTIONS, GeneratedSource, NotGenerated, generate
 from engine.executor.concurrency.futures import Future
 from engine.executor.plans.differentiation import PlanDifferentiation
@@ -129,24 +129,28 @@ class ExecutionPlan:
 
 
 @collecting_rarely()
-def make_plan(name: str, graph: Graph, reader: SpecReader, key: Key, *, inlines: bool = True) -> ExecutionPlan:
-    """Specialise and optimize a copy of the graph, and generate its function."""
+def make_plan(
+    name: str, graph: Graph, reader: SpecReader, key: Key, *, inlines: bool = True, kind: str = FUSION_GROUP
+) -> ExecutionPlan:
+    """Specialise and optimize a copy of the graph, and generate its function; groups are nodes of this kind."""
     start = time.perf_counter()
     history = PlanHistory()
-    plan = finish_plan(name, specialise(graph, reader, key, history, inlines=inlines), reader, key, history)
+    plan = finish_plan(name, specialise(graph, reader, key, history, inlines=inlines), reader, key, history, kind)
     history.seconds = time.perf_counter() - start
     return plan
 
 
-def finish_plan(name: str, graph: Graph, reader: SpecReader, key: Key, history: PlanHistory) -> ExecutionPlan:
-    """The plan of a specialised graph: optimized, with its function."""
+def finish_plan(
+    name: str, graph: Graph, reader: SpecReader, key: Key, history: PlanHistory, kind: str
+) -> ExecutionPlan:
+    """The plan of a specialised graph: optimized, with its function; groups are nodes of this kind."""
     if history.run(UNROLLING, graph):
         history.run(AFTER_UNROLLING, graph)
     # Graphs with inputs that require grad are to be split here, before anything that has no derivative.
     history.run(POST_DERIVATIVE, graph)
     plan = ExecutionPlan(name, reader.spec(key), graph, history=history)
     try:
-        _generate(plan, reader, key)
+        _generate(plan, reader, key, kind)
     except NotGenerated as why:
         plan.reason = str(why)
     except (SyntaxError, RecursionError) as error:
@@ -158,7 +162,7 @@ def specialise(graph: Graph, reader: SpecReader, key: Key, history: PlanHistory,
     """A copy of the graph, with the key's facts in its types, that can still be differentiated; with `inlines`, its
     calls are inlined."""
     specialised = copy_graph(graph)
-    for group in specialised.find_all_nodes(FUSION_GROUP):
+    for group in [*filter(is_fusion_group, specialised.all_nodes())]:
         dissolve(group)
     history.begin(graph)
     if inlines:
@@ -207,7 +211,7 @@ def _replaced(type: Type, path: tuple[int, ...], part: TensorType) -> Type:
     return TupleType(tuple(elements), type.name, type.fields, type.defaults)
 
 
-def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key) -> None:
+def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key, kind: str) -> None:
     may_record = key[0] or any(node.kind in _MAY_SWITCH_GRADIENTS for node in plan.graph.all_nodes())
     is_anywhere = reader.device is None or _may_name_devices(plan.graph)
     records = is_anywhere or (may_record and not is_gradient_free(plan.graph, key))
@@ -247,16 +251,18 @@ def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key) -> None:
         return
     if records:
         plan.differentiation = PlanDifferentiation(
-            plan.name, unfused, make_plan, write, install_fused, run_unfused, lambda: plan.entry, plan.history
-        )
+            plan.name, unfused, partial(make_plan, kind=kind), write, install_fused, run_unfused, lambda: plan.entry,
+            plan.history,
+        )  # fmt: skip
         plan.differentiation.start()
         return
     if plan.why_unfused or compiler is None:
         install(*write(unfused))
         return
     plan.fusion = PlanFusion(
-        plan.name, unfused, compiler, write, install_fused, run_unfused, lambda: plan.entry, history=plan.history
-    )
+        plan.name, unfused, compiler, write, install_fused, run_unfused, lambda: plan.entry, kind=kind,
+        history=plan.history,
+    )  # fmt: skip
     plan.fusion.start()
 
 

@@ -18,6 +18,7 @@ from functools import partial
 from typing import Final
 
 from engine.executor.bytecode.code import Code
+from engine.executor.codegen.fusion_groups import TENSOREXPR_GROUP
 from engine.executor.plans.history import PlanHistory
 from engine.executor.plans.pipelines import AFTER_GUARDS
 from engine.executor.plans.plan import ExecutionPlan, finish_plan, specialise
@@ -113,7 +114,7 @@ class ProfiledPlans:
         sites = insert_bailouts(graph, self.name, partial(self._fail, key))
         history.note("insert_bailouts", graph, bool(sites), time.perf_counter() - middle)
         history.run(AFTER_GUARDS, graph)
-        plan = finish_plan(self.name, graph, self.reader, key, history)
+        plan = finish_plan(self.name, graph, self.reader, key, history, TENSOREXPR_GROUP)
         plan.record, plan.guards, plan.bailouts = record, tuple(notes), tuple(sites)
         found.guarded = plan
         history.seconds = time.perf_counter() - start

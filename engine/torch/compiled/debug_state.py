@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from engine.executor.bytecode.code import Code as Instructions
 from engine.executor.plans.executor import GraphExecutor
 from engine.executor.plans.plan import ExecutionPlan
+from engine.executor.plans.shown_graph import shown_graph
 from engine.executor.plans.spec import ArgumentSpec
 from engine.lang.errors import ArgumentError
 from engine.torch.compiled.graphs import Graph
@@ -40,13 +41,13 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionPlanState:
-    """A plan: `graph` is the one that runs, with its groups."""
+    """A plan: `graph` is the one that runs, with its groups and what they check."""
 
     _plan: ExecutionPlan
 
     @property
     def graph(self) -> Graph:
-        return Graph(self._plan.graph)
+        return Graph(shown_graph(self._plan))
 
     @property
     def code(self) -> Code:

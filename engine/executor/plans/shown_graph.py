@@ -1,0 +1,110 @@
+"""The graph of a plan with the checks that its groups make, as `graph_for` and its like show it.
+
+In: a plan.  Out: its graph; where it was made from a profile, with each group that has kernels behind the checks of
+these, and in front of what runs where none holds:
+
+    %3 : Tensor = prim::TensorExprGroup_0(%1, %2)
+
+                                          ↓
+
+    %4 : Float(*, device=cpu), %5 : Float(*, device=cpu), %6 : bool =
+        prim::TypeCheck[types=[…], arguments=[…], guards=[…]](%1, %2)
+    %3 : Tensor = prim::If(%6)
+      block0():
+        %7 : Tensor = prim::TensorExprGroup_0(%4, %5)
+        -> (%7)
+      block1():
+        %8 : Tensor = prim::FallbackGraph_1(%1, %2)
+        -> (%8)
+
+The plan itself calls one function in place of all of this: the check and the branch are in the stub of the kernels
+(see `engine.fuser.stubs`), which goes to the group without a kernel, the fallback, where they do not hold.  So there is
+one check for each kernel, one behind the other; `types` are what a stub asks of tensors, `arguments` and `guards` what
+it asks besides, in the names of its kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from engine.aten.values.xp import FROM_NUMPY
+from engine.executor.codegen.fusion_groups import TENSOREXPR_GROUP, is_fusion_group
+from engine.executor.plans.plan import ExecutionPlan
+from engine.fuser.groups.fusion_group import DTYPES
+from engine.fuser.ir.kernel_text import show
+from engine.fuser.stubs.binding import Argument, Binding, FixedArgument, TensorArgument
+from engine.ir.clone import copy_graph, copy_node
+from engine.ir.graph import Graph, Node, Value
+from engine.lang.scalars import CPU
+from engine.lang.types import BOOL, TensorType, Type
+
+TYPE_CHECK: Final = "prim::TypeCheck"
+FALLBACK_GRAPH: Final = "prim::FallbackGraph"
+
+
+def shown_graph(plan: ExecutionPlan) -> Graph:
+    """The plan's graph, or a copy with the checks and fallbacks of its groups; do not change it."""
+    kernels = {group.node: group.bindings for group in plan.fusion.groups} if plan.fusion is not None else {}
+    checked = [*filter(is_fusion_group, plan.graph.all_nodes())]
+    if not any(node.kind == TENSOREXPR_GROUP and kernels.get(node) for node in checked):
+        return plan.graph
+    graph = copy_graph(plan.graph)
+    copies = [*filter(is_fusion_group, graph.all_nodes())]
+    for node, copy in zip(checked, copies, strict=True):
+        if kernels.get(node):
+            _check(copy, kernels[node])
+    return graph
+
+
+def _check(group: Node, kernels: Sequence[Binding]) -> None:
+    """Put the group behind the checks of its kernels."""
+    graph = group.graph
+    with graph.inserting_at(group, group.range):
+        found = _first_that_holds(group, kernels)
+    for old, new in zip(group.outputs, found, strict=True):
+        old.replace_all_uses_with(new)
+    group.destroy()
+
+
+def _first_that_holds(group: Node, kernels: Sequence[Binding]) -> list[Value]:
+    """The results of the first kernel whose check holds, else of the fallback, at the graph's insert point."""
+    graph = group.graph
+    if not kernels:
+        fallback = graph.append(FALLBACK_GRAPH, group.inputs, [value.type for value in group.outputs])
+        return fallback.set_attr("Subgraph", group.attr("Subgraph")).outputs
+    first, *others = kernels
+    arguments = [*zip(group.inputs, first.arguments, strict=True)]
+    tensors = [(value, argument) for value, argument in arguments if isinstance(argument, TensorArgument)]
+    types = [_type(argument) for _, argument in tensors]
+    check = graph.append(TYPE_CHECK, [value for value, _ in tensors], [*types, BOOL]).set_attr("types", types, "tys")
+    for name, texts in ("arguments", map(argument_text, first.arguments)), ("guards", map(show, first.guards)):
+        _set_texts(check, name, texts)
+    branch = graph.append("prim::If", [check.outputs[-1]], [value.type for value in group.outputs])
+    holds, fails = branch.add_block(), branch.add_block()
+    known = {value: passed for (value, _), passed in zip(tensors, check.outputs, strict=False)}
+    holds.append(copy_node(group, graph, known))
+    for value in group.outputs:
+        holds.register_output(known[value])
+    with graph.inserting_at(fails):
+        for value in _first_that_holds(group, others):
+            fails.register_output(value)
+    return branch.outputs
+
+
+def _set_texts(check: Node, name: str, texts: Iterator[str]) -> None:
+    if found := [*texts]:
+        check.set_attr(name, found, "ss")
+
+
+def _type(argument: TensorArgument) -> Type:
+    return TensorType(FROM_NUMPY[DTYPES[argument.type]], (None,) * argument.rank, None, None, CPU)
+
+
+def argument_text(argument: Argument) -> str:
+    """What a kernel wants of an argument: `x: contiguous f32[*, *]`, `n: i64`, `n = 3`."""
+    if isinstance(argument, FixedArgument):
+        return f"{argument.name} = {argument.value}"
+    if not isinstance(argument, TensorArgument):
+        return f"{argument.name}: {argument.type}"
+    return f"{argument.name}: {argument.layout} {argument.type}[{', '.join('*' * argument.rank)}]"
