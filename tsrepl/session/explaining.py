@@ -80,9 +80,20 @@ def _summary(name: str, of: Explanation) -> str:
         f"{counted(of.statistics.misses, 'plan was', 'plans were')} made",
         f"{counted(profiled, 'run was', 'runs were')} profiled" if profiled else "",
         f"{of.statistics.evictions} were evicted" if of.statistics.evictions else "",
+        _dropped(of),
         "compile mode off" if of.mode == "off" else "",
     ]
     return f"{name}: {', '.join(filter(None, parts))}"
+
+
+def _dropped(of: Explanation) -> str:
+    """The plans that are no more, and what became of their calls."""
+    counts = of.dropped
+    if not counts.plans:
+        return ""
+    used = f"used by {counted(counts.hits, 'later call')}"
+    failed = f", of which {counts.failures} failed a guard" if counts.failures else ""
+    return f"{counted(counts.plans, 'plan was', 'plans were')} dropped ({used}{failed})"
 
 
 def _story(name: str, plan: PlanExplanation, of: Explanation) -> StoryPlan:

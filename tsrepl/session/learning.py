@@ -107,20 +107,28 @@ def guards(workspace: Workspace, argument: str) -> Iterable[Reply]:
     if target.call is not None:
         _run_guarded(target.functions, target.call)
     check_has_run("guards", target)
+    _wait(map(executor_of, target.functions))
     rows = [row for function in target.functions for row in _guards_of(target, function)]
     yield GuardsReply(argument, tuple(rows))
     if target.call is None and not any(row.lines for row in rows):
         yield TextReply(f"%guards {example_call(target)} profiles a run, and shows the plan that is made of it")
 
 
+def _wait(executors: Iterable[GraphExecutor]) -> None:
+    """Until the plans are made that are being made in the background."""
+    for executor in executors:
+        executor.wait()
+
+
 def _run_guarded(functions: Sequence[Function], call: Callable[[], object]) -> None:
     """Run the call until the functions' plans have guards, or turn out to have none."""
-    executors = [executor_of(function) for function in functions]
+    executors = [*map(executor_of, functions)]
     for executor in executors:
         if not executor.profiled.recorded:
             executor.profile_next()
     for _ in range(PROFILING.runs + 1):
         call()
+        _wait(executors)
         unguarded = [each for each in executors if not _is_settled(each)]
         if not unguarded:
             return

@@ -20,13 +20,14 @@ from engine.executor.plans.first_call import runs_before_plan
 from engine.executor.plans.fusion import Run
 from engine.executor.plans.pipelines import BEFORE_EXECUTION
 from engine.executor.plans.plan import ExecutionPlan, make_plan
-from engine.executor.plans.plan_cache import CacheStatistics, PlanCache
+from engine.executor.plans.plan_cache import CacheStatistics, PlanCache, PlanCounts
 from engine.executor.plans.plan_events import PlanCompiled, PlanEvicted, PlanLookup
 from engine.executor.plans.profiled import ProfiledPlans
 from engine.executor.plans.shown_graph import shown_graph
 from engine.executor.plans.spec import Key, SpecReader
 from engine.executor.plans.switches import SWITCHES, tell
 from engine.executor.profiling.settings import PROFILING
+from engine.fuser.backend import tiering
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph
 from engine.ir.unit import Function
@@ -40,7 +41,12 @@ MAX_PLANS: Final = 20
 
 class GraphExecutor:
     """Runs one function.  `graph` is the generic graph, which runs for any arguments; `boundary` holds the conversions
-    for calls from Python, which `engine.executor.calls` makes once, `direct` the plan that `Function.entry` runs."""
+    for calls from Python, which `engine.executor.calls` makes once, `direct` the plan that `Function.entry` runs;
+    `dropped` counts what became of the calls of plans that are no more.
+
+    `_recent` is the plan that ran last, and its key; `_passing` what ran instead of a plan; `_making` what runs while
+    the plan of a key is made in the thread that compiles.
+    """
 
     __slots__ = (
         "_anywhere", "_calls", "_code", "_is_begun", "_lookups", "_making", "_passing", "_recent", "_settled",
@@ -55,12 +61,14 @@ class GraphExecutor:
         self.graph: Graph = copy_graph(function.graph)
         run_pipeline(BEFORE_EXECUTION, self.graph)
         self.reader = SpecReader(self.graph.inputs, device)
-        self.cache: PlanCache[ExecutionPlan] = PlanCache(MAX_PLANS)
+        self.cache: PlanCache[ExecutionPlan] = PlanCache(MAX_PLANS, self._drop)
         self.profiled = ProfiledPlans(function.name, self.graph, self.reader, self._forget)
         self.boundary: Any = None
         self._code: Code | None = None
         self._recent: tuple[Key, ExecutionPlan | None] = ((), None)
+        self.dropped = PlanCounts()
         self._passing: ExecutionPlan | None = None
+        self._making: dict[Key, ExecutionPlan] = {}
         self._calls = itertools.count()
         self._lookups = 0
         self._settled = 0
@@ -137,9 +145,10 @@ class GraphExecutor:
         if self.reader.device is not None and self.function.inlines:
             profiling = self.profiled.profiling_plan(key, self.cache.has(key))
             if profiling is not None:
-                self._recent, self._passing = ((), None), profiling
                 self._lookups += 1  # a call that finds no plan, and makes none
-                return profiling
+                return self._pass(profiling)
+            if tiering.mode() == "background" and key in self.profiled.recorded and not self.cache.has(key):
+                return self._pass(self._meanwhile(key))
         plan, hit = self.cache.get(key, lambda: self._make(key))
         self._recent = (key, plan)
         if not hit:
@@ -148,6 +157,40 @@ class GraphExecutor:
             reason = "" if hit else "first call" if before is None else plan.spec.difference(before.spec) or "evicted"
             tell(PlanLookup(self.function.name, plan.spec, hit, reason))
         return plan
+
+    def _pass(self, plan: ExecutionPlan) -> ExecutionPlan:
+        """A plan that is not kept, for one call."""
+        self._recent, self._passing = ((), None), plan
+        return plan
+
+    def _meanwhile(self, key: Key) -> ExecutionPlan:
+        """The generic graph for the interpreter, while the plan that a profile asks for is made."""
+        if key in self._making:
+            self._lookups += 1
+            return self._making[key]
+        self.cache.statistics.misses += 1
+        self._settled += 1
+        spec, reason = self.reader.spec(key), "its plan is being made"
+        found = self._making[key] = ExecutionPlan(
+            self.function.name, spec, self.graph, reason=reason, _code=self.code
+        )  # fmt: skip
+        tiering.in_background(partial(self._make_in_background, key))
+        return found
+
+    def _make_in_background(self, key: Key) -> None:
+        """Make the plan of a key; if that fails, the interpreter goes on."""
+        self.cache.get(key, lambda: self._make(key), misses=0)
+        del self._making[key]
+
+    def wait(self) -> None:
+        """Until no plan is being made in the background."""
+        if self._making:
+            tiering.wait()
+
+    def _drop(self, plan: ExecutionPlan) -> None:
+        plan.is_dropped = True
+        self.dropped += plan.counts
+        self._enter_directly(plan, None)
 
     def _may_run_before_plan(self) -> bool:
         return self.function.inlines and not SWITCHES.listeners and not self.profiled.is_wanted
@@ -175,10 +218,7 @@ class GraphExecutor:
     def _forget(self, key: Key) -> None:
         """Drop the plan of a key, which will be made anew."""
         self.settle()
-        dropped = self.cache.forget(key)
-        if dropped is not None:
-            dropped.is_dropped = True
-            self._enter_directly(dropped, None)
+        self.cache.forget(key)
         self._recent = ((), None)
 
     def _enter_directly(self, plan: ExecutionPlan, bind: Callable[[Run], Run] | None) -> None:

@@ -28,7 +28,7 @@ from engine.executor.plans.explained_profiles import (
 from engine.executor.plans.fusion import Compiler, FusedGroup, Kernel, PlanFusion
 from engine.executor.plans.history import PassRun
 from engine.executor.plans.plan import ExecutionPlan
-from engine.executor.plans.plan_cache import CacheStatistics
+from engine.executor.plans.plan_cache import CacheStatistics, PlanCounts
 from engine.executor.plans.shown_graph import argument_text, shown_graph
 from engine.executor.plans.source_lines import SourceLine, line_of
 from engine.executor.profiling.profiles import type_text
@@ -133,7 +133,8 @@ class DifferentiableExplanation:
 class PlanExplanation:
     """A plan: the arguments that it is for, and `why` it has no groups, if it has none.
 
-    `tier` is "generated" or "interpreted"; `seconds` is what the plan cost to make, `hits` the calls that found it.
+    `tier` is "generated" or "interpreted"; `seconds` is what the plan cost to make, `hits` the calls that found it,
+    `misses` the calls of its groups that no kernel took, `failures` those of its guards.
     Calls that go straight to the kernel of a plan that is one (`is_direct`) are not counted.  `events` are those of its
     groups and kernels, oldest first.  `parts` are the plans of the graphs that its differentiable graphs became;
     `why_undifferentiated` says why there are none, and `undifferentiated` which nodes are in none.
@@ -149,6 +150,8 @@ class PlanExplanation:
     passes: tuple[PassRun, ...]
     events: tuple[Any, ...]
     hits: int
+    misses: int
+    failures: int
     seconds: float
     is_direct: bool
     parts: tuple[PlanExplanation, ...]
@@ -160,13 +163,14 @@ class PlanExplanation:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The plans of a function, the most recently used last, what became of the look-ups for them, and the profiles of
-    its calls."""
+    """The plans of a function, the most recently used last, what became of the look-ups for them, the counts of the
+    plans that were dropped, and the profiles of its calls."""
 
     function: str
     mode: tiering.Mode
     plans: tuple[PlanExplanation, ...]
     statistics: CacheStatistics
+    dropped: PlanCounts
     profiles: tuple[ProfileExplanation, ...]
 
 
@@ -176,18 +180,19 @@ def explain(function: Function) -> Explanation:
     executor.settle()
     plans = tuple(_plan(plan, executor.direct is plan) for plan in executor.cache.plans())
     profiles = tuple(map(explain_record, executor.profiled.recorded.values()))
-    return Explanation(function.name, tiering.mode(), plans, executor.statistics, profiles)
+    return Explanation(function.name, tiering.mode(), plans, executor.statistics, executor.dropped, profiles)
 
 
 def _plan(plan: ExecutionPlan, is_direct: bool = False) -> PlanExplanation:
     parts = [plan, *_differentiated(plan)]
     groups = tuple(group for part in parts for group in _groups(part))
-    history = plan.history
+    history, counts = plan.history, plan.counts
     return PlanExplanation(
         str(plan.spec), "" if groups else _why_no_groups(plan), groups,
         tuple(node for part in parts for node in _unfused(part)), "generated" if plan.entry else "interpreted",
-        shown_graph(plan), plan.source, tuple(history.passes), tuple(history.events), plan.hits, history.seconds,
-        is_direct, tuple(map(_plan, parts[1:])), explain_guards(plan), tuple(_differentiable(plan)),
+        shown_graph(plan), plan.source, tuple(history.passes), tuple(history.events), counts.hits, counts.misses,
+        counts.failures, history.seconds, is_direct, tuple(map(_plan, parts[1:])), explain_guards(plan),
+        tuple(_differentiable(plan)),
         tuple(_undifferentiated(plan)), _why_not_differentiated(plan),
     )  # fmt: skip
 

@@ -40,6 +40,7 @@ from engine.executor.plans.pipelines import (
     PRE_SPECIALISATION,
     UNROLLING,
 )
+from engine.executor.plans.plan_cache import PlanCounts
 from engine.executor.plans.scalar_plans import ScalarPlan, is_scalar
 from engine.executor.plans.spec import ArgumentSpec, Key, SpecReader
 from engine.executor.profiling.bailouts import BAIL_OUT, BailoutSite
@@ -106,6 +107,12 @@ class ExecutionPlan:
     def source(self) -> str:
         """The generated text; empty where the interpreter runs the plan."""
         return self.generated.text if self.generated else ""
+
+    @property
+    def counts(self) -> PlanCounts:
+        """What became of its calls so far; of groups in forward and backward graphs, the plans of these tell."""
+        misses = sum(group.fallbacks for group in self.fusion.groups) if self.fusion is not None else 0
+        return PlanCounts(1, self.hits, misses, sum(site.count for site in self.bailouts))
 
     @property
     def calls(self) -> bool:

@@ -17,11 +17,30 @@ P = TypeVar("P")
 
 @dataclass(slots=True)
 class CacheStatistics:
-    """`hits` counts lookups that found a plan, also one that was being made; `evictions` the plans evicted."""
+    """`hits` counts lookups that found a plan, also one that was being made; `evictions` the plans evicted,
+    `forgotten` those dropped for another reason."""
 
     hits: int = 0
     misses: int = 0
     evictions: int = 0
+    forgotten: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PlanCounts:
+    """Of so many plans: `hits` counts the calls that found them, `misses` the calls of groups that no kernel took,
+    `failures` those of guards."""
+
+    plans: int = 0
+    hits: int = 0
+    misses: int = 0
+    failures: int = 0
+
+    def __add__(self, other: PlanCounts) -> PlanCounts:
+        return PlanCounts(
+            self.plans + other.plans, self.hits + other.hits, self.misses + other.misses,
+            self.failures + other.failures,
+        )  # fmt: skip
 
 
 class _Pending:
@@ -35,12 +54,13 @@ class _Pending:
 
 
 class PlanCache(Generic[P]):
-    """At most `bound` plans; the least recently used is evicted."""
+    """At most `bound` plans; the least recently used is evicted.  `on_drop` is called with plans that leave."""
 
-    __slots__ = ("_lock", "_pending", "_plans", "bound", "statistics")
+    __slots__ = ("_lock", "_on_drop", "_pending", "_plans", "bound", "statistics")
 
-    def __init__(self, bound: int) -> None:
+    def __init__(self, bound: int, on_drop: Callable[[P], object] = lambda plan: None) -> None:
         self.bound = bound
+        self._on_drop = on_drop
         self.statistics = CacheStatistics()
         self._plans: OrderedDict[Hashable, P] = OrderedDict()
         self._pending: dict[Hashable, _Pending] = {}
@@ -57,13 +77,17 @@ class PlanCache(Generic[P]):
         with self._lock:
             return list(self._plans.values())
 
-    def forget(self, key: Hashable) -> P | None:
-        """Drop the plan of a key, and give it, if there is one."""
+    def forget(self, key: Hashable) -> None:
+        """Drop the plan of a key, if there is one."""
         with self._lock:
-            return self._plans.pop(key, None)
+            plan = self._plans.pop(key, None)
+            if plan is not None:
+                self.statistics.forgotten += 1
+                self._on_drop(plan)
 
-    def get(self, key: Hashable, make: Callable[[], P]) -> tuple[P, bool]:
-        """The plan, and whether it was there.  Raises what `make` raises, in every thread that waits for it."""
+    def get(self, key: Hashable, make: Callable[[], P], *, misses: int = 1) -> tuple[P, bool]:
+        """The plan, and whether it was there; if not, these `misses` are counted.  Raises what `make` raises, in every
+        thread that waits for it."""
         while True:
             with self._lock:
                 plan = self._plans.get(key)
@@ -74,7 +98,7 @@ class PlanCache(Generic[P]):
                 pending = self._pending.get(key)
                 if pending is None:
                     self._pending[key] = mine = _Pending()
-                    self.statistics.misses += 1
+                    self.statistics.misses += misses
                     break
             pending.done.wait()
             if pending.error is not None:
@@ -99,5 +123,6 @@ class PlanCache(Generic[P]):
         with self._lock:
             self._plans[key] = plan
             if len(self._plans) > self.bound:
-                self._plans.popitem(last=False)
+                _, plan = self._plans.popitem(last=False)
                 self.statistics.evictions += 1
+                self._on_drop(plan)

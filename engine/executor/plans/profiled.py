@@ -5,8 +5,9 @@ interpreter runs, then one with guards and bailouts (see `engine.executor.profil
 
 Note [Failing guards]
 A call whose guard fails goes on in the interpreter, with the same result.  Once a guard has failed
-`PROFILING.failures` times the plan is dropped and the next call profiles again: sizes that differ from those before
-become unknown, and the next plan does not guard them.  After `PROFILING.rounds` of that, the plan has no guards.
+`PROFILING.failures` times the plan is dropped and the next call profiles again, for the next plan of
+`PROFILING.strategy`: a static one guards the sizes of that call, a dynamic one those that were always the same.  After
+the last of these, the plan has no guards.
 """
 
 from __future__ import annotations
@@ -99,13 +100,17 @@ class ProfiledPlans:
         found = self.recorded.get(key)
         if found is None or found.refusal:
             return None
+        sizes = PROFILING.guarded_sizes(found.rounds)
+        if sizes is None:
+            found.refusal = "guards failed too often" if found.rounds else "the fusion strategy has no plans"
+            return None
         start = time.perf_counter()
         graph, record = copy_graph(found.record.graph), found.record
         if any(node.kind in _LEFT_BY_HAND for node in graph.all_nodes()):
             found.refusal = "it enters contexts, which have to be left in order"
             return None
         history = replace(found.history, passes=[*found.history.passes])
-        notes = place_guards(graph)
+        notes = place_guards(graph, sizes)
         history.note("place_guards", graph, True, time.perf_counter() - start)
         if sum(note.fate in ("kept", "moved") for note in notes) > MAX_BAILOUTS:
             found.refusal = f"it has more than {MAX_BAILOUTS} values to guard"
@@ -130,7 +135,6 @@ class ProfiledPlans:
         if failure.requested or site.count < PROFILING.failures:
             return
         found.rounds += 1
-        if found.rounds > PROFILING.rounds:
-            found.refusal = "guards failed too often"
-        found.record.wanted = found.record.runs + 1
+        if PROFILING.guarded_sizes(found.rounds) is not None:
+            found.record.begin_round()
         self.forget(key)

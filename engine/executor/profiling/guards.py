@@ -20,6 +20,7 @@ from typing import Final, Literal
 
 from engine.executor.profiling.profiles import ValueProfile
 from engine.executor.profiling.record import PROFILE, PROFILED
+from engine.executor.profiling.settings import GuardedSizes
 from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.facts.inference import find_facts, resized_memory
 from engine.ir.graph import Block, Graph, Node, Value
@@ -47,10 +48,10 @@ class GuardNote:
     number: int | None = None
 
 
-def place_guards(graph: Graph) -> list[GuardNote]:
-    """Turn the profiles of the graph into guards; the notes in the order of the uses."""
+def place_guards(graph: Graph, sizes: GuardedSizes = "constant") -> list[GuardNote]:
+    """Turn the profiles of the graph into guards, of these sizes; the notes in the order of the uses."""
     notes: _Notes = {}
-    sites = _insert(graph, notes)
+    sites = _insert(graph, sizes, notes)
     _move(sites, notes)
     _merge(graph.block, {}, sites, notes)
     _eliminate(graph, graph.find_all_nodes(GUARD), sites, notes)
@@ -70,13 +71,13 @@ def _note(notes: _Notes, of: ValueProfile, type: TensorType | None, fate: Fate, 
 # ------------------------------------------------------------------ insertion
 
 
-def _insert(graph: Graph, notes: _Notes) -> _Sites:
+def _insert(graph: Graph, sizes: GuardedSizes, notes: _Notes) -> _Sites:
     db = AliasDb(graph)
     resized = resized_memory(graph, db)
     sites: _Sites = {}
     for node in graph.find_all_nodes(PROFILE):
         profile: ValueProfile = node.attr(PROFILED)
-        type = _guarded_type(profile)
+        type = _guarded_type(profile, sizes)
         why = "it may be resized" if db.memory_of(node.inputs) & resized else _reason_against(node, profile, type)
         _note(notes, profile, type, "not inserted" if why else "kept", why)
         if why or type is None:
@@ -90,9 +91,14 @@ def _insert(graph: Graph, notes: _Notes) -> _Sites:
     return sites
 
 
-def _guarded_type(profile: ValueProfile) -> TensorType | None:
+def _guarded_type(profile: ValueProfile, sizes: GuardedSizes) -> TensorType | None:
     """The part of the profiled type that guards are for."""
-    return None if profile.type is None else replace(profile.type, strides=None, requires_grad=None)
+    type = profile.latest if sizes == "latest" else profile.type
+    if type is None:
+        return None
+    open = sizes == "none" and type.sizes is not None
+    guarded = (None,) * len(type.sizes or ()) if open else type.sizes
+    return replace(type, sizes=guarded, strides=None, requires_grad=None)
 
 
 def _reason_against(node: Node, profile: ValueProfile, type: TensorType | None) -> str:

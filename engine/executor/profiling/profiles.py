@@ -38,7 +38,8 @@ class ValueProfile:
     """The profile of one use of a value; as the operation of a `prim::profile`, it takes the value and gives it back.
 
     `count` counts tensors, `undefined` the None that came instead.  `order` are the dimensions from the widest stride
-    to the narrowest, None where that differed.  `last` are the sizes at the end of each run.
+    to the narrowest, None where that differed.  `last` are the sizes at the end of each run.  `latest` is the type
+    merged since `begin_round`.
     """
 
     value: str
@@ -49,6 +50,7 @@ class ValueProfile:
     name: str = ""
     """The value's name as people write it."""
     type: TensorType | None = None
+    latest: TensorType | None = None
     count: int = 0
     undefined: int = 0
     order: tuple[int, ...] | None = None
@@ -78,11 +80,16 @@ class ValueProfile:
     def _merge(self, tensor: Tensor) -> None:
         seen, before, order = type_of(tensor), self.type, _order(tensor.array)
         self.order = order if before is None or self.order == order else None
+        self.latest = seen if self.latest is None else common(self.latest, seen)
         after = seen if before is None else common(before, seen)
         if after != before:
             self.type = after
             if len(self.merges) < MAX_MERGES:
                 self.merges.append(Merge(self.run, seen, before, after))
+
+    def begin_round(self) -> None:
+        """Forget `latest`."""
+        self.latest = None
 
     @property
     def is_certain(self) -> bool:

@@ -68,6 +68,12 @@ class ProfilingRecord:
         for profile in self.profiles:
             profile.run = self.runs
 
+    def begin_round(self) -> None:
+        """Want one more run, after which the profiles tell the types of that one as well."""
+        self.wanted = self.runs + 1
+        for profile in self.profiles:
+            profile.begin_round()
+
     def texts(self) -> list[str]:
         """The profiled type of each use, with one name for dimensions that varied together."""
         names = symbols(self.profiles)

@@ -1,24 +1,48 @@
-"""Settings of profiling: whether new plans are made from profiles, and how much failing guards are put up with.
+"""Settings of profiling: whether new plans are made from profiles, and how many, each with guards of which sizes.
 
 In: nothing.  Out: `PROFILING`, which all threads share.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from itertools import chain, islice, repeat
+from typing import Final, Literal
+
+Specialisation = Literal["STATIC", "DYNAMIC"]
+FusionStrategy = Sequence[tuple[Specialisation, int]]
+GuardedSizes = Literal["latest", "constant", "none"]
+"""latest: the sizes of the runs since the plan before was dropped; constant: those that were the same in all runs;
+none: no size, but ranks and dtypes."""
 
 
 @dataclass(slots=True)
 class ProfilingSettings:
     """`runs`: a plan is made after so many profiled runs.  `failures`: a guard that has failed so often has the program
-    profiled once more, which makes the sizes that vary unknown.  `rounds`: after so many times of that, the plan is
-    made anew without guards."""
+    profiled once more, for a plan anew.  `strategy`: so many plans of each kind, one after the other; then the plan has
+    no guards."""
 
     is_enabled: bool = False
     runs: int = 1
     failures: int = 2
-    rounds: int = 11
+    strategy: FusionStrategy = (("STATIC", 2), ("DYNAMIC", 10))
+
+    @property
+    def depth(self) -> int:
+        """The number of plans with guards that are made for one kind of arguments."""
+        return sum(depth for _, depth in self.strategy)
+
+    def guarded_sizes(self, number: int) -> GuardedSizes | None:
+        """The sizes that the plan of this number, from 0 on, guards; None where there is no such plan.
+
+        Which sizes vary is known from the static plans before; without any, a dynamic plan leaves all of them open.
+        """
+        kinds = chain.from_iterable(repeat(kind, depth) for kind, depth in self.strategy)
+        first = [*islice(kinds, number + 1)]
+        if len(first) <= number:
+            return None
+        return "latest" if first[-1] == "STATIC" else "constant" if "STATIC" in first else "none"
 
 
 PROFILING: Final = ProfilingSettings()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from engine.executor.bytecode.code import Code as Instructions
 from engine.executor.plans.executor import GraphExecutor
 from engine.executor.plans.plan import ExecutionPlan
+from engine.executor.plans.plan_cache import PlanCounts
 from engine.executor.plans.shown_graph import shown_graph
 from engine.executor.plans.spec import ArgumentSpec
 from engine.lang.errors import ArgumentError
@@ -71,6 +72,12 @@ class GraphExecutorState:
         return self._executor.code
 
     @property
+    def dropped_plans(self) -> PlanCounts:
+        """The number of plans that were evicted, or dropped as their guards failed, and what became of their calls."""
+        return self._executor.dropped
+
+    @property
     def execution_plans(self) -> dict[ArgumentSpec, ExecutionPlanState]:
-        """The plans by the properties of the arguments that they are for."""
+        """The plans by the properties of the arguments that they are for; those being made are waited for."""
+        self._executor.wait()
         return {plan.spec: ExecutionPlanState(plan) for plan in self._executor.cache.plans()}

@@ -1,7 +1,7 @@
 """`torch.jit.flags`: PyTorch's internal settings.
 
 In: a value.  Out: `set_<name>(value)` stores it, `get_<name>()` returns it.  Setters that return the previous value in
-PyTorch do so here.  Those of profiling have an effect (see `_PROFILING`), and `graph_executor_optimize` has; others are
+PyTorch do so here.  Those of profiling have an effect (see `_PROFILING`), and those written out below have; others are
 stored, as the engine has no use for them.  No result depends on any.
 """
 
@@ -26,22 +26,32 @@ _VALUES: Final[dict[str, Any]] = {
     "profiling_executor": True,
     "profiling_mode": False,
     "num_profiled_runs": PROFILING.runs,
-    "bailout_depth": PROFILING.rounds,
     "tracer_state_warn": True,
     "texpr_parallel_cpu_enabled": False,
     "te_generate_block_code": False,
     "nvfuser_enabled": False,
 }
 """Name of the setting -> its value."""
-_PROFILING: Final = frozenset(("profiling_executor", "profiling_mode", "num_profiled_runs", "bailout_depth"))
+_PROFILING: Final = frozenset(("profiling_executor", "profiling_mode", "num_profiled_runs"))
 """Those that have an effect: new plans are made from profiles where the executor and its mode are both on, after so
-many profiled runs, and anew after failing guards up to that depth."""
+many profiled runs."""
 _GIVE_THE_VALUE_BEFORE: Final = _PROFILING | {"texpr_reductions_enabled", "te_generate_block_code", "nvfuser_enabled"}
 
 
 def graph_executor_optimize(new_settings: bool | None = None) -> bool:
     """True if calls of this thread may run optimized plans; a given value is the setting from now on."""
     return may_optimize() if new_settings is None else set_optimizing(new_settings)
+
+
+def get_bailout_depth() -> int:
+    """The number of plans with guards that are made for one kind of arguments (see `set_fusion_strategy`)."""
+    return PROFILING.depth
+
+
+def set_bailout_depth(depth: int) -> int:
+    """Have so many plans with guards made, which are static; the depth before."""
+    before, PROFILING.strategy = PROFILING.depth, (("STATIC", max(int(depth), 0)),)
+    return before
 
 
 def _getter(name: str) -> Callable[[], Any]:
@@ -61,9 +71,9 @@ def _setter(name: str) -> Callable[[Any], Any]:
 def _apply_profiling() -> None:
     PROFILING.is_enabled = bool(_VALUES["profiling_executor"] and _VALUES["profiling_mode"])
     PROFILING.runs = max(int(_VALUES["num_profiled_runs"]), 0)
-    PROFILING.rounds = max(int(_VALUES["bailout_depth"]), 0)
 
 
+_FUNCTIONS: Final = ("graph_executor_optimize", "get_bailout_depth", "set_bailout_depth")
 _MAKERS: Final[dict[str, Callable[[str], Callable[..., Any]]]] = {"get": _getter, "set": _setter}
 
 
@@ -76,4 +86,4 @@ def __getattr__(name: str) -> Callable[..., Any]:
 
 
 def __dir__() -> list[str]:
-    return ["graph_executor_optimize", *(f"{verb}_{setting}" for verb in _MAKERS for setting in _VALUES)]
+    return [*_FUNCTIONS, *(f"{verb}_{setting}" for verb in _MAKERS for setting in _VALUES)]

@@ -12,18 +12,16 @@ import typing
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from engine.executor.plans.switches import optimized_execution as optimized_execution
+from engine.executor.profiling.settings import PROFILING, FusionStrategy, Specialisation
 from engine.frontend.python.trees import tree_from_function
 from engine.frontend.syntax.tree import Tree
 from engine.ir.graph import Block
 from engine.ir.ops import op_of
 from engine.lang.errors import CompileError, NotSupportedError
 from engine.torch.jit import flags
-
-FusionStrategy = list[tuple[str, int]]
-_STRATEGY: Final[FusionStrategy] = [("STATIC", 2), ("DYNAMIC", 10)]
 
 
 def isinstance(obj: Any, target_type: Any) -> bool:
@@ -73,17 +71,16 @@ class strict_fusion:
     def __exit__(self, *exception: object) -> None: ...
 
 
-def set_fusion_strategy(strategy: FusionStrategy) -> FusionStrategy:
-    """Have so many plans made from profiles at most, each of which leaves open the sizes that varied before it; the
-    strategy before.
+def set_fusion_strategy(strategy: FusionStrategy) -> list[tuple[Specialisation, int]]:
+    """Have so many plans of each kind made from profiles, the next one once guards fail; the strategy before.
 
-    The kinds do not matter, only their depths do.  Raises ValueError for an unknown kind.
+    A static plan guards the sizes that it was profiled with.  A dynamic one leaves open those that varied before it,
+    or all of them where no static one came before.  Raises ValueError for an unknown kind.
     """
-    if any(kind not in ("STATIC", "DYNAMIC") for kind, _ in strategy):
+    if any(kind not in get_args(Specialisation) or depth < 0 for kind, depth in strategy):
         raise ValueError("a fusion strategy is made of ('STATIC', depth) and ('DYNAMIC', depth)")
-    before = list(_STRATEGY)
-    _STRATEGY[:] = strategy
-    flags.set_bailout_depth(max(sum(depth for _, depth in strategy) - 1, 0))
+    before = [*PROFILING.strategy]
+    PROFILING.strategy = tuple(strategy)
     return before
 
 

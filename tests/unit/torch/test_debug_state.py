@@ -65,7 +65,9 @@ def test_fusers_and_strategies() -> None:
         assert PROFILING.is_enabled
     assert not PROFILING.is_enabled
     assert torch.jit.set_fusion_strategy([("STATIC", 1), ("DYNAMIC", 2)]) == [("STATIC", 2), ("DYNAMIC", 10)]
-    assert PROFILING.rounds == 2
+    assert PROFILING.depth == torch.jit.flags.get_bailout_depth() == 3
+    assert torch.jit.flags.set_bailout_depth(4) == 3
+    assert torch.jit.set_fusion_strategy([]) == [("STATIC", 4)]
     with pytest.raises(ValueError, match="strategy"):
         torch.jit.set_fusion_strategy([("ANY", 1)])
 

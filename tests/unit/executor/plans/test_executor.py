@@ -11,6 +11,7 @@ from engine.aten.values.tensor import Tensor, tensor
 from engine.executor.calls.call import call_function
 from engine.executor.interpreter.interpreter import InterpreterState, run
 from engine.executor.plans.executor import MAX_PLANS, RECENT, code_of, executor_of, last_executed_optimized_graph
+from engine.executor.plans.plan_cache import PlanCounts
 from engine.executor.plans.plan_events import PlanCompiled, PlanEvicted, PlanLookup
 from engine.executor.plans.switches import listening, optimized_execution
 from engine.frontend.compilation.compile import compile_source
@@ -72,6 +73,7 @@ def test_plans_are_bounded() -> None:
         for rank in range(MAX_PLANS + 3):
             assert run(executor, [tensor(np.ones((1,) * rank, "f4"))]) == rank
     assert (len(executor.cache), executor.statistics.evictions) == (MAX_PLANS, 3)
+    assert executor.dropped == PlanCounts(plans=3)
     told = events.__self__  # type: ignore[attr-defined]
     assert sum(isinstance(event, PlanEvicted) for event in told) == 3
 

@@ -10,6 +10,7 @@ import pytest
 import engine
 from engine.executor.plans.explanation import explain
 from engine.executor.profiling.settings import PROFILING
+from engine.fuser.backend import tiering
 
 TEXT = "def f(x, y):\n    z = x * y + 1\n    return torch.tanh(z) * z.size(0)\n"
 
@@ -26,6 +27,7 @@ def called(*rows: int) -> Any:
     f = engine.CompilationUnit(TEXT).f
     for each in rows:
         f(engine.ones(each, 3), engine.ones(each, 3))
+        tiering.wait()
     return f._function
 
 

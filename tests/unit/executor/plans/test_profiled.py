@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Iterator
 from typing import Any, get_args
 
@@ -10,7 +11,8 @@ import pytest
 
 import engine
 from engine.executor.plans.executor import executor_of
-from engine.executor.plans.plan_events import GuardFailed, ValuesProfiled
+from engine.executor.plans.explanation import explain
+from engine.executor.plans.plan_events import GuardFailed, PlanCompiled, ValuesProfiled
 from engine.executor.plans.switches import listening
 from engine.executor.profiling.settings import PROFILING
 from engine.fuser.backend import tiering
@@ -103,28 +105,125 @@ def test_results_are_the_interpreters(program: str, seed: int) -> None:
             assert mine is theirs or engine.allclose(mine, theirs, rtol=1e-4, atol=1e-5, equal_nan=True)
 
 
+def called(f: Any, *sizes: int) -> None:
+    """Call the function with tensors of these sizes, each time once its plans are made."""
+    for size in sizes:
+        f(engine.ones(size))
+        tiering.wait()
+
+
+def guarded(f: Any) -> list[Any]:
+    """The sizes that are guarded."""
+    return [site.expected.sizes for plan in executor_of(f._function).cache.plans() for site in plan.bailouts]
+
+
+SIZED = "def f(x):\n    return torch.tanh(x) * x.size(0)"
+
+
 @pytest.mark.usefixtures("profiling")
-def test_a_guard_that_fails_often_gives_way_to_an_unknown_size() -> None:
-    f = engine.CompilationUnit("def f(x):\n    return torch.tanh(x) * x.size(0)").f
+def test_guards_that_fail_often_give_way_to_others_and_then_to_unknown_sizes() -> None:
+    f = engine.CompilationUnit(SIZED).f
     events: list[Any] = []
-
-    def sizes() -> list[Any]:
-        return [site.expected.sizes for plan in executor_of(f._function).cache.plans() for site in plan.bailouts]
-
     with listening(events.append):
-        f(engine.ones(3))
-        f(engine.ones(3))
-        assert sizes() == [(3,)]
-        f(engine.ones(4))
-        assert sizes() == [(3,)]
-        f(engine.ones(5))
-        assert sizes() == []
-        f(engine.ones(5))
-        f(engine.ones(5))
-    assert sizes() == []  # no size is certain: there is nothing to guard
+        called(f, 3, 3)
+        assert guarded(f) == [(3,)]
+        called(f, 4)
+        assert guarded(f) == [(3,)]
+        called(f, 5, 5, 5)
+        assert guarded(f) == [(5,)]
+        called(f, 6, 7)
+        assert not executor_of(f._function).cache.plans()
+        called(f, 7, 7, 8)
+    assert guarded(f) == []  # no size is certain: there is nothing to guard
     failures = [event for event in events if isinstance(event, GuardFailed)]
-    assert [failure.actual for failure in failures] == ["Float(4)", "Float(5)"]
-    assert sum(isinstance(event, ValuesProfiled) for event in events) == 2
+    assert [failure.actual for failure in failures] == ["Float(4)", "Float(5)", "Float(6)", "Float(7)"]
+    assert sum(isinstance(event, ValuesProfiled) for event in events) == 3
+
+
+@pytest.fixture
+def strategy(request: pytest.FixtureRequest) -> Iterator[None]:
+    before, PROFILING.strategy = PROFILING.strategy, request.param
+    yield
+    PROFILING.strategy = before
+
+
+@pytest.mark.usefixtures("profiling", "strategy")
+@pytest.mark.parametrize("strategy", [(("DYNAMIC", 2),)], indirect=True)
+def test_dynamic_plans_guard_ranks_and_dtypes_from_the_start() -> None:
+    f = engine.CompilationUnit("def f(x):\n    y = torch.squeeze(x)\n    return torch.tanh(y) * y.size(0)").f
+    for shape in ((3, 1), (3, 1), (4, 1), (5, 1), (1, 6)):
+        f(engine.ones(*shape))
+        tiering.wait()
+    assert guarded(f) == [(None,)]
+    (found,) = executor_of(f._function).profiled.recorded.values()
+    assert (found.record.runs, found.rounds) == (1, 0)
+    f(engine.ones(2, 3)), f(engine.ones(2, 3))
+    assert (found.rounds, guarded(f)) == (1, [])
+
+
+@pytest.mark.usefixtures("profiling", "strategy")
+@pytest.mark.parametrize("strategy", [(("STATIC", 2),)], indirect=True)
+def test_after_the_last_static_plan_there_are_no_guards() -> None:
+    f = engine.CompilationUnit(SIZED).f
+    called(f, 3, 3, 4, 4, 4, 4)
+    assert guarded(f) == [(4,)]
+    called(f, 5, 6, 6, 7)
+    assert (guarded(f), len(executor_of(f._function).cache)) == ([], 1)
+    (found,) = executor_of(f._function).profiled.recorded.values()
+    assert (found.record.runs, found.rounds, found.refusal) == (2, 2, "guards failed too often")
+    assert f(engine.ones(7)).tolist() == [pytest.approx(7 * 0.7615942)] * 7
+
+
+@pytest.mark.usefixtures("profiling", "strategy")
+@pytest.mark.parametrize("strategy", [()], indirect=True)
+def test_a_strategy_without_plans_has_no_guards() -> None:
+    f = engine.CompilationUnit(SIZED).f
+    called(f, 3, 3, 3)
+    assert (guarded(f), len(executor_of(f._function).cache)) == ([], 1)
+    (found,) = executor_of(f._function).profiled.recorded.values()
+    assert found.refusal == "the fusion strategy has no plans"
+
+
+@pytest.mark.usefixtures("profiling")
+def test_what_became_of_dropped_plans_is_kept() -> None:
+    f = engine.CompilationUnit(SIZED).f
+    called(f, 3, 3, 3, 4, 4)
+    executor = executor_of(f._function)
+    assert not executor.cache.plans()
+    found = explain(f._function)
+    assert (found.dropped.plans, found.dropped.hits, found.dropped.failures) == (1, 3, 2)
+    assert (found.statistics.forgotten, found.statistics.evictions) == (1, 0)
+    assert found.dropped == f.get_debug_state().dropped_plans
+
+
+def test_plans_from_profiles_are_made_in_the_background() -> None:
+    f = engine.CompilationUnit(SIZED).f
+    executor, events, threads = executor_of(f._function), list[Any](), set[str]()
+
+    def listen(event: Any) -> None:
+        events.append(event)
+        if isinstance(event, PlanCompiled):
+            threads.add(threading.current_thread().name)
+
+    PROFILING.is_enabled = True
+    try:
+        with listening(listen):
+            f(engine.ones(3))
+            with tiering.compiling():  # the thread has to wait
+                for _ in range(3):
+                    assert f(engine.ones(3)).tolist() == [pytest.approx(3 * 0.7615942)] * 3
+                    assert not executor.cache.plans()
+                    assert "= aten::tanh" in str(executor.recent_graph)
+            tiering.wait()
+            assert guarded(f) == [(3,)]
+            f(engine.ones(3))
+    finally:
+        PROFILING.is_enabled = False
+    (compiled,) = [event for event in events if isinstance(event, PlanCompiled)]
+    assert (compiled.tier, compiled.seconds > 0, threads) == ("generated", True, {"compiling"})
+    assert (executor.statistics.hits, executor.statistics.misses) == (1, 1)
+    executor.settle()
+    assert [plan.hits for plan in executor.cache.plans()] == [1]
 
 
 @pytest.mark.usefixtures("profiling")
@@ -132,20 +231,22 @@ def test_sizes_that_are_guarded_are_constants_of_the_plan() -> None:
     f = engine.CompilationUnit("def f(x, y):\n    return torch.tanh(x + y) * x.size(0)").f
     for _ in range(3):
         f(engine.ones(3), engine.ones(3))
-    assert "aten::size" not in str(f.graph_for(engine.ones(3), engine.ones(3))).partition("with prim::BailOut")[0]
+        tiering.wait()
+    text = str(f.graph_for(engine.ones(3), engine.ones(3))).partition("with prim::BailOut")[0]
+    assert "prim::BailOut" in text
+    assert "aten::size" not in text
 
 
 def test_a_call_that_is_wanted_is_profiled_though_there_is_a_plan() -> None:
-    f = engine.CompilationUnit("def f(x):\n    return torch.tanh(x) * x.size(0)").f
+    f = engine.CompilationUnit(SIZED).f
     executor = executor_of(f._function)
-    for _ in range(2):
-        f(engine.ones(3))
+    called(f, 3, 3)
     assert executor.recent_plan is not None
     assert executor.recent_plan.record is None
     executor.profile_next()
-    f(engine.ones(3))
+    called(f, 3)
     assert executor.recent_plan is None
-    f(engine.ones(3))
+    called(f, 3, 3)
     assert [site.expected.sizes for site in executor.recent_plan.bailouts] == [(3,)]
     (found,) = executor.profiled.recorded.values()
     assert (found.record.runs, found.refusal) == (1, "")

@@ -61,6 +61,7 @@ def test_each_kernel_has_its_check_before_the_fallback() -> None:
     (plan,) = f.get_debug_state().execution_plans.values()
     text = str(plan.graph)
     assert [text.count(f"= prim::{kind}_") for kind in ("TensorExprGroup", "FallbackGraph")] == [2, 1]
+    assert (f.plans()[0].misses, f.plans()[0].failures) == (2, 0)
     first, second = plan.graph.findAllNodes("prim::TypeCheck")
     assert [each.partition(": ")[2].split()[0] for each in first.ss("arguments")] == ["contiguous"] * 2
     assert [each.partition(": ")[2].split()[0] for each in second.ss("arguments")] == ["contiguous", "strided"]
