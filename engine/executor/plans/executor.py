@@ -165,9 +165,10 @@ class GraphExecutor:
 
     def _meanwhile(self, key: Key) -> ExecutionPlan:
         """The generic graph for the interpreter, while the plan that a profile asks for is made."""
-        if key in self._making:
+        found = self._making.get(key)
+        if found is not None:
             self._lookups += 1
-            return self._making[key]
+            return found
         self.cache.statistics.misses += 1
         self._settled += 1
         spec, reason = self.reader.spec(key), "its plan is being made"
@@ -180,7 +181,7 @@ class GraphExecutor:
     def _make_in_background(self, key: Key) -> None:
         """Make the plan of a key; if that fails, the interpreter goes on."""
         self.cache.get(key, lambda: self._make(key), misses=0)
-        del self._making[key]
+        self._making.pop(key, None)
 
     def wait(self) -> None:
         """Until no plan is being made in the background."""

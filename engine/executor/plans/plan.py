@@ -110,7 +110,7 @@ class ExecutionPlan:
 
     @property
     def counts(self) -> PlanCounts:
-        """What became of its calls so far; of groups in forward and backward graphs, the plans of these tell."""
+        """The hits, misses and failures so far, without those of forward and backward graphs, which have own plans."""
         misses = sum(group.fallbacks for group in self.fusion.groups) if self.fusion is not None else 0
         return PlanCounts(1, self.hits, misses, sum(site.count for site in self.bailouts))
 

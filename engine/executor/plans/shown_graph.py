@@ -102,7 +102,7 @@ def _type(argument: TensorArgument) -> Type:
 
 
 def argument_text(argument: Argument) -> str:
-    """What a kernel wants of an argument: `x: contiguous f32[*, *]`, `n: i64`, `n = 3`."""
+    """The text of an argument of a kernel: `x: contiguous f32[*, *]`, `n: i64`, `n = 3`."""
     if isinstance(argument, FixedArgument):
         return f"{argument.name} = {argument.value}"
     if not isinstance(argument, TensorArgument):
