@@ -44,8 +44,8 @@ class GraphExecutor:
     for calls from Python, which `engine.executor.calls` makes once, `direct` the plan that `Function.entry` runs;
     `dropped` counts what became of the calls of plans that are no more.
 
-    `_recent` is the plan that ran last, and its key; `_passing` what ran instead of a plan; `_making` what runs while
-    the plan of a key is made in the thread that compiles.
+    `_recent` is the plan that ran last, and its key, `_passing` what ran last where that is no plan that is kept;
+    `_making` has what runs while the plan of a key is made in the thread that compiles.
     """
 
     __slots__ = (
@@ -150,7 +150,7 @@ class GraphExecutor:
             if tiering.mode() == "background" and key in self.profiled.recorded and not self.cache.has(key):
                 return self._pass(self._meanwhile(key))
         plan, hit = self.cache.get(key, lambda: self._make(key))
-        self._recent = (key, plan)
+        self._recent, self._passing = (key, plan), None
         if not hit:
             self._settled += 1  # the call that made a plan is none that found one
         if SWITCHES.listeners:
@@ -172,9 +172,8 @@ class GraphExecutor:
         self.cache.statistics.misses += 1
         self._settled += 1
         spec, reason = self.reader.spec(key), "its plan is being made"
-        found = self._making[key] = ExecutionPlan(
-            self.function.name, spec, self.graph, reason=reason, _code=self.code
-        )  # fmt: skip
+        found = ExecutionPlan(self.function.name, spec, self.graph, reason=reason, _code=self.code)
+        self._making[key] = found
         tiering.in_background(partial(self._make_in_background, key))
         return found
 
@@ -220,7 +219,7 @@ class GraphExecutor:
         """Drop the plan of a key, which will be made anew."""
         self.settle()
         self.cache.forget(key)
-        self._recent = ((), None)
+        self._recent, self._passing = ((), None), self._recent[1]
 
     def _enter_directly(self, plan: ExecutionPlan, bind: Callable[[Run], Run] | None) -> None:
         """Let calls from Python go straight to the kernels of a plan that is nothing else; None: no more."""

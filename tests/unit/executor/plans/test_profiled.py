@@ -226,6 +226,32 @@ def test_plans_from_profiles_are_made_in_the_background() -> None:
     assert [plan.hits for plan in executor.cache.plans()] == [1]
 
 
+def test_a_mode_without_a_background_makes_the_plan_that_waits() -> None:
+    f = engine.CompilationUnit(SIZED).f
+    executor, before = executor_of(f._function), tiering.mode()
+    PROFILING.is_enabled = True
+    try:
+        with tiering.compiling():
+            f(engine.ones(3)), f(engine.ones(3))
+            assert not executor.cache.plans()
+            tiering.set_mode("eager")
+            f(engine.ones(3))
+            assert guarded(f) == [(3,)]
+        executor.wait()
+        assert len(executor.cache) == 1
+    finally:
+        PROFILING.is_enabled = False
+        tiering.set_mode(before)
+
+
+@pytest.mark.usefixtures("profiling")
+def test_the_graph_that_ran_is_told_though_its_plan_is_dropped() -> None:
+    f = engine.CompilationUnit(SIZED).f
+    called(f, 3, 3, 3, 4)
+    assert "prim::BailOut" in str(f.graph_for(engine.ones(4)))
+    assert not executor_of(f._function).cache.plans()
+
+
 @pytest.mark.usefixtures("profiling")
 def test_sizes_that_are_guarded_are_constants_of_the_plan() -> None:
     f = engine.CompilationUnit("def f(x, y):\n    return torch.tanh(x + y) * x.size(0)").f
