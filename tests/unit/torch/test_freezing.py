@@ -189,6 +189,7 @@ def ready(layers: list[Any]) -> Any:
     return scripted(nn.Sequential(*layers))
 
 
+@pytest.mark.usefixtures("without_machine_code")
 @pytest.mark.parametrize(
     ("layers", "shape", "left"),
     [
@@ -246,6 +247,7 @@ def test_arithmetic_with_channels_is_folded(operand: Any) -> None:
     assert_close(frozen(x), module(x), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.usefixtures("without_machine_code")
 @pytest.mark.parametrize(
     "operand", [torch.rand(3, 3), torch.full((1, 2, 1, 1), 0.5, dtype=torch.float64), torch.rand(3)]
 )
