@@ -145,7 +145,8 @@ def _unfit(group: Node) -> set[Node]:
     graph: Graph = group.attr("Subgraph")
     db, makers = AliasDb(graph), {value.node for value in graph.outputs}
     makers -= {node for node in makers if node.kind == _LOOP}
-    views = {node for node in makers if node.kind == "prim::Param" or db.may_alias(node.outputs, node.inputs)}
+    # parts of a list share memory with what is in the list, which is not the list itself
+    views = {node for node in makers if node.kind == "prim::Param" or db.may_contain_alias(node.outputs, node.inputs)}
     return views | {value.node for value in graph.outputs if not isinstance(value.type, TensorType)}
 
 
