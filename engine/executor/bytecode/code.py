@@ -52,6 +52,7 @@ from engine.executor.bytecode.instructions import (
     OPCODES,
     OPERATE,
     RETURN,
+    TAIL_CALL,
     WAIT,
     Instruction,
     Step,
@@ -191,15 +192,13 @@ def _emit_call(opcode: int) -> Callable[[_CodeBuilder, Node], None]:
 
 
 def _emit_bailout(to: _CodeBuilder, node: Node) -> None:
-    """Where the site says that the value fails, the rest of the program is called, and what it returns is returned."""
+    """Where the site says that the value fails, the rest of the program takes the place of this one."""
     value, *live = to.read(node.inputs)
     failed = to.define()
     to.emit(OPERATE, node, [value], [failed], node.attr("site"), "guard")
     to_next = to.emit(JUMP_IF_NOT, node, [failed])
     function = _subgraph(to, node)
-    results = [to.define() for _ in function.graph.outputs]
-    to.emit(CALL, node, live, results, lambda inputs: (function, inputs))
-    to.emit(RETURN, node, results)
+    to.emit(TAIL_CALL, node, live, operand=lambda inputs: (function, inputs))
     to.jump_here(to_next)
     to.assign(node, [value], to.define_all(node.outputs))
 

@@ -44,10 +44,15 @@ OPCODES: Final = (
     Opcode("Exit", "inputs -> (Function, arguments)", "calls __exit__ of the object entered last"),
     Opcode("fork", "Function", "starts the function and stores the future of its result"),
     Opcode("wait", "", "takes a future's value; suspends the interpreter while there is none"),
+    Opcode("TailCall", "inputs -> (Function, arguments)", "calls a function that takes the place of this one"),
 )
-OPERATE, CONSTANT, JUMP_IF_NOT, ASSIGN, JUMP, CALL, RETURN, DROP, LOAD, ENTER, EXIT, FORK, WAIT = range(len(OPCODES))
+(
+    OPERATE, CONSTANT, JUMP_IF_NOT, ASSIGN, JUMP, CALL, RETURN, DROP, LOAD, ENTER, EXIT, FORK, WAIT, TAIL_CALL,
+) = range(len(OPCODES))  # fmt: skip
 JUMPS: Final = (JUMP, JUMP_IF_NOT)
-CALLS: Final = (CALL, ENTER, EXIT)
+CALLS: Final = (CALL, ENTER, EXIT, TAIL_CALL)
+ENDS: Final = (RETURN, TAIL_CALL)
+"""Those with which a function ends."""
 
 Step = tuple[int, Any, Any, Any, tuple[int, ...]]
 """Opcode, operand, source (gathers the inputs), target (where the outputs go), registers to clear."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from engine.executor.bytecode.instructions import DROP, JUMP, JUMP_IF_NOT, JUMPS, RETURN, Instruction
+from engine.executor.bytecode.instructions import DROP, ENDS, JUMP, JUMP_IF_NOT, JUMPS, Instruction
 
 
 def place_moves_and_drops(instructions: Sequence[Instruction]) -> list[Instruction]:
@@ -31,7 +31,7 @@ def place_moves_and_drops(instructions: Sequence[Instruction]) -> list[Instructi
 
 
 def _successors(index: int, instruction: Instruction) -> tuple[int, ...]:
-    if instruction.opcode == RETURN:
+    if instruction.opcode in ENDS:
         return ()
     if instruction.opcode == JUMP:
         return (instruction.operand,)

@@ -42,6 +42,7 @@ from engine.executor.bytecode.instructions import (
     JUMP_IF_NOT,
     OPERATE,
     RETURN,
+    TAIL_CALL,
     WAIT,
     Instruction,
     Step,
@@ -219,12 +220,13 @@ class InterpreterState:
     # -- calls
 
     def _call(self, caller: Frame, step: Step) -> Frame:
-        """Begin a call: the arguments leave the caller's registers where they are used for the last time."""
+        """Begin a call: the arguments leave the caller's registers where they are used for the last time.  A function
+        that takes the caller's place leaves no trace of it."""
         opcode, callee, source, _, dead = step
         inputs = source(caller.registers)
         function, arguments = callee(inputs)
         code = code_of(function)
-        if len(self.frames) + self.depth >= MAX_DEPTH:
+        if len(self.frames) - (opcode == TAIL_CALL) + self.depth >= MAX_DEPTH:
             raise ExecutionError(
                 f"maximum depth of calls exceeded ({MAX_DEPTH}) in '{function.name}'",
                 hints=("write a loop; what is left to do can wait in a list",),
@@ -236,6 +238,8 @@ class InterpreterState:
         for register in dead:
             caller.registers[register] = None
         frame = Frame(code, [*arguments, *code.blank])
+        if opcode == TAIL_CALL:
+            self.frames.pop()
         self.frames.append(frame)
         return frame
 

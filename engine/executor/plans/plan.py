@@ -379,12 +379,15 @@ def failure(error: Exception) -> ExecutionError:
 def _generated_frames(
     trace: TracebackType | None,
 ) -> Iterator[tuple[ExecutionPlan, GeneratedSource, Node | None, Mapping[str, Any]]]:
-    """The generated functions in a traceback, outermost first: plan, source, current node and variables of each."""
+    """The generated functions in a traceback, outermost first: plan, source, current node and variables of each; less
+    those in whose place the rest of the program ran, behind a guard that failed."""
     while trace is not None:
         frame = trace.tb_frame
         if _PLAN in frame.f_globals and frame.f_code.co_name == FUNCTION:
             plan, source = frame.f_globals[_PLAN]
-            yield plan, source, source.nodes[trace.tb_lineno - 1], frame.f_locals
+            node = source.nodes[trace.tb_lineno - 1]
+            if node is None or node.kind != BAIL_OUT:
+                yield plan, source, node, frame.f_locals
         trace = trace.tb_next
 
 
