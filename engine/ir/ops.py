@@ -36,6 +36,12 @@ SIDE_EFFECTS: Final = frozenset(_SIDE_EFFECTS.split())
 """Kinds of nodes that must run, and in their order, whether or not their results are used."""
 
 
+SWITCHES_GRADIENTS: Final = frozenset(
+    ("prim::Enter", "prim::Exit", "aten::set_grad_enabled", "prim::CallFunction", "prim::CallMethod")
+)
+"""Kinds of nodes after which gradients may be recorded where they were not before, or the other way round."""
+
+
 def op_of(node: Node) -> Op | None:
     """The node's operator; remembered in `node.op` until the inputs change."""
     if node.op is None:

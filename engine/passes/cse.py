@@ -5,7 +5,8 @@
     %4 : Tensor = aten::mul(%2, %3)                       %4 : Tensor = aten::mul(%2, %2)
 
 A node in a block may use an equal one from the blocks around it.  What has side effects, is random, or may be
-written to stays, and two results that both leave the graph stay apart.
+written to stays, and two results that both leave the graph stay apart.  What gradients are recorded for is not equal to
+that for which they are not.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ def cse(graph: Graph) -> bool:
 def _merge_equal(block: Block, db: AliasDb, outer: _Known) -> bool:
     known, changed = dict(outer), False
     for node in block.nodes():
+        if db.switches_gradients(node):
+            known.clear()
         for inner in node.blocks:
             changed |= _merge_equal(inner, db, known)
         if node.blocks or has_side_effects(node) or is_nondeterministic(node) or db.has_writers(node):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -91,6 +93,35 @@ def test_what_is_not_marked_as_alias_has_memory_of_its_own(op: Op) -> None:
     for argument in arguments:
         if isinstance(argument, Tensor):
             assert not np.shares_memory(result.array, argument.array)
+
+
+def shared_by(op: Op) -> bool | None:
+    """True if a result shares memory with an argument; None if the operator takes no arguments that are made for it."""
+    try:
+        arguments = arguments_for(op)
+        result = op.run(*arguments)
+    except Exception:
+        return None
+    pairs = itertools.product(tensors_in(arguments), tensors_in(result))
+    return any(np.shares_memory(given.array, made.array) for given, made in pairs)
+
+
+def tensors_in(value: Any) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    for each in value if isinstance(value, (list, tuple)) else ():
+        yield from tensors_in(each)
+
+
+@pytest.mark.usefixtures("without_machine_code")
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_operators_that_hand_on_what_they_take_say_so() -> None:
+    """Plans rely on it: what runs in a kernel, or is computed once for two, gives new memory."""
+    tried = [e for e in ENTRIES if e.name.startswith(("aten::", "quantized::")) and not e.schema.is_mutable]
+    shares = {op: found for op in tried if (found := shared_by(op)) is not None}
+    assert [op for op, found in shares.items() if found and op.gives_new] == []
+    assert [op for op, found in shares.items() if not found and op.hands_on] == []
+    assert len(shares) > 900
 
 
 @pytest.mark.parametrize("op", INPLACE, ids=by_name)

@@ -68,6 +68,7 @@ class Op:
     - `data_dependent`: elements decide the shape, or nothing decides the elements.
     - `layout`: "contiguous" if the kernel's results are that for operands of any layout; "channels last" if images
       whose channels lie innermost stay so, and all else is contiguous.
+    - `hands_on`: one may be an argument itself, or show the memory of one, though the schema does not say so.
     - `inplace_view`: the first argument shows other memory afterwards, or the same in another shape.
 
     Passes and dispatch:
@@ -109,6 +110,7 @@ class Op:
     layout: str = ""
     unfolds: bool = False
     data_dependent: bool = False
+    hands_on: bool = False
     inplace_view: bool = False
     activation: bool = False
     alias_of: str = ""
@@ -163,6 +165,11 @@ class Op:
         if self._schema is None:
             self._schema = parse_schema(self.text)
         return self._schema
+
+    @property
+    def gives_new(self) -> bool:
+        """True if no result is an argument or shows the memory of one."""
+        return not self.hands_on and all(each.alias is None for each in self.schema.returns)
 
     @property
     def run(self) -> Callable[..., Any]:

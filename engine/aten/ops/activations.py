@@ -240,7 +240,7 @@ def _check_probability(p: float) -> None:
 
 
 op("aten::dropout(Tensor input, float p, bool train) -> Tensor", python=dropout, nondeterministic=True, shape="input",
-   dtype="floats", unboxed=unboxed.dropout, recorded_as="mul.Tensor")  # fmt: skip
+   dtype="floats", unboxed=unboxed.dropout, recorded_as="mul.Tensor", hands_on=True)  # fmt: skip
 op("aten::dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", python=dropout_, nondeterministic=True)
 
 

@@ -298,8 +298,8 @@ for _name in ("tril", "triu"):
     op(f"aten::{_name}(Tensor self, SymInt diagonal=0) -> Tensor", kernel=triangle(getattr(np, _name), _name),
        variants="function method inplace out", gradient={"self": f"grad.{_name}(diagonal)"}, shape="self",
        dtype="same")  # fmt: skip
-op("aten::meshgrid(Tensor[] tensors) -> Tensor[]", python=meshgrid)
-op("aten::meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]", python=meshgrid)
+op("aten::meshgrid(Tensor[] tensors) -> Tensor[]", python=meshgrid, hands_on=True)
+op("aten::meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]", python=meshgrid, hands_on=True)
 op("aten::pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", kernel=pixel_shuffle, variants="function out",
    gradient={"self": "pixel_unshuffle(grad, upscale_factor)"})  # fmt: skip
 op("aten::pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", kernel=pixel_unshuffle,

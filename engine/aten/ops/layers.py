@@ -97,7 +97,7 @@ _DROPOUTS: Final = {
 }  # fmt: skip
 for _name, _body in _DROPOUTS.items():
     op(f"aten::{_name}(Tensor input, float p, bool train) -> Tensor", python=_body, nondeterministic=True,
-       shape="input")  # fmt: skip
+       shape="input", hands_on=True)  # fmt: skip
     op(f"aten::{_name}_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", python=written(_body),
        nondeterministic=True)  # fmt: skip
 out_form(op("aten::native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", python=native_dropout,

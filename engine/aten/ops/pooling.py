@@ -406,7 +406,7 @@ def im2col(
     if any(e > s for e, s in zip(space.extent(), padded.shape[2:], strict=True)):
         raise OperatorError("the kernel is greater than the padded input: the sliding blocks' shape is too small")
     view = windows(padded, space).transpose(0, 1, 4, 5, 2, 3)
-    columns = view.reshape(x.shape[0], x.shape[1] * math.prod(space.kernel), math.prod(view.shape[4:]))
+    columns = view.copy().reshape(x.shape[0], x.shape[1] * math.prod(space.kernel), math.prod(view.shape[4:]))
     return columns if self.ndim == 4 else columns[0]
 
 

@@ -334,7 +334,7 @@ op("aten::linalg_matrix_power(Tensor self, int n) -> Tensor", python=matrix_powe
 op("aten::linalg_matrix_exp(Tensor self) -> Tensor", kernel=matrix_exp, variants=OUT,
    gradient={"self": "_matrix_exp_backward(grad, self)"})  # fmt: skip
 op("aten::linalg_multi_dot(Tensor[] tensors) -> Tensor", python=multi_dot, variants=OUT)
-op("aten::chain_matmul(Tensor[] matrices) -> Tensor", python=chain_matmul, variants=OUT)
+op("aten::chain_matmul(Tensor[] matrices) -> Tensor", python=chain_matmul, variants=OUT, hands_on=True)
 op("aten::tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", python=tensordot,
    variants=OUT, jit_autocast="widest")  # fmt: skip
 op(f"aten::addbmm(Tensor self, Tensor batch1, Tensor batch2, {_SCALES}) -> Tensor", python=addbmm, variants=ALL,

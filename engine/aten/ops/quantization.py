@@ -183,10 +183,11 @@ def _dequantize(value: Any) -> Any:
     return affine.dequantize(value) if is_quantized(value) else value
 
 
-op("aten::dequantize.self(Tensor self) -> Tensor", python=dequantize, variants="function method out")
-op("aten::dequantize.tensors(Tensor[] tensors) -> Tensor[]", python=dequantize_each)
-op("aten::dequantize.tensor(Tensor qtensor) -> Tensor", python=dequantize)
-op("aten::dequantize.list(Tensor[] qtensors) -> Tensor[]", python=dequantize_each)
+op("aten::dequantize.self(Tensor self) -> Tensor", python=dequantize, variants="function method out",
+   hands_on=True)  # fmt: skip
+op("aten::dequantize.tensors(Tensor[] tensors) -> Tensor[]", python=dequantize_each, hands_on=True)
+op("aten::dequantize.tensor(Tensor qtensor) -> Tensor", python=dequantize, hands_on=True)
+op("aten::dequantize.list(Tensor[] qtensors) -> Tensor[]", python=dequantize_each, hands_on=True)
 
 # ------------------------------------------------------------------ properties
 

@@ -167,7 +167,7 @@ op(f"quantized::softmax(Tensor qx, int dim, {_SCALED}) -> Tensor",
 op(f"quantized::prelu(Tensor qx, Tensor weight, {_SCALED}) -> Tensor",
    python=lambda x, weight, s, z: _through(x, "prelu", (Tensor(dequantize(weight.array)),), s, z))  # fmt: skip
 op(f"quantized::dropout(Tensor self, {_SCALED}, Scalar p=0.5, bool training=False) -> Tensor",
-   python=lambda x, s, z, p, training: x)  # fmt: skip
+   python=lambda x, s, z, p, training: x, hands_on=True)  # fmt: skip
 op("quantized::relu6(Tensor qx, bool inplace=False) -> Tensor", python=lambda x, _: Tensor(pointwise.relu6(x.array)))
 op("quantized::clamp(Tensor qx, Scalar? min=None, Scalar? max=None) -> Tensor qy",
    python=lambda x, low, high: Tensor(pointwise.clamp(x.array, low, high)))  # fmt: skip

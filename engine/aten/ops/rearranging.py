@@ -79,8 +79,8 @@ def column_stack(tensors: Sequence[Tensor]) -> Tensor:
 
 
 for _n in (1, 2, 3):
-    op(f"aten::atleast_{_n}d(Tensor self) -> Tensor", python=at_least(_n))
-    op(f"aten::atleast_{_n}d.Sequence(Tensor[] tensors) -> Tensor[]", python=each(at_least(_n)))
+    op(f"aten::atleast_{_n}d(Tensor self) -> Tensor", python=at_least(_n), hands_on=True)
+    op(f"aten::atleast_{_n}d.Sequence(Tensor[] tensors) -> Tensor[]", python=each(at_least(_n)), hands_on=True)
 op("aten::hstack(Tensor[] tensors) -> Tensor", python=hstack, variants=OUT)
 op("aten::vstack(Tensor[] tensors) -> Tensor", python=stacked("vstack", 2, 0), variants=OUT)
 op("aten::dstack(Tensor[] tensors) -> Tensor", python=stacked("dstack", 3, 2), variants=OUT)
@@ -173,9 +173,9 @@ def unsafe_split_out(self: Tensor, split_size: int, dim: int, out: list[Tensor])
 
 # Parts in the same memory that autograd does not know to be views: writing to them is the caller's risk.
 op("aten::unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", kernel=chunk, variants=METHOD,
-   gradient={"self": "cat(grads, dim)"})  # fmt: skip
+   gradient={"self": "cat(grads, dim)"}, hands_on=True)  # fmt: skip
 op("aten::unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]", kernel=split,
-   variants=METHOD, gradient={"self": "cat(grads, dim)"})  # fmt: skip
+   variants=METHOD, gradient={"self": "cat(grads, dim)"}, hands_on=True)  # fmt: skip
 op("aten::unsafe_split.Tensor_out(Tensor self, SymInt split_size, int dim=0, *, Tensor(a!)[] out) -> ()",
    python=unsafe_split_out)  # fmt: skip
 
@@ -390,8 +390,8 @@ op("aten::channel_shuffle(Tensor self, SymInt groups) -> Tensor", python=channel
 op("aten::native_channel_shuffle(Tensor self, SymInt groups) -> Tensor", python=channel_shuffle)
 op("aten::combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor", python=combinations,
    data_dependent=True)  # fmt: skip
-op("aten::cartesian_prod(Tensor[] tensors) -> Tensor", python=cartesian_prod)
-op("aten::sum_to_size(Tensor self, SymInt[] size) -> Tensor", python=sum_to_size, variants="method")
+op("aten::cartesian_prod(Tensor[] tensors) -> Tensor", python=cartesian_prod, hands_on=True)
+op("aten::sum_to_size(Tensor self, SymInt[] size) -> Tensor", python=sum_to_size, variants="method", hands_on=True)
 op('aten::pad_sequence(Tensor[] sequences, bool batch_first=False, float padding_value=0., '
    'str padding_side="right") -> Tensor', python=pad_sequence)  # fmt: skip
 

@@ -303,7 +303,8 @@ op("aten::expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", kernel=expand_a
    gradient={"self": "grad"}, dtype="same")  # fmt: skip
 op("aten::broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)", kernel=broadcast_to, variants=VIEW,
    gradient={"self": "grad"})  # fmt: skip
-op("aten::broadcast_tensors(Tensor[] tensors) -> Tensor[]", python=broadcast_tensors, unfolds=True)
+op("aten::broadcast_tensors(Tensor[] tensors) -> Tensor[]", python=broadcast_tensors, unfolds=True,
+   hands_on=True)  # fmt: skip
 op("aten::view_as(Tensor(a) self, Tensor other) -> Tensor(a)", kernel=view_as, variants="method",
    gradient={"self": "grad.reshape(self.size())"})  # fmt: skip
 op("aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", kernel=reshape_as, variants="method",

@@ -107,7 +107,8 @@ op("aten::to.prim_other(Tensor(a) self, bool non_blocking=False, bool copy=False
    kernel=lambda self, non_blocking, copy: to(self, None, copy), variants="method",
    gradient={"self": "grad"}, shape="self", dtype="same")  # fmt: skip
 op("aten::type_as(Tensor self, Tensor other) -> Tensor",
-   python=lambda self, other: self.to(other), variants="method", shape="self", dtype="same other")  # fmt: skip
+   python=lambda self, other: self.to(other), variants="method", shape="self", dtype="same other",
+   hands_on=True)  # fmt: skip
 op("aten::_autocast_to_reduced_precision(Tensor(a) self, bool cuda_enabled, bool cpu_enabled, ScalarType cuda_dtype, "
    "ScalarType cpu_dtype) -> Tensor(a)", kernel=to_reduced, gradient={"self": "grad"})  # fmt: skip
 op("aten::_autocast_to_full_precision(Tensor(a) self, bool cuda_enabled, bool cpu_enabled) -> Tensor(a)",

@@ -386,7 +386,7 @@ class _Writer:
 
 def _is_view(op: Op) -> bool:
     """True if results show the memory of arguments: backward graphs make these anew."""
-    return any(result.alias is not None for result in op.schema.returns)
+    return not op.gives_new
 
 
 def _ones(item: Item) -> Any:

@@ -121,7 +121,7 @@ def _makes_tensors(node: Node) -> bool:
         return all(_makes_tensors(value.node) for value in node.blocks[0].outputs[1:])
     op = op_of(node)
     is_of_tensors = all(isinstance(value.type, TensorType) for value in node.outputs)
-    return op is not None and is_of_tensors and all(each.alias is None for each in op.schema.returns)
+    return op is not None and is_of_tensors and op.gives_new
 
 
 def dissolve(group: Node, some: Collection[Node] = ()) -> set[Node]:

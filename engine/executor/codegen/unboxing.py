@@ -318,30 +318,24 @@ def _keeps_dtype(op: Op, node: Node) -> bool:
 
 def makes_new_tensor(op: Op) -> bool:
     """True if the operator is one function of arrays that returns one tensor with memory of its own."""
-    return _gives_tensors(op, (1,)) and not _is_view(op)
+    return _gives_tensors(op, (1,)) and op.gives_new
 
 
 def gives_one_view(op: Op) -> bool:
     """True if the operator is one function of arrays whose result may be a view of an argument."""
-    return _gives_tensors(op, (1,)) and _is_view(op)
+    return _gives_tensors(op, (1,)) and not op.gives_new
 
 
 def gives_parts(op: Op) -> bool:
     """True if the result is a list of views of the first argument."""
     arguments, returns = op.schema.arguments, op.schema.returns
     is_of_tensor = bool(arguments) and isinstance(arguments[0].type, TensorType)
-    return (
-        is_of_tensor and len(returns) == 1 and returns[0].alias is not None and kind_of(returns[0].type) == "tensor[]"
-    )
+    return is_of_tensor and not op.gives_new and len(returns) == 1 and kind_of(returns[0].type) == "tensor[]"
 
 
 def gives_several(op: Op) -> bool:
     """True if the operator is one function of arrays that returns several tensors with memory of their own."""
-    return _gives_tensors(op, range(2, 10)) and all(each.alias is None for each in op.schema.returns)
-
-
-def _is_view(op: Op) -> bool:
-    return op.schema.returns[0].alias is not None or op.name == "aten::dropout"
+    return _gives_tensors(op, range(2, 10)) and op.gives_new
 
 
 def _gives_tensors(op: Op, counts: Container[int]) -> bool:

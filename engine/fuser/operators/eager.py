@@ -370,9 +370,7 @@ def _has_form(op: Op) -> bool:
     if not all(isinstance(each.type, TensorType) for each in op.schema.returns):
         return False
     if op.functional is None:
-        returns = op.schema.returns
-        is_new = all(each.alias is None and isinstance(each.type, TensorType) for each in returns)
-        return has_kernel(op) and (is_new or is_view(op))
+        return has_kernel(op) and (op.gives_new or is_view(op))
     writes = [each.is_write for each in op.schema.arguments]
     return writes[0] and not any(writes[1:]) and is_pointwise(op.functional) and has_kernel(op.functional)
 

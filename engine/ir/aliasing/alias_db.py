@@ -17,7 +17,7 @@ from engine.ir.aliasing import moves, text
 from engine.ir.aliasing.analysis import analyze, analyze_node
 from engine.ir.aliasing.mutability import is_mutable_type
 from engine.ir.graph import Graph, Node, Use, Value
-from engine.ir.ops import has_side_effects, is_nondeterministic, schema_of
+from engine.ir.ops import SWITCHES_GRADIENTS, has_side_effects, is_nondeterministic, schema_of
 from engine.ir.order import walk_inside
 
 
@@ -124,6 +124,10 @@ class AliasDb:
     def has_side_effects(self, node: Node) -> bool:
         """True if the node, or one in its blocks, has effects beyond its results and writes to memory."""
         return any(map(has_side_effects, walk_inside(node)))
+
+    def switches_gradients(self, node: Node) -> bool:
+        """True if gradients may be recorded behind the node that are not before it, or the other way round."""
+        return any(inner.kind in SWITCHES_GRADIENTS for inner in walk_inside(node))
 
     def is_nondeterministic(self, node: Node) -> bool:
         """True if the node, or one in its blocks, draws random numbers."""

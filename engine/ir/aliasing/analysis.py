@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from engine.aten.dispatch.op import Op
 from engine.ir.aliasing.facts import AliasFacts
 from engine.ir.aliasing.mutability import is_mutable_type
 from engine.ir.constants import constant_value
 from engine.ir.graph import Block, Graph, Node, Use, Value
-from engine.ir.ops import has_side_effects, schema_of
-from engine.lang.schema import AliasInfo, FunctionSchema
+from engine.ir.ops import has_side_effects, op_of, schema_of
+from engine.lang.schema import AliasInfo
 from engine.lang.types import ListType, TupleType
 
 
@@ -67,9 +68,9 @@ class _Walk:
 
 
 def _operator(walk: _Walk, node: Node) -> None:
-    schema = schema_of(node)
-    if schema is not None:
-        _Call(walk.facts, node, schema).analyze()
+    op = op_of(node)
+    if op is not None:
+        _Call(walk.facts, node, op).analyze()
     elif "Subgraph" in node.attributes:
         _subgraph(walk, node)
     else:
@@ -199,8 +200,8 @@ def _wait(walk: _Walk, node: Node) -> None:
 class _Call:
     """One node being analysed by the alias marks of its schema."""
 
-    def __init__(self, facts: AliasFacts, node: Node, schema: FunctionSchema) -> None:
-        self.facts, self.node, self.schema = facts, node, schema
+    def __init__(self, facts: AliasFacts, node: Node, op: Op) -> None:
+        self.facts, self.node, self.op, self.schema = facts, node, op, op.schema
         self.members: dict[str, list[Value]] = {}
         self.elements: dict[str, list[Value]] = {}
 
@@ -210,6 +211,10 @@ class _Call:
                 self._take(argument.alias, value)
         for value in self.node.inputs[len(self.schema.arguments) :]:
             self.facts.set_wildcard(value)
+        if self.op.hands_on:
+            for value in self.node.outputs:
+                self._hand_on(value)
+            return
         marks = [returned.alias for returned in self.schema.returns]
         for index, value in enumerate(self.node.outputs):
             self._give(marks[index] if index < len(marks) else None, value)
@@ -243,6 +248,17 @@ class _Call:
             for name in inner.before | inner.after:
                 self._hold(value, name)
 
+    def _hand_on(self, value: Value) -> None:
+        """The output may be, or hold, any tensor that the node takes."""
+        self.facts.fresh(value)
+        for source in self.node.inputs:
+            if isinstance(source.type, ListType) == isinstance(value.type, ListType):
+                self.facts.point(value, source)
+            elif isinstance(source.type, ListType):
+                self.facts.set_wildcard(value)
+            else:
+                self.facts.contain(value, source)
+
     def _alias(self, value: Value, name: str) -> None:
         for source in self.members.get(name, ()):
             self.facts.point(value, source)
@@ -262,9 +278,7 @@ def _runs_at_least_once(loop: Node) -> bool:
     return condition is True and isinstance(count, int) and count > 0
 
 
-_READ_ONLY_LIST_USERS: Final = (
-    "aten::cat", "aten::stack", "aten::vstack", "aten::hstack", "aten::dstack", "aten::broadcast_tensors",
-)  # fmt: skip
+_READ_ONLY_LIST_USERS: Final = ("aten::cat", "aten::stack", "aten::vstack", "aten::hstack", "aten::dstack")
 
 
 def _keeps_elements(use: Use) -> bool:

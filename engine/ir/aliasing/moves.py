@@ -95,7 +95,7 @@ def _put(nodes: Iterable[Node], point: Node, side: str) -> None:
 
 
 class Together:
-    """Nodes that go together, and what they use, give, read and write.  None has side effects."""
+    """Nodes that go together, and what they use, give, read and write."""
 
     def __init__(self, db: AliasDb, nodes: Iterable[Node]) -> None:
         self.db = db
@@ -103,7 +103,7 @@ class Together:
         self._members: set[Node] = set()
         self._needed: set[Node] = set()
         self._reads = self._writes = 0
-        self._is_random = False
+        self._is_random = self._has_effects = False
         for node in nodes:
             self.add(node)
 
@@ -114,12 +114,15 @@ class Together:
         self._reads |= self.db.reads_of(node)
         self._writes |= self.db.writes_of(node)
         self._is_random = self._is_random or self.db.is_nondeterministic(node)
+        self._has_effects = self._has_effects or self.db.has_side_effects(node)
 
     def depends_on(self, node: Node) -> bool:
         """True if the node must keep its order with some node of the group."""
         if node in self._needed or any(value.node in self._members for value in inputs_inside(node)):
             return True
         if self._is_random and self.db.is_nondeterministic(node):
+            return True
+        if self._has_effects and self.db.has_side_effects(node):
             return True
         writes = self.db.writes_of(node)
         if writes & (self._writes | self._reads):

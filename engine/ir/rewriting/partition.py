@@ -6,7 +6,8 @@ In: a graph, and which nodes may be in a group.  Out: groups, each a node with a
     %2 = mm(%1, %y)            (neg, exp)    →     %2 = mm(%1, %y)         where nodes on the way can make room: `mm`
     %3 = exp(%1)                                                           needs %1 alone, and goes behind the group
 
-Nodes only move where nobody can tell: past what neither needs them nor touches memory that they touch.
+Nodes only move where nobody can tell: past what neither needs them nor touches memory that they touch, and in the part
+of the program in which gradients are recorded, or in that in which they are not.
 """
 
 from __future__ import annotations
@@ -88,6 +89,8 @@ class _Group:
         first, moving = self.nodes[0], Together(self.db, [node])
         at = node.next
         while at is not None and at is not first:
+            if self.db.switches_gradients(at):
+                return False
             if moving.depends_on(at):
                 moving.add(at)
             at = at.next
