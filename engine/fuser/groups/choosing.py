@@ -29,6 +29,13 @@ def axis_of(given: Mapping[str, Lowered], rank: int, name: str = "dim") -> int:
     return wrap_dim(whole(given[name]), rank)
 
 
+def dimension(value: Value, d: int) -> int:
+    """The number of the dimension, from 0 on, of a tensor that has any."""
+    if not value.shape:
+        raise Unsupported("a part of a tensor without dimensions")
+    return wrap_dim(d, len(value.shape))
+
+
 def number(value: Lowered) -> Expression:
     return index(value) if isinstance(value, int) else convert(value, "i64")
 
@@ -88,7 +95,7 @@ def _unsqueeze(group: Group, name: str, given: Mapping[str, Lowered], sample: An
 
 def _select(group: Group, name: str, given: Mapping[str, Lowered], sample: Any) -> Value:
     value: Value = given["self"]
-    d, at = axis_of(given, len(value.shape)), given["index"]
+    d, at = dimension(value, whole(given["dim"])), given["index"]
     extent = group.extents.canonical(value.shape[d])
     example = group.numbers.get(at) if isinstance(at, Name) else at
     if at in group.ranges:

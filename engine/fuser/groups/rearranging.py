@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from engine.aten.kernels.rules import wrap_dim
-from engine.fuser.groups.choosing import axis_of, joined, number, permuted, whole
+from engine.fuser.groups.choosing import axis_of, dimension, joined, number, permuted, whole
 from engine.fuser.groups.extents import Extent, known
 from engine.fuser.groups.from_expression import Unsupported
 from engine.fuser.groups.fusion_group import Group, Handler, Lowered, shown
@@ -61,7 +61,7 @@ def _roll(group: Group, name: str, given: Given, sample: Any) -> Value:
     if len(dims) != len(shifts) or not shifts:
         raise Unsupported("shifts without dimensions")
     for shift, d in zip(shifts, dims, strict=True):
-        value = _rolled(group, name, value, shift, wrap_dim(d, len(value.shape)))
+        value = _rolled(group, name, value, shift, dimension(value, d))
     return value
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from engine.aten.kernels.rules import wrap_dim
 from engine.aten.values.tensor import Tensor
+from engine.fuser.groups.choosing import dimension
 from engine.fuser.groups.extents import ONE, Extent, known
 from engine.fuser.groups.from_expression import Unsupported
 from engine.fuser.groups.fusion_group import Choose, Group, Handler, Lowered, elements, shown
@@ -72,7 +73,7 @@ def _size(group: Group, name: str, given: Given, sample: Any) -> Lowered:
 def _slice(group: Group, name: str, given: Given, sample: Any) -> Value:
     """From `start` to before `end`, both counted from the end where negative."""
     value = _tensor(given)
-    d = wrap_dim(_whole(given["dim"]), len(value.shape))
+    d = dimension(value, _whole(given["dim"]))
     extent, step = group.extents.canonical(value.shape[d]), _whole(given["step"])
     start, end = (_bound(group, extent, given[key], first) for key, first in (("start", 0), ("end", _END)))
     if step < 1 or end.example < start.example:
@@ -304,7 +305,7 @@ def _unflatten(group: Group, name: str, given: Given, sample: Any) -> Value:
     value, sizes = _tensor(given), given["sizes"]
     if not isinstance(sizes, list):
         raise Unsupported("sizes that are not known")
-    d = wrap_dim(_whole(given["dim"]), len(value.shape))
+    d = dimension(value, _whole(given["dim"]))
     inside = _with_rest(group, [value.shape[d]], [extent_of(group, each) for each in sizes])
     return reshaped(group, name, value, [*value.shape[:d], *inside, *value.shape[d + 1 :]])
 

@@ -28,6 +28,7 @@ from tests.unit.fuser.outcomes import agree, copied, outcome, tensors
 
 X = Tensor(np.linspace(-2, 3, 12, dtype=np.float32).reshape(3, 4))
 Y = Tensor(np.linspace(1, 3, 4, dtype=np.float32))
+NUMBER = Tensor(np.array(2.0, np.float32))
 IMAGE = Tensor(np.linspace(0, 1, 32, dtype=np.float32).reshape(1, 2, 4, 4))
 NAMES = (
     "add add_ sub mul mul_ div rsub neg exp sigmoid tanh sqrt relu relu_ lt eq maximum minimum logical_and addcmul "
@@ -122,6 +123,10 @@ def test_kernels_leave_other_numbers_to_python_where_these_are_looked_at(name: s
         ("aten::max_pool2d", (IMAGE, [2, 2], [1, 1], [-1, 0], [1, 1], False)),
         ("aten::celu", (X, 0.0)),
         ("aten::where.Scalar", (X > 0, None, 1.0)),
+        ("aten::select.int", (NUMBER, 0, 0)),
+        ("aten::slice.Tensor", (NUMBER, 0, 1, None, 1)),
+        ("aten::roll", (NUMBER, [1], [0])),
+        ("aten::unflatten.int", (NUMBER, 0, [1, 1])),
     ],
 )
 def test_there_are_no_kernels_of_calls_that_are_mistakes(name: str, args: tuple[Any, ...]) -> None:
