@@ -231,7 +231,6 @@ _LAYOUTS: Final[dict[str, Callable[[Any], Any]]] = {
     "transposed": lambda array: array.T.copy().T,
     "with gaps": lambda array: np.repeat(array, 2, -1)[..., ::2] if array.ndim else array,
     "expanded": lambda array: np.broadcast_to(array[:1], array.shape) if array.ndim and len(array) else array,
-    "backwards": lambda array: np.flip(np.flip(array).copy()),
 }
 _SHARING: Final[dict[str, Callable[[Tensor, Tensor], Tensor]]] = {
     "nothing": lambda x, y: y,

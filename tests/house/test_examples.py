@@ -1,4 +1,4 @@
-"""The examples that train: short runs lower the loss."""
+"""The examples: short training lowers the loss, a graph is split into two whose gradients are right."""
 
 from __future__ import annotations
 
@@ -8,11 +8,31 @@ from typing import Any
 
 import pytest
 
+import engine
+from engine.fuser.backend import tiering
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def example(name: str) -> dict[str, Any]:
     return runpy.run_path(str(EXAMPLES / f"train_{name}.py"))
+
+
+def test_the_differentiable_graph_of_a_cell_is_shown_and_right(capsys: pytest.CaptureFixture[str]) -> None:
+    before = tiering.mode()
+    try:
+        names = runpy.run_path(str(EXAMPLES / "derivative_splitting.py"))
+        names["main"]()
+        arguments = [engine.randn(*sizes).requires_grad_() for sizes in names["SIZES"].values()]
+        hy, _ = names["cell"](*arguments)
+    finally:
+        tiering.set_mode(before)
+    compiled, plan, forward, backward = capsys.readouterr().out.split("# ")[1:]
+    assert "prim::DifferentiableGraph" not in compiled
+    assert plan.count("prim::DifferentiableGraph_0(") == 1
+    assert forward.count("aten::sigmoid") == 3 and "aten::sigmoid" not in backward
+    assert backward.count("aten::mm") == 4
+    assert hy.grad_fn.name() == "DifferentiableGraphBackward"
 
 
 @pytest.mark.parametrize(("name", "steps", "share"), [("mlp", 8, 0.7), ("cnn", 25, 0.9)])
