@@ -30,6 +30,7 @@ def copy_block(block: Block, into: Block, values: ValueMap, *, keep_numbers: boo
     copy_nodes(block.nodes(), into, values, keep_numbers=keep_numbers)
     for value in block.outputs:
         into.register_output(values.get(value, value))
+    into.return_node.range = block.return_node.range
     return values
 
 

@@ -74,6 +74,12 @@ class Value:
         return bool(self.name)
 
     @property
+    def variable_name(self) -> str:
+        """The name that the program gives it, without the number that makes it unique; "" for an unnamed value."""
+        stem, dot, number = self.name.rpartition(".")
+        return stem if dot and number.isdecimal() else self.name
+
+    @property
     def uses(self) -> list[Use]:
         """Every use, oldest first; a copy, safe to change the graph by."""
         return list(self._uses)

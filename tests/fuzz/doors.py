@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 import engine.torch
 from engine.aten.dispatch import table
 from engine.frontend.compilation.compile import compile_source, define
+from engine.frontend.compilation.entries import compile_entry
 from engine.frontend.names.resolve import TextResolver
 from engine.frontend.python.resolver import PythonUnit
 from engine.frontend.python.trees import trees_from_text
@@ -32,7 +33,7 @@ from engine.lang.schema_parser import parse_schema, parse_type
 from engine.lang.source import Source
 from tsrepl.session.definitions import Definitions
 from tsrepl.session.entries import split_entries
-from tsrepl.session.entry_function import compile_entry
+from tsrepl.session.names import PromptResolver
 
 TESTS: Final = Path(__file__).parents[1]
 _SEPARATOR: Final = "---\n"
@@ -60,7 +61,9 @@ def _as_entry(text: str) -> None:
         if tree.kind in ("def", "class_def"):
             definitions.define([tree])
         else:
-            compile_entry([tree], {}, definitions, "_")
+            compile_entry(
+                [tree], {}, lambda types: PromptResolver(definitions.unit, definitions.broken, types, ()), "_"
+            )
     _check_graphs(definitions.unit)
 
 

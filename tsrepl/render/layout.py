@@ -17,6 +17,7 @@ from tsrepl.session.plan_replies import AutodiffReply, ExplainReply, GuardsReply
 from tsrepl.session.replies import (
     CodeReply,
     DataReply,
+    DebugReply,
     DefinitionReply,
     ErrorReply,
     FileReply,
@@ -35,6 +36,7 @@ from tsrepl.session.replies import (
     ReportReply,
     SchemaReply,
     SlotRow,
+    SourceRow,
     TapReply,
     TextReply,
     TimeReply,
@@ -176,6 +178,30 @@ def _trace_row(row: TraceRow, several: bool) -> tuple[str, ...]:
     return pc, row.instruction, _registers(row.reads), _registers(row.writes)
 
 
+def _debug(reply: DebugReply) -> Iterator[Block]:
+    if reply.reason:
+        yield line(Span(reply.reason, "warning"))
+    thread = f"  thread {reply.thread}" if reply.thread else ""
+    position = f"  position {reply.position}" if reply.position else ""
+    yield line(Span(reply.title, "title"), Span(f"{thread}{position}", "muted"))
+    if reply.source:
+        rows = tuple((_mark(row), str(row.number), row.text) for row in reply.source)
+        columns = (Column("", "warning"), Column("", "muted", right=True), Column("", language="python"))
+        yield TableBlock(columns, rows, header=False)
+    places = tuple((f"  {label}", text) for label, text in (("node", reply.node), ("runs", reply.instruction)) if text)
+    if places:
+        yield TableBlock((Column("", "muted"), Column("", language="ir")), places, header=False)
+    if reply.variables:
+        values = tuple((f"  {each.name}", each.type, each.summary) for each in reply.variables)
+        yield TableBlock((Column("", "value"), Column("", "type"), Column("")), values, header=False)
+    if reply.result:
+        yield line(Span("result ", "muted"), reply.result)
+
+
+def _mark(row: SourceRow) -> str:
+    return ("●" if row.is_stop else " ") + ("→" if row.is_here else " ")
+
+
 def _taps(reply: TapReply) -> Iterator[Block]:
     columns = (Column("place", "title"), Column("times", "muted", right=True), Column("value"))
     several = any(row.count > 1 for row in reply.rows)
@@ -298,6 +324,7 @@ _LAYOUTS: dict[type[Any], Callable[[Any], Iterator[Block]]] = {
     AutodiffReply: plans.autodiff,
     ExplainReply: plans.story,
     TraceReply: _trace,
+    DebugReply: _debug,
     TapReply: _taps,
     SchemaReply: _schema,
     WhoReply: _who,

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.executor.plans.executor import executor_of
+from engine.frontend.compilation.entries import ENTRY
 from engine.fuser.backend import tiering
 from engine.ir.unit import Function
 from engine.lang.types import ClassType
 from engine.passes.inline import callee_of
 from engine.serialize.code.source_export import is_method
-from tsrepl.session.failures import ENTRY, UsageError
+from tsrepl.session.failures import UsageError
 from tsrepl.session.modules import short_name
 from tsrepl.session.workspace import Workspace
 

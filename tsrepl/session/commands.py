@@ -8,11 +8,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Final, NamedTuple
 
 from engine.lang.errors import did_you_mean
-from tsrepl.session import explaining, files, inspection, kernels, learning, looking, observing, overview, tapping
+from tsrepl.session import (
+    debugging,
+    explaining,
+    files,
+    inspection,
+    kernels,
+    learning,
+    looking,
+    observing,
+    overview,
+    tapping,
+)
 from tsrepl.session.entries import COMMAND, Entry, split_entries
 from tsrepl.session.failures import INTERRUPTED, UsageError, error_replies
 from tsrepl.session.replies import ErrorReply, HelpReply, HelpTopic, Reply
@@ -102,6 +113,11 @@ COMMANDS: Final[tuple[Command, ...]] = (
             "expression", learning.guards, _KEPT, ("%guards f(x, x)", "%guards f")),
     Command("autodiff", "%autodiff f(x)", "what is differentiated together, and why the rest is not",
             "expression", explaining.autodiff, _KEPT, ("%autodiff f(x, x)", "%autodiff f")),
+    Command("debug", "%debug [f(x)]", "run under the debugger, which goes forward and back", "expression",
+            debugging.debug,
+            "Without an expression, the last entry that failed runs again, up to its error. At the debugger's prompt, "
+            "help lists its commands.",
+            ("%debug f(x, x)", "%debug")),
     Command("trace", "%trace f(x)", "run, and show every instruction with the values it read and wrote", "expression",
             observing.trace, "", ("%trace f(x, x)",)),
     Command("tap", "%tap m pattern ... -- call", "what comes out of the parts of a module during a call", "place",
@@ -158,6 +174,8 @@ def run_text(workspace: Workspace, text: str, filename: str = "", *, stop: bool 
 
     An interrupt ends them all.  Errors are replies.  Positions in them name `filename`, or the number of the entry.
     """
+    if workspace.dialogue is not None and not text.strip():
+        yield from workspace.dialogue.run("")
     name = filename or workspace.next_name()
     every, done = split_entries(text), 0
     for _, group in groupby(enumerate(every), _group):
@@ -182,6 +200,8 @@ def _group(numbered: tuple[int, Entry]) -> int:
 
 
 def _run_group(workspace: Workspace, entries: Sequence[Entry], filename: str) -> Iterator[Reply]:
+    if workspace.dialogue is not None and not entries[0].is_command:
+        return chain.from_iterable(workspace.dialogue.run(entry.text) for entry in entries if workspace.dialogue)
     if entries[0].is_definition:
         return workspace.run_definitions(entries, filename)
     if entries[0].is_command:

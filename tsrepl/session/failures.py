@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from engine.frontend.compilation.entries import ENTRY
 from engine.ir.unit import Function
 from engine.lang.errors import (
     ArchiveError,
@@ -41,8 +42,6 @@ _TITLES: Final[tuple[tuple[type[BaseException], str], ...]] = (
     (OperatorError, "RuntimeError"),
     (EngineError, "Error"),
 )
-ENTRY: Final = "__entry__"
-"""The name of the function that an entry is compiled to; call stacks do not show it."""
 
 
 USAGE: Final = "Usage"

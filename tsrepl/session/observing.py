@@ -15,10 +15,10 @@ from typing import Any, Final
 from engine.executor.bytecode.instructions import CALL, CONSTANT, DROP, ENTER, EXIT, LOAD, RETURN, Instruction
 from engine.executor.interpreter.interpreter import Frame, InterpreterState
 from engine.executor.plans.executor import code_of
+from engine.frontend.compilation.entries import ENTRY
 from engine.ir.unit import Function
 from engine.passes.pipeline import ALIASES, OPTIMIZE, PIPELINES, names
 from engine.torch.jit.probing.bisection import bisect as find_culprit
-from tsrepl.session.failures import ENTRY
 from tsrepl.session.replies import Reply, TextReply, TimeReply, TraceReply, TraceRow
 from tsrepl.session.values import summary
 from tsrepl.session.workspace import Workspace

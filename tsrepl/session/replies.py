@@ -162,6 +162,35 @@ class TraceReply:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceRow:
+    """A line of source: the one where a run stands, one with a breakpoint."""
+
+    number: int
+    text: str
+    is_here: bool = False
+    is_stop: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DebugReply:
+    """The place where a debugged call stands.
+
+    `title` names the place, `reason` says why it stands there, `variables` have changed since the last stop,
+    `position` counts the instructions executed so far; `thread` is 0 where there is one only.
+    """
+
+    title: str
+    reason: str = ""
+    source: tuple[SourceRow, ...] = ()
+    node: str = ""
+    instruction: str = ""
+    position: int = 0
+    thread: int = 0
+    variables: tuple[Binding, ...] = ()
+    result: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class SchemaReply:
     """One or more schemas; `total` counts those there are when not all are shown."""
 
@@ -383,6 +412,7 @@ Reply = (
     | AutodiffReply
     | ExplainReply
     | TraceReply
+    | DebugReply
     | SchemaReply
     | WhoReply
     | TimeReply

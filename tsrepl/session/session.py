@@ -33,6 +33,11 @@ class Session:
         """Run an entry, or several, yielding each reply as it comes.  Without `stop`, a failure does not end it."""
         return run_text(self.workspace, text, filename, stop=stop)
 
+    @property
+    def prompt(self) -> str:
+        """The prompt of a dialogue within the session, as the debugger's; "" for the usual one."""
+        return self.workspace.dialogue.prompt if self.workspace.dialogue is not None else ""
+
     def evaluate(self, text: str) -> Any:
         """The value of an expression.  Raises EngineError."""
         return self.workspace.evaluate(text)[0]

@@ -8,25 +8,26 @@ results, and so does the value of its last expression.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from engine.aten.values.ivalue import Object
 from engine.aten.values.tensor import Tensor
 from engine.executor.interpreter.interpreter import run_function
+from engine.frontend.compilation.entries import EntryFunction, compile_entry
 from engine.frontend.syntax.parser import parse_statements
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import ExprStmt, Var
 from engine.ir.unit import Function
-from engine.lang.errors import EngineError, did_you_mean
+from engine.lang.errors import EngineError, ExecutionError, did_you_mean
 from engine.lang.source import Source
 from engine.lang.types import NONE, ClassType, OptionalType, TupleType, Type
 from tsrepl.session.definitions import Definitions, failed_definitions, name_of, without_users_of
 from tsrepl.session.entries import Entry, split_entries
-from tsrepl.session.entry_function import EntryFunction, compile_entry
 from tsrepl.session.failures import SessionError, UsageError, caution_replies, error_replies
 from tsrepl.session.modules import module_node, short_name
+from tsrepl.session.names import PromptResolver
 from tsrepl.session.replies import Binding, ModuleReply, Reply, SchemaReply, TextReply, ValueReply
 from tsrepl.session.values import summary, tensor_facts, value_text
 
@@ -42,13 +43,27 @@ class SessionVariable:
     type: Type
 
 
+class Dialogue(Protocol):
+    """A partner that answers entries instead of the workspace for a while; `prompt` stands before them."""
+
+    @property
+    def prompt(self) -> str: ...
+
+    def run(self, text: str) -> Iterator[Reply]: ...
+
+
 @dataclass(slots=True)
 class Workspace:
-    """Variables, definitions and the number of entries so far."""
+    """Variables, definitions and the number of entries so far.
+
+    `failed` is the entry that raised the last error of a running program, with its arguments.
+    """
 
     variables: dict[str, SessionVariable] = field(default_factory=dict)
     definitions: Definitions = field(default_factory=Definitions)
     count: int = 0
+    dialogue: Dialogue | None = None
+    failed: tuple[Function, list[Any]] | None = None
 
     # -- running text
 
@@ -188,7 +203,11 @@ class Workspace:
 
     def _compile(self, statements: Sequence[Tree]) -> EntryFunction:
         types = {name: variable.type for name, variable in self.variables.items()}
-        return compile_entry(statements, types, self.definitions, LAST)
+        return compile_entry(statements, types, lambda annotations: self.resolver(annotations, types), LAST)
+
+    def resolver(self, annotations: Mapping[str, Type], variables: Iterable[str]) -> PromptResolver:
+        """The resolver of names at the prompt where these variables are seen."""
+        return PromptResolver(self.definitions.unit, self.definitions.broken, annotations, variables)
 
     def arguments(self, entry: EntryFunction) -> list[Any]:
         """The values of the entry's parameters."""
@@ -196,7 +215,11 @@ class Workspace:
 
     def run(self, function: Function, arguments: Sequence[Any]) -> Any:
         """Run a function on values.  Raises ExecutionError."""
-        return run_function(function, arguments)
+        try:
+            return run_function(function, arguments)
+        except ExecutionError:
+            self.failed = function, [*arguments]
+            raise
 
     def show(self, value: Any, type: Type) -> Reply:
         """The reply that shows a value."""
@@ -244,6 +267,7 @@ class Workspace:
         """Forget every name."""
         self.variables.clear()
         self.definitions = Definitions()
+        self.failed = None
 
     def bindings(self) -> tuple[Binding, ...]:
         """Every name, oldest first."""

@@ -98,9 +98,9 @@ class Shell:
 
     def run_entry(self, text: str) -> None:
         """Run one entry and show what it answers."""
-        if not text.strip():
-            return
         session = self.session
+        if not text.strip() and not session.prompt:
+            return
         from tsrepl.render.progress import progress_bars  # needs the engine, for which the prompt does not wait
 
         try:
@@ -115,12 +115,16 @@ class Shell:
     def _read(self) -> str | None:
         """The next entry, "" when it was given up, None at the end."""
         try:
-            text = self._prompt.prompt()
+            text = self._prompt.prompt(self._question())
         except KeyboardInterrupt:
             return ""
         except EOFError:
             return None
         return None if text.strip() in LEAVE else text.rstrip()
+
+    def _question(self) -> str:
+        """The prompt, that of a dialogue within the session if there is one."""
+        return (self._loading.done() and self.session.prompt) or PROMPT
 
     def _candidates(self, before_cursor: str) -> list[Candidate]:
         return self.session.complete(before_cursor)

@@ -259,7 +259,8 @@ _RUNNING = "Tensor? running_mean, Tensor? running_var"
 _BATCH = f"{_AFFINE}, {_RUNNING}, bool training, float momentum, float eps"
 _BATCH_BACK = "_batch_norm_backward(grad, input, weight, running_mean, running_var, training, eps)"
 op(f"aten::batch_norm({_BATCH}, bool cudnn_enabled) -> Tensor", python=batch_norm, shape="input", dtype="floats",
-   unboxed=unboxed.batch_norm, recorded_as="native_batch_norm")  # fmt: skip
+   also_writes=("running_mean", "running_var"), unboxed=unboxed.batch_norm,
+   recorded_as="native_batch_norm")  # fmt: skip
 op(f"aten::native_batch_norm({_BATCH}) -> (Tensor, Tensor, Tensor)", kernel=native_batch_norm, side_effects=True,
    gradient={name: f"{_BATCH_BACK}[{i}]" for i, name in enumerate(("input", "weight", "bias"))},
    layout="channels last")  # fmt: skip

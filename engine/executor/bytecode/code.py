@@ -76,11 +76,13 @@ class Code:
 
     __slots__ = ("__weakref__", "blank", "constants", "graph", "instructions", "name", "program", "values")
 
-    def __init__(self, graph: Graph, name: str) -> None:
+    def __init__(self, graph: Graph, name: str, *, keeps_values: bool = False) -> None:
+        """With `keeps_values` no register is cleared after its last use, so that debuggers find what was computed."""
         emitter = _CodeBuilder(name)
         emitter.emit_graph(graph)
         self.graph, self.name = graph, name
-        self.instructions: tuple[Instruction, ...] = tuple(place_moves_and_drops(emitter.instructions))
+        place = _place_no_moves if keeps_values else place_moves_and_drops
+        self.instructions: tuple[Instruction, ...] = tuple(place(emitter.instructions))
         self.constants: tuple[Any, ...] = tuple(emitter.constants)
         self.values: tuple[Value | None, ...] = tuple(emitter.values)
         self.program: tuple[Step, ...] = tuple(
@@ -163,7 +165,8 @@ class _CodeBuilder:
     def emit_graph(self, graph: Graph) -> None:
         self.emit(LOAD, None, outputs=self.define_all(graph.inputs))
         self.emit_block(graph.block)
-        self.emit(RETURN, None, self.read(graph.outputs))
+        end = graph.return_node if graph.return_node.range is not None else None
+        self.emit(RETURN, end, self.read(graph.outputs))
 
     def emit_block(self, block: Block) -> None:
         for node in block.nodes():
@@ -254,6 +257,10 @@ def _emit_loop(to: _CodeBuilder, node: Node) -> None:
     to.emit(JUMP, node, operand=head)
     to.jump_here(*exits)
     to.assign(node, to.read(body.inputs[1:]), to.define_all(node.outputs))
+
+
+def _place_no_moves(instructions: Sequence[Instruction]) -> list[Instruction]:
+    return [replace(each, moves=(False,) * len(each.inputs)) for each in instructions]
 
 
 def _subgraph(to: _CodeBuilder, node: Node) -> Function:

@@ -85,14 +85,18 @@ class InterpreterState:
     """One run of a code.
 
     `frames` are the calls under way, outermost first; none are left when the run is over, and then `result` is
-    there.  `waiting_for` is the future at which the run stands still.  `depth` counts the calls around it.
+    there.  `waiting_for` is the future at which the run stands still.  `depth` counts the calls around it, `code_of`
+    gives the code of functions that it calls.
     """
 
-    __slots__ = ("_suspended", "code", "depth", "entered", "frames", "hooks", "result", "waiting_for")
+    __slots__ = ("_suspended", "code", "code_of", "depth", "entered", "frames", "hooks", "result", "waiting_for")
 
-    def __init__(self, code: Code, hooks: Sequence[Hook] = (), depth: int = 0) -> None:
+    def __init__(
+        self, code: Code, hooks: Sequence[Hook] = (), depth: int = 0, code_of: Callable[[Function], Code] = code_of
+    ) -> None:
         self.code = code
         self.depth = depth
+        self.code_of = code_of
         self.hooks = list(hooks)
         self.frames: list[Frame] = []
         self.entered: list[Any] = []
@@ -133,6 +137,21 @@ class InterpreterState:
             self._await(self.waiting_for)
         self._advance_safely(repeat(None, 1))
         return not self.finished
+
+    def attempt(self) -> None:
+        """Execute one instruction, for who can go on after an error: what it raises leaves frames and contexts alone.
+
+        Waits for the future if it comes to one.  Raises ExecutionError.
+        """
+        try:
+            self._advance(repeat(None, 1))
+            if self.waiting_for is not None:
+                self._await(self.waiting_for)
+                self._advance(repeat(None, 1))
+        except AssertionError:
+            raise
+        except Exception as error:
+            raise self._located(error) from (None if isinstance(error, ExecutionError) else error)
 
     def resume(self) -> bool:
         """Go on until the run is over (True) or suspended (False): by a hook, or at a future that is not there yet."""
@@ -213,9 +232,12 @@ class InterpreterState:
         except AssertionError:
             raise
         except Exception as error:
-            places = [CallSite(frame.code.name, frame.instruction.node) for frame in self.frames]
-            found = self._leave_contexts(execution_error(error, places))
+            found = self._leave_contexts(self._located(error))
             raise found from (None if isinstance(error, ExecutionError) else error)
+
+    def _located(self, error: Exception) -> ExecutionError:
+        """The error of the instruction that the run stands at, with the calls that led there."""
+        return execution_error(error, [CallSite(frame.code.name, frame.instruction.node) for frame in self.frames])
 
     # -- calls
 
@@ -225,7 +247,7 @@ class InterpreterState:
         opcode, callee, source, _, dead = step
         inputs = source(caller.registers)
         function, arguments = callee(inputs)
-        code = code_of(function)
+        code = self.code_of(function)
         if len(self.frames) - (opcode == TAIL_CALL) + self.depth >= MAX_DEPTH:
             raise ExecutionError(
                 f"maximum depth of calls exceeded ({MAX_DEPTH}) in '{function.name}'",

@@ -113,6 +113,7 @@ class _Transform:
             if exit.status in (Status.WILL, Status.THROWS):
                 self.delete_after(node, block)
                 if node.kind == self.kind:
+                    block.return_node.range = node.range
                     node.destroy()
                 return exit
             if exit.status is Status.MIGHT:

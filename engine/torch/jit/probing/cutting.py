@@ -29,7 +29,6 @@ from engine.lang.schema import Argument, FunctionSchema
 from engine.lang.types import BOOL, ClassType, TupleType
 from engine.passes.pipeline import run_pipeline
 from engine.serialize.container.qualified_names import ROOT, is_identifier
-from engine.torch.jit.probing.taps import variable_name
 
 _MAIN: Final = "forward"
 _CLEANED: Final = ("lower_simple_tuples", "dce")
@@ -53,9 +52,9 @@ def cut(root: Object, inputs: Sequence[str], outputs: Sequence[str]) -> Object:
     kept = _kept(graph, ends, starts)
     needed = [value for value in graph.inputs[1:] if value not in starts and _is_used(value, kept, ends)]
     if inputs and needed:
-        missing = ", ".join(f"':{variable_name(value)}'" for value in needed)
+        missing = ", ".join(f"':{value.variable_name}'" for value in needed)
         raise ArgumentError(f"what is cut out also needs the arguments {missing}", hints=("add them to the inputs",))
-    starts.update((value, f":{variable_name(value)}") for value in needed)
+    starts.update((value, f":{value.variable_name}") for value in needed)
     return _Builder(root, graph, kept).build(starts, ends)
 
 
@@ -69,7 +68,7 @@ class _NamedValues:
         self._graph, self._wanted = graph, wanted
         self._found: dict[str, list[Value]] = {}
         for value in graph.inputs[1:]:
-            self._add(f":{variable_name(value)}", value)
+            self._add(f":{value.variable_name}", value)
         self._walk("", list(graph.block.nodes()))
 
     def find(self, name: str) -> Value:
@@ -88,7 +87,7 @@ class _NamedValues:
     def _walk(self, owner: str, nodes: Sequence[Node]) -> None:
         """Record the places of these nodes, which are the body of a submodule's method."""
         for node in nodes:
-            names = [variable_name(value) for value in node.outputs]
+            names = [value.variable_name for value in node.outputs]
             path = path_of(node.inputs[0]) if node.kind == "prim::CallMethod" else None
             results = node.outputs if path is None else [self._call(node, ".".join(path))]
             for name, value in zip(names, results, strict=True):

@@ -77,7 +77,7 @@ class Pattern:
 
     def place_of(self, value: Value, instruction: Instruction, path: str) -> str:
         """The name under which a value computed by the instruction is recorded; "" if the pattern does not match it."""
-        name = variable_name(value)
+        name = value.variable_name
         if self.name:
             return f"{path}:{name}" if name and fnmatchcase(name, self.name) else ""
         node, range = instruction.node, instruction.range
@@ -219,12 +219,6 @@ class _TappedCall:
     path: str
     patterns: list[Pattern] = field(default_factory=list)
     pending: Instruction | None = None
-
-
-def variable_name(value: Value) -> str:
-    """The source name of a value, without the number that makes it unique; "" for an unnamed value."""
-    stem, dot, number = value.name.rpartition(".")
-    return stem if dot and number.isdecimal() else value.name
 
 
 def paths_of(root: Object) -> dict[int, list[str]]:

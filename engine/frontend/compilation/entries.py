@@ -1,6 +1,6 @@
-"""An entry as a function.
+"""An entry at a prompt as a function.
 
-In: the entry's statements, and the types of the session's variables.  Out: an `EntryFunction`: compiled, with the
+In: statements, and the types of the variables that they see.  Out: an `EntryFunction`: compiled, with the
 names of its parameters and of what it returns.
 
     x = y + 1          def __entry__(y: <type of y>):
@@ -10,19 +10,22 @@ names of its parameters and of what it returns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from engine.frontend.compilation.compile import define
+from engine.frontend.names.resolve import Resolver
+from engine.frontend.syntax.name_uses import NameUses, names_of
 from engine.frontend.syntax.tree import Tree
 from engine.frontend.syntax.views import Apply, Decl, Def, ExprStmt, Param, Return, TupleLiteral, Var
 from engine.ir.unit import CompilationUnit, Function
 from engine.lang.types import NONE, TupleType, Type
-from tsrepl.session.definitions import Definitions
-from tsrepl.session.failures import ENTRY
-from tsrepl.session.names import PromptResolver
-from tsrepl.session.trees import NameUses, names_of
+
+ENTRY: Final = "__entry__"
+"""The name of the function that an entry is compiled to; call stacks do not show it."""
+ResolverOf = Callable[[Mapping[str, Type]], Resolver]
+"""From annotations, which stand for the types of variables, to what resolves the names of an entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,7 @@ class EntryFunction:
 
 
 def compile_entry(
-    statements: Sequence[Tree], variables: Mapping[str, Type], definitions: Definitions, last: str
+    statements: Sequence[Tree], variables: Mapping[str, Type], resolver_of: ResolverOf, last: str
 ) -> EntryFunction:
     """Compile the statements; `last` is the name for the value of the last one if it is an expression.
 
@@ -59,8 +62,7 @@ def compile_entry(
         for name, annotation in zip(parameters, annotated, strict=True)
     ]
     tree = Def.make(range, ENTRY, Decl.make(range, params, None), body)
-    resolver = PromptResolver(definitions.unit, definitions.broken, annotated, variables)
-    (function,) = define(CompilationUnit(), [tree], resolver)
+    (function,) = define(CompilationUnit(), [tree], resolver_of(annotated))
     results = tuple(zip([*kept, last] if shown else kept, _result_types(function, len(kept) + shown), strict=True))
     lost = tuple(name for name in names.assigned if name not in kept and name not in names.counters)
     return EntryFunction(function, parameters, results, lost, tuple(names.deleted & set(variables)))

@@ -1,0 +1,213 @@
+"""Statements in a frame: expressions over its variables, and assignments to them.
+
+In: text, and a frame.  Out: values; registers that are written.  Names that are no variables are the functions of the
+program, `torch`, and operators without their `torch.`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from engine.aten.dispatch import table
+from engine.aten.values.tensor import Tensor
+from engine.executor.bytecode.code import Code
+from engine.executor.debugging.places import Variable, variables_in
+from engine.executor.debugging.recording import NOWHERE, Recording
+from engine.executor.interpreter.interpreter import Frame, run_function
+from engine.frontend.compilation.entries import EntryFunction, compile_entry
+from engine.frontend.names.resolve import Resolver, TextResolver
+from engine.frontend.sugared.sugared_value import Builder, SugaredValue
+from engine.frontend.sugared.values import BuiltinFunction
+from engine.frontend.syntax.name_uses import names_of
+from engine.frontend.syntax.parser import parse_statements
+from engine.frontend.syntax.tree import Tree
+from engine.ir.unit import CompilationUnit
+from engine.lang.errors import ArgumentError, CompileError, EngineError, did_you_mean
+from engine.lang.source import Source, SourceRange
+from engine.lang.types import NONE, Type
+
+RESULT: Final = "_"
+ResolverFor = Callable[[Mapping[str, Type], Iterable[str]], Resolver]
+"""From annotations, and the names of variables, to what resolves the names of statements."""
+
+
+class FrameResolver(TextResolver):
+    """The names of statements in a frame: `types` are annotations, `variables` those of the frame."""
+
+    def __init__(self, unit: CompilationUnit, types: Mapping[str, Type], variables: Iterable[str]) -> None:
+        super().__init__(unit)
+        self._types, self._variables = types, variables
+
+    def resolve_value(self, b: Builder, name: str, range: SourceRange) -> SugaredValue | None:
+        found = super().resolve_value(b, name, range)
+        return BuiltinFunction(f"aten::{name}") if found is None and table.overloads(f"aten::{name}") else found
+
+    def resolve_type(self, name: str, range: SourceRange) -> Type | None:
+        return self._types.get(name) or super().resolve_type(name, range)
+
+    def names(self) -> Iterable[str]:
+        return [*super().names(), *self._variables]
+
+
+@dataclass(frozen=True, slots=True)
+class Statements:
+    """Compiled statements, with the registers of the frame that they read and write.
+
+    `type` is that of the value of the last one; None where it is no expression, or one without a value.
+    """
+
+    entry: EntryFunction
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    type: Type | None
+
+    def run(self, recording: Recording, depth: int) -> Any:
+        """The value of the last statement; what the statements change is part of the recording.
+
+        Raises ExecutionError.
+        """
+        result = recording.run_here(self.entry.function, self.reads, self.writes, depth)
+        if self.type is None:
+            return None
+        return result[-1] if len(self.entry.results) > 1 else result
+
+    def value(self, frame: Frame) -> Any:
+        """The value of an expression, for conditions: what it might change is not recorded.  Raises ExecutionError."""
+        return run_function(self.entry.function, [frame.registers[r] for r in self.reads])
+
+
+class Evaluator:
+    """Compiles statements; `resolver_for` resolves the names in them that are no variables of the frame."""
+
+    def __init__(self, resolver_for: ResolverFor | None = None) -> None:
+        unit = CompilationUnit()
+        self._resolver_for = resolver_for or (lambda types, names: FrameResolver(unit, types, names))
+        self._known: dict[tuple[Code, int, str], Statements] = {}
+
+    def compile(self, text: str, frame: Frame) -> Statements:
+        """The statements where the frame stands.  Raises ParseError, CompileError, ArgumentError."""
+        key = frame.code, frame.pc, text
+        if key not in self._known:
+            self._known[key] = self._compile(
+                parse_statements(Source(text, "<debugger>"), extended=True), variables_in(frame)
+            )
+        return self._known[key]
+
+    def _compile(self, statements: list[Tree], variables: Mapping[str, Variable]) -> Statements:
+        if not statements:
+            raise ArgumentError("an expression is wanted")
+        types = {name: variable.type for name, variable in variables.items()}
+        entry = compile_entry(statements, types, lambda given: self._resolver_for(given, variables), RESULT)
+        for name in (*entry.lost, *entry.deleted):
+            raise ArgumentError(f"'{name}' has to keep a value here")
+        reads = tuple(variables[name].register for name in entry.parameters)
+        writes = tuple(_target(name, type, variables) for name, type in entry.results)
+        last, type = entry.results[-1] if entry.results else ("", NONE)
+        return Statements(entry, reads, writes, type if last == RESULT and type is not NONE else None)
+
+
+def _target(name: str, type: Type, variables: Mapping[str, Variable]) -> int:
+    """The register of a variable that is assigned to.  Raises ArgumentError unless the value fits it."""
+    if name == RESULT:
+        return NOWHERE
+    variable = variables.get(name)
+    if variable is None:
+        raise ArgumentError(f"the program has no variable '{name}' here", hints=did_you_mean(name, variables))
+    if not type.is_subtype_of(variable.type):
+        raise ArgumentError(f"'{name}' is of type {variable.type}, and cannot become a value of type {type}")
+    return variable.register
+
+
+def names_in(text: str) -> list[str]:
+    """The names that an expression reads.  Raises ParseError."""
+    return [*names_of(_parsed(text)).reads]
+
+
+def _parsed(text: str) -> list[Tree]:
+    return parse_statements(Source(text, "<debugger>"), extended=True)
+
+
+# ------------------------------------------------------------------ conditions
+
+
+@dataclass(eq=False, slots=True)
+class Condition:
+    """An expression that decides whether a run stops: true for a tensor that has any element that is.
+
+    `problem` says why it could not be computed the last time; then it does not hold, but where that is an error of the
+    computation, so that nobody waits in vain.
+    """
+
+    text: str
+    evaluator: Evaluator
+    problem: str = ""
+
+    def __call__(self, frame: Frame) -> bool:
+        self.problem = ""
+        try:
+            statements = self.evaluator.compile(self.text, frame)
+        except (CompileError, ArgumentError):
+            return False
+        try:
+            return is_true(statements.value(frame))
+        except EngineError as error:
+            self.problem = str(error)
+            return True
+
+
+def is_true(value: Any) -> bool:
+    return bool(value.array.any()) if isinstance(value, Tensor) else bool(value)
+
+
+_MISSING: Final = object()
+
+
+@dataclass(eq=False, slots=True)
+class Watch:
+    """An expression; true where its value is another one than the last time, in either direction."""
+
+    text: str
+    evaluator: Evaluator
+    before: Any = _MISSING
+    now: Any = _MISSING
+
+    def look(self, frame: Frame) -> None:
+        """Take the present value as what it was before."""
+        self.now = self._value(frame)
+
+    def __call__(self, frame: Frame) -> bool:
+        value = self._value(frame)
+        if value is _MISSING or _is_same(value, self.now):
+            return False
+        self.before, self.now = self.now, value
+        return True
+
+    def _value(self, frame: Frame) -> Any:
+        try:
+            value = self.evaluator.compile(self.text, frame).value(frame)
+        except EngineError:
+            return _MISSING
+        return _copied(value)
+
+
+def _copied(value: Any) -> Any:
+    """A copy that writes do not change."""
+    if isinstance(value, Tensor):
+        return Tensor(value.array.copy())
+    if isinstance(value, (list, tuple)):
+        return [_copied(each) for each in value]
+    if isinstance(value, dict):
+        return {key: _copied(each) for key, each in value.items()}
+    return value
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(_is_same, a, b))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_is_same(a[key], b[key]) for key in a)
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        return a.array.dtype == b.array.dtype and a.array.shape == b.array.shape and bool((a.array == b.array).all())
+    return type(a) is type(b) and (a is b or bool(a == b))

@@ -1,0 +1,161 @@
+"""Lines, variables and modules of a program in terms of instructions and registers.
+
+In: a code, or a frame that stands at an instruction.  Out: the instructions at which lines begin, the registers that
+hold the author's variables there, the path of the module whose method it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from engine.aten.values.ivalue import Object
+from engine.aten.values.submodules import each_module
+from engine.executor.bytecode.code import Code
+from engine.executor.bytecode.instructions import (
+    ASSIGN,
+    CONSTANT,
+    DROP,
+    JUMP,
+    JUMP_IF_NOT,
+    JUMPS,
+    LOAD,
+    OPERATE,
+    Instruction,
+)
+from engine.executor.interpreter.interpreter import Frame
+from engine.ir.graph import Block, Node, Value
+from engine.lang.source import SourceRange
+from engine.lang.types import Type
+
+_NOWHERE: Final = (ASSIGN, CONSTANT, DROP, JUMP, LOAD)
+"""Instructions that do nothing at the line of their node: constants stand at the start, wherever they were written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable of the author that has a value: `register` holds it."""
+
+    name: str
+    type: Type
+    register: int
+
+
+def place_of(instruction: Instruction) -> SourceRange | None:
+    """The instruction's place in the author's text; None for one that is at no line."""
+    node = instruction.node
+    if node is None or node.range is None or instruction.opcode in _NOWHERE:
+        return None
+    if node.kind == "prim::Loop" and instruction.opcode != JUMP_IF_NOT and instruction.name != "lt":
+        return None  # the count of rounds goes up behind the last line
+    return node.range.original()
+
+
+def line_starts(code: Code) -> tuple[bool, ...]:
+    """For each instruction: True if a line begins there, also when a loop comes back to it."""
+    again = {i.operand for at, i in enumerate(code.instructions) if i.opcode in JUMPS and i.operand <= at}
+    starts = [False] * len(code.instructions)
+    before: tuple[str, int] | None = None
+    last = 0
+    for at, instruction in enumerate(code.instructions):
+        range = place_of(instruction)
+        if range is None:
+            continue
+        line = range.filename, range.line
+        if line != before or at in again:
+            starts[last] &= line != before  # what prepares a loop is not a line of its own
+            starts[at], last = True, at
+        before = line
+    return tuple(starts)
+
+
+def place_in(frame: Frame) -> SourceRange | None:
+    """The place of a frame in the author's text: that of its instruction, else of the nearest before or behind."""
+    instructions, pc = frame.code.instructions, frame.pc
+    nearest = (instructions[pc], *reversed(instructions[:pc]), *instructions[pc:])
+    return next((range for each in nearest if (range := place_of(each)) is not None), None)
+
+
+# -- variables
+
+
+def variables_in(frame: Frame) -> dict[str, Variable]:
+    """The variables that have a value where the frame stands, by name, in the order in which they got theirs."""
+    found: dict[str, Variable] = {}
+    for value in _values_before(_end_of_scope(frame.code, frame.pc)):
+        name = value.variable_name
+        if name:
+            found.pop(name, None)
+            found[name] = Variable(name, value.type, frame.code.register_of(value))
+    return found
+
+
+def _end_of_scope(code: Code, pc: int) -> Node:
+    """The node before which the values that an instruction can see are defined."""
+    instruction = code.instructions[pc]
+    node = instruction.node
+    if node is None or node.graph is not code.graph:
+        return code.graph.return_node if pc else _first(code.graph.block)
+    if node.kind == "prim::Loop" and (instruction.opcode == JUMP_IF_NOT or instruction.name == "lt"):
+        return _first(node.blocks[0])  # the head: a round is over, or none has begun
+    if instruction.opcode in (ASSIGN, JUMP, OPERATE) and node.blocks:
+        return _end_of_block(code.instructions[:pc], node)
+    return node
+
+
+def _first(block: Block) -> Node:
+    return block.param_node.next or block.return_node
+
+
+def _end_of_block(before: Sequence[Instruction], node: Node) -> Node:
+    """The end of the block of the node that is behind the last of these instructions; the node, if there is none."""
+    last = next((i.node for i in reversed(before) if i.node not in (None, node) and i.opcode != CONSTANT), None)
+    blocks = [block for block, _ in _blocks_around(last) if block.owner is node] if last is not None else []
+    return blocks[0].return_node if blocks else node
+
+
+def _values_before(node: Node) -> Iterator[Value]:
+    """The values that are defined before the node, outer blocks first."""
+    for block, end in reversed([*_blocks_around(node)]):
+        yield from block.inputs
+        for each in block.nodes():
+            if each is end:
+                break
+            yield from each.outputs
+
+
+def _blocks_around(node: Node) -> Iterator[tuple[Block, Node]]:
+    """The block of the node and those around it, each with the node of it that is, or holds, the node."""
+    at: Node | None = node
+    while at is not None:
+        block = at.block
+        assert block is not None
+        yield block, at
+        at = block.owner
+
+
+def writers_of(code: Code, name: str) -> dict[int, tuple[int, ...]]:
+    """The instructions that give the variable a value, and the registers that they write."""
+    registers = {at for at, value in enumerate(code.values) if value is not None and value.variable_name == name}
+    written = ((at, tuple(r for r in i.outputs if r in registers)) for at, i in enumerate(code.instructions))
+    return {at: found for at, found in written if found}
+
+
+# -- modules
+
+
+class ModulePaths:
+    """The paths of the modules inside the arguments of a call."""
+
+    def __init__(self, inputs: Sequence[Any]) -> None:
+        roots = [each for each in inputs[:1] if isinstance(each, Object) and each.type.is_module]
+        self._paths: Mapping[int, str] = {id(module): path for root in roots for path, module in each_module(root)}
+
+    def of(self, frame: Frame) -> str | None:
+        """The path of the module whose method the frame runs, "" for the outermost; None for none."""
+        owner = frame.registers[0] if frame.code.graph.inputs else None
+        return self._paths.get(id(owner)) if isinstance(owner, Object) else None
+
+    def known(self) -> list[str]:
+        return [*self._paths.values()]
