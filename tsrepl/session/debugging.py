@@ -30,7 +30,7 @@ from tsrepl.session.replies import (
     TextReply,
     WhoReply,
 )
-from tsrepl.session.values import summary
+from tsrepl.session.values import described, summary
 from tsrepl.session.workspace import Workspace
 
 PROMPT: Final = "(debug) "
@@ -183,7 +183,7 @@ def _where(view: FrameView) -> str:
 
 def _binding(view: FrameView, name: str) -> Binding:
     variable = view.variables[name]
-    return Binding(name, "variable", variable.type.annotation_str, summary(view.value(variable)))
+    return Binding(name, "variable", variable.type.annotation_str, described(view.value(variable)))
 
 
 # ------------------------------------------------------------------ starting

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from engine.aten.values.ivalue import CustomObject, EnumValue, Object
 from engine.aten.values.tensor import Tensor
 from engine.ir.unit import Function
@@ -46,6 +48,38 @@ def summary(value: Any, limit: int = SUMMARY) -> str:
     """One line about the value, at most `limit` characters."""
     text = _summary(value, 0)
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def described(value: Any) -> str:
+    """The summary; of a tensor with more than a few elements, what these are like instead of the first of them."""
+    if not isinstance(value, Tensor) or value.numel() <= FIRST_ELEMENTS or value.is_quantized:
+        return summary(value)
+    return f"{tensor_facts(value)}  {statistics(value)}"
+
+
+BARS = "▁▂▃▄▅▆▇█"
+"""The bars of a histogram, from few elements to many."""
+
+
+def statistics(tensor: Tensor) -> str:
+    """The least, the mean and the greatest element, how many are no numbers, and a histogram of the finite ones."""
+    array = tensor.detach().cpu().numpy()
+    if array.dtype.kind == "b":
+        return f"{int(array.sum()):,} of {array.size:,} true"
+    numbers = np.abs(array) if array.dtype.kind == "c" else array
+    finite = numbers[np.isfinite(numbers)].astype(np.float64)
+    parts = []
+    if finite.size:
+        low, high = float(finite.min()), float(finite.max())
+        counts = np.histogram(finite, len(BARS), (low, high))[0] if low < high else np.array([finite.size])
+        bars = "".join(BARS[int(each)] for each in np.ceil(counts / counts.max() * (len(BARS) - 1)))
+        parts.append(f"{bars if low < high else ''} {low:.3g} … {float(finite.mean()):.3g} … {high:.3g}".strip())
+    parts += [f"{count:,} {name}" for name, count in _others(numbers) if count]
+    return ", ".join(parts)
+
+
+def _others(numbers: Any) -> list[tuple[str, int]]:
+    return [("NaN", int(np.isnan(numbers).sum())), ("inf", int(np.isinf(numbers).sum()))]
 
 
 def _text(value: Any, depth: int) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from engine.aten.values.tensor import from_numpy
 from engine.lang.types import INT, STR, TupleType
-from tsrepl.session.values import SUMMARY, summary, tensor_facts, value_text
+from tsrepl.session.values import SUMMARY, described, summary, tensor_facts, value_text
 
 LOOP: list[Any] = [1]
 LOOP.append(LOOP)
@@ -48,3 +48,12 @@ def test_tensors_tell_dtype_shape_and_gradient() -> None:
 
 def test_named_tuples_show_their_fields() -> None:
     assert value_text((1, "z"), TupleType((INT, STR), "__torch__.Pair", ("a", "b"))) == "Pair(a=1, b='z')"
+
+
+def test_large_tensors_are_described_by_what_their_elements_are_like() -> None:
+    numbers = np.array([1.0, 2.0, 2.0, 4.0, np.nan, np.inf], np.float32)
+    assert described(from_numpy(numbers)) == "float32 (6,)  ▅▁█▁▁▁▁▅ 1 … 2.25 … 4, 1 NaN, 1 inf"
+    assert described(from_numpy(np.array([1.0, 2.0]))) == "float64 (2,)  1, 2"
+    assert described(from_numpy(np.array([True, False, True, True]))) == "bool (4,)  3 of 4 true"
+    assert described(from_numpy(np.array([5, 5, 5, 5]))) == "int64 (4,)  5 … 5 … 5"
+    assert described(3) == "3"
