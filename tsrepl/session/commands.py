@@ -113,11 +113,12 @@ COMMANDS: Final[tuple[Command, ...]] = (
             "expression", learning.guards, _KEPT, ("%guards f(x, x)", "%guards f")),
     Command("autodiff", "%autodiff f(x)", "what is differentiated together, and why the rest is not",
             "expression", explaining.autodiff, _KEPT, ("%autodiff f(x, x)", "%autodiff f")),
-    Command("debug", "%debug [f(x)]", "run under the debugger, which goes forward and back", "expression",
+    Command("debug", "%debug [--plan] [f(x)]", "run under the debugger, which goes forward and back", "expression",
             debugging.debug,
             "Without an expression, the last entry that failed runs again, up to its error. At the debugger's prompt, "
-            "help lists its commands.",
-            ("%debug f(x, x)", "%debug")),
+            "help lists its commands. With --plan the graphs of plans run, guards and all; break guard, then run, "
+            "stops at a check that fails.",
+            ("%debug f(x, x)", "%debug", "%debug --plan f(x, x)")),
     Command("trace", "%trace f(x)", "run, and show every instruction with the values it read and wrote", "expression",
             observing.trace, "", ("%trace f(x, x)",)),
     Command("tap", "%tap m pattern ... -- call", "what comes out of the parts of a module during a call", "place",

@@ -152,6 +152,7 @@ def _numbers(first: int, last: int) -> range:
     return range(first, last + 1)
 
 
+_PLAN: Final = "--plan"
 _ASSIGNS: Final = re.compile(r"[-+*/@%&|^]?=(?!=)")
 _REASONS: Final[dict[str, Callable[[Stop], str]]] = {
     "start": lambda stop: "",
@@ -196,6 +197,8 @@ def debug(workspace: Workspace, argument: str) -> Answer:
     """
     if workspace.dialogue is not None and argument.partition(" ")[0] in _BY_NAME:
         return workspace.dialogue.run(argument)
+    plan, _, rest = argument.partition(" ")
+    argument = rest.strip() if plan == _PLAN else argument
     if argument:
         function, inputs = workspace.compile_expression(argument)
     elif workspace.failed is not None:
@@ -206,7 +209,8 @@ def debug(workspace: Workspace, argument: str) -> Answer:
     def leave() -> None:
         workspace.dialogue = None
 
-    debugger = Debugger(function, inputs, workspace.resolver)
+    function.inlines = False  # the entry around the call has no plan
+    debugger = Debugger(function, inputs, workspace.resolver, follows_plans=plan == _PLAN)
     dialogue = DebugDialogue(workspace, debugger, leave)
     workspace.dialogue = dialogue
     return dialogue.stopped(debugger.stop if argument else debugger.go())

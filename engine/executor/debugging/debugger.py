@@ -74,13 +74,15 @@ _LINE: Final = re.compile(r"(?:(.+):)?(\d+)")
 class Debugger:
     """A debugged call.  `stop` is the last stop, `selected` counts the frames from the innermost one outwards.
 
-    `resolver_for` resolves the names in conditions and statements that are no variables of the program.
+    `resolver_for` resolves the names in conditions and statements that are no variables of the program.  With
+    `follows_plans` the graphs of plans run, in which guards may fail.
     """
 
     def __init__(
-        self, function: Function, inputs: Sequence[Any], resolver_for: ResolverFor | None = None, bound: int = BOUND
-    ) -> None:
-        self.recording = Recording(function, inputs, bound)
+        self, function: Function, inputs: Sequence[Any], resolver_for: ResolverFor | None = None, bound: int = BOUND,
+        *, follows_plans: bool = False,
+    ) -> None:  # fmt: skip
+        self.recording = Recording(function, inputs, bound, follows_plans=follows_plans)
         self.modules = ModulePaths(inputs)
         self.evaluator = Evaluator(resolver_for)
         self.breakpoints: list[Breakpoint] = []
@@ -202,10 +204,10 @@ class Debugger:
         return self._stopped(Stop("end") if self.finished else Stop("step"))
 
     def restart(self) -> Stop:
-        """To the beginning; breakpoints stay."""
+        """To the first line; breakpoints stay, and may stop it before."""
         self.go_to(0)
-        self._to_first_line()
-        return self._stopped(Stop("start"))
+        stop = self._go(self._is_line_start)
+        return self._stopped(Stop("start")) if stop.kind == "step" else stop
 
     def switch(self, thread: int) -> Stop:
         """To another thread.  Raises ArgumentError where there is none of that number that could run."""
@@ -349,6 +351,8 @@ class Debugger:
         if line is not None:
             return self._at_line(int(line[2]), line[1]), None
         if place == "guard":
+            if not self.recording.follows_plans:
+                raise ArgumentError("there are no guards here", hints=("%debug --plan f(x) runs the graphs of plans",))
             return stops.at_failing_guard, None
         if place.startswith("%"):
             return stops.at_node(place[1:]), None
@@ -388,6 +392,7 @@ class Debugger:
 
     def _codes(self) -> Iterator[Code]:
         """The codes of all functions that may be called, as far as the program tells."""
+        yield from self.recording.codes
         waiting, seen = [self.recording.function], {self.recording.function}
         while waiting:
             code = self.recording.code_of(waiting.pop())

@@ -34,6 +34,7 @@ from engine.executor.debugging.effects import Effect, effects_of
 from engine.executor.debugging.undo import Kept, keep, keep_contents, keep_histories, keep_modes, keep_random, owners_in
 from engine.executor.interpreter.interpreter import Frame, InterpreterState
 from engine.executor.plans.executor import executor_of
+from engine.ir.graph import Graph
 from engine.ir.unit import Function
 from engine.lang.errors import ExecutionError
 from engine.lang.interpreter_settings import collecting_rarely
@@ -116,15 +117,19 @@ class _Origin:
 class Recording:
     """One call of a function, recorded.  `thread` is the one that runs next; `result` is there when `finished`.
 
-    `error` is that of the instruction at the position, which has failed and was undone.
+    `error` is that of the instruction at the position, which has failed and was undone.  With `follows_plans` the
+    graphs that run are those of plans, guards included, else the functions' own.
     """
 
-    def __init__(self, function: Function, inputs: Sequence[Any], bound: int = BOUND) -> None:
+    def __init__(
+        self, function: Function, inputs: Sequence[Any], bound: int = BOUND, *, follows_plans: bool = False
+    ) -> None:
         self.function, self.inputs, self.bound = function, tuple(inputs), bound
+        self.follows_plans = follows_plans
         self.position = 0
         self.error: ExecutionError | None = None
         self.threads: list[Thread] = []
-        self._codes: dict[Function, Code] = {}
+        self._codes: dict[Graph, Code] = {}
         self._effects: dict[Code, tuple[Effect, ...]] = {}
         self._journal: deque[_Entry] = deque()
         self._nbytes = 0
@@ -135,7 +140,7 @@ class Recording:
         self._begin()
 
     def _begin(self) -> None:
-        state = InterpreterState(self.code_of(self.function), code_of=self.code_of)
+        state = InterpreterState(self._code_for(self.function, self.inputs), code_of=self._code_for)
         state.start(*self.inputs)
         self.threads[:] = [Thread(1, state)]
         self.thread, self.position, self.error = self.threads[0], 0, None
@@ -161,12 +166,26 @@ class Recording:
         return self.position - len(self._journal)
 
     def code_of(self, function: Function) -> Code:
-        """The function's code, in which values stay in their registers."""
-        found = self._codes.get(function)
+        """The function's own code, in which values stay in their registers."""
+        return self._code(function, executor_of(function).graph)
+
+    def _code_for(self, function: Function, arguments: Sequence[Any]) -> Code:
+        """The code of a call."""
+        if not self.follows_plans or not function.inlines:
+            return self.code_of(function)
+        return self._code(function, executor_of(function).plan_for(arguments).graph)
+
+    def _code(self, function: Function, graph: Graph) -> Code:
+        found = self._codes.get(graph)
         if found is None:
-            found = self._codes[function] = Code(executor_of(function).graph, function.name, keeps_values=True)
+            found = self._codes[graph] = Code(graph, function.name, keeps_values=True)
             self._origin.note(found.constants)
         return found
+
+    @property
+    def codes(self) -> list[Code]:
+        """The codes of the calls so far."""
+        return [*self._codes.values()]
 
     # -- going
 
@@ -397,8 +416,9 @@ class Recording:
 
     def _fork(self, frame: Frame) -> None:
         _, function, source, target, _ = frame.code.program[frame.pc]
-        state = InterpreterState(self.code_of(function), code_of=self.code_of)
-        state.start(*source(frame.registers))
+        given = source(frame.registers)
+        state = InterpreterState(self._code_for(function, given), code_of=self._code_for)
+        state.start(*given)
         frame.registers[target] = future = Future()
         self.threads.append(Thread(len(self.threads) + 1, state, future))
         frame.pc += 1

@@ -62,6 +62,12 @@ MAX_DEPTH: Final = 10_000
 """The greatest depth of calls; deeper recursion is taken to be endless."""
 
 Hook = Callable[["InterpreterState"], object]
+CodeOf = Callable[[Function, Sequence[Any]], Code]
+"""From a function and the arguments of a call to the instructions that run."""
+
+
+def _generic_code(function: Function, arguments: Sequence[Any]) -> Code:
+    return code_of(function)
 
 
 @dataclass(eq=False, slots=True)
@@ -86,17 +92,15 @@ class InterpreterState:
 
     `frames` are the calls under way, outermost first; none are left when the run is over, and then `result` is
     there.  `waiting_for` is the future at which the run stands still.  `depth` counts the calls around it, `code_of`
-    gives the code of functions that it calls.
+    gives the code of functions that it calls, for these arguments.
     """
 
     __slots__ = ("_suspended", "code", "code_of", "depth", "entered", "frames", "hooks", "result", "waiting_for")
 
-    def __init__(
-        self, code: Code, hooks: Sequence[Hook] = (), depth: int = 0, code_of: Callable[[Function], Code] = code_of
-    ) -> None:
+    def __init__(self, code: Code, hooks: Sequence[Hook] = (), depth: int = 0, code_of: CodeOf | None = None) -> None:
         self.code = code
         self.depth = depth
-        self.code_of = code_of
+        self.code_of: CodeOf = code_of or _generic_code
         self.hooks = list(hooks)
         self.frames: list[Frame] = []
         self.entered: list[Any] = []
@@ -247,7 +251,7 @@ class InterpreterState:
         opcode, callee, source, _, dead = step
         inputs = source(caller.registers)
         function, arguments = callee(inputs)
-        code = self.code_of(function)
+        code = self.code_of(function, arguments)
         if len(self.frames) - (opcode == TAIL_CALL) + self.depth >= MAX_DEPTH:
             raise ExecutionError(
                 f"maximum depth of calls exceeded ({MAX_DEPTH}) in '{function.name}'",

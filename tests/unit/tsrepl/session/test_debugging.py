@@ -185,3 +185,22 @@ def test_unknown_names_are_errors_with_hints(session: Session) -> None:
     assert any("total" in hint for hint in error.hints)
     (error,) = session.execute("qqq")
     assert isinstance(error, ErrorReply)
+
+
+def test_graphs_of_plans_run_with_their_guards(session: Session) -> None:
+    session.execute("%guards f(x, 2)")
+    session.execute("y = torch.ones(5)")
+    session.execute("%debug --plan f(y, 2)")
+    session.execute("b guard")
+    found = place(session.execute("c"))
+    assert found.reason == "breakpoint 1: guard"
+    assert "prim::BailOut" in found.node
+    assert here(session.execute("s")) in PROGRAM
+    assert "float32 (5,)" in place(session.execute("c")).result
+
+
+def test_guards_are_those_of_plans(session: Session) -> None:
+    session.execute("%debug f(x, 2)")
+    (error,) = session.execute("b guard")
+    assert isinstance(error, ErrorReply)
+    assert error.message == "there are no guards here"
