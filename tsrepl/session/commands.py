@@ -107,6 +107,8 @@ COMMANDS: Final[tuple[Command, ...]] = (
             ("%kernels f(x, x)", "%kernels f(x, x) assembly")),
     Command("explain", "%explain f(x)", "the story of a call: its plans, and what they cost",
             "expression", explaining.story, _KEPT, ("%explain f(x, x)", "%explain f")),
+    Command("plan", "%plan f(x)", "a row for each plan: for what, why it was made, guards, kernels, hits, cost",
+            "expression", explaining.plans, _KEPT, ("%plan f(x, x)", "%plan f")),
     Command("profile", "%profile f(x)", "what each value was: dtype, sizes, and which of them vary",
             "expression", learning.profile, _KEPT, ("%profile f(x, x)", "%profile f")),
     Command("guards", "%guards f(x)", "which values plans check, why, and which checks failed",

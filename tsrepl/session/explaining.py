@@ -33,7 +33,7 @@ from tsrepl.session.plan_replies import (
     SplitRow,
     StoryPlan,
 )
-from tsrepl.session.replies import Reply, TextReply
+from tsrepl.session.replies import Reply, ReportReply, Section, TextReply
 from tsrepl.session.workspace import Workspace
 
 Facts = Iterator[tuple[str, str]]
@@ -197,6 +197,34 @@ def _some(texts: Sequence[str], count: int) -> str:
 
 
 # -- %autodiff
+
+
+# -- %plan
+
+
+def plans(workspace: Workspace, argument: str) -> Iterable[Reply]:
+    """`%plan f` or `%plan f(x)`: a row for each plan."""
+    target = _run(workspace, "plan", argument)
+    for function in target.functions:
+        of = explain(function)
+        rows = tuple(_plan_row(number, plan) for number, plan in enumerate(of.plans, 1))
+        yield ReportReply("", (Section(f"plans of {target.name(function)}", _PLAN_COLUMNS, rows),))
+        if counts := _dropped(of):
+            yield TextReply(counts)
+    yield TextReply(f"more: {', '.join(f'%{command} {argument}' for command in ('passes', 'explain', *_MORE))}")
+
+
+_PLAN_COLUMNS: Final = (
+    ">", "for", "made for", "runs as", ">guards", ">kernels", ">hits", ">misses", ">failures", ">made in",
+)  # fmt: skip
+
+
+def _plan_row(number: int, plan: PlanExplanation) -> tuple[str, ...]:
+    kernels = sum(len(group.kernels) for group in plan.groups)
+    checked = sum(guard.fate in ("kept", "moved") for guard in plan.guards)
+    tier = "its kernel alone" if plan.is_direct else plan.tier
+    counts = (checked, kernels, "not counted" if plan.is_direct else plan.hits, plan.misses, plan.failures)
+    return str(number), plan.arguments, plan.occasion, tier, *map(str, counts), duration(plan.seconds)
 
 
 def autodiff(workspace: Workspace, argument: str) -> Iterable[Reply]:

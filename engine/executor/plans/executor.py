@@ -153,9 +153,9 @@ class GraphExecutor:
         self._recent, self._passing = (key, plan), None
         if not hit:
             self._settled += 1  # the call that made a plan is none that found one
+            plan.occasion = "first call" if before is None else plan.spec.difference(before.spec) or "evicted"
         if SWITCHES.listeners:
-            reason = "" if hit else "first call" if before is None else plan.spec.difference(before.spec) or "evicted"
-            tell(PlanLookup(self.function.name, plan.spec, hit, reason))
+            tell(PlanLookup(self.function.name, plan.spec, hit, "" if hit else plan.occasion))
         return plan
 
     def _pass(self, plan: ExecutionPlan) -> ExecutionPlan:

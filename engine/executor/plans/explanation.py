@@ -137,7 +137,8 @@ class PlanExplanation:
     `misses` the calls of its groups that no kernel took, `failures` those of its guards.
     Calls that go straight to the kernel of a plan that is one (`is_direct`) are not counted.  `events` are those of its
     groups and kernels, oldest first.  `parts` are the plans of the graphs that its differentiable graphs became;
-    `why_undifferentiated` says why there are none, and `undifferentiated` which nodes are in none.
+    `why_undifferentiated` says why there are none, and `undifferentiated` which nodes are in none.  `occasion` is the
+    difference between the call that the plan was made for and the call before.
     """
 
     arguments: str
@@ -159,6 +160,7 @@ class PlanExplanation:
     differentiable: tuple[DifferentiableExplanation, ...]
     undifferentiated: tuple[NodeOutside, ...]
     why_undifferentiated: str
+    occasion: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +195,7 @@ def _plan(plan: ExecutionPlan, is_direct: bool = False) -> PlanExplanation:
         shown_graph(plan), plan.source, tuple(history.passes), tuple(history.events), counts.hits, counts.misses,
         counts.failures, history.seconds, is_direct, tuple(map(_plan, parts[1:])), explain_guards(plan),
         tuple(_differentiable(plan)),
-        tuple(_undifferentiated(plan)), _why_not_differentiated(plan),
+        tuple(_undifferentiated(plan)), _why_not_differentiated(plan), plan.occasion,
     )  # fmt: skip
 
 

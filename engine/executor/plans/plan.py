@@ -90,6 +90,8 @@ class ExecutionPlan:
     """Calls that looked for a plan and found this one, as far as they are counted (see `GraphExecutor.settle`)."""
     is_dropped: bool = False
     """True for a plan that calls find no more."""
+    occasion: str = ""
+    """The difference between the call that the plan was made for and the one before: `a: Float(*) → Double(*)`."""
     _code: Code | None = None
 
     def request_bailout(self, index: int) -> None:

@@ -7,7 +7,7 @@ import pytest
 from engine.fuser.backend import machine
 from tsrepl.magics.words import as_magics
 from tsrepl.session.plan_replies import AutodiffReply, ExplainReply
-from tsrepl.session.replies import KernelsReply, TextReply
+from tsrepl.session.replies import KernelsReply, ReportReply, TextReply
 from tsrepl.session.session import Session
 
 pytestmark = pytest.mark.skipif(not machine.has_feature("sse2") and not machine.has_feature("neon"), reason="no LLVM")
@@ -84,3 +84,16 @@ def test_kernels_of_a_name_are_those_of_earlier_calls(session: Session) -> None:
     (group,) = plan.groups
     (kernel,) = group.kernels
     assert kernel.text.startswith("def ")
+
+
+def test_plans_are_rows_with_the_reason_why_they_were_made() -> None:
+    session = Session()
+    session.execute("def f(a, b):\n    c = a + b\n    return torch.tanh(c * c)\n")
+    session.execute("x = torch.ones(3)\ny = torch.ones(3, dtype=torch.float64)")
+    session.execute("f(x, x)\nf(y, x)")
+    report, more = session.execute("%plan f(x, x)")
+    assert isinstance(report, ReportReply)
+    rows = report.sections[0].rows
+    assert len(rows) == 2
+    assert {row[2] for row in rows} & {"a: Float(*) → Double(*)", "a: Double(*) → Float(*)"}
+    assert isinstance(more, TextReply)
