@@ -27,6 +27,7 @@ from tsrepl.session.replies import (
     InstructionsReply,
     KernelRow,
     KernelsReply,
+    ListingReply,
     ModuleNode,
     ModuleReply,
     PassesReply,
@@ -128,6 +129,17 @@ def _instructions(reply: InstructionsReply) -> Iterator[Block]:
     yield CodeBlock(reply.text.rstrip("\n"), "instructions")
 
 
+def _listing(reply: ListingReply) -> Iterator[Block]:
+    columns = (
+        Column("", "warning"), Column("", "muted", right=True), Column("", language="instructions"),
+        Column("", "value"), Column("", "muted"),
+    )  # fmt: skip
+    here = any(row.is_here for row in reply.rows)
+    rows = [("→" if row.is_here else " ", str(row.pc), row.text, row.variables, row.place) for row in reply.rows]
+    shown = rows if here else [row[1:] for row in rows]
+    yield TableBlock(columns if here else columns[1:], tuple(shown), header=False)
+
+
 def _kernels(reply: KernelsReply) -> Iterator[Block]:
     for plan in reply.plans:
         yield from plans.heading(plan.function, plan.arguments, plan.why)
@@ -165,17 +177,23 @@ def _trace(reply: TraceReply) -> Iterator[Block]:
         Column("instruction", language="instructions"),
         Column("reads"),
         Column("writes", "good"),
+        Column("line", "muted"),
     )
     several = len({row.function for row in reply.rows}) > 1
-    yield TableBlock(columns, tuple(_trace_row(row, several) for row in reply.rows), stack_below=NARROW)
+    rows = [_trace_row(row, several) for row in reply.rows]
+    if reply.note:
+        yield line(Span(reply.note, "muted"))
     if reply.left_out:
-        yield line(Span(f"{reply.left_out} more instructions ran and were not kept", "warning"))
+        text = f"{reply.left_out:,} more, not kept"
+        rows.insert(reply.head, ("…", text, "", "", ""))
+    places = any(row.place for row in reply.rows)
+    yield TableBlock(columns[: 4 + places], tuple(row[: 4 + places] for row in rows), stack_below=NARROW)
     yield line(Span("result ", "muted"), reply.result)
 
 
 def _trace_row(row: TraceRow, several: bool) -> tuple[str, ...]:
     pc = f"{row.function} {row.pc}" if several else str(row.pc)
-    return pc, row.instruction, _registers(row.reads), _registers(row.writes)
+    return pc, row.instruction, _registers(row.reads), _registers(row.writes), row.place
 
 
 def _debug(reply: DebugReply) -> Iterator[Block]:
@@ -318,6 +336,7 @@ _LAYOUTS: dict[type[Any], Callable[[Any], Iterator[Block]]] = {
     CodeReply: _code,
     TreeReply: _tree,
     InstructionsReply: _instructions,
+    ListingReply: _listing,
     KernelsReply: _kernels,
     ProfileReply: plans.profile,
     GuardsReply: plans.guards,

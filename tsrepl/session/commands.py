@@ -7,6 +7,7 @@ does and what its argument may be; help, completion and suggestions all read the
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, groupby
 from typing import Final, NamedTuple
@@ -121,8 +122,11 @@ COMMANDS: Final[tuple[Command, ...]] = (
             "help lists its commands. With --plan the graphs of plans run, guards and all; break guard, then run, "
             "stops at a check that fails.",
             ("%debug f(x, x)", "%debug", "%debug --plan f(x, x)")),
-    Command("trace", "%trace f(x)", "run, and show every instruction with the values it read and wrote", "expression",
-            observing.trace, "", ("%trace f(x, x)",)),
+    Command("trace", "%trace [option ...] f(x)", "run, and show every instruction with the values it read and wrote",
+            "expression", observing.trace,
+            "Options choose instructions: --value h (that read or compute a variable), --op relu, --line 12, "
+            "--module layer1, --last 50, --first-nan (up to where NaN appears).",
+            ("%trace f(x, x)", "%trace --value h f(x, x)", "%trace --last 20 f(x, x)")),
     Command("tap", "%tap m pattern ... -- call", "what comes out of the parts of a module during a call", "place",
             tapping.tap,
             "Patterns are paths of submodules (encoder.*), their variables (decoder:h) or lines of a file "
@@ -160,6 +164,8 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("help", "%help [command]", "this list, or more about one command", "command", _help, "", ("%help trace",)),
 )  # fmt: skip
 
+_IN_BRACKETS: Final = re.compile(r"\[[^\]]*\]")
+"""The parts of a usage that may be left out."""
 _BY_NAME: Final = {command.name: command for command in COMMANDS}
 
 
@@ -228,6 +234,6 @@ def run_command(workspace: Workspace, text: str) -> Iterable[Reply]:
     argument = argument.strip()
     if not command.argument and argument:
         raise UsageError(f"{COMMAND}{name} takes no argument", hints=(f"write {command.usage}",))
-    if not argument and command.argument and "[" not in command.usage.partition(" ")[2][:1]:
+    if not argument and command.argument and _IN_BRACKETS.sub("", command.usage.partition(" ")[2]).strip():
         raise UsageError(f"{COMMAND}{name} needs an argument", hints=(f"write {command.usage}",))
     return command.run(workspace, argument)

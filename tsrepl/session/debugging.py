@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from engine.executor.debugging import stops
@@ -17,12 +17,13 @@ from engine.executor.debugging.evaluating import Watch
 from engine.frontend.compilation.entries import ENTRY
 from engine.lang.errors import did_you_mean
 from tsrepl.session.failures import UsageError, error_replies
+from tsrepl.session.instruction_rows import instruction_rows, instruction_text
 from tsrepl.session.replies import (
     Binding,
     DebugReply,
     HelpReply,
     HelpTopic,
-    InstructionsReply,
+    ListingReply,
     Reply,
     ReportReply,
     Section,
@@ -122,7 +123,7 @@ class DebugDialogue:
             reason=reason,
             source=() if range is None else self.source(view, range.line - _AROUND, range.line + _AROUND),
             node=str(node).strip().split("\n")[0] if node is not None else "",
-            instruction=f"{view.pc}: {view.instruction}",
+            instruction=f"{view.pc}: {instruction_text(view.frame.code, view.instruction)}",
             position=self.debugger.recording.position,
             thread=self.debugger.recording.thread.number if len(self.debugger.recording.threads) > 1 else 0,
             variables=tuple(_binding(view, name) for name in changed),
@@ -324,9 +325,8 @@ def _registers(dialogue: DebugDialogue, argument: str) -> Answer:
 def _instructions(dialogue: DebugDialogue, argument: str) -> Answer:
     view = dialogue.debugger.frame
     around = _number(argument, 6)
-    rows = [*enumerate(view.frame.code.instructions)][max(0, view.pc - around) : view.pc + around + 1]
-    text = "\n".join(f"{'→' if at == view.pc else ' '} {at:>4}  {instruction}" for at, instruction in rows)
-    yield InstructionsReply("instructions", text)
+    rows = instruction_rows(view.frame.code)[max(0, view.pc - around) : view.pc + around + 1]
+    yield ListingReply("instructions", tuple(replace(row, is_here=row.pc == view.pc) for row in rows))
 
 
 def _print(dialogue: DebugDialogue, text: str) -> Answer:

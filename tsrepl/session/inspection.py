@@ -22,10 +22,11 @@ from engine.serialize.code.python_text import ConstantTable
 from engine.serialize.code.source_export import SourcePrinter, is_method
 from tsrepl.session.called import called, compiled_at_once
 from tsrepl.session.failures import UsageError
+from tsrepl.session.instruction_rows import instruction_rows
 from tsrepl.session.replies import (
     CodeReply,
     GraphReply,
-    InstructionsReply,
+    ListingReply,
     PassesReply,
     PassStep,
     Reply,
@@ -106,7 +107,7 @@ def tree(workspace: Workspace, argument: str) -> Iterable[Reply]:
 
 def instructions(workspace: Workspace, argument: str) -> Iterable[Reply]:
     """`%instructions f`."""
-    yield InstructionsReply(argument, str(code_of(workspace.target(argument))))
+    yield ListingReply(argument, instruction_rows(code_of(workspace.target(argument))))
 
 
 def schema(workspace: Workspace, argument: str) -> Iterable[Reply]:

@@ -7,63 +7,151 @@ rewrite of a pass that changes the expression's value.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, Final
 
+import numpy as np
+
+from engine.aten.values.tensor import Tensor
+from engine.executor.bytecode.code import Code
 from engine.executor.bytecode.instructions import CALL, CONSTANT, DROP, ENTER, EXIT, LOAD, RETURN, Instruction
+from engine.executor.debugging.places import ModulePaths
+from engine.executor.debugging.stops import names_of
 from engine.executor.interpreter.interpreter import Frame, InterpreterState
 from engine.executor.plans.executor import code_of
+from engine.executor.plans.source_lines import line_of
 from engine.frontend.compilation.entries import ENTRY
 from engine.ir.unit import Function
 from engine.passes.pipeline import ALIASES, OPTIMIZE, PIPELINES, names
 from engine.torch.jit.probing.bisection import bisect as find_culprit
+from tsrepl.session.failures import UsageError
+from tsrepl.session.instruction_rows import instruction_text
+from tsrepl.session.places import full_place
 from tsrepl.session.replies import Reply, TextReply, TimeReply, TraceReply, TraceRow
-from tsrepl.session.values import summary
+from tsrepl.session.values import described, summary
 from tsrepl.session.workspace import Workspace
 
 # -- %trace
 
 
 MOST_ROWS: Final = 1000
-"""Rows that are kept: a loop may run for millions of instructions."""
+"""Rows that are kept, half of them the first and half the last: a loop may run for millions of instructions."""
 _CALLING: Final = (LOAD, CONSTANT, CALL, DROP, RETURN)
 """An entry of these alone is a call, and what is called is of interest, not the entry around it."""
 
 
+@dataclass(frozen=True, slots=True)
+class TraceFilter:
+    """The instructions of a trace that are shown: those that all that is given applies to.
+
+    `value` is a variable that the instruction reads or computes, `op` an operator, `module` a path, `line` a line,
+    `last` how many of the last ones, `first_nan` the first that computes one and what led there.
+    """
+
+    value: str = ""
+    op: str = ""
+    module: str | None = None
+    line: int = 0
+    last: int = 0
+    first_nan: bool = False
+
+    @property
+    def text(self) -> str:
+        given = [("variable", self.value), ("operator", self.op), ("module", self.module), ("line", self.line)]
+        return ", ".join(f"{name} {value}" for name, value in given if value)
+
+    def shows(self, frame: Frame, instruction: Instruction, paths: ModulePaths) -> bool:
+        """True for an instruction that is to be shown."""
+        node = instruction.node
+        range = line_of(instruction.range)
+        return (
+            (not self.value or self.value in _names(frame.code, (*instruction.inputs, *instruction.outputs)))
+            and (not self.op or (node is not None and self.op in (node.kind, node.kind.partition("::")[2])))
+            and (self.module is None or (paths.of(frame) or "").startswith(self.module))
+            and (not self.line or (range is not None and range.number == self.line))
+        )
+
+
+def _names(code: Code, registers: Iterable[int]) -> set[str]:
+    values = [code.values[register] for register in registers]
+    return {value.variable_name for value in values if value is not None and value.name}
+
+
+_OPTIONS: Final[dict[str, Callable[[str], Any]]] = {
+    "value": str, "op": str, "module": str, "line": int, "last": int,
+}  # fmt: skip
+
+
+def _filter(argument: str) -> tuple[TraceFilter, str]:
+    """The options in front of an expression, and the expression.  Raises UsageError."""
+    chosen = TraceFilter()
+    while argument.startswith("--"):
+        word, _, rest = argument[2:].partition(" ")
+        if word == "first-nan":
+            chosen, argument = replace(chosen, first_nan=True), rest.strip()
+            continue
+        if word not in _OPTIONS:
+            known = ", ".join(f"--{each}" for each in (*_OPTIONS, "first-nan"))
+            raise UsageError(f"%trace has no option --{word}", hints=(f"it has {known}",))
+        value, _, argument = rest.strip().partition(" ")
+        try:
+            chosen = replace(chosen, **{word: _OPTIONS[word](value)})
+        except ValueError:
+            raise UsageError(f"--{word} wants a number, not '{value}'") from None
+        argument = argument.strip()
+    return chosen, argument
+
+
 def trace(workspace: Workspace, argument: str) -> Iterable[Reply]:
-    """`%trace f(x)`."""
-    function, arguments = workspace.compile_expression(argument)
-    yield trace_reply(argument, function, arguments)
+    """`%trace [options] f(x)`."""
+    chosen, expression = _filter(argument)
+    function, arguments = workspace.compile_expression(expression)
+    yield trace_reply(expression, function, arguments, chosen)
 
 
-def trace_reply(title: str, function: Function, arguments: Sequence[Any]) -> TraceReply:
+def trace_reply(title: str, function: Function, arguments: Sequence[Any], chosen: TraceFilter | None = None) -> Reply:
     """Run the function step by step.  Raises ExecutionError."""
+    chosen = chosen or TraceFilter()
     code = code_of(function)
+    is_call = function.name.startswith(ENTRY) and all(each.opcode in _CALLING for each in code.instructions)
     state = InterpreterState(code)
     state.start(*arguments)
-    rows: list[TraceRow] = []
-    total, going = 0, True
-    while going:
-        total += 1
-        if total > MOST_ROWS:
+    paths = ModulePaths(arguments)
+    half = MOST_ROWS // 2
+    head: list[TraceRow] = []
+    tail: deque[TraceRow] = deque(maxlen=chosen.last or half)
+    total, going, is_nan = 0, True, False
+    while going and not is_nan:
+        depth, frame, pc = len(state.frames) - 1 - is_call, state.frame, state.frame.pc
+        instruction = frame.instruction
+        if depth < 0 or not chosen.shows(frame, instruction, paths):
             going = state.step()
             continue
-        depth, frame, pc = len(state.frames) - 1, state.frame, state.frame.pc
-        reads = _registers(frame, frame.instruction.inputs)
+        total += 1
+        reads = _registers(frame, instruction.inputs)
         going = state.step()
-        rows.append(_row(frame, depth, pc, reads))
-    left_out = max(0, total - MOST_ROWS)
-    if function.name.startswith(ENTRY) and all(each.opcode in _CALLING for each in code.instructions):
-        rows = [replace(row, depth=row.depth - 1) for row in rows if row.depth]
-    return TraceReply(title, tuple(rows), summary(state.result), left_out)
+        row = _row(frame, depth, pc, reads)
+        (tail if chosen.last or len(head) >= half else head).append(row)
+        is_nan = chosen.first_nan and _has_nan(frame, instruction)
+    rows = (*head, *tail)
+    result = "the trace ends where NaN appeared first" if is_nan else summary(state.result)
+    return TraceReply(title, rows, result, total - len(rows), len(head), chosen.text)
+
+
+def _has_nan(frame: Frame, instruction: Instruction) -> bool:
+    values = [frame.registers[register] for register in instruction.outputs]
+    arrays = [each.array for each in values if isinstance(each, Tensor) and each.array.dtype.kind in "fc"]
+    return any(bool(np.isnan(np.asarray(array)).any()) for array in arrays)
 
 
 def _row(frame: Frame, depth: int, pc: int, reads: tuple[tuple[str, str], ...]) -> TraceRow:
     instruction = frame.code.instructions[pc]
-    name = frame.code.name if not frame.code.name.startswith(ENTRY) else ""
-    return TraceRow(depth, name, pc, str(instruction).strip(), reads, _writes(frame, instruction))
+    name = names_of(frame.code)[-1] if not frame.code.name.startswith(ENTRY) else ""
+    text = instruction_text(frame.code, instruction)
+    return TraceRow(depth, name, pc, text, reads, _writes(frame, instruction), full_place(line_of(instruction.range)))
 
 
 def _writes(frame: Frame, instruction: Instruction) -> tuple[tuple[str, str], ...]:
@@ -72,7 +160,13 @@ def _writes(frame: Frame, instruction: Instruction) -> tuple[tuple[str, str], ..
 
 
 def _registers(frame: Frame, registers: Sequence[int]) -> tuple[tuple[str, str], ...]:
-    return tuple((str(register), summary(frame.registers[register])) for register in dict.fromkeys(registers))
+    """The registers by their numbers, or as the author's variables, and what they hold."""
+    return tuple((_label(frame.code, each), described(frame.registers[each])) for each in dict.fromkeys(registers))
+
+
+def _label(code: Code, register: int) -> str:
+    value = code.values[register]
+    return value.variable_name if value is not None and value.name else str(register)
 
 
 # -- %time

@@ -97,6 +97,25 @@ class InstructionsReply:
 
 
 @dataclass(frozen=True, slots=True)
+class InstructionRow:
+    """An instruction: `variables` are those of the author that it computes, `place` is its line."""
+
+    pc: int
+    text: str
+    variables: str = ""
+    place: str = ""
+    is_here: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ListingReply:
+    """Instructions of a function, one a row."""
+
+    title: str
+    rows: tuple[InstructionRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class KernelRow:
     """A kernel: what its arguments have to be like, seconds to compile it and for a call, bytes and operations of that
     call (None where its sizes do not tell them), and its text in the form that was asked for."""
@@ -141,7 +160,7 @@ class KernelsReply:
 
 @dataclass(frozen=True, slots=True)
 class TraceRow:
-    """One executed instruction: `reads` and `writes` are (register, value) in order."""
+    """One executed instruction: `reads` and `writes` are (register or variable, value) in order."""
 
     depth: int
     function: str
@@ -149,16 +168,22 @@ class TraceRow:
     instruction: str
     reads: tuple[tuple[str, str], ...]
     writes: tuple[tuple[str, str], ...]
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class TraceReply:
-    """The interpreter's trace, instruction by instruction; `left_out` rows were not kept."""
+    """The interpreter's trace, instruction by instruction; `left_out` were not kept, behind the first `head` rows.
+
+    `note` says what the rows were chosen by.
+    """
 
     title: str
     rows: tuple[TraceRow, ...]
     result: str
     left_out: int = 0
+    head: int = 0
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,6 +431,7 @@ Reply = (
     | CodeReply
     | TreeReply
     | InstructionsReply
+    | ListingReply
     | KernelsReply
     | ProfileReply
     | GuardsReply

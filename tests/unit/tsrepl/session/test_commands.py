@@ -15,8 +15,8 @@ from tsrepl.session.replies import (
     ErrorReply,
     GraphReply,
     HelpReply,
-    InstructionsReply,
     KernelsReply,
+    ListingReply,
     ModuleReply,
     PassesReply,
     Reply,
@@ -114,8 +114,12 @@ def test_tree_is_as_it_was_typed(run: Run[TreeReply]) -> None:
     assert run("%tree x + 1", TreeReply).text == "(+ (variable (ident x)) (const 1))"
 
 
-def test_instructions(run: Run[InstructionsReply]) -> None:
-    assert " = mul " in run("%instructions f", InstructionsReply).text
+def test_instructions_tell_constants_variables_and_lines(run: Run[ListingReply], session: Session) -> None:
+    session.execute("def g(a):\n    c = a + 7\n    return f(c, c)\n")
+    rows = {row.text.partition("= ")[2].split(" ")[0]: row for row in run("%instructions g", ListingReply).rows}
+    assert rows["Constant"].text.endswith("7") or "f" in rows["Constant"].text
+    assert (rows["add"].variables, rows["add"].place) == ("c", "line 2")
+    assert " CallFunction f " in rows["CallFunction"].text
 
 
 def test_kernels_of_recorded_calls_are_those_of_forward_and_backward_graphs(
@@ -141,7 +145,32 @@ def test_trace_of_a_long_loop_is_cut_and_counted(run: Run[TraceReply], session: 
     session.execute("def loop(n: int):\n    t = 0\n    for i in range(n):\n        t += i\n    return t\n")
     reply = run("%trace loop(3000)", TraceReply)
     assert reply.left_out > 0
+    assert reply.head == len(reply.rows) // 2
+    assert "Store" in reply.rows[-1].instruction
     assert reply.result == str(sum(range(3000)))
+
+
+def test_trace_shows_the_instructions_that_are_asked_for(run: Run[TraceReply], session: Session) -> None:
+    session.execute("def loop(n: int):\n    t = 0\n    for i in range(n):\n        t += i\n    return t\n")
+    rows = run("%trace --op add loop(3)", TraceReply).rows
+    assert {row.instruction.split(" ")[2] for row in rows} == {"add"}
+    assert {row.place for row in run("%trace --line 4 loop(3)", TraceReply).rows} != set()
+    assert len(run("%trace --last 3 loop(3)", TraceReply).rows) == 3
+    named = run("%trace --value t loop(3)", TraceReply)
+    assert named.note == "variable t"
+    assert all("t" in {name for name, _ in (*row.reads, *row.writes)} for row in named.rows)
+
+
+def test_trace_ends_where_nan_appears(run: Run[TraceReply], session: Session) -> None:
+    session.execute("def g(a):\n    b = a - 1\n    c = torch.log(b)\n    return c + 1\n")
+    reply = run("%trace --first-nan g(torch.zeros(2))", TraceReply)
+    assert " log " in reply.rows[-1].instruction
+    assert reply.result == "the trace ends where NaN appeared first"
+
+
+def test_trace_refuses_options_that_it_does_not_have(run: Run[ErrorReply]) -> None:
+    assert "--first-nan" in run("%trace --all f(x, x)", ErrorReply).hints[0]
+    assert run("%trace --line x f(x, x)", ErrorReply).message == "--line wants a number, not 'x'"
 
 
 def test_schema_of_functions_and_operators(run: Run[SchemaReply]) -> None:
