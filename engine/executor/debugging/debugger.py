@@ -222,15 +222,11 @@ class Debugger:
         with recording.running():
             try:
                 while True:
-                    frame = recording.frames[-1]
-                    pc = frame.pc
+                    frame = recording.thread.state.frames[-1] if recording.thread.state.frames else None
+                    pc = frame.pc if frame is not None else 0
                     if not recording.forward():
                         return self._stopped(Stop("end"))
-                    found = self._hit_after(frame, pc)
-                    if found is not None:
-                        self._to_place()
-                        return self._stopped(found)
-                    found = self._hit_before()
+                    found = self._hit(frame, pc) if self.breakpoints else None
                     if found is not None:
                         return self._stopped(found)
                     if is_there():
@@ -412,27 +408,42 @@ class Debugger:
                     found.setdefault(pc, []).append(each)
         return found
 
+    def _hit(self, frame: Frame | None, pc: int) -> Stop | None:
+        """The breakpoint that stops behind the instruction that was executed, or before the next one."""
+        if frame is not None and (found := self._hit_after(frame, pc)) is not None:
+            self._to_place()
+            return found
+        return self._hit_before()
+
     def _hit_before(self, backwards: bool = False) -> Stop | None:
         """The breakpoint that stops before the instruction at which the run stands."""
-        if not self.breakpoints or not self.recording.frames:
+        frames = self.recording.thread.state.frames
+        if not self.breakpoints or not frames:
             return None
-        frame = self.recording.frames[-1]
-        hits = self._at(frame.code, after=False).get(frame.pc, [])
+        frame = frames[-1]
+        found = self._before.get(frame.code)
+        if found is None:
+            found = self._at(frame.code, after=False)
+        hits: Sequence[Breakpoint] = found.get(frame.pc, ())
         if backwards:
             hits = [*hits, *self._at(frame.code, after=True).get(frame.pc, ())]
-        return self._first(hits, frame)
+        return self._first(hits, frame) if hits else None
 
     def _hit_after(self, frame: Frame, pc: int) -> Stop | None:
         """The breakpoint that stops behind the instruction that was executed; calls are executed when they return."""
-        if not self.breakpoints or not self.recording.frames:
-            return None
         opcode = frame.code.program[pc][0]
         if opcode in CALLS:
             return None
         if opcode == RETURN:
-            frame = self.recording.frames[-1]
+            frames = self.recording.thread.state.frames
+            if not frames:
+                return None
+            frame = frames[-1]
             pc = frame.pc - 1
-        hits = self._at(frame.code, after=True).get(pc)
+        found = self._after.get(frame.code)
+        if found is None:
+            found = self._at(frame.code, after=True)
+        hits = found.get(pc)
         return self._first(hits, frame) if hits else None
 
     def _first(self, hits: Sequence[Breakpoint], frame: Frame) -> Stop | None:

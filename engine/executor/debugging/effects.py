@@ -12,7 +12,16 @@ from typing import Any, Final
 
 from engine.aten.kernels.random import Generator
 from engine.executor.bytecode.code import Code
-from engine.executor.bytecode.instructions import OPERATE, Instruction
+from engine.executor.bytecode.instructions import (
+    ENTER,
+    EXIT,
+    FORK,
+    OPERATE,
+    RETURN,
+    TAIL_CALL,
+    WAIT,
+    Instruction,
+)  # fmt: skip
 from engine.executor.bytecode.operations import op_of
 from engine.executor.debugging.undo import Kept, keep, keep_modes, keep_random, keep_reachable
 from engine.ir.graph import Node
@@ -24,16 +33,29 @@ Keep = Callable[[Sequence[Any]], Iterator[Kept]]
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """`registers` are written by the instruction; `keep` is None for one that changes no values."""
+    """`registers` are written by the instruction; `keep` is None for one that changes no values.
+
+    `is_plain` is True for one that changes one register and nothing else.
+    """
 
     registers: tuple[int, ...]
     keep: Keep | None
+    is_plain: bool
+
+
+CHANGING: Final = frozenset({ENTER, EXIT, FORK, RETURN, TAIL_CALL, WAIT})
+"""Opcodes that change more than registers: calls under way, contexts, threads, futures."""
 
 
 def effects_of(code: Code) -> tuple[Effect, ...]:
     """The effects of the code's instructions, in order."""
     scratch = len(code.values)
-    return tuple(Effect(each.outputs or (scratch,), _keep_of(each)) for each in code.instructions)
+    return tuple(_effect(each, each.outputs or (scratch,)) for each in code.instructions)
+
+
+def _effect(instruction: Instruction, registers: tuple[int, ...]) -> Effect:
+    keep = _keep_of(instruction)
+    return Effect(registers, keep, keep is None and len(registers) == 1 and instruction.opcode not in CHANGING)
 
 
 def _keep_of(instruction: Instruction) -> Keep | None:

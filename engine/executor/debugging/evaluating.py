@@ -7,7 +7,7 @@ program, `torch`, and operators without their `torch.`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from engine.aten.dispatch import table
@@ -143,18 +143,28 @@ class Condition:
     text: str
     evaluator: Evaluator
     problem: str = ""
+    _known: dict[tuple[Code, int], Statements | None] = field(default_factory=dict)
 
     def __call__(self, frame: Frame) -> bool:
-        self.problem = ""
-        try:
-            statements = self.evaluator.compile(self.text, frame)
-        except (CompileError, ArgumentError):
+        place = frame.code, frame.pc
+        statements = self._known[place] if place in self._known else self._compiled(frame)
+        if statements is None:
             return False
+        self.problem = ""
         try:
             return is_true(statements.value(frame))
         except EngineError as error:
             self.problem = str(error)
             return True
+
+    def _compiled(self, frame: Frame) -> Statements | None:
+        """The expression where the frame stands; None where it cannot be asked."""
+        try:
+            found = self.evaluator.compile(self.text, frame)
+        except (CompileError, ArgumentError):
+            found = None
+        self._known[frame.code, frame.pc] = found
+        return found
 
 
 def is_true(value: Any) -> bool:

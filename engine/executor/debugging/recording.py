@@ -20,17 +20,17 @@ from __future__ import annotations
 
 import io
 from collections import deque
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor
 from engine.executor.bytecode.code import Code
-from engine.executor.bytecode.instructions import ENTER, EXIT, FORK, OPERATE, RETURN, TAIL_CALL, WAIT
+from engine.executor.bytecode.instructions import FORK, OPERATE, RETURN, TAIL_CALL, WAIT
 from engine.executor.concurrency.futures import Future
-from engine.executor.debugging.effects import Effect, effects_of
+from engine.executor.debugging.effects import CHANGING, Effect, effects_of
 from engine.executor.debugging.undo import Kept, keep, keep_contents, keep_histories, keep_modes, keep_random, owners_in
 from engine.executor.interpreter.interpreter import Frame, InterpreterState
 from engine.executor.plans.executor import executor_of
@@ -44,7 +44,6 @@ BOUND: Final = 256 << 20
 _ENTRY_BYTES: Final = 300
 """Bytes of an entry without what it keeps, roughly."""
 NOWHERE: Final = -1
-_CHANGING: Final = frozenset({ENTER, EXIT, FORK, RETURN, TAIL_CALL, WAIT})
 
 
 @dataclass(eq=False, slots=True)
@@ -60,8 +59,7 @@ class Thread:
     waited_by: Thread | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(NamedTuple):
     """The changes of one instruction.  `caller` has the place and the old values of registers that a return wrote,
     `before` is the thread that was to run, which may have waited for this one."""
 
@@ -70,10 +68,14 @@ class _Entry:
     frame: Frame
     pc: int
     registers: tuple[int, ...]
-    values: list[Any]
+    values: Sequence[Any]
     kept: tuple[Kept, ...]
     caller: tuple[Frame, int, list[Any]] | None
     nbytes: int
+
+
+_make: Final[Callable[[type[_Entry], Sequence[Any]], _Entry]] = tuple.__new__
+"""Entries are made for each instruction: not through a function in Python."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,26 +209,39 @@ class Recording:
         A fork whose instruction has failed ends there the next time.
         """
         assert not self.finished, "the run is over"
-        thread = self._runnable()
-        state = thread.state
-        frame = state.frames[-1]
-        entry = self._entry(thread, frame)
+        thread = self.thread
+        frames = thread.state.frames
+        if not frames or frames[-1].code.program[frames[-1].pc][0] == WAIT:
+            thread = self._runnable()
+            frames = thread.state.frames
+        frame = frames[-1]
+        pc, registers, code = frame.pc, frame.registers, frame.code
+        effect = (self._effects.get(code) or self._effects_of(code))[pc]
+        if effect.is_plain and self.error is None and not HOOKS.rebased:
+            value = registers[effect.registers[0]]
+            nbytes = _ENTRY_BYTES + (value.array.nbytes if type(value) is Tensor else 0)
+            entry = _make(_Entry, (thread, self.thread, frame, pc, effect.registers, (value,), (), None, nbytes))
+        else:
+            entry = self._entry(thread, frame, effect)
         self.thread = thread
         self._journal.append(entry)
         self._nbytes += entry.nbytes
         self.position += 1
         error, self.error = self.error, None
         try:
-            self._execute(thread, frame, error)
+            if error is None and code.program[pc][0] != FORK:
+                thread.state.attempt()
+            else:
+                self._execute(thread, frame, error)
         except BaseException as raised:
             self._undo()
             self.error = raised if isinstance(raised, ExecutionError) else None
             raise
-        if not state.frames:
+        if not frames:
             self._end(thread)
         while self._nbytes > self.bound and len(self._journal) > 1:
             self._drop_oldest()
-        return not self.finished
+        return bool(self.threads[0].state.frames)
 
     def back(self) -> bool:
         """Undo one instruction; False if none was executed."""
@@ -294,7 +309,7 @@ class Recording:
         """Have these states restored with the last instruction."""
         if self._journal:
             last = self._journal.pop()
-            self._journal.append(replace(last, kept=(*last.kept, *kept)))
+            self._journal.append(last._replace(kept=(*last.kept, *kept)))
         else:
             self._origin.hold(kept)
 
@@ -304,24 +319,23 @@ class Recording:
         while self.position < position and not self.finished:
             self.forward()
 
-    def _entry(self, thread: Thread, frame: Frame) -> _Entry:
+    def _entry(self, thread: Thread, frame: Frame, effect: Effect) -> _Entry:
         """The record that undoes the instruction at which the frame stands."""
-        pc, registers, frames = frame.pc, frame.registers, thread.state.frames
+        pc, registers = frame.pc, frame.registers
         opcode, _, source, _, _ = frame.code.program[pc]
-        effect = self._effects_of(frame.code)[pc]
         values = [registers[r] for r in effect.registers]
         nbytes = _ENTRY_BYTES + sum(each.array.nbytes for each in values if type(each) is Tensor)
         kept: tuple[Kept, ...] = ()
         if effect.keep is not None:
             kept = tuple(effect.keep(source(registers)))
             nbytes += sum(each.nbytes for each in kept)
-        elif opcode in _CHANGING or self.error is not None:
+        elif opcode in CHANGING or self.error is not None:
             kept = self._kept_by_control(opcode, thread)
         elif HOOKS.rebased and opcode == OPERATE:
             kept = tuple(keep_histories(source(registers)))
         caller = None
-        if opcode == RETURN and len(frames) > 1:
-            outer = frames[-2]
+        if opcode == RETURN and len(thread.state.frames) > 1:
+            outer = thread.state.frames[-2]
             target = outer.code.instructions[outer.pc].outputs
             caller = (outer, outer.pc, [outer.registers[r] for r in target])
         return _Entry(thread, self.thread, frame, pc, effect.registers, values, kept, caller, nbytes)
@@ -336,9 +350,7 @@ class Recording:
         return tuple(kept)
 
     def _effects_of(self, code: Code) -> tuple[Effect, ...]:
-        found = self._effects.get(code)
-        if found is None:
-            found = self._effects[code] = effects_of(code)
+        found = self._effects[code] = effects_of(code)
         return found
 
     def _undo(self) -> None:
@@ -347,10 +359,11 @@ class Recording:
         self._nbytes -= entry.nbytes
         self.position -= 1
         frames, frame = entry.thread.state.frames, entry.frame
-        if frame in frames:
-            del frames[frames.index(frame) + 1 :]
-        else:
-            frames.append(frame)
+        if not frames or frames[-1] is not frame:
+            if frame in frames:
+                del frames[frames.index(frame) + 1 :]
+            else:
+                frames.append(frame)
         for kept in reversed(entry.kept):
             kept.restore()
         for register, value in zip(entry.registers, entry.values, strict=True):
