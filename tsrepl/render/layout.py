@@ -52,6 +52,8 @@ _PLAIN_TYPES = ("int", "float", "complex", "bool", "str", "NoneType")
 _LEVELS = {"info": ("", "plain"), "done": ("", "good"), "warning": ("warning: ", "warning")}
 MOST_DETAILS = 12
 """Lines of an error's details; a call that fits none of thirty overloads has a hundred."""
+PAGE = 40
+"""Lines of a module's tree, if nobody asks for more."""
 NARROW = 64
 """Tables of many columns become paragraphs on pages narrower than this."""
 
@@ -290,18 +292,46 @@ def _details(text: str) -> Iterator[Block]:
 
 
 def _module(reply: ModuleReply) -> Iterator[Block]:
-    yield _module_tree(reply.root)
+    deepest = _height(reply.root)
+    depth = reply.depth if reply.depth is not None else _fitting(reply.root, deepest)
+    yield _module_tree(reply.root, depth)
+    if depth < deepest:
+        yield line(Span(f"shown to depth {depth} of {deepest}: %modules {reply.title} {deepest} shows all", "muted"))
 
 
-def _module_tree(node: ModuleNode) -> TreeView:
+def _height(node: ModuleNode) -> int:
+    return 1 + max(map(_height, node.children), default=-1)
+
+
+def _fitting(root: ModuleNode, deepest: int) -> int:
+    """The greatest depth at which the tree fits a page; at least one level."""
+    depths = [depth for depth in range(1, deepest + 1) if _lines(root, depth) <= PAGE]
+    return max(depths, default=min(1, deepest))
+
+
+def _lines(node: ModuleNode, depth: int) -> int:
+    if depth == 0 and node.children:
+        return 1
+    return 1 + bool(node.methods) + len(node.slots) + sum(_lines(child, depth - 1) for child in node.children)
+
+
+def _module_tree(node: ModuleNode, depth: int) -> TreeView:
+    """The module with those inside it; deeper ones are counted."""
     if node.same_as is not None:
         same = f"  the same module as {node.same_as or 'the whole'}"
         return TreeView((Span(node.name, "title"), Span(" "), Span(node.type, "type"), Span(same, "muted")))
     total = f"{counted(node.parameters, 'parameter')}, {byte_size(node.bytes)}" if node.bytes else "no parameters"
-    label = (Span(node.name, "title"), Span(" "), Span(node.type, "type"), Span(f"  {total}", "muted"))
+    inside = f", {counted(_count(node) - 1, 'module')} inside" if depth == 0 and node.children else ""
+    label = (Span(node.name, "title"), Span(" "), Span(node.type, "type"), Span(f"  {total}{inside}", "muted"))
+    if inside:
+        return TreeView(label)
     methods = [TreeView((Span("methods ", "muted"), Span(", ".join(node.methods), "kind")))] if node.methods else []
     slots = [TreeView(_slot_label(slot)) for slot in node.slots]
-    return TreeView(label, (*methods, *slots, *map(_module_tree, node.children)))
+    return TreeView(label, (*methods, *slots, *(_module_tree(child, depth - 1) for child in node.children)))
+
+
+def _count(node: ModuleNode) -> int:
+    return 1 + sum(map(_count, node.children))
 
 
 def _slot_label(slot: SlotRow) -> tuple[Span, ...]:

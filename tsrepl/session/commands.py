@@ -88,6 +88,8 @@ _KEPT = "With a name alone, what earlier calls of f left is shown, and nothing i
 COMMANDS: Final[tuple[Command, ...]] = (
     Command("graph", "%graph f", "the graph that f was compiled to", "function", inspection.graph, _TARGET,
             ("%graph f", "%graph m.forward", "%graph torch.ones(2) + 1")),
+    Command("modules", "%modules m [depth]", "the modules inside a module, with parameters and sizes", "name",
+            overview.modules, "Without a depth, as deep as a page has room for.", ("%modules m", "%modules m 3")),
     Command("passes", "%passes f [pass ...]", "what each optimization pass changes in the graph", "function",
             inspection.passes,
             _TARGET + " Of what has run, and of expressions, which are run, these are the passes that made the plan. "

@@ -10,10 +10,12 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from engine.aten.dispatch import table
+from engine.aten.values.submodules import is_module
 from engine.lang.counts import counted
 from engine.lang.errors import did_you_mean
 from tsrepl.session.failures import UsageError
-from tsrepl.session.replies import Reply, SchemaReply, TextReply, WhoReply
+from tsrepl.session.modules import module_node
+from tsrepl.session.replies import ModuleReply, Reply, SchemaReply, TextReply, WhoReply
 from tsrepl.session.workspace import Workspace
 
 MOST_SCHEMAS: Final = 60
@@ -22,6 +24,16 @@ MOST_SCHEMAS: Final = 60
 def who(workspace: Workspace, argument: str) -> Iterable[Reply]:
     """`%who`."""
     yield WhoReply(workspace.bindings())
+
+
+def modules(workspace: Workspace, argument: str) -> Iterable[Reply]:
+    """`%modules m [depth]`."""
+    text, _, last = argument.rpartition(" ")
+    name, depth = (text.strip(), int(last)) if last.isdecimal() and text else (argument, None)
+    value = workspace.lookup(name)
+    if not is_module(value):
+        raise UsageError(f"'{name}' is no module", hints=(f"%graph {name} shows the graph of a function",))
+    yield ModuleReply(name, module_node(name, value), depth)
 
 
 def reset(workspace: Workspace, argument: str) -> Iterable[Reply]:

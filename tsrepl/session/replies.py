@@ -319,10 +319,11 @@ class ModuleNode:
 
 @dataclass(frozen=True, slots=True)
 class ModuleReply:
-    """A module, as a tree."""
+    """A module, as a tree; `depth` is how deep it is shown, None for as deep as a page has room for."""
 
     title: str
     root: ModuleNode
+    depth: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from tsrepl.render.terminal import print_reply, to_rich, to_text
-from tsrepl.session.replies import GraphReply, Reply, ValueReply
+from tsrepl.session.replies import GraphReply, ModuleNode, ModuleReply, Reply, ValueReply
 
 CASES = Path(__file__).parents[3] / "cases" / "render"
 
@@ -59,3 +59,15 @@ def test_a_value_that_says_nothing_shows_nothing(replies: dict[str, Reply]) -> N
     stream = io.StringIO()
     print_reply(replies["nothing"], Console(file=stream, force_terminal=True))
     assert stream.getvalue() == ""
+
+
+def test_a_tree_of_modules_fits_a_page_unless_more_is_asked_for() -> None:
+    def tree(name: str, depth: int) -> ModuleNode:
+        children = tuple(tree(str(i), depth - 1) for i in range(6)) if depth else ()
+        return ModuleNode(name, "Block", (), ("forward",), children, 6**depth, 4 * 6**depth)
+
+    text = to_text(ModuleReply("m", tree("m", 3)), 80)
+    assert len(text.split("\n")) <= 45
+    assert "36 parameters, 144 B, 42 modules inside" in text
+    assert text.rstrip().endswith("shown to depth 1 of 3: %modules m 3 shows all")
+    assert len(to_text(ModuleReply("m", tree("m", 3), 3), 80).split("\n")) > 400
