@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
+from engine.executor.bytecode.instructions import CALL
 from engine.executor.debugging import stops
 from engine.executor.debugging.debugger import Debugger, FrameView, Stop
 from engine.executor.debugging.evaluating import Watch
@@ -18,6 +19,7 @@ from engine.frontend.compilation.entries import ENTRY
 from engine.lang.errors import did_you_mean
 from tsrepl.session.failures import UsageError, error_replies
 from tsrepl.session.instruction_rows import instruction_rows, instruction_text
+from tsrepl.session.modules import without_scopes
 from tsrepl.session.replies import (
     Binding,
     DebugReply,
@@ -94,8 +96,8 @@ class DebugDialogue:
     def stopped(self, stop: Stop) -> Answer:
         """The reply for the place where the run stands now; the entry around the call is no place to begin at."""
         self.listed = 0
-        if stop.kind == "start" and [view.function for view in self.debugger.frames] == [ENTRY]:
-            stop = self.debugger.step()
+        if stop.kind == "start" and _calls_something(self.debugger):
+            stop = self._to_callee()
         if self.debugger.finished:
             self.before = {}
             yield DebugReply("the call has returned", result=summary(self.debugger.recording.result, 200))
@@ -105,6 +107,13 @@ class DebugDialogue:
         yield self.place(_REASONS[stop.kind](stop))
         for text in self.displayed:
             yield from _displayed(self, text)
+
+    def _to_callee(self) -> Stop:
+        """To the first line of what the entry calls."""
+        stop = self.debugger.step()
+        while stop.kind == "step" and len(self.debugger.frames) == 1:
+            stop = self.debugger.step()
+        return Stop("start") if stop.kind == "step" else stop
 
     def _error(self, stop: Stop) -> Reply:
         (reply, *_) = error_replies(stop.error) if stop.error is not None else [TextReply(stop.text, "warning")]
@@ -122,7 +131,7 @@ class DebugDialogue:
             title=_where(view),
             reason=reason,
             source=() if range is None else self.source(view, range.line - _AROUND, range.line + _AROUND),
-            node=str(node).strip().split("\n")[0] if node is not None else "",
+            node=without_scopes(str(node).strip().split("\n")[0]) if node is not None else "",
             instruction=f"{view.pc}: {instruction_text(view.frame.code, view.instruction)}",
             position=self.debugger.recording.position,
             thread=self.debugger.recording.thread.number if len(self.debugger.recording.threads) > 1 else 0,
@@ -147,6 +156,12 @@ class DebugDialogue:
         code = self.debugger.frame.frame.code
         wanted = breakpoint.pcs(code) if breakpoint.is_enabled and not breakpoint.after else ()
         return {range.line for at, range in stops.lines_of(code) if at in wanted}
+
+
+def _calls_something(debugger: Debugger) -> bool:
+    """True if the outermost call is an entry around calls."""
+    code = debugger.recording.threads[0].state.code
+    return code.name == ENTRY and any(each.opcode == CALL for each in code.instructions)
 
 
 def _numbers(first: int, last: int) -> range:
@@ -185,7 +200,7 @@ def _where(view: FrameView) -> str:
 
 def _binding(view: FrameView, name: str) -> Binding:
     variable = view.variables[name]
-    return Binding(name, "variable", variable.type.annotation_str, described(view.value(variable)))
+    return Binding(name, "variable", without_scopes(variable.type.annotation_str), described(view.value(variable)))
 
 
 # ------------------------------------------------------------------ starting

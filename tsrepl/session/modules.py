@@ -5,8 +5,9 @@ In: a module object.  Out: a `ModuleNode`: slots with shapes and sizes, methods,
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from engine.aten.values.ivalue import Object
 from engine.aten.values.submodules import children_of, is_module, joined
@@ -55,6 +56,14 @@ class _Tree:
 def short_name(type: ClassType) -> str:
     """The class's own name: without `__torch__`, its modules and the numbers that keep names apart."""
     return type.name
+
+
+_QUALIFIED: Final = re.compile(r"__torch__\.(?:\w+\.)*(\w+)")
+
+
+def without_scopes(text: str) -> str:
+    """The text with the classes in it by their own names: `Linear` for `__torch__.torch.nn.modules.linear.Linear`."""
+    return _QUALIFIED.sub(r"\1", text)
 
 
 def _slot(attribute: ClassAttribute, value: Any) -> SlotRow:

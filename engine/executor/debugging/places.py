@@ -53,13 +53,16 @@ def place_of(instruction: Instruction) -> SourceRange | None:
 
 
 def line_starts(code: Code) -> tuple[bool, ...]:
-    """For each instruction: True if a line begins there, also when a loop comes back to it."""
+    """For each instruction: True if a line begins there, also when a loop comes back to it.
+
+    Where the author's lines are known, lines of generated text that stand for none are not counted.
+    """
     again = {i.operand for at, i in enumerate(code.instructions) if i.opcode in JUMPS and i.operand <= at}
-    starts = [False] * len(code.instructions)
+    places = _places(code)
+    starts = [False] * len(places)
     before: tuple[str, int] | None = None
     last = 0
-    for at, instruction in enumerate(code.instructions):
-        range = place_of(instruction)
+    for at, range in enumerate(places):
         if range is None:
             continue
         line = range.filename, range.line
@@ -68,6 +71,17 @@ def line_starts(code: Code) -> tuple[bool, ...]:
             starts[at], last = True, at
         before = line
     return tuple(starts)
+
+
+def _places(code: Code) -> list[SourceRange | None]:
+    """The place of each instruction; of an archive's function, those in the author's file alone, if there are any."""
+    places = [place_of(each) for each in code.instructions]
+    is_authors = [
+        place is not None and place is not i.range for place, i in zip(places, code.instructions, strict=True)
+    ]
+    if not any(is_authors):
+        return places
+    return [place if authors else None for place, authors in zip(places, is_authors, strict=True)]
 
 
 def place_in(frame: Frame) -> SourceRange | None:

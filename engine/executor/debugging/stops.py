@@ -103,7 +103,7 @@ def _first_line(code: Code) -> int:
 def names_of(code: Code) -> tuple[str, ...]:
     """The names of a function: `forward`, and if it is a method `Net.forward`."""
     owner = code.graph.inputs[0].type if code.graph.inputs else None
-    if not isinstance(owner, ClassType):
+    if not isinstance(owner, ClassType) or code.name not in owner.methods:
         return (code.name,)
     return code.name, f"{owner.qualname.rpartition('.')[2]}.{code.name}"
 
