@@ -27,6 +27,7 @@ from engine.fuser.groups.extents import ONE, Extent, Extents
 from engine.fuser.ir.affine import affine, is_same_product
 from engine.fuser.ir.kernel import (
     Accumulate,
+    Allocate,
     Apply,
     Assign,
     Declare,
@@ -295,16 +296,19 @@ class Scheduler:
         return [*rooms, *self._outlined(nests, made)]
 
     def _outlined(self, nests: Sequence[Nest], made: Sequence[Sequence[Statement]]) -> Iterator[Statement]:
-        """The nests, those with loops of their own and those that there are several of as calls."""
+        """The nests, those with loops of their own and those that there are several of as calls.
+
+        What a nest allocates stays outside of a helper, as nests behind it may read that.
+        """
         outliner = Outliner(self.types)
-        pieces = [
-            outliner.piece(self.fresh(f"{nest.stages[-1].name}_loops"), body)
-            for nest, body in zip(nests, made, strict=True)
-        ]
-        for nest, body, piece in zip(nests, made, pieces, strict=True):
+        apart = [_rooms_apart(nest, body) for nest, body in zip(nests, made, strict=True)]
+        names = [self.fresh(f"{nest.stages[-1].name}_loops") for nest in nests]
+        pieces = [outliner.piece(name, rest) for name, (_, rest) in zip(names, apart, strict=True)]
+        for nest, body, (rooms, _), piece in zip(nests, made, apart, pieces, strict=True):
             template = nest.stages[0].template
             if template is not None or outliner.used[piece.helper.name] > 1:
                 self.bring(*(template.kernel.helpers if template is not None else ()), piece.helper)
+                yield from rooms
                 yield from piece.call
             else:
                 yield from body
@@ -549,6 +553,15 @@ class Scheduler:
 
 
 # ------------------------------------------------------------------ loops made simpler
+
+
+def _rooms_apart(nest: Nest, body: Sequence[Statement]) -> tuple[list[Statement], list[Statement]]:
+    """The allocations of a nest with loops of its own, and the rest; what a template has written is all rest, as nobody
+    else reads its buffers."""
+    if nest.stages[0].template is not None:
+        return [], [*body]
+    rooms: list[Statement] = [each for each in body if isinstance(each, Allocate)]
+    return rooms, [each for each in body if not isinstance(each, Allocate)]
 
 
 def parallel(loop: Statement) -> Statement:

@@ -44,6 +44,18 @@ def f(x: Tensor, n: int, m: int):
         y = torch.cos(y) * x
     return y
 """
+_ALIKE = """
+def f(x: Tensor, n: int):
+    for i in range(n):
+        x = torch.softmax(x * 2, -1)
+    y = x
+    for i in range(n):
+        y = torch.softmax(y * 2, -1)
+    z = y
+    for i in range(n):
+        z = torch.softmax(z * 2, -1)
+    return x, y * 3 - x, z
+"""
 _CHANGING = """
 def f(x: Tensor, n: int):
     for i in range(n):
@@ -129,6 +141,10 @@ def test_nodes_around_and_reductions(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _loops_inside(_check(_TWICE, [[_of(30), 3, 2], [_of(30), 1, 5], [_of(1), 2, 2]], monkeypatch))
     _check(_TWICE, [[_of(), 3, 2], [_of(2, 3, 4), 0, 5], [_of(70, 3), 2, 2]], monkeypatch)
+
+
+def test_loops_that_do_the_same_go_on_where_one_before_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _loops_inside(_check(_ALIKE, [[_of(5, 6), 2], [_of(5, 6), 1], [_of(1, 3), 4]], monkeypatch))
 
 
 def test_changing_sizes_stay_outside(monkeypatch: pytest.MonkeyPatch) -> None:
