@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -225,7 +226,11 @@ def on_host(value: Any) -> Any:
 def device_of(array: Any) -> scalars.device:
     """The array's device."""
     found = _BY_ARRAY.get(type(array))
-    return scalars.CPU if found is None else scalars.device(found.kind, found.index_of(array))
+    return scalars.CPU if found is None else _numbered(found.kind, found.index_of(array))
+
+
+_numbered: Final = cache(scalars.device)
+"""Devices by type and number, each made once."""
 
 
 def checked(device: scalars.device | None) -> scalars.device | None:

@@ -6,6 +6,7 @@ run is said; without a shape or dtype rule the operator is run on small stand-in
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -144,16 +145,33 @@ def _device(node: Node, known: Known) -> device | None:
     if "device" in known:
         asked = known.value("device")
         if asked is not None:
-            return asked if isinstance(asked, device) else None
+            return asked if isinstance(asked, device) and (asked == _CPU or asked.index is not None) else None
         if not known.tensors():
             return _CPU
-    if node.kind in _MOVES and "device" not in known:
-        return known.tensor("other").device if "other" in known else _CPU if node.kind == "aten::cpu" else None
-    found = {type.device for type in _all_tensors(known)}
-    return found.pop() if len(found) == 1 else None
+    if "other" in known and node.kind in _FOLLOWS:
+        return known.tensor("other").device
+    if node.kind in _MOVES:
+        return _MOVES[node.kind]
+    return _common_device(_all_tensors(known))
 
 
-_MOVES: Final = frozenset({"aten::cpu", "aten::cuda", "aten::type_as"})
+_FOLLOWS: Final = frozenset({"aten::to", "aten::type_as"})
+"""Operators that bring a tensor to where the other one is."""
+_MOVES: Final[dict[str, device | None]] = {"aten::cpu": _CPU, "aten::cuda": None}
+"""Operators that bring a tensor to a device; None: the current one, which only the run tells."""
+
+
+def _common_device(types: Sequence[TensorType]) -> device | None:
+    """The device of an operator's result: its operands are on one, but for numbers of the CPU, which go along."""
+    sure = {type.device for type in types if type.device is not None and not may_go_along(type)}
+    if sure:
+        return sure.pop() if len(sure) == 1 else None
+    return _CPU if types and all(type.device == _CPU for type in types) else None
+
+
+def may_go_along(type: TensorType) -> bool:
+    """True for a tensor of the CPU without dimensions, which operators take beside those of another device."""
+    return type.device == _CPU and (type.sizes is None or not type.sizes)
 
 
 def _requires_grad(known: Known) -> bool | None:

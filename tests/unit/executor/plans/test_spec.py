@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 
 from engine.aten.autograd import no_grad
+from engine.aten.values import libraries
 from engine.aten.values.tensor import Tensor, tensor
 from engine.executor.plans.spec import SpecReader
 from engine.ir.parser import parse_ir
+from engine.lang import scalars
+from tests.table.device_double import double
 
 
 def reader(inputs: str) -> SpecReader:
@@ -51,6 +54,23 @@ def test_a_view_of_what_requires_grad_requires_grad() -> None:
     base.mul_(make((2, 2), requires_grad=True))
     assert view.requires_grad
     assert read(view)[1][2]
+
+
+def test_devices_decide_where_they_may_vary() -> None:
+    inputs = parse_ir("graph(%x : Tensor, %y : Tensor?):\n  return ()\n").inputs
+    here, number = make((2,)), make(())
+    with double():
+        there = Tensor(libraries.moved(here.array, scalars.device("cuda")))
+        anywhere = SpecReader(inputs, None)
+        keys = {(x, y): anywhere.read(x, y) for x in (here, there) for y in (here, there, number, None)}
+        places = {pair: anywhere.accelerator(key) for pair, key in keys.items()}
+        assert len({*keys.values()}) == 8
+        assert {pair for pair, place in places.items() if place} == {(there, there), (there, number), (there, None)}
+        assert places[there, there] == there.device
+        spec = anywhere.spec(keys[there, number])
+        assert str(spec) == "(x: Float(*, cuda:0), y: Float())"
+        assert spec.tensors[0].type.device == there.device
+        assert SpecReader(inputs).accelerator(SpecReader(inputs).read(here, None)) is None
 
 
 def test_grad_mode_decides() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +15,11 @@ from engine.aten.values.tensor import Tensor
 from engine.ir.constants import insert_constant, tensor_type_of
 from engine.ir.facts.inference import find_facts
 from engine.ir.graph import Graph
+from engine.ir.parser import parse_ir
+from engine.lang import scalars
 from engine.lang.types import ListType, TensorType
+from tests.gpu.variants import there
+from tests.table.device_double import double
 from tests.table.gradient_samples import gradient_arguments_for
 from tests.table.samples import arguments_for
 
@@ -101,3 +107,71 @@ def test_facts_hold_for_every_sample(known: Any) -> None:
                     wrong += [f"{op.text}: {problem}"] if problem else []
     assert not wrong, "\n".join(wrong)
     assert said > 100
+
+
+@pytest.mark.parametrize("beside", [scalars.device("cuda", 0), None])
+def test_devices_of_facts_hold_on_another_device(beside: scalars.device | None) -> None:
+    """The first tensor is known to be there; `beside` is what is known of the others."""
+    wrong, said = [], 0
+    with double():
+        for op in SAMPLED:
+            at = itertools.count()
+            made = sample(op, lambda op: there(arguments_for(op)), lambda type: placed(type, at, beside))
+            if made is None:
+                continue
+            graph, result = made
+            facts, node = find_facts(graph), list(graph.nodes())[-1]
+            outputs = [result] if len(node.outputs) == 1 else list(result or ())
+            for value, tensor in zip(node.outputs, outputs, strict=True):
+                if isinstance(tensor, Tensor) and value in facts:
+                    found = facts[value].device
+                    said += found is not None
+                    wrong += [f"{op.text}: {found} is {tensor.device}"] if found not in (None, tensor.device) else []
+    assert not wrong, "\n".join(wrong)
+    assert said > 500
+
+
+def placed(type: TensorType, at: Iterator[int], beside: scalars.device | None) -> TensorType:
+    return type if next(at) == 0 else replace(type, device=beside)
+
+
+NUMBER, ROW, THERE = "Float(device=cpu)", "Float(*, device=cpu)", "Float(*, device=cuda:0)"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "device"),
+    [
+        (THERE, THERE, "cuda:0"), (THERE, NUMBER, "cuda:0"), (NUMBER, THERE, "cuda:0"), (THERE, "Tensor", "cuda:0"),
+        ("Tensor", THERE, "cuda:0"), (ROW, "Tensor", "cpu"), (ROW, NUMBER, "cpu"), (NUMBER, NUMBER, "cpu"),
+        (NUMBER, "Tensor", None), ("Tensor", "Tensor", None), (THERE, ROW, None),
+        (THERE, "Float(*, device=cuda:1)", None), (THERE, "Tensor(device=cpu)", "cuda:0"),
+        ("Tensor(device=cpu)", "Tensor", None),
+    ],
+)  # fmt: skip
+def test_operands_are_on_one_device_but_for_numbers(one: str, other: str, device: str | None) -> None:
+    graph = parse_ir(f"""
+graph(%x : {one}, %y : {other}):
+  %1 : int = prim::Constant[value=1]()
+  %z : Tensor = aten::add(%x, %y, %1)
+  return (%z)
+""")
+    assert find_facts(graph)[graph.outputs[0]].device == (device and scalars.device(device))
+
+
+def test_tensors_that_are_moved_are_where_they_are_brought() -> None:
+    graph = parse_ir("""
+graph(%x : Float(*, device=cuda:0), %y : Tensor):
+  %no : bool = prim::Constant[value=0]()
+  %none : NoneType = prim::Constant()
+  %there : Device = prim::Constant[value="cuda:1"]()
+  %some : Device = prim::Constant[value="cuda"]()
+  %a : Tensor = aten::cpu(%x)
+  %b : Tensor = aten::to(%x, %y, %no, %no, %none)
+  %c : Tensor = aten::type_as(%y, %x)
+  %d : Tensor = aten::to(%x, %there, %none, %no, %no)
+  %e : Tensor = aten::to(%x, %some, %none, %no, %no)
+  %f : Tensor = aten::cuda(%a)
+  return (%a, %b, %c, %d, %e, %f)
+""")
+    facts = find_facts(graph)
+    assert [str(facts[value].device) for value in graph.outputs] == ["cpu", "None", "cuda:0", "cuda:1", "None", "None"]
