@@ -318,9 +318,11 @@ class _Ufunc:
 
 
 def _show(shape: Any, d: Any, array: DoubleArray, offset: int, strides: Any) -> DoubleArray:
+    """A view of the memory; like cupy, it does not look where that ends."""
     memory = array._host
     flat = np.lib.stride_tricks.as_strided(memory, (memory.nbytes // memory.itemsize,), (memory.itemsize,))
-    shown = np.ndarray(tuple(shape), d, flat.view(np.uint8), offset, tuple(strides)) if memory.size else memory
+    first = flat.view(np.uint8)[offset : offset + np.dtype(d).itemsize].view(d)
+    shown = np.lib.stride_tricks.as_strided(first, tuple(shape), tuple(strides)) if first.size else np.empty(shape, d)
     return DoubleArray(shown, array if array._base is None else array._base)
 
 

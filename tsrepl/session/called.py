@@ -55,7 +55,7 @@ def called(workspace: Workspace, argument: str) -> Called:
 def has_run(function: Function) -> bool:
     """True if there are plans or profiles of the function."""
     executor = executor_of(function)
-    return bool(len(executor.cache) or executor.profiled.recorded)
+    return bool(executor.plans or executor.records)
 
 
 def group_name(name: str) -> str:

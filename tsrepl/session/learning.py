@@ -69,7 +69,7 @@ def profile(workspace: Workspace, argument: str) -> Iterable[Reply]:
 
 def _runs(function: Function) -> dict[str, int]:
     """The profiled runs so far, by kinds of arguments."""
-    return {str(each.plan.spec): each.record.runs for each in executor_of(function).profiled.recorded.values()}
+    return {str(each.plan.spec): each.record.runs for each in executor_of(function).records}
 
 
 def _profile(function: str, profile: ProfileExplanation) -> ProfileRow:
@@ -124,7 +124,7 @@ def _run_guarded(functions: Sequence[Function], call: Callable[[], object]) -> N
     """Run the call until the functions' plans have guards, or turn out to have none."""
     executors = [*map(executor_of, functions)]
     for executor in executors:
-        if not executor.profiled.recorded:
+        if not executor.records:
             executor.profile_next()
     for _ in range(PROFILING.runs + 1):
         call()
@@ -143,7 +143,7 @@ def _is_settled(executor: GraphExecutor) -> bool:
     plan = executor.recent_plan
     if plan is None:
         return False
-    records = executor.profiled.recorded.values()
+    records = executor.records
     return plan.record is not None or any(each.refusal for each in records if each.plan.spec == plan.spec)
 
 

@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import heapq
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from engine.aten.autograd.leaf_backward import Caught, Root, descend
-from engine.aten.autograd.node import AccumulateGrad, Edge, Gradient, Node, edge_of
+from engine.aten.autograd.node import AccumulateGrad, Edge, Gradient, Node, Saved, edge_of
+from engine.aten.autograd.specialised_recording import MovedBack
 from engine.aten.autograd.steps import apply, call_tensor_hooks
 from engine.aten.dispatch.compose import run
 from engine.aten.dispatch.grad_mode import MODE, enable
 from engine.aten.values import libraries, promotion
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor, wrapped
+from engine.lang import scalars
 from engine.lang.errors import OperatorError, OperatorTypeError, OperatorValueError
 
 Tensors = Tensor | Sequence[Tensor]
@@ -79,7 +81,7 @@ class _Pass:
             if edge is None:
                 continue
             if gradient is not None:
-                self._arrive(edge.node, edge.input, gradient)
+                self._arrive(edge.node, edge.input, _beside(edge, gradient) if HOOKS.devices else gradient)
             self.pending[edge.node] -= 1
             if self.pending[edge.node] == 0:
                 self._push(edge.node)
@@ -88,6 +90,42 @@ class _Pass:
         for place, gradient in inputs.items():
             for position in self.wanted.get((node, place), ()):
                 self.found[position] = gradient
+
+
+def _beside(edge: Edge, gradient: Tensor) -> Tensor:
+    """The gradient that a node gets, on the CPU if it is that of a number of the CPU which was used beside tensors of
+    a device.
+
+    Nodes do not tell where their results were; but where all that follows is on the CPU, it takes its gradients there.
+    """
+    if edge.form[0] or libraries.library_of(gradient.array) is None or not _is_all_on_cpu(edge.node):
+        return gradient
+    there: Tensor = run("to.device", gradient, scalars.CPU, gradient.dtype.number, False, False, None)
+    return there
+
+
+def _is_all_on_cpu(root: Node) -> bool:
+    """True if all leaves and kept tensors of the node and those that follow are on the CPU; what follows an operator
+    that has moved tensors does not count, as that moves gradients."""
+    stack, seen = [root], {root}
+    while stack:
+        node = stack.pop()
+        if any(isinstance(hook, MovedBack) for hook in node.hooks or ()):
+            continue
+        if any(libraries.library_of(array) is not None for array in _arrays_of(node)):
+            return False
+        following = {edge.node for edge in node.edges if edge is not None} - seen
+        seen |= following
+        stack += following
+    return True
+
+
+def _arrays_of(node: Node) -> Iterator[Any]:
+    """The arrays of the tensors that a node holds."""
+    for value in node.held():
+        for each in value if isinstance(value, list) else (value,):
+            held = each.held if isinstance(each, Saved) else each
+            yield held.array if isinstance(held, Tensor) else held
 
 
 def _reachable(roots: Iterable[Node]) -> dict[Node, int]:

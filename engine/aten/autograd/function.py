@@ -67,6 +67,9 @@ class FunctionContext(Node):
             raise used_twice()
         return tuple(None if saved is None else saved.unpack(self) for saved in self._saved)
 
+    def held(self) -> Sequence[Any]:
+        return self._saved or ()
+
     def keep(self, results: Sequence[Any]) -> None:
         """Save the marked tensors in a form that lives as long as the node."""
         places = {id(result): i for i, result in enumerate(results)}

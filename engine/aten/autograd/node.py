@@ -93,6 +93,10 @@ class Node:
         """The `id`s of those of its gradients whose memory nothing else shares: a leaf may keep them as they are."""
         return ()
 
+    def held(self) -> Sequence[Any]:
+        """The values that the node keeps for the backward pass: tensors, lists of tensors, and others."""
+        return ()
+
     def release(self) -> None:
         """Release the tensors saved for the backward pass."""
 
@@ -123,6 +127,9 @@ class AccumulateGrad(Node):
 
     def name(self) -> str:
         return "torch::autograd::AccumulateGrad"
+
+    def held(self) -> Sequence[Any]:
+        return (self.variable,)
 
     def apply(self, gradients: list[Gradient]) -> Sequence[Gradient]:
         if gradients[0] is not None:

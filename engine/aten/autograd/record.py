@@ -188,6 +188,9 @@ class OperatorNode(Node):
             return [_or_zeros(None, self.outputs[0]), *gradients[1:]]
         return gradients
 
+    def held(self) -> Sequence[Any]:
+        return self.kept or ()
+
     def release(self) -> None:
         holds = self.plan.holds
         if holds or (holds is None and self.kept is not None and any(map(_holds_tensor, self.kept))):

@@ -8,11 +8,12 @@ operator and each choice of arguments that require grad, so that a call looks at
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.aten.autograd.formula import Read
-from engine.aten.autograd.node import Saved, next_number, source_of
+from engine.aten.autograd.node import Gradient, Saved, next_number, source_of
 from engine.aten.autograd.record import OperatorNode, Plan, Recipe, kind_of, mark, recipe_of, record
 from engine.aten.dispatch.compile import safe, tensor_kind
 from engine.aten.dispatch.compose import run as run_operator
@@ -24,6 +25,7 @@ from engine.aten.values.hooks import HOOKS
 from engine.aten.values.storage import storage_of
 from engine.aten.values.tensor import Tensor
 from engine.lang.generated import define
+from engine.lang.scalars import device
 from engine.lang.types import ListType, OptionalType, TensorType
 
 if TYPE_CHECKING:
@@ -47,13 +49,21 @@ def _crossed(run: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     homes = [value.device for value in args if isinstance(value, Tensor) and value.requires_grad]
     result = run(*args)
     if isinstance(result, Tensor) and result.grad_fn is not None and any(home != result.device for home in homes):
-        result.grad_fn.register_hook(
-            lambda found, _: tuple(
-                each if each is None else run_operator("to.prim_Device", each, home, None, False, False)
-                for each, home in zip(found, homes, strict=True)
-            )
-        )
+        result.grad_fn.register_hook(MovedBack(homes))
     return result
+
+
+@dataclass(frozen=True, slots=True)
+class MovedBack:
+    """The hook of an operator that has moved tensors from these devices: it brings their gradients there."""
+
+    homes: Sequence[device]
+
+    def __call__(self, found: Sequence[Gradient], _: Sequence[Gradient]) -> Sequence[Gradient]:
+        return tuple(
+            each if each is None else run_operator("to.prim_Device", each, home, None, False, False)
+            for each, home in zip(found, self.homes, strict=True)
+        )
 
 
 def _recorder(op: Op, body: Callable[..., Any], text: Body | None) -> Callable[..., Any]:

@@ -282,6 +282,24 @@ def zeros(shape: Sequence[int], d: Any, takes_memory: bool = True) -> Any:
     return made if takes_memory else show(shape, d, made, 0, (0,) * len(shape))
 
 
+def like(array: Any, strides: Sequence[int] | None = None) -> Any:
+    """An array of that form, or with these strides, in memory of one element: not to be read but where they are 0."""
+    found = _BY_ARRAY.get(type(array))
+    wanted = array.strides if strides is None else strides
+    if found is None:
+        return np.lib.stride_tricks.as_strided(np.ones(1, array.dtype), array.shape, wanted)
+    with found.on(found.index_of(array)):
+        return found.show(array.shape, array.dtype, found.from_host(np.ones(1, array.dtype)), 0, wanted)
+
+
+def may_share_memory(one: Any, other: Any) -> bool:
+    """True if the stretches of memory that the arrays are in overlap."""
+    found = library_of(one)
+    if found is not library_of(other):
+        return False
+    return np.may_share_memory(one, other) if found is None else bool(found.namespace.may_share_memory(one, other))
+
+
 def address(array: Any) -> int:
     """Address of the array's first element, on its device."""
     found = _BY_ARRAY.get(type(array))

@@ -26,12 +26,11 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import numpy as np
-
 from engine.aten.autograd.node import Form
 from engine.aten.autograd.record import recipe_of
 from engine.aten.dispatch.grad_mode import no_grad
 from engine.aten.dispatch.op import Op
+from engine.aten.values import libraries
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import FROM_NUMPY
 from engine.executor.autodiff.formulas import (
@@ -40,7 +39,7 @@ from engine.executor.autodiff.formulas import (
     formula_graph,
     owner_of_formulas,
 )
-from engine.executor.autodiff.specialising import Item, NotDifferentiable, Specialiser, Step
+from engine.executor.autodiff.specialising import Item, NotDifferentiable, Specialiser, Step, stand_in
 from engine.ir.graph import Graph, Value
 from engine.ir.rewriting.dead_code import remove_dead_code
 from engine.lang.types import TENSOR
@@ -169,7 +168,7 @@ def _check_memory(outputs: Sequence[Item], inputs: Sequence[Item]) -> None:
     """Raise NotDifferentiable where a result shows the memory of something else, which has to stay so."""
     arrays = [item.example.array for item in (*outputs, *inputs) if isinstance(item.example, Tensor)]
     for place, array in enumerate(arrays[: len(outputs)]):
-        if any(np.may_share_memory(array, other) for other in arrays[place + 1 :]):
+        if any(libraries.may_share_memory(array, other) for other in arrays[place + 1 :]):
             raise NotDifferentiable(None, "a result shares memory with what it is made of")
 
 
@@ -241,15 +240,9 @@ class Tape:
         for item in {*inputs, *(item for step in steps for item in (*step.inputs, *step.outputs))}:
             for each in (item, *(item.parts or ())):
                 if isinstance(each.example, Tensor) and each.value is not None:
-                    each.example = _like(each.example)
+                    each.example = stand_in(each.example)
             if item.parts is not None:
                 item.example = [each.example for each in item.parts]
-
-
-def _like(example: Tensor) -> Tensor:
-    """A tensor of the same form that takes no memory."""
-    array = example.array
-    return Tensor(np.lib.stride_tricks.as_strided(np.ones(1, array.dtype), array.shape, (0,) * array.ndim))
 
 
 def _is_real(example: Any) -> bool:
@@ -324,8 +317,7 @@ class _Writer:
         found = self.gradients.get(item)
         if found is not None or not isinstance(item.example, Tensor):
             return found or Item(None)
-        shape, d = item.form
-        return self.into.call("aten::zeros", [*shape], FROM_NUMPY[d].number, None, None, None)
+        return self.into.zeros(item)
 
     def _distribute(self, argument: Item, gradient: Item) -> None:
         if argument.parts is None:

@@ -13,15 +13,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from engine.aten.autograd.formula import stand_in
 from engine.aten.dispatch import table
 from engine.aten.dispatch.op import Op
-from engine.aten.values import xp
+from engine.aten.values import libraries, xp
 from engine.aten.values.tensor import Tensor
 from engine.executor.autodiff.unfolding import run_unfolded
 from engine.ir.constants import constant_value, set_constant, type_of
 from engine.ir.graph import Graph, Node, Value
 from engine.ir.ops import op_of
+from engine.lang.scalars import CPU
 from engine.lang.types import NONE, TENSOR, ListType, TensorType, Type
 
 
@@ -115,6 +115,12 @@ class Specialiser:
         (made,) = self._call(op, [each if isinstance(each, Item) else Item(each) for each in arguments])
         return made
 
+    def zeros(self, of: Item) -> Item:
+        """Zeros of the item's form, where it is."""
+        shape, dtype = of.form
+        place = None if of.example.device == CPU else of.example.device
+        return self.call("aten::zeros", [*shape], xp.FROM_NUMPY[dtype].number, None, place, None)
+
     def _call(self, op: Op, inputs: Sequence[Item]) -> Sequence[Item]:
         node = self.graph.create(op.name, (), [result.type for result in op.schema.returns])
         node.op = op
@@ -127,8 +133,7 @@ class Specialiser:
         if op is None:
             raise NotDifferentiable(node, f"{node.kind} has no derivative")
         if op.qualified_name == "aten::zeros_like":
-            shape, dtype = inputs[0].form
-            return [self.call("aten::zeros", [*shape], xp.FROM_NUMPY[dtype].number, None, None, None)]
+            return [self.zeros(inputs[0])]
         if self.may_share and op.qualified_name in _PRODUCTS and inputs[1].is_one:
             return [inputs[0]]
         stands_in = _FORM_AT.get(op.qualified_name)
@@ -225,8 +230,14 @@ _FORM_AT: Final = {"aten::_cat_backward": 1}
 def _form_only(item: Item) -> Item:
     """Something of the item's form that is the same in all calls, and takes no memory."""
     if item.parts is not None:
-        return Item([stand_in(each.form) for each in item.parts], None, [_form_only(each) for each in item.parts])
-    return Item(stand_in(item.form))
+        parts = [_form_only(each) for each in item.parts]
+        return Item([part.example for part in parts], None, parts)
+    return Item(stand_in(item.example))
+
+
+def stand_in(example: Tensor) -> Tensor:
+    """A tensor of the same form that takes no memory: all of its elements are in one place."""
+    return Tensor(libraries.like(example.array, (0,) * example.array.ndim))
 
 
 # ------------------------------------------------------------------ nodes that are no operators

@@ -18,8 +18,10 @@ from engine.aten.values.tensor import Tensor
 from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.clone import ValueMap, copy_node, copy_nodes
 from engine.ir.constants import constant_value
+from engine.ir.facts.rules import may_go_along
 from engine.ir.graph import Block, Graph, Node, Use, Value
 from engine.ir.ops import op_of
+from engine.lang.scalars import device
 from engine.lang.types import TensorType
 from engine.passes.pipeline import Listener, run_pass
 
@@ -29,6 +31,23 @@ TENSOREXPR_GROUP: Final = "prim::TensorExprGroup"
 _FUSION_GROUPS: Final = frozenset({FUSION_GROUP, TENSOREXPR_GROUP})
 _LOOP: Final = "prim::Loop"
 Choice = Callable[[Node], bool]
+
+
+def on(place: device, chosen: Choice) -> Choice:
+    """The choice among the nodes of which it is known that their tensors are on that device."""
+    return lambda node: _is_on(node, place) and chosen(node)
+
+
+def _is_on(node: Node, place: device) -> bool:
+    """True if results are there, and operands may be: also numbers of the CPU, and what a call has to tell."""
+    given, made = _tensor_types(node.inputs), _tensor_types(node.outputs)
+    inner = (each for block in node.blocks for each in block.nodes() if each.kind != "prim::Constant")
+    may_be_there = all(type.device in (None, place) or may_go_along(type) for type in given)
+    return may_be_there and all(type.device == place for type in made) and all(_is_on(each, place) for each in inner)
+
+
+def _tensor_types(values: Sequence[Value]) -> list[TensorType]:
+    return [value.type for value in values if isinstance(value.type, TensorType)]
 
 
 DIFFERENTIABLE_GRAPH: Final = "prim::DifferentiableGraph"

@@ -481,9 +481,11 @@ def _bail_out(writer: PlanWriter, node: Node) -> None:
     writer.genuine.add(node)
     value, *live = map(writer.out.value, node.inputs)
     array = writer.out.array(node.inputs[0])
-    site, depth = writer.out.bind("site", node.attr("site")), "depth" if writer.calls else "0"
+    guard = node.attr("site")
+    site, depth = writer.out.bind("site", guard), "depth" if writer.calls else "0"
     rest = f"resume({site}, ({''.join(each + ', ' for each in live)}), {depth})"
     differs = f"{array}.shape != {site}.shape or {array}.dtype is not {site}.dtype"
+    differs += f" or place({array}) is not {site}.device" * guard.may_vary
     writer.out.line(f"if ({differs}) and {site}({value}): return {rest}", node)
     writer.give(node, value)
 

@@ -21,13 +21,12 @@ from types import ModuleType
 from typing import Any, Final, Protocol
 from weakref import WeakSet
 
-import numpy as np
-
 from engine.aten.autograd.node import Gradient, Node, Saved, fitted, source_of, used_twice
 from engine.aten.dispatch.grad_mode import MODE, enable
+from engine.aten.values import libraries
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor, wrapped
-from engine.executor.codegen.fusion_groups import dissolve, form_differentiable_graphs
+from engine.executor.codegen.fusion_groups import dissolve, form_differentiable_graphs, on
 from engine.executor.codegen.source import GeneratedSource
 from engine.executor.plans.history import PlanHistory
 from engine.executor.plans.pipelines import BACKWARD
@@ -37,8 +36,10 @@ from engine.executor.plans.switches import SWITCHES, tell
 from engine.fuser.backend import tiering
 from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.clone import copy_graph
+from engine.ir.facts.inference import apply_facts
 from engine.ir.graph import Graph
 from engine.ir.graph import Node as GraphNode
+from engine.lang import scalars
 from engine.lang.generated import compile_function
 from engine.passes.pipeline import run_pipeline
 
@@ -79,7 +80,7 @@ def _autodiff(name: str) -> ModuleType:
 
 @dataclass(eq=False, slots=True)
 class Specialised:
-    """A forward or backward graph as a function of tensors, whose sizes and dtypes are always the same.
+    """A forward or backward graph as a function of tensors, whose sizes, dtypes and devices are always the same.
 
     `unrecorded` is the plan while nothing is recorded; while backward passes are, there is one for each set of
     arguments that require grad.
@@ -88,12 +89,14 @@ class Specialised:
     name: str
     graph: Graph
     make: Make
+    device: scalars.device | None = scalars.CPU
+    """The device of all tensors; None: any."""
     plans: dict[Key, Any] = field(default_factory=dict)
     unrecorded: Any = None
     reader: SpecReader = field(init=False)
 
     def __post_init__(self) -> None:
-        self.reader = SpecReader(self.graph.inputs)
+        self.reader = SpecReader(self.graph.inputs, self.device)
 
     def plan(self, args: Sequence[Any]) -> Any:
         key = self.reader.read(*args)
@@ -125,13 +128,13 @@ class BackwardRun:
     gives_some: bool
 
     @classmethod
-    def of(cls, name: str, backward: Any, required: Sequence[int], make: Make) -> BackwardRun:
+    def of(cls, name: str, backward: Any, required: Sequence[int], owner: PlanDifferentiation) -> BackwardRun:
         run_pipeline(BACKWARD, backward.graph, tell if SWITCHES.listeners else None)
         found = {each: place for place, each in enumerate(backward.inputs)}
         places = [found.get(each) for each in required]
         fresh = fresh_results(backward.graph)
         return cls(
-            Specialised(name, backward.graph, make), backward.kept, places,
+            owner.specialised(name, backward.graph), backward.kept, places,
             [i for i, place in enumerate(places) if place in fresh], bool(found),
         )  # fmt: skip
 
@@ -178,8 +181,8 @@ class Variant:
             graph = self.gradient.backward(given)
             if graph is None:
                 return None
-            name, make = f"{self.group.name}_backward", self.group.owner.make
-            found = self.backwards[given] = BackwardRun.of(name, graph, self.required, make)
+            name = f"{self.group.name}_backward"
+            found = self.backwards[given] = BackwardRun.of(name, graph, self.required, self.group.owner)
         return found
 
     def run(self, args: Sequence[Any]) -> Any:
@@ -232,7 +235,8 @@ class DifferentiableNode(Node):
         if found is None:
             given = tuple(sorted(through))
             gradients = [
-                Tensor(np.zeros(*form)) if each is None else each for each, form in zip_longest(gradients, self.outputs)
+                Tensor(libraries.zeros(*form)) if each is None else each
+                for each, form in zip_longest(gradients, self.outputs)
             ]
             found = variant.backward(given)
         assert found is not None
@@ -257,6 +261,9 @@ class DifferentiableNode(Node):
         value.attach(self, output)
         return value
 
+    def held(self) -> Sequence[Any]:
+        return self.kept or ()
+
     def release(self) -> None:
         self.kept = None
 
@@ -278,7 +285,7 @@ class DifferentiableGroup:
     key: Run = field(init=False)
 
     def __post_init__(self) -> None:
-        self.key = _key_reader(len(self.graph.inputs))
+        self.key = _key_reader(len(self.graph.inputs), self.owner.accelerator)
 
     @property
     def graph(self) -> Graph:
@@ -286,10 +293,21 @@ class DifferentiableGroup:
         return found
 
     def run(self, *args: Any) -> Any:
-        if HOOKS.devices or HOOKS.trace is not None or not MODE.enabled or MODE.packing or MODE.checks_nan:
+        if HOOKS.trace is not None or not MODE.enabled or MODE.packing or MODE.checks_nan:
+            return self.unsplit(*args)
+        if HOOKS.devices and not self.is_here(args):
             return self.unsplit(*args)
         variant = self.variants.get(key := self.key(*args))
         return variant.run(args) if variant is not None else self.miss(key, args)
+
+    def is_here(self, args: Sequence[Any]) -> bool:
+        """True if the tensors are on the device that the group is for, or are numbers of the CPU."""
+        accelerator = self.owner.accelerator
+        if accelerator is None:
+            return False
+        arrays = [each.array for each in args if isinstance(each, Tensor)]
+        places = [(array, libraries.device_of(array)) for array in arrays]
+        return all(place == accelerator or (place == scalars.CPU and not array.ndim) for array, place in places)
 
     def miss(self, key: Any, args: Sequence[Any]) -> Any:
         """A call with other sizes than before.  Arguments that raise get no variant."""
@@ -302,7 +320,7 @@ class DifferentiableGroup:
         """The variant for such arguments.  Raises NotDifferentiable."""
         required = [isinstance(each, Tensor) and each.requires_grad for each in args]
         gradient = _autodiff("differentiate").differentiate(self.graph, args, required)
-        forward = Specialised(f"{self.name}_forward", gradient.forward, self.owner.make)
+        forward = self.owner.specialised(f"{self.name}_forward", gradient.forward)
         numbers = [i for i, each in enumerate(required) if each]
         variant = Variant(self, gradient, numbers, forward)
         given = tuple(i for i in range(gradient.count) if i in gradient.differentiable)
@@ -311,16 +329,17 @@ class DifferentiableGroup:
         return variant
 
 
-def _key_reader(count: int) -> Run:
-    """A function that gives sizes, dtype and requires_grad of tensors, the type of floats, and other values."""
-    names = [f"v{i}" for i in range(count)]
-    text = f"def key({', '.join(names)}): return ({''.join(map(_part_of_key, names))})"
+def _key_reader(count: int, accelerator: scalars.device | None) -> Run:
+    """A function that gives sizes, dtype, requires_grad and, beside an accelerator, the device of tensors, the type of
+    floats, and other values."""
+    names, place = [f"v{i}" for i in range(count)], ", type(a)" * (accelerator is not None)
+    text = f"def key({', '.join(names)}): return ({''.join(_part_of_key(name, place) for name in names)})"
     return compile_function(text, "key", {"Tensor": Tensor, "of": _key_of}, "<sizes>")
 
 
-def _part_of_key(name: str) -> str:
+def _part_of_key(name: str, place: str) -> str:
     grad = f"{name}._requires_grad or {name}._base is not None and {name}.requires_grad"
-    return f"((a := {name}.array).shape, a.dtype, {grad}) if isinstance({name}, Tensor) else of({name}), "
+    return f"((a := {name}.array).shape, a.dtype, {grad}{place}) if isinstance({name}, Tensor) else of({name}), "
 
 
 def _key_of(value: Any) -> Any:
@@ -349,6 +368,8 @@ class PlanDifferentiation:
     otherwise: Callable[[], None]
     entry: Callable[[], Run]
     history: PlanHistory = field(default_factory=PlanHistory)
+    accelerator: scalars.device | None = None
+    """The device of the tensors that groups are for; None: the CPU."""
     groups: list[DifferentiableGroup] = field(default_factory=list)
     refused: dict[GraphNode, str] = field(default_factory=dict)
     """Nodes that turned out to fit in no group, and why."""
@@ -371,6 +392,10 @@ class PlanDifferentiation:
             self.install(self.graph, source, self._first if mode == "eager" else tiering.until_worth(run, self._later))
         _PLANS.add(self)  # not before, as there may be no function to be had
 
+    def specialised(self, name: str, graph: Graph) -> Specialised:
+        """A forward or backward graph of a group, as a function."""
+        return Specialised(name, graph, self.make, scalars.CPU if self.accelerator is None else None)
+
     def _first(self, *args: Any) -> Any:
         """The first call, where groups are formed before anything runs."""
         self.form()
@@ -384,6 +409,8 @@ class PlanDifferentiation:
         with tiering.compiling():
             if self.grouped is None and tiering.mode() != "off":
                 self.grouped = copy_graph(self.graph)
+                if self.accelerator is not None:
+                    apply_facts(self.grouped, ("device",))
                 self._group()
                 self._install_grouped()
 
@@ -391,6 +418,7 @@ class PlanDifferentiation:
         assert self.grouped is not None
         known = {group.node: group for group in self.groups}
         choice, listener = _autodiff("groups").is_differentiable, tell if SWITCHES.listeners else None
+        choice = choice if self.accelerator is None else on(self.accelerator, choice)
         start = time.perf_counter()
         nodes = form_differentiable_graphs(self.grouped, choice, SETTINGS.threshold, self.refused, listener)
         self.history.note("create_autodiff_subgraphs", self.grouped, bool(nodes), time.perf_counter() - start)

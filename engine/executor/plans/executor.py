@@ -11,9 +11,10 @@ import itertools
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from typing import Any, Final
 
+from engine.aten.values.hooks import HOOKS
 from engine.executor.bytecode.code import Code
 from engine.executor.codegen.fusion_groups import FUSION_GROUP, TENSOREXPR_GROUP
 from engine.executor.plans.first_call import runs_before_plan
@@ -22,7 +23,7 @@ from engine.executor.plans.pipelines import BEFORE_EXECUTION
 from engine.executor.plans.plan import ExecutionPlan, make_plan
 from engine.executor.plans.plan_cache import CacheStatistics, PlanCache, PlanCounts
 from engine.executor.plans.plan_events import PlanCompiled, PlanEvicted, PlanLookup
-from engine.executor.plans.profiled import ProfiledPlans
+from engine.executor.plans.profiled import ProfiledPlans, Recorded
 from engine.executor.plans.shown_graph import shown_graph
 from engine.executor.plans.spec import Key, SpecReader
 from engine.executor.plans.switches import SWITCHES, tell
@@ -39,25 +40,42 @@ MAX_PLANS: Final = 20
 """The number of plans that a function keeps at most."""
 
 
+@dataclass(slots=True)
+class DirectEntry:
+    """The kernels that `Function.entry` runs: those of a `plan` that is nothing else."""
+
+    function: Function
+    plan: ExecutionPlan | None = None
+
+    def set(self, plan: ExecutionPlan, bind: Callable[[Run], Run] | None) -> None:
+        """Let calls from Python go straight to the kernels of the plan; None: no more."""
+        if plan.is_dropped if bind is not None else self.plan is not plan:
+            return
+        whole_call = CALLS.of(self.function) if bind is not None and CALLS.of is not None else None
+        self.function.entry = bind(whole_call) if bind is not None and whole_call is not None else None
+        self.plan = plan
+
+
 class GraphExecutor:
     """Runs one function.  `graph` is the generic graph, which runs for any arguments; `boundary` holds the conversions
-    for calls from Python, which `engine.executor.calls` makes once, `direct` the plan that `Function.entry` runs;
-    `dropped` counts what became of the calls of plans that are no more.
+    for calls from Python, which `engine.executor.calls` makes once.
 
     `_recent` is the plan that ran last, and its key, `_passing` what ran last where that is no plan that is kept;
     `_making` has what runs while the plan of a key is made in the thread that compiles.
     """
 
     __slots__ = (
-        "_anywhere", "_calls", "_code", "_is_begun", "_lookups", "_making", "_passing", "_recent", "_settled",
-        "boundary", "cache", "direct", "dropped", "function", "graph", "profiled", "reader",
+        "_anywhere", "_calls", "_code", "_direct", "_dropped", "_is_begun", "_lookups", "_making", "_passing",
+        "_recent", "_settled", "boundary", "cache", "function", "graph", "profiled", "reader",
     )  # fmt: skip
 
-    def __init__(self, function: Function, device: scalars.device | None = scalars.CPU) -> None:
-        """`device` is the device of all tensors; None: any."""
+    def __init__(
+        self, function: Function, device: scalars.device | None = scalars.CPU, direct: DirectEntry | None = None
+    ) -> None:
+        """`device` is the device of all tensors; None: any.  Executors of one function share `direct`."""
         self.function = function
         self._anywhere: GraphExecutor | None = None
-        self.direct: ExecutionPlan | None = None
+        self._direct = direct or DirectEntry(function)
         self.graph: Graph = copy_graph(function.graph)
         run_pipeline(BEFORE_EXECUTION, self.graph)
         self.reader = SpecReader(self.graph.inputs, device)
@@ -66,7 +84,7 @@ class GraphExecutor:
         self.boundary: Any = None
         self._code: Code | None = None
         self._recent: tuple[Key, ExecutionPlan | None] = ((), None)
-        self.dropped = PlanCounts()
+        self._dropped = PlanCounts()
         self._passing: ExecutionPlan | None = None
         self._making: dict[Key, ExecutionPlan] = {}
         self._calls = itertools.count()
@@ -78,8 +96,13 @@ class GraphExecutor:
     def anywhere(self) -> GraphExecutor:
         """The executor of the function for tensors on any device, made when first asked for."""
         if self._anywhere is None:
-            self._anywhere = GraphExecutor(self.function, None)
+            self._anywhere = GraphExecutor(self.function, None, self._direct)
         return self._anywhere
+
+    @property
+    def direct(self) -> ExecutionPlan | None:
+        """The plan whose kernels calls from Python go straight to, by `Function.entry`."""
+        return self._direct.plan
 
     @property
     def code(self) -> Code:
@@ -89,24 +112,52 @@ class GraphExecutor:
         return self._code
 
     @property
+    def executors(self) -> Sequence[GraphExecutor]:
+        """This one and `anywhere`, if that was ever asked for; the one that calls go to now is the last."""
+        if self._anywhere is None:
+            return (self,)
+        return (self, self._anywhere) if HOOKS.devices else (self._anywhere, self)
+
+    @property
+    def plans(self) -> list[ExecutionPlan]:
+        """The plans of all executors, the most recently used last."""
+        return [plan for each in self.executors for plan in each.cache.plans()]
+
+    @property
+    def records(self) -> list[Recorded]:
+        """The profiles of all executors."""
+        return [record for each in self.executors for record in each.profiled.recorded.values()]
+
+    @property
     def recent_graph(self) -> Graph:
         """The graph of what ran last, else the generic one; do not change it."""
-        plan = self.recent_plan or self._passing
+        plan = next((plan for each in reversed(self.executors) if (plan := each._recent[1] or each._passing)), None)
         return shown_graph(plan) if plan else self.graph
 
     @property
     def recent_plan(self) -> ExecutionPlan | None:
         """The plan that ran last; None if that was a profiled run, or the interpreter's."""
-        return self._recent[1] or (self._anywhere._recent[1] if self._anywhere else None)
+        return next((plan for each in reversed(self.executors) if (plan := each._recent[1])), None)
 
     def profile_next(self) -> None:
         """Have the next call profiled; if there is a plan for it, that is made anew."""
+        (self.anywhere if HOOKS.devices else self)._profile_next()
+
+    def _profile_next(self) -> None:
         self.settle()
         self.profiled.is_wanted, self._recent, self.function.entry = True, ((), None), None
 
     @property
+    def dropped(self) -> PlanCounts:
+        """The counts of the plans that are no more."""
+        return reduce(PlanCounts.__add__, (each._dropped for each in self.executors))
+
+    @property
     def statistics(self) -> CacheStatistics:
-        """Statistics of the plan cache; reading them changes none."""
+        """Statistics of the look-ups of plans; reading them changes none."""
+        return reduce(CacheStatistics.__add__, (each._statistics() for each in self.executors))
+
+    def _statistics(self) -> CacheStatistics:
         found = self.cache.statistics
         return replace(found, hits=self._calls_so_far() - found.misses)
 
@@ -142,7 +193,7 @@ class GraphExecutor:
             self._lookups += 1
             spec = self.reader.spec(key)
             return ExecutionPlan(self.function.name, spec, self.graph, reason="a first call", _code=self.code)
-        if self.reader.device is not None and self.function.inlines:
+        if self.function.inlines and self._may_be_profiled(key):
             profiling = self.profiled.profiling_plan(key, self.cache.has(key))
             if profiling is not None:
                 self._lookups += 1  # a call that finds no plan, and makes none
@@ -184,23 +235,27 @@ class GraphExecutor:
 
     def wait(self) -> None:
         """Until no plan is being made in the background."""
-        if self._making:
+        if any(each._making for each in self.executors):
             tiering.wait()
 
     def _drop(self, plan: ExecutionPlan) -> None:
         plan.is_dropped = True
-        self.dropped += plan.counts
-        self._enter_directly(plan, None)
+        self._dropped += plan.counts
+        self._direct.set(plan, None)
 
     def _may_run_before_plan(self) -> bool:
         return self.function.inlines and not SWITCHES.listeners and not self.profiled.is_wanted
 
+    def _may_be_profiled(self, key: Key) -> bool:
+        """True where plans are made for tensors on one device."""
+        return self.reader.device is not None or self.reader.accelerator(key) is not None
+
     def _make(self, key: Key) -> ExecutionPlan:
         plan = self.profiled.make(key) or self._plain_plan(key)
         if plan.fusion is not None:
-            plan.fusion.offer = partial(self._enter_directly, plan)
+            plan.fusion.offer = partial(self._direct.set, plan)
         if plan.scalar is not None:
-            plan.scalar.offer = partial(self._enter_directly, plan)
+            plan.scalar.offer = partial(self._direct.set, plan)
         if SWITCHES.listeners:
             seconds, nodes = plan.history.seconds, sum(1 for _ in plan.graph.all_nodes())
             tier = "generated" if plan.entry else "interpreted"
@@ -220,14 +275,6 @@ class GraphExecutor:
         self.settle()
         self.cache.forget(key)
         self._recent, self._passing = ((), None), self._recent[1]
-
-    def _enter_directly(self, plan: ExecutionPlan, bind: Callable[[Run], Run] | None) -> None:
-        """Let calls from Python go straight to the kernels of a plan that is nothing else; None: no more."""
-        if plan.is_dropped if bind is not None else self.direct is not plan:
-            return
-        whole_call = CALLS.of(self.function) if bind is not None and CALLS.of is not None else None
-        self.function.entry = bind(whole_call) if bind is not None and whole_call is not None else None
-        self.direct = plan
 
 
 @dataclass(slots=True)

@@ -179,9 +179,10 @@ class Explanation:
 def explain(function: Function) -> Explanation:
     """The plans of a function and their kernels; calls make plans."""
     executor: GraphExecutor = executor_of(function)
-    executor.settle()
-    plans = tuple(_plan(plan, executor.direct is plan) for plan in executor.cache.plans())
-    profiles = tuple(map(explain_record, executor.profiled.recorded.values()))
+    for each in executor.executors:
+        each.settle()
+    plans = tuple(_plan(plan, executor.direct is plan) for plan in executor.plans)
+    profiles = tuple(map(explain_record, executor.records))
     return Explanation(function.name, tiering.mode(), plans, executor.statistics, executor.dropped, profiles)
 
 
@@ -290,7 +291,7 @@ def _why(node: Node, plan: ExecutionPlan) -> str:
         return _why_no_groups(plan)
     if node in fusion.refused:
         return fusion.refused[node]
-    return "no neighbour shares a kernel with it" if fusion.compiler.is_fusible(node) else "no kernel holds it"
+    return "no neighbour shares a kernel with it" if fusion.choice(node) else "no kernel holds it"
 
 
 # ------------------------------------------------------------------ gradients

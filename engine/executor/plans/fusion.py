@@ -19,11 +19,20 @@ from types import NoneType
 from typing import Any, Final, Protocol
 from weakref import WeakSet
 
-import numpy as np
-
+from engine.aten.values import libraries
+from engine.aten.values.libraries import device_of
 from engine.aten.values.tensor import Tensor
 from engine.executor.codegen.decompositions import decompose
-from engine.executor.codegen.fusion_groups import FUSION_GROUP, Choice, Whole, dissolve, form_groups, structure, whole
+from engine.executor.codegen.fusion_groups import (
+    FUSION_GROUP,
+    Choice,
+    Whole,
+    dissolve,
+    form_groups,
+    on,
+    structure,
+    whole,
+)
 from engine.executor.codegen.source import GeneratedSource
 from engine.executor.plans.history import PlanHistory
 from engine.executor.plans.pipelines import BEFORE_FUSION
@@ -41,10 +50,11 @@ from engine.fuser.stubs.stub import bind
 from engine.ir.clone import copy_graph
 from engine.ir.graph import Graph, Node
 from engine.ir.ops import op_of
+from engine.lang import scalars
 
 Run = Callable[..., Any]
 Layout = tuple[Any, ...]
-"""Dtype, sizes and strides of each argument that is a tensor, the type of others."""
+"""Dtype, sizes, strides and device of each argument that is a tensor, the type of others."""
 Example = tuple[Sequence[Any], Sequence[Any]]
 """Arguments of a call, and its results."""
 MAX_KERNELS: Final = 4
@@ -73,6 +83,8 @@ class Compiler:
     """A function that runs the first kernel whose guard holds, else the last argument."""
     show: Callable[[Any], str]
     """The text of a kernel or an expression."""
+    cost: Callable[[Binding, Sequence[Any]], Cost | None] = cost_of
+    """The work of a call with arguments like these."""
     known: dict[Hashable, Binding] = field(default_factory=dict)
     """Kernels by what they are made of: layers of a model often do the same."""
 
@@ -86,9 +98,19 @@ class Compiler:
 
 @dataclass(slots=True)
 class Settings:
-    """`compiler`: None where nothing is fused."""
+    """`compiler` is that for tensors of the CPU, `accelerators` are those for other types of device; where there is
+    none, nothing is fused.
+
+    Kernels of an accelerator take tensors on the device that they were lowered for, and numbers of the CPU.  Like those
+    of the CPU they leave calls to the fallback while anything is traced or recorded, and where a guard fails.
+    """
 
     compiler: Compiler | None = field(default_factory=lambda: Compiler(is_fusible, lower, bind, show))
+    accelerators: dict[str, Compiler] = field(default_factory=dict)
+
+    def compiler_for(self, accelerator: scalars.device | None) -> Compiler | None:
+        """The compiler for tensors on that device; None is the CPU."""
+        return self.compiler if accelerator is None else self.accelerators.get(accelerator.type)
 
 
 SETTINGS: Final = Settings()
@@ -168,7 +190,7 @@ def _has_no_gaps(result: Any) -> bool:
 def _layout(args: Sequence[Any]) -> Layout:
     """All that kernels may depend on: of floats it is the type alone."""
     return tuple(
-        (a.array.dtype, a.array.shape, a.array.strides) if isinstance(a, Tensor)
+        (a.array.dtype, a.array.shape, a.array.strides, device_of(a.array)) if isinstance(a, Tensor)
         else (type(a), a) if isinstance(a, int) else type(a) for a in args
     )  # fmt: skip
 
@@ -181,11 +203,8 @@ def _shown(value: Any) -> str:
 
 
 def _example(value: Any) -> Any:
-    """The value, or for a tensor another one of its dtype, sizes and strides that holds no memory and is not read."""
-    if not isinstance(value, Tensor):
-        return value
-    array = value.array
-    return Tensor(np.lib.stride_tricks.as_strided(np.zeros(1, array.dtype), array.shape, array.strides))
+    """The value, or for a tensor another one of its form that holds one element and is not read."""
+    return Tensor(libraries.like(value.array)) if isinstance(value, Tensor) else value
 
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
@@ -208,6 +227,8 @@ class PlanFusion:
     runs them; None where there are none."""
     kind: str = FUSION_GROUP
     """The kind of node that its groups are."""
+    accelerator: scalars.device | None = None
+    """The device of the tensors that kernels are for; None: the CPU."""
     history: PlanHistory = field(default_factory=PlanHistory)
     groups: list[FusedGroup] = field(default_factory=list)
     refused: dict[Node, str] = field(default_factory=dict)
@@ -247,15 +268,21 @@ class PlanFusion:
 
     # -- groups
 
+    @property
+    def choice(self) -> Choice:
+        """The nodes that kernels may hold."""
+        chosen = self.compiler.is_fusible
+        return chosen if self.accelerator is None else on(self.accelerator, chosen)
+
     def form(self) -> None:
         """Form the groups, and let the plan run with them."""
         with tiering.compiling():
             if self.fused is None and tiering.mode() != "off":
                 self.fused = copy_graph(self.graph)
-                self.history.run(BEFORE_FUSION, self.fused)
                 start = time.perf_counter()
                 changed = decompose(self.fused)
                 self.history.note("decompose", self.fused, changed, time.perf_counter() - start)
+                self.history.run(BEFORE_FUSION, self.fused)
                 self._group()
                 self._install_fused()
 
@@ -265,7 +292,7 @@ class PlanFusion:
         known = {group.node: group for group in self.groups}
         start = time.perf_counter()
         listener = tell if SWITCHES.listeners else None
-        nodes = form_groups(self.fused, self.kind, self.compiler.is_fusible, self.refused, listener)
+        nodes = form_groups(self.fused, self.kind, self.choice, self.refused, listener)
         self.history.note("create_fusion_groups", self.fused, bool(nodes), time.perf_counter() - start)
         if not known and (found := whole(self.fused)) is not None:
             self._whole, nodes = found, [found.group]
@@ -348,7 +375,7 @@ class PlanFusion:
             binding = with_sizes(binding, self._whole.sizes)
         group.run = self.compiler.bind(group.name, [*group.bindings, binding], group.miss)
         seconds = time.perf_counter() - start
-        group.kernels.append(Kernel(binding, example[0], cost_of(binding, example[0]), seconds))
+        group.kernels.append(Kernel(binding, example[0], self.compiler.cost(binding, example[0]), seconds))
         self.history.tell(KernelCompiled(self.name, group.name, seconds))
 
     def _give_up(self, why: str) -> None:

@@ -221,14 +221,14 @@ def _replaced(type: Type, path: tuple[int, ...], part: TensorType) -> Type:
 
 
 def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key, kind: str) -> None:
-    may_record = key[0] or any(node.kind in _MAY_SWITCH_GRADIENTS for node in plan.graph.all_nodes())
-    is_anywhere = reader.device is None or _may_name_devices(plan.graph)
-    records = is_anywhere or (may_record and not is_gradient_free(plan.graph, key))
-
-    unfused = plan.graph
+    unfused, accelerator = plan.graph, reader.accelerator(key)
+    may_record = key[0] or any(node.kind in _MAY_SWITCH_GRADIENTS for node in unfused.all_nodes())
+    records = may_record and not is_gradient_free(unfused, key)
+    is_anywhere = reader.device is None or _may_name_devices(unfused)
 
     def write(graph: Graph, groups: Mapping[Node, Run] = NO_FUNCTIONS) -> tuple[GeneratedSource, Run]:
-        source = generate(graph, records=records, name=plan.name, groups=groups)
+        # Where tensors may be anywhere, every operator is called as a function of tensors, which looks where they are.
+        source = generate(graph, records=records or is_anywhere, name=plan.name, groups=groups)
         environment = {**source.environment, **RUNTIME.functions(), _PLAN: (plan, source)}
         return source, compile_function(source.text, FUNCTION, environment, f"<plan of {plan.name}>")
 
@@ -242,15 +242,15 @@ def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key, kind: str) -> N
     def run_unfused() -> None:
         install_fused(unfused, *write(unfused))
 
-    compiler = FUSION.compiler
+    compiler = FUSION.compiler_for(accelerator)
     plan.why_unfused = (
-        "tensors may be on several devices" if is_anywhere
+        "tensors may be on several devices" if is_anywhere and accelerator is None
         else "gradients may be recorded" if records
         else "there is no compiler" if compiler is None
         else "no kernel holds any of it" if not any(map(compiler.is_fusible, unfused.all_nodes()))
         else ""
     )  # fmt: skip
-    if is_anywhere:  # every operator is called as a function of tensors, which looks where they are
+    if is_anywhere and (accelerator is None or compiler is None):
         install(*write(unfused))
         return
     if is_scalar(unfused):
@@ -261,7 +261,7 @@ def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key, kind: str) -> N
     if records:
         plan.differentiation = PlanDifferentiation(
             plan.name, unfused, partial(make_plan, kind=kind), write, install_fused, run_unfused, lambda: plan.entry,
-            plan.history,
+            plan.history, accelerator,
         )  # fmt: skip
         plan.differentiation.start()
         return
@@ -270,7 +270,7 @@ def _generate(plan: ExecutionPlan, reader: SpecReader, key: Key, kind: str) -> N
         return
     plan.fusion = PlanFusion(
         plan.name, unfused, compiler, write, install_fused, run_unfused, lambda: plan.entry, kind=kind,
-        history=plan.history,
+        accelerator=accelerator, history=plan.history,
     )  # fmt: skip
     plan.fusion.start()
 

@@ -25,6 +25,12 @@ class CacheStatistics:
     evictions: int = 0
     forgotten: int = 0
 
+    def __add__(self, other: CacheStatistics) -> CacheStatistics:
+        return CacheStatistics(
+            self.hits + other.hits, self.misses + other.misses, self.evictions + other.evictions,
+            self.forgotten + other.forgotten,
+        )  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class PlanCounts:

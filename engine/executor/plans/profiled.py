@@ -110,13 +110,13 @@ class ProfiledPlans:
             found.refusal = "it enters contexts, which have to be left in order"
             return None
         history = replace(found.history, passes=[*found.history.passes])
-        notes = place_guards(graph, sizes)
+        notes = place_guards(graph, sizes, self.reader.device)
         history.note("place_guards", graph, True, time.perf_counter() - start)
         if sum(note.fate in ("kept", "moved") for note in notes) > MAX_BAILOUTS:
             found.refusal = f"it has more than {MAX_BAILOUTS} values to guard"
             return None
         middle = time.perf_counter()
-        sites = insert_bailouts(graph, self.name, partial(self._fail, key))
+        sites = insert_bailouts(graph, self.name, partial(self._fail, key), self.reader.device)
         history.note("insert_bailouts", graph, bool(sites), time.perf_counter() - middle)
         history.run(AFTER_GUARDS, graph)
         plan = finish_plan(self.name, graph, self.reader, key, history, TENSOREXPR_GROUP)

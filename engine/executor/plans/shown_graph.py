@@ -36,7 +36,7 @@ from engine.fuser.ir.kernel_text import show
 from engine.fuser.stubs.binding import Argument, Binding, FixedArgument, TensorArgument
 from engine.ir.clone import copy_graph, copy_node
 from engine.ir.graph import Graph, Node, Value
-from engine.lang.scalars import CPU
+from engine.lang.scalars import CPU, device
 from engine.lang.types import BOOL, TensorType, Type
 
 TYPE_CHECK: Final = "prim::TypeCheck"
@@ -51,23 +51,24 @@ def shown_graph(plan: ExecutionPlan) -> Graph:
         return plan.graph
     graph = copy_graph(plan.graph)
     copies = [*filter(is_fusion_group, graph.all_nodes())]
+    place = (plan.fusion.accelerator if plan.fusion is not None else None) or CPU
     for node, copy in zip(checked, copies, strict=True):
         if kernels.get(node):
-            _check(copy, kernels[node])
+            _check(copy, kernels[node], place)
     return graph
 
 
-def _check(group: Node, kernels: Sequence[Binding]) -> None:
+def _check(group: Node, kernels: Sequence[Binding], place: device) -> None:
     """Put the group behind the checks of its kernels."""
     graph = group.graph
     with graph.inserting_at(group, group.range):
-        found = _first_that_holds(group, kernels)
+        found = _first_that_holds(group, kernels, place)
     for old, new in zip(group.outputs, found, strict=True):
         old.replace_all_uses_with(new)
     group.destroy()
 
 
-def _first_that_holds(group: Node, kernels: Sequence[Binding]) -> list[Value]:
+def _first_that_holds(group: Node, kernels: Sequence[Binding], place: device) -> list[Value]:
     """The results of the first kernel whose check holds, else of the fallback, at the graph's insert point."""
     graph = group.graph
     if not kernels:
@@ -76,7 +77,7 @@ def _first_that_holds(group: Node, kernels: Sequence[Binding]) -> list[Value]:
     first, *others = kernels
     arguments = [*zip(group.inputs, first.arguments, strict=True)]
     tensors = [(value, argument) for value, argument in arguments if isinstance(argument, TensorArgument)]
-    types = [_type(argument) for _, argument in tensors]
+    types = [_type(argument, place) for _, argument in tensors]
     check = graph.append(TYPE_CHECK, [value for value, _ in tensors], [*types, BOOL]).set_attr("types", types, "tys")
     for name, texts in ("arguments", map(argument_text, first.arguments)), ("guards", map(show, first.guards)):
         _set_texts(check, name, texts)
@@ -87,7 +88,7 @@ def _first_that_holds(group: Node, kernels: Sequence[Binding]) -> list[Value]:
     for value in group.outputs:
         holds.register_output(known[value])
     with graph.inserting_at(fails):
-        for value in _first_that_holds(group, others):
+        for value in _first_that_holds(group, others, place):
             fails.register_output(value)
     return branch.outputs
 
@@ -97,8 +98,8 @@ def _set_texts(check: Node, name: str, texts: Iterator[str]) -> None:
         check.set_attr(name, found, "ss")
 
 
-def _type(argument: TensorArgument) -> Type:
-    return TensorType(FROM_NUMPY[DTYPES[argument.type]], (None,) * argument.rank, None, None, CPU)
+def _type(argument: TensorArgument, place: device) -> Type:
+    return TensorType(FROM_NUMPY[DTYPES[argument.type]], (None,) * argument.rank, None, None, place)
 
 
 def argument_text(argument: Argument) -> str:

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from engine.aten.values.libraries import device_of
 from engine.aten.values.tensor import Tensor
 from engine.executor.profiling.guards import GUARD
 from engine.executor.profiling.profiles import type_of
@@ -27,6 +28,7 @@ from engine.ir.clone import ValueMap, copy_node
 from engine.ir.constants import constant_value, insert_constant
 from engine.ir.facts.program_text import value_name
 from engine.ir.graph import Block, Graph, Node, Value
+from engine.lang.scalars import CPU, device
 from engine.lang.source import SourceRange
 from engine.lang.types import INT, TensorType
 
@@ -52,8 +54,8 @@ class BailoutSite:
     """A guard of a plan; called with the value, it is True if the plan has to be left.
 
     `on_failure` is called with every failure, `rest` is the rest of the program, `code` its instructions, once the
-    interpreter has made them.  `shape` and `dtype` are those of the value that passed last: generated code compares
-    them itself, and calls only for a value that differs.
+    interpreter has made them.  `shape`, `dtype` and `device` are those of the value that passed last: generated code
+    compares them itself, the device where that `may_vary`, and calls only for a value that differs.
     """
 
     function: str
@@ -70,6 +72,8 @@ class BailoutSite:
     code: Any = None
     shape: Any = None
     dtype: Any = None
+    device: Any = None
+    may_vary: bool = False
     _requested: bool = False
 
     def request(self) -> None:
@@ -78,7 +82,8 @@ class BailoutSite:
 
     def __call__(self, value: Tensor) -> bool:
         if not self._requested and _is_of(value, self.expected):
-            self.dtype, self.shape = value.array.dtype, value.array.shape
+            array = value.array
+            self.dtype, self.shape, self.device = array.dtype, array.shape, device_of(array)
             return False
         failure = GuardFailure(self.expected, type_of(value), self._requested)
         self._requested = False
@@ -95,6 +100,8 @@ class BailoutSite:
 def _is_of(value: Tensor, wanted: TensorType) -> bool:
     if wanted.dtype is not None and value.dtype != wanted.dtype:
         return False
+    if wanted.device is not None and device_of(value.array) != wanted.device:
+        return False
     if wanted.sizes is None:
         return True
     shape = value.array.shape
@@ -106,8 +113,13 @@ def _is_of(value: Tensor, wanted: TensorType) -> bool:
 OnFailure = Callable[[BailoutSite, GuardFailure], object]
 
 
-def insert_bailouts(graph: Graph, function: str, on_failure: OnFailure) -> list[BailoutSite]:
-    """Turn the guards into bailouts; their sites, in the order in which they stand."""
+def insert_bailouts(
+    graph: Graph, function: str, on_failure: OnFailure, everywhere: device | None = CPU
+) -> list[BailoutSite]:
+    """Turn the guards into bailouts; their sites, in the order in which they stand.
+
+    `everywhere` is the device of all tensors; None: any.
+    """
     guards = graph.find_all_nodes(GUARD)
     rests = [_Rest.behind(guard) for guard in guards]
     sites: list[BailoutSite] = []
@@ -117,6 +129,7 @@ def insert_bailouts(graph: Graph, function: str, on_failure: OnFailure) -> list[
         assert isinstance(expected, TensorType)
         value, name = guard.input.debug_name, value_name(guard.input)
         site = BailoutSite(function, number, value, guard.range, expected, rest.graph, on_failure, name)
+        site.may_vary = everywhere is None and expected.device is not None
         live = [now.get(value, value) for value in rest.live]
         node = graph.create(BAIL_OUT, [guard.input, *live], [expected]).insert_before(guard)
         node.range = guard.range

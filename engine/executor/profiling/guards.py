@@ -9,8 +9,8 @@ for each of them that tells what became of it, and why.
     eliminate   %y : Tensor = aten::mul(%1, %1)             →   no guard of %y: the shape rule of mul makes it certain
                 %2 : Float(2, 3) = prim::Guard(%y)
 
-What no guard is for: strides, which kernels check themselves; whether a tensor requires grad and where it is, which
-the key of a plan tells of its arguments; memory that the program may resize; what only goes into a result.
+What no guard is for: strides, which kernels check themselves; whether a tensor requires grad, which the key of a plan
+tells of its arguments; memory that the program may resize; what only goes into a result.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from engine.executor.profiling.settings import GuardedSizes
 from engine.ir.aliasing.alias_db import AliasDb
 from engine.ir.facts.inference import find_facts, resized_memory
 from engine.ir.graph import Block, Graph, Node, Value
+from engine.lang.scalars import CPU, device
 from engine.lang.source import SourceRange
 from engine.lang.types import TENSOR, TensorType
 
@@ -48,13 +49,16 @@ class GuardNote:
     number: int | None = None
 
 
-def place_guards(graph: Graph, sizes: GuardedSizes = "constant") -> list[GuardNote]:
-    """Turn the profiles of the graph into guards, of these sizes; the notes in the order of the uses."""
+def place_guards(graph: Graph, sizes: GuardedSizes = "constant", everywhere: device | None = CPU) -> list[GuardNote]:
+    """Turn the profiles of the graph into guards, of these sizes; the notes in the order of the uses.
+
+    `everywhere` is the device of all tensors; None: any.
+    """
     notes: _Notes = {}
     sites = _insert(graph, sizes, notes)
     _move(sites, notes)
-    _merge(graph.block, {}, sites, notes)
-    _eliminate(graph, graph.find_all_nodes(GUARD), sites, notes)
+    _merge(graph.block, {}, everywhere, sites, notes)
+    _eliminate(graph, graph.find_all_nodes(GUARD), everywhere, sites, notes)
     for number, guard in enumerate(graph.find_all_nodes(GUARD)):
         notes[sites[guard]] = replace(notes[sites[guard]], number=number)
     return list(notes.values())
@@ -142,19 +146,19 @@ def _type(guard: Node) -> TensorType:
     return found
 
 
-def _merge(block: Block, known: dict[Value, Node], sites: _Sites, notes: _Notes) -> None:
+def _merge(block: Block, known: dict[Value, Node], everywhere: device | None, sites: _Sites, notes: _Notes) -> None:
     """Drop guards that one before them makes unnecessary; what is used behind a guard is what it gives."""
     known = dict(known)
     for node in block.nodes():
         if node.kind == GUARD:
             before = known.get(node.input)
-            if before is not None and implies(_type(before), _type(node)):
+            if before is not None and implies(_type(before), _type(node), everywhere):
                 _drop(node, sites, notes, "merged", f"with the guard of {sites[before].user}")
                 continue
             _replace_behind(node)
             known[node.input] = known[node.output] = node
         for inner in node.blocks:
-            _merge(inner, known, sites, notes)
+            _merge(inner, known, everywhere, sites, notes)
 
 
 def _replace_behind(guard: Node) -> None:
@@ -177,8 +181,11 @@ def _drop(guard: Node, sites: _Sites, notes: _Notes, fate: Fate, why: str) -> No
     guard.destroy()
 
 
-def implies(fact: TensorType, wanted: TensorType) -> bool:
-    """True if every tensor of the one type is of the other, as far as guards look."""
+def implies(fact: TensorType, wanted: TensorType, everywhere: device | None = CPU) -> bool:
+    """True if every tensor of the one type is of the other, as far as guards look; all are on the device `everywhere`,
+    if there is one."""
+    if wanted.device is not None and (fact.device or everywhere) != wanted.device:
+        return False
     if wanted.dtype is not None and fact.dtype != wanted.dtype:
         return False
     if wanted.sizes is None:
@@ -191,11 +198,11 @@ def implies(fact: TensorType, wanted: TensorType) -> bool:
 # ------------------------------------------------------------------ elimination
 
 
-def _eliminate(graph: Graph, guards: list[Node], sites: _Sites, notes: _Notes) -> None:
+def _eliminate(graph: Graph, guards: list[Node], everywhere: device | None, sites: _Sites, notes: _Notes) -> None:
     """Drop the guards of what is certain from the guards before and the operators' shape rules."""
-    certain = _certain(graph, guards)
-    if not _stays_certain(graph, certain):  # a loop may have made two guards each other's reason
-        certain = _one_by_one(graph, certain)
+    certain = _certain(graph, guards, everywhere)
+    if not _stays_certain(graph, certain, everywhere):  # a loop may have made two guards each other's reason
+        certain = _one_by_one(graph, certain, everywhere)
     for guard in certain:
         _drop(guard, sites, notes, "eliminated", _source_of_certainty(guard.input))
 
@@ -207,12 +214,12 @@ def _source_of_certainty(value: Value) -> str:
     return "the plan is for such arguments" if is_argument else "every round begins with this"
 
 
-def _certain(graph: Graph, guards: list[Node]) -> list[Node]:
+def _certain(graph: Graph, guards: list[Node], everywhere: device | None) -> list[Node]:
     facts = find_facts(graph)
-    return [guard for guard in guards if implies(facts.get(guard.input, TENSOR), _type(guard))]
+    return [guard for guard in guards if implies(facts.get(guard.input, TENSOR), _type(guard), everywhere)]
 
 
-def _stays_certain(graph: Graph, guards: list[Node]) -> bool:
+def _stays_certain(graph: Graph, guards: list[Node], everywhere: device | None) -> bool:
     """True if the types of these guards are certain also while none of them tells anything."""
     types = [_type(guard) for guard in guards]
     for guard in guards:
@@ -220,13 +227,14 @@ def _stays_certain(graph: Graph, guards: list[Node]) -> bool:
     facts = find_facts(graph)
     for guard, type in zip(guards, types, strict=True):
         guard.output.set_type(type)
-    return all(implies(facts.get(guard.input, TENSOR), type) for guard, type in zip(guards, types, strict=True))
+    pairs = zip(guards, types, strict=True)
+    return all(implies(facts.get(guard.input, TENSOR), type, everywhere) for guard, type in pairs)
 
 
-def _one_by_one(graph: Graph, guards: list[Node]) -> list[Node]:
+def _one_by_one(graph: Graph, guards: list[Node], everywhere: device | None) -> list[Node]:
     """As many of the guards as are certain without each other, the first ones first."""
     found: list[Node] = []
     for guard in guards:
-        if _stays_certain(graph, [*found, guard]):
+        if _stays_certain(graph, [*found, guard], everywhere):
             found.append(guard)
     return found

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.aten.values.libraries import device_of
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import FROM_NUMPY, QUANTIZED
 from engine.ir.facts.tensors import common
@@ -71,7 +72,7 @@ class ValueProfile:
         """Merge one more tensor; quick for one like that before."""
         self.count += 1
         array = tensor.array
-        form = array.dtype, array.shape, array.strides, tensor.requires_grad, self.run
+        form = array.dtype, array.shape, array.strides, tensor.requires_grad, device_of(array), self.run
         if form != self._form:
             self._form = form
             self.last[self.run] = array.shape

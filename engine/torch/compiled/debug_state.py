@@ -80,4 +80,4 @@ class GraphExecutorState:
     def execution_plans(self) -> dict[ArgumentSpec, ExecutionPlanState]:
         """The plans by the properties of the arguments that they are for; those being made are waited for."""
         self._executor.wait()
-        return {plan.spec: ExecutionPlanState(plan) for plan in self._executor.cache.plans()}
+        return {plan.spec: ExecutionPlanState(plan) for plan in self._executor.plans}

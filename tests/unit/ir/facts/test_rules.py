@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -115,8 +115,7 @@ def test_devices_of_facts_hold_on_another_device(beside: scalars.device | None) 
     wrong, said = [], 0
     with double():
         for op in SAMPLED:
-            at = itertools.count()
-            made = sample(op, lambda op: there(arguments_for(op)), lambda type: placed(type, at, beside))
+            made = sample(op, lambda op: there(arguments_for(op)), first_known(beside))
             if made is None:
                 continue
             graph, result = made
@@ -131,8 +130,10 @@ def test_devices_of_facts_hold_on_another_device(beside: scalars.device | None) 
     assert said > 500
 
 
-def placed(type: TensorType, at: Iterator[int], beside: scalars.device | None) -> TensorType:
-    return type if next(at) == 0 else replace(type, device=beside)
+def first_known(beside: scalars.device | None) -> Callable[[TensorType], TensorType]:
+    """All of the types but for the device, which the first one tells; the others have `beside`."""
+    at = itertools.count()
+    return lambda type: type if next(at) == 0 else replace(type, device=beside)
 
 
 NUMBER, ROW, THERE = "Float(device=cpu)", "Float(*, device=cpu)", "Float(*, device=cuda:0)"
