@@ -62,13 +62,30 @@ def _elapsed(start: Event, end: Event) -> float:
 
 
 class Device:
-    """The one device there is."""
+    """A device, which is the current one while it is entered."""
 
     mem_info = (1 << 29, 1 << 30)
 
-    def __init__(self, device: int = 0) -> None: ...
+    def __init__(self, device: int | None = None) -> None:
+        self.id = current_device() if device is None else device
 
-    def use(self) -> None: ...
+    def use(self) -> None:
+        DEVICES[-1] = self.id
+
+    def __enter__(self) -> Device:
+        DEVICES.append(self.id)
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        DEVICES.pop()
+
+
+DEVICES = [0]
+"""The current device is the last."""
+
+
+def current_device() -> int:
+    return DEVICES[-1]
 
 
 class PinnedMemoryPointer(bytearray):

@@ -1,15 +1,16 @@
 """A device for machines that have none: arrays with cupy's manners over numpy's memory.
 
-In: nothing.  Out: `double`, a context in which "cuda" is this.  Its arrays answer numpy's two protocols, give 0-dim
-arrays where numpy gives numbers, refuse to be taken for numpy's arrays and to be mixed with them, and know what cupy
-knows: what cupy has not, this has not.
+In: nothing.  Out: `double`, a context in which "cuda" is this, with one device or several.  Its arrays answer numpy's
+two protocols, give 0-dim arrays where numpy gives numbers, refuse to be taken for numpy's arrays and to be mixed with
+them, and know what cupy knows: what cupy has not, this has not.  New arrays are on the current device, and nothing is
+computed of arrays that are on another one, as where devices cannot read each other's memory.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 
 from engine.aten.values import libraries
 from engine.aten.values.libraries import Library
-from tests.table.cuda_double import cuda
+from tests.table.cuda_double import cuda, current_device
 
 MISSING = frozenset({
     "lib", "nditer", "nested_iters", "fromiter", "frombuffer", "fromfile", "char", "rec", "ma", "testing",
@@ -33,6 +34,8 @@ LACKING = {
     "empty_like": ("subok",), "full_like": ("subok",), "concatenate": (), "argmax": (), "argmin": (),
 }  # fmt: skip
 """Keywords of numpy's functions, and of methods of its arrays, that cupy's have not."""
+FROM_ANYWHERE = frozenset({"copyto", "may_share_memory"})
+"""Functions that take arrays of several devices."""
 METHODS = {
     "reduce": ("add", "multiply"), "accumulate": ("add", "multiply"), "reduceat": ("add",),
     "at": ("add", "maximum", "minimum", "bitwise_and", "bitwise_or", "bitwise_xor"),
@@ -48,11 +51,12 @@ _OPERATORS = (
 class DoubleArray:
     """An array on the double."""
 
-    __slots__ = ("_base", "_host")
+    __slots__ = ("_base", "_host", "index")
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, host: Any, base: Any = None) -> None:
         self._host, self._base = np.asarray(host), base
+        self.index = current_device() if base is None else base.index
 
     # -- numpy's protocols
 
@@ -114,7 +118,7 @@ class DoubleArray:
 
     def astype(self, dtype: Any, order: str = "K", casting: Any = None, subok: Any = None, copy: bool = True) -> Any:
         made = self._host.astype(dtype, order=order, copy=copy)
-        return self if made is self._host else DoubleArray(made)
+        return self if made is self._host else _wrapped(made, (self,))
 
     def tolist(self) -> Any:
         return self._host.tolist()
@@ -126,7 +130,7 @@ class DoubleArray:
         return self._host.copy(order="K")
 
     def fill(self, value: Any) -> None:
-        self._host.fill(_plain(value))
+        _here(self)._host.fill(_plain(value))
 
     def take(self, indices: Any, axis: Any = None, out: Any = None) -> Any:
         """Places that there are not stand for others."""
@@ -136,7 +140,7 @@ class DoubleArray:
         return _wrapped(self._host[_around(_plain(key, hosts=True), self.shape)], (self,))
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self._host[_around(_plain(key, hosts=True), self.shape)] = _plain(value)
+        _here(self)._host[_around(_plain(key, hosts=True), self.shape)] = _plain(value)
 
     def __iter__(self) -> Iterator[Any]:
         return (self[i] for i in range(len(self._host)))
@@ -187,10 +191,20 @@ for _name in _OPERATORS:
     setattr(DoubleArray, f"__{_name}__", _defined(_name))
 
 
+def _here(array: DoubleArray) -> DoubleArray:
+    """The array.  Raises ValueError if it is not on the current device."""
+    if array.index != current_device():
+        raise ValueError(
+            "Array device must be same as the current device: "
+            f"array device = {array.index} while current = {current_device()}"
+        )
+    return array
+
+
 def _plain(value: Any, hosts: bool = False) -> Any:
     """The arguments as numpy takes them.  Raises TypeError for arrays of numpy's, unless `hosts` may be there."""
     if isinstance(value, DoubleArray):
-        return value._host
+        return _here(value)._host
     if isinstance(value, np.ndarray) and not hosts:
         raise TypeError(f"Unsupported type {type(value)}")
     if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
@@ -242,6 +256,8 @@ def _wrapped(result: Any, sources: Any) -> Any:
                 return source
             if np.may_share_memory(result, source._host):
                 return DoubleArray(result, source if source._base is None else source._base)
+        for source in _sources(sources):
+            _here(source)
         return DoubleArray(np.asarray(result) if isinstance(result, np.generic) or result.base is None else result)
     if isinstance(result, (list, tuple)):
         parts = [_wrapped(each, sources) for each in result]
@@ -251,7 +267,15 @@ def _wrapped(result: Any, sources: Any) -> Any:
 
 def called(function: Any, args: Any, kwargs: Any) -> Any:
     """numpy's function over the arrays' memory."""
+    if function.__name__ in FROM_ANYWHERE:
+        with cuda.Device(next(_sources(args)).index):
+            return _wrapped(function(*map(_visible, args), **_plain(kwargs)), (args[:1],))
     return _wrapped(function(*_plain(args), **_plain(kwargs)), (args, kwargs))
+
+
+def _visible(value: Any) -> Any:
+    """The argument as numpy takes it, from any device."""
+    return value._host if isinstance(value, DoubleArray) else _plain(value)
 
 
 class _Functions:
@@ -282,6 +306,8 @@ class _Functions:
 
     @staticmethod
     def asarray(value: Any, dtype: Any = None, order: Any = None) -> Any:
+        if isinstance(value, DoubleArray) and value.index != current_device():
+            value = value._host.copy(order="K")
         if isinstance(value, DoubleArray) and dtype in (None, value.dtype):
             return value
         return DoubleArray(np.array(_plain(value, hosts=True), dtype, order="K"))
@@ -326,21 +352,21 @@ def _show(shape: Any, d: Any, array: DoubleArray, offset: int, strides: Any) -> 
     return DoubleArray(shown, array if array._base is None else array._base)
 
 
-def _loaded() -> Library:
+def _loaded(devices: int) -> Library:
     return Library(
         "cuda", DoubleArray, _Functions(np), _Functions.asarray, lambda array: array.get(),
-        lambda array: array._host.__array_interface__["data"][0], lambda array: 0, _show,
-        lambda index: nullcontext(), lambda: 0, lambda: 1, lambda: None, lambda index: "double", lambda: (0, 0),
+        lambda array: array._host.__array_interface__["data"][0], lambda array: array.index, _show, cuda.Device,
+        current_device, lambda: devices, lambda: None, lambda index: "double", lambda: (0, 0),
         lambda: None, lambda function: function, cuda,
     )  # fmt: skip
 
 
 @contextmanager
-def double() -> Iterator[SimpleNamespace]:
-    """While this lasts, "cuda" is the double."""
+def double(devices: int = 1) -> Iterator[SimpleNamespace]:
+    """While this lasts, "cuda" is the double, of so many devices."""
     before = libraries.LOADERS["cuda"]
     libraries.unload("cuda")
-    libraries.LOADERS["cuda"] = _loaded
+    libraries.LOADERS["cuda"] = lambda: _loaded(devices)
     try:
         libraries.library("cuda")
         yield SimpleNamespace(array=DoubleArray)

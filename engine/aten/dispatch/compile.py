@@ -239,7 +239,7 @@ def _in_place(schema: FunctionSchema, quick: QuickCode | None) -> list[str] | No
     target = safe(quick.tensors[0])
     alike = [f"{spelled[n]}.dtype is d and {spelled[n]}.shape == {first}.shape" for n in quick.tensors[1:]]
     alike += [f"{name} == 1" for name in quick.units]
-    alike += [f"type({name}) in real" for name in quick.numbers]
+    alike += [*(f"type({name}) in real" for name in quick.numbers), "not hooks.several"]
     return [
         *(f"{spelled[n]} = {safe(n)}.array" for n in quick.tensors),
         f"d = {first}.dtype",

@@ -83,13 +83,14 @@ class QuickCode:
     is_exact: bool
     """True if it only moves and compares elements, so that numpy warns of nothing (conversions of numbers may)."""
     is_universal: bool
-    """True if it calls only universal functions of numpy, which dispatch to other libraries' arrays themselves."""
+    """True if it calls only universal functions of numpy, which dispatch to other libraries' arrays themselves, and
+    compute on the current device."""
 
     def lines(self, begin: str, otherwise: str, spelled: Mapping[str, str]) -> list[str]:
         """Statements that evaluate it, or else `otherwise`, to what `begin` says; arrays go by the names `spelled`."""
         first, *rest = (spelled.get(name, name) for name in self.tensors)
         alike = [f"{name}.dtype is d" for name in rest] + [f"type({name}) in real" for name in self.numbers]
-        alike += [] if self.is_universal else ["not hooks.devices"]
+        alike += ["not hooks.several" if self.is_universal else "not hooks.devices"]
         quick = begin + array_code(self.expression, self.tensors, None, spelled)
         if self.units:
             is_unit = " and ".join(f"{name} == 1" for name in self.units)

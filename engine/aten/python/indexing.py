@@ -50,8 +50,8 @@ def read(self: Tensor, index: Any) -> Any:
 
 def write(self: Tensor, index: Any, value: Any) -> None:
     """`self[index] = value`; raises OperatorIndexError, OperatorError where the value does not fit."""
-    is_recorded = self._requires_grad or HOOKS.rebased
-    if type(value) in _NUMBERS and HOOKS.trace is None and self.array.dtype.kind == "f" and not is_recorded:
+    is_apart = self._requires_grad or HOOKS.rebased or HOOKS.several
+    if type(value) in _NUMBERS and HOOKS.trace is None and self.array.dtype.kind == "f" and not is_apart:
         shown = _shown(self, index)
         if shown is not None and self.array.flags.c_contiguous and (HOOKS.devices or self.array.flags.writeable):
             shown[...] = value

@@ -66,6 +66,8 @@ class Hooks:
     """Called when an operator's functions are made, for an implementation to take `op.impl`; `engine.fuser` sets it."""
     devices: bool = False
     """True if there may be tensors on other devices than the CPU; until then nobody asks where one is."""
+    several: bool = False
+    """True if there are several devices of a type, so that tensors may be on another than the current one."""
     quantized: bool = False
     """True if there may be quantized tensors; then `devices` is set, too."""
     call: Callable[[Any, Sequence[Any]], Any] | None = None

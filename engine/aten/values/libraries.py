@@ -188,7 +188,7 @@ def library(kind: str) -> Library:
     found = _LOADED[kind] = loader()
     _BY_ARRAY[found.array] = found
     ARRAYS.add(found.array)
-    HOOKS.devices = True
+    HOOKS.devices, HOOKS.several = True, HOOKS.several or found.count() > 1
     return found
 
 
@@ -199,6 +199,7 @@ def unload(kind: str) -> None:
         del _BY_ARRAY[found.array]
         ARRAYS.discard(found.array)
     HOOKS.devices = bool(_LOADED) or HOOKS.quantized
+    HOOKS.several = any(each.count() > 1 for each in _LOADED.values())
     DEFAULT_DEVICE.forget(kind)
 
 
@@ -271,7 +272,10 @@ def beside(arrays: Sequence[Any], function: Callable[..., Any], *args: Any) -> A
     place = next((device_of(array) for array in arrays if library_of(array) is not None), None)
     token = _PLACE.set(place)
     try:
-        return function(*args)
+        if place is None or not HOOKS.several:
+            return function(*args)
+        with library(place.type).on(place.index):
+            return function(*args)
     finally:
         _PLACE.reset(token)
 
