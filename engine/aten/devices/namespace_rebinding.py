@@ -63,7 +63,7 @@ class ReboundNamespace:
         self.kinds: dict[type, Callable[[Any], Any]] = {
             FunctionType: self._function, partial: self._partial, ModuleType: self._module, CellType: self._cell,
             BuiltinFunctionType: self._of_numpy, np.ndarray: library.from_host, dict: self._dict, type: self._type,
-            tuple: self._tuple, type(np.where): self._of_numpy, type(_cached): self._cached,
+            tuple: self._tuple, list: self._list, type(np.where): self._of_numpy, type(_cached): self._cached,
             MethodDescriptorType: self._method, np.ufunc: self._ufunc,
         }  # fmt: skip
 
@@ -156,6 +156,11 @@ class ReboundNamespace:
     def _tuple(self, values: tuple[Any, ...]) -> Any:
         made = tuple(map(self.of, values))
         return values if type(values) is not tuple or all(map(_is, made, values)) else made
+
+    def _list(self, values: list[Any]) -> Any:
+        """Lists of arrays are constants; others may be written to, and stay what they are."""
+        is_constant = values and all(type(each) is np.ndarray for each in values)
+        return [*map(self.of, values)] if is_constant else values
 
 
 def _by_operands(array: type, host: Callable[..., Any], device: Callable[..., Any]) -> Callable[..., Any]:
@@ -266,12 +271,13 @@ class _Namespace:
 def _cached() -> None: ...
 
 
-_BY_LIBRARY: Final[dict[Library, ReboundNamespace]] = {}
+_BY_DEVICE: Final[dict[tuple[Library, int | None], ReboundNamespace]] = {}
 
 
-def rebound_for(library: Library) -> ReboundNamespace:
-    """The rebound namespace of this library, made at its first use."""
-    found = _BY_LIBRARY.get(library)
+def rebound_for(library: Library, index: int | None) -> ReboundNamespace:
+    """The rebound namespace of this library, made at its first use; its constants are on the device of that number,
+    which is the current one."""
+    found = _BY_DEVICE.get((library, index))
     if found is None:
-        found = _BY_LIBRARY[library] = ReboundNamespace(library)
+        found = _BY_DEVICE[library, index] = ReboundNamespace(library)
     return found

@@ -86,7 +86,7 @@ def computed(op: Op, kernel: Callable[..., Any], *args: Any) -> Any:
                 return on_host(library, kernel, *map(_without_device, args))
         if op.name in ON_HOST or op.qualified_name in ON_HOST:
             return on_host(library, kernel, *map(_without_device, args))
-        return _given(library, rebound_for(library).of(kernel), args)
+        return _given(library, rebound_for(library, place.index).of(kernel), args)
 
 
 def _given(library: Library, function: Callable[..., Any], args: Sequence[Any]) -> Any:
@@ -135,7 +135,7 @@ def worked(op: Op, work: Callable[..., Any], *args: Any) -> Any:
         return _drawn(op, work, args, place)
     library = libraries.library(place.type)
     with library.on(place.index):
-        return _given(library, rebound_for(library).of(work), args)
+        return _given(library, rebound_for(library, place.index).of(work), args)
 
 
 def _drawn(op: Op, work: Callable[..., Any], args: Sequence[Any], place: scalars.device) -> Any:
@@ -205,8 +205,9 @@ def _crossed(op: Op, kernel: Callable[..., Any], args: Sequence[Any]) -> Any:
     library = libraries.library_of(first)
     if library is None:
         return kernel(first, *rest)
-    with library.on(library.index_of(first)):
-        return _given(library, rebound_for(library).of(kernel), (first, *rest))
+    index = library.index_of(first)
+    with library.on(index):
+        return _given(library, rebound_for(library, index).of(kernel), (first, *rest))
 
 
 def rescued(op: Op, body: Callable[..., Any], args: tuple[Any, ...], error: Exception) -> Any:

@@ -164,7 +164,7 @@ op("aten::polygamma(int n, Tensor self) -> Tensor", kernel=polygamma, variants="
    gradient={"self": "grad * polygamma(n + 1, self)"})  # fmt: skip
 op("aten::polygamma_(Tensor(a!) self, int n) -> Tensor(a!)", python=polygamma_, variants="method")
 op("aten::mvlgamma(Tensor self, int p) -> Tensor", kernel=mvlgamma, variants=ALL,
-   gradient={"self": "grad * digamma(self.unsqueeze(-1) - arange(p) / 2).sum([-1])"})  # fmt: skip
+   gradient={"self": "grad * digamma(self.unsqueeze(-1) - arange(p, device=self.device) / 2).sum([-1])"})  # fmt: skip
 
 
 # ------------------------------------------------------------------ dtypes refused, and checks of `out`
