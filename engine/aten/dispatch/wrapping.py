@@ -14,7 +14,8 @@ import numpy as np
 from engine.aten.dispatch.out_checks import Check
 from engine.aten.kernels.rules import is_dense, overlaps_partly
 from engine.aten.values import xp
-from engine.aten.values.libraries import as_array, device_of, moved
+from engine.aten.values.hooks import HOOKS
+from engine.aten.values.libraries import as_array, beside, device_of, moved
 from engine.aten.values.promotion import check_cast
 from engine.aten.values.tensor import Tensor
 from engine.aten.values.xp import Array
@@ -111,8 +112,15 @@ def overwrite(target: Tensor, result: Array) -> None:
     _check_no_overlap(array)
     if type(array) is not type(result):
         result = moved(result, device_of(array))
-    np.copyto(array, xp.cast(result, array.dtype), casting="unsafe")
+    if HOOKS.several:
+        beside((array,), _copy, array, result)
+    else:
+        _copy(array, result)
     target.bump_version()
+
+
+def _copy(array: Array, result: Array) -> None:
+    np.copyto(array, xp.cast(result, array.dtype), casting="unsafe")
 
 
 def _check_shape(array: Array, result: Array) -> None:
