@@ -30,3 +30,15 @@ def cuda(request: pytest.FixtureRequest) -> Iterator[str]:
     except OperatorError as error:
         pytest.skip(str(error).partition("\n")[0])
     yield request.param
+
+
+@pytest.fixture(params=["double", pytest.param("gpu", marks=pytest.mark.gpu)])
+def two(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Two devices; gives the one that is not the current one."""
+    if request.param == "double":
+        with double(devices=2):
+            yield "cuda:1"
+        return
+    if not libraries.is_there("cuda") or libraries.library("cuda").count() < 2:
+        pytest.skip("there are no two GPUs")
+    yield "cuda:1"

@@ -31,7 +31,6 @@ from engine.fuser.groups.from_graph import lower as lower_for_cpu
 from engine.fuser.ir.kernel_text import show
 from engine.fuser.stubs.binding import Binding
 from engine.ir.graph import Graph
-from tests.table.device_double import double
 
 CUDA = torch.device("cuda", 0)
 
@@ -94,10 +93,9 @@ def _made(cuda: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
     yield from _installed(monkeypatch)
 
 
-@pytest.fixture(name="two")
-def _two_devices(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
-    with double(devices=2):
-        yield from _installed(monkeypatch)
+@pytest.fixture(name="made_for_two")
+def _made_for_two(two: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
+    yield from _installed(monkeypatch)
 
 
 def _installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
@@ -269,7 +267,7 @@ def test_what_programs_ask_of_devices_is_answered(made: StandIn) -> None:
     assert told(torch.zeros(2).cuda())[0].tolist() == [1.0, 1.0]
 
 
-def test_each_device_has_a_plan(two: StandIn) -> None:
+def test_each_device_has_a_plan(made_for_two: StandIn) -> None:
     f, x = chain(), torch.randn(3)
     for _ in range(2):
         for place in ("cuda:1", "cuda:0", "cpu"):
@@ -277,7 +275,7 @@ def test_each_device_has_a_plan(two: StandIn) -> None:
             assert str(z.device) == place
             close(z, f(x, x))
     assert {str(plan.spec.tensors[0].device) for plan in device_plans(f)} == {"cuda:1", "cuda:0"}
-    assert len(two.lowered) == 2
+    assert len(made_for_two.lowered) == 2
     with pytest.raises(RuntimeError, match="at least two devices, cuda:1 and cuda:0!"):
         f(x.to("cuda:0"), x.to("cuda:1"))
 
@@ -375,7 +373,7 @@ def test_a_model_learns_the_same_through_plans(made: StandIn) -> None:
     assert made.ran
 
 
-def test_a_device_that_is_another_one_records_operators_one_by_one(two: StandIn) -> None:
+def test_a_device_that_is_another_one_records_operators_one_by_one(made_for_two: StandIn) -> None:
     @torch.jit.script
     def moved(x: torch.Tensor, there: torch.device) -> torch.Tensor:
         y = (x * 2.0).tanh()
@@ -412,7 +410,7 @@ def moving() -> Any:
 
 
 @pytest.mark.usefixtures("profiling")
-def test_guards_tell_devices_apart(two: StandIn) -> None:
+def test_guards_tell_devices_apart(made_for_two: StandIn) -> None:
     f, x = moving(), torch.ones(3, device="cuda:0")
     for place in ("cuda:1", "cuda:1", "cuda:1", "cuda:0", "cpu", "cuda:1", "cpu", "cuda:0"):
         y, is_cuda = f(x, torch.device(place))

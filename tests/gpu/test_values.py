@@ -20,6 +20,12 @@ def test_an_operator_gives_what_it_gives_on_the_cpu(op: Op, cuda: str) -> None:
     assert not problems
 
 
+def test_operators_run_on_devices_that_are_not_the_current_one(two: str) -> None:
+    found = [call for op in operators() for call in calls(op, ())]
+    problems = {str(call): problem for call in found if (problem := compared(call, two))}
+    assert not problems
+
+
 def test_samples_in_other_dtypes_are_compared_too(cuda: str) -> None:
     chosen = [op for op in operators() if op.qualified_name in ("aten::add.Tensor", "aten::softmax.int", "aten::cat")]
     found = [call for op in chosen for call in calls(op)]

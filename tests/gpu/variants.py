@@ -99,13 +99,13 @@ def tensors(value: Any) -> list[Tensor]:
     return [value] if isinstance(value, Tensor) else []
 
 
-def there(value: Any) -> Any:
-    """The value with its tensors on the device."""
+def there(value: Any, place: str = "cuda") -> Any:
+    """The value with its tensors on the device; what requires grad still does."""
     if isinstance(value, (list, tuple)):
-        return type(value)(map(there, value))
+        return type(value)(there(each, place) for each in value)
     if not isinstance(value, Tensor):
         return value
-    return Tensor(libraries.moved(value.array, scalars.device("cuda")))
+    return Tensor(libraries.moved(value.array, scalars.device(place)), value.requires_grad)
 
 
 def run(op: Op, arguments: Any) -> Any:
@@ -122,10 +122,10 @@ def run(op: Op, arguments: Any) -> Any:
             return EngineError(f"{type(error).__name__}: {error}")
 
 
-def compared(call: Call) -> str:
+def compared(call: Call, place: str = "cuda") -> str:
     """How the result on the device differs from that on the CPU; empty if it does not."""
     op, name = call.op, call.op.qualified_name
-    given = [there(value) for value in call.arguments]
+    given = [there(value, place) for value in call.arguments]
     expected, found = run(op, call.arguments), run(op, given)
     if isinstance(expected, EngineError) or isinstance(found, EngineError):
         if isinstance(expected, EngineError) and isinstance(found, EngineError):
@@ -136,16 +136,16 @@ def compared(call: Call) -> str:
     if len(wanted) != len(got):
         return f"{len(got)} tensors instead of {len(wanted)}"
     for one, other in zip(wanted, got, strict=True):
-        if problem := _difference(op, one, other):
+        if problem := _difference(op, one, other, place):
             return problem
     if wanted or name in TELLS or found == expected or found != found:
         return ""
     return f"{found} instead of {expected}"
 
 
-def _difference(op: Op, one: Tensor, other: Tensor) -> str:
+def _difference(op: Op, one: Tensor, other: Tensor, place: str) -> str:
     name = op.qualified_name
-    if other.is_cuda == (name in MOVES):
+    if not str(other.device).startswith("cpu" if name in MOVES else place):
         return f"the result is on {other.device}"
     if (one.dtype, one.shape, one.stride()) != (other.dtype, other.shape, other.stride()):
         what = [f"{t.dtype} {list(t.shape)} with strides {list(t.stride())}" for t in (other, one)]

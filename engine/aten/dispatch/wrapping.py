@@ -110,17 +110,22 @@ def overwrite(target: Tensor, result: Array) -> None:
     array = target.array
     _check_shape(array, result)
     _check_no_overlap(array)
-    if type(array) is not type(result):
-        result = moved(result, device_of(array))
-    if HOOKS.several:
-        beside((array,), _copy, array, result)
-    else:
-        _copy(array, result)
+    _beside(array, _copy, array, _brought(result, array))
     target.bump_version()
 
 
 def _copy(array: Array, result: Array) -> None:
     np.copyto(array, xp.cast(result, array.dtype), casting="unsafe")
+
+
+def _brought(result: Array, target: Array) -> Array:
+    """The result on the device of the target."""
+    return moved(result, device_of(target)) if HOOKS.several or type(result) is not type(target) else result
+
+
+def _beside(array: Array, function: Callable[..., Any], *args: Any) -> Any:
+    """Call it with the device of the array as the current one."""
+    return beside((array,), function, *args) if HOOKS.several else function(*args)
 
 
 def _check_shape(array: Array, result: Array) -> None:
@@ -139,10 +144,10 @@ def store_out(target: Tensor, result: Any, check: Check = check_cast) -> None:
     """Write an out= result; the target takes the result's shape, and `check` says what its dtype may be."""
     result = as_array(result)
     check(result.dtype, target.array.dtype)
-    if type(result) is not type(target.array):
-        result = moved(result, device_of(target.array))
-    if result.shape != target.array.shape:
-        target.array = np.empty_like(result, target.array.dtype, order="K" if is_dense(result) else "C")
+    array = target.array
+    if result.shape != array.shape:
+        order = "K" if is_dense(result) else "C"
+        target.array = _beside(array, np.empty_like, _brought(result, array), array.dtype, order)
         target._storage = None
     overwrite(target, result)
 

@@ -473,7 +473,8 @@ class PlanDifferentiation:
         refusal: type[Exception] = _autodiff("specialising").NotDifferentiable
         for key, example in [*group.waiting.items()]:
             try:
-                group.variants[key] = group.split(example)
+                arrays = [each.array for each in example if isinstance(each, Tensor)]
+                group.variants[key] = libraries.beside(arrays, group.split, example)
                 forward = str(group.variants[key].forward.graph)
                 self.history.tell(GraphDifferentiated(self.name, group.name, forward))
             except refusal as why:

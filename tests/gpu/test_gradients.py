@@ -1,0 +1,45 @@
+"""Gradients of every operator that has one, through differentiable graphs for tensors of the device."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.executor.plans import fusion
+from engine.executor.plans.fusion import Compiler
+from engine.lang.errors import EngineError
+from tests.table.gradient_programs import check, splitting_everything
+from tests.table.test_gradients import ENTRIES
+
+MOVING = {"aten::to.device"}
+"""The sample has no device."""
+TRIED = [op for op in ENTRIES if op.qualified_name not in MOVING]
+
+
+def compiler_of_nothing() -> Compiler:
+    """A compiler that makes no kernels, so that graphs run operator by operator."""
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("nothing is fusible")
+
+    return Compiler(lambda node: False, refuse, refuse, str)  # type: ignore[arg-type]
+
+
+def problems(device: str) -> dict[str, str]:
+    found = {}
+    with splitting_everything():
+        for op in TRIED:
+            try:
+                check(op, device)
+            except (AssertionError, EngineError) as error:
+                found[op.qualified_name] = str(error)
+    return found
+
+
+def test_gradients_of_programs_are_those_of_the_tape(cuda: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(fusion.SETTINGS.accelerators, "cuda", compiler_of_nothing())
+    assert not problems("cuda:0")
+
+
+def test_so_are_those_on_another_device_than_the_current_one(two: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(fusion.SETTINGS.accelerators, "cuda", compiler_of_nothing())
+    assert not problems(two)

@@ -1,0 +1,145 @@
+"""Programs of one operator each, for the law of compiled gradients: what they give, and its derivatives.
+
+In: an operator with a gradient, and a device.  Out: `check`, for which the results and gradients of a program that runs
+through a differentiable graph are those of the eager tape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from engine.aten.autograd import grad
+from engine.aten.dispatch.op import Op
+from engine.aten.values import libraries
+from engine.aten.values.tensor import Tensor
+from engine.executor.autodiff.formulas import differentiable_arguments
+from engine.executor.interpreter.interpreter import run_function
+from engine.executor.plans import differentiation
+from engine.executor.plans.executor import executor_of
+from engine.fuser.backend import tiering
+from engine.ir.constants import insert_constant
+from engine.ir.graph import Graph
+from engine.ir.unit import Function
+from engine.lang import scalars
+from engine.lang.errors import OperatorError
+from engine.lang.types import ListType, TensorType
+from tests.table.gradient_samples import gradient_arguments_for, in_float64
+
+
+@contextmanager
+def splitting_everything() -> Iterator[None]:
+    """While this lasts every operator is a differentiable graph of its own, at once."""
+    before, threshold = tiering.mode(), differentiation.SETTINGS.threshold
+    tiering.set_mode("eager")
+    differentiation.SETTINGS.threshold = 1
+    try:
+        yield
+    finally:
+        tiering.set_mode(before)
+        differentiation.SETTINGS.threshold = threshold
+
+
+def is_left_to_the_tape(op: Op) -> bool:
+    """True for operators in no group: elements decide about sizes, memory is shared or written, lists come apart."""
+    returns = op.schema.returns
+    is_view, gives_list = any(r.alias is not None for r in returns), isinstance(returns[0].type, ListType)
+    return op.data_dependent or op.side_effects or is_view or gives_list
+
+
+def program(op: Op, arguments: Sequence[Any]) -> tuple[Function, list[Tensor]]:
+    """A program that calls the operator with these arguments, and those of them that are tensors."""
+    graph, given, inputs = Graph(), [], []
+
+    def tensor(value: Tensor) -> Any:
+        given.append(value)
+        return graph.add_input("", TensorType())
+
+    for argument, value in zip(op.schema.arguments, arguments, strict=True):
+        if isinstance(value, Tensor):
+            inputs.append(tensor(value))
+        elif isinstance(value, list) and any(isinstance(each, Tensor) for each in value):
+            parts = [tensor(each) if isinstance(each, Tensor) else insert_constant(graph, each) for each in value]
+            inputs.append(graph.append("prim::ListConstruct", parts, [argument.type]).output)
+        else:
+            inputs.append(insert_constant(graph, value, argument.type if value is not None else None))
+    node = graph.append(op.name, inputs, [result.type for result in op.schema.returns])
+    node.op = op
+    outputs = [value for value in node.outputs if isinstance(value.type, TensorType)]
+    if len(node.outputs) == 1 and isinstance(node.output.type, ListType):
+        results = op.run(*arguments)
+        outputs = graph.append("prim::ListUnpack", [node.output], [TensorType()] * len(results)).outputs
+    for value in outputs:
+        graph.register_output(value)
+    return Function("f", _graph=graph), given
+
+
+def derivatives(results: Sequence[Any], tensors: Sequence[Tensor]) -> list[list[Any]]:
+    """Gradients by all tensors that require grad, and the gradients of these."""
+    wanted = [t for t in tensors if t.requires_grad]
+    outputs = [r for r in results if isinstance(r, Tensor) and r.requires_grad]
+    first = grad(outputs, wanted, [weights(r) for r in outputs], create_graph=True, allow_unused=True)
+    again = [g for g in first if g is not None and g.requires_grad]
+    second: Sequence[Any] = [None] * len(wanted)
+    if again:
+        try:
+            second = grad(again, wanted, [weights(g) for g in again], allow_unused=True)
+        except OperatorError as error:  # there is no formula for the gradient of the gradient
+            assert "not implemented" in str(error), error
+            second = []
+    return [[*first], [*second]]
+
+
+def weights(like: Tensor) -> Tensor:
+    """A gradient to begin with, whose elements differ."""
+    made = np.cos(np.arange(like.array.size, dtype=like.array.dtype)).reshape(like.array.shape)
+    return Tensor(libraries.moved(made, like.device))
+
+
+def listed(results: Any) -> list[Any]:
+    return [*results] if isinstance(results, (list, tuple)) else [results]
+
+
+def check(op: Op, device: str = "cpu") -> None:
+    """Raises AssertionError where the program's results or derivatives are not those of the tape."""
+    known = {op.schema.arguments[i].name for i in differentiable_arguments(op)}
+    names = [a.name for a in op.schema.arguments]
+    samples = [in_float64(v, name in known) for v, name in zip(gradient_arguments_for(op), names, strict=True)]
+    args = [there(value, scalars.device(device)) for value in samples]
+    function, tensors = program(op, args)
+    expected = [r for r in listed(op.run(*args)) if isinstance(r, Tensor)]
+    found = [r for r in listed(run_function(function, tensors)) if isinstance(r, Tensor)]
+    _assert_same(found, expected)
+    is_split = any(t.grad_fn is not None and t.grad_fn.name() == "DifferentiableGraphBackward" for t in found)
+    is_complex = any(t.array.dtype.kind == "c" for t in (*tensors, *found))
+    if not (is_complex or is_left_to_the_tape(op)):
+        assert is_split, differentiation_of(function)
+    for mine, tapes in zip(derivatives(found, tensors), derivatives(expected, tensors), strict=True):
+        _assert_same(mine, tapes)
+
+
+def there(value: Any, device: scalars.device) -> Any:
+    """The value with its tensors on the device."""
+    if isinstance(value, list):
+        return [there(each, device) for each in value]
+    return Tensor(libraries.moved(value.array, device), value.requires_grad) if isinstance(value, Tensor) else value
+
+
+def differentiation_of(function: Function) -> Any:
+    """The reasons why nodes are in no differentiable graph."""
+    (plan,) = executor_of(function).plans
+    return plan.reason, plan.differentiation and [*plan.differentiation.refused.values()], tiering.failures()[-1:]
+
+
+def _assert_same(found: Sequence[Any], expected: Sequence[Any]) -> None:
+    for mine, tapes in zip(found, expected, strict=True):
+        if isinstance(tapes, Tensor) or isinstance(mine, Tensor):
+            zero = Tensor(np.zeros(()))
+            a, b = (zero if each is None else each for each in (mine, tapes))
+            assert None in (mine, tapes) or a.device == b.device
+            np.testing.assert_allclose(
+                *np.broadcast_arrays(*(libraries.on_host(each.array) for each in (a, b))), rtol=1e-7, atol=1e-12
+            )
