@@ -34,7 +34,7 @@ LACKING = {
     "empty_like": ("subok",), "full_like": ("subok",), "concatenate": (), "argmax": (), "argmin": (),
 }  # fmt: skip
 """Keywords of numpy's functions, and of methods of its arrays, that cupy's have not."""
-FROM_ANYWHERE = frozenset({"copyto", "may_share_memory"})
+FROM_ANYWHERE = frozenset({"copyto", "may_share_memory", "broadcast_to"})
 """Functions that take arrays of several devices."""
 METHODS = {
     "reduce": ("add", "multiply"), "accumulate": ("add", "multiply"), "reduceat": ("add",),

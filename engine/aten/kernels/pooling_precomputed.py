@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.aten.kernels.windows import Sizes, Space, offsets, pad
+from engine.aten.values.libraries import device_of
 from engine.aten.values.xp import Array
 
 Forward = Callable[[Array], Array]
@@ -22,8 +23,8 @@ _KNOWN: Final[dict[Hashable, Forward]] = {}
 
 
 def key_of(name: str, x: Array, *settings: Any) -> Hashable:
-    """The cache key of a call: name, type, shape, dtype and settings."""
-    return (name, type(x), x.shape, x.dtype, *(tuple(each) if type(each) is list else each for each in settings))
+    """The cache key of a call: name, device, shape, dtype and settings."""
+    return (name, device_of(x), x.shape, x.dtype, *(tuple(each) if type(each) is list else each for each in settings))
 
 
 def known(key: Hashable) -> Forward | None:

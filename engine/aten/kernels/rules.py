@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from engine.aten.values import xp
-from engine.aten.values.libraries import is_array
+from engine.aten.values.libraries import beside, is_array
 from engine.aten.values.promotion import result_type
 from engine.aten.values.storage import address
 from engine.aten.values.xp import Array
@@ -181,7 +181,7 @@ def ordered_like(result: Array, operands: Sequence[Array]) -> Array:
         return result
     slowest_first = order[::-1]
     turned = result.transpose(slowest_first)
-    ordered = turned if turned.flags.c_contiguous else turned.copy(order="C")
+    ordered = turned if turned.flags.c_contiguous else beside((turned,), turned.copy, "C")
     return ordered.transpose(np.argsort(slowest_first).tolist())
 
 
