@@ -159,7 +159,7 @@ _DEVICE = re.compile(r"(cpu|cuda|mps|xpu|meta)(?::(\d+))?")
 class device:
     """A device: a `type` ("cpu", "cuda", "mps", "xpu", "meta") and perhaps an `index`.
 
-    Raises OperatorError when the text names no device.
+    A number alone is that of an accelerator.  Raises OperatorError when the text names no device.
     """
 
     type: str
@@ -175,9 +175,15 @@ class device:
         if self.index is not None and self.index < 0:
             raise OperatorError("the index of a device must not be negative", hints=("write 'cuda:0' for the first",))
         if isinstance(self.type, int):
-            raise OperatorError(
-                f"device number {self.type} is one of an accelerator, and there is none", hints=("write 'cpu'",)
-            )
+            kind = DEFAULT_DEVICE.keeper.accelerator()
+            if kind is None:
+                raise OperatorError(
+                    f"device number {self.type} is one of an accelerator, and there is none", hints=("write 'cpu'",)
+                )
+            object.__setattr__(self, "index", self.type)
+            object.__setattr__(self, "type", kind)
+            self.__post_init__()
+            return
         match = _DEVICE.fullmatch(self.type)
         if match is None:
             raise OperatorError(f"Invalid device string: '{self.type}'", hints=("write 'cpu', 'cuda' or 'cuda:0'",))
@@ -213,6 +219,9 @@ class DefaultDevice(Protocol):
     def leave(self) -> None:
         """Restore the one before."""
 
+    def accelerator(self) -> str | None:
+        """The type of the devices that a number alone stands for; None where there are none."""
+
 
 class _CpuAlone:
     """The default device where no other devices are known."""
@@ -222,6 +231,9 @@ class _CpuAlone:
             raise OperatorError(f"there is no {place.type} device to make tensors on", hints=("use 'cpu'",))
 
     def leave(self) -> None: ...
+
+    def accelerator(self) -> str | None:
+        return None
 
 
 class DefaultDeviceSlot:

@@ -41,6 +41,13 @@ class Stream:
         CURRENT.pop()
 
 
+class ExternalStream(Stream):
+    """A stream of somebody else's."""
+
+    def __init__(self, ptr: int) -> None:
+        self.ptr = ptr
+
+
 class Event:
     """A moment."""
 
@@ -95,7 +102,8 @@ class PinnedMemoryPointer(bytearray):
 Stream.null = Stream(null=True)
 CURRENT = [Stream.null]
 cuda = SimpleNamespace(
-    Stream=Stream, Event=Event, Device=Device, get_elapsed_time=_elapsed, get_current_stream=lambda: CURRENT[-1],
+    Stream=Stream, ExternalStream=ExternalStream, Event=Event,
+    Device=Device, get_elapsed_time=_elapsed, get_current_stream=lambda: CURRENT[-1],
     runtime=SimpleNamespace(getDeviceProperties=lambda device: PROPERTIES, deviceCanAccessPeer=lambda a, b: 0),
     alloc_pinned_memory=PinnedMemoryPointer, PinnedMemoryPointer=PinnedMemoryPointer,
     nvtx=SimpleNamespace(RangePush=lambda text: None, RangePop=lambda: None, Mark=lambda text: None),

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
+from engine.aten.devices.pinned import pin_memory
 from engine.aten.dispatch import table
 from engine.aten.dispatch.call_plan import Implemented, gathers_ints, plan_for
 from engine.aten.dispatch.mismatch import no_overload
@@ -22,6 +23,7 @@ from engine.aten.dispatch.results import python_result
 from engine.aten.dispatch.wrapping import store_out
 from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor
+from engine.lang import scalars
 from engine.lang.schema import NO_DEFAULT
 from engine.lang.types import INT, ListType
 
@@ -50,7 +52,7 @@ def operator(name: str) -> Callable[..., Any]:
 def function(name: str, makes_tensors: bool = False) -> Callable[..., Any]:
     """`call_function` of one name, a new function for each use of this.
 
-    What `makes_tensors` may be asked, by `requires_grad`, for one that does.
+    What `makes_tensors` may be asked, by `requires_grad` and `pin_memory`, for such.
     """
     return _caller(name, is_method=False, for_python=True, makes_tensors=makes_tensors)
 
@@ -66,11 +68,10 @@ def method(name: str) -> Callable[..., Any]:
 
 def _caller(name: str, is_method: bool, for_python: bool, makes_tensors: bool = False) -> Callable[..., Any]:
     def resolve(args: tuple[Any, ...], kwargs: Mapping[str, Any], build: bool) -> tuple[Any, Implemented | None, bool]:
-        if makes_tensors and "requires_grad" in kwargs:
-            made: Any = function(*args, **{name: value for name, value in kwargs.items() if name != "requires_grad"})
-            if kwargs["requires_grad"]:
-                made.requires_grad = True
-            return made, None, False
+        if makes_tensors and ("requires_grad" in kwargs or kwargs.get("pin_memory")):
+            return _with_options(function, args, kwargs), None, False
+        if is_method and name == "to" and len(args) > 1 and type(args[1]) is int:  # a device, no dtype
+            return method(name)(args[0], _numbered(args[1]), *args[2:], **kwargs), None, False
         if for_python and type(kwargs.get("out")) in (tuple, list):
             return _into_several(name, args, kwargs, is_method), None, False
         op, values, lenient, is_sure = _choose(name, args, kwargs, is_method, for_python)
@@ -82,6 +83,20 @@ def _caller(name: str, is_method: bool, for_python: bool, makes_tensors: bool = 
 
     function = cached(resolve)
     return function
+
+
+_numbered: Final[Callable[[Any], scalars.device]] = scalars.device
+_OPTIONS: Final = ("pin_memory", "requires_grad")
+
+
+def _with_options(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """A new tensor in pinned memory, or one that requires grad, where the arguments ask for that."""
+    made = function(*args, **{name: value for name, value in kwargs.items() if name not in _OPTIONS})
+    if kwargs.get("pin_memory"):
+        made = pin_memory(made)
+    if kwargs.get("requires_grad"):
+        made.requires_grad = True
+    return made
 
 
 _INTO_ANY: Final = frozenset(

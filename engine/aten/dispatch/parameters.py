@@ -237,8 +237,8 @@ _WORDS: Final[dict[str, Any]] = {
 
 
 def _device(value: Any) -> Any:
-    if isinstance(value, str):
-        return scalars.device(value)
+    if isinstance(value, str) or type(value) is int:
+        return scalars.device(value)  # type: ignore[arg-type]
     return value if isinstance(value, scalars.device) else REFUSED
 
 

@@ -282,7 +282,13 @@ for _kind in CELLS:
 def pack_padded_sequence(input: Tensor, lengths: Tensor, batch_first: bool) -> tuple[Tensor, Tensor]:
     """Sequences sorted by length, as the steps of all of them one after another, and how many take each step."""
     x = input.transpose(0, 1) if batch_first else input
-    ends = lengths.array
+    if lengths.is_cuda:
+        raise OperatorError(
+            f"'lengths' argument should be a 1D CPU int64 tensor, but got {lengths.array.ndim}D {lengths.device} "
+            f"{lengths.dtype.ir_name} tensor",
+            hints=("write lengths.cpu()",),
+        )
+    ends = np.asarray(lengths.array)  # on the device of the input
     if ends.ndim != 1 or len(ends) != x.shape[1]:
         raise OperatorError(f"Expected `len(lengths)` to be equal to batch_size, but got {ends.size} "
                             f"(batch_size={x.shape[1]})")  # fmt: skip
@@ -302,14 +308,14 @@ def pack_padded_sequence(input: Tensor, lengths: Tensor, batch_first: bool) -> t
     steps, rows = np.nonzero(np.arange(x.shape[1]) < sizes[:, None])
     flat = x.reshape([-1, *x.shape[2:]])
     places = from_numpy(steps * x.shape[1] + rows)
-    return run("index_select", flat, 0, places), from_numpy(sizes.astype(np.int64))
+    return run("index_select", flat, 0, places), run("cpu", from_numpy(sizes.astype(np.int64)))
 
 
 def pad_packed_sequence(
     data: Tensor, batch_sizes: Tensor, batch_first: bool, padding_value: float, total_length: int
 ) -> tuple[Tensor, Tensor]:
     """The reverse: (time, batch, ...) filled up with a value, and the lengths."""
-    sizes = batch_sizes.array
+    sizes = np.asarray(batch_sizes.array)  # on the device of the data
     longest, batch = len(sizes), int(sizes[0])
     if 0 < total_length < longest:
         raise OperatorError(
@@ -325,7 +331,7 @@ def pad_packed_sequence(
     places = from_numpy(where_from.ravel())
     padded = run("index_select", with_filler, 0, places).reshape([total, batch, *data.shape[1:]])
     lengths = (np.arange(batch)[:, None] < sizes).sum(axis=1).astype(np.int64)
-    return padded.transpose(0, 1) if batch_first else padded, from_numpy(lengths)
+    return padded.transpose(0, 1) if batch_first else padded, run("cpu", from_numpy(lengths))
 
 
 out_form(op("aten::_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)",

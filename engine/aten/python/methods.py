@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from engine.aten.devices import pinned
+from engine.aten.devices import kept_memory, pinned
 from engine.aten.dispatch.calls import call, call_method
 from engine.aten.dispatch.compose import run
 from engine.aten.python import binding
@@ -304,6 +304,7 @@ _METHODS: Final[dict[str, Any]] = {
     "to_dense": _same, "is_pinned": pinned.is_pinned, "is_shared": _no, "is_distributed": _no, "is_coalesced": _no,
     "get_device": _get_device, "size": _size, "contiguous": _contiguous, "detach": _detach, "apply_": _apply,
     "nelement": _elements, "ndimension": _dimensions, "share_memory_": _same, "pin_memory": pinned.pin_memory,
+    "record_stream": kept_memory.record_stream,
     "__reversed__": _reversed, "__contains__": _contains, "__format__": _format, "__deepcopy__": _deepcopy,
     "__reduce_ex__": _reduce, **dict.fromkeys(_SPARSE.split(), _unsupported("sparse tensors", _DENSE)),
     "layout": property(lambda self: scalars.LAYOUT_BY_NAME["strided"]), "name": property(lambda self: None),

@@ -5,8 +5,9 @@ In: tensors, arrays, whatever exports DLPack or a buffer.  Out: the same values,
 
 from __future__ import annotations
 
+import ctypes
 import warnings
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -67,7 +68,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
 
 
 class _Exported:
-    """Wrapper of a bare DLPack capsule in an object with `__dlpack__`, as numpy requires.  Its device is unknown."""
+    """Wrapper of a bare DLPack capsule in an object with `__dlpack__`, as libraries require."""
 
     def __init__(self, capsule: Any) -> None:
         self._capsule = capsule
@@ -76,7 +77,22 @@ class _Exported:
         return self._capsule
 
     def __dlpack_device__(self) -> tuple[int, int]:
+        """The device in the capsule's description of the tensor, which begins with the address of its memory."""
+        for name, start in _DESCRIPTIONS.items():
+            if _IS_VALID(self._capsule, name):
+                device = (ctypes.c_int32 * 2).from_address(_POINTER_OF(self._capsule, name) + start + 8)
+                return device[0], device[1]
         return _CPU, 0
+
+
+_DESCRIPTIONS: Final = {b"dltensor": 0, b"dltensor_versioned": 32}
+"""The names of capsules that nobody has taken yet, and where the tensor's description begins in them."""
+_IS_VALID: Final = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_IsValid", ctypes.pythonapi)
+)
+_POINTER_OF: Final = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
 
 
 def to_dlpack(tensor: Tensor) -> Any:

@@ -132,6 +132,10 @@ class _DefaultDevice:
     def leave(self) -> None:
         self._chosen.set(self._chosen.get()[:-1])
 
+    def accelerator(self) -> str | None:
+        """The type of the devices that a number alone stands for, if there are any."""
+        return next(filter(is_there, LOADERS), None)
+
     def choose(self, place: scalars.device | None) -> None:
         """Set the default of every thread.  Raises OperatorError where there is no such device."""
         self._usual = None if place is None else existing(place)

@@ -47,6 +47,7 @@ from engine.torch.cuda.random import (
 )
 from engine.torch.cuda.streams import (
     Event,
+    ExternalStream,
     Stream,
     StreamContext,
     current_stream,
@@ -58,6 +59,7 @@ from engine.torch.namespace.missing_names import refuse_unknown_names
 
 __all__ = [
     "Event",
+    "ExternalStream",
     "OutOfMemoryError",
     "Stream",
     "StreamContext",

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.aten.devices import pinned
 from engine.aten.dispatch.calls import call
 from engine.aten.ops.creation import check_device
 from engine.aten.values import interchange, libraries
@@ -21,8 +22,14 @@ from engine.lang import scalars
 from engine.lang.scalars import dtype
 
 
-def tensor(data: Any, *, dtype: dtype | None = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def tensor(
+    data: Any, *, dtype: dtype | None = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
+) -> Tensor:
     """A new tensor with the values of `data`; see `engine.aten.values.tensor.tensor`."""
+    if pin_memory:
+        made = pinned.pin_memory(tensor(data, dtype=dtype, device=device))
+        made.requires_grad = requires_grad
+        return made
     device = libraries.DEFAULT_DEVICE.now() if device is None else device
     if device is not None:
         check_device(scalars.device(device))

@@ -15,9 +15,9 @@ from engine.aten.values.tensor import Tensor
 from engine.torch.namespace.missing_names import refuse_unknown_names
 
 
-def empty(size: Sequence[int], dtype: Any = None) -> Tensor:
+def empty(size: Sequence[int], dtype: Any = None, device: Any = None) -> Tensor:
     """A new uninitialized tensor."""
-    made: Tensor = call("empty", (list(size),), {} if dtype is None else {"dtype": dtype})
+    made: Tensor = call("empty", (list(size),), {"dtype": dtype, "device": device})
     return made
 
 

@@ -194,7 +194,7 @@ class PReLU(Module):
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
         super().__init__()
         self.num_parameters, self.init = num_parameters, init
-        self.weight = Parameter(_empty([num_parameters], dtype))
+        self.weight = Parameter(_empty([num_parameters], dtype, device))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -46,13 +46,13 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         self.cutoffs = [*ends, n_classes]
         self.shortlist_size, self.n_clusters = ends[0], len(ends)
         self.head_size = self.shortlist_size + self.n_clusters
-        self.head = Linear(in_features, self.head_size, bias=head_bias, dtype=dtype)
+        self.head = Linear(in_features, self.head_size, bias=head_bias, device=device, dtype=dtype)
         self.tail = ModuleList()
         for i in range(self.n_clusters):
             width = int(in_features // div_value ** (i + 1))
             classes = self.cutoffs[i + 1] - self.cutoffs[i]
-            inward = Linear(in_features, width, bias=False, dtype=dtype)
-            self.tail.append(Sequential(inward, Linear(width, classes, bias=False, dtype=dtype)))
+            inward = Linear(in_features, width, bias=False, device=device, dtype=dtype)
+            self.tail.append(Sequential(inward, Linear(width, classes, bias=False, device=device, dtype=dtype)))
 
     def reset_parameters(self) -> None:
         for layer in (self.head, *(part for pair in self.tail for part in pair)):

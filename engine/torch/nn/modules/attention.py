@@ -57,15 +57,15 @@ class MultiheadAttention(Module):
         self.dropout, self.batch_first, self.add_zero_attn = float(dropout), batch_first, add_zero_attn
         self.kdim, self.vdim = embed_dim if kdim is None else kdim, embed_dim if vdim is None else vdim
         self._qkv_same_embed_dim = self.kdim == embed_dim and self.vdim == embed_dim
-        joint = Parameter(init.empty([3 * embed_dim, embed_dim], dtype)) if self._qkv_same_embed_dim else None
+        joint = Parameter(init.empty([3 * embed_dim, embed_dim], dtype, device)) if self._qkv_same_embed_dim else None
         self.register_parameter("in_proj_weight", joint)
         for name, width in (("q", embed_dim), ("k", self.kdim), ("v", self.vdim)):
-            own = None if self._qkv_same_embed_dim else Parameter(init.empty([embed_dim, width], dtype))
+            own = None if self._qkv_same_embed_dim else Parameter(init.empty([embed_dim, width], dtype, device))
             self.register_parameter(f"{name}_proj_weight", own)
-        self.register_parameter("in_proj_bias", Parameter(init.empty([3 * embed_dim], dtype)) if bias else None)
-        self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias=bias, dtype=dtype)
+        self.register_parameter("in_proj_bias", Parameter(init.empty([3 * embed_dim], dtype, device)) if bias else None)
+        self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias=bias, device=device, dtype=dtype)
         for name in ("bias_k", "bias_v"):
-            made = Parameter(init.empty([1, 1, embed_dim], dtype)) if add_bias_kv else None
+            made = Parameter(init.empty([1, 1, embed_dim], dtype, device)) if add_bias_kv else None
             self.register_parameter(name, made)
         self._reset_parameters()
 

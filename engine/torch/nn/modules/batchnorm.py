@@ -37,11 +37,11 @@ class _BatchNorm(Module):
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
         for name in ("weight", "bias"):
-            self.register_parameter(name, Parameter(init.empty([num_features], dtype)) if affine else None)
-        measured = track_running_stats
-        self.register_buffer("running_mean", call("zeros", ([num_features],), {}) if measured else None)
-        self.register_buffer("running_var", call("ones", ([num_features],), {}) if measured else None)
-        self.register_buffer("num_batches_tracked", tensor(0) if measured else None)
+            self.register_parameter(name, Parameter(init.empty([num_features], dtype, device)) if affine else None)
+        measured, options = track_running_stats, {"dtype": dtype, "device": device}
+        self.register_buffer("running_mean", call("zeros", ([num_features],), options) if measured else None)
+        self.register_buffer("running_var", call("ones", ([num_features],), options) if measured else None)
+        self.register_buffer("num_batches_tracked", tensor(0, device=device) if measured else None)
         self.reset_parameters()
 
     def _load_from_state_dict(

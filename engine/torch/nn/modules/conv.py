@@ -31,9 +31,11 @@ class Convolution(Module):
             )
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
 
-    def _make_weights(self, channels: Sequence[int], kernel_size: Sequence[int], bias: bool, dtype: Any) -> None:
-        self.weight = Parameter(init.empty([*channels, *kernel_size], dtype))
-        self.register_parameter("bias", Parameter(init.empty([self.out_channels], dtype)) if bias else None)
+    def _make_weights(
+        self, channels: Sequence[int], kernel_size: Sequence[int], bias: bool, dtype: Any, device: Any
+    ) -> None:
+        self.weight = Parameter(init.empty([*channels, *kernel_size], dtype, device))
+        self.register_parameter("bias", Parameter(init.empty([self.out_channels], dtype, device)) if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -92,7 +94,7 @@ class _Conv(Convolution):
         self.padding = padding if isinstance(padding, str) else self._each(padding)
         self.padding_mode = padding_mode
         self._reversed_padding_repeated_twice = self._pad_amounts()
-        self._make_weights((out_channels, in_channels // groups), self.kernel_size, bias, dtype)
+        self._make_weights((out_channels, in_channels // groups), self.kernel_size, bias, dtype, device)
 
     def _pad_amounts(self) -> list[int]:
         """The amounts that `pad` adds at both ends of every dimension, the last one first."""
@@ -184,7 +186,7 @@ class _ConvTranspose(Convolution):
         self.dilation: Any = self._each(dilation)
         self.output_padding: Any = self._each(output_padding)
         self.padding_mode = padding_mode
-        self._make_weights((in_channels, out_channels // groups), self.kernel_size, bias, dtype)
+        self._make_weights((in_channels, out_channels // groups), self.kernel_size, bias, dtype, device)
 
     def _output_padding(
         self,

@@ -22,7 +22,7 @@ class _InstanceNorm(_BatchNorm):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype=dtype)
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device=device, dtype=dtype)
 
     def _get_no_batch_dim(self) -> int:
         raise NotImplementedError

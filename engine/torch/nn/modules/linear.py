@@ -35,8 +35,8 @@ class Linear(Module):
     ) -> None:
         super().__init__()
         self.in_features, self.out_features = in_features, out_features
-        self.weight = Parameter(init.empty([out_features, in_features], dtype))
-        self.register_parameter("bias", Parameter(init.empty([out_features], dtype)) if bias else None)
+        self.weight = Parameter(init.empty([out_features, in_features], dtype, device))
+        self.register_parameter("bias", Parameter(init.empty([out_features], dtype, device)) if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -71,8 +71,8 @@ class Bilinear(Module):
     ) -> None:
         super().__init__()
         self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
-        self.weight = Parameter(init.empty([out_features, in1_features, in2_features], dtype))
-        self.register_parameter("bias", Parameter(init.empty([out_features], dtype)) if bias else None)
+        self.weight = Parameter(init.empty([out_features, in1_features, in2_features], dtype, device))
+        self.register_parameter("bias", Parameter(init.empty([out_features], dtype, device)) if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

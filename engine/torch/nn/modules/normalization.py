@@ -16,10 +16,10 @@ from engine.torch.nn.parameter import Parameter
 class _Scaled(Module):
     """The base of normalizations with an optional weight and bias."""
 
-    def _make(self, shape: Sequence[int], dtype: Any, **wanted: bool) -> None:
+    def _make(self, shape: Sequence[int], dtype: Any, device: Any, **wanted: bool) -> None:
         """Make weight and bias of that shape, or None where they are switched off."""
         for name, is_wanted in wanted.items():
-            self.register_parameter(name, Parameter(init.empty(shape, dtype)) if is_wanted else None)
+            self.register_parameter(name, Parameter(init.empty(shape, dtype, device)) if is_wanted else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -47,7 +47,7 @@ class LayerNorm(_Scaled):
         super().__init__()
         shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
         self.normalized_shape, self.eps, self.elementwise_affine = shape, eps, elementwise_affine
-        self._make(shape, dtype, weight=elementwise_affine, bias=elementwise_affine and bias)
+        self._make(shape, dtype, device, weight=elementwise_affine, bias=elementwise_affine and bias)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
@@ -78,7 +78,7 @@ class RMSNorm(_Scaled):
         super().__init__()
         shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
         self.normalized_shape, self.eps, self.elementwise_affine = shape, eps, elementwise_affine
-        self._make(shape, dtype, weight=elementwise_affine)
+        self._make(shape, dtype, device, weight=elementwise_affine)
 
     def forward(self, x: Tensor) -> Tensor:
         return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
@@ -111,7 +111,7 @@ class GroupNorm(_Scaled):
         if num_channels % num_groups:
             raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")
         self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
-        self._make([num_channels], dtype, weight=affine, bias=affine and bias)
+        self._make([num_channels], dtype, device, weight=affine, bias=affine and bias)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)

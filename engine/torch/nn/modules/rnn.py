@@ -69,7 +69,7 @@ class RNNBase(_Recurrent):
         object.__setattr__(self, "_flat_weights_names", [])
         for layer in range(num_layers):
             for suffix in ("", "_reverse")[: self._directions]:
-                self._add_weights(layer, suffix, dtype)
+                self._add_weights(layer, suffix, dtype, device)
         self.reset_parameters()
         self.flatten_parameters()
         self.mode = self._mode
@@ -78,7 +78,7 @@ class RNNBase(_Recurrent):
     def _directions(self) -> int:
         return 2 if self.bidirectional else 1
 
-    def _add_weights(self, layer: int, suffix: str, dtype: Any) -> None:
+    def _add_weights(self, layer: int, suffix: str, dtype: Any, device: Any) -> None:
         rows = self._gates * self.hidden_size
         width = self.input_size if layer == 0 else self.hidden_size * self._directions
         shapes = {"weight_ih": [rows, width], "weight_hh": [rows, self.hidden_size]}
@@ -86,7 +86,7 @@ class RNNBase(_Recurrent):
             shapes.update(bias_ih=[rows], bias_hh=[rows])
         for name, shape in shapes.items():
             full_name = f"{name}_l{layer}{suffix}"
-            self.register_parameter(full_name, Parameter(init.empty(shape, dtype)))
+            self.register_parameter(full_name, Parameter(init.empty(shape, dtype, device)))
             self._flat_weights_names.append(full_name)
 
     def flatten_parameters(self) -> None:
@@ -379,10 +379,10 @@ class RNNCellBase(_Recurrent):
         super().__init__()
         self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
         rows = self._gates * hidden_size
-        self.weight_ih = Parameter(init.empty([rows, input_size], dtype))
-        self.weight_hh = Parameter(init.empty([rows, hidden_size], dtype))
+        self.weight_ih = Parameter(init.empty([rows, input_size], dtype, device))
+        self.weight_hh = Parameter(init.empty([rows, hidden_size], dtype, device))
         for name in ("bias_ih", "bias_hh"):
-            self.register_parameter(name, Parameter(init.empty([rows], dtype)) if bias else None)
+            self.register_parameter(name, Parameter(init.empty([rows], dtype, device)) if bias else None)
         self.reset_parameters()
 
     def extra_repr(self) -> str:

@@ -46,7 +46,7 @@ class Embedding(Module):
         self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
         self.max_norm, self.norm_type = max_norm, norm_type
         self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
-        self.weight = Parameter(init.empty([num_embeddings, embedding_dim], dtype))
+        self.weight = Parameter(init.empty([num_embeddings, embedding_dim], dtype, device))
         self.reset_parameters()
 
     @classmethod
@@ -123,7 +123,9 @@ class EmbeddingBag(Module):
         self.max_norm, self.norm_type, self.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq
         self.sparse, self.include_last_offset = sparse, include_last_offset
         self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
-        self.weight = Parameter(init.empty([num_embeddings, embedding_dim], dtype) if _weight is None else _weight)
+        self.weight = Parameter(
+            init.empty([num_embeddings, embedding_dim], dtype, device) if _weight is None else _weight
+        )
         if _weight is None:
             self.reset_parameters()
 

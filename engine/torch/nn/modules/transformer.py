@@ -43,14 +43,17 @@ class _Layer(Module):
     ) -> None:
         super().__init__()
         for name in self._attentions:
-            setattr(self, name, MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, dtype=dtype))
-        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, dtype=dtype)
+            attention = MultiheadAttention(
+                d_model, nhead, dropout, bias, batch_first=batch_first, device=device, dtype=dtype
+            )
+            setattr(self, name, attention)
+        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, device=device, dtype=dtype)
         self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, dtype=dtype)
+        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, device=device, dtype=dtype)
         self.norm_first = norm_first
         numbers = range(1, len(self._attentions) + 2)
         for number in numbers:
-            setattr(self, f"norm{number}", LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype))
+            setattr(self, f"norm{number}", LayerNorm(d_model, layer_norm_eps, bias=bias, device=device, dtype=dtype))
         for number in numbers:
             setattr(self, f"dropout{number}", Dropout(dropout))
         self.activation = _function(activation)
@@ -218,11 +221,12 @@ class Transformer(Module):
         super().__init__()
         options: dict[str, Any] = {
             "dim_feedforward": dim_feedforward, "dropout": dropout, "activation": activation, "bias": bias,
-            "layer_norm_eps": layer_norm_eps, "batch_first": batch_first, "norm_first": norm_first, "dtype": dtype,
+            "layer_norm_eps": layer_norm_eps, "batch_first": batch_first, "norm_first": norm_first,
+            "device": device, "dtype": dtype,
         }  # fmt: skip
 
         def norm() -> LayerNorm:
-            return LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
+            return LayerNorm(d_model, layer_norm_eps, bias=bias, device=device, dtype=dtype)
 
         self.encoder = custom_encoder or TransformerEncoder(
             TransformerEncoderLayer(d_model, nhead, **options), num_encoder_layers, norm()
@@ -255,7 +259,7 @@ class Transformer(Module):
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
         """The causal mask, which prevents attention to later positions."""
-        return torch.triu(torch.full((sz, sz), float("-inf"), dtype=dtype), diagonal=1)
+        return torch.triu(torch.full((sz, sz), float("-inf"), device=device, dtype=dtype), diagonal=1)
 
     def _reset_parameters(self) -> None:
         for parameter in self.parameters():

@@ -26,6 +26,7 @@ def pack_padded_sequence(
     order: Tensor | None = None
     if not enforce_sorted:
         counts, order = torch.sort(counts, descending=True)
+        order = order.to(input.device)
         input = input.index_select(0 if batch_first else 1, order)
     data, batch_sizes = torch._pack_padded_sequence(input, counts, batch_first)
     return PackedSequence(data, batch_sizes, order, invert_permutation(order))
