@@ -92,7 +92,7 @@ class Code:
 
     def _again(self, show: Callable[[Any, Any], str]) -> str:
         text = self.llvm_before
-        with _llvm() as llvm:
+        with llvm_binding() as llvm:
             machine = _target_machine(llvm, opt=3)
             return show(machine, _optimized(llvm, machine, text))
 
@@ -103,7 +103,7 @@ def is_busy() -> bool:
 
 
 @contextmanager
-def _llvm() -> Iterator[Any]:
+def llvm_binding() -> Iterator[Any]:
     """llvmlite's binding, for one thread at a time; its errors become MachineError."""
     with _lock:
         try:
@@ -134,7 +134,7 @@ def _compile(program: Program) -> bytes:
     if " half" in text and not converts_halves():
         raise MachineError("this processor has no half-precision instructions")
     needed = {found["function"] or found["object"] for found in _DECLARATION.finditer(text)} & SYMBOLS.keys()
-    with _llvm() as llvm:
+    with llvm_binding() as llvm:
         machine = _target_machine(llvm, opt=3)
         data: bytes = machine.emit_object(_optimized(llvm, machine, text))
     data = " ".join(sorted(needed)).encode() + b"\n" + data
@@ -146,7 +146,7 @@ def _loaded(program: Program, data: bytes) -> Code:
     symbols, _, code = data.partition(b"\n")
     _resolve(symbols.decode().split())
     keep_freed()
-    with _llvm() as llvm:
+    with llvm_binding() as llvm:
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine(llvm, opt=3))
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()
@@ -157,7 +157,7 @@ def _loaded(program: Program, data: bytes) -> Code:
 
 def _key(text: str) -> str:
     """The key of a program's code."""
-    with _llvm() as llvm:
+    with llvm_binding() as llvm:
         return kernel_cache.key_of((text, *_circumstances(llvm)))
 
 

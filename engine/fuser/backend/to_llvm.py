@@ -150,6 +150,8 @@ class Emitter:
     """Slots of addresses that are freed at the end."""
     helpers: Mapping[str, Kernel] = field(default_factory=dict)
     """The kernels that may be called."""
+    constant: frozenset[str] = frozenset()
+    """Buffers that nothing writes as long as the function runs."""
 
     @classmethod
     def into(cls, function: Any, any_order: bool, helpers: Mapping[str, Kernel]) -> Emitter:
@@ -183,8 +185,12 @@ class Emitter:
         for statement in body:
             if self.builder.block.is_terminated:  # after a break or return
                 break
-            _STATEMENTS[type(statement)](self, statement)
+            self.statement(statement)
         self.names, self.buffers = names, buffers
+
+    def statement(self, of: Statement) -> None:
+        """One statement, whose names are known from then on."""
+        _STATEMENTS[type(of)](self, of)
 
     # -- values
 
@@ -198,13 +204,19 @@ class Emitter:
                 return self.builder.load(held.address, typ=type_of(held.type)) if isinstance(held, Slot) else held
             case Load(buffer=buffer, indices=indices, type=type):
                 address = self.address(buffer, indices)
-                found = self.builder.load(address, align=SIZES[type], typ=stored_type(type))
-                return self.loaded(self.grouped(found), type)
+                return self.loaded(self.load(buffer, address, SIZES[type], stored_type(type)), type)
             case Address(buffer=buffer, indices=indices):
                 return self.address(buffer, indices)
             case Apply(function=function, operands=operands, type=type):
                 return self.apply(function, operands, type)
         raise AssertionError(of)
+
+    def load(self, buffer: str, address: Value, align: int, type: Any) -> Value:
+        """What is in memory at the address of elements of a buffer."""
+        found = self.grouped(self.builder.load(address, align=align, typ=type))
+        if buffer in self.constant:
+            found.set_metadata("invariant.load", self.module.add_metadata([]))
+        return found
 
     def loaded(self, value: Value, type: str) -> Value:
         """A value as it is computed with, of one as it is in memory."""
@@ -294,6 +306,14 @@ class Emitter:
         function = self.declared(RELEASE, [pointer], ir().VoidType())
         self.builder.call(function, [self.builder.load(slot, typ=pointer)])
 
+    def combined(self, function: str, a: Value, b: Value, type: str) -> Value:
+        """Two partial results as one, by one of `ACCUMULATORS`."""
+        if type not in FLOATS:
+            return PRIMITIVES[function](self, [a, b], type, type)
+        if function in ("minimum", "maximum"):
+            return self.intrinsic(function, type, a, b)
+        return getattr(self.builder, f"f{function}")(a, b, flags=_ANY_ORDER)
+
     @property
     def flags(self) -> tuple[str, ...]:
         return _ANY_ORDER if self.any_order else ()
@@ -360,15 +380,9 @@ def _accumulate(e: Emitter, s: Accumulate) -> None:
     """Sums may be reassociated; extremes are LLVM's own, of which it knows that their order does not matter."""
     slot = e.names[s.name]
     before, value = e.builder.load(slot.address, typ=type_of(slot.type)), e.value(s.value)
-    if slot.type in FLOATS and s.function in ("minimum", "maximum"):
-        found = e.intrinsic(s.function, slot.type, before, value)
-    elif slot.type in FLOATS:
-        if getattr(value, "opname", "") == "fmul":
-            value.flags = [*value.flags, "contract"]  # the product of a sum, which is added in one instruction
-        found = getattr(e.builder, f"f{s.function}")(before, value, flags=_ANY_ORDER)
-    else:
-        found = PRIMITIVES[s.function](e, [before, value], slot.type, slot.type)
-    e.builder.store(found, slot.address)
+    if slot.type in FLOATS and getattr(value, "opname", "") == "fmul":
+        value.flags = [*value.flags, "contract"]  # the product of a sum, which is added in one instruction
+    e.builder.store(e.combined(s.function, before, value, slot.type), slot.address)
 
 
 def _store(e: Emitter, s: Store) -> None:

@@ -37,6 +37,7 @@ from engine.fuser.groups.rearranging import DROPOUT, PARTS, REARRANGING
 from engine.fuser.groups.reductions import REDUCTIONS
 from engine.fuser.groups.reshaping import RESHAPING, SIZE, chunks
 from engine.fuser.groups.schedule import Body, Indices, Scheduler, Stage, Value, Within, needed, offset
+from engine.fuser.groups.strategy import HOST, Strategy
 from engine.fuser.groups.tensor_loops import LOOP, is_steady, lower_loop
 from engine.fuser.groups.windows import WINDOWS
 from engine.fuser.ir.affine import affine
@@ -91,13 +92,15 @@ class NotFused(Exception):
         self.node = node
 
 
-def lower(graph: Graph, examples: Sequence[Any], results: Sequence[Any] | None = None) -> Binding:
-    """A kernel of the graph for arguments like these.
+def lower(
+    graph: Graph, examples: Sequence[Any], results: Sequence[Any] | None = None, strategy: Strategy = HOST
+) -> Binding:
+    """A kernel of the graph for arguments like these, in loops for a kind of machine.
 
     `results`: what comes of them, whose dimensions then lie in memory in the same order; without, each has to have its
     dimensions in order.
     """
-    return _Lowering(graph, examples, results).run()
+    return _Lowering(graph, examples, results, Group(strategy=strategy)).run()
 
 
 def lower_view(graph: Graph, examples: Sequence[Any]) -> Binding:
@@ -329,7 +332,8 @@ class _Lowering:
             self.put(value, name, order)
         stages = needed(self.group.stages)
         types = {name: buffer.type for name, buffer in self.buffers.items()}
-        scheduler = Scheduler(self.group.extents, stages, {*self.names, *self.buffers}, types)
+        names = {*self.names, *self.buffers}
+        scheduler = Scheduler(self.group.extents, stages, names, types, strategy=self.group.strategy)
         body = tuple(scheduler.statements())
         numbers = [Scalar(a.name, a.type) for a in self.arguments if isinstance(a, NumberArgument)]
         sizes = [Scalar(name, "i64") for name in _size_names(self.arguments)]

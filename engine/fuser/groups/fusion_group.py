@@ -16,6 +16,7 @@ from engine.aten.values.tensor import Tensor
 from engine.fuser.groups.extents import Extent, Extents
 from engine.fuser.groups.from_expression import Unsupported
 from engine.fuser.groups.schedule import Body, Indices, Scheduler, Stage, Value
+from engine.fuser.groups.strategy import HOST, Strategy
 from engine.fuser.ir.kernel import (
     BOOL,
     Constant,
@@ -51,6 +52,7 @@ class Group:
     """Numbers that calls give, with those of the example."""
     ranges: dict[Expression, Extent] = field(default_factory=dict)
     """Numbers of steps of loops, which go from 0 to before these."""
+    strategy: Strategy = HOST
 
     def keep(self, value: Value) -> Value:
         """The value from memory (or registers), computed once."""
@@ -74,8 +76,8 @@ class Group:
     def leave_if(self, name: str, wrong: Value) -> Stage:
         """The stage that ends the kernel if the element, of a tensor without dimensions, is true: the program then runs
         without it, and has its error.  What reads it comes after it."""
-        if self.ranges:
-            raise Unsupported("a loop that may end early")
+        if self.ranges or self.strategy.is_threaded:
+            raise Unsupported("loops that may end early")
         kept = self.keep(wrong)
 
         def loops(scheduler: Scheduler) -> Iterator[Statement]:

@@ -7,7 +7,7 @@ has a function for each operator, by name.  Sums of halves and float32 are added
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import inf, prod
+from math import prod
 from typing import Any, Final
 
 from engine.aten.kernels.rules import wrap_dim
@@ -20,7 +20,6 @@ from engine.fuser.ir.kernel import (
     BOOL,
     FLOATS,
     HALVES,
-    SIZES,
     WHOLE,
     Assign,
     Expression,
@@ -31,6 +30,8 @@ from engine.fuser.ir.kernel import (
     constant,
     convert,
     index,
+    least,
+    most,
     product,
 )
 
@@ -89,14 +90,15 @@ def accumulated(
     """
     sizes = [value.shape[d].example for d in dims]
     is_whole, is_down = len(dims) == len(value.shape), len(value.shape) - 1 not in dims
-    if prod(sizes) < (LONG if is_whole else LONG_COLUMN if is_down else LONG_ROW) or (
-        function != "add" and not is_whole
-    ):
+    strategy = group.strategy
+    least = strategy.long if is_whole else strategy.long_column if is_down else strategy.long_row
+    is_split = is_whole or function == "add" or strategy.is_threaded
+    if prod(sizes) < least or not is_split:
         return _folded(group, name, value, dims, function, first, keepdim)
     if len(dims) > 1:
         value = accumulated(group, f"{name}_part", value, dims[1:], function, first)
         return _folded(group, name, value, dims, function, first, keepdim)
-    blocks, rest = _blocks(value, name, dims[0])
+    blocks, rest = _blocks(value, name, dims[0], strategy.block)
     parts = _folded(group, f"{name}_part", blocks, [dims[0] + 1], function, first, keepdim=False)
     totals = [
         _folded(group, f"{name}_{i}", each, dims, function, first, keepdim) for i, each in enumerate((parts, rest))
@@ -104,28 +106,19 @@ def accumulated(
     return mapped(group, name, lambda a, b: apply(function, a, b), *totals)
 
 
-LONG: Final = 1 << 15
-"""Elements from which on a reduction of all is done in parts."""
-LONG_ROW: Final = 1 << 18
-"""Elements from which on each of several sums is done in parts."""
-LONG_COLUMN: Final = 1 << 13
-"""The same for sums down columns, which are summed up one element after the other (see `columns`)."""
-BLOCK: Final = 1 << 12
-
-
-def _blocks(value: Value, name: str, d: int) -> tuple[Value, Value]:
+def _blocks(value: Value, name: str, d: int, block: int) -> tuple[Value, Value]:
     """The value with a dimension cut into blocks, and what is left of it."""
     extent = value.shape[d]
-    count = Extent(apply("quotient", extent.size, index(BLOCK)), extent.example // BLOCK)
-    rest = Extent(apply("rest", extent.size, index(BLOCK)), extent.example % BLOCK)
-    start = apply("mul", count.size, index(BLOCK))
+    count = Extent(apply("quotient", extent.size, index(block)), extent.example // block)
+    rest = Extent(apply("rest", extent.size, index(block)), extent.example % block)
+    start = apply("mul", count.size, index(block))
 
     def within(at: Indices) -> Indices:
-        return (*at[:d], add(apply("mul", at[d], index(BLOCK)), at[d + 1]), *at[d + 2 :])
+        return (*at[:d], add(apply("mul", at[d], index(block)), at[d + 1]), *at[d + 2 :])
 
     before, after = value.shape[:d], value.shape[d + 1 :]
     return (
-        shown(value, name, [*before, count, known(BLOCK), *after], within),
+        shown(value, name, [*before, count, known(block), *after], within),
         shown(value, name, [*before, rest, *after], lambda at: (*at[:d], add(start, at[d]), *at[d + 1 :])),
     )
 
@@ -267,22 +260,10 @@ def _variance(root: bool) -> Handler:
 # ------------------------------------------------------------------ extremes, truth
 
 
-def _least(type: str) -> float:
-    if type in FLOATS:
-        return -inf
-    return 0 if type == "u8" else -(2 ** (8 * SIZES[type] - 1))
-
-
-def _most(type: str) -> float:
-    if type in FLOATS:
-        return inf
-    return 255 if type == "u8" else -_least(type) - 1
-
-
 def extreme_of(
     group: Group, name: str, value: Value, dims: Sequence[int], largest: bool, keepdim: bool = True
 ) -> Value:
-    first = _least(value.type) if largest else _most(value.type)
+    first = least(value.type) if largest else most(value.type)
     return accumulated(group, name, value, dims, "maximum" if largest else "minimum", first, keepdim)
 
 
@@ -307,6 +288,9 @@ def _place(largest: bool) -> Handler:
             raise Unsupported(f"an extreme of {value.type}")
         dims = dimensions(value, given.get("dim"))
         _require_some(group, value, dims)
+        keepdim = _flag(given, "keepdim") and given.get("dim") is not None
+        if group.strategy.is_threaded:
+            return _place_of_best(group, name, value, dims, largest, keepdim)
 
         def update(body: Body, variables: Sequence[Name], element: Expression, place: Expression) -> None:
             best, found = variables
@@ -317,11 +301,26 @@ def _place(largest: bool) -> Handler:
             better = apply("bitor", better, apply("lt", found, index(0)))
             body.statements.append(If(better, (Assign(best.name, element), Assign(found.name, place))))
 
-        start = [constant(_least(value.type) if largest else _most(value.type), value.type), index(-1)]
-        keepdim = _flag(given, "keepdim") and given.get("dim") is not None
+        start = [constant(least(value.type) if largest else most(value.type), value.type), index(-1)]
         return reduce(group, name, value, dims, start, update, lambda found: found[1], keepdim)
 
     return handler
+
+
+def _place_of_best(group: Group, name: str, value: Value, dims: Sequence[int], largest: bool, keepdim: bool) -> Value:
+    """The same in two reductions: the extreme, and the least place of an element that is like it."""
+    best = extreme_of(group, f"{name}_best", value, dims, largest)
+
+    def is_alike(x: Expression, y: Expression) -> Expression:
+        both_nan = apply("bitand", apply("ne", x, x), apply("ne", y, y))
+        return apply("bitor", apply("eq", x, y), both_nan)
+
+    def update(body: Body, variables: Sequence[Name], element: Expression, place: Expression) -> None:
+        accumulate(body, variables[0], "minimum", apply("select", element, place, nowhere))
+
+    nowhere = constant(most("i64"), "i64")
+    alike = mapped(group, f"{name}_is", is_alike, value, best)
+    return reduce(group, name, alike, dims, [nowhere], update, lambda found: found[0], keepdim)
 
 
 def _truth(function: str, first: bool) -> Handler:

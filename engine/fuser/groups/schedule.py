@@ -20,10 +20,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Final
 
 from engine.fuser.groups import columns
 from engine.fuser.groups.extents import ONE, Extent, Extents
+from engine.fuser.groups.strategy import HOST, Strategy
 from engine.fuser.ir.affine import affine, is_same_product
 from engine.fuser.ir.kernel import (
     Accumulate,
@@ -254,6 +256,7 @@ class Scheduler:
     """The allocated buffers, and how many elements they have."""
     free: list[str] = field(default_factory=list)
     """Those that nothing reads any more."""
+    strategy: Strategy = HOST
 
     def fresh(self, name: str) -> str:
         """A name that no other statement has."""
@@ -306,7 +309,8 @@ class Scheduler:
         pieces = [outliner.piece(name, rest) for name, (_, rest) in zip(names, apart, strict=True)]
         for nest, body, (rooms, _), piece in zip(nests, made, apart, pieces, strict=True):
             template = nest.stages[0].template
-            if template is not None or outliner.used[piece.helper.name] > 1:
+            is_repeated = outliner.used[piece.helper.name] > 1 and not self.strategy.is_threaded
+            if template is not None or is_repeated:
                 self.bring(*(template.kernel.helpers if template is not None else ()), piece.helper)
                 yield from rooms
                 yield from piece.call
@@ -347,7 +351,7 @@ class Scheduler:
                 return False
         elif (stage.is_reduction and not self._same(stage.shape, outer)) or not self._begins_with(stage.shape, outer):
             return False
-        if not self._reads_in_step(stage, nest, outer):
+        if not self._reads_in_step(stage, nest, outer) or self._are_few([*nest.stages, stage], outer):
             return False
         nest.stages.append(stage)
         nest.outer = outer
@@ -355,6 +359,13 @@ class Scheduler:
 
     def _same(self, a: Sequence[Extent], b: Sequence[Extent]) -> bool:
         return [self.extents.canonical(e).size for e in a] == [self.extents.canonical(e).size for e in b]
+
+    def _are_few(self, stages: Sequence[Stage], outer: tuple[Extent, ...] | None) -> bool:
+        """True for what leaves most threads nothing to do: few rows of many elements, each of which is written."""
+        if not self.strategy.is_threaded or outer is None or _count(outer) >= _FEW:
+            return False
+        least = self.strategy.long * _count(outer)
+        return any(not each.is_reduction and _count(each.shape) >= least for each in stages)
 
     def _begins_with(self, shape: Sequence[Extent], outer: Sequence[Extent]) -> bool:
         return self._same(shape[: len(outer)], outer)
@@ -400,10 +411,13 @@ class Scheduler:
         for group in groups:
             inside += self._loop(group, here, rows, present, shared)
         if all(each == _ZERO for each in here):
-            return [*rooms, *(parallel(merged(each)) for each in inside)]
-        if not rooms:
+            return [*rooms, *(self._parallel(merged(each)) for each in inside)]
+        if not rooms and not self.strategy.is_threaded:
             here, outer, inside = self._in_blocks(here, outer, inside)
-        return [parallel(self._collapsed(here, outer, rooms, inside))]
+        return [self._parallel(self._collapsed(here, outer, rooms, inside))]
+
+    def _parallel(self, loop: Statement) -> Statement:
+        return parallel(loop, everywhere=self.strategy.is_threaded)
 
     def _in_blocks(
         self, here: Indices, outer: tuple[Extent, ...], inside: list[Statement]
@@ -552,6 +566,14 @@ class Scheduler:
             body.statements.append(Store(self.buffer_of(stage), place, body.present[stage]))
 
 
+def _count(shape: Sequence[Extent]) -> int:
+    """The number of elements in the example."""
+    return prod(extent.example for extent in shape)
+
+
+_FEW: Final = 64
+"""Rows up to which threads that share a row leave most of a machine's threads idle."""
+
 # ------------------------------------------------------------------ loops made simpler
 
 
@@ -564,26 +586,23 @@ def _rooms_apart(nest: Nest, body: Sequence[Statement]) -> tuple[list[Statement]
     return rooms, [each for each in body if not isinstance(each, Allocate)]
 
 
-def parallel(loop: Statement) -> Statement:
-    """The outermost loop in parallel, the innermost ones as vectors."""
+def parallel(loop: Statement, everywhere: bool = False) -> Statement:
+    """The outermost loop in parallel, the innermost ones as vectors; those between, too, if `everywhere`."""
     inside = [*all_statements(loop.body)] if isinstance(loop, For) else []
     declared = {each.name for each in inside if isinstance(each, Declare)}
     written = {each.name for each in inside if isinstance(each, (Accumulate, Assign))}
     if not isinstance(loop, For) or not written <= declared:
-        return _vectors(loop)
-    return replace(loop, kind="parallel", body=tuple(map(_vectors, loop.body)))
+        return _vectors(loop, everywhere)
+    return replace(loop, kind="parallel", body=tuple(_vectors(each, everywhere) for each in loop.body))
 
 
-def _vectors(statement: Statement) -> Statement:
+def _vectors(statement: Statement, everywhere: bool) -> Statement:
     if not isinstance(statement, For):
         return statement
-    is_innermost = not any(isinstance(each, For) for each in all_statements(statement.body))
-    kind = (
-        "vector"
-        if is_innermost and not any(isinstance(s, Assign) for s in all_statements(statement.body))
-        else statement.kind
-    )
-    return replace(statement, kind=kind, body=tuple(map(_vectors, statement.body)))
+    inside = [*all_statements(statement.body)]
+    is_marked = everywhere or not any(isinstance(each, For) for each in inside)
+    kind = "vector" if is_marked and not any(isinstance(each, Assign) for each in inside) else statement.kind
+    return replace(statement, kind=kind, body=tuple(_vectors(each, everywhere) for each in statement.body))
 
 
 def merged(statement: Statement) -> Statement:

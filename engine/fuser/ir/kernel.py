@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Final, Literal
 
 FLOATS: Final = ("f32", "f64")
@@ -352,6 +353,20 @@ def wrapped(value: int, type: str) -> int:
     count = 1 << 8 * SIZES[type]
     least = 0 if type == "u8" else -count // 2
     return (value - least) % count + least
+
+
+def least(type: str) -> float:
+    """The least number of a type, but for bool."""
+    if type in FLOATS:
+        return -inf
+    return 0 if type == "u8" else -(2 ** (8 * SIZES[type] - 1))
+
+
+def most(type: str) -> float:
+    """The greatest number of a type, but for bool."""
+    if type in FLOATS:
+        return inf
+    return 255 if type == "u8" else -least(type) - 1
 
 
 def index(value: int) -> Constant:

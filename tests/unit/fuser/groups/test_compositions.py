@@ -9,7 +9,7 @@ import pytest
 
 import engine.torch as torch
 from engine.fuser.groups.from_graph import NotFused
-from engine.fuser.groups.reductions import BLOCK, LONG
+from engine.fuser.groups.strategy import HOST
 from engine.fuser.ir.kernel import For
 from tests.unit.fuser.kernels_of_groups import binding_of, check, kernel_of, tensor
 
@@ -49,14 +49,16 @@ def test_normalizations() -> None:
 
 
 @pytest.mark.parametrize("function", ["sum()", "mean()", "amax([0, 1])", "var()", "norm()"])
-@pytest.mark.parametrize("shape", [(3, LONG), (LONG // 8, 17), (1, 2 * LONG + 5), (BLOCK, BLOCK // 16)])
+@pytest.mark.parametrize(
+    "shape", [(3, HOST.long), (HOST.long // 8, 17), (1, 2 * HOST.long + 5), (HOST.block, HOST.block // 16)]
+)
 def test_long_reductions(function: str, shape: tuple[int, ...]) -> None:
     check(f"x: (x * 2).{function}", tensor(*shape), others=[[tensor(7, 5)], [tensor(*reversed(shape))]], tolerance=1e-5)
 
 
 def test_long_vectors() -> None:
-    x = torch.abs(tensor(3 * LONG + 77))
-    check("x: (x + 1).sum()", x, others=[[x[:5].contiguous()], [tensor(BLOCK)]], tolerance=1e-6)
+    x = torch.abs(tensor(3 * HOST.long + 77))
+    check("x: (x + 1).sum()", x, others=[[x[:5].contiguous()], [tensor(HOST.block)]], tolerance=1e-6)
 
 
 @pytest.mark.parametrize("norm", ["layer_norm(x, [6])", "rms_norm(x, [6])"])

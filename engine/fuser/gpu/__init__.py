@@ -1,0 +1,1 @@
+"""Kernels of groups on an NVIDIA GPU."""
