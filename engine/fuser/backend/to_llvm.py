@@ -212,7 +212,7 @@ class Emitter:
         raise AssertionError(of)
 
     def load(self, buffer: str, address: Value, align: int, type: Any) -> Value:
-        """What is in memory at the address of elements of a buffer."""
+        """Elements of a buffer, as they are in memory at their address."""
         found = self.grouped(self.builder.load(address, align=align, typ=type))
         if buffer in self.constant:
             found.set_metadata("invariant.load", self.module.add_metadata([]))

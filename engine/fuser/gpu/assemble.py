@@ -74,7 +74,7 @@ def occupancy(target: str, threads: int, registers: int, shared: int) -> float:
 
 
 def reports(ptx: str, target: str) -> list[Report]:
-    """What `ptxas` says of the kernels of a module."""
+    """The reports of `ptxas` on the kernels of a module."""
     with tempfile.TemporaryDirectory() as folder:
         said = _assembled(ptx, target, Path(folder) / "code.cubin")
     return [*_parsed(said)]
@@ -89,7 +89,7 @@ def sass(ptx: str, target: str) -> str:
 
 
 def _assembled(ptx: str, target: str, code: Path) -> str:
-    """What `ptxas` says while it writes the code to that file."""
+    """The messages of `ptxas` while it writes the code to that file."""
     source = code.with_suffix(".ptx")
     source.write_text(ptx)
     return _run(_tool("ptxas"), "-v", f"-arch={target}", str(source), "-o", str(code)).stderr
@@ -139,4 +139,4 @@ def _candidates(name: str) -> Iterator[Path]:
 @cache
 def targets_of_ptxas() -> frozenset[str]:
     """The targets that `ptxas` assembles for; raises NotAssembled where it is not installed."""
-    return frozenset(re.findall(r"sm_\d+", _run(_tool("ptxas"), "--help").stdout))
+    return frozenset(re.findall(r"'(sm_\d+)'", _run(_tool("ptxas"), "--help").stdout))

@@ -243,4 +243,4 @@ define i32 @"emulated.shfl.sync.bfly.i32"(i32 %mask, i32 %word, i32 %distance, i
 """,
     ]
 )
-"""What the host has in place of a GPU's functions."""
+"""Functions of the host in place of a GPU's."""

@@ -16,6 +16,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from engine.fuser.gpu import library
+from engine.fuser.ir import math
 from engine.fuser.ir.affine import affine
 from engine.fuser.ir.kernel import (
     Accumulate,
@@ -41,7 +43,6 @@ from engine.fuser.ir.kernel import (
     index,
     parts,
 )
-from engine.fuser.ir.math import LIBM
 from engine.fuser.ir.outlining import free_parameters
 
 
@@ -102,8 +103,18 @@ def _require_possible(body: Sequence[Statement]) -> None:
             raise NoLaunch(f"{type(statement).__name__} in a kernel for threads")
         for root in parts(statement):
             for each in all_expressions(root):
-                if isinstance(each, Apply) and (each.function, each.operands[-1].type) in LIBM:
-                    raise NoLaunch(f"{each.function} of {each.type}, which is the C library's")
+                if isinstance(each, Apply) and not library.REFUSED.isdisjoint(_functions(each)):
+                    raise NoLaunch(f"{each.function} of {each.operands[-1].type}, which is the C library's")
+
+
+def _functions(of: Apply) -> Iterator[tuple[str, str]]:
+    """The function and those that it is written in, with the types of their operands."""
+    yield of.function, of.operands[-1].type
+    written = math.function(of.function, of.operands[-1].type)
+    for root in (written.result, *(let.value for let in written.body)) if written is not None else ():
+        for each in all_expressions(root):
+            if isinstance(each, Apply):
+                yield from _functions(each)
 
 
 def _pieces(body: Iterable[Statement]) -> Iterator[For]:

@@ -57,7 +57,7 @@ class Prepared:
 
     @property
     def code(self) -> tuple[tuple[Launch, Shape], ...]:
-        """What has to be compiled."""
+        """The functions that have to be compiled."""
         return tuple((each.launch, each.shape) for each in self.steps)
 
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from engine.fuser.backend.llvm_numbers import Value, ir, stored_type, type_of
 from engine.fuser.backend.to_llvm import Emitter, Memory, Slot
+from engine.fuser.gpu import library
 from engine.fuser.gpu.launches import Launch, Nest, accumulated, nest_of, stored
 from engine.fuser.gpu.narrowing import narrowed
 from engine.fuser.gpu.shapes import Shape
@@ -36,6 +37,7 @@ def module(launches: Sequence[tuple[Launch, Shape]], name: str = "launches") -> 
     made.triple = TRIPLE
     for launch, shape in launches:
         _Grid.of(made, launch, shape).run()
+    library.define(made)
     return made
 
 

@@ -30,7 +30,7 @@ from engine.fuser.ir.kernel import (
 )
 
 BYTES: Final = 16
-"""What one instruction moves at most."""
+"""The greatest size that one instruction moves."""
 
 
 @dataclass(frozen=True, slots=True)

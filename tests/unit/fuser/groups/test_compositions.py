@@ -12,12 +12,7 @@ from engine.fuser.groups.from_graph import NotFused
 from engine.fuser.groups.strategy import HOST
 from engine.fuser.ir.kernel import For
 from tests.unit.fuser.kernels_of_groups import binding_of, check, kernel_of, tensor
-
-NORMS = [
-    "x: torch.logsumexp(x, 1) + 1", "x: torch.logsumexp(x * 2, [0, 1], True)", "x: torch.norm(x * 2)",
-    "x: x / x.norm(2, 1, True)", "x: torch.norm(x, 1, [0])", "x: torch.linalg.vector_norm(x, 2, 1)",
-    "x: torch.linalg.vector_norm(x, float('inf'), 1)",
-]  # fmt: skip
+from tests.unit.fuser.samples_of_groups import NORMS
 
 
 @pytest.mark.parametrize("text", NORMS)

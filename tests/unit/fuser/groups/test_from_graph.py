@@ -13,23 +13,9 @@ from engine.fuser.groups import from_graph
 from engine.fuser.groups.from_graph import NotFused
 from engine.ir.clone import copy_graph
 from tests.unit.fuser.kernels_of_groups import check, kernel_of, tensor
+from tests.unit.fuser.samples_of_groups import CHOOSING, COLUMNS, MOVED, POINTWISE, REDUCING
 
 _SPECIAL = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-40, 1e30, -88.0, 0.5, 1.5]
-
-
-POINTWISE = [
-    "x: torch.tanh(x) * torch.sigmoid(x) + x",
-    "x: torch.relu(x) - torch.exp(-x * x)",
-    "x: torch.nn.functional.gelu(x) + torch.nn.functional.silu(x)",
-    "x: x.clamp(-1.0, 1.0) + x.clamp(min=0.5)",
-    "x: torch.where(x > 0, x, x * 0.1)",
-    "x: x.masked_fill(x < 0, 2.0)",
-    "x: torch.abs(x) ** 2 + torch.sqrt(torch.abs(x))",
-    "x: (x > 0.5) & (x < 2.0)",
-    "x: torch.floor(x) + torch.round(x) % 2",
-    "x: (x / 0.0) + torch.log(x)",
-    "x: torch.isnan(x) | torch.isinf(x)",
-]
 
 
 @pytest.mark.parametrize("text", POINTWISE)
@@ -75,27 +61,9 @@ def test_strides() -> None:
     check("x: x + 1", base[:, ::3])
 
 
-CHOOSING = [
-    "x: (x.transpose(0, 1) * 2).contiguous()", "x: (x.t() + 1).contiguous()", "x: x.permute(1, 0).exp().contiguous()",
-    "x: x.unsqueeze(1) + x.unsqueeze(0)",
-    "x: x[1] * 2 + x[-1]", "x: torch.cat([x, x * 2, x], 1) + 1", "x: torch.cat([x, x + 1]).relu()",
-    "x: torch.cat([x, x * 2, x.sum(1, True)], 1)", "x: (torch.cat([x.exp(), x]), x + 1)",
-    "x: torch.stack([x, x + 1], 1)",
-    "x: torch.cat([x.t() * 2, x.t()])", "x: torch.cat([x > 0, x])", "x: torch.stack([x[0] + 1, x[1]])",
-    "x: x.contiguous().to(torch.float64) * 3",
-]  # fmt: skip
-
-
 @pytest.mark.parametrize("text", CHOOSING)
 def test_choosing(text: str) -> None:
     check(text, tensor(4, 6), others=[[tensor(5, 3)]])
-
-
-MOVED = [
-    "x: x.permute(0, 2, 1) * 2", "x: x.permute(2, 0, 1) + 1", "x: torch.softmax(x.transpose(1, 2), 1).transpose(0, 1)",
-    "x: (x.transpose(0, 2).exp(), x.transpose(0, 2).sum(0), x * 2)",
-    "x: (x.transpose(1, 2) + 1) @ x", "x: torch.layer_norm(x.transpose(1, 2), [3]).transpose(1, 2).relu()",
-]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", MOVED)
@@ -118,24 +86,9 @@ def test_chunks() -> None:
             np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-5, atol=1e-6)
 
 
-REDUCING = [
-    "x: x.sum()", "x: x.sum(0) * 2", "x: (x * x).sum(-1, True) + x", "x: x.mean(1) + x.sum(1)", "x: x.amax(1)",
-    "x: x - x.amin(0)", "x: x.argmax(1)", "x: x.argmin()", "x: (x > 0).any(1)", "x: (x > 9).all()",
-    "x: torch.softmax(x, -1) * 2", "x: torch.softmax(x, 0)", "x: torch.log_softmax(x * 3, 1)",
-    "x: x.var(1) + x.std(1, False)", "x: (x - x.mean(1, True)) / (x.std(1, keepdim=True) + 0.1)",
-    "x: x.prod(1)", "x: (x * x).mean()", "x: torch.softmax(x, 1).sum(0)",
-]  # fmt: skip
-
-
 @pytest.mark.parametrize("text", REDUCING)
 def test_reductions(text: str) -> None:
     check(text, tensor(5, 33), others=[[tensor(3, 200)], [tensor(1, 7)]], tolerance=1e-4)
-
-
-COLUMNS = [
-    "x: x.sum(0)", "x: ((x * 2).sum(0), x.amax(0) + 1)", "x: torch.softmax(x, 0)", "x: x.var(0)", "x: x.argmax(0)",
-    "x: x.t().sum(1)", "x: (x - x.mean(0)) / (x.std(0) + 1)", "x: (x > 0).any(0)", "x: x.sum(0, True) * x",
-]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", COLUMNS)

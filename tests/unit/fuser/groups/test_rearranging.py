@@ -11,20 +11,10 @@ import engine.torch as torch
 from engine.fuser.backend import tiering
 from engine.fuser.groups.from_graph import NotFused
 from tests.unit.fuser.kernels_of_groups import check, check_program, kernel_of, tensor
-
-FUNCTIONS = [
-    "torch.flip(x * 2, [1])", "torch.flip(x, [0, -1]) + 1", "torch.roll(x * 2, 2, 1)", "torch.roll(x * 2, -1, 0)",
-    "torch.roll(x * 2, [1, -2], [0, 2])", "torch.roll(x * 2, 3)", "torch.diagonal(x * 2) + 1",
-    "torch.diagonal(x * 2, 1, 1, 2).exp()", "torch.diagonal(x * 2, -1, 2, 0).exp()", "(x * 2).repeat(1, 3, 1)",
-    "(x * 2).repeat(2, 1, 1, 2)", "torch.tril(x * 2)", "torch.tril(x * 2, -1)", "torch.triu(x * 2, 1)",
-    "torch.nn.functional.pad(x * 2, [1, 2])", "torch.nn.functional.pad(x * 2, [1, 0, 0, 3], value=1.5)",
-    "torch.nn.functional.pad(x * 2, [-1, 2, 1, -1])", "torch.nn.functional.pad(x * 2, [2, 1], 'reflect')",
-    "torch.nn.functional.pad(x * 2, [4, 1], 'replicate')", "torch.nn.functional.dropout(x * 2, 0.5, False)",
-    "torch.nn.functional.pixel_unshuffle(x * 2, 2)",
-]  # fmt: skip
+from tests.unit.fuser.samples_of_groups import REARRANGING
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("function", REARRANGING)
 def test_orders(function: str) -> None:
     others = [[tensor(6, 4, 6)], [tensor(8, 4, 6, seed=1)]]
     check(f"x: {function}", tensor(4, 4, 6), others=others)

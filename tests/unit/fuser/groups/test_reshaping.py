@@ -9,20 +9,7 @@ import numpy as np
 import pytest
 
 from tests.unit.fuser.kernels_of_groups import check, kernel_of, tensor
-
-RESHAPING = [
-    "x: x.view(-1) * 2", "x: x.view(x.size(0), 2, 3) + 1", "x: x.reshape(3, -1) + 1", "x: x.view(-1, 3).sum(1)",
-    "x: x.flatten() - 1",
-    "x: (x.view(x.size(0), -1, 2).transpose(1, 2) * 3).contiguous()",
-    "x: x.unflatten(1, [2, 3]).amax(2)",
-    "x: x.t().reshape(-1) + 1", "x: (x + 1).view(2, -1, 3).mean(0)", "x: x.view(-1, 1, 6).expand(-1, 2, -1) + 1",
-    "x: x.unsqueeze(1).squeeze(1) * 2", "x: x.sum(1, keepdim=True).squeeze() + 1", "x: x.view_as(x) + 1",
-    "x: x[0].expand_as(x) + x", "x: torch.stack([x, x + 1], 1) * 2", "x: torch.stack([x, x]).view(-1, 6) + 1",
-]  # fmt: skip
-PARTS = [
-    "x: x[1:] + 1", "x: x[:-1] * x[1:]", "x: x[:, 1:4] + 1", "x: x[:, ::2] + 1", "x: x[1:, -2:] * 2",
-    "x: x[:, 1:-1:2].sum(1)", "x: x[:100] + 1", "x: torch.cat([x[:, 3:], x[:, :3]], 1) * 2",
-]  # fmt: skip
+from tests.unit.fuser.samples_of_groups import PARTS, RESHAPING
 
 
 @pytest.mark.parametrize("text", [*RESHAPING, *PARTS])
