@@ -11,6 +11,7 @@ import pytest
 
 import engine.torch as torch
 from engine.fuser.gpu import emulated
+from engine.fuser.gpu import prepared as preparing
 from engine.fuser.gpu.prepared import numbers_of, prepared
 from engine.fuser.gpu.shapes import Shape, shape_of_rows
 from engine.fuser.groups.from_graph import NotFused
@@ -105,8 +106,9 @@ def test_large_reductions_are_done_in_parts() -> None:
     check("x: x.argmin()", tensor(20000))
 
 
-def test_long_rows_are_kept_outside_of_shared_memory() -> None:
-    (ready,) = check("x: torch.softmax(x, -1)", tensor(70, 11000), tolerance=1e-4)
+def test_long_rows_are_kept_outside_of_shared_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preparing, "SHARED_ROOM", 500)
+    (ready,) = check("x: torch.softmax(x, -1)", tensor(70, 300), tolerance=1e-4)
     assert [step.shape.in_shared for step in ready.steps] == [False]
 
 
