@@ -60,10 +60,14 @@ def _memory(count: int, dtype: Any) -> Array:
 
 
 def _run(step: Step, arrays: Mapping[str, Array], numbers: Mapping[str, Any]) -> None:
-    code = _compiled(step.launch, step.shape)
     room = _memory(step.room, np.uint8)
     given = [arrays[each.name] if isinstance(each, Buffer) else numbers[each.name] for each in step.launch.parameters]
-    slots = np.array([_slot(each) for each in (*given, room)], np.int64)
+    run_step(step, np.array([_slot(each) for each in (*given, room)], np.int64))
+
+
+def run_step(step: Step, slots: Array) -> None:
+    """One launch with the 8 bytes of each of its arguments."""
+    code = _compiled(step.launch, step.shape)
     code.set("arguments", slots.ctypes.data)
     code.set("nctaid", step.blocks)
     for block in range(step.blocks):

@@ -85,6 +85,14 @@ class Launches:
     scratch: tuple[Buffer, ...]
     launches: tuple[Launch, ...]
 
+    @property
+    def sizes(self) -> Iterator[Expression]:
+        """All that grids and memory depend on."""
+        for launch in self.launches:
+            yield from (*launch.nest.extents, *launch.lengths)
+            yield from (size for room in launch.rooms for size in room.shape or ())
+        yield from (size for buffer in self.scratch for size in buffer.shape or ())
+
 
 def launches_of(kernel: Kernel, numbers: Collection[str]) -> Launches:
     """The launches of a kernel, in order; `numbers` are the scalars that are no sizes or strides."""

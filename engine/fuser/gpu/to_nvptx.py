@@ -1,7 +1,7 @@
 """Launches as LLVM IR for NVPTX, through the emitter of the host.
 
 In: `Launch`es and their `Shape`s.  Out: a function `void NAME(parameters)` of an `llvmlite.ir` module for each, which
-every thread of a grid runs; the last parameter is memory for what rows keep, if they keep something.
+every thread of a grid runs.  All parameters have 8 bytes; the last is memory for what rows keep, if they keep any.
 
 What is a GPU's here are the numbers of threads, barriers, shuffles and shared memory (`teams`).  All else the host
 runs, too: `emulated` replaces these few.
@@ -41,6 +41,11 @@ def module(launches: Sequence[tuple[Launch, Shape]], name: str = "launches") -> 
     return made
 
 
+def _passed_type(name: str) -> Any:
+    """The type of a number that is a parameter, in 8 bytes."""
+    return type_of(name if name == "f64" else "i64")
+
+
 @dataclass(eq=False, slots=True)
 class _Grid:
     """The function of a launch under construction."""
@@ -56,7 +61,7 @@ class _Grid:
     def of(cls, made: Any, launch: Launch, shape: Shape) -> _Grid:
         """The beginning of the function, with names for its parameters."""
         lib = ir()
-        types = [lib.PointerType() if isinstance(p, Buffer) else stored_type(p.type) for p in launch.parameters]
+        types = [lib.PointerType() if isinstance(p, Buffer) else _passed_type(p.type) for p in launch.parameters]
         types += [lib.PointerType()] * bool(launch.rooms)
         function = lib.Function(made, lib.FunctionType(lib.VoidType(), types), launch.name)
         function.calling_convention = "ptx_kernel"

@@ -23,15 +23,19 @@ FEW_BLOCKS = 8
 """Blocks of a grid, so that each has several rounds to go."""
 
 
-def function_of(text: str) -> Any:
-    """The function `parameters: expression`."""
-    source = f"def f({text.partition(':')[0]}):\n    return {text.partition(':')[2]}\n"
-    return torch.jit.CompilationUnit(source).f
+def unit_of(text: str, args: Sequence[Any]) -> Any:
+    """The unit with the function `f` of `parameters: expression`; parameters are of the types of these arguments."""
+    names, _, expression = text.partition(":")
+    typed = (
+        name if isinstance(value, Tensor) else f"{name}: {type(value).__name__}"
+        for name, value in zip(names.split(", "), args, strict=True)
+    )  # fmt: skip
+    return torch.jit.CompilationUnit(f"def f({', '.join(typed)}):\n    return {expression}\n")
 
 
 def binding_of(text: str, *args: Any) -> Binding:
     """The kernel for threads of `parameters: expression`.  Raises NotFused."""
-    unit = torch.jit.CompilationUnit(f"def f({text.partition(':')[0]}):\n    return {text.partition(':')[2]}\n")
+    unit = unit_of(text, args)
     with torch.no_grad():
         plan = executor_of(unit._unit.functions["f"]).plan_for(args)
         return compiler.lower(copy_graph(plan.graph), args, all_of(unit.f(*args)))
@@ -50,7 +54,7 @@ def check(text: str, *args: Any, others: Sequence[Sequence[Any]] = (), tolerance
     binding, found = binding_of(text, *args), []
     for given in (args, *others):
         if holds(binding, numbers_of(binding, arrays_of(given))):
-            found.append(check_call(binding, given, function_of(text), tolerance))
+            found.append(check_call(binding, given, unit_of(text, given).f, tolerance))
     assert found
     return found
 

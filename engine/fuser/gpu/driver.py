@@ -1,0 +1,110 @@
+"""The driver of a GPU, as far as kernels need it: loading PTX and launching, through cupy.
+
+In: PTX, names, launches with the 8 bytes of each of their arguments.  Out: `Driver`, which those have who launch;
+`CUPY`, which asks cupy.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from typing import Any, Final, Protocol
+
+from engine.fuser.gpu.prepared import Step
+
+KNOWN: Final = (70, 75, 80, 86, 89, 90, 100, 120)
+"""Compute capabilities that code is made for; others run that of the one before."""
+
+
+class Arguments:
+    """Memory for the arguments of a launch, and the list that tells the driver where it is."""
+
+    __slots__ = ("extra", "list", "size", "slots")
+
+    def __init__(self, count: int) -> None:
+        self.slots = (ctypes.c_int64 * count)()
+        self.size = ctypes.c_size_t(ctypes.sizeof(self.slots))
+        places = (_BUFFER, ctypes.addressof(self.slots), _BUFFER_SIZE, ctypes.addressof(self.size), 0)
+        self.list = (ctypes.c_void_p * len(places))(*places)
+        self.extra = ctypes.addressof(self.list)
+
+
+_BUFFER, _BUFFER_SIZE = 1, 2
+"""Keys of the driver's list."""
+
+
+class Driver(Protocol):
+    """The driver of the current device."""
+
+    def target(self) -> str:
+        """The target that code for the device is made for."""
+        ...
+
+    def multiprocessors(self) -> int: ...
+
+    def load(self, ptx: str, names: Sequence[str]) -> Sequence[Any]:
+        """The functions of these names."""
+        ...
+
+    def active_blocks(self, function: Any, step: Step) -> int:
+        """The blocks of the launch that a multiprocessor has room for."""
+        ...
+
+    def launch(self, function: Any, step: Step, arguments: Arguments) -> None:
+        """Begin the launch on the current stream."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Cupy:
+    """cupy's driver; `threads` are those in which a context is known to be there."""
+
+    threads: set[int] = field(default_factory=set)
+
+    def target(self) -> str:
+        capability = int(_cupy().cuda.Device().compute_capability)
+        return f"sm_{max(each for each in KNOWN if each <= max(capability, KNOWN[0]))}"
+
+    def multiprocessors(self) -> int:
+        return int(_cupy().cuda.Device().attributes["MultiProcessorCount"])
+
+    def load(self, ptx: str, names: Sequence[str]) -> Sequence[Any]:
+        module = _cupy().cuda.function.Module()
+        module.load(ptx.encode() + b"\0")
+        return [_Function(each.ptr, each) for each in (module.get_function(name) for name in names)]
+
+    def active_blocks(self, function: Any, step: Step) -> int:
+        return int(_api().occupancyMaxActiveBlocksPerMultiprocessor(function.address, step.shape.threads, step.shared))
+
+    def launch(self, function: Any, step: Step, arguments: Arguments) -> None:
+        if threading.get_ident() not in self.threads:
+            _cupy().cuda.runtime.free(0)  # makes the device's context this thread's
+            self.threads.add(threading.get_ident())
+        stream = _cupy().cuda.get_current_stream().ptr
+        _api().launchKernel(
+            function.address, step.blocks, 1, 1, step.shape.threads, 1, 1, step.shared, stream, 0, arguments.extra
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Function:
+    address: int
+    owner: Any
+    """Keeps the module loaded."""
+
+
+@cache
+def _cupy() -> Any:
+    return import_module("cupy")
+
+
+@cache
+def _api() -> Any:
+    return import_module("cupy_backends.cuda.api.driver")
+
+
+CUPY: Final[Driver] = _Cupy()
