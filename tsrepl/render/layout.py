@@ -21,12 +21,14 @@ from tsrepl.session.replies import (
     DefinitionReply,
     ErrorReply,
     FileReply,
+    GpuKernelsReply,
     GraphReply,
     GroupRow,
     HelpReply,
     InstructionsReply,
     KernelRow,
     KernelsReply,
+    LaunchRow,
     ListingReply,
     ModuleNode,
     ModuleReply,
@@ -171,6 +173,30 @@ def _unfused(plan: PlanRow) -> Iterator[Block]:
     if plan.unfused:
         columns = (Column("line", "muted"), Column("without a kernel"), Column("because", "muted"))
         yield TableBlock(columns, plan.unfused, stack_below=NARROW)
+
+
+def _gpu_kernels(reply: GpuKernelsReply) -> Iterator[Block]:
+    if not reply.kernels:
+        yield line(Span(f"{reply.title} runs no kernels", "muted"))
+    for kernel in reply.kernels:
+        moved = f"  moves {byte_size(kernel.bytes)}" if kernel.bytes is not None else ""
+        why = f"  {kernel.why}" if kernel.why else ""
+        yield line(Span(kernel.name, "kind"), Span(f"  on {reply.target}{moved}{why}", "muted"))
+        if kernel.launches:
+            columns = (Column("launch"), *(Column(name, right=True) for name in _LAUNCH))
+            yield TableBlock(columns, tuple(map(_launch, kernel.launches)), stack_below=NARROW)
+        if kernel.text:
+            yield CodeBlock(kernel.text.rstrip("\n"), reply.language)
+
+
+_LAUNCH = ("blocks", "threads", "a row", "shared", "registers", "spilled", "occupancy")
+
+
+def _launch(row: LaunchRow) -> tuple[str, ...]:
+    known = (row.registers, None if row.spilled is None else byte_size(row.spilled))
+    fits = "" if row.occupancy is None else f"{row.occupancy:.0%}"
+    sizes = (row.blocks, row.threads, row.team, byte_size(row.shared))
+    return (row.name, *map(str, sizes), *("" if each is None else str(each) for each in known), fits)
 
 
 def _trace(reply: TraceReply) -> Iterator[Block]:
@@ -368,6 +394,7 @@ _LAYOUTS: dict[type[Any], Callable[[Any], Iterator[Block]]] = {
     InstructionsReply: _instructions,
     ListingReply: _listing,
     KernelsReply: _kernels,
+    GpuKernelsReply: _gpu_kernels,
     ProfileReply: plans.profile,
     GuardsReply: plans.guards,
     AutodiffReply: plans.autodiff,

@@ -103,11 +103,12 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("tree", "%tree f", "the syntax tree", "function", inspection.tree, _TARGET, ("%tree f", "%tree x + 1")),
     Command("instructions", "%instructions f", "what the interpreter runs: registers, operations, moves", "function",
             inspection.instructions, _TARGET, ("%instructions f",)),
-    Command("kernels", "%kernels f(x) [form]", "run, and show the kernels that ran, and why the rest has none",
-            "expression", kernels.kernels,
+    Command("kernels", "%kernels f(x) [--target arch] [form]",
+            "run, and show the kernels that ran, and why the rest has none", "expression", kernels.kernels,
             "The form of the kernels' texts is kernel (with all that it calls), before or after (LLVM's passes), or "
-            "assembly. " + _KEPT,
-            ("%kernels f(x, x)", "%kernels f(x, x) assembly")),
+            "assembly. With a GPU's architecture it shows what a GPU would run, as ptx, kernel or sass; no GPU is "
+            "needed. " + _KEPT,
+            ("%kernels f(x, x)", "%kernels f(x, x) assembly", "%kernels f(x, x) --target sm_90")),
     Command("explain", "%explain f(x)", "the story of a call: its plans, and what they cost",
             "expression", explaining.story, _KEPT, ("%explain f(x, x)", "%explain f")),
     Command("plan", "%plan f(x)", "a row for each plan: for what, why it was made, guards, kernels, hits, cost",

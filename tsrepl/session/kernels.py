@@ -17,6 +17,7 @@ from engine.executor.plans.explanation import (
     explain,
 )
 from engine.lang.counts import counted
+from tsrepl.session import gpu_kernels
 from tsrepl.session.called import called, check_has_run, compiled_at_once, group_name
 from tsrepl.session.places import full_place
 from tsrepl.session.replies import GroupRow, KernelRow, KernelsReply, PlanRow, Reply
@@ -40,7 +41,10 @@ def _main(text: str) -> str:
 
 
 def kernels(workspace: Workspace, argument: str) -> Iterable[Reply]:
-    """`%kernels f [kernel|before|after|assembly]`, or `%kernels f(x)`."""
+    """`%kernels f [kernel|before|after|assembly]`, or `%kernels f(x)`; with `--target sm_90` as on a GPU."""
+    if gpu_kernels.OPTION in argument:
+        yield from gpu_kernels.kernels(workspace, argument)
+        return
     target, _, form = argument.rpartition(" ")
     if form not in FORMS:
         target, form = argument, ""

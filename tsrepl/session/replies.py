@@ -159,6 +159,42 @@ class KernelsReply:
 
 
 @dataclass(frozen=True, slots=True)
+class LaunchRow:
+    """A grid of threads: blocks, threads of each, how many of these share a row, bytes of shared memory, and, where the
+    assembler is installed, registers and spilled bytes of a thread and the part of the device's threads that fit."""
+
+    name: str
+    blocks: int
+    threads: int
+    team: int
+    shared: int
+    registers: int | None
+    spilled: int | None
+    occupancy: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class GpuKernelRow:
+    """A kernel as on a GPU: the bytes that a call moves, its launches, `why` something is missing, and its text."""
+
+    name: str
+    bytes: int | None
+    launches: tuple[LaunchRow, ...]
+    why: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class GpuKernelsReply:
+    """The kernels of functions as they would run on a GPU of this architecture."""
+
+    title: str
+    target: str
+    language: str
+    kernels: tuple[GpuKernelRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TraceRow:
     """One executed instruction: `reads` and `writes` are (register or variable, value) in order."""
 
@@ -434,6 +470,7 @@ Reply = (
     | InstructionsReply
     | ListingReply
     | KernelsReply
+    | GpuKernelsReply
     | ProfileReply
     | GuardsReply
     | AutodiffReply

@@ -33,6 +33,7 @@ from engine.executor.plans.shown_graph import argument_text, shown_graph
 from engine.executor.plans.source_lines import SourceLine, line_of
 from engine.executor.profiling.profiles import type_text
 from engine.fuser.backend import machine, tiering
+from engine.fuser.gpu.inspection import Inspection, inspect
 from engine.fuser.stubs.cost import Cost
 from engine.ir.facts.program_text import own_range, value_name
 from engine.ir.graph import Graph, Node, Value
@@ -54,6 +55,11 @@ class KernelExplanation:
     cost: Cost | None
     _kernel: Kernel
     _run: Callable[..., Any]
+    _graph: Graph
+
+    def on_gpu(self, target: str) -> Inspection:
+        """The same group for the same arguments on a GPU, as `sm_90`.  Raises NotFused, MachineError."""
+        return inspect(self._graph, self._kernel.binding, self._kernel.example, target)
 
     def code(self) -> machine.Code:
         """LLVM before and after its passes, and assembly.  Raises MachineError."""
@@ -249,6 +255,7 @@ def _kernel(kernel: Kernel, group: FusedGroup, compiler: Compiler) -> KernelExpl
     return KernelExplanation(
         binding.kernel.name, compiler.show(binding.kernel), tuple(map(argument_text, binding.arguments)),
         tuple(map(compiler.show, binding.guards)), kernel.seconds, kernel.cost, kernel, group.run,
+        group.graph,
     )  # fmt: skip
 
 

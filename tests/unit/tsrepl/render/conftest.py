@@ -29,6 +29,8 @@ from tsrepl.session.replies import (
     DefinitionReply,
     ErrorReply,
     FileReply,
+    GpuKernelRow,
+    GpuKernelsReply,
     GraphReply,
     GroupRow,
     HelpReply,
@@ -37,6 +39,7 @@ from tsrepl.session.replies import (
     InstructionsReply,
     KernelRow,
     KernelsReply,
+    LaunchRow,
     ListingReply,
     ModuleNode,
     ModuleReply,
@@ -103,6 +106,17 @@ REPLIES: dict[str, Reply] = {
                 (("line 3", "aten::mm", "no kernel holds it"),),
             ),
             PlanRow("f(x) + 1", "(x: Long(*))", "gradients may be recorded", (), ()),
+        ),
+    ),
+    "kernels on a GPU": GpuKernelsReply(
+        "f(x)", "sm_90", "asm",
+        (
+            GpuKernelRow(
+                "f_1", 8000,
+                (LaunchRow("k_0", 12, 256, 1, 0, 31, 0, 1.0), LaunchRow("k_1", 8, 128, 128, 4112, None, None, None)),
+                "", ".visible .entry k_0()\n{\n}\n",
+            ),
+            GpuKernelRow("f_2", None, (), "the device has a library for it", ""),
         ),
     ),
     "profile": ProfileReply(

@@ -13,6 +13,7 @@ from tsrepl.session.commands import COMMANDS
 from tsrepl.session.replies import (
     CodeReply,
     ErrorReply,
+    GpuKernelsReply,
     GraphReply,
     HelpReply,
     KernelsReply,
@@ -129,6 +130,20 @@ def test_kernels_of_recorded_calls_are_those_of_forward_and_backward_graphs(
     session.execute("f(x, x).sum().backward()")
     (plan,) = run("%kernels f(x, x)", KernelsReply).plans
     assert plan.groups and not plan.why
+
+
+def test_kernels_on_a_gpu_need_none(run: Run[GpuKernelsReply]) -> None:
+    reply = run("%kernels f(x, x) --target sm_90", GpuKernelsReply)
+    (kernel,) = reply.kernels
+    assert ".target sm_90" in kernel.text and kernel.bytes
+    (launch,) = kernel.launches
+    assert (launch.blocks, launch.threads, launch.team) == (1, 256, 1)
+    shown = run("%kernels f(x, x) --target sm_80 kernel", GpuKernelsReply)
+    assert shown.kernels[0].text.startswith("def group(")
+
+
+def test_kernels_on_a_gpu_say_what_they_take(run: Run[ErrorReply]) -> None:
+    assert "architecture" in str(run("%kernels f(x, x) --target", ErrorReply))
 
 
 def test_trace_of_a_call_leaves_out_the_entry_around_it(run: Run[TraceReply]) -> None:
