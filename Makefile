@@ -28,6 +28,7 @@ test-all: $(STAMP) ## run all tests, the slow ones too
 gpu: $(STAMP) ## run the tests that need an NVIDIA GPU, and measure it (bring the extra cuda12 or cuda13 first)
 	$(BIN)/python -m pytest -n 8 -m gpu tests/gpu tests/unit/aten
 	$(BIN)/python benchmarks/gpu.py
+	$(BIN)/python benchmarks/gpu_kernels.py
 
 bench: $(STAMP) ## measure programs and models beside torch.jit (PEER=PYTHON names one that has PyTorch), write docs/performance.md
 	$(BIN)/python benchmarks/performance.py --write $(if $(PEER),--peer $(PEER)) $(if $(ARCHIVES),--archives $(ARCHIVES))
