@@ -18,6 +18,7 @@ from engine.fuser.gpu.shapes import Shape
 from engine.fuser.ir.numeric_functions import NUMPY
 from engine.fuser.stubs.binding import Binding, Result
 from engine.ir.clone import copy_graph
+from engine.ir.graph import Graph
 
 FEW_BLOCKS = 8
 """Blocks of a grid, so that each has several rounds to go."""
@@ -33,12 +34,18 @@ def unit_of(text: str, args: Sequence[Any]) -> Any:
     return torch.jit.CompilationUnit(f"def f({', '.join(typed)}):\n    return {expression}\n")
 
 
-def binding_of(text: str, *args: Any) -> Binding:
-    """The kernel for threads of `parameters: expression`.  Raises NotFused."""
+def graph_of(text: str, args: Sequence[Any]) -> tuple[Graph, tuple[Any, ...]]:
+    """The graph that kernels are made of, and its results for these arguments."""
     unit = unit_of(text, args)
     with torch.no_grad():
         plan = executor_of(unit._unit.functions["f"]).plan_for(args)
-        return compiler.lower(copy_graph(plan.graph), args, all_of(unit.f(*args)))
+        return copy_graph(plan.graph), all_of(unit.f(*args))
+
+
+def binding_of(text: str, *args: Any) -> Binding:
+    """The kernel for threads of `parameters: expression`.  Raises NotFused."""
+    graph, results = graph_of(text, args)
+    return compiler.lower(graph, args, results)
 
 
 def all_of(value: Any) -> tuple[Any, ...]:
