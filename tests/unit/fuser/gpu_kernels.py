@@ -36,7 +36,11 @@ def unit_of(text: str, args: Sequence[Any]) -> Any:
 
 def graph_of(text: str, args: Sequence[Any]) -> tuple[Graph, tuple[Any, ...]]:
     """The graph that kernels are made of, and its results for these arguments."""
-    unit = unit_of(text, args)
+    return graph_of_unit(unit_of(text, args), args)
+
+
+def graph_of_unit(unit: Any, args: Sequence[Any]) -> tuple[Graph, tuple[Any, ...]]:
+    """The same of a unit with a function `f`."""
     with torch.no_grad():
         plan = executor_of(unit._unit.functions["f"]).plan_for(args)
         return copy_graph(plan.graph), all_of(unit.f(*args))
