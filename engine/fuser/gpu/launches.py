@@ -17,10 +17,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from engine.fuser.gpu import library
+from engine.fuser.gpu.tiles import Tiles, tiles_of
+from engine.fuser.gpu.walking import Nest, is_independent, loads_of, nest_of
 from engine.fuser.ir import math
 from engine.fuser.ir.affine import affine
 from engine.fuser.ir.kernel import (
-    Accumulate,
     Allocate,
     Apply,
     Assign,
@@ -31,7 +32,6 @@ from engine.fuser.ir.kernel import (
     For,
     Kernel,
     Let,
-    Load,
     Name,
     Parameter,
     Return,
@@ -51,21 +51,12 @@ class NoLaunch(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Nest:
-    """Perfectly nested independent loops from 0, outermost first."""
-
-    indices: tuple[str, ...]
-    extents: tuple[Expression, ...]
-    body: tuple[Statement, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Launch:
     """One grid of threads, for the iterations of `nest`, which are rows if they are shared.
 
     `sizes`: the parameters that are sizes and strides.  `rooms`: buffers that each row has of its own.  `is_shared`:
     several threads may share a row.  `is_across`: elements of neighbouring rows are neighbours in memory, rather than
-    those of one row.  `lengths`: the extents of the loops in a row.
+    those of one row.  `lengths`: the extents of the loops in a row.  `tiles`: another order for loops over elements.
     """
 
     name: str
@@ -76,6 +67,7 @@ class Launch:
     is_shared: bool = False
     is_across: bool = False
     lengths: tuple[Expression, ...] = ()
+    tiles: Tiles | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +140,7 @@ def _launch(name: str, loop: For, types: Mapping[str, str], sizes: frozenset[str
     parameters = tuple(sorted(found, key=lambda each: isinstance(each, Buffer)))
     nest = nest_of(loop)
     if not any(isinstance(each, (For, Allocate)) for each in all_statements(nest.body)):
-        return Launch(name, parameters, sizes, nest)
+        return Launch(name, parameters, sizes, nest, tiles=tiles_of(nest))
     rooms = tuple(each.buffer for each in loop.body if isinstance(each, Allocate))
     body = tuple(each for each in loop.body if not isinstance(each, Allocate))
     loops = [nest_of(each) for each in body if isinstance(each, For)]
@@ -157,21 +149,6 @@ def _launch(name: str, loop: For, types: Mapping[str, str], sizes: frozenset[str
         name, parameters, sizes, Nest((loop.index,), (loop.stop,), body), rooms, all(map(_is_shareable, body)),
         _is_across(_fastest(loop, body), loops), lengths,
     )  # fmt: skip
-
-
-def nest_of(loop: For) -> Nest:
-    """The loop with those that it consists of, as far as they are independent."""
-    indices, extents, body = [loop.index], [loop.stop], loop.body
-    while len(body) == 1 and isinstance(inner := body[0], For) and is_independent(inner):
-        indices.append(inner.index)
-        extents.append(inner.stop)
-        body = inner.body
-    return Nest(tuple(indices), tuple(extents), body)
-
-
-def is_independent(loop: For) -> bool:
-    """True if the iterations may run in any order, and are numbered from 0."""
-    return loop.kind != "range" and loop.start == _ZERO and loop.step == _ONE
 
 
 def _is_shareable(statement: Statement) -> bool:
@@ -207,23 +184,6 @@ def _is_across(row: str, loops: Sequence[Nest]) -> bool:
             across += own == _ONE and inner != _ONE
             along += inner == _ONE
     return across > along
-
-
-def loads_of(body: Sequence[Statement]) -> Iterator[Load]:
-    """The loads in simple statements."""
-    for statement in body:
-        for root in parts(statement):
-            yield from (each for each in all_expressions(root) if isinstance(each, Load))
-
-
-def accumulated(body: Sequence[Statement]) -> dict[str, str]:
-    """The variables that statements accumulate, and the functions."""
-    return {each.name: each.function for each in all_statements(body) if isinstance(each, Accumulate)}
-
-
-def stored(body: Sequence[Statement]) -> set[str]:
-    """The buffers that statements write."""
-    return {each.buffer for each in all_statements(body) if isinstance(each, Store)}
 
 
 _ZERO: Final = index(0)

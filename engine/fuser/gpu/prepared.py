@@ -28,6 +28,9 @@ NARROW: Final = 1 << 30
 _PER_THREAD: Final = 4
 """Elements that a thread is to compute where there are many."""
 
+_LEAST_SIDE: Final = 16
+"""Extents from which on tiles, which may stick out, are worth it."""
+
 Numbers = Mapping[str, Any]
 
 
@@ -103,9 +106,10 @@ def _spans(binding: Binding, numbers: Numbers) -> list[int]:
 
 
 def _step(launch: Launch, count: Callable[..., int], is_narrow: bool, most_blocks: int) -> Step:
-    rows = count(*launch.nest.extents)
-    is_narrow = is_narrow and rows <= NARROW
-    shape = replace(_shape(launch, rows, count), is_narrow=is_narrow)
+    tiles = launch.tiles
+    is_tiled = tiles is not None and min(map(count, tiles.sides)) >= _LEAST_SIDE
+    rows = count(*(tiles.nest if tiles is not None and is_tiled else launch.nest).extents)
+    shape = replace(_shape(launch, rows, count), is_narrow=is_narrow and rows <= NARROW, is_tiled=is_tiled)
     rooms = sum(_room(each, count) for each in launch.rooms)
     per_thread = _PER_THREAD if not launch.lengths else 1
     wanted = -(-rows // (shape.teams * per_thread))

@@ -23,7 +23,7 @@ class Shape:
     """`threads` of a block, in teams of `team`, a power of two, one for each row.
 
     `is_across`: neighbouring threads belong to neighbouring teams.  `in_shared`: the rooms of rows are in shared
-    memory.  `is_narrow`: indices are computed in 32 bits.
+    memory.  `is_narrow`: indices are computed in 32 bits.  `is_tiled`: loops over elements go in tiles.
     """
 
     threads: int = THREADS
@@ -31,6 +31,7 @@ class Shape:
     is_across: bool = False
     in_shared: bool = True
     is_narrow: bool = True
+    is_tiled: bool = False
 
     @property
     def are_rows_beside(self) -> bool:

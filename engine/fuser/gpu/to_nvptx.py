@@ -17,11 +17,12 @@ from typing import Any, Final
 from engine.fuser.backend.llvm_numbers import Value, ir, stored_type, type_of
 from engine.fuser.backend.to_llvm import Emitter, Memory, Slot
 from engine.fuser.gpu import library
-from engine.fuser.gpu.launches import Launch, Nest, accumulated, nest_of, stored
+from engine.fuser.gpu.launches import Launch
 from engine.fuser.gpu.narrowing import narrowed
 from engine.fuser.gpu.shapes import Shape
 from engine.fuser.gpu.teams import READ, Team, neutral
 from engine.fuser.gpu.vectors import Vectors, vectors_of
+from engine.fuser.gpu.walking import Nest, accumulated, nest_of, stored
 from engine.fuser.ir.kernel import SIZES, Buffer, Expression, For, Load, Scalar, Statement, Store, index, product
 
 TRIPLE: Final = "nvptx64-nvidia-cuda"
@@ -86,7 +87,9 @@ class _Grid:
             threads = self.counter(self.shape.threads)
             b = self.e.builder
             first = b.add(b.mul(self.number("ctaid"), threads), self.number("tid"), flags=("nsw",))
-            self.spread(self.launch.nest, first, b.mul(self.number("nctaid"), threads))
+            tiles = self.launch.tiles
+            nest = tiles.nest if tiles is not None and self.shape.is_tiled else self.launch.nest
+            self.spread(nest, first, b.mul(self.number("nctaid"), threads))
         self.e.run(())
 
     # -- counters

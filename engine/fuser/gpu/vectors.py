@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from engine.fuser.gpu.launches import Nest, loads_of, stored
+from engine.fuser.gpu.walking import Nest, loads_of, stored
 from engine.fuser.ir.affine import Affine, affine
 from engine.fuser.ir.kernel import (
     SIZES,

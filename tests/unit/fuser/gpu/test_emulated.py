@@ -140,3 +140,20 @@ def test_arguments_of_other_sizes_have_other_shapes() -> None:
         ready = prepared(binding, numbers_of(binding, arrays_of([x])))
         shapes.append([step.shape.team for step in ready.steps])
     assert shapes[0] != shapes[1]
+
+
+TRANSPOSED = ["x: (x.t() * 2).contiguous()", "x: x.t().contiguous() + x.t().exp()"]
+
+
+@pytest.mark.parametrize("text", TRANSPOSED)
+def test_what_is_read_across_is_done_in_tiles(text: str) -> None:
+    shapes = ((40, 70), (32, 64), (5, 70), (17, 33), (64, 16))
+    calls = [[tensor(*shape)] for shape in shapes]
+    found = check(text, *calls[0], others=calls[1:])
+    assert [step.shape.is_tiled for ready in found for step in ready.steps] == [True, True, False, True, True]
+
+
+@pytest.mark.parametrize(("order", "is_tiled"), [("0, 2, 1", True), ("2, 0, 1", True), ("2, 1, 0", False)])
+def test_tiles_among_other_dimensions(order: str, is_tiled: bool) -> None:
+    (ready,) = check(f"x: (x.permute({order}) + 1).contiguous()", tensor(3, 33, 20))
+    assert [step.shape.is_tiled for step in ready.steps] == [is_tiled]
