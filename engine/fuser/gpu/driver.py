@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -21,12 +21,12 @@ KNOWN: Final = (70, 75, 80, 86, 89, 90, 100, 120)
 
 
 class Arguments:
-    """Memory for the arguments of a launch, and the list that tells the driver where it is."""
+    """Memory for the arguments of a launch, 8 bytes each, and the list that tells the driver where it is."""
 
     __slots__ = ("extra", "list", "size", "slots")
 
-    def __init__(self, count: int) -> None:
-        self.slots = (ctypes.c_int64 * count)()
+    def __init__(self, first: Sequence[int]) -> None:
+        self.slots = (ctypes.c_int64 * len(first))(*first)
         self.size = ctypes.c_size_t(ctypes.sizeof(self.slots))
         places = (_BUFFER, ctypes.addressof(self.slots), _BUFFER_SIZE, ctypes.addressof(self.size), 0)
         self.list = (ctypes.c_void_p * len(places))(*places)
@@ -54,8 +54,8 @@ class Driver(Protocol):
         """The blocks of the launch that a multiprocessor has room for."""
         ...
 
-    def launch(self, function: Any, step: Step, arguments: Arguments) -> None:
-        """Begin the launch on the current stream."""
+    def launcher(self, function: Any, step: Step) -> Callable[[Arguments], None]:
+        """The function that begins the launch on the current stream."""
         ...
 
 
@@ -80,14 +80,18 @@ class _Cupy:
     def active_blocks(self, function: Any, step: Step) -> int:
         return int(_api().occupancyMaxActiveBlocksPerMultiprocessor(function.address, step.shape.threads, step.shared))
 
-    def launch(self, function: Any, step: Step, arguments: Arguments) -> None:
-        if threading.get_ident() not in self.threads:
-            _cupy().cuda.runtime.free(0)  # makes the device's context this thread's
-            self.threads.add(threading.get_ident())
-        stream = _cupy().cuda.get_current_stream().ptr
-        _api().launchKernel(
-            function.address, step.blocks, 1, 1, step.shape.threads, 1, 1, step.shared, stream, 0, arguments.extra
-        )
+    def launcher(self, function: Any, step: Step) -> Callable[[Arguments], None]:
+        begin, stream, free = _api().launchKernel, _cupy().cuda.get_current_stream, _cupy().cuda.runtime.free
+        blocks, threads, shared = step.blocks, step.shape.threads, step.shared
+        known, here = self.threads, threading.get_ident
+
+        def launch(arguments: Arguments) -> None:
+            if here() not in known:
+                free(0)  # makes the device's context this thread's
+                known.add(here())
+            begin(function.address, blocks, 1, 1, threads, 1, 1, shared, stream().ptr, 0, arguments.extra)
+
+        return launch
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,19 +1,23 @@
 """Kernels on a GPU as functions of tensors.
 
 In: `Binding`s of one group, in loops for threads, and the function to call where no kernel fits.  Out: a function of
-the group's arguments.  What depends on dtypes, sizes and strides alone (guards, shapes of launches, code) is settled
-once for each layout that calls come with; a call fills in addresses and numbers, allocates, and launches.
+the group's arguments, which is written as text.
+
+    def f(x, n):
+        ... the fallback where something is traced or recorded, or x is no tensor
+        ready = known.get((x.array.dtype, x.array.shape, x.array.strides, type(x.array), type(n)))
+        ...
+        return ready(x.array, n)
+
+What depends on dtypes, sizes and strides alone (guards, shapes of launches, code) is settled once for each layout that
+calls come with; `ready` allocates, fills in addresses and numbers, and launches (`calls`).
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
 from typing import Any, Final
-
-import numpy as np
 
 from engine.aten.dispatch.grad_mode import MODE
 from engine.aten.values import libraries
@@ -21,26 +25,30 @@ from engine.aten.values.hooks import HOOKS
 from engine.aten.values.libraries import Library
 from engine.aten.values.tensor import Tensor
 from engine.fuser.backend.machine import MachineError
-from engine.fuser.gpu.driver import CUPY, Arguments, Driver
+from engine.fuser.gpu.calls import Loaded, call_of
+from engine.fuser.gpu.driver import CUPY, Driver
 from engine.fuser.gpu.launches import Launches, launches_of
-from engine.fuser.gpu.prepared import Numbers, Prepared, Step, holds, number_names, numbers_of, prepared
+from engine.fuser.gpu.prepared import Prepared, Step, holds, number_names, numbers_of, prepared
 from engine.fuser.gpu.ptx import ptx_of
 from engine.fuser.groups.fusion_group import DTYPES
-from engine.fuser.ir.kernel import SIZES, Name, all_expressions
+from engine.fuser.ir.kernel import Name, all_expressions
 from engine.fuser.stubs.binding import Argument, Binding, FixedArgument, NumberArgument, Result, TensorArgument
+from engine.lang.generated import define
 
 Run = Callable[..., Any]
 _WAVES: Final = 4
 """Blocks of a grid for each that the device has room for at a time; the rest is done in loops."""
-_ALIGNED: Final = 256
+_BLOCKS: Final = 8
+"""Blocks of most shapes that a multiprocessor has room for."""
 MOST_LAYOUTS: Final = 256
 """The number of layouts that a group is prepared for."""
 
 
 def bind(name: str, bindings: Sequence[Binding], otherwise: Run, driver: Driver = CUPY, kind: str = "cuda") -> Run:
-    """The function that runs the first kernel whose guards hold, else the last argument; `name` is the group's."""
+    """The function that runs the first kernel whose guards hold, else `otherwise`; `name` is the group's."""
     kernels = [_Kernel(each, launches_of(each.kernel, number_names(each))) for each in bindings]
-    return _Bound(name, kernels, otherwise, driver, kind)
+    layouts = _Layouts(kernels, otherwise, driver, kind)
+    return layouts.function(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,74 +65,114 @@ class _Kernel:
         arguments = enumerate(self.binding.arguments)
         return frozenset(i for i, each in arguments if isinstance(each, NumberArgument) and each.name not in names)
 
+    @property
+    def tensors(self) -> frozenset[int]:
+        """The places of tensors."""
+        arguments = enumerate(self.binding.arguments)
+        return frozenset(i for i, each in arguments if isinstance(each, TensorArgument))
+
 
 @dataclass(eq=False, slots=True)
-class _Bound:
-    """A group's function."""
+class _Layouts:
+    """The layouts that calls of a group come with, and the functions for them."""
 
-    name: str
     kernels: Sequence[_Kernel]
     otherwise: Run
     driver: Driver
     kind: str
-    known: dict[Hashable, _Ready | None] = field(default_factory=dict)
-    """By layout; None where no kernel fits."""
+    known: dict[Hashable, Run] = field(default_factory=dict)
+    """Functions of arrays and numbers, by layout; `_NONE` where no kernel fits."""
     loaded: dict[Hashable, Sequence[Any]] = field(default_factory=dict)
     """Functions by device and code."""
-    free: frozenset[int] = field(init=False)
-    """The places of numbers of which the type alone decides."""
 
-    def __post_init__(self) -> None:
-        self.free = frozenset.intersection(*(each.free for each in self.kernels))
+    # -- the group's function
 
-    def __call__(self, *args: Any) -> Any:
-        if HOOKS.trace is not None or (MODE.enabled and any(type(a) is Tensor and a._requires_grad for a in args)):
-            return self.otherwise(*args)
-        key = self.key(args)
-        ready = self.known.get(key, _UNKNOWN)
-        if ready is _UNKNOWN:
-            ready = self.settle(key, args)
-        return self.otherwise(*args) if ready is None else ready.run(args)
+    def function(self, name: str) -> Run:
+        """The function of the group's arguments."""
+        names = [f"a{i}" for i in range(len(self.kernels[0].binding.arguments))]
+        environment = {
+            "Tensor": Tensor, "form": _form, "plain": _plain, "hooks": HOOKS, "mode": MODE, "known": self.known,
+            "settle": self.settle, "none": _NONE, "otherwise": self.otherwise,
+        }  # fmt: skip
+        return define(name, names, self.lines(names), environment, f"<calls of {name}>")
 
-    def key(self, args: Sequence[Any]) -> Hashable:
+    def lines(self, names: Sequence[str]) -> Iterator[str]:
+        tensors = [name for i, name in enumerate(names) if i in self.tensors]
+        mixed = [name for i, name in enumerate(names) if i in self.mixed]
+        listed, fallback = "".join(f"{name}, " for name in names), f"return otherwise({', '.join(names)})"
+        wrong = " or ".join(["hooks.trace is not None", *(f"type({name}) is not Tensor" for name in tensors)])
+        yield f"if {wrong}: {fallback}"
+        recording = [f"{name}._requires_grad" for name in tensors]
+        recording += [f"(type({name}) is Tensor and {name}._requires_grad)" for name in mixed]
+        if recording:
+            yield f"if ({' or '.join(recording)}) and mode.enabled: {fallback}"
+        yield from (f"{name}_ = {name}.array" for name in tensors)
+        yield f"key = {''.join(self.key(names))}"
+        yield "ready = known.get(key)"
+        yield f"if ready is None: ready = settle(key, ({listed}))"
+        yield f"if ready is none: {fallback}"
+        yield f"return ready({', '.join(self.given(i, name) for i, name in enumerate(names))})"
+
+    @property
+    def tensors(self) -> frozenset[int]:
+        """The places where all kernels take tensors."""
+        return frozenset.intersection(*(each.tensors for each in self.kernels))
+
+    @property
+    def mixed(self) -> frozenset[int]:
+        """The places where some take tensors, and others something else."""
+        return frozenset.union(*(each.tensors for each in self.kernels)) - self.tensors
+
+    def given(self, i: int, name: str) -> str:
+        """An argument as the functions of layouts take it."""
+        return f"{name}_" if i in self.tensors else f"plain({name})" if i in self.mixed else name
+
+    def key(self, names: Sequence[str]) -> Iterator[str]:
         """All that decides what is done: of most numbers it is the type alone."""
-        found: list[Any] = []
-        for i, each in enumerate(args):
-            if type(each) is Tensor:
-                array = each.array
-                found += (array.dtype, array.shape, array.strides, type(array))
-            elif i in self.free:
-                found.append(type(each))
+        free = frozenset.intersection(*(each.free for each in self.kernels))
+        yield "("
+        for i, name in enumerate(names):
+            if i in self.mixed:
+                yield f"*form({name}), "
+            elif i in self.tensors:
+                yield f"{name}_.dtype, {name}_.shape, {name}_.strides, type({name}_), "
+            elif i in free:
+                yield f"type({name}), "
             else:
-                found += (type(each), tuple(each) if type(each) is list else each)
-        return tuple(found)
+                yield f"type({name}), tuple({name}) if type({name}) is list else {name}, "
+        yield ")"
 
-    def settle(self, key: Hashable, args: Sequence[Any]) -> _Ready | None:
-        """The kernel for arguments of a layout that is new, if there is one."""
+    # -- layouts
+
+    def settle(self, key: Hashable, args: Sequence[Any]) -> Run:
+        """The function for arguments of a layout that is new."""
         if len(self.known) >= MOST_LAYOUTS:
             self.known.clear()
         library = libraries.library(self.kind)
-        self.known[key] = next((ready for each in self.kernels if (ready := self.ready(each, args, library))), None)
+        found = (ready for each in self.kernels if (ready := self.ready(each, args, library)) is not None)
+        self.known[key] = next(found, _NONE)
         return self.known[key]
 
-    def ready(self, kernel: _Kernel, args: Sequence[Any], library: Library) -> _Ready | None:
-        """The kernel prepared for these arguments, if it takes them."""
+    def ready(self, kernel: _Kernel, args: Sequence[Any], library: Library) -> Run | None:
+        """The kernel's function for these arguments, if it takes them."""
         binding = kernel.binding
-        if len(args) != len(binding.arguments) or not all(map(_fits, binding.arguments, args)):
+        if not all(map(_fits, binding.arguments, args)):
             return None
         numbers = numbers_of(binding, [each.array if isinstance(each, Tensor) else each for each in args])
         if not holds(binding, numbers):
             return None
-        with library.on(device := _device(args, library)):
+        device = _device(args, library)
+        with library.on(device):
             multiprocessors = self.driver.multiprocessors()
-            most = _WAVES * multiprocessors * _BLOCKS
-            made = prepared(binding, numbers, kernel.launches, most)
+            made = prepared(binding, numbers, kernel.launches, _WAVES * multiprocessors * _BLOCKS)
             try:
                 functions = self.functions(device, made)
             except MachineError:
                 return None
-            steps = [_sized(*each, self.driver, multiprocessors) for each in zip(functions, made.steps, strict=True)]
-        return _Ready.of(binding, replace(made, steps=tuple(steps)), functions, numbers, library, self.driver, args)
+            pairs = zip(functions, made.steps, strict=True)
+            steps = tuple(_sized(*each, self.driver, multiprocessors) for each in pairs)
+        launches = [self.driver.launcher(*each) for each in zip(functions, steps, strict=True)]
+        return call_of(Loaded(binding, replace(made, steps=steps), launches, numbers, library, device))
 
     def functions(self, device: int | None, made: Prepared) -> Sequence[Any]:
         """The functions of the launches, loaded.  Raises MachineError."""
@@ -135,9 +183,21 @@ class _Bound:
         return self.loaded[key]
 
 
-_UNKNOWN: Final[Any] = object()
-_BLOCKS: Final = 8
-"""Blocks of most shapes that a multiprocessor has room for."""
+def _form(value: Any) -> tuple[Any, ...]:
+    """All of an argument that may decide what is done."""
+    if type(value) is not Tensor:
+        return type(value), value
+    array = value.array
+    return array.dtype, array.shape, array.strides, type(array)
+
+
+def _plain(value: Any) -> Any:
+    return value.array if type(value) is Tensor else value
+
+
+def _NONE(*args: Any) -> Any:
+    """Stands for no function, where no kernel fits."""
+    raise AssertionError(args)
 
 
 def _sized(function: Any, step: Step, driver: Driver, multiprocessors: int) -> Step:
@@ -168,148 +228,3 @@ def _fits(argument: Argument, value: Any) -> bool:
 
 
 _TYPES: Final = {"f64": float, "i64": int, "bool": bool}
-
-# ------------------------------------------------------------------ calls
-
-
-@dataclass(frozen=True, slots=True)
-class _Launch:
-    """`fixed`: the slots with what is the same in all calls; `filled`: slots, and the places of their values."""
-
-    function: Any
-    step: Step
-    fixed: tuple[int, ...]
-    filled: tuple[tuple[int, int], ...]
-    free: list[Arguments] = field(default_factory=list)
-
-    def begin(self, driver: Driver, values: Sequence[int]) -> None:
-        """One launch.  Memory for arguments is taken from those that no other thread uses."""
-        arguments = self.free.pop() if self.free else self.arguments()
-        slots = arguments.slots
-        for slot, place in self.filled:
-            slots[slot] = values[place]
-        driver.launch(self.function, self.step, arguments)
-        self.free.append(arguments)
-
-    def arguments(self) -> Arguments:
-        made = Arguments(len(self.fixed))
-        made.slots[:] = [*self.fixed]
-        return made
-
-
-@dataclass(frozen=True, slots=True)
-class _Ready:
-    """A kernel for one layout.
-
-    The values of a call are the addresses of its tensors, its numbers, and the addresses of results and of rooms in
-    the scratch memory, which begin at `rooms`.
-    """
-
-    launches: tuple[_Launch, ...]
-    tensors: tuple[int, ...]
-    numbers: tuple[tuple[int, bool], ...]
-    """Places of number arguments, and whether they are floats."""
-    results: tuple[tuple[tuple[int, ...], Any, tuple[int, ...] | None], ...]
-    """Shape in memory, dtype, and the order in which dimensions are those of the tensor."""
-    rooms: tuple[int, ...]
-    scratch: int
-    library: Library
-    driver: Driver
-    device: int | None
-
-    @classmethod
-    def of(
-        cls, binding: Binding, made: Prepared, functions: Sequence[Any], numbers: Numbers, library: Library,
-        driver: Driver, args: Sequence[Any],
-    ) -> _Ready:  # fmt: skip
-        """Lay out the values of calls, and what launches take of them."""
-        arguments = list(enumerate(binding.arguments))
-        tensors = [(i, each.name) for i, each in arguments if isinstance(each, TensorArgument)]
-        given = [(i, each) for i, each in arguments if isinstance(each, NumberArgument)]
-        results = [each for each in binding.results if isinstance(each, Result)]
-        sizes = [made.scratch[each.name] * SIZES[each.type] for each in made.launches.scratch]
-        sizes += [0 if step.shape.in_shared else step.room for step in made.steps]
-        rooms = [0, *accumulate(-(-size // _ALIGNED) * _ALIGNED for size in sizes)]
-        names = [name for _, name in tensors] + [each.name for _, each in given] + [each.name for each in results]
-        names += [each.name for each in made.launches.scratch] + [_room(i) for i in range(len(made.steps))]
-        places = {name: i for i, name in enumerate(names)}
-        launches = [
-            _Launch(function, step, *_slots(step, _room(i), places, numbers))
-            for i, (function, step) in enumerate(zip(functions, made.steps, strict=True))
-        ]
-        forms = [(*_form(made.results[each.name], each.order), DTYPES[each.type]) for each in results]
-        return cls(
-            tuple(launches), tuple(i for i, _ in tensors), tuple((i, each.type == "f64") for i, each in given),
-            tuple((shape, dtype, back) for shape, back, dtype in forms), tuple(rooms[:-1]), rooms[-1], library, driver,
-            _device(args, library),
-        )  # fmt: skip
-
-    def run(self, args: Sequence[Any]) -> Any:
-        library = self.library
-        if library.current() != self.device:
-            with library.on(self.device):
-                return self.launched(args)
-        return self.launched(args)
-
-    def launched(self, args: Sequence[Any]) -> Any:
-        library, empty = self.library, self.library.namespace.empty
-        address = library.address
-        arrays = [self.here(args[i].array) for i in self.tensors]
-        made = [empty(shape, dtype) for shape, dtype, _ in self.results]
-        values = [*map(address, arrays), *(_bits(args[i], real) for i, real in self.numbers), *map(address, made)]
-        scratch = empty((self.scratch,), np.uint8) if self.scratch else None
-        begin = 0 if scratch is None else address(scratch)
-        values += [begin + each for each in self.rooms]
-        for launch in self.launches:
-            launch.begin(self.driver, values)
-        found = [
-            Tensor(array if form[2] is None else array.transpose(form[2]))
-            for array, form in zip(made, self.results, strict=True)
-        ]
-        return found[0] if len(found) == 1 else tuple(found)
-
-    def here(self, array: Any) -> Any:
-        """The array, which is brought to the device if it is a number of the CPU."""
-        return self.library.from_host(array) if type(array) is np.ndarray else array
-
-
-def _room(i: int) -> str:
-    """The name of the memory for rooms of a launch, which no buffer has."""
-    return f"room {i}"
-
-
-def _slots(
-    step: Step, room: str, places: dict[str, int], numbers: Numbers
-) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
-    fixed: list[int] = []
-    filled: list[tuple[int, int]] = []
-    for slot, name in enumerate(_parameters(step, room)):
-        if name in places:
-            filled.append((slot, places[name]))
-        fixed.append(0 if name in places else int(numbers[name]))
-    return tuple(fixed), tuple(filled)
-
-
-def _parameters(step: Step, room: str) -> Iterator[str]:
-    yield from (each.name for each in step.launch.parameters)
-    if step.launch.rooms:
-        yield room
-
-
-def _form(shape: tuple[int, ...], order: tuple[int, ...] | None) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
-    """The shape as it lies in memory, and the order that gives the tensor's own back."""
-    if order is None:
-        return shape, None
-    return tuple(shape[d] for d in order), tuple(order.index(d) for d in range(len(order)))
-
-
-def _bits(value: Any, is_real: bool) -> int:
-    """The 8 bytes of a number, as a whole number."""
-    if not is_real:
-        return int(value)
-    found: int = _WHOLE.unpack(_REAL.pack(value))[0]
-    return found
-
-
-_WHOLE: Final = struct.Struct("=q")
-_REAL: Final = struct.Struct("=d")

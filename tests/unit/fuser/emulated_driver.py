@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,7 +34,10 @@ class EmulatedDriver:
     def active_blocks(self, function: Any, step: Step) -> int:
         return 1
 
-    def launch(self, function: Any, step: Step, arguments: Arguments) -> None:
+    def launcher(self, function: Any, step: Step) -> Callable[[Arguments], None]:
         assert function == step.launch.name
-        self.launched.append((function, step.blocks))
+        return lambda arguments: self.launch(step, arguments)
+
+    def launch(self, step: Step, arguments: Arguments) -> None:
+        self.launched.append((step.launch.name, step.blocks))
         emulated.run_step(step, np.array(arguments.slots[:], np.int64))

@@ -11,10 +11,10 @@ import pytest
 
 import engine.torch as torch
 from engine.aten.values import libraries
-from engine.fuser.gpu import emulated, launcher
+from engine.fuser.gpu import compiler, emulated, launcher
 from tests.table.device_double import double
 from tests.unit.fuser.emulated_driver import EmulatedDriver
-from tests.unit.fuser.gpu_kernels import all_of, binding_of, unit_of
+from tests.unit.fuser.gpu_kernels import all_of, binding_of, graph_of_unit, unit_of
 from tests.unit.fuser.kernels_of_groups import tensor
 
 pytestmark = pytest.mark.skipif(not emulated.is_possible(), reason="the C library has no contexts")
@@ -35,6 +35,11 @@ def bound(text: str, *args: Any) -> tuple[Any, EmulatedDriver]:
     """The function of a kernel for such arguments."""
     driver = EmulatedDriver()
     return launcher.bind("f", [binding_of(text, *args)], lambda *_: FELL_BACK, driver), driver
+
+
+def layouts(run: Any) -> int:
+    """The number of layouts that the function is prepared for."""
+    return len(run.__globals__["known"])
 
 
 def same(text: str, run: Any, *args: Any) -> None:
@@ -68,7 +73,7 @@ def test_a_layout_is_prepared_once() -> None:
     run, driver = bound(text, tensor(5, 40))
     for shape in ((5, 40), (70, 40), (5, 40), (70, 40)):
         same(text, run, tensor(*shape))
-    assert (len(run.known), len(driver.launched)) == (2, 4)
+    assert (layouts(run), len(driver.launched)) == (2, 4)
 
 
 def test_code_is_loaded_once() -> None:
@@ -84,7 +89,7 @@ def test_numbers_are_given_to_each_call() -> None:
     run, driver = bound("x, a, n: x * a + n", x, 0.5, 3)
     for a, n in ((0.5, 3), (-2.25, -(1 << 20)), (1e-30, 3)):
         np.testing.assert_allclose(run(on_device(x), a, n).cpu().numpy(), (x * a + n).numpy(), rtol=1e-6)
-    assert (len(driver.launched), len(driver.loaded), len(run.known)) == (3, 1, 1)
+    assert (len(driver.launched), len(driver.loaded), layouts(run)) == (3, 1, 1)
 
 
 def test_guards_leave_calls_to_the_fallback() -> None:
@@ -103,6 +108,26 @@ def test_numbers_of_the_same_value_and_other_types_are_told_apart() -> None:
     assert run(x, 1) is not FELL_BACK
     assert run(x, True) is FELL_BACK
     assert run(x, 1.0) is FELL_BACK
+
+
+def test_arguments_may_be_missing_in_some_kernels() -> None:
+    """A bias that is None for one kernel, and a tensor for another."""
+    x, b = tensor(4, 6), tensor(6)
+    program = torch.jit.CompilationUnit(
+        "def f(x, b: Optional[Tensor]):\n    return torch.layer_norm(x, [6], None, b, 1e-5) * 2\n"
+    )
+    bindings = [compiler.lower(*_lowering(program, [x, each])) for each in (None, b)]
+    run = launcher.bind("f", bindings, lambda *_: FELL_BACK, EmulatedDriver())
+    for each in (None, b, None):
+        found = run(on_device(x), on_device(each))
+        np.testing.assert_allclose(found.cpu().numpy(), program.f(x, each).numpy(), rtol=1e-4, atol=1e-5)
+    assert run(on_device(x), 3) is FELL_BACK
+    assert run(on_device(x), on_device(b).requires_grad_()) is FELL_BACK
+
+
+def _lowering(unit: Any, args: list[Any]) -> tuple[Any, list[Any], Any]:
+    graph, results = graph_of_unit(unit, args)
+    return graph, args, results
 
 
 def test_what_records_is_left_to_the_fallback() -> None:
