@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import engine.torch as torch
+from engine.aten.devices import kept_memory
 from engine.lang.errors import OperatorAssertionError, OperatorError
 
 CUDA = torch.device("cuda", 0)
@@ -108,6 +109,111 @@ def test_streams_and_events() -> None:
 
 
 @pytest.mark.usefixtures("cuda")
+def test_events_that_cannot_tell_times_say_so() -> None:
+    timed, plain = torch.cuda.Event(enable_timing=True), torch.cuda.Event()
+    with pytest.raises(ValueError, match="must be created with argument 'enable_timing=True'"):
+        timed.elapsed_time(plain)
+    with pytest.raises(ValueError, match="must be recorded before"):
+        timed.elapsed_time(torch.cuda.Event(enable_timing=True))
+    assert timed.query()
+    timed.synchronize()
+    assert timed.device is None
+    timed.record()
+    assert timed.device == CUDA
+    assert "cuda:0" in repr(timed)
+
+
+@pytest.mark.usefixtures("cuda")
+def test_memory_is_kept_for_the_streams_that_were_recorded() -> None:
+    side = torch.cuda.Stream()
+    x = torch.ones(10, device="cuda")
+    x.record_stream(side)
+    array = x.array
+    del x
+    assert kept_memory._KEPT[-1][1] is array
+    assert kept_memory._KEPT[-1][0].device == CUDA
+    torch.cuda.synchronize()
+    y = torch.ones(2, device="cuda")
+    y.record_stream(side)
+    del y
+    assert all(each is not array for _, each in kept_memory._KEPT)
+    with pytest.raises(OperatorError, match="this one is on the CPU"):
+        torch.ones(2).record_stream(side)
+
+
+def test_streams_and_numbers_choose_among_devices(two: str) -> None:
+    there = torch.device(two)
+    assert torch.device(1) == there
+    stream = torch.cuda.Stream(there)
+    assert (stream.device, stream.device_index, stream.device_type) == (there, 1, "cuda")
+    with torch.cuda.stream(stream):
+        assert torch.cuda.current_device() == 1
+        assert torch.cuda.current_stream() == stream
+        assert torch.ones(2, device="cuda").device == there
+    assert torch.cuda.current_device() == 0
+    made = [
+        torch.ones(2, device=1), torch.ones(2).to(1), torch.ones(2).to(1, torch.float64), torch.ones(2).cuda(1),
+        torch.tensor([1.0], device=1), torch.nn.Linear(2, 2).to(1).weight, torch.zeros_like(torch.ones(1), device=1),
+        torch.randn(2, device=1), torch.ones(2).to(device=1, non_blocking=True),
+    ]  # fmt: skip
+    assert {each.device for each in made} == {there}
+    torch.cuda.set_device(1)
+    try:
+        here = torch.ones(3, device="cuda:0")
+        assert (here * 2 + 1).relu().device == CUDA
+        assert here.to("cuda").device == there
+        with torch.cuda.device_of(here):
+            assert torch.cuda.current_device() == 0
+    finally:
+        torch.cuda.set_device(0)
+    torch.cuda.manual_seed_all(5)
+    assert torch.rand(3, device=0).tolist() == torch.rand(3, device=1).tolist()
+    x = torch.zeros(3, device=1)
+    assert x.copy_(torch.ones(3, device=0)).tolist() == [1.0] * 3
+    assert len(torch.cuda.get_rng_state_all()) == torch.cuda.device_count()
+
+
+@pytest.mark.usefixtures("cuda")
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **at: torch.empty(3, **at), lambda **at: torch.zeros(3, **at), lambda **at: torch.tensor([1.0], **at),
+        lambda **at: torch.randn(2, **at), lambda **at: torch.arange(3.0, **at),
+    ],
+)  # fmt: skip
+def test_new_tensors_are_pinned_if_that_is_asked_for(make: Callable[..., torch.Tensor]) -> None:
+    assert make(pin_memory=True).is_pinned()
+    assert not make(pin_memory=False).is_pinned()
+    both = make(pin_memory=True, requires_grad=True)
+    assert both.is_pinned()
+    assert both.requires_grad
+    assert both.is_leaf
+
+
+LAYERS: list[Callable[..., torch.nn.Module]] = [
+    lambda **at: torch.nn.Linear(2, 2, **at), lambda **at: torch.nn.Bilinear(2, 2, 2, **at),
+    lambda **at: torch.nn.PReLU(**at), lambda **at: torch.nn.AdaptiveLogSoftmaxWithLoss(4, 8, [2, 4], **at),
+    lambda **at: torch.nn.MultiheadAttention(4, 2, kdim=3, add_bias_kv=True, **at),
+    lambda **at: torch.nn.BatchNorm2d(2, **at),
+    lambda **at: torch.nn.InstanceNorm1d(2, affine=True, track_running_stats=True, **at),
+    lambda **at: torch.nn.Conv1d(2, 2, 1, **at), lambda **at: torch.nn.ConvTranspose2d(2, 2, 1, **at),
+    lambda **at: torch.nn.LayerNorm(2, **at), lambda **at: torch.nn.RMSNorm(2, **at),
+    lambda **at: torch.nn.GroupNorm(1, 2, **at), lambda **at: torch.nn.LSTM(2, 2, **at),
+    lambda **at: torch.nn.GRUCell(2, 2, **at), lambda **at: torch.nn.Embedding(2, 2, padding_idx=0, **at),
+    lambda **at: torch.nn.EmbeddingBag(2, 2, **at), lambda **at: torch.nn.TransformerEncoderLayer(4, 2, 8, **at),
+    lambda **at: torch.nn.Transformer(4, 2, 1, 1, 8, **at), lambda **at: torch.nn.LazyLinear(3, **at),
+]  # fmt: skip
+
+
+@pytest.mark.usefixtures("cuda")
+@pytest.mark.parametrize("make", LAYERS)
+def test_layers_are_made_on_the_device_that_they_are_told(make: Callable[..., torch.nn.Module]) -> None:
+    there, here = make(device="cuda"), make()
+    assert {t.device for t in (*there.parameters(), *there.buffers())} == {CUDA}
+    assert not any(t.is_cuda for t in (*here.parameters(), *here.buffers()))
+
+
+@pytest.mark.usefixtures("cuda")
 def test_what_is_known_of_the_device() -> None:
     assert torch.cuda.is_available()
     assert torch.cuda.is_initialized()
@@ -160,6 +266,8 @@ def test_without_a_device_the_answers_are_true() -> None:
         lambda: torch.ones(2).cuda(), lambda: torch.ones(2, device="cuda"), lambda: torch.Generator("cuda"),
         lambda: torch.set_default_device("cuda"), lambda: torch.device("cuda").__enter__(),
         lambda: torch.ones(2).pin_memory(), lambda: torch.nn.Linear(2, 2).cuda(),
+        lambda: torch.nn.Linear(2, 2, device="cuda"), lambda: torch.empty(2, pin_memory=True),
+        lambda: torch.cuda.set_device(0),
     ],
 )  # fmt: skip
 def test_without_a_device_what_needs_one_says_so(ask: Callable[[], Any]) -> None:

@@ -126,6 +126,26 @@ def test_a_saved_module_of_the_device_is_read_without_one(tmp_path: Path) -> Non
     close(loaded(torch.ones(1, 2)), module(torch.ones(1, 2, device="cuda")))
 
 
+@pytest.mark.parametrize("lengths", [[3, 2], [2, 3]])
+def test_packed_sequences_are_where_their_data_is(lengths: list[int]) -> None:
+    torch.manual_seed(0)
+    lstm, x, results = torch.nn.LSTM(4, 5, batch_first=True), torch.randn(2, 3, 4), []
+    for place in ("cpu", "cuda"):
+        there = lstm.to(place)
+        packed = torch.nn.utils.rnn.pack_padded_sequence(
+            x.to(place), torch.tensor(lengths), batch_first=True, enforce_sorted=False
+        )
+        assert packed.data.device.type == place
+        assert not packed.batch_sizes.is_cuda
+        y, found = torch.nn.utils.rnn.pad_packed_sequence(there(packed)[0], batch_first=True)
+        assert found.tolist() == lengths
+        assert y.device.type == place
+        results.append(y)
+    close(*results)
+    with pytest.raises(RuntimeError, match="'lengths' argument should be a 1D CPU int64 tensor"):
+        torch._pack_padded_sequence(x.cuda(), torch.tensor([3, 2]).cuda(), True)
+
+
 # -- gradients
 
 
@@ -149,6 +169,19 @@ def test_gradients_of_compiled_programs() -> None:
         assert x.grad.device == x.device
         found.append(x.grad)
     close(*found)
+
+
+def test_gradients_of_numbers_of_the_cpu_come_home() -> None:
+    x = torch.ones(3, device="cuda", requires_grad=True)
+    leaf, raw, weight = torch.tensor(2.0, requires_grad=True), torch.ones(4, requires_grad=True), torch.arange(4.0)
+    y = x * leaf + x * (leaf * 3).exp() + x * (raw * weight).sum() + (x * x).sum().cpu().cuda()
+    y.sum().backward()
+    assert leaf.grad.device == raw.grad.device == torch.device("cpu")
+    assert x.grad.device == CUDA
+    assert raw.grad.tolist() == [0.0, 3.0, 6.0, 9.0]
+    np.testing.assert_allclose(leaf.grad.item(), 3 + 9 * np.exp(6.0), rtol=1e-5)
+    (again,) = torch.autograd.grad((x * leaf).sum(), leaf)
+    assert not again.is_cuda
 
 
 def test_hooks_see_tensors_of_the_device() -> None:

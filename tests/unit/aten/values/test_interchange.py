@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import tracemalloc
 import weakref
+from typing import Any
 
 import numpy as np
 import pytest
 
 import engine.torch as torch
+from engine.aten.values import interchange
 from engine.lang.errors import OperatorError, OperatorTypeError, OperatorValueError
 
 
@@ -148,3 +151,14 @@ def test_a_gradient_is_deleted_by_del() -> None:
     tensor.sum().backward()
     del tensor.grad
     assert tensor.grad is None
+
+
+@pytest.mark.parametrize(
+    ("options", "name", "start"), [({}, b"dltensor", 8), ({"max_version": (1, 0)}, b"dltensor_versioned", 40)]
+)
+def test_capsules_tell_their_device(options: dict[str, Any], name: bytes, start: int) -> None:
+    capsule = np.ones(3).__dlpack__(**options)
+    exported = interchange._Exported(capsule)
+    assert exported.__dlpack_device__() == (1, 0)
+    (ctypes.c_int32 * 2).from_address(interchange._POINTER_OF(capsule, name) + start)[:] = [2, 1]
+    assert exported.__dlpack_device__() == (2, 1)
