@@ -46,11 +46,13 @@ class Diverged(Exception):
     """Threads of a block came to different barriers."""
 
 
-def run(prepared: Prepared, arrays: Mapping[str, Array], numbers: Mapping[str, Any]) -> None:
-    """Run all launches, in order."""
+def run(
+    prepared: Prepared, arrays: Mapping[str, Array], numbers: Mapping[str, Any], *, backwards: bool = False
+) -> None:
+    """Run all launches, in order; `backwards`: blocks, and threads between barriers, begin with the last."""
     held = {b.name: _memory(prepared.scratch[b.name], NUMPY[b.type]) for b in prepared.launches.scratch}
     for step in prepared.steps:
-        _run(step, {**held, **arrays}, numbers)
+        _run(step, {**held, **arrays}, numbers, backwards)
 
 
 def _memory(count: int, dtype: Any) -> Array:
@@ -59,20 +61,21 @@ def _memory(count: int, dtype: Any) -> Array:
     return found
 
 
-def _run(step: Step, arrays: Mapping[str, Array], numbers: Mapping[str, Any]) -> None:
+def _run(step: Step, arrays: Mapping[str, Array], numbers: Mapping[str, Any], backwards: bool) -> None:
     room = _memory(step.room, np.uint8)
     given = [arrays[each.name] if isinstance(each, Buffer) else numbers[each.name] for each in step.launch.parameters]
-    run_step(step, np.array([_slot(each) for each in (*given, room)], np.int64))
+    run_step(step, np.array([_slot(each) for each in (*given, room)], np.int64), backwards=backwards)
 
 
-def run_step(step: Step, slots: Array) -> None:
+def run_step(step: Step, slots: Array, *, backwards: bool = False) -> None:
     """One launch with the 8 bytes of each of its arguments."""
     code = _compiled(step.launch, step.shape)
     code.set("arguments", slots.ctypes.data)
     code.set("nctaid", step.blocks)
-    for block in range(step.blocks):
+    order = slice(None, None, -1 if backwards else 1)
+    for block in range(step.blocks)[order]:
         code.set("ctaid", block)
-        _run_block(code, step.shape.threads)
+        _run_block(code, range(step.shape.threads)[order])
 
 
 def _slot(value: Any) -> int:
@@ -144,15 +147,16 @@ def is_possible() -> bool:
     return all(hasattr(ctypes.PyDLL(None), name) for name in ("getcontext", "makecontext", "swapcontext"))
 
 
-def _run_block(code: _Code, threads: int) -> None:
+def _run_block(code: _Code, threads: range) -> None:
+    """The threads of a block, in that order from barrier to barrier."""
     contexts, swap = _contexts(), _library().swapcontext
-    for number in range(threads):
+    for number in threads:
         contexts.begin(number, code.entry)
     code.set("scheduler", contexts.scheduler)
-    left = range(threads)
-    while left:
+    is_done = False
+    while not is_done:
         reached = set()
-        for number in left:
+        for number in threads:
             code.set("tid", number)
             code.set("thread", contexts.thread(number))
             code.set("waits", 0)
@@ -160,7 +164,7 @@ def _run_block(code: _Code, threads: int) -> None:
             reached.add(code.get("waits"))
         if len(reached) > 1:
             raise Diverged(f"some threads came to barrier {max(reached)}, others to {min(reached)}")
-        left = range(threads) if reached != {0} else range(0)
+        is_done = reached == {0}
 
 
 # ------------------------------------------------------------------ code

@@ -74,7 +74,13 @@ def check_call(binding: Binding, args: Sequence[Any], function: Any, tolerance: 
     """One call, and the ways in which its launches are shaped."""
     with torch.no_grad():
         expected = all_of(function(*args))
-    ready, results = emulate(binding, args)
+    for backwards in (False, True):
+        ready, results = emulate(binding, args, backwards)
+        _compare(binding, results, expected, tolerance)
+    return ready
+
+
+def _compare(binding: Binding, results: Sequence[Any], expected: Sequence[Any], tolerance: float) -> None:
     for result, a, b in zip(binding.results, results, expected, strict=True):
         assert isinstance(result, Result)
         back = np.argsort(result.order) if result.order is not None else range(a.ndim)
@@ -83,10 +89,9 @@ def check_call(binding: Binding, args: Sequence[Any], function: Any, tolerance: 
         np.testing.assert_allclose(
             a.astype(float), b.array.astype(float), rtol=tolerance, atol=tolerance, equal_nan=True
         )
-    return ready
 
 
-def emulate(binding: Binding, args: Sequence[Any]) -> tuple[Prepared, list[Any]]:
+def emulate(binding: Binding, args: Sequence[Any], backwards: bool = False) -> tuple[Prepared, list[Any]]:
     """The results of a kernel on the host, in the order in which they lie in memory."""
     arrays = arrays_of(args)
     numbers = numbers_of(binding, arrays)
@@ -94,7 +99,7 @@ def emulate(binding: Binding, args: Sequence[Any]) -> tuple[Prepared, list[Any]]
     data = {each.name: value for each, value in zip(binding.arguments, arrays, strict=True)}
     results = [np.zeros(ready.results[each.name], NUMPY[each.type]) for each in binding.results]
     data |= {each.name: array for each, array in zip(binding.results, results, strict=True)}
-    emulated.run(ready, data, numbers)
+    emulated.run(ready, data, numbers, backwards=backwards)
     return ready, results
 
 

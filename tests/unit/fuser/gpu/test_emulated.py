@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import engine.torch as torch
-from engine.fuser.gpu import emulated
+from engine.fuser.gpu import emulated, teams
 from engine.fuser.gpu import prepared as preparing
 from engine.fuser.gpu.prepared import numbers_of, prepared
 from engine.fuser.gpu.shapes import Shape, shape_of_rows
@@ -131,6 +131,13 @@ on:""",
     monkeypatch.setattr(emulated, "_for_host", broken)
     with pytest.raises(emulated.Diverged):
         emulate(binding_of("x: x.sum(1) * 3.25", tensor(5, 77)), [tensor(5, 77)])
+
+
+def test_a_missing_barrier_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one of the orders of threads, at the latest."""
+    monkeypatch.setattr(teams.Team, "barrier", lambda self: None)
+    with pytest.raises(AssertionError):
+        check("x: x.sum(0) * 3.75", tensor(40, 70))
 
 
 def test_arguments_of_other_sizes_have_other_shapes() -> None:
