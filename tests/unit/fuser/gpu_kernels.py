@@ -48,7 +48,12 @@ def graph_of_unit(unit: Any, args: Sequence[Any]) -> tuple[Graph, tuple[Any, ...
 
 def binding_of(text: str, *args: Any) -> Binding:
     """The kernel for threads of `parameters: expression`.  Raises NotFused."""
-    graph, results = graph_of(text, args)
+    return lowered(unit_of(text, args), args)
+
+
+def lowered(unit: Any, args: Sequence[Any]) -> Binding:
+    """The kernel for threads of the function `f` of a unit.  Raises NotFused."""
+    graph, results = graph_of_unit(unit, args)
     return compiler.lower(graph, args, results)
 
 

@@ -11,10 +11,10 @@ import pytest
 
 import engine.torch as torch
 from engine.aten.values import libraries
-from engine.fuser.gpu import compiler, emulated, launcher
+from engine.fuser.gpu import emulated, launcher
 from tests.table.device_double import double
 from tests.unit.fuser.emulated_driver import EmulatedDriver
-from tests.unit.fuser.gpu_kernels import all_of, binding_of, graph_of_unit, unit_of
+from tests.unit.fuser.gpu_kernels import all_of, binding_of, lowered, unit_of
 from tests.unit.fuser.kernels_of_groups import tensor
 
 pytestmark = pytest.mark.skipif(not emulated.is_possible(), reason="the C library has no contexts")
@@ -116,18 +116,13 @@ def test_arguments_may_be_missing_in_some_kernels() -> None:
     program = torch.jit.CompilationUnit(
         "def f(x, b: Optional[Tensor]):\n    return torch.layer_norm(x, [6], None, b, 1e-5) * 2\n"
     )
-    bindings = [compiler.lower(*_lowering(program, [x, each])) for each in (None, b)]
+    bindings = [lowered(program, [x, each]) for each in (None, b)]
     run = launcher.bind("f", bindings, lambda *_: FELL_BACK, EmulatedDriver())
     for each in (None, b, None):
         found = run(on_device(x), on_device(each))
         np.testing.assert_allclose(found.cpu().numpy(), program.f(x, each).numpy(), rtol=1e-4, atol=1e-5)
     assert run(on_device(x), 3) is FELL_BACK
     assert run(on_device(x), on_device(b).requires_grad_()) is FELL_BACK
-
-
-def _lowering(unit: Any, args: list[Any]) -> tuple[Any, list[Any], Any]:
-    graph, results = graph_of_unit(unit, args)
-    return graph, args, results
 
 
 def test_what_records_is_left_to_the_fallback() -> None:

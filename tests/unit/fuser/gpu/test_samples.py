@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import engine.torch as torch
-from engine.fuser.gpu import assemble, compiler, emulated, ptx
+from engine.fuser.gpu import assemble, emulated, ptx
 from engine.fuser.gpu.assemble import NotAssembled
 from engine.fuser.gpu.prepared import numbers_of, prepared
 from tests.unit.fuser import samples_of_groups as samples
-from tests.unit.fuser.gpu_kernels import arrays_of, binding_of, check, check_call, graph_of_unit, renamed
+from tests.unit.fuser.gpu_kernels import arrays_of, binding_of, check, check_call, lowered, renamed
 from tests.unit.fuser.kernels_of_groups import tensor
 from tests.unit.fuser.random_programs import arguments, program
 
@@ -58,14 +58,9 @@ def test_random_programs(seed: int) -> None:
     choose = random.Random(seed)
     unit = torch.jit.CompilationUnit(program(choose, choose.randint(2, 7)))
     args, others = arguments(4, choose), arguments(10, choose)
-    binding = compiler.lower(*_lowering(unit, args))
+    binding = lowered(unit, args)
     for given in (args, others):
         check_call(binding, given, unit.f, tolerance=3e-4)
-
-
-def _lowering(unit: Any, args: list[Any]) -> tuple[Any, list[Any], Any]:
-    graph, results = graph_of_unit(unit, args)
-    return graph, args, results
 
 
 @pytest.mark.parametrize("target", ptx.TARGETS)
