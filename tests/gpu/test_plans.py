@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,16 +22,21 @@ from engine.aten.values.hooks import HOOKS
 from engine.aten.values.tensor import Tensor
 from engine.executor.bytecode.code import Code
 from engine.executor.interpreter.interpreter import InterpreterState
-from engine.executor.plans import fusion
+from engine.executor.plans import cuda_kernels, fusion
 from engine.executor.plans.executor import RECENT, executor_of
 from engine.executor.plans.fusion import Compiler
 from engine.executor.plans.plan import ExecutionPlan
+from engine.frontend.compilation.compile import compile_source
 from engine.fuser.backend import tiering
+from engine.fuser.gpu import emulated, launcher
 from engine.fuser.groups.from_graph import NotFused, is_fusible
 from engine.fuser.groups.from_graph import lower as lower_for_cpu
 from engine.fuser.ir.kernel_text import show
 from engine.fuser.stubs.binding import Binding
 from engine.ir.graph import Graph
+from engine.torch.compiled.objects import ScriptFunction
+from tests.table.device_double import double
+from tests.unit.fuser.emulated_driver import EmulatedDriver
 
 CUDA = torch.device("cuda", 0)
 
@@ -435,3 +441,32 @@ def test_plans_from_profiles_check_sizes_and_run_kernels(made: StandIn) -> None:
     assert "device=cpu" not in shown
     other = torch.randn(2, 3)
     close(f(other.cuda(), other.cuda()), torch.relu(torch.tanh(other * other) - 0.25) / 2.0)
+
+
+@pytest.mark.skipif(not emulated.is_possible(), reason="the C library has no contexts")
+def test_groups_run_as_kernels_for_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = EmulatedDriver()
+    compiler = replace(cuda_kernels.COMPILER, bind=partial(launcher.bind, driver=driver), known={})
+    unit = compile_source("def f(x, y):\n    h = torch.tanh(x * y + 1)\n    return torch.softmax(h, -1) * h\n")
+    function = ScriptFunction(unit.functions["f"])
+    x, y = torch.randn(3, 5), torch.randn(5)
+    before = tiering.mode()
+    tiering.set_mode("eager")
+    try:
+        expected = function(x, y)
+        with double():
+            monkeypatch.setitem(fusion.SETTINGS.accelerators, "cuda", compiler)
+            for _ in range(2):
+                found = function(x.to("cuda"), y.to("cuda"))
+                assert found.device.type == "cuda"
+                np.testing.assert_allclose(found.cpu().numpy(), expected.numpy(), rtol=1e-5, atol=1e-6)
+    finally:
+        tiering.set_mode(before)
+    assert len(driver.launched) >= 2
+
+
+def test_the_compiler_of_a_gpu_is_loaded_with_the_first_tensor_on_one() -> None:
+    settings = fusion.Settings()
+    assert "cuda" not in settings.accelerators
+    assert settings.compiler_for(torch.device("cuda", 0)) is cuda_kernels.COMPILER
+    assert settings.compiler_for(None) is settings.compiler

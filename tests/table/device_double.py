@@ -18,6 +18,7 @@ import numpy as np
 
 from engine.aten.values import libraries
 from engine.aten.values.libraries import Library
+from engine.executor.plans.fusion import SETTINGS
 from tests.table.cuda_double import cuda, current_device
 
 MISSING = frozenset({
@@ -363,8 +364,10 @@ def _loaded(devices: int) -> Library:
 
 @contextmanager
 def double(devices: int = 1) -> Iterator[SimpleNamespace]:
-    """While this lasts, "cuda" is the double, of so many devices."""
+    """While this lasts, "cuda" is the double, of so many devices, for which there are no kernels."""
     before = libraries.LOADERS["cuda"]
+    kernels = SETTINGS.accelerators.get("cuda")
+    SETTINGS.accelerators["cuda"] = None
     libraries.unload("cuda")
     libraries.LOADERS["cuda"] = lambda: _loaded(devices)
     try:
@@ -373,3 +376,5 @@ def double(devices: int = 1) -> Iterator[SimpleNamespace]:
     finally:
         libraries.unload("cuda")
         libraries.LOADERS["cuda"] = before
+        SETTINGS.accelerators.pop("cuda")
+        SETTINGS.accelerators |= {"cuda": kernels} if kernels is not None else {}

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from importlib import import_module
 from types import NoneType
 from typing import Any, Final, Protocol
 from weakref import WeakSet
@@ -106,11 +107,20 @@ class Settings:
     """
 
     compiler: Compiler | None = field(default_factory=lambda: Compiler(is_fusible, lower, bind, show))
-    accelerators: dict[str, Compiler] = field(default_factory=dict)
+    accelerators: dict[str, Compiler | None] = field(default_factory=dict)
 
     def compiler_for(self, accelerator: scalars.device | None) -> Compiler | None:
         """The compiler for tensors on that device; None is the CPU."""
-        return self.compiler if accelerator is None else self.accelerators.get(accelerator.type)
+        if accelerator is None:
+            return self.compiler
+        kind = accelerator.type
+        if kind not in self.accelerators and kind in ACCELERATORS:
+            self.accelerators[kind] = import_module(ACCELERATORS[kind]).COMPILER
+        return self.accelerators.get(kind)
+
+
+ACCELERATORS: Final = {"cuda": "engine.executor.plans.cuda_kernels"}
+"""Types of devices and the modules that have their compilers, which are loaded with the first tensor on one."""
 
 
 SETTINGS: Final = Settings()
