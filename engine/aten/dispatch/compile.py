@@ -120,10 +120,11 @@ def _trace_line(schema: FunctionSchema, asks_for_grad: bool) -> str:
 
 def _grad_lines(schema: FunctionSchema) -> list[str]:
     args = _all_arguments(schema)
-    asked = " or ".join([*map(requires_grad, tensors_of(schema.arguments)), "hooks.rebased"])
-    return [
-        f"if ({asked}) and hooks.grad is not None:",
-        f"    return op.recorded{args} if hooks.grad is hooks.recorded else hooks.grad(op, {args}, op.body)",
+    asked = " or ".join(map(requires_grad, tensors_of(schema.arguments)))
+    return [  # tensors are asked again: `rebased` may fall at any time, when a tensor is collected
+        f"if ({asked} or hooks.rebased) and hooks.grad is not None:",
+        f"    if hooks.grad is hooks.recorded and ({asked}): return op.recorded{args}",
+        f"    return hooks.grad(op, {args}, op.body)",
     ]
 
 

@@ -155,3 +155,36 @@ def test_the_second_gradient_of_a_leaf_is_added_in_place() -> None:
     first = x.grad
     x.sum().backward()
     assert first is not None and x.grad is first
+
+
+class _OnlyOnce:
+    """True when it is first asked: a count that falls to 0 right then, as where a tensor is collected."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def __bool__(self) -> bool:
+        self.asked += 1
+        return self.asked == 1
+
+
+@pytest.mark.usefixtures("without_machine_code")
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda x: x.sqrt(), lambda x: x.sum(), lambda x: x * x, lambda x: call("cat", ([x, x],), {}),
+        lambda x: x.chunk(2)[0], lambda x: x.max(0)[0], lambda x: x.reshape(-1), lambda x: x.clamp_(0.0, 1.0),
+    ],
+)  # fmt: skip
+def test_nothing_is_recorded_for_tensors_that_ask_for_nothing(
+    use: Callable[[Tensor], Tensor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor where the last view of written memory dies while an operator begins."""
+    x = tensor([[0.5, 2.0], [1.0, 3.0]])
+    use(x.clone())
+    watched = _OnlyOnce()
+    monkeypatch.setattr(HOOKS, "rebased", watched)
+    result = use(x)
+    monkeypatch.undo()
+    assert watched.asked
+    assert not result.requires_grad
