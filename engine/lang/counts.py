@@ -2,16 +2,25 @@
 
 counted(1, "tensor")  ->  1 tensor            counted(1234, "class", "classes")  ->  1,234 classes
 duration(0.00123)     ->  1.23 ms             byte_size(1230)                    ->  1.2 KiB
+some_of("abcde", 3)   ->  a, b, c and 2 more
 
 It stands alone because reports of `engine.serialize` and of all doors share it, and it belongs to no type or error.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 def counted(number: int, noun: str, plural: str = "") -> str:
     """The number, in groups of three digits, with the noun in the singular or the plural."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def some_of(texts: Sequence[str], most: int) -> str:
+    """The first of the texts, and how many more there are."""
+    more = len(texts) - most
+    return ", ".join(texts[:most]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def duration(seconds: float) -> str:

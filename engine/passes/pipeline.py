@@ -213,12 +213,15 @@ def listed(pass_names: str | Iterable[str]) -> tuple[str, ...]:
     return tuple(name for word in words for name in PIPELINES.get(word, (word,)))
 
 
+_LISTED = "engine.passes.pipeline.names() lists them, and so does %help passes at the prompt"
+
+
 @cache
 def find_pass(name: str) -> Pass:
     """The pass of that name.  Raises CompileError."""
     module = ALIASES.get(name, name)
     if module not in PASSES:
-        raise CompileError(f"there is no pass '{name}'", hints=did_you_mean(name, names()))
+        raise CompileError(f"there is no pass '{name}'", hints=did_you_mean(name, names()) or (_LISTED,))
     found: Pass = getattr(import_module(f"engine.passes.{module}"), module)
     return found
 

@@ -295,8 +295,7 @@ def save_archive(
     if not isinstance(path, (str, os.PathLike)):
         write_all(path, writer.pieces())
         return
-    total = sum(map(len, writer.records.values()))
-    replace_file(path, told(writer.pieces(), path, total))
+    replace_file(path, told(writer.pieces(), path, writer.size()))
 
 
 def _folder_name(path: PathOrFile) -> str:
@@ -330,8 +329,8 @@ def _add_records(
     code.write_needed()
     debug = DebugWriter()
     for prefix, printer in code.printers.items():
-        writer.add(record_of(prefix), str(printer.body).encode())
-        writer.add(f"{record_of(prefix)}.debug_pkl", debug.record(printer.body.marks))
+        writer.add(record_of(prefix), str(printer.body).encode(), deflate=True)
+        writer.add(f"{record_of(prefix)}.debug_pkl", debug.record(printer.body.marks), deflate=True)
     table = code.constants
     _add_pickle(writer, "constants", tuple(table.values), TupleType(tuple(table.types)), code, run, addresses)
     version = max(code.version, OLDEST_WRITTEN)

@@ -105,10 +105,10 @@ def test_a_terminal_that_cannot_show_everything_gets_what_it_can(archive: Path, 
 
 
 def test_a_reader_that_leaves_early_is_no_error_of_ours() -> None:
-    shell = f"{sys.executable} -m tsrepl -c '%ops a' | head -n 1"
-    done = subprocess.run(shell, shell=True, capture_output=True, text=True, cwd=ROOT, timeout=60, check=False)
+    shell = f"set -o pipefail; {sys.executable} -m tsrepl -c '%ops a\n%graph torch.ones(2)' | head -n 1"
+    done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, cwd=ROOT, timeout=60, check=False)
     assert done.stdout.startswith("aten::")
-    assert done.stderr == ""
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_an_interrupt_ends_it_with_status_130() -> None:

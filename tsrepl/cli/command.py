@@ -85,9 +85,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader of our output has left; Python would complain when it flushes at the end.
+        # The reader of our output has seen enough; Python would complain when it flushes at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILED
+        return OK
     finally:
         if argv is None:  # the process ends, and Python would look through all that it holds for garbage
             gc.freeze()
@@ -199,12 +199,10 @@ def _print_all(replies: Iterable[Reply], trouble: int = FAILED) -> int:
 
 def _console(*, stderr: bool = False) -> Console:
     """The terminal; git's pager is one too, though it is read through a pipe."""
-    from rich.console import Console
+    from tsrepl.render.terminal import new_console
 
     paged = os.environ.get("GIT_PAGER_IN_USE") == "true" and not stderr
-    return Console(
-        highlight=False, stderr=stderr, force_terminal=True if paged and "NO_COLOR" not in os.environ else None
-    )
+    return new_console(stderr=stderr, force_terminal=True if paged else None)
 
 
 def _status(reply: ErrorReply, trouble: int) -> int:

@@ -51,24 +51,26 @@ def _diff(options: argparse.Namespace) -> Iterator[Reply]:
 def _extract(options: argparse.Namespace) -> Iterator[Reply]:
     from tsrepl.session.changes import extract
 
-    return extract(options.file, options.output)
+    return extract(options.file, options.output, force=options.force)
 
 
 def _fix(options: argparse.Namespace) -> Iterator[Reply]:
     from tsrepl.session.changes import fix
 
-    return fix(options.file, options.device, options.output)
+    return fix(options.file, options.device, options.output, force=options.force)
 
 
 def _repack(options: argparse.Namespace) -> Iterator[Reply]:
     from tsrepl.session.changes import repacked
 
-    return repacked(options.file, options.output)
+    return repacked(options.file, options.output, force=options.force)
 
 
 _FILE: Final = (("file",), {"metavar": "FILE", "help": "an archive (.pt)"})
 _JSON: Final = (("--json",), {"action": "store_true", "help": "print JSON"})
 _OUT: Final = (("-o", "--output"), {"metavar": "OUT", "required": True, "help": "the new archive"})
+
+_FORCE: Final = (("--force",), {"action": "store_true", "help": "overwrite the file if there is one"})
 
 _IDENTIFY_DETAILS = """\
 The contents decide, never the name: TorchScript archives of every age, state
@@ -126,11 +128,12 @@ COMMANDS: Final[tuple[FileCommand, ...]] = (
                 _diff, 2),
     FileCommand("extract", "take weights, code and constants out of a model file", _EXTRACT_DETAILS,
                 ((("file",), {"metavar": "FILE", "help": "an archive or a file of weights"}),
-                 (("output",), {"metavar": "OUT", "help": "a .safetensors or .npz file, or a new folder"})), _extract),
+                 (("output",), {"metavar": "OUT", "help": "a .safetensors or .npz file, or a new folder"}), _FORCE),
+                _extract),
     FileCommand("fix", "change the devices that an archive names", _FIX_DETAILS,
                 ((("--device",), {"metavar": "NAME", "default": "cpu", "help": "cpu (default), cuda, cuda:1"}),
-                 _FILE, _OUT), _fix),
-    FileCommand("repack", "write an old archive as archives are written today", _REPACK_DETAILS, (_FILE, _OUT),
+                 _FILE, _OUT, _FORCE), _fix),
+    FileCommand("repack", "write an old archive as archives are written today", _REPACK_DETAILS, (_FILE, _OUT, _FORCE),
                 _repack),
 )  # fmt: skip
 BY_NAME: Final = {command.name: command for command in COMMANDS}

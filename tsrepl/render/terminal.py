@@ -7,6 +7,7 @@ Nothing here looks at the real terminal: the door decides about width and colour
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -44,6 +45,20 @@ def to_text(reply: Reply, width: int = UNLIMITED) -> str:
     )
     console.print(to_rich(reply, width), end="")
     return "".join(text.rstrip() + "\n" for text in stream.getvalue().splitlines())
+
+
+def new_console(*, stderr: bool = False, force_terminal: bool | None = None) -> Console:
+    """The console of a stream.  Where NO_COLOR is set, nothing is bold or dim either."""
+    plain = is_plain()
+    return Console(
+        highlight=False, stderr=stderr, force_terminal=None if plain else force_terminal,
+        color_system=None if plain else "auto",
+    )  # fmt: skip
+
+
+def is_plain() -> bool:
+    """True if the reader wants text without colours and other attributes (https://no-color.org)."""
+    return bool(os.environ.get("NO_COLOR"))
 
 
 def print_reply(reply: Reply, console: Console) -> None:

@@ -19,9 +19,10 @@ from tsrepl.session.failures import CommandLineError
 from tsrepl.session.replies import Reply, ReportReply, Section, TextReply
 
 
-def extract(path: str, target: str) -> Iterator[Reply]:
+def extract(path: str, target: str, *, force: bool = False) -> Iterator[Reply]:
     """`tsrepl extract FILE OUT`: weights into a `.safetensors` or `.npz` file, or everything into a new folder."""
     if target.endswith(ENDINGS):
+        _check_new(target, force)
         written = extract_weights(path, target)
         size = os.path.getsize(target)
         yield TextReply(f"wrote {target}: {counted(len(written), 'tensor')}, {counted(size, 'byte')}", "done")
@@ -36,17 +37,18 @@ def extract(path: str, target: str) -> Iterator[Reply]:
     yield ReportReply("", (Section(f"wrote {counted(len(files), 'file')}", ("file", ">bytes"), rows, "good"),))
 
 
-def fix(path: str, device: str, target: str) -> Iterator[Reply]:
+def fix(path: str, device: str, target: str, *, force: bool = False) -> Iterator[Reply]:
     """`tsrepl fix --device cpu FILE -o OUT`: each change with its line."""
+    _check_new(target, force)
     try:
         scalars.device(device)
     except OperatorError:
         raise CommandLineError(f"'{device}' is no device", hints=("write cpu, cuda or cuda:1",)) from None
     changes = fix_devices(path, device, target)
     if not changes:
-        yield TextReply(f"nothing to change: everything is on {device}; {target} was not written", "done")
-        return
-    yield ReportReply("", tuple(_change(each) for each in changes))
+        yield TextReply(f"nothing to change: everything is on {device}, so the new file is the same")
+    else:
+        yield ReportReply("", tuple(_change(each) for each in changes))
     yield TextReply(f"wrote {target} ({counted(os.path.getsize(target), 'byte')})", "done")
 
 
@@ -58,8 +60,9 @@ def _change(change: Change) -> Section:
     )
 
 
-def repacked(path: str, target: str) -> Iterator[Reply]:
+def repacked(path: str, target: str, *, force: bool = False) -> Iterator[Reply]:
     """`tsrepl repack FILE -o OUT`: the archive as archives are written today."""
+    _check_new(target, force)
     done = repack(path, target, BudgetedRunner())
     yield TextReply(
         f"wrote {target}: version {done.before} → {done.after}, {done.size_before:,} → {done.size_after:,} bytes",
@@ -67,3 +70,9 @@ def repacked(path: str, target: str) -> Iterator[Reply]:
     )
     if done.rewrites:
         yield ReportReply("", (rewrites_section(done.rewrites),))
+
+
+def _check_new(target: str, force: bool) -> None:
+    """Raises CommandLineError for a file that is there already; a pipe or `/dev/null` may be written to."""
+    if os.path.isfile(target) and not force:
+        raise CommandLineError(f"'{target}' exists already", hints=("--force overwrites it",))

@@ -13,6 +13,7 @@ from itertools import chain, groupby
 from typing import Final, NamedTuple
 
 from engine.lang.errors import did_you_mean
+from engine.passes.pipeline import names as pass_names
 from tsrepl.session import (
     debugging,
     explaining,
@@ -27,8 +28,11 @@ from tsrepl.session import (
 )
 from tsrepl.session.entries import COMMAND, Entry, split_entries
 from tsrepl.session.failures import INTERRUPTED, UsageError, error_replies
-from tsrepl.session.replies import ErrorReply, HelpReply, HelpTopic, Reply
+from tsrepl.session.replies import DefinitionReply, ErrorReply, HelpReply, HelpTopic, Reply, TextReply
 from tsrepl.session.workspace import Workspace
+
+MAIN: Final = "main"
+"""The function of a file that runs with it."""
 
 Run = Callable[[Workspace, str], Iterable[Reply]]
 
@@ -58,7 +62,21 @@ def _run_file(workspace: Workspace, argument: str) -> Iterable[Reply]:
     if len(paths) != 1:
         raise UsageError("%run wants one file", hints=("write %run program.py",))
     path = os.path.expanduser(paths[0])
-    return run_text(workspace, files.read_text(path), path)
+    failed = has_main = False
+    for reply in run_text(workspace, files.read_text(path), path):
+        failed = failed or isinstance(reply, ErrorReply)
+        has_main = has_main or (isinstance(reply, DefinitionReply) and reply.name == MAIN)
+        yield reply
+    if has_main and not failed:
+        yield from _run_main(workspace, path)
+
+
+def _run_main(workspace: Workspace, path: str) -> Iterator[Reply]:
+    """Call the function `main` of a file, if it can be called without arguments."""
+    if all(argument.has_default for argument in workspace.target(MAIN).schema.arguments):
+        yield from run_text(workspace, f"{MAIN}()", path)
+    else:
+        yield TextReply(f"{MAIN} takes arguments, so it has not been called")
 
 
 def _overview() -> HelpReply:
@@ -93,7 +111,8 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("passes", "%passes f [pass ...]", "what each optimization pass changes in the graph", "function",
             inspection.passes,
             _TARGET + " Of what has run, and of expressions, which are run, these are the passes that made the plan. "
-            "Name passes to run these only, in that order, on the graph as it was compiled.",
+            "Name passes to run these only, in that order, on the graph as it was compiled: "
+            f"{', '.join(pass_names())}.",
             ("%passes f", "%passes f(x, x)", "%passes f constant_propagation dce")),
     Command("bisect", "%bisect expression [pass ...]", "which rewrite of which pass changes what an expression gives",
             "expression", observing.bisect, "Names of passes at the end stand for the pipeline.",
@@ -160,7 +179,8 @@ COMMANDS: Final[tuple[Command, ...]] = (
             looking.check, "Nothing of it is run.", ("%check model.pt",)),
     Command("diff", "%diff old new", "what differs between two model files", "path", looking.diff,
             "Code, attributes, and weights by tensor.", ("%diff old.pt new.pt",)),
-    Command("run", "%run file", "run a file of TorchScript entries here", "path", _run_file, "",
+    Command("run", "%run file", "run a file of TorchScript entries here, then its function main", "path", _run_file,
+            "A main that needs arguments is defined and not called.",
             ("%run program.py",)),
     Command("who", "%who", "what is defined", "", overview.who),
     Command("reset", "%reset", "forget everything that is defined", "", overview.reset),

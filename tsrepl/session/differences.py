@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from engine.lang.counts import counted
+from engine.lang.counts import counted, some_of
 from engine.serialize.inspect.compare import CodeChange, Comparison, ValueChange, WeightChange, compare
 from tsrepl.session.failures import CommandLineError
 from tsrepl.session.replies import DataReply, Reply, ReportReply, Section
@@ -76,9 +76,7 @@ def _short(text: str | None) -> str:
 
 
 def _code(change: CodeChange) -> Section:
-    shown = ", ".join(change.paths[:MOST_PATHS])
-    more = len(change.paths) - MOST_PATHS
-    heading = shown + (f" and {more} more" if more > 0 else "")
+    heading = some_of(change.paths, MOST_PATHS)
     if change.before is None:
         return Section(f"{heading}: new", level="warning", change=("", change.after or ""))
     if change.after is None:

@@ -20,7 +20,7 @@ from engine.executor.plans.explanation import (
     explain,
 )
 from engine.executor.plans.history import PassRun
-from engine.lang.counts import byte_size, counted, duration
+from engine.lang.counts import byte_size, counted, duration, some_of
 from tsrepl.session.called import Called, called, check_has_run, compiled_at_once, group_name
 from tsrepl.session.learning import failure_rows, short_kind
 from tsrepl.session.places import Places
@@ -130,7 +130,7 @@ def _longest(passes: Sequence[PassRun]) -> list[PassRun]:
 def _guards(plan: PlanExplanation, of: Explanation) -> Facts:
     kept = [each for each in plan.guards if each.fate in ("kept", "moved")]
     if plan.guards:
-        shown = _some([f"{each.value} {each.type}" for each in kept[:MOST]], len(kept))
+        shown = some_of([f"{each.value} {each.type}" for each in kept], MOST)
         rest = len(plan.guards) - len(kept)
         yield "guards", f"{shown or 'none'}; {counted(rest, 'use needs', 'uses need')} none"
     for profile in of.profiles:
@@ -169,7 +169,7 @@ def _captured(split: SplitExplanation) -> str:
     if not split.required:
         return "where nothing required grad"
     size = byte_size(sum(each.bytes for each in split.captured))
-    wanted = _some(split.required[:MOST], len(split.required))
+    wanted = some_of(split.required, MOST)
     return f"for {wanted}, {counted(len(split.captured), 'value')} captured ({size})"
 
 
@@ -179,7 +179,7 @@ def _outside(label: str, nodes: Sequence[NodeOutside], places: Places) -> Facts:
         place = f" ({places.text(each.line)})" if each.line else ""
         by_reason.setdefault(each.why, {})[f"{short_kind(each.kind)}{place}"] = None
     for why, names in by_reason.items():
-        yield label, f"{_some([*names][:MOST], len(names))}: {why}"
+        yield label, f"{some_of([*names], MOST)}: {why}"
 
 
 def _cost(plan: PlanExplanation) -> Facts:
@@ -188,12 +188,6 @@ def _cost(plan: PlanExplanation) -> Facts:
     straight = "; calls from Python that go straight to its kernel are not counted" if plan.is_direct else ""
     used = f"used by {counted(plan.hits, 'later call')}" if plan.hits else "not used again so far"
     yield "cost", f"{duration(whole)} in all; {used}{straight}"
-
-
-def _some(texts: Sequence[str], count: int) -> str:
-    """The texts, and how many more there are."""
-    rest = [f"and {count - len(texts)} more"] if count > len(texts) else []
-    return ", ".join([*texts, *rest])
 
 
 # -- %autodiff

@@ -69,7 +69,7 @@ class CommandLineError(SessionError):
 def error_reply(error: BaseException) -> ErrorReply:
     """The reply for the error."""
     if isinstance(error, KeyboardInterrupt):
-        return ErrorReply(INTERRUPTED, "the program was stopped; the session goes on")
+        return ErrorReply(INTERRUPTED, "the program was stopped")
     if isinstance(error, OSError) and not isinstance(error, EngineError):
         return _file_error(error)
     if isinstance(error, RecursionError):

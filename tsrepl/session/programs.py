@@ -39,7 +39,7 @@ from tsrepl.session.archives import (
     sources,
 )
 from tsrepl.session.arrays import check_writable, is_array_file, read_arrays, write_arrays
-from tsrepl.session.commands import run_text
+from tsrepl.session.commands import MAIN, run_text
 from tsrepl.session.failures import CommandLineError, error_replies
 from tsrepl.session.files import name_from_path, open_archive, read_text
 from tsrepl.session.inspection import code_reply, graph_reply, signature
@@ -58,7 +58,7 @@ from tsrepl.session.trees import tree_text
 from tsrepl.session.values import summary
 from tsrepl.session.workspace import Workspace
 
-MAIN: Final = "forward"
+FORWARD: Final = "forward"
 TEXT_ENDINGS: Final = (".py", ".ts", ".txt")
 _NAMED: Final = re.compile(r"([A-Za-z_]\w*)\s*=(?!=)\s*(.*)", re.S)
 
@@ -97,7 +97,7 @@ class LoadedProgram:
         if name in known:
             return self.module, known[name]
         inside = self._methods_inside() if self.module is not None else {}
-        for each in (name, f"{name}.{MAIN}"):
+        for each in (name, f"{name}.{FORWARD}"):
             if each in inside:
                 return inside[each]
         function = next((each for each in self.every_function() if each.qualname == name), None)
@@ -106,7 +106,7 @@ class LoadedProgram:
         shown = f"there is {', '.join(known)}" + (
             "; layer.forward names one inside" if len(inside) > len(known) else ""
         )
-        places = [each.removesuffix(f".{MAIN}") for each in inside]
+        places = [each.removesuffix(f".{FORWARD}") for each in inside]
         hints = did_you_mean(name, [*known, *inside, *places]) or ((shown,) if known else ())
         raise CommandLineError(
             f"'{self.path}' has no {'function' if self.module is None else 'method'} '{name}'", hints=hints
@@ -164,12 +164,12 @@ def _run_program(path: str, method: str | None, inputs: Sequence[str], output: s
         if failed:
             return
         program = LoadedProgram(path, workspace)
-        if method is None and "main" not in program.functions():
+        if method is None and MAIN not in program.functions():
             yield from _defined(program, inputs)
             return
     else:
         program = LoadedProgram(path, workspace, open_archive(path))
-    name = method or ("main" if program.module is None else MAIN)
+    name = method or (MAIN if program.module is None else FORWARD)
     owner, function = program.locate(name)
     args, kwargs = read_inputs(inputs, function)
     _check_given(function, function.schema.arguments[owner is not None :], args, kwargs)
@@ -202,7 +202,7 @@ def _defined(program: LoadedProgram, inputs: Sequence[str]) -> Iterator[Reply]:
     known = program.functions()
     if inputs:
         raise CommandLineError(
-            f"'{program.path}' has no function 'main' to take inputs", hints=("name one with --method",)
+            f"'{program.path}' has no function '{MAIN}' to take inputs", hints=("name one with --method",)
         )
     if known:
         yield SchemaReply(program.path, tuple(signature(function) for function in known.values()))

@@ -28,6 +28,7 @@ from tsrepl.session.entries import Entry, split_entries
 from tsrepl.session.failures import SessionError, UsageError, caution_replies, error_replies
 from tsrepl.session.modules import module_node, short_name
 from tsrepl.session.names import PromptResolver
+from tsrepl.session.numbered import name_of_number
 from tsrepl.session.replies import Binding, ModuleReply, Reply, SchemaReply, TextReply, ValueReply
 from tsrepl.session.values import summary, tensor_facts, value_text
 
@@ -157,7 +158,9 @@ class Workspace:
                 f"{', '.join(entry.lost)} may be without a value at the end, so the session does not keep it", "warning"
             )
         if results and results[-1][0] == LAST and not _is_no_value(results[-1][2]):
-            yield self.show(results[-1][1], results[-1][2])
+            _, value, type = results[-1]
+            name = name_of_number(ExprStmt(statements[-1]).expression, entry.function.graph, value)
+            yield ValueReply(value, str(type), name, name=LAST) if name else self.show(value, type)
 
     def _name_alone(self, statements: Sequence[Tree]) -> Reply | None:
         """The reply to the name of a function, class or module standing alone; None for anything else."""

@@ -26,7 +26,7 @@ from rich.console import Console
 
 from tsrepl.render.lexers import EntryLexer
 from tsrepl.render.palette import PALETTE, prompt_style
-from tsrepl.render.terminal import print_reply
+from tsrepl.render.terminal import is_plain, new_console, print_reply
 from tsrepl.session.replies import Candidate
 from tsrepl.session.version import __version__
 from tsrepl.shell.keys import key_bindings
@@ -63,7 +63,7 @@ class Shell:
         console: Console | None = None,
         history: History | None = None,
     ) -> None:
-        self.console = console or Console(highlight=False)
+        self.console = console or new_console()
         self._loading: Future[Session] = _ready(session) if session else _load_in_background()
         self._prompt: PromptSession[str] = PromptSession(
             PROMPT,
@@ -77,7 +77,7 @@ class Shell:
             history=history or saved_history(),
             key_bindings=key_bindings(),
             bottom_toolbar=self._toolbar,
-            style=Style.from_dict(_STYLE),
+            style=None if is_plain() else Style.from_dict(_STYLE),
             include_default_pygments_style=False,
             input=input,
             output=output,

@@ -1,8 +1,8 @@
 """Writing the zip file that an archive is.
 
-In: records in order.  Out: bytes laid out as PyTorch lays them out: stored, every record's contents on
-a 64-byte boundary (a padding field `FB` in its header sees to that), data descriptors, no dates, a wide
-end record.  The same records always give the same bytes.  `replace_file` puts them in place of a file
+In: records in order.  Out: bytes laid out as PyTorch lays them out: code deflated and all else stored, every
+record's contents on a 64-byte boundary (a padding field `FB` in its header sees to that), data descriptors, no dates,
+a wide end record.  The same records always give the same bytes.  `replace_file` puts them in place of a file
 in one step, so that a reader sees the old file or the new one and never half of either.
 """
 
@@ -24,6 +24,7 @@ from engine.serialize.container.leftovers import hold, remove_leftovers, tempora
 from engine.serialize.container.read import (
     CENTRAL,
     CENTRAL_MAGIC,
+    DEFLATED,
     END,
     END64,
     END64_MAGIC,
@@ -32,9 +33,12 @@ from engine.serialize.container.read import (
     LOCAL_MAGIC,
     LOCATOR64,
     LOCATOR64_MAGIC,
+    STORED,
 )  # fmt: skip
 
 ALIGNMENT: Final = 64
+SHORT: Final = 200
+"""Bytes of a record that is not worth deflating."""
 _LARGE: Final = 1 << 18
 _FLAGS: Final = 0x0808
 _VERSION: Final = 45
@@ -46,6 +50,8 @@ _DESCRIPTOR_MAGIC: Final = b"PK\x07\x08"
 _MADE_BY: Final = 0x031E
 
 Contents = bytes | memoryview
+Sizes = tuple[int, int]
+"""A record's size in the file, and its size once inflated."""
 
 
 @dataclass(slots=True)
@@ -57,13 +63,23 @@ class ContainerWriter:
 
     folder: str
     records: dict[str, Contents] = field(default_factory=dict)
+    deflated: dict[str, bytes] = field(default_factory=dict)
     seal: tuple[str, Callable[[Mapping[str, int]], bytes]] | None = None
 
-    def add(self, name: str, data: Contents) -> None:
-        """Append a record.  Raises ArchiveError when there is one of that name."""
+    def add(self, name: str, data: Contents, *, deflate: bool = False) -> None:
+        """Append a record, deflated on request unless it is short.
+
+        Raises ArchiveError when there is one of that name.
+        """
         if name in self.records:
             raise ArchiveError(f"two records would be named '{name}'", record=name)
         self.records[name] = data
+        if deflate and len(data) > SHORT:
+            self.deflated[name] = zlib.compress(data, wbits=-zlib.MAX_WBITS)
+
+    def size(self) -> int:
+        """The bytes of all records' contents in the file."""
+        return sum(len(self.deflated.get(name, data)) for name, data in self.records.items())
 
     def pieces(self) -> Iterator[Contents]:
         """The file, from its first byte to its last.  A large record's checksum is computed while it is written."""
@@ -73,17 +89,19 @@ class ContainerWriter:
         at, directory = 0, []
         with ThreadPoolExecutor(1) as pool:
             for name, data in self._sealed(crcs):
-                full_name = f"{self.folder}/{name}".encode()
-                size = len(data)
-                extra = _padding(at, len(full_name), size)
-                before = LOCAL.pack(LOCAL_MAGIC, 0, _FLAGS, 0, 0, 0, 0, *(_wide(size),) * 2, len(full_name), len(extra))
-                crc = pool.submit(zlib.crc32, data) if size >= _LARGE else None
+                full_name, kept = f"{self.folder}/{name}".encode(), self.deflated.get(name, data)
+                method = DEFLATED if name in self.deflated else STORED
+                sizes = len(kept), len(data)
+                extra = _padding(at, len(full_name), sizes)
+                wide = _wide(max(sizes))
+                before = LOCAL.pack(LOCAL_MAGIC, 0, _FLAGS, method, 0, 0, 0, wide, wide, len(full_name), len(extra))
+                crc = pool.submit(zlib.crc32, data) if len(data) >= _LARGE else None
                 yield before + full_name + extra
-                yield data
+                yield kept
                 crcs[name] = zlib.crc32(data) if crc is None else crc.result()
-                yield (after := _descriptor(size, crcs[name]))
-                directory.append(_central(full_name, size, crcs[name], at))
-                at += len(before) + len(full_name) + len(extra) + size + len(after)
+                yield (after := _descriptor(sizes, crcs[name]))
+                directory.append(_central(full_name, method, sizes, crcs[name], at))
+                at += len(before) + len(full_name) + len(extra) + len(kept) + len(after)
         yield from _end(b"".join(directory), len(directory), at)
 
     def _sealed(self, crcs: Mapping[str, int]) -> Iterator[tuple[str, Contents]]:
@@ -96,23 +114,23 @@ def _wide(size: int) -> int:
     return _FULL32 if size >= _FULL32 else 0
 
 
-def _descriptor(size: int, crc: int) -> bytes:
-    return (_DESCRIPTOR64 if size >= _FULL32 else _DESCRIPTOR).pack(_DESCRIPTOR_MAGIC, crc, size, size)
+def _descriptor(sizes: Sizes, crc: int) -> bytes:
+    return (_DESCRIPTOR64 if max(sizes) >= _FULL32 else _DESCRIPTOR).pack(_DESCRIPTOR_MAGIC, crc, *sizes)
 
 
-def _padding(at: int, name_size: int, size: int) -> bytes:
+def _padding(at: int, name_size: int, sizes: Sizes) -> bytes:
     """The header's extra fields: 64-bit sizes where needed, then what brings the contents to the boundary."""
-    wide = struct.pack("<2H2Q", 1, 16, size, size) if size >= _FULL32 else b""
+    wide = struct.pack("<2H2Q", 1, 16, *reversed(sizes)) if max(sizes) >= _FULL32 else b""
     start = at + LOCAL.size + name_size + len(wide) + 4
     padding = -start % ALIGNMENT
     return wide + struct.pack("<2sH", b"FB", padding) + b"Z" * padding
 
 
-def _central(name: bytes, size: int, crc: int, header: int) -> bytes:
-    wide = b"".join(struct.pack("<Q", n) for n in (size, size, header) if n >= _FULL32)
+def _central(name: bytes, method: int, sizes: Sizes, crc: int, header: int) -> bytes:
+    wide = b"".join(struct.pack("<Q", n) for n in (*reversed(sizes), header) if n >= _FULL32)
     extra = struct.pack("<2H", 1, len(wide)) + wide if wide else b""
-    narrow = min(size, _FULL32)
-    fields = (CENTRAL_MAGIC, 0, 0, _FLAGS, 0, 0, 0, crc, narrow, narrow, len(name), len(extra), 0, 0, 0, 0)
+    narrow = (min(size, _FULL32) for size in sizes)
+    fields = (CENTRAL_MAGIC, 0, 0, _FLAGS, method, 0, 0, crc, *narrow, len(name), len(extra), 0, 0, 0, 0)
     return CENTRAL.pack(*fields, min(header, _FULL32)) + name + extra
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from engine.lang.counts import some_of
 from engine.serialize.identify.kinds import KINDS, Finding, Head
 
 _STARTS: Final[tuple[tuple[int, bytes, Finding], ...]] = (
@@ -260,7 +261,7 @@ def _json(head: Head) -> Finding | None:
     places = value.get("weight_map") if isinstance(value, dict) else None
     if isinstance(places, dict) and places and all(isinstance(each, str) for each in places.values()):
         files = list(dict.fromkeys(places.values()))
-        shown = clipped(", ".join(files[:4]) + (f" and {len(files) - 4} more" if len(files) > 4 else ""))
+        shown = clipped(some_of(files, 4))
         return Finding("weights-index", (("tensors", f"{len(places):,}"), ("files", shown)))
     return Finding("text", (("says", clipped(" ".join(json.dumps(value).split()))),), "text of a program (JSON)")
 

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable
 from typing import Final
 
-from engine.lang.counts import counted
+from engine.lang.counts import counted, some_of
 from engine.lang.errors import ArchiveError
 from engine.serialize.container.read import Container, open_container
 from engine.serialize.identify.by_bytes import clipped
@@ -36,7 +36,7 @@ def zip_file(head: Head) -> Finding | None:
     except _UNREADABLE:
         return _without_directory(head)
     if "MAR-INF/MANIFEST.json" in names:
-        return Finding("torchserve", (("it holds", clipped(", ".join(names[:8]))),), advice=_models_in(names))
+        return Finding("torchserve", (("it holds", clipped(some_of(names, 8))),), advice=_models_in(names))
     finding = next((kind for belongs, kind in _KINDS if belongs(names)), None)
     if finding is not None:
         return finding
@@ -127,7 +127,7 @@ def _refused(names: list[str], error: ArchiveError) -> Finding:
         return Finding("packed-anew", (), f"{KINDS['packed-anew'].title} {added}", (advice,))
     if {"data.pkl", "model.json"} & last:
         return Finding("damaged", (("damage", error.message),), "a PyTorch archive that is damaged")
-    shown = clipped(", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else ""))
+    shown = clipped(some_of(names, 8))
     return Finding("zip", (("it holds", shown),) if names else (), advice=_models_in(names))
 
 
@@ -147,7 +147,7 @@ def _archive(container: Container) -> Finding:
     if "data.pkl" in records:
         return _saved(container)
     names = sorted(f"{container.folder}/{name}" for name in records)
-    return Finding("zip", (("it holds", clipped(", ".join(names[:8]))),), advice=_models_in(names))
+    return Finding("zip", (("it holds", clipped(some_of(names, 8))),), advice=_models_in(names))
 
 
 def _program_facts(container: Container) -> tuple[tuple[str, str], ...]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from engine.lang.counts import some_of
 from engine.lang.errors import ArchiveError, MissingFileError
 from engine.serialize.container.file_bytes import missing_file, not_ordinary, open_at_once
 from engine.serialize.identify import by_bytes, by_flatbuffer, by_pickle, by_zip
@@ -121,7 +122,7 @@ def _folder(path: str) -> ArchiveError:
     inside = sorted(
         each.name for each in Path(path).glob("*") if each.suffix in (".pt", ".pth", ".safetensors", ".bin")
     )
-    hint = f"in it there is {', '.join(inside[:4])}" if inside else "give the path of a file"
+    hint = f"in it there is {some_of(inside, 4)}" if inside else "give the path of a file"
     return ArchiveError(f"'{path}' is a folder, not a file{note}", hints=(hint,))
 
 

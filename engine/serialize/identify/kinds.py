@@ -39,7 +39,7 @@ class Head:
 
 _LOOK: Final = (
     "look inside: tsrepl show {file}",
-    "run it, with inputs of its own: tsrepl run {file} --input 'x=randn(1, 3)'",
+    "run it on inputs of yours: tsrepl run {file} --input input.npy",
 )
 _WEIGHTS: Final = (
     "see the tensors: tsrepl show {file}",

@@ -10,6 +10,7 @@ import json
 import os
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from engine.aten.values.ivalue import Object
@@ -59,7 +60,7 @@ class Repacked(NamedTuple):
 def fix_devices(path: str | os.PathLike[str], device: str, target: str | os.PathLike[str]) -> list[Change]:
     """Write a copy of the archive whose code and tensors name `device` where they named another.
 
-    Nothing is written when there is nothing to change.  Raises ArchiveError.
+    Where there is nothing to change, the new file is the old one, byte by byte.  Raises ArchiveError.
     """
     wanted = _device(device)
     found = identify(path)
@@ -84,12 +85,14 @@ def fix_devices(path: str | os.PathLike[str], device: str, target: str | os.Path
             records[name] = _fixed_pickle(name, data, wanted, changes)
         elif name == MODEL:
             records[name] = _fixed_model(data, wanted, changes)
-    if changes:
-        writer = ContainerWriter(folder)
-        for name, data in records.items():
-            if name not in stale:
-                writer.add(name, data)
-        replace_file(target, writer.pieces())
+    if not changes:
+        replace_file(target, [Path(path).read_bytes()])
+        return changes
+    writer = ContainerWriter(folder)
+    for name, data in records.items():
+        if name not in stale:
+            writer.add(name, data, deflate=name.startswith(_CODE))
+    replace_file(target, writer.pieces())
     return changes
 
 

@@ -34,6 +34,7 @@ from engine.executor.conversion.to_python import to_python
 from engine.executor.interpreter.interpreter import Frame, InterpreterState
 from engine.executor.plans.switches import watching
 from engine.ir.graph import Value
+from engine.lang.counts import some_of
 from engine.lang.errors import ArgumentError, did_you_mean
 from engine.lang.types import TupleType, Type
 from engine.serialize.container.qualified_names import CODE_FOLDER
@@ -169,8 +170,7 @@ class Taps(AbstractContextManager["Taps"]):
 
     def _begin(self, frame: Frame) -> None:
         """Determine the module of a method call that begins, and the patterns that match it."""
-        owner = frame.registers[0] if frame.code.graph.inputs else None
-        paths = self._paths.get(id(owner), [])
+        paths = self._paths.get(id(_owner(frame)), [])
         method = "" if frame.code.name == _MAIN else f"{frame.code.name}()"
         places = [".".join(filter(None, (path, method))) for path in paths]
         place = next((each for each in places if any(p.asks_for_result(each) for p in self._patterns)), None)
@@ -219,6 +219,12 @@ class _TappedCall:
     path: str
     patterns: list[Pattern] = field(default_factory=list)
     pending: Instruction | None = None
+
+
+def _owner(frame: Frame) -> Object | None:
+    """The module whose method the frame runs: functions, entries at a prompt among them, may take modules, too."""
+    value = frame.registers[0] if frame.code.graph.inputs else None
+    return value if isinstance(value, Object) and frame.code.name in value.type.methods else None
 
 
 def paths_of(root: Object) -> dict[int, list[str]]:
@@ -270,5 +276,5 @@ def stopped_at(taps: Taps, pattern: str, call: Callable[[], object]) -> str:
 
 def _near(path: str, known: list[str]) -> tuple[str, ...]:
     """Hints with the most similar path, or else a few of the known ones."""
-    outer = [each for each in known if each and each.count(".") < 2][:MOST_NAMED]
-    return did_you_mean(path, known) or ((f"there is {', '.join(outer)}",) if outer else ())
+    outer = [each for each in known if each and each.count(".") < 2]
+    return did_you_mean(path, known) or ((f"there is {some_of(outer, MOST_NAMED)}",) if outer else ())

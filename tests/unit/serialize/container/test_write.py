@@ -37,6 +37,20 @@ def test_contents_begin_on_64_byte_boundaries():
     assert archive()[44:46] == b"ZZ"
 
 
+def test_long_records_are_deflated_on_request():
+    text = b"x = 1\n" * 1000
+    writer = ContainerWriter("m")
+    writer.add("code/a.py", text, deflate=True)
+    writer.add("code/b.py", b"x = 1\n", deflate=True)
+    data = b"".join(writer.pieces())
+    assert len(data) < 1000 and writer.size() < 100
+    with zipfile.ZipFile(io.BytesIO(data)) as z:
+        assert z.testzip() is None
+        assert [each.compress_type for each in z.infolist()] == [zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED]
+        assert z.read("m/code/a.py") == text
+    assert open_container(io.BytesIO(data)).read("code/a.py") == text
+
+
 def test_the_same_records_give_the_same_bytes():
     assert archive() == archive(dict(RECORDS))
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from tsrepl.render.terminal import print_reply, to_rich, to_text
-from tsrepl.session.replies import GraphReply, ModuleNode, ModuleReply, Reply, ValueReply
+from tsrepl.render.terminal import new_console, print_reply, to_rich, to_text
+from tsrepl.session.replies import ErrorReply, GraphReply, ModuleNode, ModuleReply, Reply, ValueReply
 
 CASES = Path(__file__).parents[3] / "cases" / "render"
 
@@ -71,3 +71,11 @@ def test_a_tree_of_modules_fits_a_page_unless_more_is_asked_for() -> None:
     assert "36 parameters, 144 B, 42 modules inside" in text
     assert text.rstrip().endswith("shown to depth 1 of 3: %modules m 3 shows all")
     assert len(to_text(ModuleReply("m", tree("m", 3), 3), 80).split("\n")) > 400
+
+
+def test_without_colour_nothing_is_bold_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    console = new_console(force_terminal=True)
+    console.file = io.StringIO()
+    print_reply(ErrorReply("Compile error", "no", hints=("hint",)), console)
+    assert console.file.getvalue() == "Compile error: no\nhint: hint\n"

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -241,7 +242,33 @@ def test_fix(tmp_path: Path) -> None:
     shown = text(list(fix(str(FILES / "dev.pt"), "cpu", target)))
     assert 'code/__torch__.py, line 11\n- _0 = torch.to(x, torch.device("cuda:0"))\n' in shown
     assert shown.splitlines()[-1].startswith(f"wrote {target} (")
-    assert "nothing to change" in text(list(fix(target, "cpu", str(tmp_path / "no.pt"))))
+    assert "nothing to change" in text(list(fix(target, "cpu", str(tmp_path / "same.pt"))))
+    assert (tmp_path / "same.pt").read_bytes() == (tmp_path / "cpu.pt").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda target, force: fix(str(FILES / "dev.pt"), "cpu", target, force=force),
+        lambda target, force: repacked(str(FILES / "mobile.ptl"), target, force=force),
+        lambda target, force: extract(str(FILES / "mobile.ptl"), target, force=force),
+    ],
+    ids=["fix", "repack", "extract"],
+)
+def test_a_file_is_overwritten_on_request_only(tmp_path: Path, write: Callable[[str, bool], Iterator[Reply]]) -> None:
+    target = tmp_path / "there.npz"
+    target.write_bytes(b"old")
+    (reply,) = guarded(write(str(target), False))
+    assert isinstance(reply, ErrorReply) and reply.hints == ("--force overwrites it",)
+    assert target.read_bytes() == b"old"
+    assert "wrote" in text(list(write(str(target), True)))
+    assert target.read_bytes() != b"old"
+
+
+def test_repacking_does_not_make_a_file_larger(tmp_path: Path) -> None:
+    source = Path(__file__).parents[4] / "examples" / "mlp.pt"
+    assert "14,077 → " in text(list(repacked(str(source), str(tmp_path / "new.pt"))))
+    assert (tmp_path / "new.pt").stat().st_size < 1.02 * source.stat().st_size  # compressors differ a little
 
 
 def test_repack(tmp_path: Path) -> None:

@@ -347,3 +347,19 @@ def test_bisect_says_whether_a_pass_changes_the_result(run: Run[TextReply]) -> N
     reply = run("%bisect half(8)", TextReply)
     assert (reply.text, reply.level) == ("no rewrite of 6 passes changes the result", "done")
     assert run("%bisect half(8) inline dce", TextReply).text == "no rewrite of 2 passes changes the result"
+
+
+def test_run_calls_main_where_it_needs_no_arguments(session: Session, tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text("def main(n: int = 2):\n    return n + 1\n")
+    reply = session.execute(f"%run {tmp_path / 'p.py'}")[-1]
+    assert isinstance(reply, ValueReply) and reply.value == 3
+    (tmp_path / "q.py").write_text("def main(n: int):\n    return n + 1\n")
+    reply = session.execute(f"%run {tmp_path / 'q.py'}")[-1]
+    assert isinstance(reply, TextReply) and reply.text == "main takes arguments, so it has not been called"
+    (tmp_path / "r.py").write_text("x = 1\n")
+    assert session.execute(f"%run {tmp_path / 'r.py'}") == []
+
+
+def test_help_lists_the_passes(session: Session) -> None:
+    reply = session.execute("%help passes")[0]
+    assert isinstance(reply, HelpReply) and "constant_propagation, " in reply.paragraphs[1]

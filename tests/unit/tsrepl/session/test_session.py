@@ -43,6 +43,23 @@ def error(session: Session, text: str) -> ErrorReply:
 
 
 @pytest.mark.parametrize(
+    ("text", "shown", "number"),
+    [
+        ("torch.float32", "torch.float32", 6),
+        ("torch.half", "torch.float16", 5),
+        ("torch.ones(2).dtype", "torch.float32", 6),
+        ("y = 1; torch.ones(2).dtype", "torch.float32", 6),
+        ("torch.channels_last", "torch.channels_last", 2),
+        ("torch.float32 + 0", "6", 6),
+    ],
+)
+def test_numbers_that_stand_for_dtypes_are_shown_by_name(session: Session, text: str, shown: str, number: int) -> None:
+    reply = session.execute(text)[-1]
+    assert isinstance(reply, ValueReply)
+    assert (reply.text, reply.value) == (shown, number)
+
+
+@pytest.mark.parametrize(
     ("text", "expected", "type"),
     [
         ("1 + 2", 3, "int"),

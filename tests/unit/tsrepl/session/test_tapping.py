@@ -161,3 +161,13 @@ def test_completion(session: Session) -> None:
     assert shown("%cut m first -> la")[0] == "layers"
     assert shown("%tap m layers -- m.fi") == ["first"]
     assert shown("%tap z l") == []
+
+
+def test_a_pattern_for_everything_names_modules_alone(session: Session) -> None:
+    reply = last(session, "%tap m * -- m(x)", TapReply)
+    assert [row.place for row in reply.rows] == ["first", "layers.0", "layers.1", "layers", "sizes", ""]
+
+
+def test_a_hint_says_how_many_names_it_leaves_out(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.torch.jit.probing.taps.MOST_NAMED", 2)
+    assert last(session, "%tap m xyzzy -- m(x)", ErrorReply).hints == ("there is first, layers and 3 more",)
