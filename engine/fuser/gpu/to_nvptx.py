@@ -22,7 +22,7 @@ from engine.fuser.gpu.narrowing import narrowed
 from engine.fuser.gpu.shapes import Shape
 from engine.fuser.gpu.teams import READ, Team, neutral
 from engine.fuser.gpu.vectors import Vectors, vectors_of
-from engine.fuser.gpu.walking import Nest, accumulated, nest_of, stored
+from engine.fuser.gpu.walking import Nest, accumulated, loaded, nest_of, stored
 from engine.fuser.ir.kernel import SIZES, Buffer, Expression, For, Load, Scalar, Statement, Store, index, product
 
 TRIPLE: Final = "nvptx64-nvidia-cuda"
@@ -197,6 +197,8 @@ class _Grid:
             is_first = b.icmp_signed("==", self.team.lane, self.team.lane.type(0))
             with b.if_then(b.and_(is_there, is_first)):
                 self.e.statement(narrow)
+            if statement.buffer in loaded(self.launch.nest.body):
+                self.team.barrier()
         else:
             self.e.statement(narrow)
 

@@ -54,6 +54,11 @@ def loads_of(body: Sequence[Statement]) -> Iterator[Load]:
             yield from (each for each in all_expressions(root) if isinstance(each, Load))
 
 
+def loaded(body: Sequence[Statement]) -> set[str]:
+    """The buffers that statements, and those inside, read."""
+    return {load.buffer for load in loads_of([*all_statements(body)])}
+
+
 def accumulated(body: Sequence[Statement]) -> dict[str, str]:
     """The variables that statements accumulate, and the functions."""
     return {each.name: each.function for each in all_statements(body) if isinstance(each, Accumulate)}

@@ -15,6 +15,8 @@ from engine.fuser.gpu import prepared as preparing
 from engine.fuser.gpu.prepared import numbers_of, prepared
 from engine.fuser.gpu.shapes import Shape, shape_of_rows
 from engine.fuser.groups.from_graph import NotFused
+from engine.fuser.ir.kernel_text import parse
+from engine.fuser.stubs.binding import Binding, Result, TensorArgument
 from tests.unit.fuser.gpu_kernels import arrays_of, binding_of, check, emulate
 from tests.unit.fuser.kernels_of_groups import tensor
 
@@ -138,6 +140,33 @@ def test_a_missing_barrier_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(teams.Team, "barrier", lambda self: None)
     with pytest.raises(AssertionError):
         check("x: x.sum(0) * 3.75", tensor(40, 70))
+
+
+ONE_ROW = """
+def total(x_size_0: i64, x: f32[...], out: Out[f32[...]]):
+    first = allocate(f32[1])
+    s: f32 = f32(0.0)
+    for j in vector(x_size_0):
+        s = reduce(add, x[j])
+    first[0] = s
+    t: f32 = f32(0.0)
+    for j in vector(x_size_0):
+        t = reduce(add, x[j] * first[0])
+    out[0] = t
+"""
+
+
+@pytest.mark.parametrize("count", [20, 3000])
+def test_all_threads_see_what_one_has_written_for_its_row(count: int) -> None:
+    kernel = parse(ONE_ROW)
+    binding = Binding(kernel, (TensorArgument("x", "f32", 1),), (Result("out", "f32", ()),))
+    x = np.arange(count, dtype=np.float32) / count
+    for backwards in (False, True):
+        out, numbers = np.zeros(1, np.float32), numbers_of(binding, [x])
+        ready = prepared(binding, numbers)
+        emulated.run(ready, {"x": x, "out": out}, numbers, backwards=backwards)
+        assert len(ready.steps) == 1 and ready.steps[0].shape.team > 1
+        np.testing.assert_allclose(out[0], x.sum() ** 2, rtol=1e-5)
 
 
 def test_arguments_of_other_sizes_have_other_shapes() -> None:
