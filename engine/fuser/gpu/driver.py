@@ -14,6 +14,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Final, Protocol
 
+from engine.fuser.backend.machine import MachineError
 from engine.fuser.gpu.prepared import Step
 
 KNOWN: Final = (70, 75, 80, 86, 89, 90, 100, 120)
@@ -38,7 +39,7 @@ _BUFFER, _BUFFER_SIZE = 1, 2
 
 
 class Driver(Protocol):
-    """The driver of the current device."""
+    """The driver of the current device.  Raises MachineError where there is none."""
 
     def target(self) -> str:
         """The target that code for the device is made for."""
@@ -103,7 +104,10 @@ class _Function:
 
 @cache
 def _cupy() -> Any:
-    return import_module("cupy")
+    try:
+        return import_module("cupy")
+    except ImportError as error:
+        raise MachineError("kernels on a GPU need cupy, which is not installed") from error
 
 
 @cache

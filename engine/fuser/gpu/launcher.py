@@ -28,7 +28,7 @@ from engine.fuser.backend.machine import MachineError
 from engine.fuser.gpu.calls import Loaded, call_of
 from engine.fuser.gpu.driver import CUPY, Driver
 from engine.fuser.gpu.launches import Launches, launches_of
-from engine.fuser.gpu.prepared import Prepared, Step, holds, number_names, numbers_of, prepared
+from engine.fuser.gpu.prepared import Numbers, Prepared, Step, holds, number_names, numbers_of, prepared
 from engine.fuser.gpu.ptx import ptx_of
 from engine.fuser.groups.fusion_group import DTYPES
 from engine.fuser.ir.kernel import Name, all_expressions
@@ -162,17 +162,21 @@ class _Layouts:
         if not holds(binding, numbers):
             return None
         device = _device(args, library)
-        with library.on(device):
-            multiprocessors = self.driver.multiprocessors()
-            made = prepared(binding, numbers, kernel.launches, _WAVES * multiprocessors * _BLOCKS)
-            try:
-                functions = self.functions(device, made)
-            except MachineError:
-                return None
-            pairs = zip(functions, made.steps, strict=True)
-            steps = tuple(_sized(*each, self.driver, multiprocessors) for each in pairs)
+        try:
+            with library.on(device):
+                return call_of(self.loaded_for(kernel, numbers, library, device))
+        except MachineError:
+            return None
+
+    def loaded_for(self, kernel: _Kernel, numbers: Numbers, library: Library, device: int | None) -> Loaded:
+        """The kernel on the current device, for these sizes.  Raises MachineError."""
+        multiprocessors = self.driver.multiprocessors()
+        made = prepared(kernel.binding, numbers, kernel.launches, _WAVES * multiprocessors * _BLOCKS)
+        functions = self.functions(device, made)
+        pairs = zip(functions, made.steps, strict=True)
+        steps = tuple(_sized(*each, self.driver, multiprocessors) for each in pairs)
         launches = [self.driver.launcher(*each) for each in zip(functions, steps, strict=True)]
-        return call_of(Loaded(binding, replace(made, steps=steps), launches, numbers, library, device))
+        return Loaded(kernel.binding, replace(made, steps=steps), launches, numbers, library, device)
 
     def functions(self, device: int | None, made: Prepared) -> Sequence[Any]:
         """The functions of the launches, loaded.  Raises MachineError."""

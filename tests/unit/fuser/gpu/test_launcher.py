@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 import engine.torch as torch
 from engine.aten.values import libraries
-from engine.fuser.gpu import emulated, launcher
+from engine.fuser.gpu import driver, emulated, launcher
 from tests.table.device_double import double
 from tests.unit.fuser.emulated_driver import EmulatedDriver
 from tests.unit.fuser.gpu_kernels import all_of, binding_of, lowered, unit_of
@@ -156,6 +157,13 @@ def test_threads_do_not_share_arguments(monkeypatch: pytest.MonkeyPatch) -> None
     outer = run(x, 2.0)
     for found, a in ((outer, 2.0), (inner[1], 3.0)):
         np.testing.assert_allclose(found.cpu().numpy(), tensor(5).numpy() * a)
+
+
+def test_calls_fall_back_where_no_driver_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    driver._cupy.cache_clear()
+    run = launcher.bind("f", [binding_of("x: x + 1", tensor(2))], lambda *_: FELL_BACK)
+    assert run(on_device(tensor(2))) is FELL_BACK
 
 
 def test_results_are_on_the_device_of_arguments() -> None:
