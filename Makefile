@@ -5,10 +5,10 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all gpu bench lint check format clean
+.PHONY: help demo test test-all gpu bench-gpu bench lint check format clean
 
 help: ## show this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -25,10 +25,13 @@ test: $(STAMP) ## run the tests but the slow ones (installs first)
 test-all: $(STAMP) ## run all tests, the slow ones too
 	$(BIN)/python -m pytest -n auto
 
-gpu: $(STAMP) ## run the tests that need an NVIDIA GPU, and measure it (bring the extra cuda12 or cuda13 first)
-	$(BIN)/python -m pytest -n 8 -m gpu tests/gpu tests/unit/aten
+bench-gpu: $(STAMP) ## measure kernels and tensors on an NVIDIA GPU
 	$(BIN)/python benchmarks/gpu.py
 	$(BIN)/python benchmarks/gpu_kernels.py
+
+gpu: $(STAMP) ## run the tests that need an NVIDIA GPU, and measure it (bring the extra cuda12 or cuda13 first)
+	$(BIN)/python -m pytest -n 8 -m gpu tests/gpu tests/unit/aten
+	@$(MAKE) bench-gpu
 
 bench: $(STAMP) ## measure programs and models beside torch.jit (PEER=PYTHON names one that has PyTorch), write docs/performance.md
 	$(BIN)/python benchmarks/performance.py --write $(if $(PEER),--peer $(PEER)) $(if $(ARCHIVES),--archives $(ARCHIVES))
