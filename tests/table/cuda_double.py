@@ -6,10 +6,14 @@ In: nothing.  Out: `cuda`, which a `Library` takes in the place of cupy.cuda.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
 CURRENT: list[Stream]
+CAPTURES: list[list[Callable[[], object]]] = []
+"""What is captured of each capture under way."""
 PROPERTIES = {
     "name": b"double", "major": 9, "minor": 0, "totalGlobalMem": 1 << 30, "multiProcessorCount": 1, "warpSize": 32,
     "maxThreadsPerMultiProcessor": 1024, "sharedMemPerBlock": 1 << 15,
@@ -29,6 +33,12 @@ class Stream:
 
     def wait_event(self, event: Event) -> None: ...
 
+    def begin_capture(self) -> None:
+        CAPTURES.append([])
+
+    def end_capture(self) -> Graph:
+        return Graph(CAPTURES.pop())
+
     def use(self) -> Stream:
         CURRENT[-1] = self
         return self
@@ -39,6 +49,23 @@ class Stream:
 
     def __exit__(self, *exception: Any) -> None:
         CURRENT.pop()
+
+
+class Graph:
+    """Captured work, which is done again: what the double did is done at once, while it is captured too."""
+
+    def __init__(self, work: list[Callable[[], object]]) -> None:
+        self.work = work
+
+    def launch(self, stream: Stream | None = None) -> None:
+        for each in self.work:
+            each()
+
+
+class MemoryPool:
+    """A pool of memory."""
+
+    def malloc(self, size: int) -> None: ...
 
 
 class ExternalStream(Stream):
@@ -105,6 +132,7 @@ cuda = SimpleNamespace(
     Stream=Stream, ExternalStream=ExternalStream, Event=Event,
     Device=Device, get_elapsed_time=_elapsed, get_current_stream=lambda: CURRENT[-1],
     runtime=SimpleNamespace(getDeviceProperties=lambda device: PROPERTIES, deviceCanAccessPeer=lambda a, b: 0),
+    MemoryPool=MemoryPool, using_allocator=lambda malloc: nullcontext(),
     alloc_pinned_memory=PinnedMemoryPointer, PinnedMemoryPointer=PinnedMemoryPointer,
     nvtx=SimpleNamespace(RangePush=lambda text: None, RangePop=lambda: None, Mark=lambda text: None),
 )  # fmt: skip

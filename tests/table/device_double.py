@@ -19,7 +19,7 @@ import numpy as np
 from engine.aten.values import libraries
 from engine.aten.values.libraries import Library
 from engine.executor.plans.fusion import SETTINGS
-from tests.table.cuda_double import cuda, current_device
+from tests.table.cuda_double import CAPTURES, cuda, current_device
 
 MISSING = frozenset({
     "lib", "nditer", "nested_iters", "fromiter", "frombuffer", "fromfile", "char", "rec", "ma", "testing",
@@ -141,6 +141,8 @@ class DoubleArray:
         return _wrapped(self._host[_around(_plain(key, hosts=True), self.shape)], (self,))
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        if CAPTURES:
+            CAPTURES[-1].append(lambda: self._host.__setitem__(_around(_plain(key), self.shape), _plain(value)))
         _here(self)._host[_around(_plain(key, hosts=True), self.shape)] = _plain(value)
 
     def __iter__(self) -> Iterator[Any]:
@@ -267,7 +269,19 @@ def _wrapped(result: Any, sources: Any) -> Any:
 
 
 def called(function: Any, args: Any, kwargs: Any) -> Any:
-    """numpy's function over the arrays' memory."""
+    """numpy's function over the arrays' memory; what is captured is done again in the same memory."""
+    result = _called(function, args, kwargs)
+    if CAPTURES:
+
+        def again() -> None:
+            for old, new in zip(_sources(result), _sources(_called(function, args, kwargs)), strict=True):
+                old._host[...] = new._host
+
+        CAPTURES[-1].append(again)
+    return result
+
+
+def _called(function: Any, args: Any, kwargs: Any) -> Any:
     if function.__name__ in FROM_ANYWHERE:
         with cuda.Device(next(_sources(args)).index):
             return _wrapped(function(*map(_visible, args), **_plain(kwargs)), (args[:1],))

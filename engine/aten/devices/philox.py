@@ -16,6 +16,7 @@ from engine.aten.kernels.random import DEFAULT_SEED, Generator
 from engine.aten.values import libraries
 from engine.aten.values.xp import Array
 from engine.lang import scalars
+from engine.lang.errors import OperatorError
 
 _ROUNDS: Final = 10
 _FACTORS: Final = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
@@ -49,7 +50,9 @@ class Philox(Generator):
         return self
 
     def words32(self, count: int) -> Array:
-        """Calls begin at whole blocks."""
+        """Calls begin at whole blocks.  Raises OperatorError while a CUDA graph is captured: its replays draw none."""
+        if CAPTURING:
+            raise OperatorError("random numbers cannot be drawn while a CUDA graph is captured")
         blocks = -(-count // 4)
         words = philox(self._seed, self._place, blocks).reshape(-1)[:count]
         self._place += blocks
@@ -67,6 +70,8 @@ class Philox(Generator):
 
 random.OF_DEVICES["cuda"] = Philox
 
+CAPTURING: Final[list[object]] = []
+"""The CUDA graphs that are being captured."""
 _OF_DEVICE: Final[dict[Any, Philox]] = {}
 
 

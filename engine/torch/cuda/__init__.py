@@ -14,6 +14,13 @@ from engine.aten.python.methods import LEGACY_TYPES
 from engine.aten.values import libraries, tensor
 from engine.lang import scalars
 from engine.torch.cuda import amp, memory, nvtx, random, streams
+from engine.torch.cuda.graphs import (
+    CUDAGraph,
+    graph,
+    graph_pool_handle,
+    is_current_stream_capturing,
+    make_graphed_callables,
+)
 from engine.torch.cuda.machine import is_there, machine, number_of
 from engine.torch.cuda.memory import (
     OutOfMemoryError,
@@ -58,6 +65,7 @@ from engine.torch.cuda.streams import (
 from engine.torch.namespace.missing_names import refuse_unknown_names
 
 __all__ = [
+    "CUDAGraph",
     "Event",
     "ExternalStream",
     "OutOfMemoryError",
@@ -78,6 +86,8 @@ __all__ = [
     "get_device_properties",
     "get_rng_state",
     "get_rng_state_all",
+    "graph",
+    "graph_pool_handle",
     "init",
     "initial_seed",
     "ipc_collect",
@@ -86,6 +96,7 @@ __all__ = [
     "is_current_stream_capturing",
     "is_initialized",
     "is_tf32_supported",
+    "make_graphed_callables",
     "manual_seed",
     "manual_seed_all",
     "max_memory_allocated",
@@ -229,11 +240,6 @@ def can_device_access_peer(device: Any, peer_device: Any) -> bool:
     """True if the one device can read the other's memory."""
     one, other = number_of(device), number_of(peer_device)
     return one != other and bool(machine().cuda.runtime.deviceCanAccessPeer(one, other))
-
-
-def is_current_stream_capturing() -> bool:
-    """False: CUDA graphs are not captured."""
-    return False
 
 
 def _typed(name: str, *data: Any) -> Any:
