@@ -104,8 +104,9 @@ _TARGET = "f is a function you defined, a method like m.forward, a module (its f
 _KEPT = "With a name alone, what earlier calls of f left is shown, and nothing is run."
 
 COMMANDS: Final[tuple[Command, ...]] = (
-    Command("graph", "%graph f", "the graph that f was compiled to", "function", inspection.graph, _TARGET,
-            ("%graph f", "%graph m.forward", "%graph torch.ones(2) + 1")),
+    Command("graph", "%graph [--lines] f", "the graph that f was compiled to", "function", inspection.graph,
+            _TARGET + " With --lines each node tells its place in the author's file.",
+            ("%graph f", "%graph --lines f", "%graph m.forward", "%graph torch.ones(2) + 1")),
     Command("modules", "%modules m [depth]", "the modules inside a module, with parameters and sizes", "name",
             overview.modules, "Without a depth, as deep as a page has room for.", ("%modules m", "%modules m 3")),
     Command("passes", "%passes f [pass ...]", "what each optimization pass changes in the graph", "function",

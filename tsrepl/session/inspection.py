@@ -14,6 +14,7 @@ from engine.executor.plans.executor import code_of
 from engine.executor.plans.explanation import explain
 from engine.executor.plans.history import PassRun
 from engine.ir.clone import copy_graph
+from engine.ir.printer import graph_text
 from engine.ir.unit import Function
 from engine.lang.errors import did_you_mean
 from engine.passes.pipeline import ALIASES, OPTIMIZE, PIPELINES, PassEvent, run_pipeline
@@ -23,6 +24,7 @@ from engine.serialize.code.source_export import SourcePrinter, is_method
 from tsrepl.session.called import called, compiled_at_once
 from tsrepl.session.failures import UsageError
 from tsrepl.session.instruction_rows import instruction_rows
+from tsrepl.session.modules import without_scopes
 from tsrepl.session.replies import (
     CodeReply,
     GraphReply,
@@ -51,8 +53,9 @@ _TOO_LONG: Final = "# a graph too long to be kept"
 
 
 def graph(workspace: Workspace, argument: str) -> Iterable[Reply]:
-    """`%graph f`."""
-    yield graph_reply(argument, workspace.target(argument))
+    """`%graph [--lines] f`."""
+    name = argument.removeprefix(_LINES).strip()
+    yield graph_reply(name, workspace.target(name), with_lines=argument.startswith(_LINES))
 
 
 def passes(workspace: Workspace, argument: str) -> Iterable[Reply]:
@@ -130,8 +133,14 @@ def signature(function: Function) -> str:
     return str(schema)
 
 
-def graph_reply(title: str, function: Function) -> GraphReply:
-    return GraphReply(title, str(function.graph))
+_LINES: Final = "--lines"
+
+
+def graph_reply(title: str, function: Function, *, with_lines: bool = False) -> GraphReply:
+    """The graph's canonical text, with the place of each node in the author's file behind it if that is wanted."""
+    if not with_lines:
+        return GraphReply(title, str(function.graph))
+    return GraphReply(title, without_scopes(graph_text(function.graph, source_comments=True)))
 
 
 def passes_reply(title: str, function: Function, names: Iterable[str]) -> PassesReply:

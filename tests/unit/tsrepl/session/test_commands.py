@@ -363,3 +363,10 @@ def test_run_calls_main_where_it_needs_no_arguments(session: Session, tmp_path: 
 def test_help_lists_the_passes(session: Session) -> None:
     reply = session.execute("%help passes")[0]
     assert isinstance(reply, HelpReply) and "constant_propagation, " in reply.paragraphs[1]
+
+
+def test_graphs_with_lines_tell_the_place_of_each_node(run: Run[GraphReply], session: Session) -> None:
+    session.execute("def g(a):\n    c = a + 7\n    return c * c\n")
+    text = run("%graph --lines g", GraphReply).text
+    assert [line.rpartition(":")[0].rpartition(":")[2] for line in text.split("\n") if "aten::" in line] == ["2", "3"]
+    assert "#" not in run("%graph g", GraphReply).text
