@@ -254,17 +254,17 @@ def checked(device: scalars.device | None) -> scalars.device | None:
 
 
 def moved(array: Any, device: scalars.device | None) -> Any:
-    """The array on that device: itself if it is there (None: wherever it is).  Raises OperatorError."""
+    """The array on that device, the current one of its type if it has no number: itself if it is there (None: wherever
+    it is).  Raises OperatorError."""
     if device is None:
         return array
     here = _BY_ARRAY.get(type(array))
     if device.type == "cpu":
         return array if here is None else here.to_host(array)
-    checked(device)
-    wanted = library(device.type)
-    if here is wanted and device.index in (None, wanted.index_of(array)):
+    wanted, place = library(device.type), existing(device)
+    if here is wanted and place.index == wanted.index_of(array):
         return array
-    with wanted.on(device.index):
+    with wanted.on(place.index):
         return wanted.from_host(array if here is None or here is wanted else here.to_host(array))
 
 
