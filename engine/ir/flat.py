@@ -4,8 +4,8 @@ In: a graph, and `References` for what it refers to and does not hold.  Out: `fl
 `unflatten(data, names)` gives a graph with equal nodes, ranges, types, names and numbers.  A graph that refers to what
 has no name is refused by NotPlain.
 
-    graph   inputs, nodes, outputs, the next number, numbers of names
-    block   inputs, nodes, outputs                          an output is the index of a value among all of the graph
+    graph   a block, types, the next number, numbers of names
+    block   inputs, nodes, outputs, the range of its end    an output is the index of a value among all of the graph
     node    kind, operator, range, inputs, outputs, attributes, blocks
     value   number, name, type
 """
@@ -143,7 +143,8 @@ class _Flattening:
     def _block(self, block: Block) -> tuple[Any, ...]:
         inputs = tuple(map(self._value, block.inputs))
         nodes = tuple(map(self._node, block.nodes()))
-        return inputs, nodes, tuple(self.values[value] for value in block.outputs)
+        outputs = tuple(self.values[value] for value in block.outputs)
+        return inputs, nodes, outputs, self._range(block.return_node.range)
 
     def _value(self, value: Value) -> tuple[int, str, int]:
         self.values[value] = len(self.values)
@@ -190,10 +191,10 @@ def _is_plain(value: Any) -> bool:
 
 def unflatten(data: tuple[Any, ...], names: References) -> Graph:
     """The graph of that data.  Raises NotPlain for names that nothing has."""
-    inputs, nodes, outputs, types, unique, suffixes = data
+    *block, types, unique, suffixes = data
     graph = Graph()
     reading = _Reading(graph, names, [type_of_flat(each, names) for each in types])
-    reading.block(graph.block, (inputs, nodes, outputs))
+    reading.block(graph.block, tuple(block))
     graph._unique = unique
     graph._names._suffixes.update(suffixes)
     return graph
@@ -205,7 +206,8 @@ class _Reading:
         self.values: list[Value] = []
 
     def block(self, block: Block, data: tuple[Any, ...]) -> None:
-        inputs, nodes, outputs = data
+        inputs, nodes, outputs, range = data
+        block.return_node.range = self._range(range)
         self._add_outputs(block.param_node, inputs)
         for each in nodes:
             block.append(self._node(each))
@@ -213,7 +215,7 @@ class _Reading:
 
     def _node(self, data: tuple[Any, ...]) -> Node:
         kind, op, range, inputs, blocks, outputs, attributes = data
-        node = Node(self.graph, kind, range and SourceRange(self.names.source, *range))
+        node = Node(self.graph, kind, self._range(range))
         self._add_inputs(node, inputs)
         for each in blocks:
             self.block(node.add_block(), each)
@@ -224,6 +226,9 @@ class _Reading:
         if op and node.op is None:
             raise NotPlain(op)
         return node
+
+    def _range(self, data: tuple[int, int] | None) -> SourceRange | None:
+        return data and SourceRange(self.names.source, *data)
 
     def _add_inputs(self, node: Node, inputs: tuple[int, ...]) -> None:
         for offset, index in enumerate(inputs):

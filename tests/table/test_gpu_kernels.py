@@ -18,7 +18,7 @@ from engine.fuser.groups.from_graph import NotFused
 from engine.fuser.stubs.binding import Binding
 from engine.lang.errors import EngineError
 from tests.table.kernel_samples import FLOATS, OPERATORS, agree, arguments, dtypes, flat, strided
-from tests.table.test_differentiable_graphs import program
+from tests.table.gradient_programs import program
 from tests.unit.fuser.gpu_kernels import arrays_of, emulate, renamed
 
 

@@ -16,7 +16,7 @@ from engine.fuser.operators.eager import binding_of
 from engine.fuser.stubs import stub
 from engine.lang.errors import EngineError
 from tests.table.kernel_samples import FLOATS, OPERATORS, agree, are_alike, arguments, dtypes, flat, strided
-from tests.table.test_differentiable_graphs import program
+from tests.table.gradient_programs import program
 
 
 @pytest.mark.usefixtures("without_machine_code")

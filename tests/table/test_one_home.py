@@ -49,6 +49,7 @@ EXCEPTIONS: Final = {
     "fuser/scalars/scalar_rules.py": "operators of numbers as kernel IR",
     "fuser/operators/eager.py": "Python's operators that are operators of the table",
     "ir/evaluate.py": "matches by pattern what cannot be computed when compiling",
+    "ir/facts/rules.py": "matches by pattern views, and what brings tensors to a device",
     "ir/rewriting/weight_folding.py": "matches layers by pattern",
     "passes/fresh_activations.py": "matches makers of fresh memory by pattern",
     "passes/loop_invariant_code_motion.py": "matches by pattern what is worth moving",

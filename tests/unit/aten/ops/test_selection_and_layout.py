@@ -10,6 +10,7 @@ import pytest
 from engine.aten.dispatch import calls
 from engine.aten.values.tensor import Tensor, tensor
 from engine.lang.errors import OperatorError
+from engine.lang.scalars import float64
 
 
 def call(name: str, *args: Any, **kwargs: Any) -> Any:
@@ -110,7 +111,7 @@ def test_places_that_are_not_zero_lie_by_dimension() -> None:
 
 def test_converting_complex_numbers_copies() -> None:
     numbers = tensor(np.array([1 + 2j]))
-    real = call("to", numbers, 7)
+    real = call("to", numbers, float64)
     real.array[0] = 5.0
     assert numbers.array[0] == 1 + 2j
 
