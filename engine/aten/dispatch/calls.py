@@ -68,7 +68,7 @@ def method(name: str) -> Callable[..., Any]:
 
 def _caller(name: str, is_method: bool, for_python: bool, makes_tensors: bool = False) -> Callable[..., Any]:
     def resolve(args: tuple[Any, ...], kwargs: Mapping[str, Any], build: bool) -> tuple[Any, Implemented | None, bool]:
-        if makes_tensors and ("requires_grad" in kwargs or kwargs.get("pin_memory")):
+        if makes_tensors and not kwargs.keys().isdisjoint(_OPTIONS):
             return _with_options(function, args, kwargs), None, False
         if is_method and name == "to" and len(args) > 1 and type(args[1]) is int:  # a device, no dtype
             return method(name)(args[0], _numbered(args[1]), *args[2:], **kwargs), None, False
