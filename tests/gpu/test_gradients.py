@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import engine.torch as torch
 from engine.executor.plans import fusion
 from engine.executor.plans.fusion import Compiler
 from engine.lang.errors import EngineError
@@ -43,3 +44,11 @@ def test_gradients_of_programs_are_those_of_the_tape(cuda: str, monkeypatch: pyt
 def test_so_are_those_on_another_device_than_the_current_one(two: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(fusion.SETTINGS.accelerators, "cuda", compiler_of_nothing())
     assert not problems(two)
+
+
+def test_gradients_of_numbers_on_a_device_stay_there(cuda: str) -> None:
+    leaf = torch.ones(2, 3, requires_grad=True)
+    x = (leaf * 1).to("cuda")
+    total = sum(each.sum().cpu() for each in (torch.relu(x), x))
+    total.backward()
+    assert leaf.grad.tolist() == [[2.0] * 3] * 2

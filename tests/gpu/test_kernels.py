@@ -16,8 +16,8 @@ from engine.fuser.gpu import compiler, emulated, launcher
 from engine.fuser.gpu.driver import CUPY
 from engine.fuser.groups.from_graph import NotFused
 from engine.lang.errors import EngineError
-from tests.table.kernel_samples import FLOATS, OPERATORS, agree, arguments, dtypes, flat, strided
 from tests.table.gradient_programs import program
+from tests.table.kernel_samples import FLOATS, OPERATORS, agree, arguments, dtypes, flat, strided
 from tests.unit.fuser import samples_of_groups as samples
 from tests.unit.fuser.emulated_driver import EmulatedDriver
 from tests.unit.fuser.gpu_kernels import all_of, binding_of, unit_of

@@ -17,8 +17,8 @@ from engine.fuser.gpu.prepared import numbers_of, prepared
 from engine.fuser.groups.from_graph import NotFused
 from engine.fuser.stubs.binding import Binding
 from engine.lang.errors import EngineError
-from tests.table.kernel_samples import FLOATS, OPERATORS, agree, arguments, dtypes, flat, strided
 from tests.table.gradient_programs import program
+from tests.table.kernel_samples import FLOATS, OPERATORS, agree, arguments, dtypes, flat, strided
 from tests.unit.fuser.gpu_kernels import arrays_of, emulate, renamed
 
 

@@ -15,8 +15,8 @@ from engine.fuser.groups.from_graph import NotFused, lower
 from engine.fuser.operators.eager import binding_of
 from engine.fuser.stubs import stub
 from engine.lang.errors import EngineError
-from tests.table.kernel_samples import FLOATS, OPERATORS, agree, are_alike, arguments, dtypes, flat, strided
 from tests.table.gradient_programs import program
+from tests.table.kernel_samples import FLOATS, OPERATORS, agree, are_alike, arguments, dtypes, flat, strided
 
 
 @pytest.mark.usefixtures("without_machine_code")

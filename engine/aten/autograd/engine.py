@@ -105,12 +105,15 @@ def _beside(edge: Edge, gradient: Tensor) -> Tensor:
 
 
 def _is_all_on_cpu(root: Node) -> bool:
-    """True if all leaves and kept tensors of the node and those that follow are on the CPU; what follows an operator
-    that has moved tensors does not count, as that moves gradients."""
+    """True if all leaves and kept tensors of the node and those that follow are on the CPU, and nothing has come from
+    there; what follows an operator that has moved tensors does not count, as that moves gradients."""
     stack, seen = [root], {root}
     while stack:
         node = stack.pop()
-        if any(isinstance(hook, MovedBack) for hook in node.hooks or ()):
+        moved = [hook for hook in node.hooks or () if isinstance(hook, MovedBack)]
+        if any(home == scalars.CPU for hook in moved for home in hook.homes):
+            return False
+        if moved:
             continue
         if any(libraries.library_of(array) is not None for array in _arrays_of(node)):
             return False
