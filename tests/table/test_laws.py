@@ -125,6 +125,7 @@ def test_operators_that_hand_on_what_they_take_say_so() -> None:
     assert len(shares) > 900
 
 
+@pytest.mark.usefixtures("without_machine_code")
 @pytest.mark.parametrize("op", INPLACE, ids=by_name)
 def test_in_place_equals_functional(op: Op) -> None:
     assert op.functional is not None
@@ -137,6 +138,7 @@ def test_in_place_equals_functional(op: Op) -> None:
     assert result._version == version + 1
 
 
+@pytest.mark.usefixtures("without_machine_code")
 @pytest.mark.parametrize("op", OUT, ids=by_name)
 def test_out_equals_functional(op: Op) -> None:
     assert op.functional is not None
